@@ -1,0 +1,75 @@
+"""One tree of errors. Nothing here prints or exits: `cli` turns an error into a message and its `exit_code`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class MinigtsError(Exception):
+    """Whatever minigts can explain to its user. `exit_code` is the status the command line ends with."""
+
+    exit_code = 1
+
+
+class CheckFailed(MinigtsError):
+    """The lab answered, and the answer lies outside its tolerance."""
+
+
+class EnvironmentLacks(MinigtsError):
+    """This machine lacks something; the message says what, and how to get it."""
+
+    exit_code = 3
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    """One thing wrong in an input file. `line` counts from 1; 0 means the file as a whole."""
+
+    file: str
+    line: int
+    message: str
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{where}: {self.message}"
+
+
+class InputError(MinigtsError):
+    """Every problem of one input, found in one pass; nothing has been changed when it is raised."""
+
+    exit_code = 2
+
+    def __init__(self, problems: Sequence[Problem] | str) -> None:
+        self.problems = () if isinstance(problems, str) else tuple(sorted(problems))
+        super().__init__(problems if isinstance(problems, str) else "\n".join(map(str, self.problems)))
+
+
+class CommandFailed(MinigtsError):
+    """A command ended with a code other than 0. `host` is empty for a command on this machine."""
+
+    def __init__(self, host: str, argv: Sequence[str], code: int, stdout: str, stderr: str) -> None:
+        self.host, self.argv, self.code, self.stdout, self.stderr = host, tuple(argv), code, stdout, stderr
+        super().__init__(self._describe())
+
+    def _describe(self) -> str:
+        where = f"on {self.host}: " if self.host else ""
+        output = "\n".join(text.strip() for text in (self.stdout, self.stderr) if text.strip())
+        indented = "".join(f"\n    {line}" for line in output.splitlines()[-20:])
+        return f"{where}`{shlex.join(self.argv)}` ended with code {self.code}{indented}"
+
+
+class CommandTimeout(CommandFailed):
+    """A command was ended because its time was up."""
+
+    def __init__(self, host: str, argv: Sequence[str], timeout_s: float, stdout: str, stderr: str) -> None:
+        self.timeout_s = timeout_s
+        super().__init__(host, argv, 124, stdout, stderr)
+
+    def _describe(self) -> str:
+        return super()._describe().replace("ended with code 124", f"was ended after {self.timeout_s:g} s", 1)
+
+
+class HostFailed(MinigtsError):
+    """A host did not come up, or went away. The message carries its console's last lines."""

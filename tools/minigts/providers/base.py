@@ -1,0 +1,77 @@
+"""What a provider is: something that brings a plan up, answers for its hosts, and takes it down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Protocol
+
+from minigts.topology.plan import Plan
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command on a host left behind. `seconds` is wall time seen from this side."""
+
+    host: str
+    argv: tuple[str, ...]
+    code: int
+    stdout: str
+    stderr: str
+    seconds: float
+
+
+class Provider(Protocol):
+    """One lab, told apart by its run directory: a provider object is cheap and holds no process.
+
+    `run`, `put` and `attach` may be called from several threads at once and need only a lab that is up, whoever
+    brought it up. Errors: `EnvironmentLacks` when `missing()` is not empty, `HostFailed` for a host that does not
+    answer, `CommandFailed` and `CommandTimeout` from `run`.
+    """
+
+    name: str
+    rundir: Path
+
+    def missing(self) -> list[str]:
+        """What this machine lacks to run this provider, a sentence each with its remedy; empty when it can run."""
+        ...
+
+    def up(self, plan: Plan, progress: Callable[[str], None]) -> None:
+        """Bring every host and link of `plan` up; return when every host answers.
+
+        A second call for the same plan changes nothing. On failure everything started is taken down again.
+        """
+        ...
+
+    def run(
+        self,
+        host: str,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        check: bool = True,
+        stdin: bytes = b"",
+        on_output: Callable[[bytes], None] | None = None,
+    ) -> Result:
+        """Run `argv` as root on `host`; end it and all its children when `timeout_s` is over."""
+        ...
+
+    def put(self, host: str, source: Path, target: PurePosixPath) -> None:
+        """Copy a file, or a directory with all that is in it, to `target` on `host`; modes are kept."""
+        ...
+
+    def attach(self, host: str, argv: Sequence[str]) -> int:
+        """Run `argv` on `host` on the caller's own terminal; return its exit code."""
+        ...
+
+    def diagnose(self, host: str, into: Path) -> None:
+        """Write what explains a failure of `host` (console, kernel log) into the directory `into`."""
+        ...
+
+    def down(self) -> None:
+        """Take the lab down from its run directory alone, also after a crash; a second call does nothing.
+
+        Touches only what the lab recorded as its own, attempts everything, then raises one ExceptionGroup.
+        """
+        ...

@@ -1,0 +1,89 @@
+"""The only module that starts processes on this machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from minigts.errors import CommandFailed, CommandTimeout, EnvironmentLacks
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A command that has ended. `seconds` is wall time."""
+
+    argv: tuple[str, ...]
+    code: int
+    stdout: str
+    stderr: str
+    seconds: float
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    timeout_s: float,
+    check: bool = True,
+    stdin: bytes = b"",
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> Completed:
+    """Run a command to its end and capture what it says; `env` is added to this process's own.
+
+    Raises `CommandFailed` for a code other than 0 unless `check` is off, `CommandTimeout` when the time is up,
+    `EnvironmentLacks` when there is no such program.
+    """
+    started = time.monotonic()
+    try:
+        done = subprocess.run(
+            list(argv),
+            input=stdin,
+            capture_output=True,
+            timeout=timeout_s,
+            env={**os.environ, **(env or {})},
+            cwd=cwd,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        raise EnvironmentLacks(f"the program {argv[0]!r} is not installed") from error
+    except subprocess.TimeoutExpired as error:
+        raise CommandTimeout("", argv, timeout_s, _text(error.stdout), _text(error.stderr)) from error
+    completed = Completed(
+        tuple(argv), done.returncode, _text(done.stdout), _text(done.stderr), time.monotonic() - started
+    )
+    if check and completed.code != 0:
+        raise CommandFailed("", argv, completed.code, completed.stdout, completed.stderr)
+    return completed
+
+
+def start(
+    argv: Sequence[str],
+    *,
+    output: IO[bytes] | int,
+    pass_fds: Sequence[int] = (),
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> subprocess.Popen[bytes]:
+    """Start a process in a session of its own, with no terminal, that may outlive the caller.
+
+    What it prints goes to `output`; the caller owns the returned process and must end it or record its id.
+    """
+    return subprocess.Popen(
+        list(argv),
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        pass_fds=pass_fds,
+        env={**os.environ, **(env or {})},
+        cwd=cwd,
+        start_new_session=True,
+    )
+
+
+def _text(captured: bytes | None) -> str:
+    return (captured or b"").decode(errors="replace")

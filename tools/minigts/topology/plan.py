@@ -1,0 +1,131 @@
+"""The plan: everything a provider, the Vagrantfile, an experiment or the report needs to know of a lab.
+
+A plan is pure data. `minigts plan FILE` prints it as JSON; the same file gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Shaping(_Frozen):
+    """One direction of one link, as declared. None means: not limited, not added."""
+
+    delay_ms: float = 0.0
+    jitter_ms: float = 0.0
+    loss_percent: float = 0.0
+    rate_mbit: float | None = None
+    queue_bytes: int | None = None
+    """The queue in front of the rate limit, in bytes; None exactly when rate_mbit is None."""
+    delay_packets: int = 1000
+    """How many packets the delay holds at the most, sized so that the delay itself never drops."""
+
+
+class Port(_Frozen):
+    """A host's end of a link. `name` is the interface inside the host (eth1, eth2, …; eth0 is never a link)."""
+
+    name: str
+    mac: str
+    address: str
+    """IPv4 address of this end, without prefix length."""
+    prefix: int
+    mtu: int
+    link: str
+    peer_host: str
+    peer_address: str
+    outgoing: Shaping
+    """What frames leaving by this port meet on their way to the peer."""
+    incoming: Shaping
+    """What frames arriving by this port have met: the peer's `outgoing`."""
+
+
+class Route(_Frozen):
+    """A static route: `to` in CIDR form, `via` a neighbour's address on one of the host's own segments."""
+
+    to: str
+    via: str
+    source: str
+    """The address that packets made on this host carry when they take this route: the host's own address."""
+
+
+class Host(_Frozen):
+    name: str
+    index: int
+    """Position in the topology file, from 0."""
+    location: str | None
+    cpus: int
+    memory_mb: int
+    address: str
+    """The host's own address, a /32 on its loopback: stable, whichever segment a packet comes by."""
+    ports: tuple[Port, ...]
+    routes: tuple[Route, ...]
+
+
+class Link(_Frozen):
+    """A segment: two ends, one subnet. `name` is unique in the plan (`ams-bra`)."""
+
+    name: str
+    index: int
+    ends: tuple[str, str]
+    subnet: str
+    rtt_ms: float
+    rate_mbit: float | None
+    loss_percent: float
+    """Chance to lose a packet, in one direction."""
+
+
+class Path(_Frozen):
+    """What the plan predicts between two hosts (`source` before `target` in the file)."""
+
+    source: str
+    target: str
+    links: tuple[str, ...]
+    """The segments on the way, in order; its length is the number of hops."""
+    reachable: bool
+    """Whether the underlay routes it: always in mode routed, only for neighbours in mode neighbours."""
+    rtt_ms: float
+    """Sum of the segments' RTT."""
+    rate_mbit: float | None
+    """Lowest rate on the way."""
+    tcp_ceiling_mbit: float | None
+    """Highest TCP goodput over the underlay: the lowest rate times payload over frame (1448/1514 at MTU 1500)."""
+    loss_percent: float
+    """Chance to lose a packet on the way, in one direction."""
+
+    @property
+    def hops(self) -> int:
+        return len(self.links)
+
+
+class Plan(_Frozen):
+    version: Literal[1] = 1
+    name: str
+    description: str
+    routing: Literal["routed", "neighbours"]
+    overlay: str
+    hosts: tuple[Host, ...]
+    links: tuple[Link, ...]
+    paths: tuple[Path, ...]
+    """One for each pair of hosts that are connected, in file order of source, then target."""
+    expect: tuple[dict[str, str], ...] = ()
+    """The file's `expect:` entries, as written."""
+
+    def host(self, name: str) -> Host:
+        """The host called `name`. Raises KeyError."""
+        for host in self.hosts:
+            if host.name == name:
+                return host
+        raise KeyError(name)
+
+    def path(self, source: str, target: str) -> Path:
+        """The path between two hosts, in either order. Raises KeyError."""
+        for path in self.paths:
+            if {path.source, path.target} == {source, target}:
+                return path
+        raise KeyError(f"{source}-{target}")
