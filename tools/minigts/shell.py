@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -11,6 +13,8 @@ from pathlib import Path
 from typing import IO
 
 from minigts.errors import CommandFailed, CommandTimeout, EnvironmentLacks
+
+_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
@@ -68,10 +72,14 @@ def start(
     pass_fds: Sequence[int] = (),
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
+    new_session: bool = True,
+    dies_with_parent: bool = False,
 ) -> subprocess.Popen[bytes]:
-    """Start a process in a session of its own, with no terminal, that may outlive the caller.
+    """Start a process with no terminal and do not wait for it.
 
-    What it prints goes to `output`; the caller owns the returned process and must end it or record its id.
+    In a session of its own it outlives the caller; with `dies_with_parent` the kernel kills it as soon as the
+    thread that started it ends (Linux only; prctl(2), PR_SET_PDEATHSIG). What it prints goes to `output`. The caller
+    owns the returned process and must end it or record its id.
     """
     return subprocess.Popen(
         list(argv),
@@ -81,8 +89,13 @@ def start(
         pass_fds=pass_fds,
         env={**os.environ, **(env or {})},
         cwd=cwd,
-        start_new_session=True,
+        start_new_session=new_session,
+        preexec_fn=_die_with_parent if dies_with_parent else None,
     )
+
+
+def _die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _text(captured: bytes | None) -> str:

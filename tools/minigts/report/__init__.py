@@ -1,0 +1,7 @@
+"""Figures and a page from a results directory alone. No hosts are asked, no processes are started."""
+
+from __future__ import annotations
+
+from minigts.report.render import render
+
+__all__ = ["render"]

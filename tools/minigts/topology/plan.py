@@ -129,3 +129,13 @@ class Plan(_Frozen):
             if {path.source, path.target} == {source, target}:
                 return path
         raise KeyError(f"{source}-{target}")
+
+
+def to_json(plan: Plan) -> str:
+    """`plan` as the JSON document that `minigts plan` prints; the same plan gives the same bytes."""
+    return plan.model_dump_json(indent=2) + "\n"
+
+
+def from_json(text: str) -> Plan:
+    """The plan that `to_json` wrote. Raises pydantic.ValidationError."""
+    return Plan.model_validate_json(text)

@@ -1,0 +1,62 @@
+"""The developer's one command, `nox`: lint, types, unit, live. Each session uses the locked tools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nox
+
+nox.options.sessions = ["lint", "types", "unit", "live"]
+nox.options.reuse_existing_virtualenvs = True
+
+UNIT = ("tests/unit", "tests/contract", "tests/topologies")
+LIVE = ("tests/live", "--require=uml")
+
+
+def install(session: nox.Session) -> None:
+    """The locked packages, with their hashes checked."""
+    session.install("--require-hashes", "-r", "requirements-dev.lock")
+
+
+def shell_files() -> list[str]:
+    """Every shell script of the project, told by its first line."""
+    places = [Path("minigts"), *Path(".ci").rglob("*"), *Path("provision").rglob("*"), *Path("bench").rglob("*")]
+    return sorted(str(place) for place in places if place.is_file() and is_shell(place))
+
+
+def is_shell(file: Path) -> bool:
+    """Whether it starts with `#!/usr/bin/env bash`, `#!/bin/sh` or the like, or names a dialect for shellcheck."""
+    with file.open("rb") as opened:
+        first = opened.readline()
+    return (first.startswith(b"#!") and first.rstrip().endswith(b"sh")) or first.startswith(b"# shellcheck shell=")
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Style of Python and shell. Needs the system packages shellcheck and shfmt."""
+    install(session)
+    session.run("ruff", "check", *session.posargs)
+    session.run("ruff", "format", "--check")
+    session.run("shellcheck", *shell_files(), external=True)
+    session.run("shfmt", "-i", "4", "-d", *shell_files(), external=True)
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Static types, strictly."""
+    install(session)
+    session.run("mypy")
+
+
+@nox.session
+def unit(session: nox.Session) -> None:
+    """Tests that need no root and no hosts, and the contract of every provider."""
+    install(session)
+    session.run("pytest", *(session.posargs or UNIT))
+
+
+@nox.session
+def live(session: nox.Session) -> None:
+    """Tests on real hosts; a machine that cannot run them fails here instead of skipping."""
+    install(session)
+    session.run("pytest", *(session.posargs or LIVE))

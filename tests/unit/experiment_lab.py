@@ -1,0 +1,172 @@
+"""What the experiment tests share: a chain's plan, a small experiment, and a transport that replays recorded outputs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+
+from minigts.experiments import manifest as manifests
+from minigts.experiments.load import parse
+from minigts.experiments.manifest import Machine, Manifest
+from minigts.experiments.matrix import matrix
+from minigts.experiments.model import Experiment
+from minigts.overlays import Endpoint
+from minigts.providers.base import Result
+from minigts.topology.plan import Host, Link, Plan, Port, Shaping
+from minigts.topology.plan import Path as PlanPath
+
+RECORDED = Path(__file__).parent / "recorded"
+SEGMENTS_MS = (21.75, 4.70, 41.58, 52.57, 40.63)
+NAMES = ("ams", "bra", "lon", "mil", "par", "prg")
+
+SMALL = """\
+name: small
+title: A small one
+topology: topologies/chain6.yaml
+overlays: [none, swarm]
+seed: 7
+repetitions: 2
+measurements:
+  - {name: latency, tool: netperf-rr, paths: [first-to-each, each-segment], options: {transactions: 7}}
+  - {name: tcp, tool: iperf3-tcp, paths: [first-to-each], options: {duration: 2s, omit: 1s}}
+  - {name: udp, tool: iperf3-udp, paths: [first-to-each], options: {duration: 1s, rate: 20mbit}}
+claims:
+  - latency: sum-of-segments
+  - {throughput: falls-with-hops, of: tcp}
+published:
+  - {measurement: latency, source: figure 15, by_hops: [21.75, 26.45], by_segment: [21.75, 4.70]}
+"""
+
+
+def recorded(name: str) -> str:
+    return (RECORDED / name).read_text()
+
+
+def chain(hosts: int = 3, rate_mbit: float | None = 100.0, routing: str = "routed") -> Plan:
+    """The first `hosts` hosts of figure 15's chain, as the planner would lay them out where it matters here."""
+    names, rtts = NAMES[:hosts], SEGMENTS_MS[: hosts - 1]
+    links = tuple(
+        Link(
+            name=f"{names[i]}-{names[i + 1]}",
+            index=i,
+            ends=(names[i], names[i + 1]),
+            subnet=f"10.0.{i}.0/24",
+            rtt_ms=rtt,
+            rate_mbit=rate_mbit,
+            loss_percent=0.0,
+        )
+        for i, rtt in enumerate(rtts)
+    )
+    return Plan.model_validate(
+        {
+            "name": "chain",
+            "description": "",
+            "routing": routing,
+            "overlay": "none",
+            "hosts": [_host(i, name, links) for i, name in enumerate(names)],
+            "links": links,
+            "paths": [_path(a, b, names, links, rate_mbit, routing) for a, b in combinations(range(hosts), 2)],
+        }
+    )
+
+
+def _host(index: int, name: str, links: Sequence[Link]) -> Host:
+    ports = tuple(
+        Port(
+            name=f"eth{number}",
+            mac="02:00:00:00:00:01",
+            address=f"10.0.{link.index}.{index + 1}",
+            prefix=24,
+            mtu=1500,
+            link=link.name,
+            peer_host=next(end for end in link.ends if end != name),
+            peer_address="",
+            outgoing=Shaping(),
+            incoming=Shaping(),
+        )
+        for number, link in enumerate((link for link in links if name in link.ends), start=1)
+    )
+    return Host(
+        name=name,
+        index=index,
+        location=None,
+        cpus=1,
+        memory_mb=512,
+        address=f"10.255.0.{index + 1}",
+        ports=ports,
+        routes=(),
+    )
+
+
+def _path(
+    a: int, b: int, names: Sequence[str], links: Sequence[Link], rate_mbit: float | None, routing: str
+) -> PlanPath:
+    return PlanPath(
+        source=names[a],
+        target=names[b],
+        links=tuple(link.name for link in links[a:b]),
+        reachable=routing == "routed" or b == a + 1,
+        rtt_ms=sum(link.rtt_ms for link in links[a:b]),
+        rate_mbit=rate_mbit,
+        tcp_ceiling_mbit=None if rate_mbit is None else rate_mbit * 1448 / 1514,
+        loss_percent=0.0,
+    )
+
+
+def small() -> Experiment:
+    return parse(SMALL, "small.yaml")
+
+
+def begin(directory: Path, experiment: Experiment, plan: Plan) -> None:
+    """Write a manifest, as the command line does before the first sample."""
+    manifest = Manifest(
+        minigts="0.1.0",
+        experiment=experiment,
+        topology_sha256="0" * 64,
+        plan=plan,
+        provider="replay",
+        machine=Machine(cpu="none", cores=2, memory_mb=1024, kernel="6.1"),
+        samples_planned=len(matrix(experiment, plan)),
+        started="2026-11-21T11:00:00+00:00",
+    )
+    manifests.write(directory, manifest)
+
+
+def endpoints(plan: Plan, overlay: str) -> Mapping[str, Endpoint]:
+    mtu = 1500 if overlay == "none" else 1450
+    return {host.name: Endpoint(host.name, host.address, mtu, ("in", overlay)) for host in plan.hosts}
+
+
+class Replay:
+    """A provider's `run` that answers with recorded outputs, and counts what it was asked for.
+
+    `before` is called with the number of the measuring command (from 1, warm-ups not counted) and its arguments, and
+    may raise, or return a result of its own.
+    """
+
+    name = "replay"
+
+    def __init__(
+        self, before: Callable[[int, Sequence[str]], Result | None] = lambda _number, _argv: None
+    ) -> None:
+        self.before = before
+        self.measured: list[tuple[str, tuple[str, ...]]] = []
+        self.warmed: list[tuple[str, str]] = []
+
+    def run(
+        self, host: str, argv: Sequence[str], *, timeout_s: float, check: bool = True, **_ignored: object
+    ) -> Result:
+        tool = argv[2]
+        if tool == "ping":
+            self.warmed.append((host, argv[-1]))
+            return Result(host, tuple(argv), 0, recorded("ping-5ms.txt"), "", 0.01)
+        self.measured.append((host, tuple(argv)))
+        answer = self.before(len(self.measured), argv)
+        return answer or Result(host, tuple(argv), 0, self._output(argv), "", 0.5)
+
+    def _output(self, argv: Sequence[str]) -> str:
+        if argv[2] == "netperf":
+            return recorded("netperf-udp-rr-22ms.txt")
+        return json.dumps(json.loads(recorded(f"iperf3.18-{'udp' if '-u' in argv else 'tcp'}.json")))

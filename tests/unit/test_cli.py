@@ -1,0 +1,214 @@
+"""The command line: exit codes, messages, and what goes to which stream. Real files, no hosts."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from minigts.cli import screen
+from minigts.cli.app import app
+from minigts.errors import CheckFailed, CommandFailed, EnvironmentLacks, InputError, Problem
+
+PROJECT = Path(__file__).parents[2]
+VERBS = ("plan", "up", "down", "status", "exec", "shell", "check", "run", "report", "doctor", "test", "schema")
+GOOD = "name: two\npair: {hosts: [ams, bra], link: {rtt: 10ms, rate: 50mbit}}\n"
+
+runner = CliRunner()
+
+
+@pytest.fixture
+def topology(tmp_path: Path) -> Path:
+    file = tmp_path / "two.yaml"
+    file.write_text(GOOD)
+    return file
+
+
+def program(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    """The program in a process of its own, for what only such a one shows."""
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "minigts", *arguments],
+        env={**os.environ, "PYTHONPATH": str(PROJECT / "tools"), **environ},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_help_names_every_verb() -> None:
+    done = runner.invoke(app, ["--help"])
+    assert done.exit_code == 0
+    for verb in VERBS:
+        assert re.search(rf"^\W*{verb}\b", done.stdout, re.MULTILINE), verb
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_each_verb_teaches_by_an_example(verb: str) -> None:
+    done = runner.invoke(app, [verb, "--help"])
+    assert done.exit_code == 0
+    assert f"Example:  minigts {verb}" in done.stdout
+
+
+def test_help_imports_nothing_heavy() -> None:
+    heavy = ("numpy", "scipy", "matplotlib", "networkx", "ruamel", "pydantic", "jinja2")
+    code = f"import sys, minigts.cli; print([name for name in {heavy!r} if name in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code],
+        env={**os.environ, "PYTHONPATH": str(PROJECT / "tools")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    "arguments", [["no-such-verb"], ["up"], ["plan", "--no-such-option", "x"], ["exec", "h1"]]
+)
+def test_wrong_usage_is_exit_code_2(arguments: list[str]) -> None:
+    done = runner.invoke(app, arguments)
+    assert done.exit_code == 2
+    assert done.stdout == ""
+
+
+def test_plan_prints_the_same_bytes_each_time(topology: Path) -> None:
+    first, second = (program("plan", str(topology), PYTHONHASHSEED=seed) for seed in ("1", "2"))
+    assert (first.returncode, first.stderr) == (0, "")
+    assert first.stdout == second.stdout
+    assert [host["name"] for host in json.loads(first.stdout)["hosts"]] == ["ams", "bra"]
+
+
+def test_plan_shows_tables(topology: Path) -> None:
+    done = runner.invoke(app, ["plan", str(topology), "--table"])
+    assert done.exit_code == 0
+    assert "ams – bra" in done.stdout
+    assert "10.00 ms" in done.stdout
+
+
+def test_each_problem_of_a_file_is_a_line_of_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text("name: two\npair: {hosts: [a, b], link: {rtt: 10, rate: 50}}\n")
+    done = runner.invoke(app, ["plan", str(file)])
+    assert done.exit_code == 2
+    assert done.stdout == ""
+    lines = done.stderr.splitlines()
+    assert len(lines) == 2
+    assert all(line.startswith(f"minigts: {file}:2: ") for line in lines)
+
+
+def test_an_unknown_overlay_names_the_known_ones(topology: Path) -> None:
+    done = runner.invoke(app, ["up", str(topology), "--overlay", "swam"])
+    assert done.exit_code == 2
+    assert "did you mean 'swarm'?" in done.stderr
+
+
+def test_a_bad_experiment_is_exit_code_2(tmp_path: Path) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text("name: x\nrepetitions: many\n")
+    done = runner.invoke(app, ["run", "--dry-run", str(file)])
+    assert done.exit_code == 2
+    assert "bad.yaml" in done.stderr
+
+
+def test_a_report_of_nothing_is_exit_code_2(tmp_path: Path) -> None:
+    done = runner.invoke(app, ["report", str(tmp_path)])
+    assert done.exit_code == 2
+    assert done.stderr.startswith("minigts: ")
+
+
+def test_schema_is_json() -> None:
+    done = runner.invoke(app, ["schema"])
+    assert done.exit_code == 0
+    assert json.loads(done.stdout)["type"] == "object"
+
+
+def test_doctor_speaks_to_programs() -> None:
+    done = runner.invoke(app, ["doctor", "--json"])
+    providers = {entry["provider"]: entry for entry in json.loads(done.stdout)}
+    assert {"uml", "vagrant", "mininet"} <= set(providers)
+    assert done.exit_code == (0 if providers["uml"]["verdict"].startswith("runs") else 3)
+
+
+def test_status_without_a_lab_is_an_empty_list(tmp_path: Path) -> None:
+    done = program("status", "--json", **own_state(tmp_path))
+    assert (done.returncode, json.loads(done.stdout)) == (0, [])
+
+
+@pytest.mark.parametrize("verb", [["down"], ["check"], ["exec", "h1", "--", "true"], ["shell", "h1"]])
+def test_without_a_lab_the_error_says_so(tmp_path: Path, verb: list[str]) -> None:
+    done = program(*verb, **own_state(tmp_path))
+    assert done.returncode == 2
+    assert done.stderr.startswith("minigts: ")
+    assert "Traceback" not in done.stderr
+
+
+def test_down_all_without_a_lab_does_nothing(tmp_path: Path) -> None:
+    assert program("down", "--all", **own_state(tmp_path)).returncode == 0
+
+
+def test_a_reader_that_leaves_is_no_error(topology: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "minigts", "plan", topology],
+        env={**os.environ, "PYTHONPATH": str(PROJECT / "tools")},
+        stdout=write,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_a_traceback_is_shown_on_request_only(tmp_path: Path) -> None:
+    missing = str(tmp_path / "missing.yaml")
+    assert "Traceback" not in program("plan", missing, MINIGTS_DEBUG="").stderr
+    assert "Traceback" in program("plan", missing, MINIGTS_DEBUG="1").stderr
+    assert "Traceback" in program("-v", "plan", missing).stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "lines"),
+    [
+        (CheckFailed("too slow"), 1, ["minigts: too slow"]),
+        (InputError([Problem("a", 2, "x"), Problem("a", 1, "y")]), 2, ["minigts: a:1: y", "minigts: a:2: x"]),
+        (EnvironmentLacks("no tun"), 3, ["minigts: no tun"]),
+        (CommandFailed("h1", ["false"], 1, "", ""), 1, ["minigts: on h1: `false` ended with code 1"]),
+        (
+            OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "base.ext4"),
+            3,
+            ["minigts: base.ext4: No space left on device"],
+        ),
+        (KeyboardInterrupt(), 130, ["minigts: interrupted"]),
+        (ExceptionGroup("down", [CheckFailed("a"), EnvironmentLacks("b")]), 3, ["minigts: a", "minigts: b"]),
+    ],
+)
+def test_errors_are_explained(
+    capsys: pytest.CaptureFixture[str], error: BaseException, code: int, lines: list[str]
+) -> None:
+    assert screen.explicable(error)
+    assert screen.explain(error, debug=False) == code
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err.splitlines()) == ("", lines)
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("a bug"), ExceptionGroup("", [CheckFailed("a"), TypeError("a bug")])]
+)
+def test_a_bug_is_not_explained_away(error: BaseException) -> None:
+    assert not screen.explicable(error)
+
+
+def own_state(folder: Path) -> dict[str, str]:
+    """An environment in which no lab of the person who runs the tests is seen."""
+    return {
+        name: str(folder) for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME", "TMPDIR", "HOME")
+    }

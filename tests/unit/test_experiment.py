@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from experiment_lab import SMALL, chain, endpoints, small
+from minigts.errors import InputError
+from minigts.experiments.load import load, parse, topology_file
+from minigts.experiments.matrix import matrix
+from minigts.experiments.model import Experiment, UdpOptions
+from minigts.experiments.run import total_s
+from minigts.experiments.tools import Way, command, offered_mbit, predicted
+from minigts.topology.plan import Plan
+
+MULTIHOP = Path(__file__).parents[2] / "experiments" / "multihop.yaml"
+
+
+def way(plan: Plan, target: str, overlay: str) -> Way:
+    end = endpoints(plan, overlay)[target]
+    return Way(end.address, end.mtu, 1500, plan.path("ams", target))
+
+
+def test_multihop_says_what_the_study_did() -> None:
+    found = load(MULTIHOP)
+    assert found.published[0].by_hops == (21.75, 26.45, 68.03, 120.60, 161.23)
+    assert found.published[0].by_segment == (21.75, 4.70, 41.58, 52.57, 40.63)
+    paper = found.for_paper()
+    assert paper.repetitions == 20
+    assert [getattr(entry.options, "duration_s", None) for entry in paper.measurements] == [120.0] * 3
+
+
+def test_multihop_takes_each_path_and_fits_its_budget() -> None:
+    experiment, plan = load(MULTIHOP), chain(6)
+    samples = matrix(experiment, plan)
+    assert len(samples) == 2 * 3 * (9 + 5 + 5)
+    assert sum(sample.kind == "segment" for sample in samples) == 2 * 3 * 4
+    assert {sample.hops for sample in samples if sample.kind == "path"} == {1, 2, 3, 4, 5}
+    assert total_s(experiment, plan, samples) < 215
+
+
+@pytest.mark.parametrize("experiment", [small(), load(MULTIHOP), load(MULTIHOP).for_paper()])
+def test_an_experiment_written_out_is_the_same_experiment(experiment: Experiment) -> None:
+    assert Experiment.model_validate(experiment.as_written()) == experiment
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("seed: 7", "sead: 7", "5: sead: unknown key; did you mean 'seed'?"),
+        ("seed: 7", "seed: -1", "5: seed: Input should be greater than or equal to 0"),
+        ("repetitions: 2", "repetitions: 0", "6: repetitions: Input should be greater than or equal to 1"),
+        (
+            "transactions: 7",
+            "transactions: 7, duration: 1s",
+            "8: measurements[0].options: give transactions or dur",
+        ),
+        (
+            "duration: 1s",
+            "duration: 1",
+            "10: measurements[2].options.duration: 1 is not a duration; write it with",
+        ),
+        ("duration: 1s", "duration: 1500ms", "10: measurements[2].options.duration: 1.5s: iperf3 counts whole"),
+        ("20mbit", "20", "10: measurements[2].options.rate: 20 is not a rate; write 45mbit, or 90% for a share"),
+        ("tool: iperf3-udp", "tool: iperf", "10: measurements[2]: no tool 'iperf'; tools are netperf-rr, ping,"),
+        (
+            "each-segment",
+            "each-link",
+            "8: measurements[0].paths[1]: 'each-link' is unknown; it is 'first-to-each'",
+        ),
+        ("each-segment", "{from: ams}", "8: measurements[0].paths[1].to: is missing"),
+        ("name: udp", "name: tcp", "1: measurements: 'tcp' appears twice"),
+        ("of: tcp", "of: tpc", "1: claims[1]: no measurement 'tpc'; measurements are latency, tcp, udp"),
+        ("sum-of-segments", "sum-of-parts", "12: claims[0].latency: 'sum-of-parts' is unknown; it is 'sum-of-seg"),
+        ("title: A small one\n", "", "1: title: is missing"),
+        ("[none, swarm]", "[none, none]", "1: overlays: 'none' appears twice"),
+        ("[none, swarm]", "[]", "4: overlays: Tuple should have at least 1 item"),
+        ("seed: 7", "seed: 7\nseed: 8", "6: is not YAML: found duplicate key"),
+        ("seed: 7", "seed: [7", "6: is not YAML: expected ',' or ']'"),
+        ("seed: 7", "seed: &s 7\nrepetitions: *s", "6: YAML aliases are not allowed"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_said_with_its_line(old: str, new: str, message: str) -> None:
+    assert old in SMALL
+    with pytest.raises(InputError) as caught:
+        parse(SMALL.replace(old, new), "bad.yaml")
+    assert str(caught.value).startswith(f"bad.yaml:{message}") or f"\nbad.yaml:{message}" in str(caught.value)
+
+
+def test_every_problem_is_found_at_once() -> None:
+    text = SMALL.replace("seed: 7", "sead: 7").replace("20mbit", "20").replace("omit: 1s", "omit: 1")
+    with pytest.raises(InputError) as caught:
+        parse(text, "bad.yaml")
+    assert [problem.line for problem in caught.value.problems] == [1, 5, 9, 10]
+
+
+@pytest.mark.parametrize("text", ["", "- 1", "7", "\x00", "name", "a: " * 30, "? [a, b]\n: c", "[" * 5000])
+def test_rubbish_is_an_input_error(text: str) -> None:
+    with pytest.raises(InputError, match=r"^bad\.yaml"):
+        parse(text, "bad.yaml")
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"x" * 1_000_001])
+def test_a_file_that_is_no_text_or_too_long_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "bad.yaml").write_bytes(content)
+    with pytest.raises(InputError, match=r"bad\.yaml: is "):
+        load(tmp_path / "bad.yaml")
+
+
+def test_the_topology_is_looked_for_here_then_around_the_experiment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("here/topologies", "project/topologies", "project/experiments"):
+        (tmp_path / name).mkdir(parents=True)
+    file = tmp_path / "project/experiments/small.yaml"
+    file.write_text(SMALL)
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(InputError, match=r"small\.yaml:3: topology: no file topologies/chain6\.yaml or "):
+        topology_file(small(), file)
+    (tmp_path / "project/topologies/chain6.yaml").touch()
+    assert topology_file(small(), file) == tmp_path / "project/topologies/chain6.yaml"
+    (tmp_path / "here/topologies/chain6.yaml").touch()
+    assert topology_file(small(), file) == Path("topologies/chain6.yaml")
+
+
+def test_the_matrix_is_the_same_each_time_and_on_any_machine() -> None:
+    ids = [sample.id for sample in matrix(small(), chain())]
+    assert ids == [sample.id for sample in matrix(small(), chain())]
+    assert ids[:4] == FIRST_IDS
+    other = parse(SMALL.replace("seed: 7", "seed: 8"), "x")
+    assert [sample.id for sample in matrix(other, chain())] != ids
+
+
+FIRST_IDS = [
+    "none.latency.ams-bra.r1",
+    "none.udp.ams-lon.r1",
+    "none.latency.ams-lon.r1",
+    "none.udp.ams-bra.r1",
+]
+
+
+def test_every_repetition_holds_each_cell_once() -> None:
+    samples = matrix(small(), chain(4))
+    blocks: dict[tuple[str, int], list[str]] = {}
+    for sample in samples:
+        blocks.setdefault((sample.overlay, sample.repetition), []).append(sample.id.rpartition(".r")[0])
+    assert list(blocks) == [("none", 1), ("none", 2), ("swarm", 1), ("swarm", 2)]
+    assert {frozenset(block) for key, block in blocks.items() if key[0] == "none"} == {
+        frozenset(blocks["none", 1])
+    }
+    assert all(len(block) == len(set(block)) == 3 + 2 + 3 + 3 for block in blocks.values())
+    assert blocks["none", 1] != blocks["none", 2]
+
+
+def test_without_an_overlay_only_what_the_underlay_routes_is_measured() -> None:
+    samples = matrix(small(), chain(4, routing="neighbours"))
+    assert {sample.hops for sample in samples if sample.overlay == "none"} == {1}
+    assert {sample.hops for sample in samples if sample.overlay == "swarm"} == {1, 2, 3}
+
+
+def test_a_pair_by_name_and_every_pair() -> None:
+    named = parse(SMALL.replace("paths: [first-to-each]", "paths: [{from: lon, to: ams}]"), "x")
+    tcp = [sample for sample in matrix(named, chain()) if sample.measurement == "tcp"]
+    assert {(sample.source, sample.target, sample.hops) for sample in tcp} == {("lon", "ams", 2)}
+    every = parse(SMALL.replace("paths: [first-to-each]", "paths: [every-pair]"), "x")
+    assert sum(sample.measurement == "tcp" for sample in matrix(every, chain(4))) == 2 * 2 * 6
+
+
+def test_a_pair_with_an_unknown_host_is_refused() -> None:
+    named = parse(SMALL.replace("paths: [first-to-each]", "paths: [{from: ams, to: xyz}]"), "x")
+    with pytest.raises(InputError, match=r"tcp: paths\[0\]: no host 'xyz'; hosts are ams, bra, lon"):
+        matrix(named, chain())
+
+
+def test_only_keeps_a_part_and_refuses_what_is_not_there() -> None:
+    part = small().only(["swarm", "udp"])
+    assert part.overlays == ("swarm",)
+    assert [entry.name for entry in part.measurements] == ["udp"]
+    assert [claim.of for claim in part.claims] == [None]
+    with pytest.raises(InputError, match="has no weave; it has latency, none, swarm, tcp, udp"):
+        small().only(["weave"])
+
+
+def test_commands_are_what_a_person_would_type() -> None:
+    plan, source = chain(), endpoints(chain(), "swarm")["ams"]
+    commands = {
+        entry.name: " ".join(command(entry, source, way(plan, "lon", "swarm"))) for entry in small().measurements
+    }
+    assert commands["latency"].startswith(
+        "in swarm netperf -4 -H 10.255.0.3 -p 12865 -t UDP_RR -l -7 -P 0 -f b -D -0.000001 -- -r 8,8 -k MIN_LATENCY,"
+    )
+    assert commands["tcp"] == "in swarm iperf3 -c 10.255.0.3 -p 5201 -J --connect-timeout 5000 -t 2 -O 1"
+    assert commands["udp"].endswith("-J --connect-timeout 5000 -t 1 -u -b 20000000 -l 1422")
+
+
+def test_a_share_needs_a_path_with_a_rate() -> None:
+    assert offered_mbit("90%", chain().path("ams", "lon")) == pytest.approx(90)
+    assert offered_mbit("2gbit", chain(rate_mbit=None).path("ams", "lon")) == 2000
+    with pytest.raises(InputError, match="ams to lon: rate 90% is a share of the path's rate"):
+        offered_mbit("90%", chain(rate_mbit=None).path("ams", "lon"))
+
+
+@pytest.mark.parametrize(
+    ("overlay", "tcp", "udp_full"), [("none", 100 * 1448 / 1514, 97.2259), ("swarm", 100 * 1398 / 1514, 93.9234)]
+)
+def test_the_ceiling_counts_what_the_overlay_adds(overlay: str, tcp: float, udp_full: float) -> None:
+    plan, experiment = chain(), small()
+    assert predicted(experiment.measurement("tcp"), way(plan, "lon", overlay)) == pytest.approx(tcp)
+    assert predicted(experiment.measurement("udp"), way(plan, "lon", overlay)) == pytest.approx(20)
+    assert predicted(experiment.measurement("latency"), way(plan, "lon", overlay)) == pytest.approx(26.45)
+    full = experiment.measurement("udp").model_copy(update={"options": UdpOptions(rate="100%")})
+    assert predicted(full, way(plan, "lon", overlay)) == pytest.approx(udp_full, abs=0.001)

@@ -1,0 +1,166 @@
+"""What a plan says of addresses, routes and paths."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv4Network, ip_network
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from minigts.topology.build import delay_packets, queue_bytes
+from minigts.topology.load import load, parse
+from minigts.topology.plan import Plan, from_json, to_json
+
+TOPOLOGIES = Path(__file__).parents[2] / "topologies"
+
+
+def shipped(name: str) -> Plan:
+    return load(TOPOLOGIES / f"{name}.yaml")
+
+
+def made(text: str) -> Plan:
+    return parse(f"name: x\n{text}\n", "f.yaml")
+
+
+def walk(plan: Plan, source: str, address: str) -> list[str]:
+    """The hosts that a packet from `source` to `address` passes when each follows its own routes."""
+    hosts = [plan.host(source)]
+    while address not in (hosts[-1].address, *(port.address for port in hosts[-1].ports)):
+        here = hosts[-1]
+        target = IPv4Address(address)
+        on_link = [p for p in here.ports if target in ip_network(f"{p.address}/{p.prefix}", strict=False)]
+        vias = {route.via for route in here.routes if target in IPv4Network(route.to)}
+        gateways = on_link[:1] or [port for port in here.ports if port.peer_address in vias]
+        assert len(gateways) == 1, f"{here.name} has {len(gateways)} ways to {address}"
+        hosts.append(plan.host(gateways[0].peer_host))
+        assert len(hosts) <= len(plan.hosts), f"a loop on the way from {source} to {address}"
+    return [host.name for host in hosts]
+
+
+@pytest.mark.parametrize("path", sorted(TOPOLOGIES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_plan_is_the_same_bytes_and_survives_json(path: Path) -> None:
+    text = to_json(load(path))
+    assert text == to_json(load(path))
+    assert from_json(text) == load(path)
+    assert text.endswith("}\n")
+    assert str(TOPOLOGIES) not in text
+
+
+def test_chain6_adds_up_to_figure_15() -> None:
+    plan = shipped("chain6")
+    sums = [plan.path("ams", other).rtt_ms for other in ("bra", "lju", "mil", "ham", "lon")]
+    assert sums == [21.75, 26.45, 68.03, 120.60, 161.23]
+    assert [plan.path("ams", other).hops for other in ("bra", "lon")] == [1, 5]
+    assert len(plan.paths) == 15
+    assert all(path.reachable for path in plan.paths)
+
+
+def test_ceiling_is_payload_over_frame_of_the_lowest_rate() -> None:
+    plan = made("chain: {hosts: 3, segments: [{rate: 100mbit}, {rate: 50mbit, mtu: 1400}]}")
+    assert plan.path("h1", "h2").tcp_ceiling_mbit == pytest.approx(100 * 1448 / 1514, abs=1e-6)
+    assert plan.path("h1", "h3").tcp_ceiling_mbit == pytest.approx(50 * 1348 / 1414, abs=1e-6)
+    assert made("pair: {}").path("h1", "h2").tcp_ceiling_mbit is None
+
+
+def test_loss_is_combined() -> None:
+    assert made("chain: {hosts: 3, link: {loss: 10%}}").path("h1", "h3").loss_percent == 19.0
+
+
+def test_neighbours_reach_only_neighbours() -> None:
+    plan = shipped("chain6-neighbours")
+    assert all(host.routes == () for host in plan.hosts)
+    assert [path.reachable for path in plan.paths] == [path.hops == 1 for path in plan.paths]
+
+
+def test_neighbours_use_their_own_link_even_where_a_way_round_is_shorter() -> None:
+    text = "hosts: {a: , b: , c: }\nlinks: [{ends: [a, b], rtt: 50ms}, {ends: [b, c], rtt: 1ms}, {ends: [c, a]}]"
+    assert made(f"{text}\nrouting: neighbours").path("a", "b").links == ("a-b",)
+    assert made(text).path("a", "b").links == ("c-a", "b-c")
+
+
+def test_separate_pairs_have_no_path_between_them() -> None:
+    plan = shipped("fourpairs")
+    assert len(plan.paths) == 4
+    with pytest.raises(KeyError):
+        plan.path("vm1", "weave1")
+
+
+def test_ports_are_numbered_in_order_of_links_and_mirror_their_peers() -> None:
+    plan = shipped("chain6")
+    assert [port.name for port in plan.host("bra").ports] == ["eth1", "eth2"]
+    for link in plan.links:
+        near, far = (next(p for p in plan.host(end).ports if p.link == link.name) for end in link.ends)
+        assert (near.peer_host, near.peer_address) == (link.ends[1], far.address)
+        assert near.outgoing == far.incoming
+        assert near.outgoing.delay_ms * 2 == pytest.approx(link.rtt_ms)
+
+
+def test_parallel_links_have_names_of_their_own() -> None:
+    ends = "{ends: [a, b]}"
+    plan = made(f"hosts: {{a: , b: }}\nlinks: [{ends}, {ends}, {{ends: [a, b], name: a-b-2}}, {ends}]")
+    assert [link.name for link in plan.links] == ["a-b", "a-b-3", "a-b-2", "a-b-4"]
+    assert plan.path("a", "b").links == ("a-b",)
+
+
+def test_segments_without_a_subnet_avoid_those_with_one() -> None:
+    links = "[{ends: [a, b]}, {ends: [a, b], subnet: 10.20.1.64/26}, {ends: [a, b]}]"
+    plan = made(f"hosts: {{a: , b: }}\nlinks: {links}")
+    assert [link.subnet for link in plan.links] == ["10.20.0.0/24", "10.20.1.64/26", "10.20.2.0/24"]
+
+
+@st.composite
+def meshes(draw: st.DrawFn) -> str:
+    """Connected topologies of up to eight hosts with RTTs that often tie, zero included."""
+    count = draw(st.integers(2, 8))
+    tree = [(draw(st.integers(0, host - 1)), host) for host in range(1, count)]
+    more = draw(st.lists(st.tuples(st.integers(0, count - 1), st.integers(0, count - 1)), max_size=8))
+    pairs = draw(st.permutations([*tree, *(pair for pair in more if pair[0] != pair[1])]))
+    rtts = draw(st.lists(st.sampled_from(["0ms", "1ms", "2ms"]), min_size=len(pairs), max_size=len(pairs)))
+    hosts = ", ".join(f"n{index}: " for index in range(count))
+    links = ", ".join(f"{{ends: [n{a}, n{b}], rtt: {rtt}}}" for (a, b), rtt in zip(pairs, rtts, strict=True))
+    return f"hosts: {{{hosts}}}\nlinks: [{links}]"
+
+
+@settings(max_examples=60, deadline=None)
+@given(meshes())
+def test_routes_lead_everywhere_without_loops_and_as_the_paths_say(text: str) -> None:
+    plan = made(text)
+    for path in plan.paths:
+        way = walk(plan, path.source, plan.host(path.target).address)
+        assert way == walk(plan, path.target, plan.host(path.source).address)[::-1]
+        links = {link.name: set(link.ends) for link in plan.links}
+        assert [set(step) for step in pairwise(way)] == [links[name] for name in path.links]
+        for port in plan.host(path.target).ports:
+            assert walk(plan, path.source, port.address)
+
+
+@settings(max_examples=30, deadline=None)
+@given(meshes())
+def test_names_and_addresses_are_unique(text: str) -> None:
+    plan = made(text)
+    ports = [port for host in plan.hosts for port in host.ports]
+    assert len({port.mac for port in ports}) == len(ports)
+    assert len({link.name for link in plan.links}) == len(plan.links)
+    addresses = [port.address for port in ports] + [host.address for host in plan.hosts]
+    assert len(set(addresses)) == len(addresses)
+    networks = [IPv4Network(link.subnet) for link in plan.links]
+    assert not any(one.overlaps(other) for i, one in enumerate(networks) for other in networks[:i])
+
+
+@pytest.mark.parametrize(
+    ("rate", "rtt", "declared", "expected"),
+    [(50.0, 21.75, None, 260_938), (1.0, 0.0, None, 64_000), (50.0, 10.0, 9000, 9000), (None, 10.0, None, None)],
+)
+def test_queue_is_sized(rate: float | None, rtt: float, declared: int | None, expected: int | None) -> None:
+    assert queue_bytes(rate, rtt, declared) == expected
+
+
+@pytest.mark.parametrize(
+    ("rate", "delay", "jitter", "expected"),
+    [(50.0, 1.0, 0.0, 1000), (50.0, 20.79, 0.0, 4061), (None, 20.0, 5.0, 156_250), (1e5, 1e4, 0.0, 1_000_000)],
+)
+def test_delay_never_drops(rate: float | None, delay: float, jitter: float, expected: int) -> None:
+    assert delay_packets(rate, delay, jitter) == expected

@@ -1,0 +1,173 @@
+"""Links to tc commands, and back from what tc shows. The tc output is real (iproute2 6.1), netem's as of 6.15."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import pytest
+
+from minigts import shaping
+from minigts.topology.load import parse
+from minigts.topology.plan import Port
+
+CLSACT = {"kind": "clsact", "handle": "ffff:", "dev": "eth1", "parent": "ffff:fff1", "options": {}}
+TBF = {
+    "kind": "tbf",
+    "handle": "8005:",
+    "dev": "eth1",
+    "root": True,
+    "refcnt": 3,
+    "options": {"rate": 6250000, "burst": 25000, "lat": 37750},
+}
+NETEM = {
+    "kind": "netem",
+    "handle": "8006:",
+    "dev": "ifb-eth1",
+    "root": True,
+    "refcnt": 2,
+    "options": {
+        "limit": 2906,
+        "delay": {"delay": 0.010875, "jitter": 0.001, "correlation": 0},
+        "loss-random": {"loss": 0.001, "correlation": 0},
+        "ecn": False,
+        "gap": 0,
+    },
+}
+
+
+def port(link: str) -> Port:
+    return parse(f"name: x\npair: {{link: {link}}}\n", "f.yaml").host("h1").ports[0]
+
+
+SHAPED = port("{rtt: 21.75ms, jitter: 1ms, loss: 0.1%, rate: 50mbit}")
+PLAIN = port("{}")
+
+
+def changed(qdisc: dict[str, object], **options: object) -> dict[str, object]:
+    before = qdisc["options"]
+    assert isinstance(before, dict)
+    return {**qdisc, "options": {**before, **options}}
+
+
+def test_commands_of_a_shaped_port() -> None:
+    assert [shlex.join(argv) for argv in shaping.commands(SHAPED)] == [
+        "ethtool -K eth1 gro off",
+        "sh -c 'ip link show dev ifb-eth1 >/dev/null 2>&1 || ip link add ifb-eth1 type ifb'",
+        "ip link set dev ifb-eth1 up",
+        "tc qdisc replace dev eth1 root tbf rate 50000000bit burst 25000 limit 260938",
+        "tc qdisc replace dev ifb-eth1 root netem delay 10875.000us 1000.000us loss random 0.1000000% limit 2906",
+        "tc qdisc replace dev eth1 clsact",
+        "tc filter replace dev eth1 ingress pref 1 handle 800::1 protocol all u32 match u32 0 0"
+        " action mirred egress redirect dev ifb-eth1",
+    ]
+
+
+def test_an_unshaped_port_has_a_plain_queue_and_no_redirect() -> None:
+    assert [shlex.join(argv) for argv in shaping.commands(PLAIN)] == [
+        "ethtool -K eth1 gro off",
+        "tc qdisc replace dev eth1 root pfifo limit 1000",
+        "tc qdisc replace dev eth1 clsact",
+        "tc qdisc del dev eth1 clsact",
+    ]
+
+
+def test_script_says_the_same_as_the_commands() -> None:
+    head, batch = shaping.script([SHAPED, PLAIN]).split("tc -batch - <<'END'\n")
+    written = [*map(shlex.split, head.splitlines()), *(["tc", *line.split()] for line in batch.splitlines()[:-1])]
+    assert sorted(written) == sorted(list(argv) for each in (SHAPED, PLAIN) for argv in shaping.commands(each))
+    assert batch.endswith("\nEND\n")
+
+
+def test_script_of_no_ports_is_empty() -> None:
+    assert shaping.script([]) == ""
+
+
+@pytest.mark.parametrize(
+    ("own_latency_ms", "delay"), [(0.0, "10875.000us"), (0.12, "10755.000us"), (99.0, "0.000us")]
+)
+def test_own_latency_is_taken_off_and_never_below_nothing(own_latency_ms: float, delay: str) -> None:
+    netem = next(argv for argv in shaping.commands(SHAPED, own_latency_ms) if "netem" in argv)
+    assert netem[netem.index("delay") + 1] == delay
+
+
+@pytest.mark.parametrize(
+    ("rate", "mtu", "queue", "burst"),
+    [
+        (50.0, 1500, 260_000, 25_000),
+        (1.0, 1500, 64_000, 15_140),
+        (1000.0, 1500, 2_500_000, 500_000),
+        (50.0, 1500, 9_000, 9_000),
+    ],
+)
+def test_burst_covers_a_late_timer_within_the_queue(rate: float, mtu: int, queue: int, burst: int) -> None:
+    assert shaping.burst_bytes(rate, mtu, queue) == burst
+
+
+def test_clearing_leaves_a_plain_queue() -> None:
+    assert [shlex.join(argv) for argv in shaping.clear_commands(SHAPED)] == [
+        "tc qdisc replace dev eth1 root pfifo limit 1000",
+        "tc qdisc replace dev eth1 clsact",
+        "tc qdisc del dev eth1 clsact",
+        "sh -c '! ip link show dev ifb-eth1 >/dev/null 2>&1 || ip link del dev ifb-eth1'",
+    ]
+
+
+def test_read_back_of_what_was_set() -> None:
+    found = shaping.read_back(SHAPED, json.dumps([TBF, CLSACT, NETEM]))
+    assert found == shaping.ReadBack(50.0, 25_000, 260_938, True, 10.875, 1.0, 0.1, 2906)
+    assert shaping.differences(SHAPED, json.dumps([TBF, CLSACT, NETEM])) == []
+
+
+def test_rounding_by_tc_is_no_difference() -> None:
+    qdiscs = [
+        changed(TBF, burst=24_997, lat=37_751),
+        CLSACT,
+        changed(
+            NETEM, delay={"delay": 0.010874976, "jitter": 0.000999936}, **{"loss-random": {"loss": 0.0009999999}}
+        ),
+    ]
+    assert shaping.differences(SHAPED, json.dumps(qdiscs)) == []
+
+
+def test_own_latency_is_expected_when_reading_back() -> None:
+    assert shaping.differences(SHAPED, json.dumps([TBF, CLSACT, NETEM]), 0.12) == [
+        "eth1: delay is 10.875 ms, declared 10.755 ms"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("qdiscs", "difference"),
+    [
+        ([CLSACT, NETEM], "rate is none, declared 50 Mbit/s"),
+        ([changed(TBF, rate=1_250_000, lat=188_750), CLSACT, NETEM], "rate is 10 Mbit/s, declared 50 Mbit/s"),
+        ([changed(TBF, lat=1000), CLSACT, NETEM], "queue is 31250 bytes, declared 260938 bytes"),
+        ([changed(TBF, burst=1514, lat=41508), CLSACT, NETEM], "burst is 1514 bytes, declared 25000 bytes"),
+        ([TBF, NETEM], "arriving frames are not redirected, so delay and loss have no effect"),
+        ([TBF, CLSACT], "no netem on ifb-eth1"),
+        ([TBF, CLSACT, {**NETEM, "dev": "ifb-eth2"}], "no netem on ifb-eth1"),
+        ([TBF, CLSACT, changed(NETEM, limit=1000)], "delay's limit is 1000 packets, declared 2906 packets"),
+        ([TBF, CLSACT, changed(NETEM, **{"loss-random": {"loss": 0.01}})], "loss is 1 %, declared 0.1 %"),
+        (
+            [TBF, CLSACT, changed(NETEM, delay={"delay": 0.01, "jitter": 0.001})],
+            "delay is 10 ms, declared 10.875 ms",
+        ),
+        ([TBF, CLSACT, changed(NETEM, delay={"delay": 0.010875})], "jitter is 0 ms, declared 1 ms"),
+    ],
+)
+def test_each_difference_is_said(qdiscs: list[object], difference: str) -> None:
+    assert shaping.differences(SHAPED, json.dumps(qdiscs)) == [f"eth1: {difference}"]
+
+
+def test_what_is_set_but_not_declared_is_a_difference() -> None:
+    assert shaping.differences(PLAIN, json.dumps([TBF, CLSACT, NETEM])) == [
+        "eth1: rate is 50 Mbit/s, declared none",
+        "eth1: arriving frames are redirected, and no delay is declared",
+    ]
+    assert shaping.differences(PLAIN, "[]") == []
+
+
+@pytest.mark.parametrize("text", ["{", "3", '["x"]', '[{"kind":"tbf","dev":"eth1","options":{}}]', "null"])
+def test_what_is_not_tc_output_is_a_value_error(text: str) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        shaping.differences(SHAPED, text)

@@ -1,0 +1,5 @@
+"""`python -m minigts`: what the launcher `./minigts` becomes."""
+
+from minigts.cli import main
+
+main()

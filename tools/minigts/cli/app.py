@@ -1,0 +1,67 @@
+"""The program `minigts`: how it starts, and what becomes of an error.
+
+Exit codes: 0 ok, 1 a check or a lab failed, 2 wrong usage or input, 3 the environment lacks something, 130 and 143
+interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from minigts.cli import screen
+
+
+class _Guarded(TyperGroup):
+    """Turns an error that minigts can explain into its message and exit code; others are bugs."""
+
+    def invoke(self, ctx: Any) -> Any:
+        debug = bool(ctx.params.get("verbose")) or bool(os.environ.get("MINIGTS_DEBUG"))
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise typer.Exit(screen.silence()) from None
+        except (Exception, KeyboardInterrupt) as error:
+            if not screen.explicable(error):
+                raise
+            raise typer.Exit(screen.explain(error, debug=debug)) from error
+        return result
+
+
+app = typer.Typer(
+    cls=_Guarded,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def main() -> None:
+    """What `./minigts` runs. A SIGTERM unwinds the program like an error: what it started is taken down."""
+    signal.signal(signal.SIGTERM, _terminate)
+    app(prog_name="minigts")
+
+
+def _terminate(number: int, _frame: FrameType | None) -> None:
+    sys.exit(128 + number)
+
+
+@app.callback()
+def root(
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the traceback of an error.")] = False,
+) -> None:
+    """The GÉANT Testbed Service on one machine: hosts with kernels of their own, links that hold their delay.
+
+    [bold]First minute:[/bold]  minigts run experiments/multihop.yaml
+
+    [bold]By hand:[/bold]  minigts up topologies/pair.yaml, then status, exec, shell, check, and down
+    """

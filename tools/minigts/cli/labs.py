@@ -1,0 +1,205 @@
+"""The verbs of a lab's life. What a verb needs is imported inside it, so that `--help` is quick."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from minigts.cli import screen
+from minigts.cli.app import app
+from minigts.errors import InputError
+
+if TYPE_CHECKING:
+    from minigts.lab import Lab
+    from minigts.topology.plan import Plan
+
+DAY_S = 86_400.0
+
+Topology = Annotated[
+    Path, typer.Argument(metavar="TOPOLOGY", help="A topology file, such as topologies/chain6.yaml.")
+]
+Provider = Annotated[str, typer.Option("--provider", help="What a host is; `minigts doctor` lists them.")]
+LabName = Annotated[str | None, typer.Option("--lab", metavar="NAME", help="Which lab, when several are up.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout, for programs.")]
+Host = Annotated[str, typer.Argument(metavar="HOST", help="A host's name, as in the topology file.")]
+LABS = "Labs"
+
+
+@app.command(rich_help_panel=LABS)
+def plan(
+    topology: Topology,
+    table: Annotated[bool, typer.Option("--table", help="Tables for people instead of JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON, which is the default.")] = False,
+) -> None:
+    """Say what a topology file means: addresses, routes, shaping, predictions. Starts nothing.
+
+    The same file gives the same bytes.
+
+    Example:  minigts plan topologies/chain6.yaml --table
+    """
+    from minigts.topology.plan import to_json
+
+    if table and as_json:
+        raise InputError("--table and --json exclude each other")
+    planned = _plan(topology)
+    if table:
+        screen.show_plan(planned)
+    else:
+        typer.echo(to_json(planned), nl=False)
+
+
+@app.command(rich_help_panel=LABS)
+def up(
+    topology: Topology,
+    provider: Provider = "uml",
+    lab: Annotated[
+        str | None, typer.Option("--lab", metavar="NAME", help="Its name; else the topology's.")
+    ] = None,
+    overlay: Annotated[str | None, typer.Option("--overlay", help="Which overlay; else the topology's.")] = None,
+) -> None:
+    """Bring a lab up: hosts, links, overlay. It stays up when this command has ended.
+
+    A second time changes nothing.
+
+    Example:  minigts up topologies/pair.yaml --overlay swarm
+    """
+    from minigts import lab as labs
+    from minigts import overlays
+
+    planned = _plan(topology)
+    wanted = _one_of("overlay", overlay or planned.overlay, overlays.known())
+    with screen.progress() as say:
+        made = labs.up(planned, provider, lab, say)
+        overlays.join(made, wanted, say)
+    screen.note(f"lab {made.name} is up; try: minigts exec {planned.hosts[0].name} -- ip address")
+
+
+@app.command(rich_help_panel=LABS)
+def down(
+    lab: Annotated[str | None, typer.Argument(metavar="[LAB]", help="Which lab, when several are up.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every lab of yours.")] = False,
+) -> None:
+    """Take a lab down: no process, socket or file of it is left. Also after a crash.
+
+    Example:  minigts down --all
+    """
+    from minigts import lab as labs
+
+    if every and lab:
+        raise InputError("name a lab, or say --all; not both")
+    names = [each.name for each in labs.all_labs()] if every else [labs.open_lab(lab).name]
+    failures: list[Exception] = []
+    for name in names:
+        try:
+            labs.down(name)
+        except Exception as error:  # one lab's failure must not keep the others up
+            failures.append(error)
+        else:
+            screen.note(f"lab {name} is down")
+    if failures:
+        raise ExceptionGroup("not every lab could be taken down", failures)
+
+
+@app.command(rich_help_panel=LABS)
+def status(as_json: AsJson = False) -> None:
+    """List the labs that are up, and how their hosts are.
+
+    Example:  minigts status --json
+    """
+    from minigts import lab as labs
+
+    found = labs.all_labs()
+    if as_json:
+        screen.print_json([screen.lab_facts(lab) for lab in found])
+    elif not found:
+        screen.note("no lab is up; try: minigts up topologies/pair.yaml")
+    else:
+        screen.show_labs(found)
+
+
+@app.command("exec", rich_help_panel=LABS, context_settings={"allow_interspersed_args": False})
+def execute(
+    host: Host,
+    argv: Annotated[list[str], typer.Argument(metavar="COMMAND", help="The command and its arguments.")],
+    lab: LabName = None,
+    timeout: Annotated[float, typer.Option(help="Seconds until it is ended, with all its children.")] = DAY_S,
+    stdin: Annotated[bool, typer.Option("--stdin", "-i", help="Hand it what comes in on standard input.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run a command on a host; ends with the command's exit code. Options go before the host.
+
+    Example:  minigts exec ams -- ping -c 3 bra
+    """
+    command = argv[1:] if argv[0] == "--" else argv
+    if not command:
+        raise InputError("exec: no command; try: minigts exec HOST -- ip address")
+    opened = _lab_with(host, lab)
+    result = opened.provider.run(
+        host,
+        command,
+        timeout_s=timeout,
+        check=False,
+        stdin=sys.stdin.buffer.read() if stdin else b"",
+        on_output=None if as_json else screen.pass_on,
+    )
+    if as_json:
+        screen.print_json(asdict(result))
+    raise typer.Exit(result.code)
+
+
+@app.command(rich_help_panel=LABS)
+def shell(host: Host, lab: LabName = None) -> None:
+    """Open a shell on a host, as root. Leave it with exit or ctrl-d.
+
+    Example:  minigts shell ams
+    """
+    raise typer.Exit(_lab_with(host, lab).provider.attach(host, ["bash", "-l"]))
+
+
+@app.command(rich_help_panel=LABS)
+def check(lab: LabName = None, as_json: AsJson = False) -> None:
+    """Measure a lab against its plan: RTT of each pair, loss and rate of each link. Exit 1 outside the tolerance.
+
+    Example:  minigts check
+    """
+    from minigts import fidelity
+    from minigts import lab as labs
+
+    opened = labs.open_lab(lab)
+    with screen.progress() as say:
+        certificate = fidelity.check(opened, say)
+    if as_json:
+        typer.echo(certificate.model_dump_json(indent=2))
+    else:
+        screen.show_certificate(certificate)
+    raise typer.Exit(0 if certificate.ok else 1)
+
+
+def _plan(file: Path) -> Plan:
+    from minigts import overlays
+    from minigts.topology.load import load
+
+    return load(file, known_overlays=overlays.known())
+
+
+def _lab_with(host: str, lab: str | None) -> Lab:
+    """The lab, which has that host. Raises InputError."""
+    from minigts import lab as labs
+
+    opened = labs.open_lab(lab)
+    _one_of("host", host, [each.name for each in opened.plan.hosts])
+    return opened
+
+
+def _one_of(kind: str, word: str, known: Collection[str]) -> str:
+    """`word`, which is known. Raises InputError."""
+    from minigts.topology.model import did_you_mean
+
+    if word not in known:
+        raise InputError(f"no {kind} {word!r}; there are {', '.join(known)}{did_you_mean(word, known)}")
+    return word

@@ -1,0 +1,115 @@
+"""The verbs of this machine and of the project. Imports are inside, so that `--help` is quick."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from minigts.cli import screen
+from minigts.cli.app import app
+from minigts.cli.labs import AsJson
+from minigts.errors import EnvironmentLacks
+
+PROJECT = "The machine and the project"
+
+image_app = typer.Typer(no_args_is_help=True, help="The hosts' image: built once, then kept.")
+app.add_typer(image_app, name="image", rich_help_panel=PROJECT)
+
+
+@app.command(rich_help_panel=PROJECT)
+def doctor(as_json: AsJson = False) -> None:
+    """Say what this machine can run, what is missing, and what is slow. Exit 3 if the default provider cannot run.
+
+    Example:  minigts doctor
+    """
+    from minigts import machine, paths
+    from minigts.doctor import default_can_run, examine
+    from minigts.providers import registry
+    from minigts.providers.uml import image
+
+    facts = machine.gather(paths.cache_root(), image_ready=image.present() is not None)
+    diagnoses = examine(facts, registry.names())
+    if as_json:
+        screen.print_json([{**asdict(each), "verdict": each.verdict} for each in diagnoses])
+    else:
+        screen.show_diagnoses(diagnoses)
+    raise typer.Exit(0 if default_can_run(diagnoses) else 3)
+
+
+@app.command(
+    rich_help_panel=PROJECT, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
+)
+def test(
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[PYTEST ARGUMENTS…]", show_default=False)
+    ] = None,
+) -> None:
+    """Run the project's tests; sets up what they need. Arguments go to pytest, paths count from the project.
+
+    Example:  minigts test tests/unit -k plan
+    """
+    from minigts import paths
+
+    os.chdir(paths.project_root())
+    try:
+        import pytest
+    except ImportError as error:
+        raise EnvironmentLacks(
+            "pytest is missing; start the tests with ./minigts test, which fetches it"
+        ) from error
+    if not arguments:
+        _prepare_image()
+    codes = {pytest.ExitCode.OK: 0, pytest.ExitCode.USAGE_ERROR: 2, pytest.ExitCode.INTERRUPTED: 130}
+    raise typer.Exit(codes.get(pytest.ExitCode(pytest.main(arguments or ["tests"])), 1))
+
+
+@app.command(rich_help_panel=PROJECT)
+def schema() -> None:
+    """Print the JSON Schema of topology files, for editors.
+
+    Example:  minigts schema > topology.schema.json
+    """
+    from minigts.topology.model import json_schema_text
+
+    typer.echo(json_schema_text(), nl=False)
+
+
+@image_app.command("build")
+def image_build() -> None:
+    """Build the image if it is not there yet; print its path.
+
+    Example:  minigts image build
+    """
+    from minigts.providers.uml import image
+
+    with screen.progress() as say:
+        made = image.ensure(say)
+    typer.echo(made.directory)
+
+
+@image_app.command("path")
+def image_path() -> None:
+    """Print where the image lies; exit 3 if it is not built.
+
+    Example:  ls -l "$(minigts image path)"
+    """
+    from minigts.providers.uml import image
+
+    found = image.present()
+    if found is None:
+        raise EnvironmentLacks("the image is not built yet; build it with: minigts image build")
+    typer.echo(found.directory)
+
+
+def _prepare_image() -> None:
+    """Builds the image with its progress in sight. Without what that needs, the tests that need hosts say so."""
+    from minigts.providers.uml import image
+
+    try:
+        with screen.progress() as say:
+            image.ensure(say)
+    except EnvironmentLacks as lack:
+        screen.note(f"minigts: tests that need hosts will be skipped: {lack}")

@@ -1,0 +1,182 @@
+"""An experiment from its file to its results directory: plan, lab, manifest, samples. Prints nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from minigts import lab as labs
+from minigts import overlays, paths, shell
+from minigts.errors import EnvironmentLacks, InputError, MinigtsError
+from minigts.experiments import manifest as manifests
+from minigts.experiments import run, store
+from minigts.experiments.load import load, topology_file
+from minigts.experiments.manifest import Manifest
+from minigts.experiments.matrix import Sample, matrix
+from minigts.experiments.model import Experiment
+from minigts.lab import Lab
+from minigts.topology.load import load as load_topology
+from minigts.topology.plan import Plan
+
+Say = Callable[[str], None]
+VERSIONS: Mapping[str, Sequence[str]] = {
+    "kernel": ("uname", "-r"),
+    "tc": ("tc", "-V"),
+    "iperf3": ("iperf3", "--version"),
+    "netperf": ("netperf", "-V"),
+    "docker": ("docker", "--version"),
+}
+"""What the hosts measure with, and how each tells its version. An absent one is left out."""
+ASKING_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """An experiment, all of whose input has been checked; nothing has been started."""
+
+    experiment: Experiment
+    topology_sha256: str
+    plan: Plan
+    samples: tuple[Sample, ...]
+
+    @property
+    def seconds(self) -> float:
+        """How long measuring takes, without set-up."""
+        return run.total_s(self.experiment, self.plan, self.samples)
+
+
+def prepare(file: Path, *, paper: bool, quick: bool, only: Sequence[str]) -> Prepared:
+    """Read an experiment and its topology. Raises InputError."""
+    experiment = load(file)
+    unknown = [name for name in experiment.overlays if name not in overlays.known()]
+    if unknown:
+        raise InputError(f"{file}: overlays: no overlay {unknown[0]!r}; there are {', '.join(overlays.known())}")
+    topology = topology_file(experiment, file)
+    if paper:
+        experiment = experiment.for_paper()
+    if quick:
+        experiment = experiment.model_copy(update={"repetitions": 1})
+    if only:
+        experiment = experiment.only(only)
+    plan = load_topology(topology, known_overlays=overlays.known())
+    digest = hashlib.sha256(topology.read_bytes()).hexdigest()
+    return Prepared(experiment, digest, plan, matrix(experiment, plan))
+
+
+def reopen(directory: Path) -> Prepared:
+    """What a results directory was made for. Raises InputError when it is none."""
+    manifest = manifests.read(directory)
+    samples = matrix(manifest.experiment, manifest.plan)
+    left = store.pending(samples, directory)
+    return Prepared(manifest.experiment, manifest.topology_sha256, manifest.plan, left)
+
+
+@contextmanager
+def lab_for(prepared: Prepared, provider: str, named: str | None, *, keep: bool, say: Say) -> Iterator[Lab]:
+    """A lab for the experiment: the one that is up as `named`, or a new one, taken down at the end unless kept.
+
+    Raises InputError when the one that is up has other hosts or links.
+    """
+    plan = prepared.plan
+    if named is not None:
+        found = labs.open_lab(named)
+        if found.plan.hosts != plan.hosts or found.plan.links != plan.links:
+            raise InputError(f"lab {named} is {found.plan.name}; the experiment is made for {plan.name}")
+        yield found
+        return
+    made = labs.up(plan, provider, f"{prepared.experiment.name}-{os.getpid()}", say)
+    try:
+        yield made
+    finally:
+        if not keep:
+            labs.down(made.name)
+
+
+def begin(results: Path, prepared: Prepared, lab: Lab) -> Path:
+    """A new results directory, with the manifest that says later where the figures come from."""
+    manifest = Manifest(
+        minigts=_version(),
+        commit=_commit(),
+        experiment=prepared.experiment,
+        topology_sha256=prepared.topology_sha256,
+        plan=prepared.plan,
+        provider=lab.provider.name,
+        machine=manifests.machine(),
+        tools=_tools(lab),
+        readback=_readback(lab),
+        noise_before=manifests.noise(),
+        samples_planned=len(prepared.samples),
+        started=manifests.now(),
+    )
+    directory = store.create(results, prepared.experiment.name, datetime.now(UTC))
+    manifests.write(directory, manifest)
+    return directory
+
+
+def take(directory: Path, lab: Lab, say: Say, on_progress: run.OnProgress) -> run.Outcome:
+    """Take every sample that the directory lacks on this lab."""
+    return run.run(
+        directory,
+        lab.provider,
+        join=lambda name: overlays.join(lab, name, say),
+        leave=lambda name: overlays.leave(lab, name),
+        on_progress=on_progress,
+    )
+
+
+def _version() -> str:
+    text = (paths.project_root() / "pyproject.toml").read_text(encoding="utf-8")
+    return str(tomllib.loads(text)["project"]["version"])
+
+
+def _commit() -> str:
+    """The checkout's commit, `-dirty` behind it when files differ; empty outside git."""
+    argv = [
+        "git",
+        "-C",
+        str(paths.project_root()),
+        "describe",
+        "--always",
+        "--dirty",
+        "--abbrev=40",
+        "--exclude=*",
+    ]
+    try:
+        return shell.run(argv, timeout_s=ASKING_TIMEOUT_S, check=False).stdout.strip()
+    except EnvironmentLacks:
+        return ""
+
+
+def _tools(lab: Lab) -> dict[str, str]:
+    """Versions on the first host; all hosts have one image."""
+    host, found = lab.plan.hosts[0].name, {}
+    for tool, argv in VERSIONS.items():
+        asked = lab.provider.run(host, argv, timeout_s=ASKING_TIMEOUT_S, check=False)
+        lines = (asked.stdout or asked.stderr).strip().splitlines()
+        if asked.code == 0 and lines:
+            found[tool] = lines[0]
+    return found
+
+
+def _readback(lab: Lab) -> dict[str, JsonValue]:
+    """Each host's queueing disciplines as its kernel has them (tc(8), -json)."""
+    return {host.name: _qdiscs(lab, host.name) for host in lab.plan.hosts}
+
+
+def _qdiscs(lab: Lab, host: str) -> JsonValue:
+    argv = ["tc", "-json", "qdisc", "show"]
+    text = lab.provider.run(host, argv, timeout_s=ASKING_TIMEOUT_S).stdout
+    try:
+        document: JsonValue = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise MinigtsError(f"{host}: `tc -json qdisc show` gave no JSON: {text[:200]}") from error
+    return document

@@ -1,0 +1,285 @@
+"""How things look on the terminal: results on stdout, progress and errors on stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from minigts.errors import InputError, MinigtsError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from minigts.cli.running import Prepared
+    from minigts.doctor import Diagnosis
+    from minigts.experiments.run import OnProgress, Outcome
+    from minigts.experiments.run import Progress as At
+    from minigts.fidelity import Certificate
+    from minigts.lab import Lab
+    from minigts.topology.plan import Plan
+
+PLAIN_WIDTH = 200
+"""Columns when the output goes to a file or a program, where nothing has to fit a window."""
+STATE_STYLES = {"ok": "green", "slow": "yellow", "missing": "red"}
+
+Say = Callable[[str], None]
+
+
+def out() -> Console:
+    """Where results go."""
+    from rich.console import Console
+
+    return Console(highlight=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+
+
+def note(text: str) -> None:
+    """One line for the person who watches."""
+    print(text, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def progress() -> Iterator[Say]:
+    """Gives a function that says what goes on now. On a terminal a step stays when it has ended, with its time."""
+    if not sys.stderr.isatty():
+        yield note
+        return
+    from rich.console import Console
+
+    console = Console(stderr=True, highlight=False)
+    step, since = "", time.monotonic()
+
+    def say(text: str) -> None:
+        nonlocal step, since
+        if step:
+            console.print(f"  {step}  [dim]{time.monotonic() - since:.1f} s[/dim]", markup=True)
+        step, since = text.replace("[", r"\["), time.monotonic()
+        status.update(step or "…")
+
+    with console.status("…") as status:
+        yield say
+        say("")
+
+
+@contextmanager
+def measuring() -> Iterator[tuple[Say, OnProgress]]:
+    """Gives two functions: one says a step, one shows how far a run is. A bar with the time left on a terminal."""
+    if not sys.stderr.isatty():
+        yield note, _lines()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    text = TextColumn("{task.description}", markup=False)
+    left = TextColumn("{task.fields[left]}")
+    with Progress(
+        BarColumn(), MofNCompleteColumn(), left, text, console=Console(stderr=True), transient=True
+    ) as bar:
+        task = bar.add_task("", total=None, left="")
+
+        def show(at: At) -> None:
+            bar.update(
+                task, completed=at.done, total=at.total, description=at.doing, left=duration(at.seconds_left)
+            )
+
+        yield lambda step: bar.update(task, description=step), show
+
+
+def _lines() -> OnProgress:
+    """A line for every twentieth of the samples."""
+    shown = -1
+
+    def show(at: At) -> None:
+        nonlocal shown
+        if (part := 20 * at.done // max(1, at.total)) != shown:
+            shown = part
+            note(f"{at.done} of {at.total} samples, {duration(at.seconds_left)} left, now {at.doing}")
+
+    return show
+
+
+def explain(error: BaseException, *, debug: bool) -> int:
+    """Say on stderr what went wrong; returns the exit code. With `debug`, the traceback comes first.
+
+    `error` is a MinigtsError, an OSError, a KeyboardInterrupt or a group of such.
+    """
+    if debug:
+        traceback.print_exception(error)
+    if isinstance(error, BaseExceptionGroup):
+        return max(explain(one, debug=False) for one in error.exceptions)
+    if isinstance(error, KeyboardInterrupt):
+        note("minigts: interrupted")
+        return 130
+    if isinstance(error, InputError):
+        for line in str(error).splitlines():
+            note(f"minigts: {line}")
+        return error.exit_code
+    if isinstance(error, MinigtsError):
+        note(f"minigts: {error}")
+        return error.exit_code
+    note(f"minigts: {_system_error(error)}")
+    return 3
+
+
+def explicable(error: BaseException) -> bool:
+    """Whether `explain` has words for it. What it has none for is a bug of ours, and shows its traceback."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(explicable(one) for one in error.exceptions)
+    return isinstance(error, MinigtsError | OSError | KeyboardInterrupt)
+
+
+def _system_error(error: BaseException) -> str:
+    """`results: No space left on device`."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error) or type(error).__name__
+
+
+def silence() -> int:
+    """Nobody reads stdout any more: write nothing else to it. Returns the exit code of a broken pipe."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 141
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """A table; a column whose heading starts with `>` is aligned to the right. Cells are taken literally."""
+    from rich.box import SIMPLE_HEAD
+    from rich.markup import escape
+    from rich.table import Table
+
+    made = Table(title=title or None, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        made.add_column(column.lstrip(">"), justify="right" if column.startswith(">") else "left")
+    for row in rows:
+        made.add_row(*map(escape, row))
+    return made
+
+
+def show_plan(plan: Plan) -> None:
+    """Hosts, links, and what the plan predicts for each pair."""
+    console = out()
+    hosts = ((h.name, h.location or "", h.address, str(h.cpus), f"{h.memory_mb} MB") for h in plan.hosts)
+    console.print(table(f"{plan.name}: hosts", ("host", "location", "address", ">cpus", ">memory"), hosts))
+    links = ((x.name, x.subnet, ms(x.rtt_ms), mbit(x.rate_mbit), f"{x.loss_percent:g} %") for x in plan.links)
+    console.print(table("links", ("link", "subnet", ">RTT", ">rate", ">loss"), links))
+    paths = (
+        (f"{p.source} – {p.target}", str(p.hops), ms(p.rtt_ms), mbit(p.tcp_ceiling_mbit), yes(p.reachable))
+        for p in plan.paths
+    )
+    console.print(table("predicted", ("pair", ">hops", ">RTT", ">TCP at most", "routed"), paths))
+
+
+def show_diagnoses(diagnoses: Iterable[Diagnosis]) -> None:
+    """One table a provider, then what can be done about what is not ok."""
+    console = out()
+    for diagnosis in diagnoses:
+        rows = ((mark(x.state), x.name, x.meaning) for x in diagnosis.findings)
+        made = table("", ("", "", ""), ())
+        made.show_header = False
+        for state, name, meaning in rows:
+            made.add_row(state, name, meaning)
+        console.print(f"[bold]{diagnosis.provider}[/bold]  {diagnosis.verdict}  [dim]{diagnosis.about}[/dim]")
+        console.print(made)
+        for finding in diagnosis.findings if diagnosis.built else ():
+            if finding.remedy:
+                console.print(f"  {finding.name}: {finding.remedy}", markup=False, soft_wrap=True)
+
+
+def mark(state: str) -> str:
+    """A state in its colour."""
+    return f"[{STATE_STYLES.get(state, 'default')}]{state}[/]"
+
+
+def ms(value: float | None) -> str:
+    """A time in milliseconds; nothing where there is none."""
+    return "" if value is None else f"{value:.2f} ms"
+
+
+def mbit(value: float | None) -> str:
+    """A rate in Mbit/s; `unlimited` where there is no limit."""
+    return "unlimited" if value is None else f"{value:g} Mbit/s"
+
+
+def duration(seconds: float) -> str:
+    """`3 h 05 min`, `4 min 20 s`, `9 s`."""
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes >= 60:
+        return f"{minutes // 60} h {minutes % 60:02d} min"
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+
+
+def yes(value: bool) -> str:
+    """A truth as a word."""
+    return "yes" if value else "no"
+
+
+def lab_facts(lab: Lab) -> dict[str, object]:
+    """A lab as `status --json` shows it."""
+    return {
+        "name": lab.name,
+        "topology": lab.plan.name,
+        "provider": lab.provider.name,
+        "rundir": str(lab.rundir),
+        "hosts": dict(lab.status()),
+    }
+
+
+def show_labs(labs: Iterable[Lab]) -> None:
+    """One table a lab: its hosts, where they are, how they are."""
+    console = out()
+    for lab in labs:
+        states = lab.status()
+        rows = ((h.name, h.location or "", h.address, states.get(h.name, "unknown")) for h in lab.plan.hosts)
+        title = f"{lab.name}  ({lab.plan.name}, {lab.provider.name})"
+        console.print(table(title, ("host", "location", "address", "state"), rows))
+
+
+def show_certificate(certificate: Certificate) -> None:
+    """What was declared against what was measured."""
+    console = out()
+    rows = (
+        (row.subject, row.quantity, row.declared, row.measured, row.tolerance, "ok" if row.ok else "OUTSIDE")
+        for row in certificate.rows
+    )
+    console.print(table("", ("path or link", "what", ">declared", ">measured", ">tolerance", ""), rows))
+    outside = sum(not row.ok for row in certificate.rows)
+    console.print("all within tolerance" if certificate.ok else f"{outside} outside the tolerance")
+
+
+def show_samples(prepared: Iterable[Prepared]) -> None:
+    """How many samples of what, and how long they take."""
+    console = out()
+    for each in prepared:
+        counts = Counter((sample.overlay, sample.measurement, sample.tool) for sample in each.samples)
+        rows = ((*cell, str(count)) for cell, count in counts.items())
+        title = f"{each.experiment.name}: {len(each.samples)} samples, {duration(each.seconds)} of measuring"
+        console.print(table(title, ("overlay", "measurement", "tool", ">samples"), rows))
+
+
+def show_outcome(outcome: Outcome) -> None:
+    """What became of the claims, and what could not be measured."""
+    rows = ((one.verdict, one.overlay, one.claim, one.detail) for one in outcome.verdicts)
+    if outcome.verdicts:
+        out().print(table("", ("verdict", "overlay", "claim", ""), rows))
+    if outcome.failed:
+        note(f"minigts: {len(outcome.failed)} samples have no result; try: minigts run --resume")
+        for sample in outcome.failed:
+            note(f"  {sample}")
+
+
+def pass_on(output: bytes) -> None:
+    """A host's output, as it comes."""
+    sys.stdout.buffer.write(output)
+    sys.stdout.buffer.flush()
+
+
+def print_json(document: object) -> None:
+    """One JSON document; what JSON has no word for is written as text."""
+    print(json.dumps(document, indent=2, ensure_ascii=False, default=str))

@@ -1,0 +1,219 @@
+"""What this machine can run, and what would stop or slow it. `gather` reads the machine; `examine` is pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from minigts.machine import Facts
+
+State = Literal["ok", "slow", "missing"]
+Verdict = Literal["runs", "runs slowly", "cannot run", "not in this version"]
+
+DEFAULT_PROVIDER = "uml"
+MEMORY_NEEDED_MB = 512
+MEMORY_WANTED_MB = 3072
+"""Six hosts with Docker take some 2 GiB together, and the machine itself wants the rest."""
+IMAGE_MB = 3000
+"""Room to build the image; a lab on a ready one takes a few MB a host."""
+SOCKET_BUFFER_BYTES = 4 * 2**20
+OPEN_FILES = 1024
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked at. `slow`: it works, at the cost that `meaning` names. `remedy` is empty when `ok`."""
+
+    name: str
+    state: State
+    meaning: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """One provider and all that was found for it. `built` is False when this version of minigts lacks it."""
+
+    provider: str
+    about: str
+    built: bool
+    findings: tuple[Finding, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        states = {finding.state for finding in self.findings}
+        if not self.built:
+            return "not in this version"
+        if "missing" in states:
+            return "cannot run"
+        return "runs slowly" if "slow" in states else "runs"
+
+    @property
+    def can_run(self) -> bool:
+        return self.verdict in ("runs", "runs slowly")
+
+
+def examine(facts: Facts, built: Collection[str]) -> tuple[Diagnosis, ...]:
+    """A diagnosis for each provider of the design; `built` names those that this version has."""
+    known = (
+        ("uml", "one User-Mode Linux kernel a host; no root, no KVM", _uml(facts)),
+        ("vagrant", "one libvirt virtual machine a host", _vagrant(facts)),
+        ("mininet", "network namespaces on the machine's own kernel", _mininet(facts)),
+    )
+    return tuple(Diagnosis(name, about, name in built, tuple(findings)) for name, about, findings in known)
+
+
+def _uml(facts: Facts) -> Iterator[Finding]:
+    yield _processor(facts)
+    yield _ptrace(facts)
+    yield _shm(facts)
+    yield _memory(facts)
+    yield _cores(facts)
+    yield _socket_buffers(facts)
+    yield _open_files(facts)
+    if facts.image_ready:
+        yield Finding("image", "ok", "built; nothing else is needed")
+        return
+    yield _disk(facts)
+    yield from _packages(facts)
+    if not facts.root:
+        yield _namespaces(facts)
+
+
+def _processor(facts: Facts) -> Finding:
+    if (facts.system, facts.machine) == ("Linux", "x86_64"):
+        return Finding("processor", "ok", "x86-64 Linux")
+    remedy = "use an x86-64 Linux machine, or a virtual one"
+    return Finding("processor", "missing", f"needs x86-64 Linux; this is {facts.machine} {facts.system}", remedy)
+
+
+def _ptrace(facts: Facts) -> Finding:
+    if facts.ptrace:
+        return Finding("ptrace", "ok", "processes may trace their children")
+    meaning = "a UML kernel traces its processes, and that is forbidden here"
+    remedy = "sudo sysctl -w kernel.yama.ptrace_scope=1; in a container: --cap-add SYS_PTRACE"
+    return Finding("ptrace", "missing", meaning, remedy)
+
+
+def _shm(facts: Facts) -> Finding:
+    size = "in a container: --shm-size=4g; else: sudo mount -o remount,size=4g /dev/shm"
+    if facts.shm_free_mb is None:
+        remedy = "sudo mount -t tmpfs tmpfs /dev/shm"
+        return Finding("/dev/shm", "missing", "a guest keeps its memory there, and it is closed", remedy)
+    if not facts.shm_executable:
+        remedy = "sudo mount -o remount,exec /dev/shm"
+        return Finding("/dev/shm", "missing", "mounted noexec: a guest cannot run what is in its memory", remedy)
+    have = f"{facts.shm_free_mb} MB free"
+    if facts.shm_free_mb < MEMORY_NEEDED_MB:
+        return Finding("/dev/shm", "missing", f"{have}: too little for one host", size)
+    if facts.shm_free_mb < MEMORY_WANTED_MB:
+        return Finding("/dev/shm", "slow", f"{have}: enough for small labs only", size)
+    return Finding("/dev/shm", "ok", f"{have}, executable")
+
+
+def _memory(facts: Facts) -> Finding:
+    have = f"{facts.memory_free_mb} MB free"
+    if facts.memory_free_mb < MEMORY_NEEDED_MB:
+        return Finding("memory", "missing", f"{have}: too little for one host", "end other programs")
+    if facts.memory_free_mb < MEMORY_WANTED_MB:
+        meaning = f"{have}: six hosts with Docker take some 2 GiB"
+        return Finding("memory", "slow", meaning, "run smaller labs, or end other programs")
+    return Finding("memory", "ok", have)
+
+
+def _cores(facts: Facts) -> Finding:
+    if facts.cores >= 2:
+        return Finding("cores", "ok", f"{facts.cores}")
+    meaning = "1: hosts wait for each other, which shows in jitter and in unshaped throughput"
+    return Finding("cores", "slow", meaning, "shape links to 50 Mbit/s or less, or use a machine with more")
+
+
+def _socket_buffers(facts: Facts) -> Finding:
+    have = f"{facts.socket_buffer_bytes // 1024} KiB"
+    if facts.socket_buffer_bytes >= SOCKET_BUFFER_BYTES:
+        return Finding("socket buffers", "ok", f"{have} a link")
+    meaning = f"{have} a link: unshaped TCP reaches 0.8 Gbit/s instead of 2.2; links up to 100 Mbit/s do not care"
+    remedy = f"sudo sysctl -w net.core.wmem_max={SOCKET_BUFFER_BYTES} net.core.rmem_max={SOCKET_BUFFER_BYTES}"
+    return Finding("socket buffers", "slow", meaning, remedy)
+
+
+def _open_files(facts: Facts) -> Finding:
+    have = f"{facts.open_files} at once"
+    if facts.open_files >= OPEN_FILES:
+        return Finding("open files", "ok", have)
+    meaning = f"{have}: a link takes two, a host some more"
+    return Finding("open files", "slow", meaning, f"ulimit -n {OPEN_FILES}")
+
+
+def _disk(facts: Facts) -> Finding:
+    have = f"{facts.cache_free_mb} MB free in {facts.cache}"
+    if facts.cache_free_mb >= IMAGE_MB:
+        return Finding("disk", "ok", have)
+    remedy = "make room, or set XDG_CACHE_HOME to a directory with more"
+    return Finding("disk", "missing", f"{have}: building the image takes {IMAGE_MB} MB", remedy)
+
+
+def _packages(facts: Facts) -> Iterator[Finding]:
+    for package in facts.packages:
+        command = f"sudo apt-get install {package.name}"
+        if package.present:
+            yield Finding(package.name, "ok", "installed")
+        elif facts.can_install:
+            yield Finding(package.name, "slow", "not installed yet: the first up, run or test does that", command)
+        else:
+            yield Finding(package.name, "missing", "not installed; building the image needs it", command)
+
+
+def _namespaces(facts: Facts) -> Finding:
+    name, use = "user namespaces", "building the image without root needs them"
+    if facts.namespaces_blocked_by:
+        remedy = f"sudo sysctl -w {facts.namespaces_blocked_by}; or build the image as root"
+        return Finding(name, "missing", f"switched off; {use}", remedy)
+    if not facts.subordinate_ids:
+        remedy = f"sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {facts.user}"
+        return Finding(name, "missing", f"{facts.user} has no range in /etc/subuid and /etc/subgid; {use}", remedy)
+    return Finding(name, "ok", "allowed, with a range of ids")
+
+
+def _vagrant(facts: Facts) -> Iterator[Finding]:
+    wanted = (("vagrant", "vagrant"), ("qemu-system-x86_64", "qemu-system-x86"), ("libvirtd", "libvirt-daemon"))
+    for program, package in wanted:
+        yield _program(facts, program, package)
+    if facts.vagrant_libvirt:
+        yield Finding("vagrant-libvirt", "ok", "installed")
+    else:
+        yield Finding("vagrant-libvirt", "missing", "not installed", "sudo apt-get install vagrant-libvirt")
+    if facts.kvm == "open":
+        yield Finding("/dev/kvm", "ok", "opens; whether a guest boots under it, only booting one tells")
+    elif facts.kvm == "forbidden":
+        meaning, remedy = "there, but closed to you: QEMU would emulate", f"sudo adduser {facts.user} kvm"
+        yield Finding("/dev/kvm", "slow", meaning, remedy)
+    else:
+        meaning = "absent: QEMU would emulate, a host then takes half a minute to boot"
+        yield Finding("/dev/kvm", "slow", meaning, "switch virtualisation on in the firmware")
+
+
+def _mininet(facts: Facts) -> Iterator[Finding]:
+    if facts.root:
+        yield Finding("root", "ok", "you are root")
+    else:
+        yield Finding("root", "missing", "namespaces and switches are made by root", "run as root")
+    yield _program(facts, "mn", "mininet")
+    for module in ("openvswitch", "sch_netem"):
+        if module in facts.modules:
+            yield Finding(module, "ok", "in the kernel")
+        else:
+            remedy = "boot a distribution's kernel, or use the uml provider, whose kernel has it"
+            yield Finding(module, "missing", "this machine's kernel has no such module", remedy)
+
+
+def _program(facts: Facts, program: str, package: str) -> Finding:
+    if program in facts.programs:
+        return Finding(program, "ok", "installed")
+    return Finding(program, "missing", "not installed", f"sudo apt-get install {package}")
+
+
+def default_can_run(diagnoses: Collection[Diagnosis]) -> bool:
+    """Whether the provider that is used unless another is named can run here."""
+    return any(diagnosis.can_run for diagnosis in diagnoses if diagnosis.provider == DEFAULT_PROVIDER)

@@ -1,0 +1,238 @@
+"""The measuring tools: how each is called, how long it takes, what its output says, and what the plan predicts.
+
+Pure: nothing is started here. A new tool is a model in `model`, a parser in `parsers` and one entry in `TOOLS`.
+The servers (netserver, iperf3 -s) listen at every endpoint; an overlay's join script starts them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from minigts.errors import InputError
+from minigts.experiments import parsers
+from minigts.experiments.model import (
+    AnyMeasurement,
+    NetperfOptions,
+    PingOptions,
+    TcpOptions,
+    UdpOptions,
+)
+from minigts.overlays import Endpoint
+from minigts.topology.plan import Path, Plan
+
+NETSERVER_PORT = 12865
+IPERF3_PORT = 5201
+NETPERF_SELECTORS = (
+    "MIN_LATENCY,MEAN_LATENCY,P50_LATENCY,P90_LATENCY,P99_LATENCY,MAX_LATENCY,STDDEV_LATENCY,"
+    "TRANSACTION_RATE,REQUEST_SIZE,RESPONSE_SIZE"
+)
+MOST_INTERIM_RESULTS = 5000
+"""netperf prints some 120 bytes for each; beyond this its histogram, fine at short round trips, is enough."""
+START_S = 0.25
+"""What starting a program in a container on an emulated host costs, beside the measuring itself."""
+
+Quantity = Literal["latency", "throughput"]
+
+
+@dataclass(frozen=True)
+class Way:
+    """From one endpoint to another: the far address, both MTUs in bytes, and the plan's path."""
+
+    address: str
+    mtu: int
+    underlay_mtu: int
+    path: Path
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A sample's value in its tool's unit, and further columns by name."""
+
+    value: float
+    extra: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool. The first argument of `argv`, `seconds` and `predicted` is its measurement's own options."""
+
+    name: str
+    quantity: Quantity
+    unit: str
+    argv: Callable[[Any, Way], tuple[str, ...]]
+    seconds: Callable[[Any, Path], float]
+    read: Callable[[str, str], Measured]
+    predicted: Callable[[Any, Way], float | None]
+
+
+def command(measurement: AnyMeasurement, source: Endpoint, way: Way) -> tuple[str, ...]:
+    """The client's whole command line on the source's host. Raises InputError for a rate that cannot be known."""
+    return (*source.prefix, *TOOLS[measurement.tool].argv(measurement.options, way))
+
+
+def warm_up(source: Endpoint, way: Way) -> tuple[str, ...]:
+    """One echo request, so that ARP and the overlay's own tables are filled before anything is measured."""
+    return (*source.prefix, "ping", "-n", "-c", "1", "-W", "3", way.address)
+
+
+def estimate_s(measurement: AnyMeasurement, path: Path) -> float:
+    """How long one sample takes, in seconds."""
+    return TOOLS[measurement.tool].seconds(measurement.options, path)
+
+
+def timeout_s(measurement: AnyMeasurement, path: Path) -> float:
+    """After how many seconds a sample is given up: three times what it should take, and fifteen."""
+    return 3 * estimate_s(measurement, path) + 15
+
+
+def read(tool: str, stdout: str, stderr: str) -> Measured:
+    """What a tool's output says. Raises ParseError."""
+    return TOOLS[tool].read(stdout, stderr)
+
+
+def predicted(measurement: AnyMeasurement, way: Way) -> float | None:
+    """What the plan promises, in the tool's unit; None when the links have no rate."""
+    return TOOLS[measurement.tool].predicted(measurement.options, way)
+
+
+def underlay_mtu(plan: Plan) -> int:
+    """The links' smallest MTU in bytes."""
+    return min((port.mtu for host in plan.hosts for port in host.ports), default=1500)
+
+
+def _netperf_argv(options: NetperfOptions, way: Way) -> tuple[str, ...]:
+    # Eight bytes each way instead of one fill the same Ethernet frame, and make the interim results, printed with
+    # two decimals in bytes per second, exact to some microseconds.
+    length = f"{options.duration_s:g}" if options.duration_s else f"-{options.count}"
+    interim = ("-f", "b", "-D", "-0.000001") if _exchanges(options, way.path) <= MOST_INTERIM_RESULTS else ()
+    return (
+        *("netperf", "-4", "-H", way.address, "-p", str(NETSERVER_PORT)),
+        *("-t", f"{options.protocol.upper()}_RR", "-l", length, "-P", "0", *interim),
+        *("--", "-r", "8,8", "-k", NETPERF_SELECTORS),
+    )
+
+
+def _exchanges(options: NetperfOptions, path: Path) -> float:
+    return options.duration_s / (max(path.rtt_ms, 0.1) / 1000) if options.duration_s else options.count
+
+
+def _netperf_seconds(options: NetperfOptions, path: Path) -> float:
+    rtt_s = path.rtt_ms / 1000
+    return (options.duration_s or options.count * rtt_s) + 4 * rtt_s + START_S
+
+
+def _netperf_read(stdout: str, stderr: str) -> Measured:
+    run = parsers.netperf_rr(stdout, stderr)
+    extra = {"min": run.min_ms, "mean": run.mean_ms, "p99": run.histogram_p99_ms, "max": run.max_ms}
+    return Measured(run.median_ms, {**extra, "stdev": run.stdev_ms})
+
+
+def _ping_argv(options: PingOptions, way: Way) -> tuple[str, ...]:
+    return ("ping", "-n", "-c", str(options.count), "-i", f"{options.interval_s:g}", "-W", "3", way.address)
+
+
+def _ping_seconds(options: PingOptions, path: Path) -> float:
+    return options.count * options.interval_s + path.rtt_ms / 1000 + START_S
+
+
+def _ping_read(stdout: str, stderr: str) -> Measured:
+    run = parsers.ping(stdout, stderr)
+    extra = {"min": run.min_ms, "mean": run.mean_ms, "max": run.max_ms, "stdev": run.mdev_ms}
+    return Measured(run.median_ms, {**extra, "loss_percent": run.loss_percent})
+
+
+def _rtt_ms(_options: object, way: Way) -> float:
+    return way.path.rtt_ms
+
+
+def _iperf3(way: Way) -> tuple[str, ...]:
+    return ("iperf3", "-c", way.address, "-p", str(IPERF3_PORT), "-J", "--connect-timeout", "5000")
+
+
+def _tcp_argv(options: TcpOptions, way: Way) -> tuple[str, ...]:
+    omit = ("-O", f"{options.omit_s:g}") if options.omit_s else ()
+    streams = ("-P", str(options.streams)) if options.streams > 1 else ()
+    return (*_iperf3(way), "-t", f"{options.duration_s:g}", *omit, *streams)
+
+
+def _tcp_seconds(options: TcpOptions, path: Path) -> float:
+    return options.duration_s + (options.omit_s or 0) + 6 * path.rtt_ms / 1000 + START_S
+
+
+def _tcp_read(stdout: str, stderr: str) -> Measured:
+    run = parsers.iperf3_tcp(stdout, stderr)
+    extra = {"sent": run.sent_mbit, "retransmits": float(run.retransmits)}
+    if run.mean_rtt_ms is not None:
+        extra["rtt_ms"] = run.mean_rtt_ms
+    if run.max_cwnd_bytes is not None:
+        extra["cwnd_bytes"] = float(run.max_cwnd_bytes)
+    return Measured(run.received_mbit, extra)
+
+
+def _tcp_predicted(_options: TcpOptions, way: Way) -> float | None:
+    """The lowest rate times payload over frame; an encapsulated packet fills the underlay's frame, so its payload
+    is the overlay's MTU less 52 bytes of IP and TCP headers with timestamps."""
+    if way.path.rate_mbit is None:
+        return None
+    return way.path.rate_mbit * (way.mtu - 52) / (way.underlay_mtu + 14)
+
+
+def offered_mbit(rate: str, path: Path) -> float:
+    """`45mbit` → 45.0; `90%` → that share of the path's lowest rate. Raises InputError when the path has none."""
+    if rate.endswith("%"):
+        if path.rate_mbit is None:
+            raise InputError(
+                f"{path.source} to {path.target}: rate {rate} is a share of the path's rate, and its links have "
+                f"none; give the links a rate in the topology, or write the experiment's in mbit"
+            )
+        return path.rate_mbit * float(rate[:-1].strip()) / 100
+    factors = {"kbit": 0.001, "mbit": 1.0, "gbit": 1000.0}
+    return float(rate[:-4].strip()) * factors[rate[-4:]]
+
+
+def datagram_bytes(datagram: str, mtu: int) -> int:
+    """`1400B` → 1400; `fit` → what one packet of `mtu` bytes holds beside 28 bytes of IP and UDP headers."""
+    return mtu - 28 if datagram == "fit" else int(datagram[:-1].strip())
+
+
+def _udp_argv(options: UdpOptions, way: Way) -> tuple[str, ...]:
+    rate = round(offered_mbit(options.rate, way.path) * 1e6)
+    size = datagram_bytes(options.datagram, way.mtu)
+    return (*_iperf3(way), "-t", f"{options.duration_s:g}", "-u", "-b", str(rate), "-l", str(size))
+
+
+def _udp_seconds(options: UdpOptions, path: Path) -> float:
+    return options.duration_s + 6 * path.rtt_ms / 1000 + START_S
+
+
+def _udp_read(stdout: str, stderr: str) -> Measured:
+    run = parsers.iperf3_udp(stdout, stderr)
+    extra = {"sent": run.sent_mbit, "offered": run.offered_mbit, "loss_percent": run.lost_percent}
+    return Measured(
+        run.received_mbit, {**extra, "jitter_ms": run.jitter_ms, "out_of_order": float(run.out_of_order)}
+    )
+
+
+def _udp_predicted(options: UdpOptions, way: Way) -> float | None:
+    """What is offered, or what the lowest rate carries of it, less the links' declared loss."""
+    offered = offered_mbit(options.rate, way.path)
+    if way.path.rate_mbit is not None:
+        size = datagram_bytes(options.datagram, way.mtu)
+        fragments = math.ceil((size + 8) / (way.mtu - 20))
+        frame_bytes = size + 8 + fragments * (20 + 14 + max(0, way.underlay_mtu - way.mtu))
+        offered = min(offered, way.path.rate_mbit * size / frame_bytes)
+    return offered * (1 - way.path.loss_percent / 100)
+
+
+TOOLS: Mapping[str, Tool] = {
+    tool.name: tool
+    for tool in (
+        Tool("netperf-rr", "latency", "ms", _netperf_argv, _netperf_seconds, _netperf_read, _rtt_ms),
+        Tool("ping", "latency", "ms", _ping_argv, _ping_seconds, _ping_read, _rtt_ms),
+        Tool("iperf3-tcp", "throughput", "Mbit/s", _tcp_argv, _tcp_seconds, _tcp_read, _tcp_predicted),
+        Tool("iperf3-udp", "throughput", "Mbit/s", _udp_argv, _udp_seconds, _udp_read, _udp_predicted),
+    )
+}

@@ -1,0 +1,227 @@
+"""A lab: a plan that a provider has brought up. It outlives the command that made it, in one run directory.
+
+A run directory is `<state root>/labs/<name>`; it holds plan.json and lab.json beside what the provider puts there.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from minigts import calibration, network, paths, shaping
+from minigts.errors import CommandFailed, EnvironmentLacks, HostFailed, InputError, MinigtsError
+from minigts.providers import registry
+from minigts.providers.base import Provider
+from minigts.topology.plan import Host, Plan
+
+T = TypeVar("T")
+Progress = Callable[[str], None]
+CONFIGURE_TIMEOUT_S = 60.0
+
+
+class Record(BaseModel):
+    """lab.json: what is known of a lab without asking it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    provider: str
+    created: datetime
+    state: Literal["starting", "up"] = "starting"
+    own_latency_ms: float = 0.0
+    """The emulator's own one-way latency over a link, taken off every link's delay."""
+    overlay: str = "none"
+    """The overlay that is joined now."""
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A lab, up or not, told apart by its run directory."""
+
+    rundir: Path
+
+    @property
+    def name(self) -> str:
+        return self.rundir.name
+
+    @cached_property
+    def plan(self) -> Plan:
+        return Plan.model_validate_json((self.rundir / "plan.json").read_text())
+
+    @property
+    def record(self) -> Record:
+        """As it stands on disk now. Raises MinigtsError when the lab has no readable record."""
+        try:
+            return Record.model_validate_json((self.rundir / "lab.json").read_text())
+        except (OSError, ValidationError) as error:
+            raise MinigtsError(f"lab {self.name} was never complete: minigts down {self.name}") from error
+
+    def write(self, record: Record) -> None:
+        temporary = self.rundir / "lab.json.new"
+        temporary.write_text(record.model_dump_json(indent=2) + "\n")
+        temporary.rename(self.rundir / "lab.json")
+
+    @cached_property
+    def provider(self) -> Provider:
+        return registry.make(self.record.provider, self.rundir)
+
+    def state_of_hosts(self) -> dict[str, str]:
+        """For each host `answers` or why it does not."""
+
+        def ask(host: Host) -> str:
+            try:
+                self.provider.run(host.name, ["true"], timeout_s=5)
+            except MinigtsError as error:
+                return str(error)
+            return "answers"
+
+        return self.on_every_host(ask)
+
+    def on_every_host(self, work: Callable[[Host], T]) -> dict[str, T]:
+        """Do `work` for all hosts at once; the first error is raised after all have ended."""
+        return on_every_host(self.plan, work)
+
+
+def all_labs() -> list[Lab]:
+    """Every lab of this user with a run directory, up or not, by name."""
+    directory = paths.state_root() / "labs"
+    return [Lab(path) for path in sorted(directory.glob("*")) if path.is_dir()]
+
+
+def open_lab(name: str | None = None) -> Lab:
+    """The lab called `name`, or the only one there is. Raises InputError that says which there are."""
+    labs = {lab.name: lab for lab in all_labs()}
+    if name is None and len(labs) == 1:
+        return next(iter(labs.values()))
+    if name is not None and name in labs:
+        return labs[name]
+    if not labs:
+        raise InputError("no lab is up; bring one up with: minigts up topologies/chain6.yaml")
+    known = ", ".join(labs)
+    if name is None:
+        raise InputError(f"several labs are up ({known}): say which with --lab")
+    close = get_close_matches(name, labs, 1)
+    raise InputError(f"no lab {name!r}{f'; did you mean {close[0]!r}?' if close else ''} Labs are: {known}")
+
+
+def up(plan: Plan, provider_name: str, name: str | None, progress: Progress) -> Lab:
+    """Bring `plan` up as the lab `name` (the plan's own by default) and return when it is configured and shaped.
+
+    A lab of that name that is up with the same plan is left as it is. On failure nothing is left running. Raises
+    InputError when the name is taken by another plan, EnvironmentLacks, HostFailed.
+    """
+    rundir = paths.state_root() / "labs" / (name or plan.name)
+    lab = Lab(rundir)
+    with _only_user(rundir):
+        if _is_up(lab, plan):
+            return lab
+        _clear(lab)
+        rundir.mkdir(parents=True, mode=0o700)
+        try:
+            _bring_up(lab, plan, provider_name, progress)
+        except BaseException:
+            _keep_consoles(lab)
+            _clear(lab)
+            raise
+    return lab
+
+
+def down(lab: Lab) -> None:
+    """Take a lab down and remove its run directory. Works after any crash; a second call does nothing."""
+    with _only_user(lab.rundir):
+        _clear(lab)
+
+
+def _bring_up(lab: Lab, plan: Plan, provider_name: str, progress: Progress) -> None:
+    provider = registry.make(provider_name, lab.rundir)
+    lacking = provider.missing()
+    if lacking:
+        raise EnvironmentLacks("\n".join(lacking))
+    (lab.rundir / "plan.json").write_text(plan.model_dump_json(indent=1) + "\n")
+    record = Record(provider=provider_name, created=datetime.now(UTC))
+    lab.write(record)
+    progress(f"starting {len(plan.hosts)} hosts")
+    provider.up(plan, progress)
+    progress("configuring addresses, routes and links")
+    _configure(lab, 0.0)
+    own_latency_ms = calibration.own_latency_ms(provider, plan)
+    if own_latency_ms:
+        shape(lab, own_latency_ms)
+    lab.write(record.model_copy(update={"state": "up", "own_latency_ms": own_latency_ms}))
+
+
+def _configure(lab: Lab, own_latency_ms: float) -> None:
+    def configure(host: Host) -> None:
+        text = network.script(lab.plan, host) + shaping.script(host.ports, own_latency_ms)
+        _run_script(lab.provider, host, text)
+
+    lab.on_every_host(configure)
+
+
+def shape(lab: Lab, own_latency_ms: float) -> None:
+    """Set every link's shaping again, less the emulator's own latency, and read it back."""
+
+    def shape_and_read_back(host: Host) -> list[str]:
+        text = shaping.script(host.ports, own_latency_ms) + "tc -j qdisc show\n"
+        shown = _run_script(lab.provider, host, text)
+        return [f"{host.name}: {x}" for port in host.ports for x in shaping.differences(port, shown, own_latency_ms)]
+
+    wrong = [text for texts in lab.on_every_host(shape_and_read_back).values() for text in texts]
+    if wrong:
+        raise HostFailed("links are not shaped as declared:\n" + "\n".join(wrong))
+
+
+def _run_script(provider: Provider, host: Host, text: str) -> str:
+    argv = ["bash", "-eu", "-s"]
+    return provider.run(host.name, argv, timeout_s=CONFIGURE_TIMEOUT_S, stdin=text.encode()).stdout
+
+
+def on_every_host(plan: Plan, work: Callable[[Host], T]) -> dict[str, T]:
+    with ThreadPoolExecutor(max_workers=len(plan.hosts)) as pool:
+        started = {host.name: pool.submit(work, host) for host in plan.hosts}
+    return {name: future.result() for name, future in started.items()}
+
+
+def _is_up(lab: Lab, plan: Plan) -> bool:
+    """Whether the lab runs already. A lab that started and never finished, or lost a host, does not count."""
+    if not (lab.rundir / "lab.json").exists() or lab.record.state != "up":
+        return False
+    if set(lab.state_of_hosts().values()) != {"answers"}:
+        return False
+    if lab.plan != plan:
+        raise InputError(f"lab {lab.name} is up with another plan: minigts down {lab.name}, or choose --lab NAME")
+    return True
+
+
+def _clear(lab: Lab) -> None:
+    if not lab.rundir.exists():
+        return
+    if (lab.rundir / "lab.json").exists():
+        lab.provider.down()
+    shutil.rmtree(lab.rundir)
+
+
+def _keep_consoles(lab: Lab) -> None:
+    """What explains a failed start outlives it, in the state directory's `failed` folder; the last one only."""
+    kept = paths.state_root() / "failed" / lab.name
+    shutil.rmtree(kept, ignore_errors=True)
+    shutil.copytree(lab.rundir, kept, ignore=lambda _, names: [n for n in names if not n.endswith((".log", ".json"))])
+
+
+@contextmanager
+def _only_user(rundir: Path) -> Iterator[None]:
+    """One command at a time brings this lab up or down; the lock goes with the process that holds it."""
+    rundir.parent.mkdir(parents=True, exist_ok=True)
+    with (rundir.parent / f".{rundir.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,203 @@
+"""What can be read off this machine. Looks and tries; changes nothing that outlasts the look."""
+
+from __future__ import annotations
+
+import getpass
+import mmap
+import os
+import platform
+import resource
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from minigts.shell import run
+
+SHM = Path("/dev/shm")
+SYSTEM_PACKAGES = Path(__file__).parent / "system-packages"
+PROGRAMS = ("vagrant", "qemu-system-x86_64", "libvirtd", "mn")
+MODULES = ("openvswitch", "sch_netem")
+LIBVIRT_PLUGIN = (
+    (Path("/usr/share/rubygems-integration/all/gems"), "vagrant-libvirt-*"),
+    (Path.home() / ".vagrant.d/gems", "*/gems/vagrant-libvirt-*"),
+)
+NAMESPACE_SWITCHES = (
+    ("user/max_user_namespaces", "0", "user.max_user_namespaces=15000"),
+    ("kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone=1"),
+)
+SO_SNDBUFFORCE = 32
+"""socket(7); Python does not name it. Lets root pass net.core.wmem_max."""
+
+
+@dataclass(frozen=True)
+class Package:
+    """A system package that the image recipe needs. `present` goes by its program, not by the package system."""
+
+    name: str
+    present: bool
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What was seen. Sizes are what is free now; `shm_free_mb` is None when nothing can be written to /dev/shm."""
+
+    system: str
+    machine: str
+    root: bool
+    user: str
+    cores: int
+    memory_free_mb: int
+    open_files: int
+    shm_free_mb: int | None
+    shm_executable: bool
+    cache: Path
+    cache_free_mb: int
+    image_ready: bool
+    ptrace: bool
+    socket_buffer_bytes: int
+    """What a socket gets when 4 MiB are asked for."""
+    namespaces_blocked_by: str
+    """The sysctl setting that would allow user namespaces; empty when they are allowed."""
+    subordinate_ids: bool
+    can_install: bool
+    """Whether the launcher can install packages: apt is here, and root or sudo."""
+    packages: tuple[Package, ...]
+    programs: frozenset[str]
+    vagrant_libvirt: bool
+    modules: frozenset[str]
+    kvm: Literal["open", "forbidden", "absent"]
+
+
+def gather(cache: Path, *, image_ready: bool) -> Facts:
+    """Look at this machine. `cache` is where images are kept; it need not exist."""
+    root, user = os.geteuid() == 0, _user()
+    return Facts(
+        system=platform.system(),
+        machine=platform.machine(),
+        root=root,
+        user=user,
+        cores=len(os.sched_getaffinity(0)),
+        memory_free_mb=_memory_free_mb(),
+        open_files=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+        shm_free_mb=_free_mb(SHM) if os.access(SHM, os.W_OK) else None,
+        shm_executable=_executable(SHM),
+        cache=cache,
+        cache_free_mb=_free_mb(cache),
+        image_ready=image_ready,
+        ptrace=_may_ptrace(),
+        socket_buffer_bytes=_socket_buffer_bytes(4 * 2**20),
+        namespaces_blocked_by=_namespaces_blocked_by(),
+        subordinate_ids=all(_has_range(Path(file), user) for file in ("/etc/subuid", "/etc/subgid")),
+        can_install=shutil.which("apt-get") is not None and (root or shutil.which("sudo") is not None),
+        packages=system_packages(SYSTEM_PACKAGES.read_text(), root=root),
+        programs=frozenset(program for program in PROGRAMS if _present(program)),
+        vagrant_libvirt=any(any(folder.glob(pattern)) for folder, pattern in LIBVIRT_PLUGIN),
+        modules=frozenset(_modules(MODULES)),
+        kvm=_kvm(),
+    )
+
+
+def system_packages(text: str, *, root: bool) -> tuple[Package, ...]:
+    """The packages that lines such as `mke2fs  e2fsprogs  all` ask for; `user` lines are not for root."""
+    rows = (line.split() for line in text.splitlines() if line.strip() and not line.startswith("#"))
+    return tuple(Package(name, _present(program)) for program, name, who in rows if who == "all" or not root)
+
+
+def _present(program: str) -> bool:
+    if program.startswith("/"):
+        return Path(program).exists()
+    return shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin") is not None
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.geteuid())
+
+
+def _read(path: Path) -> str:
+    """A file's text, stripped; empty when it is absent or closed to us."""
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
+def _free_mb(path: Path) -> int:
+    while not path.exists():
+        path = path.parent
+    return shutil.disk_usage(path).free >> 20
+
+
+def _memory_free_mb() -> int:
+    """MemAvailable of /proc/meminfo, or what the control group leaves (cgroup v2), whichever is less."""
+    lines = dict(line.split(":", 1) for line in _read(Path("/proc/meminfo")).splitlines())
+    free = int(lines.get("MemAvailable", "0 kB").split()[0]) >> 10
+    group = Path("/sys/fs/cgroup") / _read(Path("/proc/self/cgroup")).rpartition("0::/")[2]
+    limit, used = _read(group / "memory.max"), _read(group / "memory.current")
+    return min(free, int(limit) - int(used) >> 20) if limit.isdigit() and used.isdigit() else free
+
+
+def _executable(folder: Path) -> bool:
+    """Whether a file there can be mapped to be run; a noexec mount refuses."""
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.truncate(mmap.PAGESIZE)
+            mmap.mmap(file.fileno(), mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_EXEC).close()
+    except OSError:
+        return False
+    return True
+
+
+def _may_ptrace() -> bool:
+    """PTRACE_TRACEME in a child: Yama and a container's seccomp filter both show there (ptrace(2))."""
+    child = "import ctypes, os; os._exit(0 if ctypes.CDLL(None).ptrace(0, 0, 0, 0) == 0 else 1)"
+    return run([sys.executable, "-ISc", child], timeout_s=20, check=False).code == 0
+
+
+def _socket_buffer_bytes(wanted: int) -> int:
+    """The buffer that a Unix socket gets. The kernel doubles what was asked for (socket(7)); this undoes that."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as sock:
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, wanted)
+        except PermissionError:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, wanted)
+        return sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) // 2
+
+
+def _namespaces_blocked_by() -> str:
+    for name, off, remedy in NAMESPACE_SWITCHES:
+        if _read(Path("/proc/sys") / name) == off:
+            return remedy
+    # Ubuntu restricts them by AppArmor, but lets programs that have a profile of their own through.
+    restricted = _read(Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")) == "1"
+    if restricted and not Path("/etc/apparmor.d/mmdebstrap").exists():
+        return "kernel.apparmor_restrict_unprivileged_userns=0"
+    return ""
+
+
+def _has_range(file: Path, user: str) -> bool:
+    """Whether a line such as `alice:100000:65536` gives the user at least 65536 ids (subuid(5))."""
+    rows = (line.split(":") for line in _read(file).splitlines())
+    owners = (user, str(os.geteuid()))
+    return any(len(row) == 3 and row[0] in owners and row[2].isdigit() and int(row[2]) >= 65536 for row in rows)
+
+
+def _modules(wanted: Iterable[str]) -> list[str]:
+    """Those of `wanted` that are in the running kernel or lie beside it as modules."""
+    beside = Path("/lib/modules") / platform.release()
+    listed = _read(beside / "modules.dep") + _read(beside / "modules.builtin")
+    return [name for name in wanted if (Path("/sys/module") / name).exists() or f"/{name}.ko" in listed]
+
+
+def _kvm() -> Literal["open", "forbidden", "absent"]:
+    device = Path("/dev/kvm")
+    if not device.exists():
+        return "absent"
+    return "open" if os.access(device, os.R_OK | os.W_OK) else "forbidden"

@@ -1,0 +1,61 @@
+"""A planned host to the script that names its interfaces, gives addresses and routes. Pure; the same on every provider."""
+
+from __future__ import annotations
+
+import shlex
+
+from minigts.topology.plan import Host, Plan
+
+SYSCTLS = (
+    "net.ipv4.ip_forward=1",
+    # A packet may come by another segment than the one its source is routed to.
+    "net.ipv4.conf.all.rp_filter=0",
+    "net.ipv4.conf.default.rp_filter=0",
+    # A host with several segments answers ARP only for the one that was asked on.
+    "net.ipv4.conf.all.arp_ignore=1",
+    "net.ipv4.conf.all.arp_announce=2",
+    # Every path starts from the same state: what an earlier connection learnt does not shape the next one.
+    "net.ipv4.tcp_no_metrics_save=1",
+    # Windows for the longest chain: 100 Mbit/s over 200 ms are 2.5 MB, and a window counts twice the payload.
+    "net.core.rmem_max=16777216",
+    "net.core.wmem_max=16777216",
+    "net.ipv4.tcp_rmem=4096 131072 16777216",
+    "net.ipv4.tcp_wmem=4096 65536 16777216",
+)
+
+
+def script(plan: Plan, host: Host) -> str:
+    """A `bash -eu` script, to be run as root on `host` after it has booted. A second run changes nothing."""
+    lines = [
+        f"hostname {shlex.quote(host.name)}",
+        f"printf %s {shlex.quote(_hosts_file(plan))} >/etc/hosts",
+        f"sysctl -qw {shlex.join(SYSCTLS)}",
+        *(_name_port(port.mac, port.name) for port in host.ports),
+        "ip -batch - <<'END'",
+        f"address replace {host.address}/32 dev lo",
+        *(
+            f"{command}"
+            for port in host.ports
+            for command in (
+                f"address replace {port.address}/{port.prefix} dev {port.name}",
+                f"link set dev {port.name} mtu {port.mtu} up",
+            )
+        ),
+        *(f"route replace {route.to} via {route.via} src {route.source}" for route in host.routes),
+        "END",
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _name_port(mac: str, name: str) -> str:
+    """Interfaces come up under a name of the provider's; the plan knows them by their MAC."""
+    return (
+        f"for device in /sys/class/net/*; do "
+        f'if [[ $(<"$device/address") == {mac} && ${{device##*/}} != {name} ]]; then '
+        f'ip link set dev "${{device##*/}}" down name {name}; fi; done'
+    )
+
+
+def _hosts_file(plan: Plan) -> str:
+    own = "".join(f"{host.address} {host.name}\n" for host in plan.hosts)
+    return f"127.0.0.1 localhost\n{own}"

@@ -1,0 +1,148 @@
+"""Talks to one host of a lab through its socket, which the supervisor serves."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import termios
+import time
+import tty
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from minigts.errors import CommandFailed, CommandTimeout, HostFailed
+from minigts.providers.base import Result
+from minigts.providers.uml import wire
+
+GRACE_S = 10.0
+"""How much longer than its own limit a command may be silent before the host counts as gone."""
+CONNECT_S = 5.0
+
+
+def run(
+    rundir: Path,
+    host: str,
+    argv: Sequence[str],
+    *,
+    timeout_s: float,
+    check: bool,
+    stdin: bytes,
+    on_output: Callable[[bytes], None] | None,
+) -> Result:
+    """Run a command and wait for its end; see `Provider.run`."""
+    started = time.monotonic()
+    stdout, stderr = bytearray(), bytearray()
+    ended: dict[str, Any] | None = None
+    with contextlib.closing(_connect(rundir, host)) as connection:
+        connection.settimeout(timeout_s + GRACE_S)
+        _send_request(connection, {"argv": list(argv), "timeout_s": timeout_s}, stdin)
+        for frame in _frames(connection, host, argv):
+            if frame.kind == wire.EXIT:
+                ended = json.loads(frame.payload)
+                break
+            (stdout if frame.kind == wire.STDOUT else stderr).extend(frame.payload)
+            if on_output is not None:
+                on_output(frame.payload)
+    if ended is None:
+        raise HostFailed(f"host {host} went away while it ran `{argv[0]}`")
+    said = (stdout.decode(errors="replace"), stderr.decode(errors="replace"))
+    if ended["timeout"]:
+        raise CommandTimeout(host, argv, timeout_s, *said)
+    if check and ended["code"] != 0:
+        raise CommandFailed(host, argv, ended["code"], *said)
+    return Result(host, tuple(argv), ended["code"], *said, time.monotonic() - started)
+
+
+def attach(rundir: Path, host: str, argv: Sequence[str]) -> int:
+    """Run a command with this process's terminal as its own; returns its exit code."""
+    with contextlib.closing(_connect(rundir, host)) as connection, _raw_terminal():
+        request = {"argv": list(argv), "timeout_s": None, "terminal": _terminal_size()}
+        connection.sendall(wire.Frame(1, wire.RUN, json.dumps(request).encode()).encode())
+        signal.signal(signal.SIGWINCH, lambda *_: _send(connection, wire.RESIZE, _terminal_size()))
+        decoder = wire.Decoder()
+        waiting = [connection, sys.stdin]
+        while True:
+            readable, _, _ = select.select(waiting, [], [])
+            if sys.stdin in readable:
+                typed = os.read(sys.stdin.fileno(), wire.CHUNK)
+                connection.sendall(wire.Frame(1, wire.INPUT, typed or b"\x04").encode())
+                waiting = waiting if typed else [connection]
+            if connection in readable:
+                data = connection.recv(1 << 16)
+                if not data:
+                    raise HostFailed(f"host {host} went away")
+                for frame in decoder.feed(data):
+                    if frame.kind == wire.EXIT:
+                        return int(json.loads(frame.payload)["code"])
+                    os.write(sys.stdout.fileno(), frame.payload)
+
+
+def _connect(rundir: Path, host: str) -> socket.socket:
+    """A path through an open directory: a socket's own may be 107 bytes at the most (unix(7))."""
+    directory_path = rundir / "hosts" / host
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.settimeout(CONNECT_S)
+    try:
+        directory = os.open(directory_path, os.O_PATH | os.O_DIRECTORY)
+    except FileNotFoundError:
+        connection.close()
+        raise HostFailed(f"there is no host {host} in this lab") from None
+    try:
+        connection.connect(f"/proc/self/fd/{directory}/control.sock")
+    except OSError as error:
+        connection.close()
+        raise HostFailed(f"host {host} is not running") from error
+    finally:
+        os.close(directory)
+    return connection
+
+
+def _frames(connection: socket.socket, host: str, argv: Sequence[str]) -> Iterator[wire.Frame]:
+    decoder = wire.Decoder()
+    while True:
+        try:
+            data = connection.recv(1 << 16)
+        except TimeoutError:
+            raise HostFailed(f"host {host} does not answer (`{argv[0]}`)") from None
+        except ConnectionError:
+            return
+        if not data:
+            return
+        yield from decoder.feed(data)
+
+
+def _send_request(connection: socket.socket, request: dict[str, Any], data: bytes) -> None:
+    """The request, all its input, and the input's end. A host that goes away meanwhile is noticed by reading."""
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        connection.sendall(wire.Frame(1, wire.RUN, json.dumps(request).encode()).encode())
+        for offset in range(0, len(data), wire.CHUNK):
+            connection.sendall(wire.Frame(1, wire.INPUT, data[offset : offset + wire.CHUNK]).encode())
+        connection.sendall(wire.Frame(1, wire.INPUT, b"").encode())
+
+
+def _send(connection: socket.socket, kind: int, content: object) -> None:
+    connection.sendall(wire.Frame(1, kind, json.dumps(content).encode()).encode())
+
+
+def _terminal_size() -> list[int]:
+    size = os.get_terminal_size(sys.stdin.fileno()) if sys.stdin.isatty() else os.terminal_size((80, 24))
+    return [size.lines, size.columns]
+
+
+@contextlib.contextmanager
+def _raw_terminal() -> Iterator[None]:
+    if not sys.stdin.isatty():
+        yield
+        return
+    before = termios.tcgetattr(sys.stdin)
+    tty.setraw(sys.stdin)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)

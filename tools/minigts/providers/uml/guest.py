@@ -1,0 +1,71 @@
+"""Starts a lab's supervisor and waits until its kernels answer."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from minigts import paths, shell
+from minigts.errors import HostFailed, MinigtsError
+from minigts.providers.uml import client, process
+from minigts.providers.uml.supervisor import Launch
+
+BOOT_DEADLINE_S = 60.0
+CONSOLE_LINES = 12
+
+
+def start(rundir: Path, launch: Launch) -> None:
+    """Start the supervisor, detached, and with it every kernel; do not wait for them."""
+    for machine in launch.machines:
+        (rundir / "hosts" / machine.name).mkdir(parents=True, exist_ok=True)
+    launch.write(rundir / "launch.json")
+    with (rundir / "supervisor.log").open("ab") as log:
+        shell.start(
+            [sys.executable, "-m", "minigts.providers.uml.supervisor", str(rundir)],
+            output=log.fileno(),
+            env={"PYTHONPATH": str(paths.project_root() / "tools")},
+        )
+
+
+def wait(rundir: Path, names: Sequence[str], progress: Callable[[str], None]) -> None:
+    """Return when every host has answered. Raises HostFailed for the first that does not within the deadline."""
+    deadline = time.monotonic() + BOOT_DEADLINE_S
+    for count, name in enumerate(names, 1):
+        _wait_for(rundir, name, deadline)
+        progress(f"{count} of {len(names)} hosts answer")
+
+
+def console_tail(rundir: Path, name: str, lines: int = CONSOLE_LINES) -> str:
+    """The last lines of a host's console."""
+    try:
+        text = (rundir / "hosts" / name / "console.log").read_text(errors="replace")
+    except OSError:
+        return ""
+    return "\n".join(text.splitlines()[-lines:])
+
+
+def _wait_for(rundir: Path, name: str, deadline: float) -> None:
+    try:
+        _wait_for_socket(rundir, name, deadline)
+        left_s = max(0.1, deadline - time.monotonic())
+        client.run(rundir, name, ["true"], timeout_s=left_s, check=True, stdin=b"", on_output=None)
+    except MinigtsError as error:
+        raise HostFailed(_describe(rundir, name, str(error))) from error
+
+
+def _wait_for_socket(rundir: Path, name: str, deadline: float) -> None:
+    """It is there as soon as the supervisor has started the kernel, and a request waits in it for the boot to end."""
+    while not (rundir / "hosts" / name / "control.sock").exists():
+        if (rundir / "supervisor.json").exists() and process.supervisor(rundir) is None:
+            raise HostFailed("the lab's supervisor has ended")
+        if time.monotonic() > deadline:
+            raise HostFailed("its kernel does not run")
+        time.sleep(0.01)
+
+
+def _describe(rundir: Path, name: str, reason: str) -> str:
+    console = console_tail(rundir, name) or (rundir / "supervisor.log").read_text(errors="replace")[-2000:]
+    shown = "".join(f"\n    {line}" for line in console.splitlines())
+    return f"host {name} did not come up ({reason}); the last of its console:{shown or ' nothing'}"

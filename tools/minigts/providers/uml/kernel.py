@@ -1,0 +1,80 @@
+"""One User-Mode Linux kernel: its command line, and where its memory lies. Standard library only."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+MODULE_BENCHMARKS = ("raid6_init", "raid6_select_algo", "register_xor_blocks", "calibrate_xor_blocks")
+"""Start-up measurements for software RAID, under their names in kernels 6.1 to 7.2; together they cost 1 s a boot."""
+
+VECTOR_DEPTH = 128
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What one kernel is started with. Paths in `console` and `disk` are relative to the run directory."""
+
+    name: str
+    memory_mb: int
+    macs: tuple[str, ...]
+    """One for each link end, in the order of the host's ports."""
+    writes_base: bool = False
+    """Whether it writes to the base image itself, as only the image's own making does."""
+
+    @property
+    def console(self) -> str:
+        return f"hosts/{self.name}/console.log"
+
+    @property
+    def control(self) -> str:
+        return f"hosts/{self.name}/control.sock"
+
+    @property
+    def disk(self) -> str:
+        return f"hosts/{self.name}/disk.cow"
+
+
+def command_line(machine: Machine, rundir: Path, base: Path, control_fd: int, link_fds: Sequence[int]) -> list[str]:
+    """The arguments of `linux`, which must inherit the descriptors named here."""
+    links = [
+        f"vec{index}:transport=fd,fd={fd},depth={VECTOR_DEPTH},mac={mac}"
+        for index, (fd, mac) in enumerate(zip(link_fds, machine.macs, strict=True))
+    ]
+    return [
+        "./linux",
+        f"mem={machine.memory_mb}M",
+        f"ubd0={base}" if machine.writes_base else f"ubd0={rundir / machine.disk},{base}",
+        "root=/dev/ubda",
+        "rw",
+        "init=/usr/lib/minigts/agent.py",
+        f"ssl0=fd:{control_fd},fd:{control_fd}",
+        "con=null",
+        "con0=null,fd:1",
+        "quiet",
+        "panic=-1",
+        "seccomp=auto",
+        f"uml_dir={rundir / 'hosts' / machine.name}/",
+        "umid=uml",
+        f"initcall_blacklist={','.join(MODULE_BENCHMARKS)}",
+        *links,
+    ]
+
+
+def memory_directory(candidates: Sequence[Path] = (Path("/dev/shm"),)) -> Path | None:
+    """The first directory whose files can be mapped executable, as a kernel's memory must be; None if there is none."""
+    return next((directory for directory in candidates if _maps_executable(directory)), None)
+
+
+def _maps_executable(directory: Path) -> bool:
+    try:
+        with tempfile.TemporaryFile(dir=directory) as file:
+            os.truncate(file.fileno(), mmap.PAGESIZE)
+            mmap.mmap(file.fileno(), mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC).close()
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,115 @@
+"""Provider `uml`: every host a User-Mode Linux kernel, one process of the caller's; no root, no KVM."""
+
+from __future__ import annotations
+
+import io
+import platform
+import shutil
+import sys
+import tarfile
+from collections.abc import Callable, Sequence
+from pathlib import Path, PurePosixPath
+
+from minigts.errors import EnvironmentLacks, HostFailed, MinigtsError
+from minigts.providers.base import Result
+from minigts.providers.uml import client, guest, image, process
+from minigts.providers.uml.kernel import Machine, memory_directory
+from minigts.providers.uml.supervisor import Launch
+from minigts.topology.plan import Plan
+
+PUT_TIMEOUT_S = 120.0
+
+
+class UmlProvider:
+    """See `providers.base.Provider`. The run directory holds every socket, disk and log of the lab."""
+
+    name = "uml"
+
+    def __init__(self, rundir: Path) -> None:
+        self.rundir = rundir
+
+    def missing(self) -> list[str]:
+        found = []
+        if (sys.platform, platform.machine()) != ("linux", "x86_64"):
+            found.append("User-Mode Linux runs on x86-64 Linux only")
+        if memory_directory() is None:
+            found.append("/dev/shm must be writable and allow execution: mount -o remount,exec /dev/shm")
+        return found + image.missing()
+
+    def up(self, plan: Plan, progress: Callable[[str], None]) -> None:
+        names = [host.name for host in plan.hosts]
+        if process.supervisor(self.rundir) is None:
+            _refuse_processors(plan)
+            ready = image.ensure(progress)
+            guest.start(self.rundir, _launch(plan, ready))
+        try:
+            guest.wait(self.rundir, names, progress)
+        except MinigtsError:
+            process.end(self.rundir)
+            raise
+
+    def run(
+        self,
+        host: str,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        check: bool = True,
+        stdin: bytes = b"",
+        on_output: Callable[[bytes], None] | None = None,
+    ) -> Result:
+        return client.run(
+            self.rundir, host, argv, timeout_s=timeout_s, check=check, stdin=stdin, on_output=on_output
+        )
+
+    def put(self, host: str, source: Path, target: PurePosixPath) -> None:
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w") as archive:
+            archive.add(source, arcname=target.name, filter=_owned_by_root)
+        unpack = 'mkdir -p "$1" && exec tar -x --no-same-owner -C "$1"'
+        argv = ["sh", "-c", unpack, "sh", str(target.parent)]
+        self.run(host, argv, timeout_s=PUT_TIMEOUT_S, stdin=packed.getvalue())
+
+    def attach(self, host: str, argv: Sequence[str]) -> int:
+        return client.attach(self.rundir, host, argv)
+
+    def diagnose(self, host: str, into: Path) -> None:
+        into.mkdir(parents=True, exist_ok=True)
+        console = self.rundir / "hosts" / host / "console.log"
+        if console.exists():
+            shutil.copyfile(console, into / "console.log")
+        try:
+            said = self.run(host, ["dmesg"], timeout_s=10, check=False).stdout
+        except HostFailed as error:
+            said = f"{error}\n"
+        (into / "dmesg.log").write_text(said)
+
+    def down(self) -> None:
+        problems: list[Exception] = [MinigtsError(text) for text in process.end(self.rundir)]
+        if problems:
+            raise ExceptionGroup(f"lab {self.rundir.name} is not down", problems)
+
+
+def _refuse_processors(plan: Plan) -> None:
+    several = [host.name for host in plan.hosts if host.cpus > 1]
+    if several:
+        raise EnvironmentLacks(
+            f"{', '.join(several)}: a uml kernel has one processor; write `cpus: 1` or choose another provider"
+        )
+
+
+def _launch(plan: Plan, ready: image.Image) -> Launch:
+    machines = tuple(
+        Machine(host.name, host.memory_mb, tuple(port.mac for port in host.ports)) for host in plan.hosts
+    )
+    ends: dict[str, list[tuple[str, int]]] = {link.name: [] for link in plan.links}
+    for host in plan.hosts:
+        for index, port in enumerate(host.ports):
+            ends[port.link].append((host.name, index))
+    return Launch(ready.boot, ready.root, machines, tuple((pair[0], pair[1]) for pair in ends.values()))
+
+
+def _owned_by_root(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    member.uid = member.gid = 0
+    member.uname = member.gname = "root"
+    return member

@@ -1,0 +1,215 @@
+"""The process that owns a lab of User-Mode Linux kernels: starts them, keeps their control lines, ends with them.
+
+Run as `python -m minigts.providers.uml.supervisor RUNDIR`. It reads RUNDIR/launch.json, writes RUNDIR/supervisor.json
+before it starts anything, and listens on hosts/NAME/control.sock for clients that speak the frames of wire.py. A
+client that goes away takes its commands with it. Standard library only, so that it starts fast and stays small.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from minigts import shell
+from minigts.providers.uml import process, wire
+from minigts.providers.uml.kernel import Machine, command_line, memory_directory
+
+SOCKET_BUFFER_BYTES = 4 << 20
+UNREAD_LIMIT_BYTES = 64 << 20
+"""A client that leaves this much of its commands' output unread is cut off."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What to start. `links` holds, for each link, the (host, port index) of its two ends."""
+
+    boot_directory: Path
+    """Holds `linux` and the libraries it runs with."""
+    base: Path
+    machines: tuple[Machine, ...]
+    links: tuple[tuple[tuple[str, int], tuple[str, int]], ...]
+
+    @classmethod
+    def read(cls, path: Path) -> Launch:
+        raw = json.loads(path.read_text())
+        machines = tuple(Machine(**{**machine, "macs": tuple(machine["macs"])}) for machine in raw["machines"])
+        links = tuple(((a[0], a[1]), (b[0], b[1])) for a, b in raw["links"])
+        return cls(Path(raw["boot_directory"]), Path(raw["base"]), machines, links)
+
+    def write(self, path: Path) -> None:
+        content = {
+            "boot_directory": str(self.boot_directory),
+            "base": str(self.base),
+            "machines": [asdict(machine) for machine in self.machines],
+            "links": self.links,
+        }
+        path.write_text(json.dumps(content))
+
+
+@dataclass(eq=False)
+class Client:
+    """A connection to a host's socket, with its running commands: its own channel -> the agent's channel."""
+
+    writer: asyncio.StreamWriter
+    channels: dict[int, int] = field(default_factory=dict)
+
+    def send(self, frame: wire.Frame) -> None:
+        if self.writer.transport.get_write_buffer_size() > UNREAD_LIMIT_BYTES:
+            self.writer.transport.abort()
+        elif not self.writer.is_closing():
+            self.writer.write(frame.encode())
+
+
+class Host:
+    """A running kernel and whoever talks to it."""
+
+    def __init__(self, name: str, kernel: subprocess.Popen[bytes], line: socket.socket) -> None:
+        self.name, self.kernel, self._line = name, kernel, line
+        self._owners: dict[int, tuple[Client, int]] = {}
+        self._clients: set[Client] = set()
+        self._last_channel = 0
+        self._answers = asyncio.Event()
+        self._ended = asyncio.Event()
+
+    async def serve(self, path: str) -> None:
+        """Carry frames until the kernel ends; then close every connection, so that clients learn of it."""
+        reader, self._writer = await asyncio.open_connection(sock=self._line)
+        server = await asyncio.start_unix_server(self._client_connects, path)
+        decoder = wire.Decoder()
+        try:
+            await _skip_to_hello(reader)
+            self._answers.set()
+            while data := await reader.read(1 << 16):
+                for frame in decoder.feed(data):
+                    self._to_client(frame)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            self._ended.set()
+            server.close()
+            for client in self._clients:
+                client.writer.close()
+
+    def _to_client(self, frame: wire.Frame) -> None:
+        client, channel = self._owners.get(frame.channel, (None, 0))
+        if client is not None:
+            client.send(wire.Frame(channel, frame.kind, frame.payload))
+            if frame.kind == wire.EXIT:
+                del client.channels[channel]
+        if frame.kind == wire.EXIT:
+            self._owners.pop(frame.channel, None)
+
+    async def _client_connects(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        client = Client(writer)
+        self._clients.add(client)
+        decoder = wire.Decoder()
+        try:
+            await self._answers.wait()
+            while data := await reader.read(1 << 16):
+                for frame in decoder.feed(data):
+                    self._to_agent(client, frame)
+                await self._writer.drain()
+        except ConnectionError:
+            pass
+        finally:
+            self._clients.discard(client)
+            for channel in client.channels.values():
+                self._writer.write(wire.Frame(channel, wire.KILL, b"").encode())
+                self._owners.pop(channel, None)
+            writer.close()
+
+    def _to_agent(self, client: Client, frame: wire.Frame) -> None:
+        if frame.kind == wire.RUN:
+            self._last_channel += 1
+            client.channels[frame.channel] = self._last_channel
+            self._owners[self._last_channel] = (client, frame.channel)
+        channel = client.channels.get(frame.channel)
+        if channel is not None:
+            self._writer.write(wire.Frame(channel, frame.kind, frame.payload).encode())
+
+
+async def _skip_to_hello(reader: asyncio.StreamReader) -> None:
+    await reader.readuntil(wire.HELLO)
+
+
+def start_kernels(launch: Launch, rundir: Path) -> list[Host]:
+    """Create every link, start every kernel with its ends of them, and keep none of the ends."""
+    ends: dict[tuple[str, int], socket.socket] = {}
+    for first, second in launch.links:
+        ends[first], ends[second] = _link()
+    hosts = [_start_kernel(machine, launch, rundir, ends) for machine in launch.machines]
+    for end in ends.values():
+        end.close()
+    return hosts
+
+
+def _start_kernel(machine: Machine, launch: Launch, rundir: Path, ends: dict[tuple[str, int], socket.socket]) -> Host:
+    ours, theirs = socket.socketpair()
+    links = [ends[machine.name, index].fileno() for index in range(len(machine.macs))]
+    with (rundir / machine.console).open("ab") as console:
+        kernel = shell.start(
+            command_line(machine, rundir, launch.base, theirs.fileno(), links),
+            output=console.fileno(),
+            pass_fds=(theirs.fileno(), *links),
+            env={
+                "LD_LIBRARY_PATH": ".",
+                "TMPDIR": str(memory_directory() or rundir),
+                process.MARK: str(rundir),
+            },
+            cwd=launch.boot_directory,
+            new_session=False,
+            dies_with_parent=True,
+        )
+    theirs.close()
+    return Host(machine.name, kernel, ours)
+
+
+def _link() -> tuple[socket.socket, socket.socket]:
+    pair = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    for end in pair:
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER_BYTES)
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_BUFFER_BYTES)
+    return pair
+
+
+async def supervise(rundir: Path) -> None:
+    launch = Launch.read(rundir / "launch.json")
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        loop.add_signal_handler(number, stop.set)
+    hosts = start_kernels(launch, rundir)
+    paths = {machine.name: machine.control for machine in launch.machines}
+    serving = [asyncio.create_task(host.serve(paths[host.name])) for host in hosts]
+    reaping = asyncio.create_task(_reap(hosts))
+    await stop.wait()
+    for host in hosts:
+        host.kernel.kill()
+    await asyncio.gather(*serving, reaping)
+
+
+async def _reap(hosts: list[Host]) -> None:
+    """Collect kernels as they end."""
+    while any(host.kernel.poll() is None for host in hosts):
+        await asyncio.sleep(0.2)
+
+
+def main() -> None:
+    rundir = Path(sys.argv[1])
+    os.chdir(rundir)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    process.record(rundir)
+    asyncio.run(supervise(rundir))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""Frames between a client, the supervisor and the agent inside a guest.
+
+A frame is a header of nine bytes (channel, kind, length; network order) and `length` bytes. A channel is one command.
+Only the standard library is used: the same file is part of the guest's image.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+HEADER = struct.Struct("!IBI")
+HELLO = b"\x00minigts agent 1\x00"
+"""What the agent says first on its line; whatever precedes it is noise."""
+
+RUN = 1
+"""To the agent: start a command; JSON with argv, timeout_s, terminal (null, or [rows, columns])."""
+INPUT = 2
+"""To the agent: bytes for the command's standard input; an empty frame closes it."""
+KILL = 3
+"""To the agent: end the command and all it started."""
+RESIZE = 4
+"""To the agent: JSON [rows, columns] of the terminal."""
+STDOUT = 5
+STDERR = 6
+EXIT = 7
+"""From the agent, last on its channel: JSON with code and, if the time was up, timeout true."""
+
+CHUNK = 16384
+
+
+class Frame(NamedTuple):
+    channel: int
+    kind: int
+    payload: bytes
+
+    def encode(self) -> bytes:
+        return HEADER.pack(self.channel, self.kind, len(self.payload)) + self.payload
+
+
+class Decoder:
+    """Turns a stream of bytes, in pieces of any size, into frames."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        self._buffer += data
+        while len(self._buffer) >= HEADER.size:
+            channel, kind, length = HEADER.unpack_from(self._buffer)
+            if len(self._buffer) < HEADER.size + length:
+                return
+            payload = bytes(self._buffer[HEADER.size : HEADER.size + length])
+            del self._buffer[: HEADER.size + length]
+            yield Frame(channel, kind, payload)

@@ -1,0 +1,188 @@
+"""What follows from the summary: residuals, shares of the ceiling, and the page's first paragraph. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from minigts.report.read import Quantity, SummaryRow
+from minigts.topology.plan import Plan
+
+TOLERANCE_MS = 0.3
+TOLERANCE_SHARE = 0.005
+"""A path's RTT may differ from its segments' sum by 0.3 ms and half a per cent of that sum."""
+
+
+@dataclass(frozen=True)
+class LatencyPoint:
+    """RTT of one path, in ms, beside the sum over the segments on the way.
+
+    `residual_ms` is the path's median minus the sum of the segments' medians. Its interval joins the intervals of
+    path and segments in quadrature, as for independent errors. `segments_ms` is empty when one of them was not
+    measured. A path that is itself the only measurement of its one segment has a sum, but no residual.
+    """
+
+    overlay: str
+    measurement: str
+    source: str
+    target: str
+    hops: int
+    n: int
+    median_ms: float
+    low_ms: float
+    high_ms: float
+    published_ms: float | None
+    segments_ms: tuple[float, ...] = ()
+    residual_ms: float | None = None
+    residual_low_ms: float | None = None
+    residual_high_ms: float | None = None
+
+    @property
+    def sum_ms(self) -> float | None:
+        return sum(self.segments_ms) if self.segments_ms else None
+
+    @property
+    def tolerance_ms(self) -> float | None:
+        return None if self.sum_ms is None else TOLERANCE_MS + TOLERANCE_SHARE * self.sum_ms
+
+    @property
+    def within(self) -> bool | None:
+        """Whether the residual lies inside the tolerance; None when there is no residual."""
+        if self.residual_ms is None or self.tolerance_ms is None:
+            return None
+        return abs(self.residual_ms) <= self.tolerance_ms
+
+
+@dataclass(frozen=True)
+class ThroughputPoint:
+    """TCP or UDP over one path, in Mbit/s. `bound_mbit` is TCP's ceiling, or what of UDP should arrive."""
+
+    overlay: str
+    measurement: str
+    quantity: Quantity
+    source: str
+    target: str
+    hops: int
+    n: int
+    median_mbit: float
+    low_mbit: float
+    high_mbit: float
+    bound_mbit: float | None
+    published_mbit: float | None
+
+    @property
+    def share(self) -> float | None:
+        """Median over bound: 1.0 is the ceiling."""
+        return self.median_mbit / self.bound_mbit if self.bound_mbit else None
+
+
+P = TypeVar("P", LatencyPoint, ThroughputPoint)
+
+
+def paths(summary: Iterable[SummaryRow], measurement: str) -> list[SummaryRow]:
+    """The measurement's rows over whole paths, by overlay in the order of the file, then by hops."""
+    rows = [row for row in summary if row.measurement == measurement and row.kind == "path"]
+    order = list(dict.fromkeys(row.overlay for row in rows))
+    return sorted(rows, key=lambda row: (order.index(row.overlay), row.hops))
+
+
+def measurements(summary: Iterable[SummaryRow], *quantities: Quantity) -> list[str]:
+    """The names of the measurements that have paths, in the order of `quantities` and then of the file."""
+    names = [(row.quantity, row.measurement) for row in summary if row.kind == "path"]
+    return list(dict.fromkeys(name for wanted in quantities for quantity, name in names if quantity == wanted))
+
+
+def from_first(points: Sequence[P]) -> list[P]:
+    """The points whose path begins where the first one's does: those that a figure by hops can show."""
+    return [point for point in points if point.source == points[0].source]
+
+
+def latency_points(summary: Sequence[SummaryRow], measurement: str, plan: Plan | None) -> tuple[LatencyPoint, ...]:
+    """One point for each overlay and path, with the sum of its segments where all of them were measured."""
+    singles = _single_segments(row for row in summary if row.measurement == measurement)
+    return tuple(_latency_point(row, _segments_of(row, singles, plan)) for row in paths(summary, measurement))
+
+
+def _single_segments(rows: Iterable[SummaryRow]) -> dict[tuple[str, frozenset[str]], SummaryRow]:
+    """The measurement of each single segment by overlay and ends. A path of one hop stands in for its segment."""
+    found: dict[tuple[str, frozenset[str]], SummaryRow] = {}
+    for row in rows:
+        key = (row.overlay, frozenset((row.source, row.target)))
+        if row.kind == "segment" or (row.hops == 1 and key not in found):
+            found[key] = row
+    return found
+
+
+def _segments_of(
+    row: SummaryRow, singles: dict[tuple[str, frozenset[str]], SummaryRow], plan: Plan | None
+) -> list[SummaryRow]:
+    """The measured segments on the row's way; empty when the plan does not know the way or one is missing."""
+    if plan is None:
+        return []
+    try:
+        names = plan.path(row.source, row.target).links
+    except KeyError:
+        return []
+    ends = {link.name: frozenset(link.ends) for link in plan.links}
+    keys = [(row.overlay, ends[name]) for name in names]
+    return [singles[key] for key in keys] if all(key in singles for key in keys) else []
+
+
+def _latency_point(row: SummaryRow, segments: Sequence[SummaryRow]) -> LatencyPoint:
+    point = LatencyPoint(
+        overlay=row.overlay,
+        measurement=row.measurement,
+        source=row.source,
+        target=row.target,
+        hops=row.hops,
+        n=row.n,
+        median_ms=row.median,
+        low_ms=row.median - row.below,
+        high_ms=row.median + row.above,
+        published_ms=row.published,
+        segments_ms=tuple(segment.median for segment in segments),
+    )
+    if point.sum_ms is None or list(segments) == [row]:
+        return point
+    residual = row.median - point.sum_ms
+    lowest = math.hypot(row.below, *(segment.above for segment in segments))
+    highest = math.hypot(row.above, *(segment.below for segment in segments))
+    return replace(
+        point,
+        residual_ms=residual,
+        residual_low_ms=residual - lowest,
+        residual_high_ms=residual + highest,
+    )
+
+
+def throughput_points(summary: Sequence[SummaryRow], plan: Plan | None) -> tuple[ThroughputPoint, ...]:
+    """TCP points, then UDP points. A TCP row without a prediction takes the plan's ceiling for its path."""
+    return tuple(
+        ThroughputPoint(
+            row.overlay,
+            row.measurement,
+            row.quantity,
+            row.source,
+            row.target,
+            row.hops,
+            row.n,
+            row.median,
+            row.median - row.below,
+            row.median + row.above,
+            row.predicted if row.predicted is not None else _ceiling(row, plan),
+            row.published,
+        )
+        for measurement in measurements(summary, "tcp", "udp")
+        for row in paths(summary, measurement)
+    )
+
+
+def _ceiling(row: SummaryRow, plan: Plan | None) -> float | None:
+    if plan is None or row.quantity != "tcp":
+        return None
+    try:
+        return plan.path(row.source, row.target).tcp_ceiling_mbit
+    except KeyError:
+        return None

@@ -1,0 +1,206 @@
+"""Figures from derived points, by hops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Literal
+
+from minigts.report import style, words
+from minigts.report.derive import LatencyPoint, P, ThroughputPoint
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Point = LatencyPoint | ThroughputPoint
+Values = Sequence[tuple[float, float, float]]
+"""Median and the two ends of its interval, for each point."""
+
+
+def latency_by_hops(points: Sequence[LatencyPoint]) -> Figure:
+    """RTT by hops above; below, how far it lies from the sum of the single segments, with the tolerance shaded."""
+    residuals = any(point.residual_ms is not None for point in points)
+    with style.sheet(5.2 if residuals else 3.4) as figure:
+        if residuals:
+            axes, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+            _residuals(lower, points)
+        else:
+            axes = lower = figure.subplots()
+        _published(axes, [(point.hops, point.published_ms) for point in points])
+        for overlay, _, offset, own in _series(points):
+            _stacks(axes, own, offset, label=overlay == points[0].overlay)
+        for _, look, offset, own in _series(points):
+            _measured(axes, own, [(p.median_ms, p.low_ms, p.high_ms) for p in own], look, offset, joined=False)
+        axes.set_ylabel("RTT in ms")
+        axes.set_ylim(bottom=0)
+        _legend(axes, "upper left")
+        _hop_axis(lower, points)
+    return figure
+
+
+def throughput_by_hops(points: Sequence[ThroughputPoint]) -> Figure:
+    """TCP above, UDP below, by hops, from zero, each with its bound from the plan."""
+    names = list(dict.fromkeys(point.measurement for point in points))
+    heights = [3 if index == 0 else 2 for index in range(len(names))]
+    with style.sheet(0.8 + 0.85 * sum(heights)) as figure:
+        panels = figure.subplots(len(names), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
+        shown = [look.label for _, look, _, _ in _series(points)]
+        for axes, name in zip(panels, names, strict=True):
+            own = [point for point in points if point.measurement == name]
+            for _, look, offset, series in _series(own):
+                _measured(axes, series, [(p.median_mbit, p.low_mbit, p.high_mbit) for p in series], look, offset)
+            _bounds(axes, own)
+            _published(axes, [(point.hops, point.published_mbit) for point in own])
+            axes.set_ylabel(f"{words.measurement(name)} in Mbit/s")
+            top = max(max(point.high_mbit, point.bound_mbit or 0) for point in own)
+            axes.set_ylim(0, 1.12 * top or 1)
+            axes.locator_params(axis="y", nbins=6, steps=[1, 2, 5, 10])
+            _legend(axes, "lower left", skip=() if axes is panels[0] else shown)
+        _hop_axis(panels[-1], points)
+    return figure
+
+
+def _series(points: Sequence[P]) -> list[tuple[str, style.Look, float, list[P]]]:
+    """Each overlay with its look, its place beside the hop count, and its points."""
+    names = list(dict.fromkeys(point.overlay for point in points))
+    looks = style.looks(names)
+    return [
+        (name, looks[name], offset, [point for point in points if point.overlay == name])
+        for name, offset in zip(names, style.offsets(len(names)), strict=True)
+    ]
+
+
+def _measured(
+    axes: Axes, points: Sequence[Point], values: Values, look: style.Look, offset: float, *, joined: bool = True
+) -> None:
+    """Medians with their intervals, joined by the overlay's own kind of line."""
+    middle = [value[0] for value in values]
+    axes.errorbar(
+        [point.hops + offset for point in points],
+        middle,
+        yerr=[[m - low for m, low, _ in values], [high - m for m, _, high in values]],
+        color=look.colour,
+        marker=look.marker,
+        markersize=4.6,
+        linestyle=look.dashes if joined else "none",
+        linewidth=1.0,
+        capsize=2.5,
+        capthick=0.9,
+        elinewidth=0.9,
+        label=look.label,
+        zorder=3,
+    )
+
+
+def _stacks(axes: Axes, points: Sequence[LatencyPoint], offset: float, *, label: bool) -> None:
+    """The single segments' medians, each block on the one before: their sum is the height that RTT should have."""
+    for point in points:
+        ends = list(accumulate(point.segments_ms, initial=0.0))
+        for index, length in enumerate(point.segments_ms):
+            axes.bar(
+                point.hops + offset,
+                length,
+                bottom=ends[index],
+                width=style.BAR,
+                facecolor=style.SHADE,
+                edgecolor=style.FAINT,
+                linewidth=0.6,
+                label="single segments, stacked" if label and point is points[-1] and index == 0 else None,
+                zorder=1.5,
+            )
+
+
+def _published(axes: Axes, values: Sequence[tuple[int, float | None]]) -> None:
+    """The published values as open diamonds, left of every measured series."""
+    known = sorted({(hops, value) for hops, value in values if value is not None})
+    if known:
+        axes.plot(
+            [hops - 0.36 for hops, _ in known],
+            [value for _, value in known],
+            color=style.FAINT,
+            marker="D",
+            markersize=5.2,
+            markerfacecolor="none",
+            markeredgewidth=1.1,
+            linestyle="none",
+            label="published",
+            zorder=2,
+        )
+
+
+def _residuals(axes: Axes, points: Sequence[LatencyPoint]) -> None:
+    """Median minus sum of segments; the tolerance is a shaded box around 0 at each hop count."""
+    widest = {p.hops: p.tolerance_ms for p in points if p.tolerance_ms is not None}
+    axes.bar(
+        list(widest),
+        [2 * tolerance for tolerance in widest.values()],
+        bottom=[-tolerance for tolerance in widest.values()],
+        width=0.9,
+        facecolor=style.SHADE,
+        edgecolor=style.FAINT,
+        linewidth=0.5,
+        label="tolerance ±(0.3 ms + 0.5 %)",
+    )
+    axes.axhline(0, color=style.INK, linewidth=0.7)
+    for _, look, offset, own in _series(points):
+        known = [point for point in own if point.residual_ms is not None]
+        values = [(p.residual_ms or 0.0, p.residual_low_ms or 0.0, p.residual_high_ms or 0.0) for p in known]
+        _measured(axes, known, values, look, offset, joined=False)
+    axes.set_ylim(*_symmetric(points))
+    axes.set_ylabel("median RTT − sum\nof segments in ms")
+    handles, labels = axes.get_legend_handles_labels()
+    axes.legend(handles[:1], labels[:1], loc="upper left")
+
+
+def _symmetric(points: Sequence[LatencyPoint]) -> tuple[float, float]:
+    """Limits around 0 that hold every tolerance and every interval."""
+    ends = [value for p in points for value in (p.tolerance_ms, p.residual_low_ms, p.residual_high_ms) if value]
+    most = 1.12 * max((abs(value) for value in ends), default=1.0)
+    return -most, most
+
+
+def _bounds(axes: Axes, points: Sequence[ThroughputPoint]) -> None:
+    """The bound as a short line over each hop count: one for all overlays if it is the same, else each its own."""
+    what = "ceiling by the plan" if points[0].quantity == "tcp" else "expected by the plan"
+    bounds = {(p.overlay, p.hops): p.bound_mbit for p in points if p.bound_mbit is not None}
+    common = len({(hops, bound) for (_, hops), bound in bounds.items()}) == len({hops for _, hops in bounds})
+    for _, look, _, own in _series(points):
+        at = sorted({(p.hops, p.bound_mbit) for p in own if p.bound_mbit is not None})
+        colour = style.FAINT if common else look.colour
+        label = what if common else f"{what}, {look.label}"
+        axes.hlines(
+            [bound for _, bound in at],
+            [hops - 0.505 for hops, _ in at],
+            [hops + 0.505 for hops, _ in at],
+            color=colour,
+            linewidth=0.9,
+            linestyle="-" if common else look.dashes,
+            label=label,
+            zorder=1,
+        )
+        if common and at:
+            break
+
+
+def _legend(axes: Axes, place: Literal["upper left", "lower left"], skip: Iterable[str] = ()) -> None:
+    """A legend of everything but the labels in `skip`, which a panel above has explained."""
+    axes.grid(axis="y")
+    axes.tick_params(length=3)
+    entries = [(h, label) for h, label in zip(*axes.get_legend_handles_labels(), strict=True) if label not in skip]
+    if entries:
+        axes.legend([handle for handle, _ in entries], [label for _, label in entries], loc=place)
+
+
+def _hop_axis(axes: Axes, points: Sequence[Point]) -> None:
+    """Hop counts with the host's name beneath."""
+    hosts = {point.hops: {p.target for p in points if p.hops == point.hops} for point in points}
+    names = [_short(min(own)) if len(own) == 1 else f"{len(own)} hosts" for own in hosts.values()]
+    axes.set_xticks(list(hosts), [f"{hops}\n{name}" for hops, name in zip(hosts, names, strict=True)])
+    axes.set_xlim(min(hosts) - 0.55, max(hosts) + 0.55)
+    axes.set_xlabel(f"hops from {_short(points[0].source)}, and the host there")
+    axes.grid(axis="y")
+
+
+def _short(name: str, most: int = 12) -> str:
+    return name if len(name) <= most else name[: most - 1] + "…"

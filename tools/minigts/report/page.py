@@ -1,0 +1,171 @@
+"""report.html: one file that opens from disk. Figures are inlined, raw data is linked relatively, no scripts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from pydantic import JsonValue
+
+from minigts.report import style, words
+from minigts.report.derive import LatencyPoint
+from minigts.report.read import Results, SummaryRow
+
+TRUST = ("noise_before", "noise_after", "emulator", "certificate", "readback", "overlays")
+"""Manifest keys that say how far the lab can be trusted, in the order in which they are shown."""
+TITLES = {
+    "noise_before": "The machine's own noise, before",
+    "noise_after": "The machine's own noise, after",
+    "emulator": "The emulator's own latency",
+    "certificate": "The lab, measured before the experiment",
+    "readback": "Queues and offloads, as read back from each host",
+    "overlays": "The overlays",
+}
+VARIABLES = {style.INK: "currentColor", style.PAPER: "var(--paper)", style.SHADE: "var(--shade)"} | {
+    colour.lower(): f"var(--series-{number})" for number, (colour, _, _) in enumerate(style.OTHERS, 1)
+}
+"""Colours of a figure that the page's style sheet decides, for light and dark screens."""
+VERDICTS = {"held": "held", "did not": "did-not", "did not hold": "did-not", "undecided": "undecided"}
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure of the page: its name under figures/, its SVG's text, its heading, and captions in plain text."""
+
+    name: str
+    svg: str
+    heading: str
+    caption: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of a result table; `sum_ms` only for latency paths whose segments were measured."""
+
+    row: SummaryRow
+    sum_ms: float | None
+    residual_ms: float | None
+
+
+@dataclass(frozen=True)
+class Table:
+    heading: str
+    digits: int
+    lines: Sequence[Line]
+    with_sums: bool
+    with_published: bool
+    with_predicted: bool
+    predicted: str
+
+
+def page(
+    results: Results, drawings: Sequence[Drawing], paragraphs: Sequence[str], points: Sequence[LatencyPoint]
+) -> str:
+    """The page's text. `paragraphs` are the first words a reader meets; everything from the results is escaped."""
+    environment = Environment(
+        loader=PackageLoader("minigts.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "label": words.label,
+        "moment": words.moment,
+        "tight": words.tight,
+        "verdict": lambda text: VERDICTS.get(text, "undecided"),
+    }
+    environment.tests["plain"] = _is_plain
+    manifest = results.manifest
+    experiment = manifest.experiment
+    extra = manifest.extra
+    return environment.get_template("report.html.j2").render(
+        title=experiment.title or experiment.name or results.directory.name,
+        experiment=experiment,
+        manifest=manifest,
+        samples=results.samples,
+        state=words.state(results),
+        paragraphs=paragraphs,
+        claims=[list(group) for _, group in groupby(results.claims, key=lambda claim: (claim.claim, claim.text))],
+        drawings=[(drawing, inlined(drawing)) for drawing in drawings],
+        tables=tables(results.summary, points),
+        interval=words.interval(row.n for row in results.summary),
+        trust=[(TITLES[key], extra[key]) for key in TRUST if extra.get(key)],
+        provenance=_provenance(results, extra),
+        files=results.files,
+    )
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a value fits into a line beside others: a number or a short word."""
+    return isinstance(value, (int, float)) or (isinstance(value, str) and len(value) < 40 and "\n" not in value)
+
+
+def tables(summary: Sequence[SummaryRow], points: Sequence[LatencyPoint]) -> list[Table]:
+    """One table for each measurement over paths, and one for its single segments, in the order of the summary."""
+    found = {(point.measurement, point.overlay, point.source, point.target): point for point in points}
+    made = []
+    for measurement, kind in dict.fromkeys((row.measurement, row.kind) for row in summary):
+        rows = [row for row in summary if (row.measurement, row.kind) == (measurement, kind)]
+        lines = []
+        for row in rows:
+            point = found.get((measurement, row.overlay, row.source, row.target)) if kind == "path" else None
+            lines.append(Line(row, point.sum_ms if point else None, point.residual_ms if point else None))
+        made.append(_table(lines, kind))
+    return made
+
+
+def _table(lines: Sequence[Line], kind: str) -> Table:
+    rows = [line.row for line in lines]
+    single = " over single segments" if kind == "segment" else ""
+    return Table(
+        heading=f"{words.measurement(rows[0].measurement)}{single}, in {rows[0].unit}",
+        digits=3 if rows[0].unit == "ms" else 2,
+        lines=lines,
+        with_sums=any(line.residual_ms is not None for line in lines),
+        with_published=any(row.published is not None for row in rows),
+        with_predicted=any(row.predicted is not None for row in rows),
+        predicted={"tcp": "ceiling", "udp": "expected"}.get(rows[0].quantity, "by the plan"),
+    )
+
+
+def _provenance(results: Results, extra: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Whatever the manifest says that no other part of the page has shown."""
+    manifest = results.manifest
+    known: dict[str, JsonValue] = {
+        "experiment": manifest.experiment.name or None,
+        "topology": manifest.experiment.topology or (manifest.plan.name if manifest.plan else None),
+        "seed": manifest.experiment.seed,
+        "repetitions": manifest.experiment.repetitions,
+        "provider": manifest.provider or None,
+        "started": manifest.started,
+        "ended": manifest.ended,
+        "took": words.duration(manifest.started, manifest.ended),
+    }
+    rest = {key: value for key, value in extra.items() if key not in TRUST}
+    return {
+        key.replace("_", " "): value for key, value in (known | rest).items() if value not in (None, "", {}, [])
+    }
+
+
+def inlined(drawing: Drawing) -> Markup:
+    """The drawing's SVG, fit to stand in the page: ids of its own, the page's text colour, no fixed size.
+
+    matplotlib made the text and escapes what it writes; comments, where labels are repeated, are dropped.
+    """
+    svg = drawing.svg[drawing.svg.index("<svg") :]
+    svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    prefix = f"{drawing.name}-"
+    svg = re.sub(r'\bid="', f'id="{prefix}', svg)
+    svg = re.sub(r'href="#', f'href="#{prefix}', svg).replace("url(#", f"url(#{prefix}")
+    for colour, variable in VARIABLES.items():
+        svg = svg.replace(colour, variable)
+    svg = re.sub(r'<svg([^>]*?) width="[^"]*"', r"<svg\1", svg, count=1)
+    svg = re.sub(r'<svg([^>]*?) height="[^"]*"', r"<svg\1", svg, count=1)
+    label = Markup.escape(drawing.heading)
+    svg = svg.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
+    return Markup(re.sub(r"\n\s*\n+", "\n", svg))

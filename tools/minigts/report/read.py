@@ -1,0 +1,305 @@
+"""A results directory, read into types. Reads files and nothing else; a broken one gives one InputError.
+
+Only samples.csv is needed. What else is absent (manifest.json, summary.csv, claims.json, run.log) is not
+reported on; what is there but cannot be read is an error that names file and line.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+
+from minigts.errors import InputError, Problem
+from minigts.topology.plan import Plan
+
+NEEDED = (
+    *("overlay", "measurement", "source", "target", "hops", "kind", "n"),
+    *("mean", "stdev", "median", "low", "high", "unit"),
+)
+FALSE = frozenset({"0", "false", "no"})
+ERRORS_KEPT = 20
+Quantity = Literal["latency", "tcp", "udp"]
+
+
+@dataclass(frozen=True)
+class SummaryRow:
+    """One line of summary.csv: all samples of one measurement between two hosts over one overlay.
+
+    `measurement` is the name that the experiment gave it, `quantity` what it is. Latency is a round trip in ms,
+    tcp and udp are in Mbit/s. `low` and `high` end the 95 % interval of the median;
+    they and `stdev` are None for a single sample.
+    """
+
+    overlay: str
+    measurement: str
+    quantity: Quantity
+    source: str
+    target: str
+    hops: int
+    kind: str
+    n: int
+    mean: float
+    stdev: float | None
+    median: float
+    low: float | None
+    high: float | None
+    unit: str
+    predicted: float | None
+    published: float | None
+
+    @property
+    def below(self) -> float:
+        """How far the interval reaches below the median; 0 without an interval."""
+        return 0.0 if self.low is None else self.median - self.low
+
+    @property
+    def above(self) -> float:
+        return 0.0 if self.high is None else self.high - self.median
+
+
+@dataclass(frozen=True)
+class SampleCounts:
+    """What samples.csv holds, counted: a row is a sample's last attempt.
+
+    `repeated` are good ones that were not good at first. `errors` are the first distinct messages, with how often
+    each came.
+    """
+
+    total: int
+    failed: int
+    repeated: int
+    errors: Mapping[str, int]
+
+
+class Claim(BaseModel):
+    """One entry of claims.json: what was claimed, and whether it held here."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    claim: str
+    verdict: str = "undecided"
+    overlay: str = ""
+    text: str = ""
+    detail: str = ""
+
+
+class Measurement(BaseModel):
+    """A measurement's name in the summary, and the tool that made it."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    name: str
+    tool: str = ""
+
+
+class Published(BaseModel):
+    """Where a measurement's published values or trend were printed, and the trend in words."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    measurement: str
+    source: str = ""
+    trend: str = ""
+
+
+class Experiment(BaseModel):
+    """What the report needs of the experiment's file as it stood when it ran."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    name: str = ""
+    title: str = ""
+    description: str = ""
+    topology: str = ""
+    seed: int | None = None
+    repetitions: int | None = None
+    measurements: tuple[Measurement, ...] = ()
+    published: tuple[Published, ...] = ()
+
+
+class Manifest(BaseModel):
+    """manifest.json. Every key may be absent; a key unknown here is kept, and shown under provenance."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    experiment: Experiment = Experiment()
+    plan: Plan | None = None
+    provider: str = ""
+    started: str | None = None
+    ended: str | None = None
+    samples_planned: int | None = None
+
+    @property
+    def extra(self) -> dict[str, JsonValue]:
+        return dict(self.__pydantic_extra__ or {})
+
+
+@dataclass(frozen=True)
+class Results:
+    """Everything the report may draw or say."""
+
+    directory: Path
+    manifest: Manifest
+    samples: SampleCounts
+    summary: tuple[SummaryRow, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    files: tuple[str, ...] = field(default=())
+
+    @property
+    def missing_samples(self) -> int | None:
+        """How many good samples the experiment still wants; None when the manifest does not say."""
+        planned = self.manifest.samples_planned
+        return None if planned is None else max(0, planned - (self.samples.total - self.samples.failed))
+
+    @property
+    def incomplete(self) -> bool:
+        return bool(self.missing_samples) or (self.manifest.started is not None and self.manifest.ended is None)
+
+
+def read(directory: Path) -> Results:
+    """The results in `directory`. Raises InputError: no such directory, no samples yet, or a broken file."""
+    if not directory.is_dir():
+        raise InputError(f"{directory}: no such results directory")
+    samples = _samples(directory / "samples.csv")
+    manifest = _manifest(directory / "manifest.json")
+    return Results(
+        directory=directory,
+        manifest=manifest,
+        samples=samples,
+        summary=_summary(directory / "summary.csv", {m.name: m.tool for m in manifest.experiment.measurements}),
+        claims=_claims(directory / "claims.json"),
+        files=tuple(name for name in FILES if (directory / name).exists()),
+    )
+
+
+FILES = ("samples.csv", "summary.csv", "claims.json", "manifest.json", "run.log", "raw")
+
+
+def _rows(path: Path, needed: Iterable[str]) -> Iterator[tuple[int, dict[str, str]]]:
+    """The rows of a CSV file with their line numbers. Raises InputError on rubbish or a missing column."""
+    try:
+        with path.open(encoding="utf-8", newline="") as stream:
+            reader = csv.DictReader(stream, strict=True)
+            lacking = [name for name in needed if name not in (reader.fieldnames or ())]
+            if lacking:
+                raise InputError([Problem(str(path), 1, f"no column {', '.join(lacking)}")])
+            for row in reader:
+                if None in row or None in row.values():
+                    raise InputError([Problem(str(path), reader.line_num, "more or fewer fields than the header")])
+                yield reader.line_num, row
+    except (csv.Error, UnicodeDecodeError, OSError) as error:
+        raise InputError([Problem(str(path), 0, f"cannot be read: {error}")]) from error
+
+
+def _samples(path: Path) -> SampleCounts:
+    """Counts of samples.csv, read as a stream: a campaign of 100 000 samples stays small in memory."""
+    total = failed = repeated = 0
+    errors: Counter[str] = Counter()
+    if path.exists():
+        for _, row in _rows(path, ("sample", "ok", "error")):
+            total += 1
+            if row["ok"].strip().lower() in FALSE:
+                failed += 1
+                if row["error"] in errors or len(errors) < ERRORS_KEPT:
+                    errors[row["error"]] += 1
+            elif row.get("attempts", "1") not in {"", "1"}:
+                repeated += 1
+    if not total:
+        raise InputError(f"{path.parent}: holds no samples yet; `minigts run` writes them to samples.csv")
+    return SampleCounts(total, failed, repeated, errors)
+
+
+def _summary(path: Path, tools: Mapping[str, str]) -> tuple[SummaryRow, ...]:
+    if not path.exists():
+        return ()
+    return tuple(_summary_row(path, line, row, tools) for line, row in _rows(path, NEEDED))
+
+
+def _quantity(row: Mapping[str, str], tools: Mapping[str, str]) -> Quantity:
+    """What a row measures: a time is latency; a rate is UDP when its tool, or else its name, says so."""
+    if row["unit"] == "ms":
+        return "latency"
+    return "udp" if "udp" in tools.get(row["measurement"], row["measurement"]).casefold() else "tcp"
+
+
+def _summary_row(path: Path, line: int, row: Mapping[str, str], tools: Mapping[str, str]) -> SummaryRow:
+    """One row, typed. Raises InputError naming the field that is no number."""
+
+    def number(key: str) -> float:
+        try:
+            value = float(row[key])
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise InputError([Problem(str(path), line, f"{key}: {row[key]!r} is not a number")])
+        return value
+
+    def optional(key: str) -> float | None:
+        return number(key) if row.get(key, "").strip() else None
+
+    n = int(number("n"))
+    return SummaryRow(
+        overlay=row["overlay"],
+        measurement=row["measurement"],
+        quantity=_quantity(row, tools),
+        source=row["source"],
+        target=row["target"],
+        hops=int(number("hops")),
+        kind=row["kind"],
+        n=n,
+        mean=number("mean"),
+        stdev=optional("stdev") if n > 1 else None,
+        median=number("median"),
+        low=optional("low") if n > 1 else None,
+        high=optional("high") if n > 1 else None,
+        unit=row["unit"],
+        predicted=optional("predicted"),
+        published=optional("published"),
+    )
+
+
+def _json(path: Path) -> JsonValue:
+    try:
+        value: JsonValue = json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise InputError([Problem(str(path), error.lineno, f"is not JSON: {error.msg}")]) from error
+    except (UnicodeDecodeError, OSError, RecursionError) as error:
+        raise InputError([Problem(str(path), 0, f"cannot be read: {error}")]) from error
+    return value
+
+
+def _manifest(path: Path) -> Manifest:
+    if not path.exists():
+        return Manifest()
+    try:
+        return Manifest.model_validate(_json(path))
+    except ValidationError as error:
+        raise InputError(_problems(path, error)) from error
+
+
+def _claims(path: Path) -> tuple[Claim, ...]:
+    if not path.exists():
+        return ()
+    value = _json(path)
+    entries = value.get("claims", []) if isinstance(value, dict) else value
+    if not isinstance(entries, list):
+        raise InputError([Problem(str(path), 0, "is not a list of claims")])
+    try:
+        return tuple(Claim.model_validate(entry) for entry in entries)
+    except ValidationError as error:
+        raise InputError(_problems(path, error)) from error
+
+
+def _problems(path: Path, error: ValidationError) -> list[Problem]:
+    return [
+        Problem(str(path), 0, f"{'.'.join(map(str, entry['loc'])) or 'document'}: {entry['msg']}")
+        for entry in error.errors()
+    ]

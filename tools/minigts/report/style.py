@@ -1,0 +1,136 @@
+"""How figures look: one palette, one marker and one line style for each overlay, so that colour is never alone.
+
+Colours are Okabe and Ito's, which colour-blind readers can tell apart. Sizes are those of print: a figure is 5.6
+inches wide and no letter is smaller than 8 points. Letters are drawn as paths in matplotlib's own font, so that an
+SVG looks the same everywhere; a fixed salt and no date make the same data give the same bytes. matplotlib is
+loaded when the first sheet is opened, and not before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+INK = "#1f2326"
+"""Axes, letters and the plain network. The page turns it into its own text colour, for dark screens."""
+PAPER = "#fefefe"
+"""Behind everything. The page turns it into its own background."""
+FAINT = "#8a9097"
+"""What is there to compare with: published values, bounds, tolerance."""
+
+SHADE = "#dfe3e7"
+"""Filled areas behind the measured points."""
+
+WIDTH_INCH = 5.6
+BAR = 0.13
+"""Width of a bar, where hop counts stand 1 apart."""
+PNG_DPI = 200
+PLAIN = "none"
+PLAIN_LABEL = "no overlay"
+
+RC: dict[Any, Any] = {
+    "font.family": ["DejaVu Sans"],
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "axes.labelsize": 9,
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
+    "legend.fontsize": 8.5,
+    "text.color": INK,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.linewidth": 0.7,
+    "xtick.major.width": 0.7,
+    "ytick.major.width": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.facecolor": PAPER,
+    "figure.facecolor": PAPER,
+    "savefig.facecolor": PAPER,
+    "axes.axisbelow": True,
+    "grid.color": FAINT,
+    "grid.alpha": 0.3,
+    "grid.linewidth": 0.5,
+    "hatch.linewidth": 0.4,
+    "legend.facecolor": PAPER,
+    "legend.edgecolor": "none",
+    "legend.framealpha": 1.0,
+    "legend.handlelength": 2.2,
+    "lines.linewidth": 1.2,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "minigts",
+    "text.parse_math": False,
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """An overlay's own colour, marker and dashes, and its name in a legend."""
+
+    label: str
+    colour: str
+    marker: str
+    dashes: str
+
+
+PLAIN_LOOK = Look(PLAIN_LABEL, INK, "o", "-")
+OTHERS = (
+    ("#0072B2", "s", "--"),
+    ("#D55E00", "^", "-."),
+    ("#009E73", "v", ":"),
+    ("#CC79A7", "P", "--"),
+    ("#E69F00", "X", "-."),
+    ("#56B4E9", "h", ":"),
+    ("#997700", "<", "--"),
+    ("#AA4499", ">", "-."),
+)
+
+
+@contextmanager
+def sheet(height_inch: float, *, width_inch: float = WIDTH_INCH, constrained: bool = True) -> Iterator[Figure]:
+    """An empty figure; what is drawn inside the `with` has this module's looks."""
+    import matplotlib  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    with matplotlib.rc_context(RC):
+        yield Figure(figsize=(width_inch, height_inch), layout="constrained" if constrained else None)
+
+
+def save(figure: Figure, folder: Path, name: str) -> str:
+    """Writes NAME.svg and NAME.png into `folder` and returns the SVG's text.
+
+    The same figure gives the same bytes. Raises OSError.
+    """
+    import matplotlib  # noqa: PLC0415
+
+    svg = folder / f"{name}.svg"
+    with matplotlib.rc_context(RC | {"svg.hashsalt": f"minigts-{name}"}):
+        figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": "minigts"})
+        figure.savefig(folder / f"{name}.png", format="png", dpi=PNG_DPI, metadata={"Software": "minigts"})
+    return svg.read_text(encoding="utf-8")
+
+
+def looks(overlays: Iterable[str]) -> dict[str, Look]:
+    """A look for each overlay, in the order given. With more than eight overlays the looks begin again."""
+    found: dict[str, Look] = {}
+    for name in overlays:
+        if name == PLAIN:
+            found[name] = PLAIN_LOOK
+        elif name not in found:
+            taken = len(found) - (PLAIN in found)
+            found[name] = Look(name, *OTHERS[taken % len(OTHERS)])
+    return found
+
+
+def offsets(count: int) -> list[float]:
+    """How far beside its hop count each of `count` series is drawn, so that none hides another."""
+    step = min(0.17, 0.6 / max(1, count))
+    return [step * (index - (count - 1) / 2) for index in range(count)]

@@ -1,0 +1,93 @@
+"""The plan as a drawing: hosts with their locations, links with round-trip time and rate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from minigts.report import style
+from minigts.report.layout import Position, positions
+from minigts.topology.plan import Host, Link, Plan
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+NODE = 0.2
+"""A host's radius, where neighbours stand 1 apart."""
+
+
+INSIDE = 4
+"""How many letters of a name fit into a disc."""
+
+
+def topology(plan: Plan) -> Figure:
+    """A chain as a row, a star around its centre, anything else on a circle."""
+    placed = positions(plan)
+    right = max(x for x, _ in placed.values())
+    bottom = min(y for _, y in placed.values())
+    foot = 0.55 if any(_beneath(host) for host in plan.hosts) else 0.3
+    across, down = right + 0.7, foot + 0.5 - bottom
+    unit = min(1.25, style.WIDTH_INCH / across)
+    with style.sheet(unit * down, constrained=False) as figure:
+        axes = figure.add_axes((0, 0, 1, 1))
+        axes.set_axis_off()
+        middle = style.WIDTH_INCH / unit / 2
+        axes.set_xlim(right / 2 - middle, right / 2 + middle)
+        axes.set_ylim(bottom - foot, 0.5)
+        for link in plan.links:
+            _draw_link(axes, link, placed[link.ends[0]], placed[link.ends[1]])
+        for host in plan.hosts:
+            _draw_host(axes, host, placed[host.name], NODE * unit)
+    return figure
+
+
+def _draw_link(axes: Axes, link: Link, start: Position, end: Position) -> None:
+    axes.plot([start[0], end[0]], [start[1], end[1]], color=style.INK, linewidth=1.2, zorder=1)
+    level = abs(start[1] - end[1]) < 0.3
+    axes.annotate(
+        link_words(link),
+        ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2),
+        xytext=(0, 9) if level else (0, 0),
+        textcoords="offset points",
+        ha="center",
+        va="bottom" if level else "center",
+        fontsize=8,
+        linespacing=1.15,
+        bbox=None if level else {"facecolor": style.PAPER, "edgecolor": "none", "pad": 1.0},
+        zorder=2,
+    )
+
+
+def link_words(link: Link) -> str:
+    """What the link holds: `21.75 ms`, `50 Mbit/s`, `0.1 % loss`, one to a line; nothing that is not limited."""
+    parts = [f"{link.rtt_ms:g} ms"]
+    if link.rate_mbit is not None:
+        parts.append(f"{link.rate_mbit:g} Mbit/s")
+    if link.loss_percent:
+        parts.append(f"{link.loss_percent:g} % loss")
+    return "\n".join(parts)
+
+
+def _draw_host(axes: Axes, host: Host, at: Position, radius_inch: float) -> None:
+    """A disc with the host's name when it fits, and the location beneath."""
+    axes.plot(
+        *at,
+        marker="o",
+        markersize=2 * 72 * radius_inch,
+        markerfacecolor=style.PAPER,
+        markeredgecolor=style.INK,
+        markeredgewidth=1.4,
+        zorder=3,
+    )
+    if len(host.name) <= INSIDE:
+        axes.text(*at, host.name, ha="center", va="center_baseline", fontsize=9, weight="bold", zorder=4)
+    words = "\n".join(_beneath(host))
+    axes.text(at[0], at[1] - NODE - 0.06, words, ha="center", va="top", fontsize=8, linespacing=1.1, zorder=4)
+
+
+def _beneath(host: Host) -> list[str]:
+    """What stands under the disc: a name too long for it, and a location that says more than the name."""
+    words = [host.name] if len(host.name) > INSIDE else []
+    if host.location and host.location.casefold() != host.name.casefold():
+        words.append(host.location)
+    return [word if len(word) <= 14 else word[:13] + "…" for word in words]

@@ -1,0 +1,149 @@
+"""The report's sentences. Pure: derived points in, plain text out; the page escapes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from minigts.report.derive import LatencyPoint, ThroughputPoint
+from minigts.report.read import Results
+from minigts.report.style import PLAIN, PLAIN_LABEL
+
+
+def label(overlay: str) -> str:
+    """The overlay's name as a reader knows it."""
+    return PLAIN_LABEL if overlay == PLAIN else overlay
+
+
+def measurement(name: str) -> str:
+    """The measurement's name as a heading has it: `tcp` is TCP, `latency` RTT; others stay as they are."""
+    return {"tcp": "TCP", "udp": "UDP", "latency": "RTT"}.get(name, name)
+
+
+def listed(words: Iterable[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    *first, last = list(words) or [""]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 sample`, `2 samples`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def state(results: Results) -> str | None:
+    """What an incomplete run lacks, in a sentence; None when it is complete."""
+    if not results.incomplete:
+        return None
+    missing = results.missing_samples
+    lack = f" {counted(missing, 'sample')} of {results.manifest.samples_planned} missing." if missing else ""
+    ended = " It was interrupted, or is still running." if results.manifest.ended is None else ""
+    return f"This run is incomplete.{lack}{ended} What follows rests on the samples that are there."
+
+
+def counts(results: Results) -> str:
+    """How many samples there are, and how many of them failed."""
+    samples = results.samples
+    verb = "is" if samples.failed == 1 else "are"
+    failed = f"; {samples.failed} failed and {verb} not averaged in" if samples.failed else ", none failed"
+    repeated = f"; {samples.repeated} had to be repeated" if samples.repeated else ""
+    return f"{counted(samples.total, 'sample')}{failed}{repeated}."
+
+
+def latency(points: Sequence[LatencyPoint]) -> list[str]:
+    """The largest residual, against its tolerance, and how many points lie inside theirs."""
+    judged = [(point, abs(point.residual_ms)) for point in points if point.residual_ms is not None]
+    if not judged:
+        return []
+    worst, most = max(judged, key=lambda pair: pair[1])
+    outside = [point for point, _ in judged if not point.within]
+    where = f"{label(worst.overlay)}, {counted(worst.hops, 'hop')}"
+    sentence = (
+        f"Median RTT lies at most {most:.2f} ms from the sum of the single segments "
+        f"({where}; the tolerance there is {worst.tolerance_ms:.2f} ms)."
+    )
+    if not outside:
+        return [sentence, f"All {len(judged)} sums agree within the tolerance."]
+    places = listed(f"{label(point.overlay)} at {counted(point.hops, 'hop')}" for point in outside)
+    return [sentence, f"{len(outside)} of {len(judged)} sums disagree by more than the tolerance: {places}."]
+
+
+def throughput(points: Sequence[ThroughputPoint]) -> list[str]:
+    """TCP at the first and the last hop of each overlay; UDP as the range of what arrived of the offered rate."""
+    sentences = []
+    for name in dict.fromkeys(point.measurement for point in points):
+        own = [point for point in points if point.measurement == name]
+        sentences.append(_ends(name, own) if own[0].quantity == "tcp" else _range(name, own))
+    return sentences
+
+
+def _ends(name: str, points: Sequence[ThroughputPoint]) -> str:
+    overlays = dict.fromkeys(point.overlay for point in points)
+    series = [[point for point in points if point.overlay == overlay] for overlay in overlays]
+    told = [_first_and_last(own[0], own[-1]) for own in series]
+    return f"{measurement(name)} reached {listed(told)}."
+
+
+def _first_and_last(first: ThroughputPoint, last: ThroughputPoint) -> str:
+    both = list(dict.fromkeys((first, last)))
+    rates = listed(f"{point.median_mbit:.1f} Mbit/s at {counted(point.hops, 'hop')}" for point in both)
+    shares = listed(f"{100 * point.share:.1f} %" for point in both if point.share is not None)
+    where = "without an overlay" if first.overlay == PLAIN else f"over {first.overlay}"
+    return f"{rates} {where}" + (f" ({shares} of the ceiling)" if shares else "")
+
+
+def _range(name: str, points: Sequence[ThroughputPoint]) -> str:
+    shares = [100 * point.share for point in points if point.share is not None]
+    if not shares:
+        rates = [point.median_mbit for point in points]
+        return f"{measurement(name)} reached {min(rates):.1f} to {max(rates):.1f} Mbit/s."
+    spread = f"{min(shares):.1f} to {max(shares):.1f}"
+    furthest = counted(max(point.hops for point in points), "hop")
+    return f"Of the {measurement(name)} that the plan lets through, {spread} % arrived over up to {furthest}."
+
+
+def repetitions(numbers: Iterable[int]) -> str:
+    """How many samples stand behind each point: `n = 5`, or `n = 4 to 5` when they differ."""
+    known = sorted(set(numbers)) or [0]
+    return f"n = {known[0]}" if len(known) == 1 else f"n = {known[0]} to {known[-1]}"
+
+
+def interval(numbers: Iterable[int]) -> str:
+    """What kind of interval is shown, and what few samples can give at the most.
+
+    The range of n samples holds the median of their distribution with a chance of 1 - 2 ** (1 - n).
+    """
+    kind = "the 95 % bootstrap interval of the median"
+    fewest = min((number for number in numbers if number > 1), default=0)
+    if not 1 < fewest < 6:
+        return f"{kind}."
+    return f"{kind}; with n = {fewest} it covers {100 * (1 - 2 ** (1 - fewest)):.0f} % at the most."
+
+
+def duration(started: str | None, ended: str | None) -> str | None:
+    """`4 min 41 s` between two ISO 8601 times; None when either is absent or no time."""
+    try:
+        seconds = round(
+            (datetime.fromisoformat(ended or "") - datetime.fromisoformat(started or "")).total_seconds()
+        )
+    except (ValueError, TypeError):
+        return None
+    minutes, rest = divmod(max(0, seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = [(hours, "h"), (minutes, "min"), (rest, "s")]
+    return " ".join(f"{number} {unit}" for number, unit in parts if number) or "0 s"
+
+
+def moment(text: str) -> str:
+    """`2026-11-21 10:00 UTC` for an ISO 8601 time; anything else as it is."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    return f"{time:%Y-%m-%d %H:%M} {time.tzname() or ''}".rstrip()
+
+
+def tight(text: str) -> str:
+    """The same with each number tied to its unit, so that no line ends between them."""
+    return re.sub(r"(?<=\d) (?=(%|ms|Mbit/s|hops?|samples?)\b|%)", "\N{NO-BREAK SPACE}", text)

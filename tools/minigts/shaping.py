@@ -1,0 +1,259 @@
+"""A port's declared shaping to `ip`, `tc` and `ethtool` commands, and back from what `tc` then shows.
+
+Where each part sits, and why:
+
+- **rate**: on the sender's own interface, as `tbf`, with the declared queue in front of it. There it bounds what
+  the sender's TCP has below the socket (TCP small queues, back-pressure), as a network card of that rate does.
+- **delay, jitter, loss**: on the receiver's side of the same link. Frames that arrive at `eth1` are redirected to
+  an `ifb` device, `ifb-eth1`, whose root qdisc is `netem`. Held there, a frame has left the sender: its TCP sees
+  neither a long local queue nor a local drop, as on a real line (ipmininet's docs/tc.rst warns of the contrary).
+- **never both in one qdisc**: netem's own rate would queue what waits for the rate and what waits for the delay in
+  one line with one limit.
+
+`tcpdump` on a receiving port sees frames before the delay, as they come off the wire; on a sending port, after the
+rate. Every command may be repeated and the state is the same. Sources: tc-tbf(8), tc-netem(8), tc-u32(8),
+tc-mirred(8).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from minigts.topology.plan import Port, Shaping
+
+Argv: TypeAlias = tuple[str, ...]
+
+ETHERNET_HEADER = 14
+_BURST_FRAMES = 10
+_BURST_MS = 4.0
+_PLAIN_QUEUE_PACKETS = 1000
+# tc counts tbf's burst in ticks of 64 ns, shows its limit in microseconds, and counts losses in 1/2^32.
+_RELATIVE = 0.01
+_DELAY_SLACK_MS = 0.002
+_LOSS_SLACK_PERCENT = 1e-6
+
+
+def ifb(port: Port) -> str:
+    """The device that holds what arrives at `port`."""
+    return f"ifb-{port.name}"
+
+
+def holds_arrivals(shaping: Shaping) -> bool:
+    """Whether the receiving side needs its netem at all."""
+    return bool(shaping.delay_ms or shaping.jitter_ms or shaping.loss_percent)
+
+
+def added_delay_ms(shaping: Shaping, own_latency_ms: float) -> float:
+    """What netem adds so that the link as a whole takes `delay_ms` one way; the emulator takes the rest."""
+    return max(0.0, shaping.delay_ms - own_latency_ms)
+
+
+def burst_bytes(rate_mbit: float, mtu: int, queue_bytes: int) -> int:
+    """How much tbf lets through at once, in bytes.
+
+    Tokens beyond the burst are lost, so the burst must cover the time that tbf's timer is late, or the rate falls
+    short. Hosts share processors: a host that is ready waits for another's time slice, about 3 ms. 4 ms cover that
+    and are little beside the RTTs worth emulating; ten full frames are the floor for low rates. The burst is at
+    most the queue: tbf splits a segmentation-offload packet only when it exceeds the burst, and drops it whole
+    when it exceeds the queue.
+    """
+    wanted = max(_BURST_FRAMES * (mtu + ETHERNET_HEADER), math.ceil(rate_mbit * 1000 / 8 * _BURST_MS))
+    return min(wanted, queue_bytes)
+
+
+def commands(port: Port, own_latency_ms: float = 0.0) -> tuple[Argv, ...]:
+    """What sets up `port` on its host, in order; to be run as root there. A second run changes nothing.
+
+    `own_latency_ms` is the emulator's own one-way latency over this link, taken off the delay.
+    """
+    return (*_device_commands(port), *(("tc", *words) for words in _tc(port, own_latency_ms)))
+
+
+def script(ports: Iterable[Port], own_latency_ms: float = 0.0) -> str:
+    """`commands` of several ports of one host as one `sh -e` script, with one `tc` process for all of them."""
+    chosen = tuple(ports)
+    devices = [shlex.join(argv) for port in chosen for argv in _device_commands(port)]
+    batch = [" ".join(words) for port in chosen for words in _tc(port, own_latency_ms)]
+    if not chosen:
+        return ""
+    return "\n".join([*devices, "tc -batch - <<'END'", *batch, "END", ""])
+
+
+def clear_commands(port: Port) -> tuple[Argv, ...]:
+    """What takes the shaping of `port` off again. A second run changes nothing."""
+    device = ifb(port)
+    return (
+        ("tc", *_plain_queue(port)),
+        *(("tc", *words) for words in _no_redirect(port)),
+        ("sh", "-c", f"! ip link show dev {device} >/dev/null 2>&1 || ip link del dev {device}"),
+    )
+
+
+def _device_commands(port: Port) -> tuple[Argv, ...]:
+    device = ifb(port)
+    # GRO merges frames before they are forwarded, and VXLAN over several hops then collapses to a few Mbit/s.
+    gro = ("ethtool", "-K", port.name, "gro", "off")
+    if not holds_arrivals(port.incoming):
+        return (gro,)
+    # `ip link add` has no form that accepts a device which is there already.
+    add = f"ip link show dev {device} >/dev/null 2>&1 || ip link add {device} type ifb"
+    return (gro, ("sh", "-c", add), ("ip", "link", "set", "dev", device, "up"))
+
+
+def _tc(port: Port, own_latency_ms: float) -> tuple[Argv, ...]:
+    arrivals = _redirect(port, own_latency_ms) if holds_arrivals(port.incoming) else _no_redirect(port)
+    return (_rate(port), *arrivals)
+
+
+def _rate(port: Port) -> Argv:
+    rate_mbit, queue_bytes = port.outgoing.rate_mbit, port.outgoing.queue_bytes
+    if rate_mbit is None or queue_bytes is None:
+        return _plain_queue(port)
+    limit = ("burst", str(burst_bytes(rate_mbit, port.mtu, queue_bytes)), "limit", str(queue_bytes))
+    return ("qdisc", "replace", "dev", port.name, "root", "tbf", "rate", f"{_bits(rate_mbit)}bit", *limit)
+
+
+def _bits(rate_mbit: float) -> int:
+    return round(rate_mbit * 1_000_000)
+
+
+def _plain_queue(port: Port) -> Argv:
+    # Named, so that an unlimited link does not depend on the host's default (fq_codel marks and drops by itself).
+    limit = str(_PLAIN_QUEUE_PACKETS)
+    return ("qdisc", "replace", "dev", port.name, "root", "pfifo", "limit", limit)
+
+
+def _redirect(port: Port, own_latency_ms: float) -> tuple[Argv, ...]:
+    # u32 with its handle given can be replaced in place; matchall cannot (EEXIST).
+    every_frame = ("pref", "1", "handle", "800::1", "protocol", "all", "u32", "match", "u32", "0", "0")
+    to_ifb = ("action", "mirred", "egress", "redirect", "dev", ifb(port))
+    return (
+        ("qdisc", "replace", "dev", ifb(port), "root", "netem", *_netem(port.incoming, own_latency_ms)),
+        ("qdisc", "replace", "dev", port.name, "clsact"),
+        ("filter", "replace", "dev", port.name, "ingress", *every_frame, *to_ifb),
+    )
+
+
+def _no_redirect(port: Port) -> tuple[Argv, ...]:
+    # Deleting needs something to delete: put it there first, and the pair may be repeated.
+    return (("qdisc", "replace", "dev", port.name, "clsact"), ("qdisc", "del", "dev", port.name, "clsact"))
+
+
+def _netem(shaping: Shaping, own_latency_ms: float) -> Argv:
+    delay = f"{added_delay_ms(shaping, own_latency_ms) * 1000:.3f}us"
+    jitter = (f"{shaping.jitter_ms * 1000:.3f}us",) if shaping.jitter_ms else ()
+    loss = ("loss", "random", f"{shaping.loss_percent:.7f}%") if shaping.loss_percent else ()
+    return ("delay", delay, *jitter, *loss, "limit", str(shaping.delay_packets))
+
+
+@dataclass(frozen=True)
+class ReadBack:
+    """What a host says is set on one port. `redirected`: whether arriving frames are taken to the ifb device."""
+
+    rate_mbit: float | None = None
+    burst_bytes: int | None = None
+    queue_bytes: int | None = None
+    redirected: bool = False
+    delay_ms: float | None = None
+    """None when there is no netem."""
+    jitter_ms: float = 0.0
+    loss_percent: float = 0.0
+    delay_packets: int | None = None
+
+
+def read_back(port: Port, tc_json_text: str) -> ReadBack:
+    """What `tc -j qdisc show` (all devices) says of `port`. Raises ValueError when it is not such output.
+
+    An item of it: `{"kind":"tbf","dev":"eth1","root":true,"options":{"rate":6250000,"burst":25000,"lat":3775}}`:
+    bytes a second, bytes, microseconds. netem's delay is in seconds, its loss a share of 1.
+    """
+    try:
+        return _read_back(port, json.loads(tc_json_text or "[]"))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"not the output of tc -j qdisc show: {error!r}") from error
+
+
+def _read_back(port: Port, qdiscs: list[dict[str, Any]]) -> ReadBack:
+    tbf = _options(qdiscs, port.name, "tbf")
+    netem = _options(qdiscs, ifb(port), "netem")
+    delay = (netem or {}).get("delay", {})
+    return ReadBack(
+        rate_mbit=None if tbf is None else tbf["rate"] * 8 / 1_000_000,
+        burst_bytes=None if tbf is None else int(tbf["burst"]),
+        queue_bytes=None if tbf is None else _limit(tbf),
+        redirected=_options(qdiscs, port.name, "clsact") is not None,
+        delay_ms=None if netem is None else delay.get("delay", 0.0) * 1000,
+        jitter_ms=delay.get("jitter", 0.0) * 1000,
+        loss_percent=(netem or {}).get("loss-random", {}).get("loss", 0.0) * 100,
+        delay_packets=None if netem is None else int(netem["limit"]),
+    )
+
+
+def _options(qdiscs: list[dict[str, Any]], device: str, kind: str) -> dict[str, Any] | None:
+    found = [qdisc for qdisc in qdiscs if (qdisc.get("dev"), qdisc.get("kind")) == (device, kind)]
+    return found[0].get("options", {}) if found else None
+
+
+def _limit(tbf: dict[str, Any]) -> int:
+    # tc shows the limit as the time that a full queue takes beyond the burst, unless that is negative.
+    return int(tbf["limit"]) if "limit" in tbf else round(tbf["lat"] * tbf["rate"] / 1_000_000 + tbf["burst"])
+
+
+def differences(port: Port, tc_json_text: str, own_latency_ms: float = 0.0) -> list[str]:
+    """How the shaping that a host shows differs from what `commands` declares, a sentence each; empty when equal.
+
+    Differences within tc's own rounding do not count. Raises ValueError when the text is not tc's output.
+    """
+    found = read_back(port, tc_json_text)
+    problems = [*_rate_differences(port, found), *_delay_differences(port, found, own_latency_ms)]
+    return [f"{port.name}: {problem}" for problem in problems]
+
+
+def _rate_differences(port: Port, found: ReadBack) -> list[str]:
+    declared = port.outgoing.rate_mbit
+    if declared is None or found.rate_mbit is None:
+        same = declared is None and found.rate_mbit is None
+        return [] if same else [_differ("rate", _or_none(found.rate_mbit, "Mbit/s"), _or_none(declared, "Mbit/s"))]
+    queue = port.outgoing.queue_bytes or 0
+    burst = burst_bytes(declared, port.mtu, queue)
+    microsecond_bytes = declared / 8
+    return [
+        *_compare("rate", found.rate_mbit, declared, "Mbit/s", _RELATIVE * declared),
+        *_compare("burst", found.burst_bytes or 0, burst, "bytes", _RELATIVE * burst + microsecond_bytes),
+        *_compare("queue", found.queue_bytes or 0, queue, "bytes", _RELATIVE * queue + microsecond_bytes),
+    ]
+
+
+def _delay_differences(port: Port, found: ReadBack, own_latency_ms: float) -> list[str]:
+    declared = port.incoming
+    if not holds_arrivals(declared):
+        return ["arriving frames are redirected, and no delay is declared"] if found.redirected else []
+    if not found.redirected:
+        return ["arriving frames are not redirected, so delay and loss have no effect"]
+    if found.delay_ms is None:
+        return [f"no netem on {ifb(port)}"]
+    return [
+        *_compare("delay", found.delay_ms, added_delay_ms(declared, own_latency_ms), "ms", _DELAY_SLACK_MS),
+        *_compare("jitter", found.jitter_ms, declared.jitter_ms, "ms", _DELAY_SLACK_MS),
+        *_compare("loss", found.loss_percent, declared.loss_percent, "%", _LOSS_SLACK_PERCENT),
+        *_compare("delay's limit", found.delay_packets or 0, declared.delay_packets, "packets", 0),
+    ]
+
+
+def _compare(what: str, found: float, declared: float, unit: str, slack: float) -> list[str]:
+    """One sentence when `found` is off by more than `slack`."""
+    same = abs(found - declared) <= slack
+    return [] if same else [_differ(what, f"{found:.10g} {unit}", f"{declared:.10g} {unit}")]
+
+
+def _or_none(value: float | None, unit: str) -> str:
+    return "none" if value is None else f"{value:.10g} {unit}"
+
+
+def _differ(what: str, found: str, declared: str) -> str:
+    return f"{what} is {found}, declared {declared}"

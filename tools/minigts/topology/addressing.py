@@ -1,0 +1,78 @@
+"""Addresses of a lab: a subnet for each segment, an address of its own for each host, a MAC for each port.
+
+Everything derives from positions in the file, so that a capture from last year can be read with this year's plan.
+
+- segments: the next free /24 of the topology's `subnets` (10.20.0.0/24, 10.20.1.0/24, …); its first two addresses
+- hosts: 10.255.0.1, 10.255.0.2, … each a /32 on the loopback
+- MACs: 02:6d:67:LL:LL:EE with the link's index and the end, 1 or 2; locally administered
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from ipaddress import IPv4Address, IPv4Network
+
+_SEGMENT_PREFIX = 24
+_FIRST_HOST = IPv4Address("10.255.0.0")
+
+RESERVED = (
+    (IPv4Network("10.0.0.0/16"), "Docker Swarm's own networks"),
+    (IPv4Network("10.255.0.0/16"), "the hosts' own addresses"),
+    (IPv4Network("172.16.0.0/12"), "Docker and the overlays"),
+    (IPv4Network("0.0.0.0/8"), "this network (RFC 1122)"),
+    (IPv4Network("127.0.0.0/8"), "loopback"),
+    (IPv4Network("169.254.0.0/16"), "link-local addresses"),
+    (IPv4Network("224.0.0.0/3"), "multicast and reserved addresses"),
+)
+"""What a segment must not take, and for whom it is kept."""
+
+
+def host_address(index: int) -> str:
+    """The own address of the host at `index` in the file, from 0."""
+    return str(_FIRST_HOST + index + 1)
+
+
+def mac(link_index: int, end: int) -> str:
+    """The MAC of end 0 or 1 of a link. Unique within a lab for 65536 links."""
+    return f"02:6d:67:{link_index >> 8:02x}:{link_index & 0xFF:02x}:{end + 1:02x}"
+
+
+def reserved_for(network: IPv4Network) -> str | None:
+    """For whom some of `network` is kept, with the block; None when it is free."""
+    for block, user in RESERVED:
+        if network.overlaps(block):
+            return f"{block}, which is kept for {user}"
+    return None
+
+
+def overlaps(networks: Sequence[tuple[int, IPv4Network]]) -> Iterator[tuple[int, int]]:
+    """Pairs of keys whose networks overlap, the higher key first; at least one for each such network."""
+    widest: tuple[int, IPv4Network] | None = None
+    for key, network in sorted(networks, key=lambda item: (item[1].network_address, item[1].prefixlen, item[0])):
+        if widest is not None and network.network_address <= widest[1].broadcast_address:
+            yield max(key, widest[0]), min(key, widest[0])
+        if widest is None or network.broadcast_address > widest[1].broadcast_address:
+            widest = (key, network)
+
+
+def capacity(pool: IPv4Network) -> int:
+    """How many segments `pool` holds."""
+    return 1 << max(0, _SEGMENT_PREFIX - pool.prefixlen)
+
+
+def assign(explicit: Sequence[IPv4Network | None], pool: IPv4Network) -> list[IPv4Network | None]:
+    """A subnet for each segment: the explicit one, else the next of `pool` that no explicit one touches.
+
+    `explicit` must not overlap among themselves. None where the pool is exhausted.
+    """
+    prefix = max(_SEGMENT_PREFIX, pool.prefixlen)
+    size = 1 << (32 - prefix)
+    taken: set[int] = set()
+    for network in explicit:
+        if network is not None and network.overlaps(pool):
+            first, last = int(network.network_address) // size, int(network.broadcast_address) // size
+            taken.update(range(max(first, int(pool.network_address) // size), last + 1))
+    free = (
+        subnet for subnet in pool.subnets(new_prefix=prefix) if int(subnet.network_address) // size not in taken
+    )
+    return [network if network is not None else next(free, None) for network in explicit]

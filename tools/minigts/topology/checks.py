@@ -1,0 +1,164 @@
+"""What must hold of a topology as a whole: names, ends, values that hang together, subnets, connectedness."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from ipaddress import IPv4Network
+
+import networkx
+
+from minigts.topology.addressing import assign, capacity, overlaps, reserved_for
+from minigts.topology.draft import Draft, DraftHost, DraftLink
+from minigts.topology.model import HOST_NAME, HOST_NAME_HINT, MOST_HOSTS, Topology, did_you_mean
+from minigts.topology.tree import Data, Location, path_of
+from minigts.topology.units import shown
+
+Finding = tuple[Location, str]
+"""Where in the file, and what is wrong there."""
+
+_LISTED = 12
+ETHERNET_HEADER = 14
+
+
+def check(data: Data, drafted: Draft, known_overlays: Collection[str] | None) -> Iterator[Finding]:
+    """Everything wrong with the whole of `drafted`, which comes from the document `data`.
+
+    `known_overlays` are the names that `overlay:` may have; None leaves it unchecked.
+    """
+    document = data if isinstance(data, dict) else {}
+    hosts: Location = ("hosts",) if "hosts" in document else ()
+    yield from _hosts(drafted, hosts)
+    yield from _ends(drafted)
+    yield from _link_names(drafted.links)
+    for link in drafted.links:
+        yield from _values(link)
+    yield from _subnets(drafted.links, document.get("subnets"))
+    yield from _connected(drafted, document.get("routing"), hosts)
+    yield from _overlay(document.get("overlay"), known_overlays)
+
+
+def _hosts(drafted: Draft, where: Location) -> Iterator[Finding]:
+    if not drafted.hosts and drafted.all_hosts:
+        yield (), "no hosts: give `hosts:` and `links:`, or one of the shorthands chain, pair, star"
+    if len(drafted.hosts) > MOST_HOSTS:
+        yield where, f"{len(drafted.hosts)} hosts; at most {MOST_HOSTS} are possible"
+    seen: dict[str, DraftHost] = {}
+    for host in drafted.hosts:
+        if not HOST_NAME.fullmatch(host.name):
+            yield host.where, f"{shown(host.name)} is not {HOST_NAME_HINT}"
+        elif host.name == "localhost":
+            yield host.where, "'localhost' is every host's name for itself; choose another"
+        if host.name in seen:
+            yield host.where, f"host {host.name!r} is already declared in {path_of(seen[host.name].where)}"
+        seen.setdefault(host.name, host)
+
+
+def _ends(drafted: Draft) -> Iterator[Finding]:
+    known = list(dict.fromkeys(host.name for host in drafted.hosts))
+    for link in drafted.links:
+        if link.where[0] == "links":
+            for end, name in enumerate(link.ends):
+                # The hosts of a refused shorthand are not known here, so a missing name proves nothing.
+                if name not in known and drafted.all_hosts:
+                    hint = did_you_mean(name, known)
+                    yield (*link.where, "ends", end), f"no host {name!r}; hosts are {listed(known)}{hint}"
+        if link.ends[0] == link.ends[1]:
+            yield link.where, f"a link from {link.ends[0]!r} to itself; its two ends must be different hosts"
+
+
+def _link_names(links: Sequence[DraftLink]) -> Iterator[Finding]:
+    first: dict[str, DraftLink] = {}
+    for link in links:
+        if link.name is not None and link.name in first:
+            yield (
+                (*link.where, "name"),
+                f"link {link.name!r} is already declared in {path_of(first[link.name].where)}",
+            )
+        elif link.name is not None:
+            first[link.name] = link
+
+
+def _values(link: DraftLink) -> Iterator[Finding]:
+    if link.jitter_ms > link.delay_ms:
+        hint = "packets would have to arrive before they were sent"
+        yield link.where, f"jitter {link.jitter_ms:g}ms is more than the one-way delay {link.delay_ms:g}ms: {hint}"
+    if link.queue_bytes is not None and link.rate_mbit is None:
+        yield link.where, "a queue without a rate: nothing waits on a link that is not limited; give a rate too"
+    frame = link.mtu + ETHERNET_HEADER
+    if link.queue_bytes is not None and link.queue_bytes < frame:
+        yield (
+            link.where,
+            f"a queue of {link.queue_bytes} bytes holds no full frame of {frame} bytes (MTU {link.mtu})",
+        )
+
+
+def _subnets(links: Sequence[DraftLink], subnets: Data) -> Iterator[Finding]:
+    explicit = [IPv4Network(link.subnet) if link.subnet is not None else None for link in links]
+    given = [(index, network) for index, network in enumerate(explicit) if network is not None]
+    for index, network in given:
+        if user := reserved_for(network):
+            yield (*links[index].where, "subnet"), f"{network} overlaps {user}"
+    clashes = sorted(set(overlaps(given)))
+    for later, earlier in clashes:
+        other = f"{explicit[earlier]} of {path_of(links[earlier].where)}"
+        yield (*links[later].where, "subnet"), f"{explicit[later]} overlaps {other}"
+    pool = _pool(subnets)
+    if pool is None or clashes:
+        return
+    if user := reserved_for(pool):
+        yield ("subnets",), f"{pool} overlaps {user}"
+        return
+    assigned = assign(explicit, pool)
+    if None in assigned:
+        where = links[assigned.index(None)].where
+        left = f"{assigned.count(None)} of {len(links)} links get no subnet"
+        yield where, f"{left}: {pool} holds {capacity(pool)}; give a larger block as `subnets:`"
+
+
+def _pool(subnets: Data) -> IPv4Network | None:
+    """The block that segments are taken from; None when the file's is refused elsewhere."""
+    try:
+        return IPv4Network(subnets if isinstance(subnets, str) else default_subnets())
+    except ValueError:
+        return None
+
+
+def default_subnets() -> str:
+    """The block that segments are taken from when the file names none."""
+    return str(Topology.model_fields["subnets"].default)
+
+
+def _connected(drafted: Draft, routing: Data, where: Location) -> Iterator[Finding]:
+    if not (drafted.all_hosts and drafted.all_links) or routing not in (None, "routed"):
+        return
+    graph: networkx.Graph[str] = networkx.Graph()
+    graph.add_nodes_from(host.name for host in drafted.hosts)
+    names = set(graph.nodes)
+    ends = [link.ends for link in drafted.links]
+    if any(end not in names for pair in ends for end in pair):
+        return
+    graph.add_edges_from(ends)
+    order = {name: index for index, name in enumerate(graph.nodes)}
+    parts = [sorted(part, key=order.__getitem__) for part in networkx.connected_components(graph)]
+    if len(parts) > 1:
+        groups = " | ".join(listed(part) for part in sorted(parts, key=lambda part: order[part[0]])[:_LISTED])
+        remedy = "join them with links, or write `routing: neighbours`"
+        yield where, f"no link joins these {len(parts)} groups of hosts: {groups}; {remedy}"
+
+
+def _overlay(overlay: Data, known: Collection[str] | None) -> Iterator[Finding]:
+    if isinstance(overlay, str) and known is not None and overlay not in known:
+        hint = did_you_mean(overlay, known)
+        yield ("overlay",), f"no overlay {shown(overlay)}; overlays are {listed(sorted(known))}{hint}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """`h1, h2, h3`, shortened when there are many."""
+    if len(names) <= _LISTED:
+        return ", ".join(map(shown_name, names)) or "(none)"
+    return f"{', '.join(map(shown_name, names[: _LISTED - 2]))}, … and {len(names) - _LISTED + 2} more"
+
+
+def shown_name(name: str) -> str:
+    """A name in a list: bare when it is a good one."""
+    return name if HOST_NAME.fullmatch(name) else shown(name)

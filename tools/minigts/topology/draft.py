@@ -1,0 +1,196 @@
+"""Shorthands expanded and defaults filled in: every host and link of a file, with where it was written.
+
+Drafting never fails: what the model refuses is left out, and `all_hosts` and `all_links` say so. That lets the
+checks on the whole (unknown hosts, overlaps, connectedness) run in the same pass as the checks on single values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from minigts.topology.model import Chain, Defaults, HostSpec, LinkSettings, LinkSpec, Pair, Star
+from minigts.topology.tree import Data, Location
+
+DEFAULT_CPUS = 1
+DEFAULT_MEMORY_MB = 512
+DEFAULT_MTU = 1500
+
+_M = TypeVar("_M", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class DraftHost:
+    where: Location
+    name: str
+    location: str | None
+    cpus: int
+    memory_mb: int
+
+
+@dataclass(frozen=True)
+class DraftLink:
+    """One link. `name` and `subnet` are None when the file leaves them to the plan."""
+
+    where: Location
+    ends: tuple[str, str]
+    name: str | None
+    subnet: str | None
+    delay_ms: float
+    """One way."""
+    jitter_ms: float
+    loss_percent: float
+    rate_mbit: float | None
+    queue_bytes: int | None
+    mtu: int
+
+
+@dataclass(frozen=True)
+class Draft:
+    hosts: tuple[DraftHost, ...]
+    links: tuple[DraftLink, ...]
+    all_hosts: bool
+    """Whether every host that the file declares is here."""
+    all_links: bool
+    """Whether every link that the file declares is here."""
+
+
+def draft(data: Data) -> Draft:
+    """The hosts and links of the document `data`: chain, pair and star first, then those written one by one."""
+    if not isinstance(data, dict):
+        return _REFUSED
+    defaults = _accepted(Defaults, data.get("defaults") or {}) or Defaults()
+    parts = [
+        _chain(data.get("chain"), defaults),
+        _pair(data.get("pair"), defaults),
+        _star(data.get("star"), defaults),
+        _written_hosts(data.get("hosts"), defaults),
+        _written_links(data.get("links"), defaults),
+    ]
+    return Draft(
+        tuple(host for part in parts for host in part.hosts),
+        tuple(link for part in parts for link in part.links),
+        all(part.all_hosts for part in parts),
+        all(part.all_links for part in parts),
+    )
+
+
+_NOTHING = Draft((), (), True, True)
+_REFUSED = Draft((), (), False, False)
+
+
+def _accepted(model: type[_M], data: Data) -> _M | None:
+    try:
+        return model.model_validate(data)
+    except ValidationError:
+        return None
+
+
+def _chain(data: Data, defaults: Defaults) -> Draft:
+    if data is None:
+        return _NOTHING
+    spec = _accepted(Chain, data)
+    if spec is None:
+        return _REFUSED
+    where: Location = ("chain",)
+    links = []
+    for index, ends in enumerate(zip(spec.hosts, spec.hosts[1:], strict=False)):
+        own = spec.segments[index] if spec.segments else None
+        place = (*where, "segments", index) if own else where
+        links.append(_link(place, ends, (own, spec.link, defaults.link)))
+    return Draft(_hosts(where, spec.hosts, (spec.host, defaults.host)), tuple(links), True, True)
+
+
+def _pair(data: Data, defaults: Defaults) -> Draft:
+    if data is None:
+        return _NOTHING
+    spec = _accepted(Pair, data)
+    if spec is None:
+        return _REFUSED
+    link = _link(("pair",), spec.hosts, (spec.link, defaults.link))
+    return Draft(_hosts(("pair",), spec.hosts, (spec.host, defaults.host)), (link,), True, True)
+
+
+def _star(data: Data, defaults: Defaults) -> Draft:
+    if data is None:
+        return _NOTHING
+    spec = _accepted(Star, data)
+    if spec is None:
+        return _REFUSED
+    hosts = _hosts(("star",), (spec.centre, *spec.clients), (spec.host, defaults.host))
+    links = (_link(("star",), (spec.centre, client), (spec.link, defaults.link)) for client in spec.clients)
+    return Draft(hosts, tuple(links), True, True)
+
+
+def _written_hosts(data: Data, defaults: Defaults) -> Draft:
+    if not isinstance(data, dict):
+        return _NOTHING if data is None else _REFUSED
+    # A host whose settings are refused still exists, for the links that name it.
+    hosts = tuple(
+        _host(("hosts", name), name, (_accepted(HostSpec, settings or {}), defaults.host))
+        for name, settings in data.items()
+    )
+    return Draft(hosts, (), True, True)
+
+
+def _written_links(data: Data, defaults: Defaults) -> Draft:
+    if not isinstance(data, list):
+        return Draft((), (), True, data is None)
+    links = []
+    for index, item in enumerate(data):
+        spec = _accepted(LinkSpec, item) or _accepted(LinkSpec, {"ends": _raw_ends(item)})
+        if spec is not None:
+            links.append(_link(("links", index), spec.ends, (spec, defaults.link), spec.name, spec.subnet))
+    return Draft((), tuple(links), True, len(links) == len(data))
+
+
+def _raw_ends(item: Data) -> Data:
+    """The ends of a link whose other settings are refused: they can still be checked."""
+    return item.get("ends") if isinstance(item, dict) else None
+
+
+def _hosts(where: Location, names: Iterable[str], layers: tuple[HostSpec | None, ...]) -> tuple[DraftHost, ...]:
+    return tuple(_host(where, name, layers) for name in names)
+
+
+def _host(where: Location, name: str, layers: tuple[HostSpec | None, ...]) -> DraftHost:
+    """A host from its layers of settings, the nearest first."""
+    near = [layer for layer in layers if layer is not None]
+    return DraftHost(
+        where,
+        name,
+        next((layer.location for layer in near if layer.location is not None), None),
+        next((layer.cpus for layer in near if layer.cpus is not None), DEFAULT_CPUS),
+        next((layer.memory for layer in near if layer.memory is not None), DEFAULT_MEMORY_MB),
+    )
+
+
+def _link(
+    where: Location,
+    ends: tuple[str, str],
+    layers: tuple[LinkSettings | None, ...],
+    name: str | None = None,
+    subnet: str | None = None,
+) -> DraftLink:
+    """A link from its layers of settings, the nearest first; its nearest rtt or delay hides both in the others."""
+    near = [layer for layer in layers if layer is not None]
+    delay_ms = next((ms for layer in near if (ms := _one_way_ms(layer)) is not None), 0.0)
+    return DraftLink(
+        where,
+        ends,
+        name,
+        subnet,
+        delay_ms,
+        next((layer.jitter for layer in near if layer.jitter is not None), 0.0),
+        next((layer.loss for layer in near if layer.loss is not None), 0.0),
+        next((layer.rate for layer in near if layer.rate is not None), None),
+        next((layer.queue for layer in near if layer.queue is not None), None),
+        next((layer.mtu for layer in near if layer.mtu is not None), DEFAULT_MTU),
+    )
+
+
+def _one_way_ms(layer: LinkSettings) -> float | None:
+    return layer.delay if layer.rtt is None else round(layer.rtt / 2, 6)

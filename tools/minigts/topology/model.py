@@ -1,0 +1,312 @@
+"""The topology file as its user writes it: one pydantic model, from which the JSON Schema comes too.
+
+Values arrive as strings (see `tree`), so each field brings its own parser and its own sentence for what is wrong.
+What concerns several fields or several links is in `checks`.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from typing import Annotated, Any, Literal, Self, TypeAlias
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+
+from minigts.topology.units import (
+    LOSS_PERCENT,
+    MEMORY_MB,
+    RATE_MBIT,
+    SIZE_BYTES,
+    TIME_MS,
+    Quantity,
+    shown,
+)
+
+MOST_HOSTS = 250
+HOST_NAME = re.compile(r"[a-z](?:[a-z0-9-]{0,13}[a-z0-9])?", re.ASCII)
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?", re.ASCII)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`; did you mean 'rate'?` when something known is close, otherwise nothing."""
+    close = get_close_matches(word[:60], list(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def _quantity(kind: Quantity, *, whole: bool = False) -> tuple[BeforeValidator, WithJsonSchema]:
+    schema = {"type": "string", "pattern": kind.pattern, "examples": [kind.example]}
+    return BeforeValidator(kind.parse_whole if whole else kind.parse), WithJsonSchema(schema)
+
+
+def _whole(what: str, least: int, most: int) -> tuple[BeforeValidator, WithJsonSchema]:
+    def parse(value: object) -> int:
+        text = value if isinstance(value, str) and len(value) <= 12 else ""
+        if not re.fullmatch(r"[+-]?[0-9]+", text, re.ASCII):
+            raise ValueError(f"{shown(value)} is not {what}: write a whole number from {least} to {most}")
+        if not least <= int(text) <= most:
+            raise ValueError(f"{shown(value)} is out of range: {what} is from {least} to {most}")
+        return int(text)
+
+    return BeforeValidator(parse), WithJsonSchema({"type": "integer", "minimum": least, "maximum": most})
+
+
+def _choice(what: str, *words: str) -> BeforeValidator:
+    def parse(value: object) -> str:
+        if value not in words:
+            listed = " or ".join(words)
+            hint = did_you_mean(value, words) if isinstance(value, str) else ""
+            raise ValueError(f"{shown(value)} is not {what}: write {listed}{hint}")
+        return str(value)
+
+    return BeforeValidator(parse)
+
+
+def _matching(what: str, pattern: re.Pattern[str]) -> tuple[BeforeValidator, WithJsonSchema]:
+    def parse(value: object) -> str:
+        if not isinstance(value, str) or not pattern.fullmatch(value):
+            raise ValueError(f"{shown(value)} is not {what}")
+        return value
+
+    return BeforeValidator(parse), WithJsonSchema({"type": "string", "pattern": f"^{pattern.pattern}$"})
+
+
+def _text(what: str, longest: int) -> BeforeValidator:
+    def parse(value: object) -> str:
+        if not isinstance(value, str) or len(value) > longest:
+            raise ValueError(f"{shown(value)} is not {what}: write text of at most {longest} characters")
+        return value
+
+    return BeforeValidator(parse)
+
+
+def _network(value: object) -> str:
+    try:
+        network = ipaddress.IPv4Network(value if isinstance(value, str) else "", strict=True)
+    except ValueError:
+        network = None
+    if network is None or network.prefixlen > 30 or "/" not in str(value):
+        raise ValueError(
+            f"{shown(value)} is not an IPv4 network: write it as in 192.168.7.0/24, /30 at the smallest"
+        )
+    return str(network)
+
+
+def _two_ends(value: object) -> list[object]:
+    if not isinstance(value, list) or len(value) != 2:
+        got = f"{len(value)} given" if isinstance(value, list) else f"found {shown(value)}"
+        raise ValueError(f"a link has exactly two ends, as in [ams, bra]; {got}")
+    return value
+
+
+def _names_or_count(least: int, letter: str) -> Callable[[object], list[object]]:
+    """Names as they are, or a number N for `letter`1 … `letter`N."""
+
+    def parse(value: object) -> list[object]:
+        if isinstance(value, list):
+            if not least <= len(value) <= MOST_HOSTS:
+                raise ValueError(f"{len(value)} names given; from {least} to {MOST_HOSTS} are possible")
+            return value
+        text = value if isinstance(value, str) and re.fullmatch(r"[0-9]{1,6}", value, re.ASCII) else ""
+        if not text or not least <= int(text) <= MOST_HOSTS:
+            wanted = f"write a number from {least} to {MOST_HOSTS}, or a list of names"
+            raise ValueError(f"{shown(value)} does not say which hosts: {wanted}")
+        return [f"{letter}{number}" for number in range(1, int(text) + 1)]
+
+    return parse
+
+
+def _names_schema(least: int) -> WithJsonSchema:
+    names = {"type": "array", "items": {"type": "string", "pattern": f"^{HOST_NAME.pattern}$"}, "minItems": least}
+    return WithJsonSchema({"anyOf": [{"type": "integer", "minimum": least, "maximum": MOST_HOSTS}, names]})
+
+
+HOST_NAME_HINT = "a host name: at most 15 lower-case letters, digits, hyphens; a letter first, no hyphen last"
+HostName: TypeAlias = Annotated[str, *_matching(HOST_NAME_HINT, HOST_NAME)]
+_Name: TypeAlias = Annotated[
+    str, *_matching("a name: at most 40 lower-case letters, digits and hyphens, no hyphen first or last", _NAME)
+]
+_Network: TypeAlias = Annotated[
+    str, BeforeValidator(_network), WithJsonSchema({"type": "string", "examples": ["192.168.7.0/24"]})
+]
+
+
+class _Spec(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class HostSpec(_Spec):
+    """What a host is made of. Nothing is required: `ams:` alone declares a host."""
+
+    location: Annotated[str, _text("a location", 60)] | None = Field(
+        None, description="Where the host stands, for figures and tables, such as AMS. Has no effect on the links."
+    )
+    cpus: Annotated[int, *_whole("a number of processors", 1, 64)] | None = Field(
+        None, description="Processors of the host. Default: 1."
+    )
+    memory: Annotated[int, *_quantity(MEMORY_MB, whole=True)] | None = Field(
+        None, description="Memory of the host, from 128MB (MB counts 2^20 bytes). Default: 512MB."
+    )
+
+
+class LinkSettings(_Spec):
+    """What a link does to packets, in each direction on its own; what is not given is not done."""
+
+    rtt: Annotated[float, *_quantity(TIME_MS)] | None = Field(
+        None, description="Round-trip time; each direction gets half of it. Not together with delay."
+    )
+    delay: Annotated[float, *_quantity(TIME_MS)] | None = Field(
+        None, description="One-way delay, the same in both directions. Not together with rtt."
+    )
+    jitter: Annotated[float, *_quantity(TIME_MS)] | None = Field(
+        None,
+        description="How far the one-way delay varies up and down, evenly spread; packets may overtake.",
+    )
+    loss: Annotated[float, *_quantity(LOSS_PERCENT)] | None = Field(
+        None, description="Share of packets lost at random, in each direction."
+    )
+    rate: Annotated[float, *_quantity(RATE_MBIT)] | None = Field(
+        None,
+        description="Highest rate in each direction, Ethernet headers counted. Default: unlimited.",
+    )
+    queue: Annotated[int, *_quantity(SIZE_BYTES, whole=True)] | None = Field(
+        None,
+        description="Room in front of the rate. Default: rate x (RTT of the link + 20ms), at least 64kB.",
+    )
+    mtu: Annotated[int, *_whole("an MTU", 576, 9000)] | None = Field(
+        None, description="Largest IP packet in bytes. Default: 1500."
+    )
+
+    @model_validator(mode="after")
+    def _one_delay(self) -> Self:
+        if self.rtt is not None and self.delay is not None:
+            raise ValueError("both rtt and delay are given; delay is one way, rtt is both ways: give one of them")
+        return self
+
+
+class LinkSpec(LinkSettings):
+    """A link between two hosts: a segment with a subnet of its own."""
+
+    ends: Annotated[
+        tuple[HostName, HostName],
+        BeforeValidator(_two_ends),
+        WithJsonSchema({"type": "array", "items": {"type": "string"}, "minItems": 2, "maxItems": 2}),
+    ] = Field(description="The two hosts that the link joins.")
+    name: _Name | None = Field(None, description="Name of the link. Default: its ends, such as ams-bra.")
+    subnet: _Network | None = Field(
+        None, description="IPv4 network of this segment. Default: the next free /24 of `subnets`."
+    )
+
+
+class Defaults(_Spec):
+    """What hosts and links have unless they say otherwise."""
+
+    link: LinkSettings | None = Field(None, description="Settings of every link that does not give its own.")
+    host: HostSpec | None = Field(None, description="Settings of every host that does not give its own.")
+
+
+class _Shorthand(_Spec):
+    link: LinkSettings | None = Field(None, description="Settings of every link of the shape.")
+    host: HostSpec | None = Field(None, description="Settings of every host of the shape.")
+
+
+class Chain(_Shorthand):
+    """Hosts in a row, each joined to the next."""
+
+    hosts: Annotated[tuple[HostName, ...], BeforeValidator(_names_or_count(2, "h")), _names_schema(2)] = Field(
+        description="How many hosts (h1, h2, …), or their names in order."
+    )
+    segments: tuple[LinkSettings | None, ...] | None = Field(
+        None, description="Settings of each segment in order, one fewer than hosts; they go before `link`."
+    )
+
+    @model_validator(mode="after")
+    def _one_for_each_segment(self) -> Self:
+        wanted = len(self.hosts) - 1
+        if self.segments is not None and len(self.segments) != wanted:
+            raise ValueError(f"{len(self.segments)} segments given; {wanted + 1} hosts in a row have {wanted}")
+        return self
+
+
+class Pair(_Shorthand):
+    """Two hosts and one link."""
+
+    hosts: Annotated[
+        tuple[HostName, HostName],
+        BeforeValidator(_two_ends),
+        WithJsonSchema({"type": "array", "items": {"type": "string"}, "minItems": 2, "maxItems": 2}),
+    ] = Field(("h1", "h2"), description="The names of the two hosts. Default: [h1, h2].")
+
+
+class Star(_Shorthand):
+    """A centre, joined to every client."""
+
+    clients: Annotated[tuple[HostName, ...], BeforeValidator(_names_or_count(1, "c")), _names_schema(1)] = Field(
+        description="How many clients (c1, c2, …), or their names in order."
+    )
+    centre: HostName = Field("centre", description="Name of the host in the middle. Default: centre.")
+
+
+class Expect(_Spec):
+    """One thing that must hold on a lab of this topology; `minigts check` and pytest read it. One key an entry."""
+
+    latency: Annotated[Literal["sum-of-segments"], _choice("an expectation", "sum-of-segments")] | None = Field(
+        None, description="The RTT of each path is the sum of its segments' RTT: hops add none."
+    )
+    throughput: (
+        Annotated[
+            Literal["falls-with-hops", "within-ceiling"],
+            _choice("an expectation", "falls-with-hops", "within-ceiling"),
+        ]
+        | None
+    ) = Field(
+        None,
+        description="falls-with-hops: TCP over more hops is no faster. within-ceiling: TCP comes close to the "
+        "ceiling that the plan predicts, and not above it.",
+    )
+
+    @model_validator(mode="after")
+    def _one_key(self) -> Self:
+        if (self.latency is None) == (self.throughput is None):
+            raise ValueError("an expectation has exactly one key: latency or throughput")
+        return self
+
+
+class Topology(_Spec):
+    """A minigts topology: hosts, the links between them, and what must hold."""
+
+    name: _Name = Field(description="Name of the topology; results and labs carry it.")
+    description: Annotated[str, _text("a description", 4000)] | None = Field(
+        None, description="What it is for: the lesson or the figure."
+    )
+    routing: Annotated[Literal["routed", "neighbours"], _choice("a routing mode", "routed", "neighbours")] = Field(
+        "routed",
+        description="routed: static routes, every host reaches every other. neighbours: a host reaches only the "
+        "hosts it shares a link with, as in GTS.",
+    )
+    subnets: _Network = Field(
+        "10.20.0.0/14", description="IPv4 block that segments without a subnet of their own get a /24 each from."
+    )
+    defaults: Defaults | None = Field(None, description="What hosts and links have unless they say otherwise.")
+    hosts: dict[str, HostSpec | None] | None = Field(None, description="The hosts by name, in order.")
+    links: tuple[LinkSpec, ...] | None = Field(None, description="The links, in order.")
+    chain: Chain | None = Field(None, description="Shorthand: hosts in a row.")
+    pair: Pair | None = Field(None, description="Shorthand: two hosts and one link.")
+    star: Star | None = Field(None, description="Shorthand: a centre and its clients.")
+    overlay: _Name = Field("none", description="The overlay that is up by default; experiments may choose others.")
+    expect: tuple[Expect, ...] | None = Field(None, description="What must hold on a lab of this topology.")
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of a topology file, for editors. Pure: the shipped topologies/schema.json is this."""
+    schema = Topology.model_json_schema()
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    schema["properties"]["hosts"]["anyOf"][0]["propertyNames"] = {"pattern": f"^{HOST_NAME.pattern}$"}
+    return schema
+
+
+def json_schema_text() -> str:
+    """`json_schema` as the bytes of the shipped file."""
+    return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"

@@ -1,0 +1,173 @@
+"""YAML text to plain data, with the line of every value kept.
+
+Built on the parser's events and not on its loader: no type is guessed (`no` and `on` are good host names), nothing
+recurses, and what could explode (aliases, depth) is refused as soon as it is met.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import (
+    AliasEvent,
+    DocumentStartEvent,
+    Event,
+    MappingEndEvent,
+    MappingStartEvent,
+    NodeEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
+from ruamel.yaml.reader import ReaderError
+
+from minigts.errors import InputError, Problem
+from minigts.topology.units import shown
+
+Data: TypeAlias = "str | list[Data] | dict[str, Data] | None"
+Location: TypeAlias = tuple[str | int, ...]
+"""Where in the data: `("links", 2, "ends", 1)`."""
+
+DEEPEST = 12
+_NOTHING = ("", "~", "null", "Null", "NULL")
+
+
+@dataclass
+class Tree:
+    """A document. Scalars are strings, an empty one is None; `lines` has the line of every location, from 1."""
+
+    data: Data = None
+    lines: dict[Location, int] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+    def line(self, location: Location) -> int:
+        """The line of `location`, or of the nearest thing around it that was written."""
+        while location and location not in self.lines:
+            location = location[:-1]
+        return self.lines.get(location, 0)
+
+
+@dataclass
+class _Open:
+    """A list or mapping that has not ended yet. `key` is the mapping's key that waits for its value."""
+
+    location: Location
+    data: list[Data] | dict[str, Data]
+    key: str | None = None
+
+
+def read_tree(text: str, file: str) -> Tree:
+    """`text` as data with lines. Duplicate keys are in `problems`.
+
+    Raises InputError for what ends the reading: broken YAML, an alias, a tag, deep nesting, a second document.
+    """
+    tree = Tree()
+    documents = 0
+    stack: list[_Open] = []
+    for event in _events(text, file):
+        if isinstance(event, DocumentStartEvent):
+            documents += 1
+            if documents > 1:
+                raise _stop(event, file, "a second document starts here; one file holds one topology")
+        elif isinstance(event, NodeEvent):
+            _refuse(event, file, len(stack))
+            _take(event, tree, stack, file)
+        elif isinstance(event, SequenceEndEvent | MappingEndEvent):
+            stack.pop()
+    return tree
+
+
+def _events(text: str, file: str) -> Iterator[Event]:
+    line = 1
+    try:
+        for event in YAML(typ="safe", pure=True).parse(text):
+            line = event.start_mark.line + 1
+            yield event
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        reason = ", ".join(part for part in (error.context, error.problem) if part)
+        raise InputError([Problem(file, mark.line + 1 if mark else line, f"not YAML: {reason}")]) from None
+    except ReaderError as error:
+        line = text[: error.position].count("\n") + 1
+        raise InputError(
+            [Problem(file, line, f"not YAML: unacceptable character #x{error.character:04x}")]
+        ) from None
+    except (YAMLError, ValueError, OverflowError, LookupError, AttributeError, TypeError, AssertionError):
+        # Beyond its own errors the scanner lets Python's escape on some rubbish, such as "\UFFFFFFFF".
+        message = "not YAML: an escape or a value that cannot be read, here or soon after"
+        raise InputError([Problem(file, line, message)]) from None
+
+
+def _stop(event: Event, file: str, message: str) -> InputError:
+    return InputError([Problem(file, event.start_mark.line + 1, message)])
+
+
+def _refuse(event: NodeEvent, file: str, depth: int) -> None:
+    if isinstance(event, AliasEvent):
+        hint = "aliases are not part of the language; put what links or hosts share under `defaults:`"
+        raise _stop(event, file, f"alias {shown(event.anchor)}: {hint}")
+    tag = getattr(event, "tag", None)
+    if tag not in (None, "!"):
+        raise _stop(event, file, f"tag {shown(tag)}: tags are not part of the language")
+    if depth >= DEEPEST:
+        raise _stop(event, file, f"nested deeper than {DEEPEST} levels, which no topology needs")
+
+
+def _take(event: NodeEvent, tree: Tree, stack: list[_Open], file: str) -> None:
+    """Put one scalar, or the start of a list or mapping, where it belongs."""
+    line = event.start_mark.line + 1
+    inside = stack[-1] if stack else None
+    if inside and isinstance(inside.data, dict) and inside.key is None:
+        _take_key(event, tree, inside, file)
+        return
+    value: Data
+    if isinstance(event, ScalarEvent):
+        value = None if event.style is None and event.value in _NOTHING else event.value
+    else:
+        value = [] if isinstance(event, SequenceStartEvent) else {}
+    location: Location = ()
+    if inside is None:
+        tree.data = value
+    elif isinstance(inside.data, dict) and inside.key is not None:
+        location = (*inside.location, inside.key)
+        inside.data[inside.key] = value
+        inside.key = None
+        line = tree.lines[location]  # a value counts as written where its key is
+    elif isinstance(inside.data, list):
+        location = (*inside.location, len(inside.data))
+        inside.data.append(value)
+    tree.lines[location] = line
+    if isinstance(value, list | dict):
+        stack.append(_Open(location, value))
+
+
+def _take_key(event: NodeEvent, tree: Tree, inside: _Open, file: str) -> None:
+    if not isinstance(event, ScalarEvent):
+        kind = "mapping" if isinstance(event, MappingStartEvent) else "list"
+        raise _stop(event, file, f"a {kind} cannot be a key; write `key: value`")
+    key = str(event.value)
+    location = (*inside.location, key)
+    line = event.start_mark.line + 1
+    if isinstance(inside.data, dict) and key in inside.data:
+        first = tree.lines[location]
+        message = f"{path_of(location)}: given twice, first on line {first}"
+        tree.problems.append(Problem(file, line, message))
+    tree.lines[location] = line
+    inside.key = key
+
+
+def path_of(location: Location) -> str:
+    """`("links", 2, "ends", 1)` as `links[2].ends[1]`; the document itself as the empty string."""
+    parts = []
+    for part in location:
+        if isinstance(part, int):
+            parts.append(f"[{part}]")
+        else:
+            plain = re.fullmatch(r"[\w-]{1,40}", part)
+            parts.append(("." if parts else "") + (part if plain else shown(part)))
+    return "".join(parts)
