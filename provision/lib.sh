@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by every provisioning script: how they speak.
 
 info() { printf '%s\n' "$*" >&2; }
@@ -7,4 +8,14 @@ warn() { printf 'warning: %s\n' "$*" >&2; }
 fatal() {
   printf 'error: %s\n' "$*" >&2
   exit 1
+}
+
+# wait_until SECONDS COMMAND…: until the command succeeds; fails when the time is up.
+wait_until() {
+  local deadline=$((SECONDS + $1))
+  shift
+  until "$@"; do
+    ((SECONDS < deadline)) || return 1
+    sleep 0.1
+  done
 }

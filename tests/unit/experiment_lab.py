@@ -1,4 +1,4 @@
-"""What the experiment tests share: a chain's plan, a small experiment, and a transport that replays recorded outputs."""
+"""What the experiment tests share: a chain, a small experiment, and a transport that replays recorded outputs."""
 
 from __future__ import annotations
 
@@ -142,8 +142,8 @@ def endpoints(plan: Plan, overlay: str) -> Mapping[str, Endpoint]:
 class Replay:
     """A provider's `run` that answers with recorded outputs, and counts what it was asked for.
 
-    `before` is called with the number of the measuring command (from 1, warm-ups not counted) and its arguments, and
-    may raise, or return a result of its own.
+    `before` is called with the number of the measuring command (from 1, warm-ups not counted) and its arguments,
+    and may raise, or return a result of its own.
     """
 
     name = "replay"

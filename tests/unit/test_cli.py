@@ -120,7 +120,7 @@ def test_a_bad_experiment_is_exit_code_2(tmp_path: Path) -> None:
 def test_a_report_of_nothing_is_exit_code_2(tmp_path: Path) -> None:
     done = runner.invoke(app, ["report", str(tmp_path)])
     assert done.exit_code == 2
-    assert done.stderr.startswith("minigts: ")
+    assert f"minigts: {tmp_path}: " in done.stderr
 
 
 def test_schema_is_json() -> None:
@@ -147,6 +147,16 @@ def test_without_a_lab_the_error_says_so(tmp_path: Path, verb: list[str]) -> Non
     assert done.returncode == 2
     assert done.stderr.startswith("minigts: ")
     assert "Traceback" not in done.stderr
+
+
+def test_a_lab_that_was_never_complete_is_shown_and_can_be_taken_down(tmp_path: Path) -> None:
+    (tmp_path / "labs" / "half").mkdir(parents=True)
+    (shown,) = json.loads(program("status", "--json", **own_state(tmp_path)).stdout)
+    assert shown["name"] == "half"
+    assert "minigts down half" in shown["problem"]
+    assert "minigts down half" in program("status", **own_state(tmp_path)).stdout
+    assert program("down", "half", **own_state(tmp_path)).returncode == 0
+    assert json.loads(program("status", "--json", **own_state(tmp_path)).stdout) == []
 
 
 def test_down_all_without_a_lab_does_nothing(tmp_path: Path) -> None:
@@ -209,6 +219,4 @@ def test_a_bug_is_not_explained_away(error: BaseException) -> None:
 
 def own_state(folder: Path) -> dict[str, str]:
     """An environment in which no lab of the person who runs the tests is seen."""
-    return {
-        name: str(folder) for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME", "TMPDIR", "HOME")
-    }
+    return {"MINIGTS_STATE": str(folder), "MINIGTS_CACHE": str(folder)}

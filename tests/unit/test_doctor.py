@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from minigts import machine
-from minigts.doctor import Diagnosis, Finding, default_can_run, examine
+from minigts.doctor import DEFAULT_PROVIDER, Diagnosis, Finding, default_can_run, examine
 from minigts.machine import Facts, Package, gather, system_packages
+from minigts.providers import registry
 
 GOOD = Facts(
     system="Linux",
@@ -46,6 +47,10 @@ def uml(**changes: Any) -> Diagnosis:
 def finding(diagnosis: Diagnosis, name: str) -> Finding:
     (found,) = (each for each in diagnosis.findings if each.name == name)
     return found
+
+
+def test_the_default_provider_is_the_registry_s() -> None:
+    assert DEFAULT_PROVIDER == registry.DEFAULT
 
 
 def test_a_good_machine_runs_the_default_provider() -> None:

@@ -4,10 +4,11 @@ from typing import Literal
 
 import pytest
 from experiment_lab import SEGMENTS_MS, chain
+from pydantic import ValidationError
+
 from minigts.experiments.claims import Cell, evaluate, from_expect, tolerance_ms
 from minigts.experiments.model import Claim
 from minigts.experiments.statistics import Middle
-from pydantic import ValidationError
 
 PLAN = chain(6)
 HOSTS = [host.name for host in PLAN.hosts]
@@ -142,7 +143,7 @@ def test_a_claim_speaks_of_its_own_measurement_and_overlay() -> None:
 def test_a_topologys_expectations_use_the_same_words() -> None:
     assert from_expect(({"latency": "sum-of-segments"}, {"throughput": "falls-with-hops"})) == (
         SUM,
-        Claim(throughput="falls-with-hops"),
+        Claim(throughput="falls-with-hops", of="tcp"),
     )
     with pytest.raises(ValidationError):
         from_expect(({"latency": "low"},))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from experiment_lab import SMALL, Replay, begin, chain, endpoints, recorded, small
+
 from minigts.errors import CommandTimeout, HostFailed, MinigtsError
 from minigts.experiments import manifest as manifests
 from minigts.experiments import store
@@ -175,19 +176,19 @@ def test_a_command_whose_time_is_up_is_a_failed_attempt(tmp_path: Path) -> None:
 
     def hang(number: int, argv: Sequence[str]) -> None:
         if number == 1:
-            raise CommandTimeout("ams", argv, 15.5, recorded("netperf-killed.txt"), "")
+            raise CommandTimeout("ams", argv, 15.5, recorded("iperf3.18-interrupted.json"), "")
 
     go(tmp_path, Replay(hang))
     failed = store.failures(tmp_path, matrix(ONE_OVERLAY, PLAN)[0].id)[0]
     assert (failed.code, failed.seconds) == (124, 15.5)
-    assert failed.error == "netperf: NETPERF_INT (code 124)"
+    assert failed.error == "iperf3: interrupt - the client has terminated (code 124)"
 
 
 def test_a_good_output_with_a_bad_code_is_no_result(tmp_path: Path) -> None:
     begin(tmp_path, ONE_OVERLAY, PLAN)
 
     def odd(number: int, argv: Sequence[str]) -> Result | None:
-        return Result("ams", tuple(argv), 3, recorded("netperf-udp-rr-22ms.txt"), "", 1.0) if number == 1 else None
+        return Result("ams", tuple(argv), 3, recorded("iperf3.18-tcp.json"), "", 1.0) if number == 1 else None
 
     go(tmp_path, Replay(odd))
     assert store.failures(tmp_path, matrix(ONE_OVERLAY, PLAN)[0].id)[0].error == "the command ended with code 3"

@@ -16,6 +16,7 @@ CHAIN = (
     {"topology"},
     {"paths", "network", "shell", "shaping"},
     {"providers"},
+    {"calibration"},
     {"lab"},
     {"overlays"},
     {"fidelity"},

@@ -7,6 +7,7 @@ import pytest
 from experiment_lab import RECORDED, recorded
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from minigts.experiments import parsers
 from minigts.experiments.parsers import ParseError
 

@@ -81,6 +81,21 @@ def test_neighbours_use_their_own_link_even_where_a_way_round_is_shorter() -> No
     assert made(text).path("a", "b").links == ("c-a", "b-c")
 
 
+@pytest.mark.parametrize(
+    ("links", "way"),
+    [
+        ("{ends: [a, c], rtt: 1ms}, {ends: [c, b], rtt: 1ms}, {ends: [a, b], rtt: 2ms}", ("a-b",)),
+        ("{ends: [a, c]}, {ends: [d, b]}, {ends: [c, b]}, {ends: [a, d]}", ("a-c", "c-b")),
+        ("{ends: [a, d]}, {ends: [c, b]}, {ends: [d, b]}, {ends: [a, c]}", ("a-d", "d-b")),
+    ],
+    ids=["fewer-hops", "earlier-by-c", "earlier-by-d"],
+)
+def test_ties_go_to_fewer_hops_then_to_the_earlier_segments(links: str, way: tuple[str, ...]) -> None:
+    plan = made(f"hosts: {{a: , b: , c: , d: }}\nlinks: [{links}]\nrouting: neighbours")
+    routed = made(f"hosts: {{a: , b: , c: , d: }}\nlinks: [{links}, {{ends: [d, c], rtt: 9s}}]")
+    assert plan.path("a", "b").links == routed.path("a", "b").links == way
+
+
 def test_separate_pairs_have_no_path_between_them() -> None:
     plan = shipped("fourpairs")
     assert len(plan.paths) == 4

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import pytest
 
-from minigts.report.layout import ROW, positions
+from minigts.report.layout import DOWN, ROW, positions
 from minigts.topology.plan import Host, Link, Plan
 
 
@@ -55,8 +55,8 @@ def test_chain_is_a_row() -> None:
 
 def test_long_chain_turns_back() -> None:
     placed = positions(chain(ROW + 2))
-    assert placed[f"h{ROW}"] == (ROW - 1.0, -1.0)
-    assert placed[f"h{ROW + 1}"] == (ROW - 2.0, -1.0)
+    assert placed[f"h{ROW}"] == (ROW - 1.0, -DOWN)
+    assert placed[f"h{ROW + 1}"] == (ROW - 2.0, -DOWN)
 
 
 def test_chain_in_any_order_of_the_file_is_a_row() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from minigts.experiments.statistics import Middle, bootstrap, change, middle, trend, within
 
 values = st.lists(st.floats(0.001, 1e4, allow_nan=False), min_size=2, max_size=30)

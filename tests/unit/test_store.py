@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from experiment_lab import begin, chain, small
+
 from minigts.errors import InputError, MinigtsError
 from minigts.experiments import manifest as manifests
 from minigts.experiments import store

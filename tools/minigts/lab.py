@@ -40,8 +40,6 @@ class Record(BaseModel):
     state: Literal["starting", "up"] = "starting"
     own_latency_ms: float = 0.0
     """The emulator's own one-way latency over a link, taken off every link's delay."""
-    overlay: str = "none"
-    """The overlay that is joined now."""
 
 
 @dataclass(frozen=True)
@@ -206,9 +204,17 @@ def _is_up(lab: Lab, plan: Plan) -> bool:
 def _clear(lab: Lab) -> None:
     if not lab.rundir.exists():
         return
-    if (lab.rundir / "lab.json").exists():
-        lab.provider.down()
+    for provider in _possible_providers(lab):
+        provider.down()
     shutil.rmtree(lab.rundir)
+
+
+def _possible_providers(lab: Lab) -> list[Provider]:
+    """The lab's provider; all of them when its record cannot be read, since each ends only what it recorded itself."""
+    try:
+        return [lab.provider]
+    except MinigtsError:
+        return [registry.make(name, lab.rundir) for name in registry.names()]
 
 
 def _keep_consoles(lab: Lab) -> None:

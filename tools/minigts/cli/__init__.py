@@ -1,5 +1,5 @@
 """The command line. `app` starts and ends it; `labs`, `experiments` and `project` hold a short function for each
-verb; `running` takes an experiment from its file to results; `screen` is how it looks. Nothing else prints or exits.
+verb; `running` takes an experiment from its file to results; `screen` is how it looks. Nothing else prints.
 """
 
 # In this order the verbs are listed.

@@ -81,7 +81,7 @@ def _measure(
         with screen.measuring() as (step, on_progress):
             outcome = running.take(directory, opened, step, on_progress)
     page = render(directory)
-    screen.show_outcome(outcome)
+    screen.show_outcome(outcome, directory)
     typer.echo(page)
     return not outcome.failed
 

@@ -12,7 +12,7 @@ import typer
 
 from minigts.cli import screen
 from minigts.cli.app import app
-from minigts.errors import InputError
+from minigts.errors import CommandTimeout, InputError
 
 if TYPE_CHECKING:
     from minigts.lab import Lab
@@ -92,15 +92,15 @@ def down(
 
     if every and lab:
         raise InputError("name a lab, or say --all; not both")
-    names = [each.name for each in labs.all_labs()] if every else [labs.open_lab(lab).name]
+    doomed = labs.all_labs() if every else [labs.open_lab(lab)]
     failures: list[Exception] = []
-    for name in names:
+    for each in doomed:
         try:
-            labs.down(name)
+            labs.down(each)
         except Exception as error:  # one lab's failure must not keep the others up
             failures.append(error)
         else:
-            screen.note(f"lab {name} is down")
+            screen.note(f"lab {each.name} is down")
     if failures:
         raise ExceptionGroup("not every lab could be taken down", failures)
 
@@ -115,7 +115,7 @@ def status(as_json: AsJson = False) -> None:
 
     found = labs.all_labs()
     if as_json:
-        screen.print_json([screen.lab_facts(lab) for lab in found])
+        screen.print_json([screen.lab_facts(each) for each in found])
     elif not found:
         screen.note("no lab is up; try: minigts up topologies/pair.yaml")
     else:
@@ -127,7 +127,7 @@ def execute(
     host: Host,
     argv: Annotated[list[str], typer.Argument(metavar="COMMAND", help="The command and its arguments.")],
     lab: LabName = None,
-    timeout: Annotated[float, typer.Option(help="Seconds until it is ended, with all its children.")] = DAY_S,
+    timeout: Annotated[float, typer.Option(help="Seconds until it is ended; exit 124.")] = DAY_S,
     stdin: Annotated[bool, typer.Option("--stdin", "-i", help="Hand it what comes in on standard input.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -136,17 +136,21 @@ def execute(
     Example:  minigts exec ams -- ping -c 3 bra
     """
     command = argv[1:] if argv[0] == "--" else argv
-    if not command:
-        raise InputError("exec: no command; try: minigts exec HOST -- ip address")
+    if not command or command[0].startswith("-"):
+        raise InputError("exec: options go before the host, a command behind it: minigts exec HOST -- ip address")
     opened = _lab_with(host, lab)
-    result = opened.provider.run(
-        host,
-        command,
-        timeout_s=timeout,
-        check=False,
-        stdin=sys.stdin.buffer.read() if stdin else b"",
-        on_output=None if as_json else screen.pass_on,
-    )
+    try:
+        result = opened.provider.run(
+            host,
+            command,
+            timeout_s=timeout,
+            check=False,
+            stdin=sys.stdin.buffer.read() if stdin else b"",
+            on_output=None if as_json else screen.pass_on,
+        )
+    except CommandTimeout as error:
+        screen.note(f"minigts: ended after {timeout:g} s")
+        raise typer.Exit(error.code) from error
     if as_json:
         screen.print_json(asdict(result))
     raise typer.Exit(result.code)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,22 +20,17 @@ from minigts.errors import EnvironmentLacks, InputError, MinigtsError
 from minigts.experiments import manifest as manifests
 from minigts.experiments import run, store
 from minigts.experiments.load import load, topology_file
-from minigts.experiments.manifest import Manifest
+from minigts.experiments.manifest import Manifest, OverlayFacts
 from minigts.experiments.matrix import Sample, matrix
 from minigts.experiments.model import Experiment
 from minigts.lab import Lab
+from minigts.overlays import Endpoint
 from minigts.topology.load import load as load_topology
 from minigts.topology.plan import Plan
 
 Say = Callable[[str], None]
-VERSIONS: Mapping[str, Sequence[str]] = {
-    "kernel": ("uname", "-r"),
-    "tc": ("tc", "-V"),
-    "iperf3": ("iperf3", "--version"),
-    "netperf": ("netperf", "-V"),
-    "docker": ("docker", "--version"),
-}
-"""What the hosts measure with, and how each tells its version. An absent one is left out."""
+TOOLS = ("docker.io", "iperf3", "iproute2", "iputils-ping", "netperf", "openvswitch-switch")
+"""The packages whose programs carry or measure traffic; the manifest has their versions."""
 ASKING_TIMEOUT_S = 60.0
 
 
@@ -98,7 +93,7 @@ def lab_for(prepared: Prepared, provider: str, named: str | None, *, keep: bool,
         yield made
     finally:
         if not keep:
-            labs.down(made.name)
+            labs.down(made)
 
 
 def begin(results: Path, prepared: Prepared, lab: Lab) -> Path:
@@ -127,10 +122,21 @@ def take(directory: Path, lab: Lab, say: Say, on_progress: run.OnProgress) -> ru
     return run.run(
         directory,
         lab.provider,
-        join=lambda name: overlays.join(lab, name, say),
-        leave=lambda name: overlays.leave(lab, name),
+        join=lambda name: _join(directory, lab, name, say),
+        leave=lambda _name: overlays.leave(lab, say),
         on_progress=on_progress,
     )
+
+
+def _join(directory: Path, lab: Lab, name: str, say: Say) -> dict[str, Endpoint]:
+    """Join an overlay and prove its data path; the manifest keeps what its verify script said."""
+    endpoints = overlays.join(lab, name, say)
+    said = json.dumps(overlays.verify(lab, say), sort_keys=True)
+    manifest = manifests.read(directory)
+    known = manifest.overlays.get(name, OverlayFacts())
+    changed = {**manifest.overlays, name: known.model_copy(update={"verify": said})}
+    manifests.write(directory, manifest.model_copy(update={"overlays": changed}))
+    return endpoints
 
 
 def _version() -> str:
@@ -157,14 +163,12 @@ def _commit() -> str:
 
 
 def _tools(lab: Lab) -> dict[str, str]:
-    """Versions on the first host; all hosts have one image."""
-    host, found = lab.plan.hosts[0].name, {}
-    for tool, argv in VERSIONS.items():
-        asked = lab.provider.run(host, argv, timeout_s=ASKING_TIMEOUT_S, check=False)
-        lines = (asked.stdout or asked.stderr).strip().splitlines()
-        if asked.code == 0 and lines:
-            found[tool] = lines[0]
-    return found
+    """Versions on the first host, for all have one image: the kernel's, and of `TOOLS` those that are there."""
+    host = lab.plan.hosts[0].name
+    kernel = lab.provider.run(host, ["uname", "-r"], timeout_s=ASKING_TIMEOUT_S).stdout.strip()
+    argv = ["dpkg-query", "-W", "-f", "${Package} ${Version}\\n", *TOOLS]
+    listed = lab.provider.run(host, argv, timeout_s=ASKING_TIMEOUT_S, check=False).stdout
+    return {"kernel": kernel} | dict(line.split(" ", 1) for line in listed.splitlines() if " " in line)
 
 
 def _readback(lab: Lab) -> dict[str, JsonValue]:

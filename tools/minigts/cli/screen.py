@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 from minigts.errors import InputError, MinigtsError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console
     from rich.table import Table
 
@@ -148,13 +150,21 @@ def silence() -> int:
     return 141
 
 
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A line and a table below it."""
+    console = out()
+    if title:
+        console.print(title, style="bold", markup=False, soft_wrap=True)
+    console.print(table(columns, rows))
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     """A table; a column whose heading starts with `>` is aligned to the right. Cells are taken literally."""
     from rich.box import SIMPLE_HEAD
     from rich.markup import escape
     from rich.table import Table
 
-    made = Table(title=title or None, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    made = Table(box=SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         made.add_column(column.lstrip(">"), justify="right" if column.startswith(">") else "left")
     for row in rows:
@@ -164,16 +174,15 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> 
 
 def show_plan(plan: Plan) -> None:
     """Hosts, links, and what the plan predicts for each pair."""
-    console = out()
     hosts = ((h.name, h.location or "", h.address, str(h.cpus), f"{h.memory_mb} MB") for h in plan.hosts)
-    console.print(table(f"{plan.name}: hosts", ("host", "location", "address", ">cpus", ">memory"), hosts))
+    show_table(f"{plan.name}: hosts", ("host", "location", "address", ">cpus", ">memory"), hosts)
     links = ((x.name, x.subnet, ms(x.rtt_ms), mbit(x.rate_mbit), f"{x.loss_percent:g} %") for x in plan.links)
-    console.print(table("links", ("link", "subnet", ">RTT", ">rate", ">loss"), links))
+    show_table("links", ("link", "subnet", ">RTT", ">rate", ">loss"), links)
     paths = (
         (f"{p.source} – {p.target}", str(p.hops), ms(p.rtt_ms), mbit(p.tcp_ceiling_mbit), yes(p.reachable))
         for p in plan.paths
     )
-    console.print(table("predicted", ("pair", ">hops", ">RTT", ">TCP at most", "routed"), paths))
+    show_table("predicted", ("pair", ">hops", ">RTT", ">TCP at most", "routed"), paths)
 
 
 def show_diagnoses(diagnoses: Iterable[Diagnosis]) -> None:
@@ -181,7 +190,7 @@ def show_diagnoses(diagnoses: Iterable[Diagnosis]) -> None:
     console = out()
     for diagnosis in diagnoses:
         rows = ((mark(x.state), x.name, x.meaning) for x in diagnosis.findings)
-        made = table("", ("", "", ""), ())
+        made = table(("", "", ""), ())
         made.show_header = False
         for state, name, meaning in rows:
             made.add_row(state, name, meaning)
@@ -204,7 +213,7 @@ def ms(value: float | None) -> str:
 
 def mbit(value: float | None) -> str:
     """A rate in Mbit/s; `unlimited` where there is no limit."""
-    return "unlimited" if value is None else f"{value:g} Mbit/s"
+    return "unlimited" if value is None else f"{round(value, 1):g} Mbit/s"
 
 
 def duration(seconds: float) -> str:
@@ -221,24 +230,38 @@ def yes(value: bool) -> str:
 
 
 def lab_facts(lab: Lab) -> dict[str, object]:
-    """A lab as `status --json` shows it."""
-    return {
-        "name": lab.name,
-        "topology": lab.plan.name,
-        "provider": lab.provider.name,
-        "rundir": str(lab.rundir),
-        "hosts": dict(lab.status()),
-    }
+    """A lab as `status --json` shows it. A lab whose making was interrupted has a `problem` instead of hosts."""
+    from minigts import overlays
+
+    facts: dict[str, object] = {"name": lab.name, "rundir": str(lab.rundir)}
+    try:
+        record, joined = lab.record, overlays.joined(lab)
+        return facts | {
+            "topology": lab.plan.name,
+            "provider": record.provider,
+            "state": record.state,
+            "overlay": None if joined is None else joined.name,
+            "created": record.created.isoformat(),
+            "hosts": lab.state_of_hosts(),
+        }
+    except (MinigtsError, OSError, ValueError) as error:
+        return facts | {"problem": str(error)}
 
 
 def show_labs(labs: Iterable[Lab]) -> None:
     """One table a lab: its hosts, where they are, how they are."""
     console = out()
     for lab in labs:
-        states = lab.status()
-        rows = ((h.name, h.location or "", h.address, states.get(h.name, "unknown")) for h in lab.plan.hosts)
-        title = f"{lab.name}  ({lab.plan.name}, {lab.provider.name})"
-        console.print(table(title, ("host", "location", "address", "state"), rows))
+        facts = lab_facts(lab)
+        states = facts.get("hosts")
+        if not isinstance(states, dict):
+            console.print(f"{lab.name}: {facts['problem']}", markup=False)
+            continue
+        rows = ((h.name, h.location or "", h.address, str(states.get(h.name))) for h in lab.plan.hosts)
+        title = (
+            f"{lab.name}  {facts['topology']} on {facts['provider']}, overlay {facts['overlay'] or '—'}"
+        )
+        show_table(title, ("host", "location", "address", "state"), rows)
 
 
 def show_certificate(certificate: Certificate) -> None:
@@ -248,28 +271,27 @@ def show_certificate(certificate: Certificate) -> None:
         (row.subject, row.quantity, row.declared, row.measured, row.tolerance, "ok" if row.ok else "OUTSIDE")
         for row in certificate.rows
     )
-    console.print(table("", ("path or link", "what", ">declared", ">measured", ">tolerance", ""), rows))
+    show_table("", ("path or link", "what", ">declared", ">measured", ">tolerance", ""), rows)
     outside = sum(not row.ok for row in certificate.rows)
     console.print("all within tolerance" if certificate.ok else f"{outside} outside the tolerance")
 
 
 def show_samples(prepared: Iterable[Prepared]) -> None:
     """How many samples of what, and how long they take."""
-    console = out()
     for each in prepared:
         counts = Counter((sample.overlay, sample.measurement, sample.tool) for sample in each.samples)
         rows = ((*cell, str(count)) for cell, count in counts.items())
         title = f"{each.experiment.name}: {len(each.samples)} samples, {duration(each.seconds)} of measuring"
-        console.print(table(title, ("overlay", "measurement", "tool", ">samples"), rows))
+        show_table(title, ("overlay", "measurement", "tool", ">samples"), rows)
 
 
-def show_outcome(outcome: Outcome) -> None:
+def show_outcome(outcome: Outcome, directory: Path) -> None:
     """What became of the claims, and what could not be measured."""
     rows = ((one.verdict, one.overlay, one.claim, one.detail) for one in outcome.verdicts)
     if outcome.verdicts:
-        out().print(table("", ("verdict", "overlay", "claim", ""), rows))
+        show_table("", ("verdict", "overlay", "claim", ""), rows)
     if outcome.failed:
-        note(f"minigts: {len(outcome.failed)} samples have no result; try: minigts run --resume")
+        note(f"minigts: {len(outcome.failed)} samples have no result; try: minigts run --resume {directory}")
         for sample in outcome.failed:
             note(f"  {sample}")
 

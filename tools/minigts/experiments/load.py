@@ -13,14 +13,16 @@ from pydantic_core import ErrorDetails
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.events import AliasEvent
+from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent
 
 from minigts.errors import InputError, Problem
 from minigts.experiments import model
 from minigts.experiments.model import Experiment
 
-LONGEST_BYTES = 1_000_000
+LONGEST_BYTES = 100_000
 """An experiment is a page of text; whatever is longer is something else."""
+DEEPEST = 20
+"""Levels of nesting. The YAML library's time grows with the square of the depth."""
 
 
 def load(path: Path) -> Experiment:
@@ -66,11 +68,9 @@ def _text(path: Path) -> str:
 
 
 def _document(text: str, name: str) -> object:
-    """The YAML document with line marks. Aliases are refused: they hide what is meant, and can explode."""
+    """The YAML document with line marks. Raises InputError."""
     try:
-        for event in YAML(typ="rt", pure=True).parse(io.StringIO(text)):
-            if isinstance(event, AliasEvent):
-                raise InputError([Problem(name, event.start_mark.line + 1, "YAML aliases are not allowed")])
+        _refuse_traps(text, name)
         return YAML(typ="rt", pure=True).load(io.StringIO(text))
     except MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 0
@@ -80,6 +80,17 @@ def _document(text: str, name: str) -> object:
         raise InputError([Problem(name, 0, f"is not YAML: {str(error).splitlines()[0]}")]) from error
     except (RecursionError, ValueError) as error:
         raise InputError([Problem(name, 0, "is not YAML that can be read")]) from error
+
+
+def _refuse_traps(text: str, name: str) -> None:
+    """Refuse aliases, which hide what is meant and can explode, and a depth that no experiment has."""
+    depth = 0
+    for event in YAML(typ="rt", pure=True).parse(io.StringIO(text)):
+        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
+        if isinstance(event, AliasEvent):
+            raise InputError([Problem(name, event.start_mark.line + 1, "YAML aliases are not allowed")])
+        if depth > DEEPEST:
+            raise InputError([Problem(name, event.start_mark.line + 1, f"is nested deeper than {DEEPEST} levels")])
 
 
 def _line_of_key(text: str, name: str, key: str) -> int:

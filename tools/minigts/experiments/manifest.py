@@ -73,7 +73,7 @@ class Manifest(_Part):
 
 def write(directory: Path, manifest: Manifest) -> None:
     """Put the manifest into the results directory, whole or not at all."""
-    store.write(directory / FILE, manifest.model_dump_json(indent=1, by_alias=True, exclude_none=True) + "\n")
+    store.write(directory / FILE, manifest.model_dump_json(indent=1, by_alias=True) + "\n")
 
 
 def read(directory: Path) -> Manifest:

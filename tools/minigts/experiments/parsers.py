@@ -93,13 +93,10 @@ def netperf_rr(stdout: str, stderr: str = "") -> RoundTrips:
     median stands in. Either is held to mean ± deviation, where every median lies.
     Raises ParseError. Source: netperf 2.7 manual, section 4.1 (-D) and section 9 (omni output selectors).
     """
-    values: dict[str, str] = {}
-    rates: list[float] = []
-    for line in stdout.splitlines():
-        if found := _KEY_VALUE.fullmatch(line.strip()):
-            values[found[1]] = found[2]
-            if found[1] == "NETPERF_INTERIM_RESULT":
-                rates.append(_number(found[2], found[1]))
+    matches = filter(None, (_KEY_VALUE.fullmatch(line.strip()) for line in stdout.splitlines()))
+    pairs = [(found[1], found[2]) for found in matches]
+    values = dict(pairs)
+    rates = [_number(value, key) for key, value in pairs if key == "NETPERF_INTERIM_RESULT"]
     if "MEAN_LATENCY" not in values:
         said = _complaint(stderr) or _complaint(_without_values(stdout))
         raise ParseError(f"netperf: {said or 'no final values'}")

@@ -28,8 +28,9 @@ def latency_by_hops(points: Sequence[LatencyPoint]) -> Figure:
         else:
             axes = lower = figure.subplots()
         _published(axes, [(point.hops, point.published_ms) for point in points])
+        width = style.bar_width(len(_series(points)))
         for overlay, _, offset, own in _series(points):
-            _stacks(axes, own, offset, label=overlay == points[0].overlay)
+            _stacks(axes, own, offset, width, label=overlay == points[0].overlay)
         for _, look, offset, own in _series(points):
             _measured(axes, own, [(p.median_ms, p.low_ms, p.high_ms) for p in own], look, offset, joined=False)
         axes.set_ylabel("RTT in ms")
@@ -93,7 +94,7 @@ def _measured(
     )
 
 
-def _stacks(axes: Axes, points: Sequence[LatencyPoint], offset: float, *, label: bool) -> None:
+def _stacks(axes: Axes, points: Sequence[LatencyPoint], offset: float, width: float, *, label: bool) -> None:
     """The single segments' medians, each block on the one before: their sum is the height that RTT should have."""
     for point in points:
         ends = list(accumulate(point.segments_ms, initial=0.0))
@@ -102,7 +103,7 @@ def _stacks(axes: Axes, points: Sequence[LatencyPoint], offset: float, *, label:
                 point.hops + offset,
                 length,
                 bottom=ends[index],
-                width=style.BAR,
+                width=width,
                 facecolor=style.SHADE,
                 edgecolor=style.FAINT,
                 linewidth=0.6,
@@ -161,26 +162,26 @@ def _symmetric(points: Sequence[LatencyPoint]) -> tuple[float, float]:
 
 
 def _bounds(axes: Axes, points: Sequence[ThroughputPoint]) -> None:
-    """The bound as a short line over each hop count: one for all overlays if it is the same, else each its own."""
+    """The bound as a line over each hop count; overlays that have the same bounds share one."""
     what = "ceiling by the plan" if points[0].quantity == "tcp" else "expected by the plan"
-    bounds = {(p.overlay, p.hops): p.bound_mbit for p in points if p.bound_mbit is not None}
-    common = len({(hops, bound) for (_, hops), bound in bounds.items()}) == len({hops for _, hops in bounds})
+    sharing: dict[tuple[tuple[int, float], ...], list[style.Look]] = {}
     for _, look, _, own in _series(points):
-        at = sorted({(p.hops, p.bound_mbit) for p in own if p.bound_mbit is not None})
-        colour = style.FAINT if common else look.colour
-        label = what if common else f"{what}, {look.label}"
+        at = tuple(sorted({(p.hops, p.bound_mbit) for p in own if p.bound_mbit is not None}))
+        sharing.setdefault(at, []).append(look)
+    sharing.pop((), None)
+    for at, looks in sharing.items():
+        alone = len(looks) == 1
+        whose = looks[0].label if alone else f"{len(looks)} overlays"
         axes.hlines(
             [bound for _, bound in at],
             [hops - 0.505 for hops, _ in at],
             [hops + 0.505 for hops, _ in at],
-            color=colour,
+            color=looks[0].colour if alone else style.FAINT,
             linewidth=0.9,
-            linestyle="-" if common else look.dashes,
-            label=label,
+            linestyle=looks[0].dashes if alone else "-",
+            label=what if len(sharing) == 1 else f"{what}, {whose}",
             zorder=1,
         )
-        if common and at:
-            break
 
 
 def _legend(axes: Axes, place: Literal["upper left", "lower left"], skip: Iterable[str] = ()) -> None:
@@ -188,8 +189,14 @@ def _legend(axes: Axes, place: Literal["upper left", "lower left"], skip: Iterab
     axes.grid(axis="y")
     axes.tick_params(length=3)
     entries = [(h, label) for h, label in zip(*axes.get_legend_handles_labels(), strict=True) if label not in skip]
+    columns = 2 if place == "lower left" and len(entries) > 5 else 1
     if entries:
-        axes.legend([handle for handle, _ in entries], [label for _, label in entries], loc=place)
+        axes.legend(
+            [handle for handle, _ in entries],
+            [label for _, label in entries],
+            loc=place,
+            ncols=columns,
+        )
 
 
 def _hop_axis(axes: Axes, points: Sequence[Point]) -> None:

@@ -9,6 +9,8 @@ from minigts.topology.plan import Plan
 
 ROW = 6
 """Hosts in a row before a chain turns back, like an ox at the plough."""
+DOWN = 1.4
+"""From one row to the next: room for a label beside the link that turns."""
 
 Position = tuple[float, float]
 
@@ -56,7 +58,7 @@ def _shape(neighbours: Neighbours, names: Sequence[str]) -> dict[str, Position]:
         return _chain(_walk(neighbours, end))
     centre = max(names, key=lambda name: degrees[name])
     if is_tree and degrees[centre] == len(names) - 1:
-        return {centre: (0.0, 0.0)} | _circle(neighbours[centre], least=1.25)
+        return {centre: (0.0, 0.0)} | _circle(neighbours[centre], least=1.25, apart=1.5)
     return _circle(names, least=1.0)
 
 
@@ -65,13 +67,13 @@ def _chain(names: Sequence[str]) -> dict[str, Position]:
     placed = {}
     for index, name in enumerate(names):
         row, column = divmod(index, ROW)
-        placed[name] = (float(column if row % 2 == 0 else ROW - 1 - column), -float(row))
+        placed[name] = (float(column if row % 2 == 0 else ROW - 1 - column), -DOWN * row)
     return placed
 
 
-def _circle(names: Sequence[str], least: float) -> dict[str, Position]:
-    """Clockwise from the top, wide enough that neighbours stand a unit apart."""
-    radius = max(least, 0.5 / math.sin(math.pi / max(2, len(names))))
+def _circle(names: Sequence[str], least: float, apart: float = 1.0) -> dict[str, Position]:
+    """Clockwise from the top, wide enough that neighbours stand `apart`."""
+    radius = max(least, apart / 2 / math.sin(math.pi / max(2, len(names))))
     angles = [math.pi / 2 - 2 * math.pi * index / len(names) for index in range(len(names))]
     return {
         name: (radius * math.cos(angle), radius * math.sin(angle))

@@ -28,8 +28,6 @@ SHADE = "#dfe3e7"
 """Filled areas behind the measured points."""
 
 WIDTH_INCH = 5.6
-BAR = 0.13
-"""Width of a bar, where hop counts stand 1 apart."""
 PNG_DPI = 200
 PLAIN = "none"
 PLAIN_LABEL = "no overlay"
@@ -132,5 +130,13 @@ def looks(overlays: Iterable[str]) -> dict[str, Look]:
 
 def offsets(count: int) -> list[float]:
     """How far beside its hop count each of `count` series is drawn, so that none hides another."""
-    step = min(0.17, 0.6 / max(1, count))
-    return [step * (index - (count - 1) / 2) for index in range(count)]
+    return [_step(count) * (index - (count - 1) / 2) for index in range(count)]
+
+
+def bar_width(count: int) -> float:
+    """How broad a bar may be beside `count` - 1 others, where hop counts stand 1 apart."""
+    return 0.76 * _step(count)
+
+
+def _step(count: int) -> float:
+    return min(0.17, 0.6 / max(1, count))

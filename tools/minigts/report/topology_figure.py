@@ -82,7 +82,19 @@ def _draw_host(axes: Axes, host: Host, at: Position, radius_inch: float) -> None
     if len(host.name) <= INSIDE:
         axes.text(*at, host.name, ha="center", va="center_baseline", fontsize=9, weight="bold", zorder=4)
     words = "\n".join(_beneath(host))
-    axes.text(at[0], at[1] - NODE - 0.06, words, ha="center", va="top", fontsize=8, linespacing=1.1, zorder=4)
+    if not words:
+        return
+    axes.text(
+        at[0],
+        at[1] - NODE - 0.06,
+        words,
+        ha="center",
+        va="top",
+        fontsize=8,
+        linespacing=1.1,
+        bbox={"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.8},
+        zorder=4,
+    )
 
 
 def _beneath(host: Host) -> list[str]:

@@ -58,7 +58,7 @@ def neighbours(edges: Sequence[Edge]) -> dict[tuple[int, int], Way]:
 def _cost(edges: Sequence[Edge], index: int) -> int:
     # One exact number that compares like (RTT in ns, hops, set of segments): 8 bits hold the hops of 250 hosts.
     rtt_ns = round(edges[index].rtt_ms * 1_000_000)
-    return (((rtt_ns << 8) + 1) << len(edges)) + 0
+    return (((rtt_ns << 8) + 1) << len(edges)) + (1 << index)
 
 
 def _from(graph: networkx.Graph[int], source: int) -> dict[int, Way]:

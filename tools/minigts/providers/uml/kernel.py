@@ -56,7 +56,6 @@ def command_line(machine: Machine, rundir: Path, base: Path, control_fd: int, li
         "con=null",
         "con0=null,fd:1",
         "quiet",
-        "panic=-1",
         "seccomp=auto",
         f"uml_dir={rundir / 'hosts' / machine.name}/",
         "umid=uml",

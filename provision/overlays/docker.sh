@@ -1,0 +1,99 @@
+# shellcheck shell=bash
+# Sourced by overlays that run the measuring container under Docker. Talks to the engine's socket directly: a call of
+# the docker command costs most of a second in an emulated host, one of these some 20 ms.
+#
+# Docker Engine API: the `docker_*` functions follow its paths; version 1.41 and later.
+
+# shellcheck source=provision/lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+
+readonly container=measure
+readonly engine_log=/var/log/dockerd.log
+readonly engine_deadline_s=60
+
+# docker_api METHOD PATH [JSON]: the answer on stdout; fails with the engine's own words.
+docker_api() {
+  local method=$1 path=$2 body=${3:-} answer code
+  answer=$(curl -sS --unix-socket /run/docker.sock -X "$method" -H 'Content-Type: application/json' \
+    ${body:+--data "$body"} -w '\n%{http_code}' "http://docker$path") || return 1
+  code=${answer##*$'\n'}
+  answer=${answer%$'\n'*}
+  if ((code >= 400)); then
+    warn "docker: $method $path: $(jq -r '.message // .' <<<"$answer" 2>/dev/null || echo "$answer")"
+    return 1
+  fi
+  printf '%s\n' "$answer"
+}
+
+# start_docker FLAG…: the engine, if it does not run yet.
+start_docker() {
+  docker_answers && return
+  modprobe -a overlay bridge veth vxlan br_netfilter ip_vs
+  setsid dockerd --userland-proxy=false --iptables=false --ip6tables=false "$@" >>"$engine_log" 2>&1 </dev/null &
+  wait_until "$engine_deadline_s" docker_answers ||
+    fatal "the Docker engine did not start within $engine_deadline_s s: $(tail -n 5 "$engine_log")"
+}
+
+docker_answers() {
+  [[ -S /run/docker.sock ]] && curl -sf -o /dev/null --unix-socket /run/docker.sock http://docker/_ping
+}
+
+stop_docker() {
+  local id
+  id=$(cat /run/docker.pid 2>/dev/null) || return 0
+  kill "$id" 2>/dev/null || true
+  wait_until 30 process_gone "$id" || kill -9 "$id"
+  rm -f /run/docker.pid
+}
+
+process_gone() { [[ ! -d /proc/$1 ]]; }
+
+# run_measuring_container NETWORK: in that network, with the servers of the measuring tools inside. Starting it can fail
+# while the network is still being made known to this host: then it is made anew.
+run_measuring_container() {
+  local network=$1 attempt
+  for attempt in 1 2 3 4 5; do
+    remove_measuring_container
+    if docker_api POST "/containers/create?name=$container" "$(container_settings "$network")" >/dev/null &&
+      docker_api POST "/containers/$container/start" >/dev/null; then
+      return
+    fi
+    warn "attempt $attempt to start the measuring container failed"
+    sleep "$attempt"
+  done
+  fatal "the measuring container does not start: $(tail -n 5 "$engine_log")"
+}
+
+# Privileged, so that offloads can be switched inside.
+container_settings() {
+  jq -nc --arg network "$1" '{
+    Image: "minigts/measure",
+    Cmd: ["/bin/sh", "-c", "netserver -4 && exec iperf3 -s"],
+    HostConfig: {NetworkMode: $network, Privileged: true, LogConfig: {Type: "none"}}
+  }'
+}
+
+remove_measuring_container() {
+  docker_api DELETE "/containers/$container?force=1" >/dev/null 2>&1 || true
+}
+
+# Where the container can be reached and entered; the lines that overlays.py reads from start.sh.
+describe_measuring_container() {
+  local network=$1 state id
+  state=$(docker_api GET "/containers/$container/json")
+  id=$(jq -r .State.Pid <<<"$state")
+  echo "ADDRESS=$(jq -r --arg network "$network" '.NetworkSettings.Networks[$network].IPAddress' <<<"$state")"
+  echo "MTU=$(nsenter --target "$id" --net cat /sys/class/net/eth0/mtu)"
+  echo "ENTER=$id"
+}
+
+# Until the tools' servers listen inside: netserver on 12865, iperf3 on 5201.
+wait_for_servers() {
+  local id
+  id=$(docker_api GET "/containers/$container/json" | jq -r .State.Pid)
+  wait_until 30 servers_listen "$id" || fatal "the servers in the measuring container do not listen"
+}
+
+servers_listen() {
+  nsenter --target "$1" --net ss -Hltn 'sport = 12865 or sport = 5201' | awk 'END { exit NR < 2 }'
+}

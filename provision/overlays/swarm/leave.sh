@@ -1,0 +1,16 @@
+#!/bin/bash
+# Takes the container, the network and the Swarm off this host, and stops the engine.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=provision/overlays/docker.sh
+source "$here/../docker.sh"
+
+leave_swarm() {
+  docker_answers || return 0
+  remove_measuring_container
+  docker_api POST '/swarm/leave?force=1' >/dev/null 2>&1 || true
+}
+
+leave_swarm
+stop_docker
