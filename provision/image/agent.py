@@ -126,7 +126,9 @@ class Agent:
                 command.kill()
 
     def _requests_arrive(self, line: int) -> None:
-        for channel, kind, payload in self.decoder.feed(os.read(line, 65536)):
+        data = os.read(line, 65536)
+        self._send(0, wire.TAKEN, wire.COUNT.pack(len(data)))
+        for channel, kind, payload in self.decoder.feed(data):
             if kind == wire.RUN:
                 self._run(channel, json.loads(payload))
             elif command := self.commands.get(channel):

@@ -18,7 +18,7 @@ readonly kept_modules='net drivers/net fs/overlayfs fs/fuse lib crypto arch'
 
 install_own_programs() {
   install -d "$own"
-  install -m 755 "$here/agent.py" "$here/prepare-system" "$here/finish" "$own/"
+  install -m 755 "$here/agent.py" "$here/prepare-system" "$here/probe.py" "$here/finish" "$own/"
   install -m 644 "$MINIGTS_WIRE" "$own/wire.py"
 }
 

@@ -79,11 +79,13 @@ remove_measuring_container() {
 
 # Where the container can be reached and entered; the lines that overlays.py reads from start.sh.
 describe_measuring_container() {
-  local network=$1 state id
+  local network=$1 state id address
   state=$(docker_api GET "/containers/$container/json")
   id=$(jq -r .State.Pid <<<"$state")
-  echo "ADDRESS=$(jq -r --arg network "$network" '.NetworkSettings.Networks[$network].IPAddress' <<<"$state")"
-  echo "MTU=$(nsenter --target "$id" --net cat /sys/class/net/eth0/mtu)"
+  address=$(jq -r --arg network "$network" '.NetworkSettings.Networks[$network].IPAddress' <<<"$state")
+  echo "ADDRESS=$address"
+  echo "MTU=$(nsenter --target "$id" --net ip -j -4 address |
+    jq --arg address "$address" '.[] | select(.addr_info[].local == $address).mtu')"
   echo "ENTER=$id"
 }
 

@@ -2,45 +2,70 @@
 
 from __future__ import annotations
 
-import re
+import statistics
+from dataclasses import dataclass
 
+from pydantic import BaseModel
+
+from minigts.errors import HostFailed
 from minigts.providers.base import Provider
-from minigts.topology.plan import Link, Plan, Port
+from minigts.topology.plan import Link, Plan
 
-MEASURE_S = 0.4
-PORT = 12864
-"""Not netserver's usual port, which belongs to the experiments."""
-_ANSWER = re.compile(r"^P50_LATENCY=([0-9.]+)$", re.MULTILINE)
+PROBES = 100
+INTERVAL_S = 0.004
+"""Short enough that no host falls asleep between two probes, so that the median is that of a path in use."""
+PROBE = "/usr/lib/minigts/probe.py"
+
+
+class _Answer(BaseModel):
+    sent: int
+    rtts_us: list[float]
+
+
+@dataclass(frozen=True)
+class RoundTrips:
+    """Every answered probe's RTT in milliseconds, in order of arrival, out of `sent` probes."""
+
+    sent: int
+    rtts_ms: tuple[float, ...]
+
+    @property
+    def median_ms(self) -> float:
+        return statistics.median(self.rtts_ms)
+
+    @property
+    def loss_percent(self) -> float:
+        """Share of round trips that were lost, on the way there or back."""
+        return 100 * (1 - len(self.rtts_ms) / self.sent)
+
+
+def probe(
+    provider: Provider, host: str, address: str, *, count: int, interval_s: float, prefix: tuple[str, ...] = ()
+) -> RoundTrips:
+    """Send `count` echo requests from `host` to `address`; see provision/image/probe.py."""
+    argv = [*prefix, PROBE, address, str(count), str(interval_s)]
+    said = provider.run(host, argv, timeout_s=count * interval_s + 30).stdout
+    answer = _Answer.model_validate_json(said)
+    return RoundTrips(answer.sent, tuple(rtt_us / 1000 for rtt_us in answer.rtts_us))
 
 
 def own_latency_ms(provider: Provider, plan: Plan) -> float:
-    """Half of what the median RTT over the shortest delayed link exceeds its declared RTT; 0 if no link has a delay.
+    """Half of what the median RTT over one link exceeds its declared RTT; 0 if no link has a delay to take it off.
 
-    Call it when links are shaped as declared. The provider starts all hosts alike, so one link stands for all.
+    Call it when links are shaped as declared. A provider makes all links alike, so one stands for all: the first that
+    has a delay and no loss or jitter, else the first that has a delay.
     """
     delayed = [link for link in plan.links if link.rtt_ms > 0]
     if not delayed:
         return 0.0
-    link = min(delayed, key=lambda link: (link.rtt_ms, link.index))
-    return max(0.0, (_median_rtt_ms(provider, plan, link) - link.rtt_ms) / 2)
+    link = min(delayed, key=lambda link: (link.loss_percent > 0 or _jitter(plan, link), link.index))
+    source = plan.host(link.ends[0])
+    address = next(port.peer_address for port in source.ports if port.link == link.name)
+    measured = probe(provider, source.name, address, count=PROBES, interval_s=INTERVAL_S)
+    if not measured.rtts_ms:
+        raise HostFailed(f"link {link.name} carries nothing: none of {PROBES} echo requests was answered")
+    return round(max(0.0, (measured.median_ms - link.rtt_ms) / 2), 4)
 
 
-def _median_rtt_ms(provider: Provider, plan: Plan, link: Link) -> float:
-    source, target = link.ends
-    address = _port(plan, source, link.name).peer_address
-    serve = ["netserver", "-4", "-p", str(PORT)]
-    provider.run(target, serve, timeout_s=10)
-    try:
-        transactions = max(10, round(MEASURE_S * 1000 / link.rtt_ms))
-        ask = ["netperf", "-4", "-H", address, "-p", str(PORT), "-t", "UDP_RR", "-l", f"-{transactions}", "-P", "0"]
-        said = provider.run(source, [*ask, "--", "-k", "P50_LATENCY"], timeout_s=30).stdout
-    finally:
-        provider.run(target, ["pkill", "-f", f"netserver -4 -p {PORT}"], timeout_s=10, check=False)
-    found = _ANSWER.search(said)
-    if found is None:
-        raise ValueError(said)
-    return float(found[1]) / 1000
-
-
-def _port(plan: Plan, host: str, link: str) -> Port:
-    return next(port for port in plan.host(host).ports if port.link == link)
+def _jitter(plan: Plan, link: Link) -> bool:
+    return any(port.outgoing.jitter_ms > 0 for port in plan.host(link.ends[0]).ports if port.link == link.name)

@@ -9,7 +9,6 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=provision/overlays/docker.sh
 source "$here/../docker.sh"
 
-readonly network=measure
 readonly subnet=172.30.0.0/16
 
 swarm_state() { docker_api GET /info | jq -r .Swarm.LocalNodeState; }
@@ -23,7 +22,7 @@ found_swarm() {
 
 # Internal: without the gateway bridge, since nothing here leaves the lab.
 create_network() {
-  docker_api POST /networks/create "$(jq -nc --arg name "$network" --arg subnet "$subnet" \
+  docker_api POST /networks/create "$(jq -nc --arg name measure --arg subnet "$subnet" \
     '{Name: $name, Driver: "overlay", Attachable: true, Internal: true, IPAM: {Config: [{Subnet: $subnet}]}}')" \
     >/dev/null
 }

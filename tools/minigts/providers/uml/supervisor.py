@@ -23,6 +23,7 @@ from minigts.providers.uml import process, wire
 from minigts.providers.uml.kernel import Machine, command_line, memory_directory
 
 SOCKET_BUFFER_BYTES = 4 << 20
+WAITING_LIMIT_BYTES = 1 << 20
 UNREAD_LIMIT_BYTES = 64 << 20
 """A client that leaves this much of its commands' output unread is cut off."""
 
@@ -68,11 +69,45 @@ class Client:
             self.writer.write(frame.encode())
 
 
+class Line:
+    """Writes to an agent, never more than a window ahead of what it has taken."""
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
+        self._waiting = bytearray()
+        self._credit = wire.WINDOW
+        self._room = asyncio.Event()
+        self._room.set()
+
+    def send(self, frame: wire.Frame) -> None:
+        self._waiting += frame.encode()
+        self._pump()
+
+    def taken(self, count: int) -> None:
+        self._credit += count
+        self._pump()
+
+    async def room(self) -> None:
+        """Wait until what is to be written has become little."""
+        await self._room.wait()
+
+    def _pump(self) -> None:
+        now = self._waiting[: self._credit]
+        if now and not self._writer.is_closing():
+            self._writer.write(bytes(now))
+        del self._waiting[: len(now)]
+        self._credit -= len(now)
+        if len(self._waiting) > WAITING_LIMIT_BYTES:
+            self._room.clear()
+        else:
+            self._room.set()
+
+
 class Host:
     """A running kernel and whoever talks to it."""
 
     def __init__(self, name: str, kernel: subprocess.Popen[bytes], line: socket.socket) -> None:
-        self.name, self.kernel, self._line = name, kernel, line
+        self.name, self.kernel, self._socket = name, kernel, line
         self._owners: dict[int, tuple[Client, int]] = {}
         self._clients: set[Client] = set()
         self._last_channel = 0
@@ -81,7 +116,8 @@ class Host:
 
     async def serve(self, path: str) -> None:
         """Carry frames until the kernel ends; then close every connection, so that clients learn of it."""
-        reader, self._writer = await asyncio.open_connection(sock=self._line)
+        reader, writer = await asyncio.open_connection(sock=self._socket)
+        self._line = Line(writer)
         server = await asyncio.start_unix_server(self._client_connects, path)
         decoder = wire.Decoder()
         try:
@@ -89,7 +125,10 @@ class Host:
             self._answers.set()
             while data := await reader.read(1 << 16):
                 for frame in decoder.feed(data):
-                    self._to_client(frame)
+                    if frame.kind == wire.TAKEN:
+                        self._line.taken(*wire.COUNT.unpack(frame.payload))
+                    else:
+                        self._to_client(frame)
         except (ConnectionError, asyncio.IncompleteReadError):
             pass
         finally:
@@ -116,13 +155,13 @@ class Host:
             while data := await reader.read(1 << 16):
                 for frame in decoder.feed(data):
                     self._to_agent(client, frame)
-                await self._writer.drain()
+                await self._line.room()
         except ConnectionError:
             pass
         finally:
             self._clients.discard(client)
             for channel in client.channels.values():
-                self._writer.write(wire.Frame(channel, wire.KILL, b"").encode())
+                self._line.send(wire.Frame(channel, wire.KILL, b""))
                 self._owners.pop(channel, None)
             writer.close()
 
@@ -133,7 +172,7 @@ class Host:
             self._owners[self._last_channel] = (client, frame.channel)
         channel = client.channels.get(frame.channel)
         if channel is not None:
-            self._writer.write(wire.Frame(channel, frame.kind, frame.payload).encode())
+            self._line.send(wire.Frame(channel, frame.kind, frame.payload))
 
 
 async def _skip_to_hello(reader: asyncio.StreamReader) -> None:

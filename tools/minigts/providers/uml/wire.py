@@ -26,7 +26,14 @@ STDOUT = 5
 STDERR = 6
 EXIT = 7
 """From the agent, last on its channel: JSON with code and, if the time was up, timeout true."""
+TAKEN = 8
+"""From the agent, on channel 0: how many bytes it has read off the line since it last said so; four bytes."""
 
+WINDOW = 3072
+"""How many bytes may be on the line to the agent and not yet taken. The guest's line discipline holds 4096; UML's
+serial driver, once throttled by a full one, does not wake up again (seen in kernels 6.12 and 7.2)."""
+
+COUNT = struct.Struct("!I")
 CHUNK = 16384
 
 
