@@ -38,7 +38,7 @@ def lint(session: nox.Session) -> None:
     session.run("ruff", "check", *session.posargs)
     session.run("ruff", "format", "--check")
     session.run("shellcheck", *shell_files(), external=True)
-    session.run("shfmt", "-i", "4", "-d", *shell_files(), external=True)
+    session.run("shfmt", "-i", "2", "-d", *shell_files(), external=True)
 
 
 @nox.session

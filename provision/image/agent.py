@@ -139,7 +139,7 @@ class Agent:
             command = Command(channel, request)
         except (OSError, subprocess.SubprocessError) as error:
             self._send(channel, wire.STDERR, f"{request['argv'][0]}: {error}\n".encode())
-            self._send(channel, wire.EXIT, json.dumps({"code": 127}).encode())
+            self._send(channel, wire.EXIT, json.dumps({"code": 127, "timeout": False}).encode())
             return
         self.commands[channel] = command
         for descriptor, kind in command.outputs.items():

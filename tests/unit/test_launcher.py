@@ -22,7 +22,7 @@ def launch(
     return subprocess.run(
         [launcher, *arguments],
         cwd=cwd,
-        env={**os.environ, "MINIGTS_APT": "no", **environ},
+        env={**os.environ, "MINIGTS_APT": "no", "MINIGTS_CACHE": "", **environ},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -19,6 +19,9 @@ SYSCTLS = (
     # Windows for the longest chain: 100 Mbit/s over 200 ms are 2.5 MB, and a window counts twice the payload.
     "net.core.rmem_max=16777216",
     "net.core.wmem_max=16777216",
+    # Hosts share processors: what arrives while the receiver waits for its turn must find room, or UDP seems to lose.
+    "net.core.rmem_default=4194304",
+    "net.core.netdev_max_backlog=10000",
     "net.ipv4.tcp_rmem=4096 131072 16777216",
     "net.ipv4.tcp_wmem=4096 65536 16777216",
 )

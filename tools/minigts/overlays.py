@@ -51,6 +51,7 @@ class Joined(BaseModel):
 
     name: str
     said: dict[str, dict[str, str]]
+    """KEY=VALUE lines of start.sh by host; empty while the overlay is being joined."""
 
     def endpoints(self) -> dict[str, Endpoint]:
         return {host: _endpoint(host, said) for host, said in self.said.items()}
@@ -77,7 +78,7 @@ def join(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
     if name not in known():
         raise InputError(f"no overlay {name!r}; overlays are {', '.join(known())}")
     before = joined(lab)
-    if before is not None and before.name == name:
+    if before is not None and before.name == name and before.said:
         return before.endpoints()
     if before is not None:
         leave(lab, progress)
@@ -98,7 +99,7 @@ def join(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
 def verify(lab: Lab, progress: Progress) -> dict[str, dict[str, str]]:
     """Prove the data path of what is joined, from every host to the next in the file; what each host said of it."""
     now = joined(lab)
-    if now is None:
+    if now is None or not now.said:
         raise MinigtsError(f"no overlay is joined on lab {lab.name}")
     progress(f"{now.name}: verifying the data path")
     hosts = [host.name for host in lab.plan.hosts]

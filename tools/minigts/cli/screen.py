@@ -258,9 +258,7 @@ def show_labs(labs: Iterable[Lab]) -> None:
             console.print(f"{lab.name}: {facts['problem']}", markup=False)
             continue
         rows = ((h.name, h.location or "", h.address, str(states.get(h.name))) for h in lab.plan.hosts)
-        title = (
-            f"{lab.name}  {facts['topology']} on {facts['provider']}, overlay {facts['overlay'] or '—'}"
-        )
+        title = f"{lab.name}  {facts['topology']} on {facts['provider']}, overlay {facts['overlay'] or '—'}"
         show_table(title, ("host", "location", "address", "state"), rows)
 
 
