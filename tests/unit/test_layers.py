@@ -19,8 +19,8 @@ CHAIN = (
     {"calibration"},
     {"lab"},
     {"overlays"},
-    {"fidelity"},
     {"experiments"},
+    {"fidelity"},
 )
 """From the bottom up: a part may import from every lower row."""
 

@@ -69,23 +69,25 @@ def start(
     argv: Sequence[str],
     *,
     output: IO[bytes] | int,
+    errors: IO[bytes] | int = subprocess.STDOUT,
+    stdin: IO[bytes] | int = subprocess.DEVNULL,
     pass_fds: Sequence[int] = (),
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     new_session: bool = True,
     dies_with_parent: bool = False,
 ) -> subprocess.Popen[bytes]:
-    """Start a process with no terminal and do not wait for it.
+    """Start a process and do not wait for it; unless told otherwise it has no input, and its errors join its output.
 
     In a session of its own it outlives the caller; with `dies_with_parent` the kernel kills it as soon as the
-    thread that started it ends (Linux only; prctl(2), PR_SET_PDEATHSIG). What it prints goes to `output`. The caller
-    owns the returned process and must end it or record its id.
+    thread that started it ends (Linux only; prctl(2), PR_SET_PDEATHSIG). The caller owns the returned process and
+    must end it or record its id.
     """
     return subprocess.Popen(
         list(argv),
-        stdin=subprocess.DEVNULL,
+        stdin=stdin,
         stdout=output,
-        stderr=subprocess.STDOUT,
+        stderr=errors,
         pass_fds=pass_fds,
         env={**os.environ, **(env or {})},
         cwd=cwd,

@@ -1,0 +1,235 @@
+"""How far a lab can be trusted: what was declared against what is measured, over the underlay.
+
+For each host the shaping read back from its kernel, for each pair that the underlay connects the round-trip time, for
+each link loss and rate. The result is a certificate: JSON for programs, a table for people.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path as FilePath
+
+from pydantic import BaseModel, ConfigDict
+
+from minigts import shaping
+from minigts.calibration import probe
+from minigts.errors import CommandFailed
+from minigts.experiments.parsers import ParseError, iperf3_tcp
+from minigts.lab import Lab
+from minigts.topology.plan import Host, Link, Path, Plan
+
+Say = Callable[[str], None]
+
+RTT_TOLERANCE_MS = 0.3
+RTT_TOLERANCE_SHARE = 0.005
+PROBES = 50
+PROBE_INTERVAL_S = 0.004
+ATTEMPTS = 3
+"""A round-trip time outside its tolerance is measured again: the machine may have been busy for a moment."""
+
+LOSSLESS_PROBES, LOSSY_PROBES = 200, 1500
+LOSS_INTERVAL_S = 0.002
+LOSS_TOLERANCE_POINTS = 0.1
+FEWEST_LOSSES = 10
+"""Loss is judged when at least this many losses are to be expected: fewer say nothing of the share."""
+DEVIATES = 2.576
+"""Standard deviations within which 99 of 100 samples lie."""
+
+RATE_TOLERANCE_SHARE = 0.05
+RATE_PORT = 5299
+RATE_S, SLOW_START_S = 1, 1
+
+
+class Row(BaseModel):
+    """One quantity of one path, link or host. `measured` is None when nothing was; `ok` is None when what was measured
+    cannot judge what was declared."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    subject: str
+    quantity: str
+    unit: str
+    declared: float
+    measured: float | None
+    tolerance: float
+    ok: bool | None
+    note: str = ""
+
+
+class Certificate(BaseModel):
+    """Every row measured on one lab at one time."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    lab: str
+    provider: str
+    own_latency_ms: float
+    """The emulator's own one-way latency over a link, which was taken off the delays."""
+    rows: tuple[Row, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing lies outside its tolerance; what could not be judged does not count against the lab."""
+        return all(row.ok is not False for row in self.rows)
+
+    def write(self, path: FilePath) -> None:
+        path.write_text(self.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+
+def check(lab: Lab, say: Say) -> Certificate:
+    """Measure the lab; leaves certificate.json in its run directory too. Raises what `Provider.run` raises."""
+    rows = (*_shaping(lab, say), *_rtts(lab, say), *_losses(lab, say), *_rates(lab, say))
+    record = lab.record
+    made = Certificate(lab=lab.name, provider=record.provider, own_latency_ms=record.own_latency_ms, rows=rows)
+    made.write(lab.rundir / "certificate.json")
+    return made
+
+
+def rtt_tolerance_ms(declared_ms: float, jitter_ms: float = 0.0) -> float:
+    """How far a median RTT may lie from the sum of its segments; `jitter_ms` is that of the whole round trip."""
+    return RTT_TOLERANCE_MS + RTT_TOLERANCE_SHARE * declared_ms + jitter_ms / 4
+
+
+def judge_loss(lost: int, sent: int, declared_percent: float) -> tuple[bool | None, float]:
+    """Whether `lost` of `sent` agrees with what was declared, and the tolerance in points.
+
+    The tolerance is what chance allows 99 of 100 samples, and never less than 0.1 points. None for a declared loss of
+    which so few probes would lose next to none.
+    """
+    share = declared_percent / 100
+    chance_points = 100 * DEVIATES * math.sqrt(share * (1 - share) / sent)
+    tolerance = max(LOSS_TOLERANCE_POINTS, chance_points)
+    if share and sent * share < FEWEST_LOSSES:
+        return None, tolerance
+    return abs(100 * lost / sent - declared_percent) <= tolerance, tolerance
+
+
+def _shaping(lab: Lab, say: Say) -> Iterator[Row]:
+    """How many settings each host's kernel shows that differ from the plan; there must be none."""
+    say("reading back the shaping")
+    own_latency_ms = lab.record.own_latency_ms
+
+    def differences(host: Host) -> list[str]:
+        shown = lab.provider.run(host.name, ["tc", "-j", "qdisc", "show"], timeout_s=10).stdout
+        return [text for port in host.ports for text in shaping.differences(port, shown, own_latency_ms)]
+
+    for name, found in lab.on_every_host(differences).items():
+        yield Row(
+            subject=name,
+            quantity="shaping",
+            unit="differences",
+            declared=0,
+            measured=len(found),
+            tolerance=0,
+            ok=not found,
+            note="; ".join(found),
+        )
+
+
+def _rtts(lab: Lab, say: Say) -> Iterator[Row]:
+    """One path after the other: hosts share processors, and two at once would not be as one alone."""
+    paths = [path for path in lab.plan.paths if path.reachable]
+    for count, path in enumerate(paths, 1):
+        say(f"round trips: path {count} of {len(paths)}")
+        tolerance = rtt_tolerance_ms(path.rtt_ms, _jitter_ms(lab.plan, path))
+        measured = _median_rtt_ms(lab, path, tolerance)
+        yield Row(
+            subject=f"{path.source}-{path.target}",
+            quantity="RTT",
+            unit="ms",
+            declared=path.rtt_ms,
+            measured=measured,
+            tolerance=round(tolerance, 4),
+            ok=measured is not None and abs(measured - path.rtt_ms) <= tolerance,
+        )
+
+
+def _median_rtt_ms(lab: Lab, path: Path, tolerance: float) -> float | None:
+    """The median RTT, the first that is within the tolerance or the last tried; None when nothing comes back."""
+    median = None
+    for _ in range(ATTEMPTS):
+        seen = probe(
+            lab.provider, path.source, _address(lab.plan, path), count=PROBES, interval_s=PROBE_INTERVAL_S
+        )
+        if not seen.rtts_ms:
+            return None
+        median = round(seen.median_ms, 4)
+        if abs(median - path.rtt_ms) <= tolerance:
+            break
+    return median
+
+
+def _losses(lab: Lab, say: Say) -> Iterator[Row]:
+    """Echo requests over each link: a loss on the way there and one on the way back look the same."""
+    for link in lab.plan.links:
+        say(f"loss: {link.name}")
+        path = lab.plan.path(*link.ends)
+        there_and_back = round(100 * (1 - (1 - link.loss_percent / 100) ** 2), 6)
+        count = LOSSY_PROBES if link.loss_percent else LOSSLESS_PROBES
+        seen = probe(
+            lab.provider, link.ends[0], _peer(lab.plan, link), count=count, interval_s=LOSS_INTERVAL_S
+        )
+        lost = seen.sent - len(seen.rtts_ms)
+        ok, tolerance = judge_loss(lost, seen.sent, there_and_back)
+        yield Row(
+            subject=link.name,
+            quantity="loss",
+            unit="%",
+            declared=there_and_back,
+            measured=round(100 * lost / seen.sent, 4),
+            tolerance=round(tolerance, 4),
+            ok=ok if path.reachable else None,
+            note="there and back" if ok is not None else f"there and back; {seen.sent} probes are too few to judge",
+        )
+
+
+def _rates(lab: Lab, say: Say) -> Iterator[Row]:
+    """TCP over each link that has a rate, from its first end to its second, against what the rate leaves for payload."""
+    for link in lab.plan.links:
+        ceiling = lab.plan.path(*link.ends).tcp_ceiling_mbit
+        if link.rate_mbit is None or ceiling is None:
+            continue
+        say(f"rate: {link.name}")
+        measured, note = (None, "not judged: TCP gives way to loss") if link.loss_percent else _tcp_mbit(lab, link)
+        tolerance = RATE_TOLERANCE_SHARE * ceiling
+        within = measured is not None and abs(measured - ceiling) <= tolerance
+        yield Row(
+            subject=link.name,
+            quantity="TCP",
+            unit="Mbit/s",
+            declared=ceiling,
+            measured=measured,
+            tolerance=round(tolerance, 4),
+            ok=None if link.loss_percent else within,
+            note=note,
+        )
+
+
+def _tcp_mbit(lab: Lab, link: Link) -> tuple[float | None, str]:
+    """TCP goodput over one link, and why there is none."""
+    serve = ["iperf3", "-s", "-1", "-D", "-p", str(RATE_PORT), "--idle-timeout", "30"]
+    ask = ["iperf3", "-c", _peer(lab.plan, link), "-p", str(RATE_PORT), "-J", "-t", str(RATE_S), "-O", str(SLOW_START_S)]
+    try:
+        lab.provider.run(link.ends[1], serve, timeout_s=10)
+        said = lab.provider.run(link.ends[0], ask, timeout_s=30, check=False)
+        return round(iperf3_tcp(said.stdout, said.stderr).received_mbit, 4), ""
+    except (ParseError, CommandFailed) as error:
+        return None, str(error)
+
+
+def _address(plan: Plan, path: Path) -> str:
+    """Where the path's target answers: by its own address where routes lead there, else on the shared segment."""
+    if plan.routing == "routed":
+        return plan.host(path.target).address
+    return next(port.peer_address for port in plan.host(path.source).ports if port.peer_host == path.target)
+
+
+def _peer(plan: Plan, link: Link) -> str:
+    return next(port.peer_address for port in plan.host(link.ends[0]).ports if port.link == link.name)
+
+
+def _jitter_ms(plan: Plan, path: Path) -> float:
+    """Declared jitter over the path, both ways."""
+    ports = [port for host in plan.hosts for port in host.ports if port.link in path.links]
+    return sum(port.outgoing.jitter_ms for port in ports)

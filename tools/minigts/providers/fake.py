@@ -1,0 +1,242 @@
+"""Provider `fake`: a host is a directory, its commands are processes of this machine. For tests, and not registered.
+
+It keeps the whole contract of `providers.base`, so that what stands on providers can be tested in milliseconds and
+without kernels. Nothing shuts a command in: it runs as the caller, in the machine's own network. A word of a command
+that names a file which was put on the host stands for that file; `HOME` and the working directory are the host's own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from minigts import shell
+from minigts.errors import CommandFailed, CommandTimeout, HostFailed
+from minigts.providers.base import Result
+from minigts.topology.plan import Plan
+
+LAB_MARK = "MINIGTS_FAKE_LAB"
+"""In the environment of every process of a lab: its run directory."""
+COMMAND_MARK = "MINIGTS_FAKE_COMMAND"
+"""In the environment of everything that one command started."""
+NOT_FOUND = 127
+CHUNK = 1 << 16
+
+_numbers = itertools.count()
+
+
+class FakeProvider:
+    """See `providers.base.Provider`. A lab is `hosts/<name>/root` below the run directory, nothing else."""
+
+    name = "fake"
+
+    def __init__(self, rundir: Path) -> None:
+        self.rundir = rundir
+
+    def missing(self) -> list[str]:
+        return []
+
+    def up(self, plan: Plan, progress: Callable[[str], None]) -> None:
+        for count, host in enumerate(plan.hosts, 1):
+            (self.rundir / "hosts" / host.name / "root").mkdir(parents=True, exist_ok=True)
+            progress(f"{count} of {len(plan.hosts)} hosts answer")
+
+    def run(
+        self,
+        host: str,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        check: bool = True,
+        stdin: bytes = b"",
+        on_output: Callable[[bytes], None] | None = None,
+    ) -> Result:
+        started = time.monotonic()
+        root = self._root(host)
+        self._log(host, argv)
+        mark = f"{os.getpid()}-{next(_numbers)}"
+        try:
+            process = shell.start(
+                _inside(root, argv),
+                stdin=subprocess.PIPE,
+                output=subprocess.PIPE,
+                errors=subprocess.PIPE,
+                env=self._environment(root, mark),
+                cwd=root,
+            )
+        except OSError as error:
+            code, overdue, said = NOT_FOUND, False, ("", f"{argv[0]}: {error}\n")
+        else:
+            conversation = _Conversation(process, stdin, on_output)
+            overdue = not conversation.lasts_until(started + timeout_s)
+            if overdue:
+                _kill_marked(f"{COMMAND_MARK}={mark}")
+            code, said = conversation.end()
+        if overdue:
+            raise CommandTimeout(host, argv, timeout_s, *said)
+        if check and code != 0:
+            raise CommandFailed(host, argv, code, *said)
+        return Result(host, tuple(argv), code, *said, time.monotonic() - started)
+
+    def put(self, host: str, source: Path, target: PurePosixPath) -> None:
+        place = self._root(host) / str(target).lstrip("/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, place, symlinks=True, dirs_exist_ok=True)
+        else:
+            place.unlink(missing_ok=True)
+            shutil.copy2(source, place)
+
+    def attach(self, host: str, argv: Sequence[str]) -> int:
+        root = self._root(host)
+        before = signal.signal(signal.SIGINT, lambda *_: None)  # what is typed is the command's business
+        try:
+            process = shell.start(
+                _inside(root, argv),
+                stdin=0,
+                output=1,
+                errors=2,
+                env=self._environment(root, "attached"),
+                cwd=root,
+                new_session=False,
+            )
+            return _exit_code(process.wait())
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    def diagnose(self, host: str, into: Path) -> None:
+        into.mkdir(parents=True, exist_ok=True)
+        console = self.rundir / "hosts" / host / "console.log"
+        (into / "console.log").write_text(console.read_text() if console.exists() else "")
+
+    def down(self) -> None:
+        _kill_marked(f"{LAB_MARK}={self.rundir}")
+        shutil.rmtree(self.rundir / "hosts", ignore_errors=True)
+
+    def _root(self, host: str) -> Path:
+        root = self.rundir / "hosts" / host / "root"
+        if not root.is_dir():
+            raise HostFailed(f"there is no host {host} in this lab")
+        return root
+
+    def _environment(self, root: Path, mark: str) -> dict[str, str]:
+        return {"HOME": str(root), LAB_MARK: str(self.rundir), COMMAND_MARK: mark}
+
+    def _log(self, host: str, argv: Sequence[str]) -> None:
+        with (self.rundir / "hosts" / host / "console.log").open("a") as console:
+            console.write(f"{argv!r}\n")
+
+
+class _Conversation:
+    """Feeds a process its input and takes what it says, as both become possible."""
+
+    def __init__(
+        self, process: subprocess.Popen[bytes], stdin: bytes, on_output: Callable[[bytes], None] | None
+    ) -> None:
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        self._process, self._input, self._on_output = process, memoryview(stdin), on_output
+        self._said = {process.stdout: bytearray(), process.stderr: bytearray()}
+        self._selector = selectors.DefaultSelector()
+        self._ended = os.pidfd_open(process.pid)
+        self._selector.register(self._ended, selectors.EVENT_READ)
+        for stream, events in (
+            (process.stdin, selectors.EVENT_WRITE),
+            (process.stdout, selectors.EVENT_READ),
+            (process.stderr, selectors.EVENT_READ),
+        ):
+            os.set_blocking(stream.fileno(), False)
+            self._selector.register(stream, events)
+
+    def lasts_until(self, deadline: float) -> bool:
+        """Go on until the process has ended; False when `deadline` on the monotonic clock comes first."""
+        while (left_s := deadline - time.monotonic()) > 0:
+            for key, _ in self._selector.select(left_s):
+                if key.fileobj == self._ended:
+                    return True
+                self._advance(key.fileobj)  # type: ignore[arg-type]
+        return False
+
+    def end(self) -> tuple[int, tuple[str, str]]:
+        """Exit code, stdout and stderr, whether or not a daemon still holds the pipes."""
+        code = _exit_code(self._process.wait())
+        for stream in self._said:
+            while stream.fileno() in self._selector.get_map() and self._take(stream):
+                pass
+        self._selector.close()
+        os.close(self._ended)
+        assert self._process.stdin is not None
+        for stream in (self._process.stdin, *self._said):
+            with contextlib.suppress(BrokenPipeError):
+                stream.close()
+        stdout, stderr = (bytes(said).decode(errors="replace") for said in self._said.values())
+        return code, (stdout, stderr)
+
+    def _advance(self, stream: IO[bytes]) -> None:
+        if stream in self._said:
+            self._take(stream)
+        else:
+            self._feed(stream)
+
+    def _feed(self, stream: IO[bytes]) -> None:
+        with contextlib.suppress(BlockingIOError):
+            try:
+                self._input = self._input[os.write(stream.fileno(), self._input[:CHUNK]) :]
+            except BrokenPipeError:
+                self._input = memoryview(b"")
+            if not self._input:
+                self._selector.unregister(stream)
+                stream.close()
+
+    def _take(self, stream: IO[bytes]) -> bool:
+        """Whether there was something."""
+        try:
+            data = os.read(stream.fileno(), CHUNK)
+        except BlockingIOError:
+            return False
+        if not data:
+            self._selector.unregister(stream)
+            return False
+        self._said[stream].extend(data)
+        if self._on_output is not None:
+            self._on_output(data)
+        return True
+
+
+def _inside(root: Path, argv: Sequence[str]) -> list[str]:
+    def place(word: str) -> str:
+        inside = root / word.lstrip("/")
+        return str(inside) if word.startswith("/") and len(word) > 1 and inside.exists() else word
+
+    return [place(word) for word in argv]
+
+
+def _exit_code(returncode: int) -> int:
+    return returncode if returncode >= 0 else 128 - returncode
+
+
+def _kill_marked(mark: str) -> None:
+    """End every process that carries `mark` in its environment, until none is left to fork another."""
+    while marked := list(_carrying(mark.encode())):
+        for pid in marked:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.005)
+
+
+def _carrying(mark: bytes) -> list[int]:
+    """Process ids; a process that has ended, waited for or not, has no environment."""
+    found = []
+    for directory in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if mark in (directory / "environ").read_bytes().split(b"\0"):
+                found.append(int(directory.name))
+    return found
