@@ -148,9 +148,7 @@ class Replay:
 
     name = "replay"
 
-    def __init__(
-        self, before: Callable[[int, Sequence[str]], Result | None] = lambda _number, _argv: None
-    ) -> None:
+    def __init__(self, before: Callable[[int, Sequence[str]], Result | None] = lambda _number, _argv: None) -> None:
         self.before = before
         self.measured: list[tuple[str, tuple[str, ...]]] = []
         self.warmed: list[tuple[str, str]] = []

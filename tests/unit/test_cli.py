@@ -69,9 +69,7 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.stdout == "[]\n"
 
 
-@pytest.mark.parametrize(
-    "arguments", [["no-such-verb"], ["up"], ["plan", "--no-such-option", "x"], ["exec", "h1"]]
-)
+@pytest.mark.parametrize("arguments", [["no-such-verb"], ["up"], ["plan", "--no-such-option", "x"], ["exec", "h1"]])
 def test_wrong_usage_is_exit_code_2(arguments: list[str]) -> None:
     done = runner.invoke(app, arguments)
     assert done.exit_code == 2
@@ -210,9 +208,7 @@ def test_errors_are_explained(
     assert (captured.out, captured.err.splitlines()) == ("", lines)
 
 
-@pytest.mark.parametrize(
-    "error", [ValueError("a bug"), ExceptionGroup("", [CheckFailed("a"), TypeError("a bug")])]
-)
+@pytest.mark.parametrize("error", [ValueError("a bug"), ExceptionGroup("", [CheckFailed("a"), TypeError("a bug")])])
 def test_a_bug_is_not_explained_away(error: BaseException) -> None:
     assert not screen.explicable(error)
 

@@ -64,9 +64,7 @@ def judged(claim: Claim, cells: list[Cell]) -> tuple[str, str]:
 def test_paths_that_are_their_segments_sum_hold() -> None:
     word, detail = judged(SUM, chain_of(0.0, 0.1))
     assert word == "held"
-    assert detail.startswith(
-        "latency: all 4 paths agree with the sum of its segments; the furthest, ams to lon over 2"
-    )
+    assert detail.startswith("latency: all 4 paths agree with the sum of its segments; the furthest, ams to lon over 2")
 
 
 def test_a_path_that_hop_routing_delays_does_not_hold() -> None:
@@ -95,9 +93,7 @@ def test_the_tolerance_is_a_third_of_a_millisecond_and_half_a_per_cent() -> None
 @pytest.mark.parametrize(
     ("values", "word"), [((95.0, 90.0, 82.0), "held"), ((95.0, 80.0), "did not"), ((99.0, 94.0), "did not")]
 )
-def test_within_the_ceiling_means_fifteen_per_cent_below_and_two_above(
-    values: tuple[float, ...], word: str
-) -> None:
+def test_within_the_ceiling_means_fifteen_per_cent_below_and_two_above(values: tuple[float, ...], word: str) -> None:
     claim = Claim(throughput="within-ceiling")
     assert judged(claim, [throughput(hops, mbit) for hops, mbit in enumerate(values, start=1)])[0] == word
 

@@ -60,9 +60,7 @@ def test_it_becomes_the_program_with_its_arguments_and_exit_code(copy: Path) -> 
 def test_it_works_from_anywhere_and_through_a_symlink(copy: Path, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "gts").symlink_to(copy)
-    (tmp_path / "bin" / "minigts.py").write_text(
-        "raise SystemExit('a module of the working directory was taken')\n"
-    )
+    (tmp_path / "bin" / "minigts.py").write_text("raise SystemExit('a module of the working directory was taken')\n")
     done = launch(tmp_path / "bin" / "gts", "plan", cwd=tmp_path / "bin")
     assert done.stdout == f"{copy.parent} ['plan']\n"
 
@@ -74,9 +72,7 @@ def test_a_missing_package_is_named_and_the_program_starts_all_the_same(copy: Pa
     assert "no-such-package" in done.stderr
 
 
-@pytest.mark.parametrize(
-    "arguments", [["plan"], ["doctor"], ["report"], ["down"], ["run", "--help"], ["--help"], []]
-)
+@pytest.mark.parametrize("arguments", [["plan"], ["doctor"], ["report"], ["down"], ["run", "--help"], ["--help"], []])
 def test_other_verbs_ask_for_no_packages(copy: Path, arguments: list[str]) -> None:
     assert launch(copy, *arguments).stderr == ""
 

@@ -144,9 +144,7 @@ def mutated(draw: st.DrawFn) -> str:
     for _ in range(draw(st.integers(1, 4))):
         start = draw(st.integers(0, len(text)))
         end = min(len(text), start + draw(st.integers(0, 60)))
-        piece = draw(
-            st.one_of(st.just(""), st.text(max_size=8), st.sampled_from(["-1", "1e999", "null", "[]", "0"]))
-        )
+        piece = draw(st.one_of(st.just(""), st.text(max_size=8), st.sampled_from(["-1", "1e999", "null", "[]", "0"])))
         text = draw(st.sampled_from([text[:start] + piece + text[end:], text[:end] + text[start:], text[:end]]))
     return text
 

@@ -83,9 +83,7 @@ def test_script_of_no_ports_is_empty() -> None:
     assert shaping.script([]) == ""
 
 
-@pytest.mark.parametrize(
-    ("own_latency_ms", "delay"), [(0.0, "10875.000us"), (0.12, "10755.000us"), (99.0, "0.000us")]
-)
+@pytest.mark.parametrize(("own_latency_ms", "delay"), [(0.0, "10875.000us"), (0.12, "10755.000us"), (99.0, "0.000us")])
 def test_own_latency_is_taken_off_and_never_below_nothing(own_latency_ms: float, delay: str) -> None:
     netem = next(argv for argv in shaping.commands(SHAPED, own_latency_ms) if "netem" in argv)
     assert netem[netem.index("delay") + 1] == delay
@@ -123,9 +121,7 @@ def test_rounding_by_tc_is_no_difference() -> None:
     qdiscs = [
         changed(TBF, burst=24_997, lat=37_751),
         CLSACT,
-        changed(
-            NETEM, delay={"delay": 0.010874976, "jitter": 0.000999936}, **{"loss-random": {"loss": 0.0009999999}}
-        ),
+        changed(NETEM, delay={"delay": 0.010874976, "jitter": 0.000999936}, **{"loss-random": {"loss": 0.0009999999}}),
     ]
     assert shaping.differences(SHAPED, json.dumps(qdiscs)) == []
 

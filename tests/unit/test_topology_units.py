@@ -58,9 +58,7 @@ def test_wrong_quantity_is_explained(kind: Quantity, written: object, message: s
     assert len(str(caught.value)) < 200
 
 
-@pytest.mark.parametrize(
-    "kind", [TIME_MS, RATE_MBIT, LOSS_PERCENT, SIZE_BYTES, MEMORY_MB], ids=lambda kind: kind.what
-)
+@pytest.mark.parametrize("kind", [TIME_MS, RATE_MBIT, LOSS_PERCENT, SIZE_BYTES, MEMORY_MB], ids=lambda kind: kind.what)
 def test_schema_pattern_agrees_with_the_parser(kind: Quantity) -> None:
     assert re.search(kind.pattern, kind.example)
     assert not re.search(kind.pattern, kind.example.rstrip("%abcdefghijklmnopqrstuvwxyzMBG"))

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from pathlib import Path as FilePath
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, JsonValue
 
 from minigts import shaping
 from minigts.calibration import probe
@@ -56,6 +56,11 @@ class Row(BaseModel):
     ok: bool | None
     note: str = ""
 
+    def in_words(self) -> str:
+        measured = "nothing" if self.measured is None else f"{self.measured:g} {self.unit}"
+        verdict = {True: "ok", False: "outside", None: "not judged"}[self.ok]
+        return f"{measured}, declared {self.declared:g} ± {self.tolerance:.3g} {self.unit}: {verdict}"
+
 
 class Certificate(BaseModel):
     """Every row measured on one lab at one time."""
@@ -72,6 +77,14 @@ class Certificate(BaseModel):
     def ok(self) -> bool:
         """Whether nothing lies outside its tolerance; what could not be judged does not count against the lab."""
         return all(row.ok is not False for row in self.rows)
+
+    def in_words(self) -> dict[str, JsonValue]:
+        """For people, by subject and quantity; shaping that is as declared is left to the verdict."""
+        outside = sum(row.ok is False for row in self.rows)
+        verdict = "all within tolerance" if self.ok else f"{outside} of {len(self.rows)} outside the tolerance"
+        shown = [row for row in self.rows if row.quantity != "shaping" or not row.ok]
+        words: dict[str, JsonValue] = {f"{row.subject} {row.quantity}": row.in_words() for row in shown}
+        return {"verdict": verdict} | words
 
     def write(self, path: FilePath) -> None:
         path.write_text(self.model_dump_json(indent=1) + "\n", encoding="utf-8")
@@ -149,9 +162,7 @@ def _median_rtt_ms(lab: Lab, path: Path, tolerance: float) -> float | None:
     """The median RTT, the first that is within the tolerance or the last tried; None when nothing comes back."""
     median = None
     for _ in range(ATTEMPTS):
-        seen = probe(
-            lab.provider, path.source, _address(lab.plan, path), count=PROBES, interval_s=PROBE_INTERVAL_S
-        )
+        seen = probe(lab.provider, path.source, _address(lab.plan, path), count=PROBES, interval_s=PROBE_INTERVAL_S)
         if not seen.rtts_ms:
             return None
         median = round(seen.median_ms, 4)
@@ -167,9 +178,7 @@ def _losses(lab: Lab, say: Say) -> Iterator[Row]:
         path = lab.plan.path(*link.ends)
         there_and_back = round(100 * (1 - (1 - link.loss_percent / 100) ** 2), 6)
         count = LOSSY_PROBES if link.loss_percent else LOSSLESS_PROBES
-        seen = probe(
-            lab.provider, link.ends[0], _peer(lab.plan, link), count=count, interval_s=LOSS_INTERVAL_S
-        )
+        seen = probe(lab.provider, link.ends[0], _peer(lab.plan, link), count=count, interval_s=LOSS_INTERVAL_S)
         lost = seen.sent - len(seen.rtts_ms)
         ok, tolerance = judge_loss(lost, seen.sent, there_and_back)
         yield Row(
@@ -185,7 +194,7 @@ def _losses(lab: Lab, say: Say) -> Iterator[Row]:
 
 
 def _rates(lab: Lab, say: Say) -> Iterator[Row]:
-    """TCP over each link that has a rate, from its first end to its second, against what the rate leaves for payload."""
+    """TCP over each link that has a rate, first end to second, against what the rate leaves for payload."""
     for link in lab.plan.links:
         ceiling = lab.plan.path(*link.ends).tcp_ceiling_mbit
         if link.rate_mbit is None or ceiling is None:
@@ -209,7 +218,18 @@ def _rates(lab: Lab, say: Say) -> Iterator[Row]:
 def _tcp_mbit(lab: Lab, link: Link) -> tuple[float | None, str]:
     """TCP goodput over one link, and why there is none."""
     serve = ["iperf3", "-s", "-1", "-D", "-p", str(RATE_PORT), "--idle-timeout", "30"]
-    ask = ["iperf3", "-c", _peer(lab.plan, link), "-p", str(RATE_PORT), "-J", "-t", str(RATE_S), "-O", str(SLOW_START_S)]
+    ask = [
+        "iperf3",
+        "-c",
+        _peer(lab.plan, link),
+        "-p",
+        str(RATE_PORT),
+        "-J",
+        "-t",
+        str(RATE_S),
+        "-O",
+        str(SLOW_START_S),
+    ]
     try:
         lab.provider.run(link.ends[1], serve, timeout_s=10)
         said = lab.provider.run(link.ends[0], ask, timeout_s=30, check=False)

@@ -20,7 +20,7 @@ from typing import Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from minigts import calibration, network, paths, shaping
-from minigts.errors import CommandFailed, EnvironmentLacks, HostFailed, InputError, MinigtsError
+from minigts.errors import EnvironmentLacks, HostFailed, InputError, MinigtsError
 from minigts.providers import registry
 from minigts.providers.base import Provider
 from minigts.topology.plan import Host, Plan

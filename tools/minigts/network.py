@@ -1,4 +1,4 @@
-"""A planned host to the script that names its interfaces, gives addresses and routes. Pure; the same on every provider."""
+"""A planned host to the script that names its interfaces and gives addresses and routes. Pure; for every provider."""
 
 from __future__ import annotations
 

@@ -104,9 +104,7 @@ def verify(lab: Lab, progress: Progress) -> dict[str, dict[str, str]]:
     progress(f"{now.name}: verifying the data path")
     hosts = [host.name for host in lab.plan.hosts]
     peers = dict(zip(hosts, [*hosts[1:], hosts[0]], strict=True))
-    said = {
-        host: {**now.said[host], "PEER": now.said[peers[host]]["ADDRESS"]} for host in hosts
-    }
+    said = {host: {**now.said[host], "PEER": now.said[peers[host]]["ADDRESS"]} for host in hosts}
     return lab.on_every_host(lambda host: _run(lab, now.name, "verify", host, said[host.name]))
 
 
@@ -130,8 +128,8 @@ def _scripts() -> Path:
 
 
 def _put_scripts(lab: Lab, name: str) -> None:
-    """The overlay's own folder and what its scripts source, in the places relative to each other that they have here."""
-    shared = [path for path in (_scripts().parent / "lib.sh", *_scripts().glob("*.sh"))]
+    """The overlay's own folder and what its scripts source, placed relative to each other as they are here."""
+    shared = [_scripts().parent / "lib.sh", *_scripts().glob("*.sh")]
 
     def put(host: Host) -> None:
         for path in shared:

@@ -77,7 +77,7 @@ def start(
     new_session: bool = True,
     dies_with_parent: bool = False,
 ) -> subprocess.Popen[bytes]:
-    """Start a process and do not wait for it; unless told otherwise it has no input, and its errors join its output.
+    """Start a process and do not wait for it. By default it has no input, and its errors join its output.
 
     In a session of its own it outlives the caller; with `dies_with_parent` the kernel kills it as soon as the
     thread that started it ends (Linux only; prctl(2), PR_SET_PDEATHSIG). The caller owns the returned process and
@@ -92,7 +92,8 @@ def start(
         env={**os.environ, **(env or {})},
         cwd=cwd,
         start_new_session=new_session,
-        preexec_fn=_die_with_parent if dies_with_parent else None,
+        # Safe, since the only caller that asks for it, the supervisor, has one thread.
+        preexec_fn=_die_with_parent if dies_with_parent else None,  # noqa: PLW1509
     )
 
 

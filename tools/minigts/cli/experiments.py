@@ -27,21 +27,15 @@ def run(
     ] = None,
     provider: Provider = "uml",
     lab: LabName = None,
-    paper: Annotated[
-        bool, typer.Option("--paper", help="The study's own lengths and repetitions; hours.")
-    ] = False,
+    paper: Annotated[bool, typer.Option("--paper", help="The study's own lengths and repetitions; hours.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="One repetition.")] = False,
-    only: Annotated[
-        list[str] | None, typer.Option(help="These overlays or measurements only; repeatable.")
-    ] = None,
+    only: Annotated[list[str] | None, typer.Option(help="These overlays or measurements only; repeatable.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be measured; start nothing.")] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the lab up afterwards.")] = False,
     resume: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Go on with an interrupted run in its results folder.")
     ] = None,
-    results: Annotated[Path, typer.Option(metavar="DIR", help="Where results folders are made.")] = Path(
-        "results"
-    ),
+    results: Annotated[Path, typer.Option(metavar="DIR", help="Where results folders are made.")] = Path("results"),
 ) -> None:
     """Run experiments: lab, overlays, measurements, figures, report; then the lab is taken down.
 
@@ -76,7 +70,7 @@ def _measure(
     with ExitStack() as stack:
         with screen.progress() as say:
             opened = stack.enter_context(running.lab_for(prepared, provider, lab, keep=keep, say=say))
-            directory = resume or running.begin(results, prepared, opened)
+            directory = resume or running.begin(results, prepared, opened, say)
         stack.enter_context(_telling_how_to_resume(directory))
         with screen.measuring() as (step, on_progress):
             outcome = running.take(directory, opened, step, on_progress)

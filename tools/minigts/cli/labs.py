@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 DAY_S = 86_400.0
 
-Topology = Annotated[
-    Path, typer.Argument(metavar="TOPOLOGY", help="A topology file, such as topologies/chain6.yaml.")
-]
+Topology = Annotated[Path, typer.Argument(metavar="TOPOLOGY", help="A topology file, such as topologies/chain6.yaml.")]
 Provider = Annotated[str, typer.Option("--provider", help="What a host is; `minigts doctor` lists them.")]
 LabName = Annotated[str | None, typer.Option("--lab", metavar="NAME", help="Which lab, when several are up.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout, for programs.")]
@@ -57,9 +55,7 @@ def plan(
 def up(
     topology: Topology,
     provider: Provider = "uml",
-    lab: Annotated[
-        str | None, typer.Option("--lab", metavar="NAME", help="Its name; else the topology's.")
-    ] = None,
+    lab: Annotated[str | None, typer.Option("--lab", metavar="NAME", help="Its name; else the topology's.")] = None,
     overlay: Annotated[str | None, typer.Option("--overlay", help="Which overlay; else the topology's.")] = None,
 ) -> None:
     """Bring a lab up: hosts, links, overlay. It stays up when this command has ended.

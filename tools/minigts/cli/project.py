@@ -43,9 +43,7 @@ def doctor(as_json: AsJson = False) -> None:
     rich_help_panel=PROJECT, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
 )
 def test(
-    arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="[PYTEST ARGUMENTS…]", show_default=False)
-    ] = None,
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="[PYTEST ARGUMENTS…]", show_default=False)] = None,
 ) -> None:
     """Run the project's tests; sets up what they need. Arguments go to pytest, paths count from the project.
 
@@ -57,9 +55,7 @@ def test(
     try:
         import pytest
     except ImportError as error:
-        raise EnvironmentLacks(
-            "pytest is missing; start the tests with ./minigts test, which fetches it"
-        ) from error
+        raise EnvironmentLacks("pytest is missing; start the tests with ./minigts test, which fetches it") from error
     if not arguments:
         _prepare_image()
     codes = {pytest.ExitCode.OK: 0, pytest.ExitCode.USAGE_ERROR: 2, pytest.ExitCode.INTERRUPTED: 130}

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
+from minigts import fidelity, overlays, paths, shell
 from minigts import lab as labs
-from minigts import overlays, paths, shell
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError
 from minigts.experiments import manifest as manifests
 from minigts.experiments import run, store
@@ -96,8 +96,12 @@ def lab_for(prepared: Prepared, provider: str, named: str | None, *, keep: bool,
             labs.down(made)
 
 
-def begin(results: Path, prepared: Prepared, lab: Lab) -> Path:
-    """A new results directory, with the manifest that says later where the figures come from."""
+def begin(results: Path, prepared: Prepared, lab: Lab, say: Say) -> Path:
+    """A new results directory, with the manifest that says later where the figures come from.
+
+    The lab is measured first: its certificate lies beside the manifest.
+    """
+    certificate = fidelity.check(lab, say)
     manifest = Manifest(
         minigts=_version(),
         commit=_commit(),
@@ -107,6 +111,8 @@ def begin(results: Path, prepared: Prepared, lab: Lab) -> Path:
         provider=lab.provider.name,
         machine=manifests.machine(),
         tools=_tools(lab),
+        emulator={"its own latency, taken off each delay": f"{certificate.own_latency_ms:g} ms a link and way"},
+        certificate=certificate.in_words(),
         readback=_readback(lab),
         noise_before=manifests.noise(),
         samples_planned=len(prepared.samples),
@@ -114,6 +120,7 @@ def begin(results: Path, prepared: Prepared, lab: Lab) -> Path:
     )
     directory = store.create(results, prepared.experiment.name, datetime.now(UTC))
     manifests.write(directory, manifest)
+    certificate.write(directory / "certificate.json")
     return directory
 
 

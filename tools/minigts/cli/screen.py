@@ -81,15 +81,11 @@ def measuring() -> Iterator[tuple[Say, OnProgress]]:
 
     text = TextColumn("{task.description}", markup=False)
     left = TextColumn("{task.fields[left]}")
-    with Progress(
-        BarColumn(), MofNCompleteColumn(), left, text, console=Console(stderr=True), transient=True
-    ) as bar:
+    with Progress(BarColumn(), MofNCompleteColumn(), left, text, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None, left="")
 
         def show(at: At) -> None:
-            bar.update(
-                task, completed=at.done, total=at.total, description=at.doing, left=duration(at.seconds_left)
-            )
+            bar.update(task, completed=at.done, total=at.total, description=at.doing, left=duration(at.seconds_left))
 
         yield lambda step: bar.update(task, description=step), show
 

@@ -65,9 +65,7 @@ def from_expect(entries: Sequence[Mapping[str, str]]) -> tuple[Claim, ...]:
 
     Raises pydantic's ValidationError for words outside the vocabulary.
     """
-    return tuple(
-        Claim.model_validate({"of": "tcp", **entry} if "throughput" in entry else entry) for entry in entries
-    )
+    return tuple(Claim.model_validate({"of": "tcp", **entry} if "throughput" in entry else entry) for entry in entries)
 
 
 def _verdicts(claim: Claim, cells: Sequence[Cell], plan: Plan) -> Iterator[Verdict]:
@@ -76,9 +74,7 @@ def _verdicts(claim: Claim, cells: Sequence[Cell], plan: Plan) -> Iterator[Verdi
     spoken_of = [
         cell
         for cell in cells
-        if cell.quantity == quantity
-        and claim.of in (None, cell.measurement)
-        and claim.overlay in (None, cell.overlay)
+        if cell.quantity == quantity and claim.of in (None, cell.measurement) and claim.overlay in (None, cell.overlay)
     ]
     series = dict.fromkeys((cell.overlay, cell.measurement) for cell in spoken_of)
     if not series:
@@ -134,9 +130,7 @@ def _within_ceiling(cells: Sequence[Cell], _plan: Plan) -> _Judgement:
         return "undecided", "the plan predicts no ceiling: the links have no rate"
     outside = [entry for entry in shares if not within(entry[0], CEILING_SHARE, ABOVE_CEILING)]
     share, cell = max(outside or shares, key=lambda entry: abs(1 - entry[0]))
-    which = (
-        f"{len(outside)} of {len(shares)} paths lie outside" if outside else f"all {len(shares)} paths lie within"
-    )
+    which = f"{len(outside)} of {len(shares)} paths lie outside" if outside else f"all {len(shares)} paths lie within"
     return "did not" if outside else "held", (
         f"{which} {CEILING_SHARE:.0%} to {ABOVE_CEILING:.0%} of the ceiling; the furthest, {cell.source} to "
         f"{cell.target}, reaches {cell.middle.median:.1f} of {cell.predicted:.1f} {cell.unit} ({share:.0%})"

@@ -147,9 +147,7 @@ def _predicted(manifest: Manifest, overlay: str, measurement: str, source: str, 
     return predicted(manifest.experiment.measurement(measurement), way)
 
 
-def _published(
-    entries: Sequence[Published], plan: Plan, key: tuple[str, str, str, str], hops: int
-) -> float | None:
+def _published(entries: Sequence[Published], plan: Plan, key: tuple[str, str, str, str], hops: int) -> float | None:
     """The study's value for this cell: by hops from the first host, by segment between two neighbours."""
     _, measurement, source, target = key
     for entry in entries:

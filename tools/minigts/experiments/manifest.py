@@ -51,8 +51,12 @@ class OverlayFacts(_Part):
 
 
 class Manifest(_Part):
-    """`commit` is minigts's own, empty outside a git tree; times are UTC in ISO 8601; `tools` and `readback` are
-    what the caller asked the hosts for. No path of the machine is in it."""
+    """Where a results directory comes from.
+
+    `commit` is minigts's own, empty outside a git tree; times are UTC in ISO 8601; `tools` and `readback` are what the
+    caller asked the hosts for, `emulator` and `certificate` what it measured of the lab beforehand. No path of the
+    machine is in it.
+    """
 
     minigts: str
     commit: str = ""
@@ -62,6 +66,8 @@ class Manifest(_Part):
     provider: str
     machine: Machine
     tools: dict[str, str] = {}
+    emulator: dict[str, str] = {}
+    certificate: dict[str, JsonValue] = {}
     readback: dict[str, JsonValue] = {}
     overlays: dict[str, OverlayFacts] = {}
     noise_before: Noise | None = None

@@ -52,9 +52,7 @@ def middle(values: Sequence[float], seed: int = 0) -> Middle:
     if len(values) == 1:
         return Middle(1, values[0], None, values[0], None, None)
     low, high = bootstrap(values, seed)
-    return Middle(
-        len(values), statistics.fmean(values), statistics.stdev(values), statistics.median(values), low, high
-    )
+    return Middle(len(values), statistics.fmean(values), statistics.stdev(values), statistics.median(values), low, high)
 
 
 def bootstrap(values: Sequence[float], seed: int = 0) -> tuple[float, float]:

@@ -211,9 +211,7 @@ def _udp_seconds(options: UdpOptions, path: Path) -> float:
 def _udp_read(stdout: str, stderr: str) -> Measured:
     run = parsers.iperf3_udp(stdout, stderr)
     extra = {"sent": run.sent_mbit, "offered": run.offered_mbit, "loss_percent": run.lost_percent}
-    return Measured(
-        run.received_mbit, {**extra, "jitter_ms": run.jitter_ms, "out_of_order": float(run.out_of_order)}
-    )
+    return Measured(run.received_mbit, {**extra, "jitter_ms": run.jitter_ms, "out_of_order": float(run.out_of_order)})
 
 
 def _udp_predicted(options: UdpOptions, way: Way) -> float | None:

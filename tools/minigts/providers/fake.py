@@ -1,8 +1,9 @@
-"""Provider `fake`: a host is a directory, its commands are processes of this machine. For tests, and not registered.
+"""Provider `fake`: a host is a directory, its commands are processes of this machine. For tests; not registered.
 
 It keeps the whole contract of `providers.base`, so that what stands on providers can be tested in milliseconds and
-without kernels. Nothing shuts a command in: it runs as the caller, in the machine's own network. A word of a command
-that names a file which was put on the host stands for that file; `HOME` and the working directory are the host's own.
+without kernels. Nothing shuts a command in: it runs as the caller, in the machine's own network. A word of a
+command that names a file which was put on the host stands for that file; `HOME` and the working directory are the
+host's own.
 """
 
 from __future__ import annotations

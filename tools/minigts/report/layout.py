@@ -76,6 +76,5 @@ def _circle(names: Sequence[str], least: float, apart: float = 1.0) -> dict[str,
     radius = max(least, apart / 2 / math.sin(math.pi / max(2, len(names))))
     angles = [math.pi / 2 - 2 * math.pi * index / len(names) for index in range(len(names))]
     return {
-        name: (radius * math.cos(angle), radius * math.sin(angle))
-        for name, angle in zip(names, angles, strict=True)
+        name: (radius * math.cos(angle), radius * math.sin(angle)) for name, angle in zip(names, angles, strict=True)
     }

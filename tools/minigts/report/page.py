@@ -147,9 +147,7 @@ def _provenance(results: Results, extra: Mapping[str, JsonValue]) -> dict[str, J
         "took": words.duration(manifest.started, manifest.ended),
     }
     rest = {key: value for key, value in extra.items() if key not in TRUST}
-    return {
-        key.replace("_", " "): value for key, value in (known | rest).items() if value not in (None, "", {}, [])
-    }
+    return {key.replace("_", " "): value for key, value in (known | rest).items() if value not in (None, "", {}, [])}
 
 
 def inlined(drawing: Drawing) -> Markup:

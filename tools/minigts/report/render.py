@@ -40,18 +40,14 @@ def render(results: Path) -> Path:
     return target
 
 
-def _paragraphs(
-    data: Results, latency: Sequence[LatencyPoint], throughput: Sequence[ThroughputPoint]
-) -> list[str]:
+def _paragraphs(data: Results, latency: Sequence[LatencyPoint], throughput: Sequence[ThroughputPoint]) -> list[str]:
     told = [*words.latency(latency), *words.throughput(throughput)]
     if not data.summary:
         told.append("There are no medians to draw: summary.csv is absent or empty.")
     return [*told, words.counts(data)]
 
 
-def _drawings(
-    data: Results, latency: Sequence[LatencyPoint], throughput: Sequence[ThroughputPoint]
-) -> list[Drawing]:
+def _drawings(data: Results, latency: Sequence[LatencyPoint], throughput: Sequence[ThroughputPoint]) -> list[Drawing]:
     """Draws what the results hold, and writes it under figures/."""
     folder = data.directory / "figures"
     folder.mkdir(exist_ok=True)
@@ -71,9 +67,7 @@ def _drawings(
         add(figures.throughput_by_hops(shown), "throughput-by-hops", "Throughput by hops", caption)
     if data.manifest.plan:
         heading = "The topology"
-        caption = [
-            "Hosts with their locations, and links with round-trip time and rate, as the plan declares them."
-        ]
+        caption = ["Hosts with their locations, and links with round-trip time and rate, as the plan declares them."]
         add(topology_figure.topology(data.manifest.plan), "topology", heading, caption)
     return made
 
@@ -113,9 +107,7 @@ def _throughput_caption(data: Results, points: Sequence[ThroughputPoint]) -> lis
 def _sources(data: Results, points: Sequence[LatencyPoint] | Sequence[ThroughputPoint]) -> str:
     """Where the points' published values were printed, in brackets."""
     names = {point.measurement for point in points}
-    sources = dict.fromkeys(
-        e.source for e in data.manifest.experiment.published if e.measurement in names and e.source
-    )
+    sources = dict.fromkeys(e.source for e in data.manifest.experiment.published if e.measurement in names and e.source)
     return f" ({'; '.join(sources)})" if sources else ""
 
 

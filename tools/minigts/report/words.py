@@ -124,9 +124,7 @@ def interval(numbers: Iterable[int]) -> str:
 def duration(started: str | None, ended: str | None) -> str | None:
     """`4 min 41 s` between two ISO 8601 times; None when either is absent or no time."""
     try:
-        seconds = round(
-            (datetime.fromisoformat(ended or "") - datetime.fromisoformat(started or "")).total_seconds()
-        )
+        seconds = round((datetime.fromisoformat(ended or "") - datetime.fromisoformat(started or "")).total_seconds())
     except (ValueError, TypeError):
         return None
     minutes, rest = divmod(max(0, seconds), 60)

@@ -72,7 +72,5 @@ def assign(explicit: Sequence[IPv4Network | None], pool: IPv4Network) -> list[IP
         if network is not None and network.overlaps(pool):
             first, last = int(network.network_address) // size, int(network.broadcast_address) // size
             taken.update(range(max(first, int(pool.network_address) // size), last + 1))
-    free = (
-        subnet for subnet in pool.subnets(new_prefix=prefix) if int(subnet.network_address) // size not in taken
-    )
+    free = (subnet for subnet in pool.subnets(new_prefix=prefix) if int(subnet.network_address) // size not in taken)
     return [network if network is not None else next(free, None) for network in explicit]

@@ -88,9 +88,7 @@ def _network(value: object) -> str:
     except ValueError:
         network = None
     if network is None or network.prefixlen > 30 or "/" not in str(value):
-        raise ValueError(
-            f"{shown(value)} is not an IPv4 network: write it as in 192.168.7.0/24, /30 at the smallest"
-        )
+        raise ValueError(f"{shown(value)} is not an IPv4 network: write it as in 192.168.7.0/24, /30 at the smallest")
     return str(network)
 
 

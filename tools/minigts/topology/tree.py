@@ -94,9 +94,7 @@ def _events(text: str, file: str) -> Iterator[Event]:
         raise InputError([Problem(file, mark.line + 1 if mark else line, f"not YAML: {reason}")]) from None
     except ReaderError as error:
         line = text[: error.position].count("\n") + 1
-        raise InputError(
-            [Problem(file, line, f"not YAML: unacceptable character #x{error.character:04x}")]
-        ) from None
+        raise InputError([Problem(file, line, f"not YAML: unacceptable character #x{error.character:04x}")]) from None
     except (YAMLError, ValueError, OverflowError, LookupError, AttributeError, TypeError, AssertionError):
         # Beyond its own errors the scanner lets Python's escape on some rubbish, such as "\UFFFFFFFF".
         message = "not YAML: an escape or a value that cannot be read, here or soon after"

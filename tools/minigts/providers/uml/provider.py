@@ -58,9 +58,7 @@ class UmlProvider:
         stdin: bytes = b"",
         on_output: Callable[[bytes], None] | None = None,
     ) -> Result:
-        return client.run(
-            self.rundir, host, argv, timeout_s=timeout_s, check=check, stdin=stdin, on_output=on_output
-        )
+        return client.run(self.rundir, host, argv, timeout_s=timeout_s, check=check, stdin=stdin, on_output=on_output)
 
     def put(self, host: str, source: Path, target: PurePosixPath) -> None:
         packed = io.BytesIO()
@@ -99,9 +97,7 @@ def _refuse_processors(plan: Plan) -> None:
 
 
 def _launch(plan: Plan, ready: image.Image) -> Launch:
-    machines = tuple(
-        Machine(host.name, host.memory_mb, tuple(port.mac for port in host.ports)) for host in plan.hosts
-    )
+    machines = tuple(Machine(host.name, host.memory_mb, tuple(port.mac for port in host.ports)) for host in plan.hosts)
     ends: dict[str, list[tuple[str, int]]] = {link.name: [] for link in plan.links}
     for host in plan.hosts:
         for index, port in enumerate(host.ports):

@@ -1,0 +1,62 @@
+"""The providers under test, and labs that are taken down whatever happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from minigts.providers import registry
+from minigts.providers.base import Provider
+from minigts.providers.fake import FakeProvider
+from minigts.topology.load import parse
+from minigts.topology.plan import Plan
+
+Make = Callable[[Path], Provider]
+MakeLab = Callable[[int], Provider]
+
+
+def _registered(name: str) -> Make:
+    return lambda rundir: registry.make(name, rundir)
+
+
+PROVIDERS = [
+    pytest.param(FakeProvider, id="fake"),
+    *(pytest.param(_registered(name), id=name, marks=getattr(pytest.mark, name)) for name in registry.names()),
+]
+
+
+def chain(hosts: int) -> Plan:
+    """Hosts h1, h2, … in a row."""
+    link = "{rtt: 2ms, rate: 100mbit}"
+    return parse(f"name: contract\nchain: {{hosts: {hosts}, link: {link}}}\n", "contract.yaml")
+
+
+@pytest.fixture(scope="module", params=PROVIDERS)
+def make(request: pytest.FixtureRequest) -> Make:
+    """Makes a provider for a run directory; nothing is up."""
+    made: Make = request.param
+    return made
+
+
+@pytest.fixture(scope="module")
+def make_lab(make: Make, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeLab]:
+    """Brings a chain of so many hosts up, and takes every one down again."""
+    labs: list[Provider] = []
+
+    def bring_up(hosts: int) -> Provider:
+        provider = make(tmp_path_factory.mktemp("lab"))
+        labs.append(provider)
+        provider.up(chain(hosts), lambda _: None)
+        return provider
+
+    yield bring_up
+    for provider in labs:
+        provider.down()
+
+
+@pytest.fixture(scope="module")
+def lab(make_lab: MakeLab) -> Provider:
+    """Three hosts that the tests of a module share; a test must leave them as it found them."""
+    return make_lab(3)
