@@ -46,6 +46,7 @@ class Command:
         self.timed_out = False
         self.pending_input = bytearray()
         self.input_closed = False
+        self.terminal: tuple[int, ...] = ()
         start = self._start_on_terminal if request.get("terminal") else self._start_on_pipes
         self.process = start(request)
 
@@ -60,7 +61,9 @@ class Command:
         self.resize(request["terminal"])
         process = self._spawn(request["argv"], slave, slave, slave)
         os.close(slave)
-        self.outputs = {self.input: wire.STDOUT}
+        # A descriptor each way, so that each can be waited for by itself.
+        self.terminal = (self.input, os.dup(self.input))
+        self.outputs = {self.terminal[1]: wire.STDOUT}
         return process
 
     def _spawn(self, argv: list, stdin: int, stdout: int, stderr: int) -> subprocess.Popen:
@@ -161,7 +164,6 @@ class Agent:
 
     def _feed(self, command: Command) -> None:
         """Write what the command will take now; the rest waits until its input is writable again."""
-        terminal = command.input in command.outputs
         try:
             while command.pending_input:
                 del command.pending_input[: os.write(command.input, command.pending_input)]
@@ -169,14 +171,12 @@ class Agent:
             pass
         except OSError:
             command.pending_input.clear()
-        if terminal:
-            return
         watched = command.input in self.selector.get_map()
         if command.pending_input and not watched:
             self.selector.register(command.input, selectors.EVENT_WRITE, lambda _: self._feed(command))
         if not command.pending_input and watched:
             self.selector.unregister(command.input)
-        if command.input_closed and not command.pending_input and not command.process.stdin.closed:
+        if command.input_closed and not command.pending_input and not command.terminal:
             command.process.stdin.close()
 
     def _output_arrives(self, command: Command, kind: int, descriptor: int) -> None:
@@ -212,8 +212,8 @@ class Agent:
         for stream in (command.process.stdin, command.process.stdout, command.process.stderr):
             if stream is not None:
                 stream.close()
-        if command.process.stdin is None:
-            os.close(command.input)
+        for descriptor in command.terminal:
+            os.close(descriptor)
         try:
             command.group.rmdir()
         except OSError:

@@ -7,7 +7,7 @@ each link loss and rate. The result is a certificate: JSON for programs, a table
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path as FilePath
 
 from pydantic import BaseModel, ConfigDict, JsonValue
@@ -39,6 +39,9 @@ DEVIATES = 2.576
 RATE_TOLERANCE_SHARE = 0.05
 RATE_PORT = 5299
 RATE_S, SLOW_START_S = 1, 1
+LONG_SLOW_START_S = 3
+"""Over many hops: TCP doubles its window once a round trip, and after it leaves slow start grows more slowly."""
+PATH_TOLERANCE_SHARE = 0.15
 
 
 class Row(BaseModel):
@@ -90,9 +93,14 @@ class Certificate(BaseModel):
         path.write_text(self.model_dump_json(indent=1) + "\n", encoding="utf-8")
 
 
-def check(lab: Lab, say: Say) -> Certificate:
-    """Measure the lab; leaves certificate.json in its run directory too. Raises what `Provider.run` raises."""
+def check(lab: Lab, say: Say, *, expectations: bool = True) -> Certificate:
+    """Measure the lab and, unless told otherwise, what its topology file expects of it.
+
+    Leaves certificate.json in the run directory too. Raises what `Provider.run` raises.
+    """
     rows = (*_shaping(lab, say), *_rtts(lab, say), *_losses(lab, say), *_rates(lab, say))
+    if expectations:
+        rows = (*rows, *_expected(lab, rows, say))
     record = lab.record
     made = Certificate(lab=lab.name, provider=record.provider, own_latency_ms=record.own_latency_ms, rows=rows)
     made.write(lab.rundir / "certificate.json")
@@ -148,7 +156,7 @@ def _rtts(lab: Lab, say: Say) -> Iterator[Row]:
         tolerance = rtt_tolerance_ms(path.rtt_ms, _jitter_ms(lab.plan, path))
         measured = _median_rtt_ms(lab, path, tolerance)
         yield Row(
-            subject=f"{path.source}-{path.target}",
+            subject=_pair(path),
             quantity="RTT",
             unit="ms",
             declared=path.rtt_ms,
@@ -200,7 +208,9 @@ def _rates(lab: Lab, say: Say) -> Iterator[Row]:
         if link.rate_mbit is None or ceiling is None:
             continue
         say(f"rate: {link.name}")
-        measured, note = (None, "not judged: TCP gives way to loss") if link.loss_percent else _tcp_mbit(lab, link)
+        measured, note = None, "TCP gives way to loss"
+        if not link.loss_percent:
+            measured, note = _tcp_mbit(lab, *link.ends, _peer(lab.plan, link), SLOW_START_S)
         tolerance = RATE_TOLERANCE_SHARE * ceiling
         within = measured is not None and abs(measured - ceiling) <= tolerance
         yield Row(
@@ -215,27 +225,94 @@ def _rates(lab: Lab, say: Say) -> Iterator[Row]:
         )
 
 
-def _tcp_mbit(lab: Lab, link: Link) -> tuple[float | None, str]:
-    """TCP goodput over one link, and why there is none."""
+def _expected(lab: Lab, rows: Sequence[Row], say: Say) -> Iterator[Row]:
+    """What the file's `expect:` adds to the rows that every lab gets."""
+    wanted = {(key, value) for entry in lab.plan.expect for key, value in entry.items()}
+    if ("latency", "sum-of-segments") in wanted:
+        yield from _sums(lab.plan, rows)
+    if ("throughput", "within-ceiling") in wanted or ("throughput", "falls-with-hops") in wanted:
+        by_hops = list(_tcp_by_hops(lab, say))
+        if ("throughput", "within-ceiling") in wanted:
+            yield from by_hops
+        if ("throughput", "falls-with-hops") in wanted:
+            yield from _falls(by_hops)
+
+
+def _sums(plan: Plan, rows: Sequence[Row]) -> Iterator[Row]:
+    """Each path of several hops against the sum of what its segments measured."""
+    measured = {row.subject: row.measured for row in rows if row.quantity == "RTT" and row.measured is not None}
+    by_link = {link.name: measured.get(_pair(plan.path(*link.ends))) for link in plan.links}
+    for path in plan.paths:
+        segments = [by_link[name] for name in path.links]
+        known = [rtt for rtt in segments if rtt is not None]
+        if path.hops > 1 and _pair(path) in measured and len(known) == len(segments):
+            total = round(sum(known), 4)
+            tolerance = rtt_tolerance_ms(total, _jitter_ms(plan, path))
+            yield Row(
+                subject=_pair(path),
+                quantity="RTT, sum of segments",
+                unit="ms",
+                declared=total,
+                measured=measured[_pair(path)],
+                tolerance=round(tolerance, 4),
+                ok=abs(measured[_pair(path)] - total) <= tolerance,
+            )
+
+
+def _tcp_by_hops(lab: Lab, say: Say) -> Iterator[Row]:
+    """TCP from the first host to each it reaches, by hops, against the plan's ceiling. Nothing where links lose."""
+    first = lab.plan.hosts[0].name
+    paths = [path for path in lab.plan.paths if path.reachable and path.source == first and not path.loss_percent]
+    for path in sorted(paths, key=lambda path: path.hops):
+        if path.tcp_ceiling_mbit is None:
+            continue
+        say(f"throughput over {path.hops} hops")
+        measured, note = _tcp_mbit(lab, path.source, path.target, _address(lab.plan, path), LONG_SLOW_START_S)
+        tolerance = PATH_TOLERANCE_SHARE * path.tcp_ceiling_mbit
+        yield Row(
+            subject=_pair(path),
+            quantity=f"TCP over {path.hops} hops",
+            unit="Mbit/s",
+            declared=path.tcp_ceiling_mbit,
+            measured=measured,
+            tolerance=round(tolerance, 4),
+            ok=measured is not None and abs(measured - path.tcp_ceiling_mbit) <= tolerance,
+            note=note,
+        )
+
+
+def _falls(by_hops: Sequence[Row]) -> Iterator[Row]:
+    """TCP over more hops is no faster than over fewer: each against the slowest before it."""
+    slowest = None
+    for row in by_hops:
+        if slowest is not None and row.measured is not None:
+            tolerance = RATE_TOLERANCE_SHARE * slowest
+            yield row.model_copy(
+                update={
+                    "quantity": f"{row.quantity}, no faster than over fewer",
+                    "declared": slowest,
+                    "tolerance": round(tolerance, 4),
+                    "ok": row.measured <= slowest + tolerance,
+                }
+            )
+        if row.measured is not None:
+            slowest = row.measured if slowest is None else min(slowest, row.measured)
+
+
+def _tcp_mbit(lab: Lab, source: str, target: str, address: str, slow_start_s: int) -> tuple[float | None, str]:
+    """TCP goodput from one host to another, and why there is none."""
     serve = ["iperf3", "-s", "-1", "-D", "-p", str(RATE_PORT), "--idle-timeout", "30"]
-    ask = [
-        "iperf3",
-        "-c",
-        _peer(lab.plan, link),
-        "-p",
-        str(RATE_PORT),
-        "-J",
-        "-t",
-        str(RATE_S),
-        "-O",
-        str(SLOW_START_S),
-    ]
+    ask = ["iperf3", "-c", address, "-p", str(RATE_PORT), "-J", "-t", str(RATE_S), "-O", str(slow_start_s)]
     try:
-        lab.provider.run(link.ends[1], serve, timeout_s=10)
-        said = lab.provider.run(link.ends[0], ask, timeout_s=30, check=False)
+        lab.provider.run(target, serve, timeout_s=10)
+        said = lab.provider.run(source, ask, timeout_s=30, check=False)
         return round(iperf3_tcp(said.stdout, said.stderr).received_mbit, 4), ""
     except (ParseError, CommandFailed) as error:
         return None, str(error)
+
+
+def _pair(path: Path) -> str:
+    return f"{path.source}-{path.target}"
 
 
 def _address(plan: Plan, path: Path) -> str:

@@ -101,7 +101,7 @@ def begin(results: Path, prepared: Prepared, lab: Lab, say: Say) -> Path:
 
     The lab is measured first: its certificate lies beside the manifest.
     """
-    certificate = fidelity.check(lab, say)
+    certificate = fidelity.check(lab, say, expectations=False)
     manifest = Manifest(
         minigts=_version(),
         commit=_commit(),

@@ -15,6 +15,7 @@ import selectors
 import shutil
 import signal
 import subprocess
+import termios
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
@@ -100,6 +101,7 @@ class FakeProvider:
     def attach(self, host: str, argv: Sequence[str]) -> int:
         root = self._root(host)
         before = signal.signal(signal.SIGINT, lambda *_: None)  # what is typed is the command's business
+        terminal = termios.tcgetattr(0) if os.isatty(0) else None
         try:
             process = shell.start(
                 _inside(root, argv),
@@ -111,7 +113,12 @@ class FakeProvider:
                 new_session=False,
             )
             return _exit_code(process.wait())
+        except OSError as error:
+            os.write(2, f"{argv[0]}: {error}\n".encode())
+            return NOT_FOUND
         finally:
+            if terminal is not None:
+                termios.tcsetattr(0, termios.TCSADRAIN, terminal)
             signal.signal(signal.SIGINT, before)
 
     def diagnose(self, host: str, into: Path) -> None:
@@ -124,10 +131,10 @@ class FakeProvider:
         shutil.rmtree(self.rundir / "hosts", ignore_errors=True)
 
     def _root(self, host: str) -> Path:
-        root = self.rundir / "hosts" / host / "root"
-        if not root.is_dir():
+        hosts = self.rundir / "hosts"
+        if not hosts.is_dir() or host not in os.listdir(hosts):
             raise HostFailed(f"there is no host {host} in this lab")
-        return root
+        return hosts / host / "root"
 
     def _environment(self, root: Path, mark: str) -> dict[str, str]:
         return {"HOME": str(root), LAB_MARK: str(self.rundir), COMMAND_MARK: mark}

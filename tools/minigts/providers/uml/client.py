@@ -74,7 +74,7 @@ def attach(rundir: Path, host: str, argv: Sequence[str]) -> int:
                 connection.sendall(wire.Frame(1, wire.INPUT, typed or b"\x04").encode())
                 waiting = waiting if typed else [connection]
             if connection in readable:
-                data = connection.recv(1 << 16)
+                data = _received(connection)
                 if not data:
                     raise HostFailed(f"host {host} went away")
                 for frame in decoder.feed(data):
@@ -85,14 +85,11 @@ def attach(rundir: Path, host: str, argv: Sequence[str]) -> int:
 
 def _connect(rundir: Path, host: str) -> socket.socket:
     """A path through an open directory: a socket's own may be 107 bytes at the most (unix(7))."""
-    directory_path = rundir / "hosts" / host
+    if host not in _hosts(rundir):
+        raise HostFailed(f"there is no host {host} in this lab")
+    directory = os.open(rundir / "hosts" / host, os.O_PATH | os.O_DIRECTORY)
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.settimeout(CONNECT_S)
-    try:
-        directory = os.open(directory_path, os.O_PATH | os.O_DIRECTORY)
-    except FileNotFoundError:
-        connection.close()
-        raise HostFailed(f"there is no host {host} in this lab") from None
     try:
         connection.connect(f"/proc/self/fd/{directory}/control.sock")
     except OSError as error:
@@ -103,18 +100,31 @@ def _connect(rundir: Path, host: str) -> socket.socket:
     return connection
 
 
+def _hosts(rundir: Path) -> list[str]:
+    try:
+        return os.listdir(rundir / "hosts")
+    except FileNotFoundError:
+        return []
+
+
 def _frames(connection: socket.socket, host: str, argv: Sequence[str]) -> Iterator[wire.Frame]:
     decoder = wire.Decoder()
     while True:
         try:
-            data = connection.recv(1 << 16)
+            data = _received(connection)
         except TimeoutError:
             raise HostFailed(f"host {host} does not answer (`{argv[0]}`)") from None
-        except ConnectionError:
-            return
         if not data:
             return
         yield from decoder.feed(data)
+
+
+def _received(connection: socket.socket) -> bytes:
+    """What has come in; nothing when the other side is gone."""
+    try:
+        return connection.recv(1 << 16)
+    except ConnectionError:
+        return b""
 
 
 def _send_request(connection: socket.socket, request: dict[str, Any], data: bytes) -> None:
@@ -141,7 +151,7 @@ def _raw_terminal() -> Iterator[None]:
         yield
         return
     before = termios.tcgetattr(sys.stdin)
-    tty.setraw(sys.stdin)
+    tty.setraw(sys.stdin, termios.TCSADRAIN)  # what was typed ahead is kept
     try:
         yield
     finally:

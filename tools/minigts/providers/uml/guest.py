@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -17,15 +18,20 @@ CONSOLE_LINES = 12
 
 
 def start(rundir: Path, launch: Launch) -> None:
-    """Start the supervisor, detached, and with it every kernel; do not wait for them."""
+    """Start the supervisor, detached, and with it every kernel; do not wait for them.
+
+    What an earlier start left in the run directory goes: its sockets must not be taken for the new ones.
+    """
+    process.end(rundir)
+    shutil.rmtree(rundir / "hosts", ignore_errors=True)
     for machine in launch.machines:
         (rundir / "hosts" / machine.name).mkdir(parents=True, exist_ok=True)
-    launch.write(rundir / "launch.json")
+    launch.write(rundir / process.LAUNCH)
     with (rundir / "supervisor.log").open("ab") as log:
         shell.start(
             [sys.executable, "-m", "minigts.providers.uml.supervisor", str(rundir)],
             output=log.fileno(),
-            env={"PYTHONPATH": str(paths.project_root() / "tools")},
+            env={"PYTHONPATH": str(paths.project_root() / "tools"), process.MARK: str(rundir)},
         )
 
 
@@ -49,7 +55,7 @@ def console_tail(rundir: Path, name: str, lines: int = CONSOLE_LINES) -> str:
 def _wait_for(rundir: Path, name: str, deadline: float) -> None:
     try:
         _wait_for_socket(rundir, name, deadline)
-        left_s = max(0.1, deadline - time.monotonic())
+        left_s = max(0.1, deadline - client.GRACE_S - time.monotonic())
         client.run(rundir, name, ["true"], timeout_s=left_s, check=True, stdin=b"", on_output=None)
     except MinigtsError as error:
         raise HostFailed(_describe(rundir, name, str(error))) from error
@@ -58,7 +64,7 @@ def _wait_for(rundir: Path, name: str, deadline: float) -> None:
 def _wait_for_socket(rundir: Path, name: str, deadline: float) -> None:
     """It is there as soon as the supervisor has started the kernel, and a request waits in it for the boot to end."""
     while not (rundir / "hosts" / name / "control.sock").exists():
-        if (rundir / "supervisor.json").exists() and process.supervisor(rundir) is None:
+        if process.recorded(rundir) and process.supervisor(rundir) is None:
             raise HostFailed("the lab's supervisor has ended")
         if time.monotonic() > deadline:
             raise HostFailed("its kernel does not run")

@@ -1,6 +1,9 @@
-"""Which processes are a lab's: its supervisor, by a record; its kernels, by a mark in their environment.
+"""Which processes are a lab's: its supervisor, by a record; all of them, by a mark in their environment.
 
 A process id alone proves nothing, since ids are used again: a record holds the start time and the boot too.
+
+No supervisor escapes `end`, whenever it was started: it records itself before it reads what to start, and `end`
+takes that away before it looks for the record.
 """
 
 from __future__ import annotations
@@ -13,7 +16,9 @@ import time
 from pathlib import Path
 
 MARK = "MINIGTS_RUNDIR"
-"""Environment variable that every kernel of a lab carries; its value is the lab's run directory."""
+"""Environment variable that every process of a lab carries; its value is the lab's run directory."""
+LAUNCH = "launch.json"
+"""What the supervisor is to start, in the run directory."""
 
 _RECORD = "supervisor.json"
 
@@ -27,6 +32,11 @@ def record(rundir: Path) -> None:
     temporary.rename(rundir / _RECORD)
 
 
+def recorded(rundir: Path) -> bool:
+    """Whether a supervisor has begun, and may have ended since."""
+    return (rundir / _RECORD).exists()
+
+
 def supervisor(rundir: Path) -> int | None:
     """The process id of the lab's supervisor; None if it does not run."""
     try:
@@ -38,29 +48,31 @@ def supervisor(rundir: Path) -> int | None:
     return pid if same else None
 
 
-def kernels(rundir: Path) -> list[int]:
-    """Process ids of the lab's kernels, whoever is their parent now."""
-    marked = f"{MARK}={rundir}".encode()
+def marked(rundir: Path) -> list[int]:
+    """Process ids of the lab's supervisor and kernels, whoever is their parent now."""
+    mark = f"{MARK}={rundir}".encode()
     found = []
     for directory in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if marked in (directory / "environ").read_bytes().split(b"\0"):
+            if mark in (directory / "environ").read_bytes().split(b"\0"):
                 found.append(int(directory.name))
     return [pid for pid in found if pid != os.getpid()]
 
 
 def end(rundir: Path, patience_s: float = 5.0) -> list[str]:
     """End the lab's supervisor, then whatever kernel is left. Returns what could not be ended, a sentence each."""
+    (rundir / LAUNCH).unlink(missing_ok=True)
     pid = supervisor(rundir)
     if pid is not None:
         _signal(pid, signal.SIGTERM)
         if not _gone([pid], patience_s):
             _signal(pid, signal.SIGKILL)
-    left = kernels(rundir)
-    for kernel in left:
-        _signal(kernel, signal.SIGKILL)
+    left = marked(rundir)
+    for process in left:
+        _signal(process, signal.SIGKILL)
     pids = left if pid is None else [pid, *left]
     if _gone(pids, patience_s):
+        (rundir / _RECORD).unlink(missing_ok=True)
         return []
     return [f"process {pid} does not end" for pid in pids if started_ticks(pid) is not None]
 

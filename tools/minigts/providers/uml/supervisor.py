@@ -15,6 +15,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -26,6 +27,9 @@ SOCKET_BUFFER_BYTES = 4 << 20
 WAITING_LIMIT_BYTES = 1 << 20
 UNREAD_LIMIT_BYTES = 64 << 20
 """A client that leaves this much of its commands' output unread is cut off."""
+
+
+Connected = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -118,7 +122,7 @@ class Host:
         """Carry frames until the kernel ends; then close every connection, so that clients learn of it."""
         reader, writer = await asyncio.open_connection(sock=self._socket)
         self._line = Line(writer)
-        server = await asyncio.start_unix_server(self._client_connects, path)
+        server = await _serve_at(path, self._client_connects)
         decoder = wire.Decoder()
         try:
             await _skip_to_hello(reader)
@@ -175,6 +179,13 @@ class Host:
             self._line.send(wire.Frame(channel, frame.kind, frame.payload))
 
 
+async def _serve_at(path: str, connected: Connected) -> asyncio.Server:
+    """The socket stays when the server closes: one that refuses tells a client at once that the kernel has ended."""
+    if sys.version_info >= (3, 13):
+        return await asyncio.start_unix_server(connected, path, cleanup_socket=False)
+    return await asyncio.start_unix_server(connected, path)
+
+
 async def _skip_to_hello(reader: asyncio.StreamReader) -> None:
     await reader.readuntil(wire.HELLO)
 
@@ -220,7 +231,7 @@ def _link() -> tuple[socket.socket, socket.socket]:
 
 
 async def supervise(rundir: Path) -> None:
-    launch = Launch.read(rundir / "launch.json")
+    launch = Launch.read(rundir / process.LAUNCH)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
