@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import pty
 import select
@@ -139,6 +140,13 @@ def test_what_is_typed_is_echoed_once_and_reaches_the_command(attach: Attach) ->
     assert terminal.code() == 0
 
 
+def test_what_is_typed_before_the_command_runs_is_kept(attach: Attach) -> None:
+    terminal = attach("sh", "-c", "read word; echo got $word")
+    terminal.type("early\r")
+    terminal.sees("got early\r\n")
+    assert terminal.code() == 0
+
+
 def test_control_d_ends_the_input(attach: Attach) -> None:
     terminal = attach("sh", "-c", "echo ready; cat; echo over")
     terminal.sees("ready")
@@ -156,8 +164,7 @@ def test_control_c_interrupts_the_command_and_not_the_client(attach: Attach) -> 
 
 
 def test_the_command_knows_the_windows_size(attach: Attach) -> None:
-    terminal = attach("sh", "-c", "read go; stty size; read go; stty size")
-    terminal.type("go\r")
+    terminal = attach("sh", "-c", "stty size; read go; stty size")
     terminal.sees("24 80\r\n")
     terminal.resize(50, 132)
     time.sleep(0.5)
@@ -174,8 +181,6 @@ def test_a_long_paste_arrives_whole(attach: Attach) -> None:
     terminal.type("".join(f"{line}\r" for line in lines))
     text = "".join(f"{line}\n" for line in lines)
     said = terminal.sees("over")
-    import hashlib
-
     assert hashlib.sha256(text.encode()).hexdigest() in said
 
 

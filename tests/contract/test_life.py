@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -61,12 +63,11 @@ def test_down_of_what_was_never_up_does_nothing(make: Make, tmp_path: Path) -> N
 
 def test_down_ends_commands_that_run(make_lab: MakeLab) -> None:
     """A client in another thread learns of it at once, and not when its own time is up."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    lab = make_lab(2)
+    lab, begun = make_lab(2), threading.Event()
+    argv = ["sh", "-c", "echo begun; sleep 50"]
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(lab.run, "h1", ["sleep", "50"], timeout_s=60)
-        lab.run("h1", ["true"], timeout_s=LIMIT_S)
+        running = pool.submit(lab.run, "h1", argv, timeout_s=60, on_output=lambda _: begun.set())
+        assert begun.wait(LIMIT_S)
         lab.down()
         with pytest.raises(MinigtsError, match="h1"):
             running.result(timeout=5)

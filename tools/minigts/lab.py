@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import IO, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -128,8 +128,10 @@ def up(plan: Plan, provider_name: str, name: str | None, progress: Progress) -> 
         try:
             _bring_up(lab, plan, provider_name, progress)
         except BaseException:
-            _keep_consoles(lab)
-            _clear(lab)
+            try:
+                _keep_consoles(lab)
+            finally:
+                _clear(lab)
             raise
     return lab
 
@@ -221,13 +223,31 @@ def _keep_consoles(lab: Lab) -> None:
     """What explains a failed start outlives it, in the state directory's `failed` folder; the last one only."""
     kept = paths.state_root() / "failed" / lab.name
     shutil.rmtree(kept, ignore_errors=True)
-    shutil.copytree(lab.rundir, kept, ignore=lambda _, names: [n for n in names if not n.endswith((".log", ".json"))])
+    for file in (path for path in lab.rundir.rglob("*") if path.suffix in (".log", ".json")):
+        copy = kept / file.relative_to(lab.rundir)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, copy)
 
 
 @contextmanager
 def _only_user(rundir: Path) -> Iterator[None]:
-    """One command at a time brings this lab up or down; the lock goes with the process that holds it."""
+    """One command at a time brings this lab up or down; the lock goes with the process that holds it, and its file
+    with the lab."""
     rundir.parent.mkdir(parents=True, exist_ok=True)
-    with (rundir.parent / f".{rundir.name}.lock").open("w") as lock:
+    path = rundir.parent / f".{rundir.name}.lock"
+    with _locked(path):
+        try:
+            yield
+        finally:
+            if not rundir.exists():
+                path.unlink()
+
+
+def _locked(path: Path) -> IO[str]:
+    """Waits for its turn. A lock whose file was removed meanwhile is nobody's: then it begins anew."""
+    while True:
+        lock = path.open("w")
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        if path.exists() and path.samefile(f"/proc/self/fd/{lock.fileno()}"):
+            return lock
+        lock.close()

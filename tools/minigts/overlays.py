@@ -1,12 +1,13 @@
 """Overlays: which script, on which host, in which order, with which environment.
 
-An overlay is a folder under provision/overlays with five scripts, each of which may be run again:
+An overlay is a folder under provision/overlays with five scripts, each of which may be run again, in this order:
 
 - install.sh  on all hosts at once: programs and daemons
 - join.sh     on the leader (the first host), then on the others at once; the leader's `KEY=VALUE` lines on stdout
               become the others' environment
 - start.sh    likewise: the measuring container, with netserver (12865) and iperf3 (5201) listening; prints
               ADDRESS, MTU and, where there is a container, ENTER: a process id in it
+- reach.sh    (one for all overlays) on all hosts at once: waits until PEERS, all other ADDRESSes, answer
 - verify.sh   proves the data path to PEER, another host's ADDRESS; prints ENCAPSULATION
 - leave.sh    on all hosts at once: nothing of the overlay remains
 
@@ -26,6 +27,7 @@ from minigts.errors import InputError, MinigtsError
 from minigts.lab import Lab, Progress
 from minigts.topology.plan import Host
 
+UNDERLAY = "none"
 IN_HOST = PurePosixPath("/run/minigts")
 PHASE_TIMEOUT_S = 180.0
 ENTER = ("nsenter", "--all", "--root", "--wd", "--target")
@@ -91,6 +93,7 @@ def join(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
     _leader_first(lab, name, "join")
     progress(f"{name}: starting the measuring ends")
     said = _leader_first(lab, name, "start")
+    _wait_until_connected(lab, name, said)
     now = Joined(name=name, said=said)
     _write(lab, now)
     return now.endpoints()
@@ -105,7 +108,7 @@ def verify(lab: Lab, progress: Progress) -> dict[str, dict[str, str]]:
     hosts = [host.name for host in lab.plan.hosts]
     peers = dict(zip(hosts, [*hosts[1:], hosts[0]], strict=True))
     said = {host: {**now.said[host], "PEER": now.said[peers[host]]["ADDRESS"]} for host in hosts}
-    return lab.on_every_host(lambda host: _run(lab, now.name, "verify", host, said[host.name]))
+    return lab.on_every_host(lambda host: _run(lab, f"{now.name}/verify.sh", host, said[host.name]))
 
 
 def leave(lab: Lab, progress: Progress) -> None:
@@ -116,6 +119,18 @@ def leave(lab: Lab, progress: Progress) -> None:
     progress(f"{now.name}: leaving")
     _on_all(lab, now.name, "leave", {})
     (lab.rundir / "overlay.json").unlink()
+
+
+def _wait_until_connected(lab: Lab, name: str, said: Mapping[str, Mapping[str, str]]) -> None:
+    """Every end reaches every other; the plain hosts of a lab in mode neighbours never will."""
+    if name == UNDERLAY and lab.plan.routing == "neighbours":
+        return
+
+    def wait(host: Host) -> None:
+        peers = " ".join(other["ADDRESS"] for peer, other in said.items() if peer != host.name)
+        _run(lab, "reach.sh", host, {**said[host.name], "PEERS": peers})
+
+    lab.on_every_host(wait)
 
 
 def _endpoint(host: str, said: Mapping[str, str]) -> Endpoint:
@@ -140,20 +155,20 @@ def _put_scripts(lab: Lab, name: str) -> None:
 
 
 def _on_all(lab: Lab, name: str, phase: str, said: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    return lab.on_every_host(lambda host: _run(lab, name, phase, host, said))
+    return lab.on_every_host(lambda host: _run(lab, f"{name}/{phase}.sh", host, said))
 
 
 def _leader_first(lab: Lab, name: str, phase: str) -> dict[str, dict[str, str]]:
     leader = lab.plan.hosts[0]
-    said = _run(lab, name, phase, leader, {})
+    said = _run(lab, f"{name}/{phase}.sh", leader, {})
 
     def follow(host: Host) -> dict[str, str]:
-        return said if host == leader else _run(lab, name, phase, host, said)
+        return said if host == leader else _run(lab, f"{name}/{phase}.sh", host, said)
 
     return lab.on_every_host(follow)
 
 
-def _run(lab: Lab, name: str, phase: str, host: Host, said: Mapping[str, str]) -> dict[str, str]:
+def _run(lab: Lab, script: str, host: Host, said: Mapping[str, str]) -> dict[str, str]:
     """Run one script on one host; its KEY=VALUE lines."""
     environment = {
         **said,
@@ -164,7 +179,7 @@ def _run(lab: Lab, name: str, phase: str, host: Host, said: Mapping[str, str]) -
         "MINIGTS_HOSTS": " ".join(other.name for other in lab.plan.hosts),
     }
     settings = [f"{key}={value}" for key, value in environment.items()]
-    argv = ["env", *settings, str(IN_HOST / "overlays" / name / f"{phase}.sh")]
+    argv = ["env", *settings, str(IN_HOST / "overlays" / script)]
     result = lab.provider.run(host.name, argv, timeout_s=PHASE_TIMEOUT_S)
     lines = [line.partition("=") for line in result.stdout.splitlines() if "=" in line]
     return {key: value for key, _, value in lines}
