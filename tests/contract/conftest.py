@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
+from contract.chain import Make, MakeLab, chain
 from minigts.providers import registry
 from minigts.providers.base import Provider
 from minigts.providers.fake import FakeProvider
-from minigts.topology.load import parse
-from minigts.topology.plan import Plan
-
-Make = Callable[[Path], Provider]
-MakeLab = Callable[[int], Provider]
 
 
 def _registered(name: str) -> Make:
@@ -25,12 +20,6 @@ PROVIDERS = [
     pytest.param(FakeProvider, id="fake"),
     *(pytest.param(_registered(name), id=name, marks=getattr(pytest.mark, name)) for name in registry.names()),
 ]
-
-
-def chain(hosts: int) -> Plan:
-    """Hosts h1, h2, … in a row."""
-    link = "{rtt: 2ms, rate: 100mbit}"
-    return parse(f"name: contract\nchain: {{hosts: {hosts}, link: {link}}}\n", "contract.yaml")
 
 
 @pytest.fixture(scope="module", params=PROVIDERS)

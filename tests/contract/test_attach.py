@@ -47,7 +47,7 @@ class Terminal:
             stderr=slave,
             env={**os.environ, "PYTHONPATH": str(PROJECT / "tools")},
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - no threads here
         )
         self._slave = slave
 

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from contract.conftest import Make, MakeLab, chain
 
+from contract.chain import Make, MakeLab, chain
 from minigts.errors import MinigtsError
 from minigts.providers.base import Provider
 
@@ -35,7 +35,8 @@ def test_another_object_for_the_run_directory_is_the_same_lab(lab: Provider, mak
 
 
 def test_up_says_how_far_it_is(make: Make, tmp_path: Path) -> None:
-    provider, said = make(tmp_path), []
+    provider = make(tmp_path)
+    said: list[str] = []
     try:
         provider.up(chain(2), said.append)
     finally:

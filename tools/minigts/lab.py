@@ -120,16 +120,17 @@ def up(plan: Plan, provider_name: str, name: str | None, progress: Progress) -> 
     """
     rundir = paths.state_root() / "labs" / (name or plan.name)
     lab = Lab(rundir)
-    with _only_user(rundir):
+    with exclusive(rundir):
         if _is_up(lab, plan):
             return lab
         _clear(lab)
         rundir.mkdir(parents=True, mode=0o700)
         try:
             _bring_up(lab, plan, provider_name, progress)
-        except BaseException:
+        except BaseException as error:
             try:
-                _keep_consoles(lab)
+                if isinstance(error, Exception):  # and not that the user broke it off
+                    _keep_consoles(lab)
             finally:
                 _clear(lab)
             raise
@@ -138,7 +139,7 @@ def up(plan: Plan, provider_name: str, name: str | None, progress: Progress) -> 
 
 def down(lab: Lab) -> None:
     """Take a lab down and remove its run directory. Works after any crash; a second call does nothing."""
-    with _only_user(lab.rundir):
+    with exclusive(lab.rundir):
         _clear(lab)
 
 
@@ -154,6 +155,7 @@ def _bring_up(lab: Lab, plan: Plan, provider_name: str, progress: Progress) -> N
     provider.up(plan, progress)
     progress("configuring addresses, routes and links")
     _configure(lab, 0.0)
+    progress("measuring the emulator's own latency")
     own_latency_ms = calibration.own_latency_ms(provider, plan)
     if own_latency_ms:
         shape(lab, own_latency_ms)
@@ -230,9 +232,11 @@ def _keep_consoles(lab: Lab) -> None:
 
 
 @contextmanager
-def _only_user(rundir: Path) -> Iterator[None]:
-    """One command at a time brings this lab up or down; the lock goes with the process that holds it, and its file
-    with the lab."""
+def exclusive(rundir: Path) -> Iterator[None]:
+    """One command at a time changes the lab of this run directory; others wait for their turn.
+
+    The lock goes with the process that holds it, and its file with the lab. Not to be nested.
+    """
     rundir.parent.mkdir(parents=True, exist_ok=True)
     path = rundir.parent / f".{rundir.name}.lock"
     with _locked(path):

@@ -131,10 +131,10 @@ class FakeProvider:
         shutil.rmtree(self.rundir / "hosts", ignore_errors=True)
 
     def _root(self, host: str) -> Path:
-        hosts = self.rundir / "hosts"
-        if not hosts.is_dir() or host not in os.listdir(hosts):
+        roots = {root.parent.name: root for root in self.rundir.glob("hosts/*/root")}
+        if host not in roots:
             raise HostFailed(f"there is no host {host} in this lab")
-        return hosts / host / "root"
+        return roots[host]
 
     def _environment(self, root: Path, mark: str) -> dict[str, str]:
         return {"HOME": str(root), LAB_MARK: str(self.rundir), COMMAND_MARK: mark}

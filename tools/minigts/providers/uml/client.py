@@ -85,7 +85,7 @@ def attach(rundir: Path, host: str, argv: Sequence[str]) -> int:
 
 def _connect(rundir: Path, host: str) -> socket.socket:
     """A path through an open directory: a socket's own may be 107 bytes at the most (unix(7))."""
-    if host not in _hosts(rundir):
+    if host not in {path.name for path in rundir.glob("hosts/*")}:
         raise HostFailed(f"there is no host {host} in this lab")
     directory = os.open(rundir / "hosts" / host, os.O_PATH | os.O_DIRECTORY)
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -98,13 +98,6 @@ def _connect(rundir: Path, host: str) -> socket.socket:
     finally:
         os.close(directory)
     return connection
-
-
-def _hosts(rundir: Path) -> list[str]:
-    try:
-        return os.listdir(rundir / "hosts")
-    except FileNotFoundError:
-        return []
 
 
 def _frames(connection: socket.socket, host: str, argv: Sequence[str]) -> Iterator[wire.Frame]:

@@ -44,12 +44,14 @@ def wait(rundir: Path, names: Sequence[str], progress: Callable[[str], None]) ->
 
 
 def console_tail(rundir: Path, name: str, lines: int = CONSOLE_LINES) -> str:
-    """The last lines of a host's console."""
+    """The last lines of a host's console; after a kernel panic its first, for a call trace of any length follows."""
     try:
         text = (rundir / "hosts" / name / "console.log").read_text(errors="replace")
     except OSError:
         return ""
-    return "\n".join(text.splitlines()[-lines:])
+    shown = text.splitlines()
+    panic = next((index for index, line in enumerate(shown) if "Kernel panic" in line), len(shown) - lines)
+    return "\n".join(shown[max(0, panic) :][:lines])
 
 
 def _wait_for(rundir: Path, name: str, deadline: float) -> None:

@@ -180,10 +180,13 @@ class Host:
 
 
 async def _serve_at(path: str, connected: Connected) -> asyncio.Server:
-    """The socket stays when the server closes: one that refuses tells a client at once that the kernel has ended."""
-    if sys.version_info >= (3, 13):
-        return await asyncio.start_unix_server(connected, path, cleanup_socket=False)
-    return await asyncio.start_unix_server(connected, path)
+    """The socket appears when it listens, never before; and it stays when the server closes, for one that refuses
+    tells a client at once that the kernel has ended."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(f"{path}.new")
+    server = await asyncio.start_unix_server(connected, sock=listener)
+    Path(f"{path}.new").rename(path)
+    return server
 
 
 async def _skip_to_hello(reader: asyncio.StreamReader) -> None:

@@ -1,0 +1,167 @@
+"""Memory and idle processor time of six hosts, bare and with Docker, Swarm and a container on each.
+
+A guest's memory is a file in /dev/shm that was unlinked as soon as it was open; its kernel maps it, and so do the
+guest's processes. `pss` are the proportional set sizes of all processes of the lab (proc_pid_smaps(5)), which count a
+shared page once; `file` are the blocks that those files hold, mapped or not; `all` is the honest figure: those blocks,
+and whatever else the processes hold.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from bench import stage
+from minigts import overlays
+from minigts.cli import screen
+from minigts.errors import MinigtsError
+from minigts.lab import Lab
+from minigts.providers.uml import process
+
+PROC = Path("/proc")
+MIB = 1 << 20
+TICKS = os.sysconf("SC_CLK_TCK")
+GROUPS = ("Pss", "Pss_Anon", "Pss_File", "Pss_Shmem")
+
+
+def children() -> dict[int, list[int]]:
+    """Every process on the machine, by its parent."""
+    found = defaultdict(list)
+    for directory in PROC.glob("[0-9]*"):
+        fields = _stat(int(directory.name))
+        if fields:
+            found[int(fields[1])].append(int(directory.name))
+    return found
+
+
+def family(pid: int, by_parent: dict[int, list[int]]) -> list[int]:
+    return [pid, *(each for child in by_parent.get(pid, []) for each in family(child, by_parent))]
+
+
+def kernels(lab: Lab) -> dict[str, list[int]]:
+    """Each host's kernel, first, and the processes under it: a guest's own are those of its kernel."""
+    supervisor, by_parent = process.supervisor(lab.rundir), children()
+    if supervisor is None:
+        raise MinigtsError("the lab's supervisor has ended")
+    found = {}
+    for pid in by_parent[supervisor]:
+        words = (PROC / str(pid) / "cmdline").read_bytes().decode(errors="replace")
+        named = re.search(r"/hosts/([^/]+)/disk\.cow", words)
+        if named:
+            found[named[1]] = family(pid, by_parent)
+    return found
+
+
+def shares(pids: Iterable[int]) -> dict[str, int]:
+    """Bytes by kind, summed over processes; one that has ended meanwhile counts nothing."""
+    total = dict.fromkeys(GROUPS, 0)
+    for pid in pids:
+        text = _read(PROC / str(pid) / "smaps_rollup")
+        for name, kib in re.findall(r"^(\w+):\s+(\d+) kB$", text, re.MULTILINE):
+            if name in total:
+                total[name] += int(kib) << 10
+    return total
+
+
+def memory_files(pids: Iterable[int]) -> int:
+    """Bytes that the kernels' unlinked memory files hold."""
+    found = {}
+    for pid in pids:
+        for descriptor in (PROC / str(pid) / "fd").iterdir():
+            if str(descriptor.readlink()).startswith("/dev/shm/"):
+                state = descriptor.stat()
+                found[state.st_ino] = state.st_blocks * 512
+    return sum(found.values())
+
+
+def memory(lab: Lab) -> dict[str, float]:
+    """MiB of the whole lab."""
+    hosts = kernels(lab)
+    supervisor = process.supervisor(lab.rundir) or 0
+    pss = shares([supervisor, *(pid for pids in hosts.values() for pid in pids)])
+    files = memory_files(pids[0] for pids in hosts.values())
+    figures = {
+        "pss": pss["Pss"],
+        "pss_of_memory_files": pss["Pss_Shmem"],
+        "file": files,
+        "supervisor": shares([supervisor])["Pss"],
+        "all": pss["Pss"] - pss["Pss_Shmem"] + files,
+    }
+    return {name: round(size / MIB, 1) for name, size in figures.items()}
+
+
+def idle_percent(lab: Lab, seconds: float) -> dict[str, float]:
+    """Processor time of each host while nothing is asked of it, in percent of one core."""
+    hosts = kernels(lab)
+    before = {name: sum(map(_ticks, pids)) for name, pids in hosts.items()}
+    started = time.monotonic()
+    time.sleep(seconds)
+    passed = (time.monotonic() - started) * TICKS
+    return {name: round(100 * (sum(map(_ticks, pids)) - before[name]) / passed, 2) for name, pids in hosts.items()}
+
+
+def _ticks(pid: int) -> int:
+    """Its own and, since a guest's short-lived processes end meanwhile, its ended children's."""
+    fields = _stat(pid)
+    return sum(map(int, fields[11:15])) if fields else 0
+
+
+def _stat(pid: int) -> list[str]:
+    """Fields of /proc/PID/stat from the third, the state, on; none for a process that has ended."""
+    return _read(PROC / str(pid) / "stat").rpartition(")")[2].split()
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+def look(lab: Lab, seconds: float) -> dict[str, Any]:
+    """After a while of rest: what was started has settled."""
+    screen.note(f"resting {seconds:g} s, then watching as long")
+    time.sleep(seconds)
+    idle = idle_percent(lab, seconds)
+    return {"mib": memory(lab), "idle_percent": idle, "idle_percent_mean": round(sum(idle.values()) / len(idle), 2)}
+
+
+def show(found: dict[str, dict[str, Any]], hosts: int) -> None:
+    kinds = tuple(next(iter(found.values()))["mib"])
+    rows = (
+        (
+            what,
+            *(f"{each['mib'][kind]:.0f}" for kind in kinds),
+            f"{each['mib']['all'] / hosts:.0f}",
+            f"{each['idle_percent_mean']:.2f}",
+        )
+        for what, each in found.items()
+    )
+    heads = ("", *(f">{kind.replace('_', ' ')}" for kind in kinds), ">all, a host", ">idle CPU %, a host")
+    screen.show_table(f"MiB of {hosts} hosts together", heads, rows)
+    first, last = (each["mib"]["all"] for each in (found["none"], found["swarm"]))
+    screen.out().print(f"with Swarm / bare = {last / first:.2f}; of 2 GiB {last / 2048:.2f}")
+
+
+def main() -> None:
+    arguments = stage.parser(__doc__, "chain6.yaml")
+    arguments.add_argument("--seconds", type=float, default=10, help="of rest, and then of watching")
+    chosen = arguments.parse_args()
+    figures = stage.Figures("memory", chosen.topology)
+    found = {}
+    plan = stage.plan_of(chosen.topology)
+    with stage.lab_of(plan) as lab:
+        for overlay in ("none", "swarm"):
+            overlays.join(lab, overlay, screen.note)
+            found[overlay] = look(lab, chosen.seconds)
+    show(found, len(plan.hosts))
+    figures.write(chosen.out, found)
+
+
+if __name__ == "__main__":
+    stage.perform(main)

@@ -1,0 +1,77 @@
+"""What every bench stands on: a lab of its own, and a file for its figures. A bench measures and asserts nothing."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from minigts import lab as labs
+from minigts import overlays, paths
+from minigts.cli import screen
+from minigts.experiments import manifest
+from minigts.lab import Lab
+from minigts.topology.load import load
+from minigts.topology.plan import Plan
+
+PROJECT = paths.project_root()
+RESULTS = Path("results") / "bench"
+
+
+def parser(about: str | None, topology: str) -> argparse.ArgumentParser:
+    """Arguments that all benches have; `topology` is a file's name in topologies/."""
+    made = argparse.ArgumentParser(description=about, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    made.add_argument("--topology", type=Path, default=PROJECT / "topologies" / topology, metavar="FILE")
+    made.add_argument("--out", type=Path, default=RESULTS, metavar="DIR", help="where the figures go, as JSON")
+    return made
+
+
+def plan_of(topology: Path) -> Plan:
+    return load(topology, known_overlays=overlays.known())
+
+
+@contextmanager
+def lab_of(plan: Plan) -> Iterator[Lab]:
+    """A lab for this bench alone, without overlay; taken down at the end."""
+    made = labs.up(plan, "uml", f"bench-{os.getpid()}", screen.note)
+    try:
+        yield made
+    finally:
+        labs.down(made)
+
+
+def perform(bench: Callable[[], None]) -> None:
+    """Run a bench; what minigts can explain ends it with a message instead of a traceback."""
+    try:
+        bench()
+    except (Exception, KeyboardInterrupt) as error:
+        if not screen.explicable(error):
+            raise
+        raise SystemExit(screen.explain(error, debug=False)) from error
+
+
+class Figures:
+    """What a bench found, with the machine it was found on and how busy that was."""
+
+    def __init__(self, bench: str, topology: Path) -> None:
+        self._head = {
+            "bench": bench,
+            "topology": topology.name,
+            "started": manifest.now(),
+            "machine": manifest.machine().model_dump(),
+            "noise_before": manifest.noise().model_dump(),
+        }
+        self._bench = bench
+
+    def write(self, directory: Path, found: dict[str, Any]) -> None:
+        """Write `<directory>/<bench>.json`, in place of an earlier one, and say so."""
+        directory.mkdir(parents=True, exist_ok=True)
+        path = directory / f"{self._bench}.json"
+        document = {**self._head, "noise_after": manifest.noise().model_dump(), **found}
+        path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        busy = document["noise_before"]["load_1min"]
+        screen.note(f"load of the machine {busy:g} before, {document['noise_after']['load_1min']:g} after; {path}")

@@ -1,0 +1,141 @@
+"""The labs that live tests use: one chain of six for most of them, labs of their own for those that break things."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from live.program import PROJECT, TOPOLOGIES, Program, Traces
+from minigts import lab as labs
+from minigts import overlays
+from minigts.errors import MinigtsError
+from minigts.lab import Lab
+from minigts.overlays import Endpoint
+from minigts.topology.load import load, parse
+from minigts.topology.plan import Plan
+
+FAILURES = PROJECT / "results" / "test-failures"
+MakeLab = Callable[..., Lab]
+
+
+def quiet(_said: str) -> None:
+    """Progress that nobody reads."""
+
+
+@contextmanager
+def state_directory(directory: Path) -> Iterator[None]:
+    """Labs that are brought up meanwhile have their run directories there."""
+    before = os.environ.get("MINIGTS_STATE")
+    os.environ["MINIGTS_STATE"] = str(directory)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["MINIGTS_STATE"]
+        else:
+            os.environ["MINIGTS_STATE"] = before
+
+
+def lab_that_is_up(plan: Plan) -> Lab | None:
+    """MINIGTS_LAB, or the one lab of the user's that is up with this plan's hosts and links."""
+    named = os.environ.get("MINIGTS_LAB")
+    if named:
+        return labs.open_lab(named)
+    fitting = [lab for lab in labs.all_labs() if _is_up_with(lab, plan)]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _is_up_with(lab: Lab, plan: Plan) -> bool:
+    try:
+        same = (lab.plan.hosts, lab.plan.links) == (plan.hosts, plan.links)
+        return same and lab.record.state == "up" and set(lab.state_of_hosts().values()) == {"answers"}
+    except (OSError, ValueError, MinigtsError):
+        return False
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """chain6: the user's own if it is up, with its overlay put back at the end; else one of the tests' own."""
+    plan = load(TOPOLOGIES / "chain6.yaml", known_overlays=overlays.known())
+    found = lab_that_is_up(plan)
+    if found is not None:
+        before = overlays.joined(found)
+        yield found
+        if before is not None:
+            overlays.join(found, before.name, quiet)
+        return
+    with state_directory(tmp_path_factory.mktemp("state")):
+        made = labs.up(plan, "uml", "live", quiet)
+    yield made
+    labs.down(made)
+
+
+@pytest.fixture(scope="session", params=["none", "swarm"])
+def endpoints(lab: Lab, request: pytest.FixtureRequest) -> Mapping[str, Endpoint]:
+    """Where an overlay over chain6 can be measured; pytest orders tests so that each is joined once."""
+    return overlays.join(lab, request.param, quiet)
+
+
+@pytest.fixture
+def make_lab(tmp_path: Path) -> Iterator[MakeLab]:
+    """Brings a topology (a file, or its text) up under a name of its own, and takes it down after the test."""
+
+    def bring_up(topology: Path | str, name: str | None = None) -> Lab:
+        known = overlays.known()
+        plan = (
+            load(topology, known_overlays=known)
+            if isinstance(topology, Path)
+            else parse(topology, "test.yaml", known_overlays=known)
+        )
+        with state_directory(tmp_path):
+            return labs.up(plan, "uml", name, quiet)
+
+    yield bring_up
+    with state_directory(tmp_path):
+        for each in labs.all_labs():
+            labs.down(each)
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Iterator[Program]:
+    """The command line with a state directory of its own; whatever it has left up at the end is taken down."""
+    made = Program(tmp_path / "state")
+    yield made
+    made.run("down", "--all")
+
+
+@pytest.fixture
+def traces(program: Program) -> Traces:
+    """What is on this machine before the program has done anything."""
+    return Traces.before(program.state)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """After a failure what the hosts have to say lies in results/test-failures, in a folder named for the test."""
+    report: pytest.TestReport = yield  # type: ignore[assignment]
+    if report.failed and report.when == "call":
+        into = FAILURES / re.sub(r"[^\w.-]+", "_", item.name)
+        values = getattr(item, "funcargs", {})
+        made = [value for value in values.values() if isinstance(value, Lab)]
+        if "make_lab" in values:
+            with state_directory(values["tmp_path"]):
+                made += labs.all_labs()
+        written = [path for each in made for path in _diagnose(each, into / each.name)]
+        if written:
+            report.sections.append(("consoles", f"consoles and kernel logs of the hosts are in {into}"))
+    return report  # type: ignore[return-value]
+
+
+def _diagnose(lab: Lab, into: Path) -> list[Path]:
+    try:
+        for host in lab.plan.hosts:
+            lab.provider.diagnose(host.name, into / host.name)
+    except (OSError, MinigtsError):
+        pass  # the failure itself is what matters
+    return list(into.rglob("*.log"))

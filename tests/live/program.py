@@ -1,0 +1,165 @@
+"""The program as a user starts it, and what it must not leave behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+PROJECT = Path(__file__).parents[2]
+TOPOLOGIES = PROJECT / "topologies"
+LIMIT_S = 90.0
+
+
+def until(condition: Callable[[], bool], patience_s: float = 10.0) -> bool:
+    """Whether `condition` came to hold in time."""
+    deadline = time.monotonic() + patience_s
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.03)
+    return True
+
+
+@dataclass(frozen=True)
+class Program:
+    """`minigts` with a state directory of its own, as the user `user` (None: the one who runs the tests)."""
+
+    state: Path
+    python: Path = Path(sys.executable)
+    project: Path = PROJECT
+    user: int | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start it, and do not wait."""
+        return subprocess.Popen([str(self.python), "-P", "-m", "minigts", *arguments], text=True, **self._settings())
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run it to its end, whatever its exit code."""
+        started = self.start(*arguments)
+        try:
+            stdout, stderr = started.communicate(timeout=LIMIT_S)
+        except subprocess.TimeoutExpired:
+            started.kill()
+            raise
+        return subprocess.CompletedProcess(arguments, started.returncode, stdout, stderr)
+
+    def succeeds(self, *arguments: str) -> str:
+        """Run it, demand exit code 0, and return what it said on stdout."""
+        done = self.run(*arguments)
+        assert done.returncode == 0, f"{' '.join(arguments)}: {done.returncode}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def rundir(self, lab: str) -> Path:
+        return self.state / "labs" / lab
+
+    def _settings(self) -> dict[str, Any]:
+        """Its working directory does not depend on who runs it, nor its import path on where the tests are."""
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(self.project / "tools"),
+            "MINIGTS_STATE": str(self.state),
+            **self.environment,
+        }
+        return {
+            "env": environment,
+            "cwd": "/",
+            "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+            "user": self.user,
+            "group": self.user,
+            "extra_groups": None if self.user is None else [],
+        }
+
+
+@dataclass(frozen=True)
+class Traces:
+    """What a lab may leave behind on this machine, as it was at one moment: so that later there is nothing new."""
+
+    state: Path
+    shared_memory: frozenset[str]
+    processes: dict[int, str] = field(default_factory=dict)
+    """Process id -> start time, of every process of the lab that has been seen."""
+
+    @classmethod
+    def before(cls, state: Path) -> Traces:
+        return cls(state, _shared_memory())
+
+    def look(self) -> None:
+        """Take note of the lab's processes that run now, the kernels' own user space among them."""
+        parents, ours = _parents(), set(_marked(self.state))
+        grown = True
+        while grown:
+            children = {pid for pid, parent in parents.items() if parent in ours} - ours
+            ours |= children
+            grown = bool(children)
+        self.processes.update((pid, started) for pid in ours if (started := _started(pid)))
+
+    def left(self) -> list[str]:
+        """What is left of the lab after some patience; empty when nothing is."""
+        until(lambda: not self._now(), 5)
+        return self._now()
+
+    def _now(self) -> list[str]:
+        alive = [pid for pid, started in self.processes.items() if _started(pid) == started]
+        return [
+            *(f"process {pid}" for pid in {*alive, *_marked(self.state)}),
+            *(f"socket {line}" for line in _unix_sockets() if str(self.state) in line),
+            *(f"file {path}" for path in self.state.rglob("*") if path != self.state / "labs"),
+            *(f"/dev/shm/{name}" for name in _shared_memory() - self.shared_memory),
+        ]
+
+
+def _marked(state: Path) -> list[int]:
+    """Processes that have this state directory, or a run directory in it, in their environment."""
+    found = []
+    for directory in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            settings = (directory / "environ").read_bytes().split(b"\0")
+            if f"MINIGTS_STATE={state}".encode() in settings:
+                found.append(int(directory.name))
+    return [pid for pid in found if pid != os.getpid()]
+
+
+def _parents() -> dict[int, int]:
+    found = {}
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            found[int(file.parent.name)] = int(file.read_text().rpartition(")")[2].split()[1])
+    return found
+
+
+def _started(pid: int) -> str:
+    """Start time in clock ticks; empty when it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "" if fields[0] in "ZX" else fields[19]
+
+
+def _unix_sockets() -> list[str]:
+    return Path("/proc/net/unix").read_text().splitlines()
+
+
+def _shared_memory() -> frozenset[str]:
+    return frozenset(path.name for path in Path("/dev/shm").iterdir())
+
+
+def kernel(program: Program, lab: str, host: str) -> int:
+    """The process id of a host's kernel."""
+    own = re.compile(rb"\0uml_dir=" + re.escape(str(program.rundir(lab) / "hosts" / host)).encode() + rb"/?\0")
+    for pid in _marked(program.state):
+        with contextlib.suppress(OSError):
+            if own.search(Path(f"/proc/{pid}/cmdline").read_bytes()):
+                return pid
+    raise AssertionError(f"no kernel of {host} runs")

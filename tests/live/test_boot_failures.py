@@ -1,0 +1,58 @@
+"""A host that does not come up: the error has its console's last lines, and everything else is taken down."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from live.program import TOPOLOGIES, Traces
+from minigts import lab as labs
+from minigts.errors import HostFailed
+from minigts.providers.uml import client, guest, image, provider
+from minigts.providers.uml.supervisor import Launch
+from minigts.topology.load import load
+from minigts.topology.plan import Plan
+
+pytestmark = pytest.mark.uml
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MINIGTS_STATE", str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+def second_host_gets(memory_mb: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Less memory than a topology may ask for."""
+    as_planned = provider._launch
+
+    def launch(plan: Plan, ready: image.Image) -> Launch:
+        first, second = (made := as_planned(plan, ready)).machines
+        return dataclasses.replace(made, machines=(first, dataclasses.replace(second, memory_mb=memory_mb)))
+
+    monkeypatch.setattr(provider, "_launch", launch)
+
+
+@pytest.mark.parametrize(("memory_mb", "says"), [(8, "Too few physical memory"), (24, "Kernel panic")])
+def test_a_kernel_that_ends_while_it_boots(
+    state: Path, monkeypatch: pytest.MonkeyPatch, memory_mb: int, says: str
+) -> None:
+    second_host_gets(memory_mb, monkeypatch)
+    _fails_and_leaves_only_its_console(state, says)
+    assert says in (state / "failed" / "pair" / "hosts" / "bra" / "console.log").read_text()
+
+
+def test_a_kernel_that_does_not_answer_within_its_deadline(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guest, "BOOT_DEADLINE_S", 0.2)
+    monkeypatch.setattr(client, "GRACE_S", 0.0)
+    _fails_and_leaves_only_its_console(state, "host ams did not come up")
+
+
+def _fails_and_leaves_only_its_console(state: Path, says: str) -> None:
+    traces = Traces.before(state)
+    with pytest.raises(HostFailed, match=says):
+        labs.up(load(TOPOLOGIES / "pair.yaml"), "uml", None, lambda _: traces.look())
+    left = [trace for trace in traces.left() if not trace.startswith(f"file {state / 'failed'}")]
+    assert left == []

@@ -1,0 +1,157 @@
+"""Whatever is killed and whenever, `minigts down` leaves no process, no socket and no file."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+
+import pytest
+
+from live.program import TOPOLOGIES, Program, Traces, kernel, until
+from minigts.lab import Lab
+from minigts.providers.uml import process
+
+pytestmark = pytest.mark.uml
+UP = ("up", str(TOPOLOGIES / "pair.yaml"), "--overlay", "none")
+
+
+def states(program: Program) -> dict[str, str]:
+    """Each host's state, as `minigts status` says."""
+    (lab,) = json.loads(program.succeeds("status", "--json"))
+    return {name: str(state) for name, state in _hosts(lab)}
+
+
+def _hosts(lab: dict[str, object]) -> list[tuple[str, object]]:
+    hosts = lab["hosts"]
+    if isinstance(hosts, dict):
+        return list(hosts.items())
+    assert isinstance(hosts, list)
+    return [(host["name"], host["state"]) for host in hosts]
+
+
+def supervisor(program: Program) -> int:
+    pid = process.supervisor(program.rundir("pair"))
+    assert pid is not None
+    return pid
+
+
+def test_down_leaves_nothing(program: Program, traces: Traces) -> None:
+    program.succeeds(*UP)
+    traces.look()
+    assert len(traces.processes) > 3
+    program.succeeds("down")
+    assert traces.left() == []
+    assert "no lab" in program.run("down").stderr
+
+
+@pytest.mark.parametrize("moment_s", [0.1, 0.3, 0.4, 0.5, 0.6, 0.8, 1.2, 1.8, 2.3])
+def test_up_killed_at_any_moment(program: Program, traces: Traces, moment_s: float) -> None:
+    up = program.start(*UP)
+    time.sleep(moment_s)
+    traces.look()
+    up.kill()
+    up.communicate()
+    done = program.run("down")
+    assert done.returncode == 0 or "no lab" in done.stderr
+    assert traces.left() == []
+
+
+def test_up_again_after_it_was_killed(program: Program, traces: Traces) -> None:
+    up = program.start(*UP)
+    assert until(lambda: process.supervisor(program.rundir("pair")) is not None)
+    up.kill()
+    up.communicate()
+    traces.look()
+    program.succeeds(*UP)
+    assert states(program) == {"ams": "answers", "bra": "answers"}
+    traces.look()
+    program.succeeds("down")
+    assert traces.left() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: str(number.name))
+def test_up_broken_off_by_its_user_takes_down_what_it_started(
+    program: Program, traces: Traces, number: signal.Signals
+) -> None:
+    up = program.start(*UP)
+    assert until(lambda: process.supervisor(program.rundir("pair")) is not None)
+    traces.look()
+    up.send_signal(number)
+    _, said = up.communicate(timeout=20)
+    assert up.returncode == 128 + number
+    assert "Traceback" not in said
+    assert traces.left() == []
+
+
+def test_a_kernel_killed(program: Program, traces: Traces) -> None:
+    program.succeeds(*UP)
+    traces.look()
+    killed = kernel(program, "pair", "bra")
+    subprocess.run(["kill", "-9", str(killed)], check=True)
+    assert until(lambda: states(program)["bra"] != "answers", 5)
+    assert states(program) == {"ams": "answers", "bra": "host bra is not running"}
+    assert program.succeeds("exec", "ams", "--", "echo", "still here") == "still here\n"
+    assert "bra is not running" in program.run("exec", "bra", "--", "true").stderr
+    program.succeeds("down")
+    assert traces.left() == []
+
+
+def test_up_replaces_a_lab_that_lost_a_host(program: Program, traces: Traces) -> None:
+    program.succeeds(*UP)
+    subprocess.run(["kill", "-9", str(kernel(program, "pair", "ams"))], check=True)
+    program.succeeds(*UP)
+    assert states(program) == {"ams": "answers", "bra": "answers"}
+    traces.look()
+    program.succeeds("down")
+    assert traces.left() == []
+
+
+def test_the_supervisor_killed(program: Program, traces: Traces) -> None:
+    program.succeeds(*UP)
+    traces.look()
+    subprocess.run(["kill", "-9", str(supervisor(program))], check=True)
+    assert until(lambda: not process.marked(program.rundir("pair")), 5), "kernels outlive their supervisor"
+    assert set(states(program).values()) == {"host ams is not running", "host bra is not running"}
+    program.succeeds("down")
+    assert traces.left() == []
+
+
+def test_a_client_killed_takes_its_command_with_it(program: Program) -> None:
+    program.succeeds(*UP)
+    client = program.start("exec", "ams", "--", "sh", "-c", "setsid sleep 5000123 & sleep 5000123; true")
+    provider = Lab(program.rundir("pair")).provider
+
+    def running() -> str:
+        argv = ["pgrep", "-cx", "-f", "sleep 5000123"]
+        return provider.run("ams", argv, timeout_s=10, check=False).stdout.strip()
+
+    assert until(lambda: running() == "2")
+    client.kill()
+    client.communicate()
+    assert until(lambda: running() == "0", 5)
+
+
+@pytest.mark.parametrize("moment_s", [0.0, 0.7, 1.6])
+def test_down_while_up_runs(program: Program, traces: Traces, moment_s: float) -> None:
+    """It waits for its turn; then the lab is down, whatever `up` says of that."""
+    up = program.start(*UP)
+    assert until((program.rundir("pair") / "lab.json").exists)
+    time.sleep(moment_s)
+    traces.look()
+    program.succeeds("down", "pair")
+    _, said = up.communicate(timeout=30)
+    assert "Traceback" not in said
+    assert traces.left() == []
+
+
+@pytest.mark.xfail(reason="overlays.join does not take lab.exclusive yet", strict=False)
+def test_two_that_bring_up_the_same_lab_end_with_one(program: Program, traces: Traces) -> None:
+    both = [program.start(*UP) for _ in range(2)]
+    said = [each.communicate(timeout=60)[1] for each in both]
+    assert [each.returncode for each in both] == [0, 0], said
+    traces.look()
+    assert states(program) == {"ams": "answers", "bra": "answers"}
+    program.succeeds("down")
+    assert traces.left() == []

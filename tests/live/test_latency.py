@@ -1,0 +1,75 @@
+"""The emulation's own proof: a path's round trip is the sum of its segments', over the underlay and an overlay."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Mapping
+from itertools import combinations, pairwise
+from pathlib import Path
+
+import pytest
+
+from minigts import calibration
+from minigts.lab import Lab
+from minigts.overlays import Endpoint
+
+pytestmark = pytest.mark.uml
+HOSTS = ("ams", "bra", "lju", "mil", "ham", "lon")
+PAIRS = tuple(combinations(HOSTS, 2))
+PROBES = 60
+INTERVAL_S = 0.004
+TRIES = 3
+"""How often a measurement may be repeated on a machine that does something else too; its tolerance stays."""
+QUIET_PERCENT, QUIET_PATIENCE_S = 15.0, 20.0
+
+
+def tolerance_ms(rtt_ms: float) -> float:
+    return 0.3 + 0.005 * rtt_ms
+
+
+def median_rtt_ms(lab: Lab, endpoints: Mapping[str, Endpoint], source: str, target: str) -> float:
+    """Of an overlay's endpoints; the probe is the host's own program, in the container's network."""
+    prefix = endpoints[source].prefix
+    enter = ("nsenter", "--target", prefix[-2], "--net") if prefix else ()
+    address = endpoints[target].address
+    measured = calibration.probe(lab.provider, source, address, count=PROBES, interval_s=INTERVAL_S, prefix=enter)
+    assert len(measured.rtts_ms) >= PROBES - 2, f"{source} to {target} loses packets: {measured}"
+    return measured.median_ms
+
+
+def wait_for_quiet() -> None:
+    """Before a repetition, until hardly anything waits for a processor, or patience is over. Source: the kernel's
+    Documentation/accounting/psi.rst."""
+    pressure = Path("/proc/pressure/cpu")
+    deadline = time.monotonic() + QUIET_PATIENCE_S
+    while pressure.exists() and time.monotonic() < deadline:
+        some = pressure.read_text().split()[1]  # some avg10=0.00 avg60=…
+        if float(some.removeprefix("avg10=")) < QUIET_PERCENT:
+            return
+        time.sleep(1)
+
+
+@pytest.mark.parametrize(("source", "target"), PAIRS, ids=["-".join(pair) for pair in PAIRS])
+def test_a_paths_latency_is_the_sum_of_its_segments(
+    lab: Lab, endpoints: Mapping[str, Endpoint], source: str, target: str
+) -> None:
+    way = HOSTS[HOSTS.index(source) : HOSTS.index(target) + 1]
+    segments = tuple(pairwise(way))
+    declared_ms = lab.plan.path(source, target).rtt_ms
+    assert math.isclose(declared_ms, sum(lab.plan.path(*segment).rtt_ms for segment in segments))
+    seen: dict[tuple[str, str], list[float]] = {}
+    for attempt in range(TRIES):
+        if attempt:
+            wait_for_quiet()
+        for pair in {(source, target), *segments}:
+            seen.setdefault(pair, []).append(median_rtt_ms(lab, endpoints, *pair))
+        middle_ms = {pair: statistics.median_low(rtts_ms) for pair, rtts_ms in seen.items()}
+        path_ms, sum_ms = middle_ms[source, target], sum(middle_ms[segment] for segment in segments)
+        if max(abs(path_ms - declared_ms), abs(path_ms - sum_ms)) <= tolerance_ms(declared_ms):
+            return
+    pytest.fail(
+        f"path {path_ms:.3f}, sum of segments {sum_ms:.3f}, declared {declared_ms:.3f}, tolerance "
+        f"{tolerance_ms(declared_ms):.3f} ms; own latency taken off {lab.record.own_latency_ms} ms; {seen}"
+    )
