@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -32,17 +33,15 @@ def make(request: pytest.FixtureRequest) -> Make:
 @pytest.fixture(scope="module")
 def make_lab(make: Make, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeLab]:
     """Brings a chain of so many hosts up, and takes every one down again."""
-    labs: list[Provider] = []
+    with ExitStack() as made:
 
-    def bring_up(hosts: int) -> Provider:
-        provider = make(tmp_path_factory.mktemp("lab"))
-        labs.append(provider)
-        provider.up(chain(hosts), lambda _: None)
-        return provider
+        def bring_up(hosts: int) -> Provider:
+            provider = make(tmp_path_factory.mktemp("lab"))
+            made.callback(provider.down)
+            provider.up(chain(hosts), lambda _: None)
+            return provider
 
-    yield bring_up
-    for provider in labs:
-        provider.down()
+        yield bring_up
 
 
 @pytest.fixture(scope="module")

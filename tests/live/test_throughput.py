@@ -69,10 +69,10 @@ def test_a_link_loses_what_it_declares_and_carries_no_more_than_its_rate(make_la
     count, both_ways = 2500, 1 - (1 - LOSS_PERCENT / 100) ** 2
     probed = calibration.probe(lab.provider, "a", ends["b"].address, count=count, interval_s=0.002)
     assert_likely(count - len(probed.rtts_ms), count, both_ways)
-    options = UdpOptions(duration="3s", rate="30mbit", datagram="1400B")
+    options = UdpOptions(duration="4s", rate="30mbit", datagram="1400B")
     expected_mbit = RATE_MBIT * 1400 / (1400 + 42) * (1 - LOSS_PERCENT / 100)
-    arrived_mbit = most(0.97 * expected_mbit, lambda: measure(lab, ends, "a", "b", options).value)
-    assert arrived_mbit == pytest.approx(expected_mbit, rel=0.03)
+    arrived_mbit = most(0.95 * expected_mbit, lambda: measure(lab, ends, "a", "b", options).value)
+    assert arrived_mbit == pytest.approx(expected_mbit, rel=0.05)
 
 
 def most(enough: float, attempt: Callable[[], float]) -> float:
