@@ -9,7 +9,6 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=provision/overlays/docker.sh
 source "$here/../docker.sh"
 
-
 # A container that is attached while a node is still joining fails after 20 s, so the leader, which starts before the
 # others do, waits for all of them.
 every_node_ready() {
@@ -26,4 +25,4 @@ wait_for_nodes() {
 wait_for_nodes
 run_measuring_container measure
 wait_for_servers
-describe_measuring_container measure
+describe_measuring_container "$(container_address measure)"
