@@ -2,13 +2,14 @@
 # Sourced by verify.sh: what the links really carry when the container sends to PEER, another host's container.
 #
 # Environment: ADDRESS, MTU, PEER; ENTER (process id in the container) unless the tools run on the host itself;
-# MINIGTS_ADDRESS, MINIGTS_LINKS.
+# MINIGTS_INDEX.
 
 # shellcheck source=provision/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 
-# Larger than whatever else crosses the links meanwhile.
-readonly payload_bytes=1000
+# Larger than whatever else crosses the links meanwhile, and different from what the other hosts send for their own proof.
+readonly payload_bytes=$((1000 + MINIGTS_INDEX % 100 * 3))
+readonly own_packets='udp or ip proto 4 or icmp'
 readonly echoes=5
 
 # prove_encapsulation EXPECTED: by capture on the links. Prints ENCAPSULATION.
@@ -35,7 +36,7 @@ in_container() {
 # The ways in which this host's own packets to PEER leave by its links, a word each: vxlan, udp, ipip, none.
 seen_on_links() {
   local capture
-  timeout 30 tcpdump -i any -n -q -l -Q out "greater $payload_bytes and ($(own_packets))" \
+  timeout 30 tcpdump -i any -n -q -l -Q out "greater $payload_bytes and ($own_packets)" \
     >/tmp/verify.capture 2>/tmp/verify.tcpdump &
   capture=$!
   wait_until 10 grep -q 'listening on' /tmp/verify.tcpdump || fatal "$(cat /tmp/verify.tcpdump)"
@@ -47,24 +48,16 @@ seen_on_links() {
   on_links | sort -u | paste -sd+
 }
 
-# A filter for packets that start at this host or its container: it may be carrying others' too.
-own_packets() {
-  local link address filter="src host $ADDRESS or src host $MINIGTS_ADDRESS"
-  for link in $MINIGTS_LINKS; do
-    IFS=: read -r _ address _ <<<"$link"
-    filter+=" or src host $address"
-  done
-  echo "$filter"
-}
-
 enough_captured() { (($(on_links | wc -l) >= echoes)); }
 
-# A line of the capture: 12:00:00.1 eth1  Out IP 10.255.0.1.44321 > 10.255.0.2.4789: UDP, length 1058
+# What is inside cannot be read where it is a frame or in a datagram of a program's own: there the size tells.
+# A line of the capture: 12:00:00.1 eth1  Out IP 10.255.0.1.44321 > 10.255.0.2.4789: UDP, length 1050
 on_links() {
-  awk '$2 !~ /^eth/ { next }
-    / > [0-9.]+\.(4789|8472): / { print "vxlan"; next }
-    / > [0-9.]+\.8285: / { print "udp"; next }
-    /ipip-proto-4|: IP [0-9.]+ > / { print "ipip"; next }
-    /ICMP echo/ { print "none"; next }
-    { print "other" }' /tmp/verify.capture
+  awk -v peer="$PEER" -v bytes="$payload_bytes" '
+    $2 !~ /^eth/ { next }
+    / > [0-9.]+\.(4789|8472): / { if ($NF == bytes + 50) print "vxlan"; next }
+    / > [0-9.]+\.8285: / { if ($NF == bytes + 28) print "udp"; next }
+    !index($0, "> " peer ": ICMP echo request") { next }
+    /: IP [0-9.]+ > / { print "ipip"; next }
+    { print "none" }' /tmp/verify.capture
 }

@@ -22,7 +22,7 @@ make_tunnels() {
   local -a commands=()
   for peer in $MINIGTS_PEERS; do
     commands+=(-- --may-exist add-port "$bridge" "tunnel$number"
-      -- set port "tunnel$number" other_config:protected=true
+      -- set port "tunnel$number" protected=true
       -- set interface "tunnel$number" type=vxlan "options:local_ip=$MINIGTS_ADDRESS" "options:remote_ip=$peer"
       options:key=4097)
     number=$((number + 1))

@@ -13,8 +13,8 @@ source "$here/switch.sh"
 
 # The kernel has the flow for what was just sent: it does not come to the daemon packet by packet.
 prove_kernel_datapath() {
-  ovs-appctl dpctl/show | grep -q '^system@' || fatal "the switch forwards outside the kernel"
-  ovs-appctl dpctl/dump-flows type=ovs 2>/dev/null | grep -q 'tunnel(' || fatal "the kernel has no flow for the tunnels"
+  ovs-appctl dpctl/show | grep '^system@' >/dev/null || fatal "the switch forwards outside the kernel"
+  ovs-appctl dpctl/dump-flows type=ovs 2>/dev/null | grep 'tunnel(' >/dev/null || fatal "the kernel has no flow for the tunnels"
   echo DATAPATH=kernel
 }
 
