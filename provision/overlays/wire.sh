@@ -23,9 +23,9 @@ $(cat /tmp/verify.capture)"
 
 # prove_mtu: a datagram as large as MTU gets through in one piece, and a larger one does not leave.
 prove_mtu() {
-  in_container ping -c 3 -i 0.2 -W 2 -q -M do -s "$((MTU - 28))" "$PEER" >/tmp/verify.ping 2>&1 ||
+  in_container ping -c 3 -i 0.2 -W 2 -q -M "do" -s "$((MTU - 28))" "$PEER" >/tmp/verify.ping 2>&1 ||
     fatal "datagrams of $MTU bytes do not reach $PEER: $(tail -n 3 /tmp/verify.ping)"
-  ! in_container ping -c 1 -W 2 -q -M do -s "$((MTU - 27))" "$PEER" >/tmp/verify.ping 2>&1 ||
+  ! in_container ping -c 1 -W 2 -q -M "do" -s "$((MTU - 27))" "$PEER" >/tmp/verify.ping 2>&1 ||
     fatal "a datagram larger than the MTU of $MTU bytes reaches $PEER in one piece"
 }
 

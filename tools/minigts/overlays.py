@@ -238,7 +238,9 @@ def _run_script(lab: Lab, name: str, script: str, host: Host, said: Mapping[str,
 def _environment(plan: Plan, host: Host) -> dict[str, str]:
     """What every script sees of its host and the lab."""
     number = {link.name: link.index for link in plan.links}
-    links = [f"{port.name}:{port.address}:{port.peer_host}:{port.peer_address}:{number[port.link]}" for port in host.ports]
+    links = [
+        f"{port.name}:{port.address}:{port.peer_host}:{port.peer_address}:{number[port.link]}" for port in host.ports
+    ]
     return {
         "MINIGTS_HOST": host.name,
         "MINIGTS_ADDRESS": host.address,

@@ -3,6 +3,7 @@
 #
 # Environment: MINIGTS_VARIANT (when to use IP-in-IP: always, cross-subnet, never), MINIGTS_PEERS, MINIGTS_LINKS.
 
+# shellcheck disable=SC2034 # for those who source this
 readonly tunnel=tunl0
 readonly outer_header_bytes=20
 
@@ -23,9 +24,9 @@ calico_mtu() {
 # encapsulated PEER: whether packets to that host are.
 encapsulated() {
   case $MINIGTS_VARIANT in
-    always) true ;;
-    cross-subnet) ! on_segment "$1" ;;
-    never) false ;;
+  always) true ;;
+  cross-subnet) ! on_segment "$1" ;;
+  never) false ;;
   esac
 }
 

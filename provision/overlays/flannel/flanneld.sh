@@ -50,17 +50,17 @@ choose_interface() {
   interface=$underlay
   address=$MINIGTS_ADDRESS
   case $MINIGTS_VARIANT in
-    host-gw) use_only_link ;;
-    ipip)
-      modprobe ipip
-      make_underlay_interface
-      ;;
-    udp)
-      modprobe tun
-      make_device_node
-      make_underlay_interface
-      ;;
-    *) make_underlay_interface ;;
+  host-gw) use_only_link ;;
+  ipip)
+    modprobe ipip
+    make_underlay_interface
+    ;;
+  udp)
+    modprobe tun
+    make_device_node
+    make_underlay_interface
+    ;;
+  *) make_underlay_interface ;;
   esac
 }
 
