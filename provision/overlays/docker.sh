@@ -8,6 +8,8 @@
 source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 
 readonly container=measure
+readonly container_port=measure0
+readonly gateway=169.254.1.1
 readonly engine_log=/var/log/dockerd.log
 readonly engine_deadline_s=60
 
@@ -77,22 +79,68 @@ remove_measuring_container() {
   docker_api DELETE "/containers/$container?force=1" >/dev/null 2>&1 || true
 }
 
+# The address that Docker gave the container in NETWORK.
+container_address() {
+  docker_api GET "/containers/$container/json" |
+    jq -r --arg network "$1" '.NetworkSettings.Networks[$network].IPAddress'
+}
+
+# The process id of the container's first process.
+container_process() { docker_api GET "/containers/$container/json" | jq -r .State.Pid; }
+
 # Where the container can be reached and entered; the lines that overlays.py reads from start.sh.
 describe_measuring_container() {
-  local network=$1 state id address
-  state=$(docker_api GET "/containers/$container/json")
-  id=$(jq -r .State.Pid <<<"$state")
-  address=$(jq -r --arg network "$network" '.NetworkSettings.Networks[$network].IPAddress' <<<"$state")
+  local address=$1 id
+  id=$(container_process)
   echo "ADDRESS=$address"
   echo "MTU=$(nsenter --target "$id" --net ip -j -4 address |
     jq --arg address "$address" '.[] | select(.addr_info[].local == $address).mtu')"
   echo "ENTER=$id"
 }
 
+# For a container without a network of Docker's: an interface eth0 in it, joined to $container_port on this host.
+plumb_container() {
+  local mtu=$1
+  # A container that was removed may still be holding the name.
+  ip link delete "$container_port" 2>/dev/null || true
+  ip link add "$container_port" mtu "$mtu" type veth peer name eth0 mtu "$mtu" netns "$(container_process)"
+  ip link set "$container_port" up
+}
+
+# The same, as one of many in a shared segment.
+plumb_container_into_segment() {
+  local address=$1 mtu=$2
+  plumb_container "$mtu"
+  nsenter --target "$(container_process)" --net ip -batch - <<<"
+address add $address dev eth0
+link set eth0 up"
+}
+
+# The same, routed: the container has one /32 and sends everything to a gateway address that belongs to nobody and
+# that the host answers ARP for, as Calico does it.
+plumb_container_by_route() {
+  local address=$1 mtu=$2
+  plumb_container "$mtu"
+  sysctl -qw "net.ipv4.conf.$container_port.proxy_arp=1" "net.ipv4.neigh.$container_port.proxy_delay=0"
+  # The kernel answers for addresses that it would itself send elsewhere.
+  ip route replace "$gateway" dev lo
+  ip route replace "$address" dev "$container_port"
+  nsenter --target "$(container_process)" --net ip -batch - <<<"
+address add $address/32 dev eth0
+link set eth0 up
+route add $gateway dev eth0 scope link
+route add default via $gateway dev eth0"
+}
+
+unplumb_container() {
+  ip link delete "$container_port" 2>/dev/null || true
+  ip route delete "$gateway" dev lo 2>/dev/null || true
+}
+
 # Until the tools' servers listen inside: netserver on 12865, iperf3 on 5201.
 wait_for_servers() {
   local id
-  id=$(docker_api GET "/containers/$container/json" | jq -r .State.Pid)
+  id=$(container_process)
   wait_until 30 servers_listen "$id" || fatal "the servers in the measuring container do not listen"
 }
 

@@ -15,7 +15,7 @@ CHAIN = (
     {"errors"},
     {"topology"},
     {"paths", "network", "shell", "shaping"},
-    {"providers"},
+    {"providers", "programs"},
     {"calibration"},
     {"lab"},
     {"overlays"},

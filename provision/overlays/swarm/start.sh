@@ -25,4 +25,4 @@ wait_for_nodes() {
 wait_for_nodes
 run_measuring_container measure
 wait_for_servers
-describe_measuring_container measure
+describe_measuring_container "$(container_address measure)"

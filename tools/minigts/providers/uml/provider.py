@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import platform
 import shutil
 import sys
 import tarfile
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 
@@ -18,6 +18,16 @@ from minigts.providers.uml.supervisor import Launch
 from minigts.topology.plan import Plan
 
 PUT_TIMEOUT_S = 120.0
+PACKED = "packed.tar"
+UNPACK = """
+from=$(mktemp -d)
+mount -t hostfs -o "hostfs=$1" none "$from"
+mkdir -p "$3" && tar -x --no-same-owner -C "$3" -f "$from/$2" || failed=yes
+umount "$from"
+rmdir "$from"
+[ -z "${failed:-}" ]
+"""
+"""A guest reads from a directory of this machine many times quicker than from its control line."""
 
 
 class UmlProvider:
@@ -61,12 +71,12 @@ class UmlProvider:
         return client.run(self.rundir, host, argv, timeout_s=timeout_s, check=check, stdin=stdin, on_output=on_output)
 
     def put(self, host: str, source: Path, target: PurePosixPath) -> None:
-        packed = io.BytesIO()
-        with tarfile.open(fileobj=packed, mode="w") as archive:
-            archive.add(source, arcname=target.name, filter=_owned_by_root)
-        unpack = 'mkdir -p "$1" && exec tar -x --no-same-owner -C "$1"'
-        argv = ["sh", "-c", unpack, "sh", str(target.parent)]
-        self.run(host, argv, timeout_s=PUT_TIMEOUT_S, stdin=packed.getvalue())
+        directory = self.rundir / "hosts" / host
+        with tempfile.TemporaryDirectory(dir=directory, prefix="put.") as shared:
+            with tarfile.open(Path(shared) / PACKED, mode="w") as archive:
+                archive.add(source, arcname=target.name, filter=_owned_by_root)
+            argv = ["sh", "-euc", UNPACK, "sh", shared, PACKED, str(target.parent)]
+            self.run(host, argv, timeout_s=PUT_TIMEOUT_S)
 
     def attach(self, host: str, argv: Sequence[str]) -> int:
         return client.attach(self.rundir, host, argv)

@@ -1,0 +1,66 @@
+# shellcheck shell=bash
+# Sourced by overlays whose routes are spread by BIRD 2, a routing daemon for BGP and OSPF.
+
+# shellcheck source=provision/lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+
+readonly routes=172.31.0.0/16
+readonly bird_directory=/run/minigts/bird
+
+# start_bird: with the configuration on stdin, to which the parts that all need are added. A second call reads it anew.
+start_bird() {
+  mkdir -p "$bird_directory"
+  { common_configuration && cat; } >"$bird_directory/bird.conf"
+  if bird_runs; then
+    ask_bird configure >/dev/null
+  else
+    bird -c "$bird_directory/bird.conf" -s "$bird_directory/bird.ctl" -P "$bird_directory/bird.pid"
+    wait_until 10 bird_runs || fatal "BIRD does not answer"
+  fi
+}
+
+# Only the overlay's own routes go to the kernel; the underlay's stay what the plan made them.
+common_configuration() {
+  cat <<END
+log "$bird_directory/bird.log" all;
+router id $MINIGTS_ADDRESS;
+protocol device { scan time 5; }
+protocol kernel {
+  ipv4 {
+    import none;
+    export filter {
+      if !(net ~ [$routes+]) then reject;
+      krt_prefsrc = $MINIGTS_ADDRESS;
+      accept;
+    };
+  };
+}
+END
+}
+
+ask_bird() { birdc -s "$bird_directory/bird.ctl" "$@"; }
+
+bird_runs() { ask_bird show status >/dev/null 2>&1; }
+
+# Its routes go with it.
+stop_bird() {
+  bird_runs || return 0
+  ask_bird down >/dev/null
+  wait_until 10 bird_gone || fatal "BIRD does not end"
+  rm -rf "$bird_directory"
+}
+
+bird_gone() { ! bird_runs && [[ ! -e $bird_directory/bird.pid ]]; }
+
+# The host's block of addresses, one of /24 for each host of the lab.
+host_block() { echo "172.31.$MINIGTS_INDEX.0/24"; }
+
+# every_block_routed: the kernel has a way to the block of every other host.
+every_block_routed() { (($(other_blocks | wc -l) >= $(wc -w <<<"$MINIGTS_HOSTS") - 1)); }
+
+other_blocks() { ip -4 route show proto bird root "$routes" | grep -v blackhole; }
+
+wait_for_routes() {
+  wait_until 60 every_block_routed ||
+    fatal "routes to other hosts' containers are missing; there are: $(other_blocks)"
+}

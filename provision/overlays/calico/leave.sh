@@ -1,0 +1,20 @@
+#!/bin/bash
+# Takes the container, the tunnel, the routes and the daemons off this host.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=provision/overlays/docker.sh
+source "$here/../docker.sh"
+# shellcheck source=provision/overlays/bird.sh
+source "$here/../bird.sh"
+# shellcheck source=provision/overlays/calico/path.sh
+source "$here/path.sh"
+
+# The interface comes with its module and goes with it.
+remove_tunnel() { modprobe -r ipip; }
+
+docker_answers && remove_measuring_container
+unplumb_container
+stop_bird
+remove_tunnel
+stop_docker

@@ -1,0 +1,3 @@
+#!/bin/bash
+# The container shares the host's network: nothing to join.
+set -euo pipefail

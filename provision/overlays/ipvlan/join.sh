@@ -1,0 +1,15 @@
+#!/bin/bash
+# A network of Docker's on this host's link, by its driver ipvlan.
+#
+# Environment: as for segment.sh.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=provision/overlays/docker.sh
+source "$here/../docker.sh"
+# shellcheck source=provision/overlays/segment.sh
+source "$here/../segment.sh"
+
+port=$(only_port)
+modprobe ipvlan
+network_exists || create_segment_network "$port" ipvlan

@@ -1,0 +1,14 @@
+#!/bin/bash
+# Takes the container, the bridge with its tunnels and both engines off this host.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=provision/overlays/docker.sh
+source "$here/../docker.sh"
+# shellcheck source=provision/overlays/ovs/switch.sh
+source "$here/switch.sh"
+
+docker_answers && remove_measuring_container
+unplumb_container
+stop_switch
+stop_docker

@@ -1,0 +1,63 @@
+# shellcheck shell=bash
+# Sourced by verify.sh: what the links really carry when the container sends to PEER, another host's container.
+#
+# Environment: ADDRESS, MTU, PEER; ENTER (process id in the container) unless the tools run on the host itself;
+# MINIGTS_INDEX.
+
+# shellcheck source=provision/lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+
+# Larger than whatever else crosses the links meanwhile, and different from what the other hosts send for their own proof.
+readonly payload_bytes=$((1000 + MINIGTS_INDEX % 100 * 3))
+readonly own_packets='udp or ip proto 4 or icmp'
+readonly echoes=5
+
+# prove_encapsulation EXPECTED: by capture on the links. Prints ENCAPSULATION.
+prove_encapsulation() {
+  local seen
+  seen=$(seen_on_links)
+  [[ $seen == "$1" ]] || fatal "what goes to $PEER crosses the link as '$seen', not as '$1':
+$(cat /tmp/verify.capture)"
+  echo "ENCAPSULATION=$seen"
+}
+
+# prove_mtu: a datagram as large as MTU gets through in one piece, and a larger one does not leave.
+prove_mtu() {
+  in_container ping -c 3 -i 0.2 -W 2 -q -M "do" -s "$((MTU - 28))" "$PEER" >/tmp/verify.ping 2>&1 ||
+    fatal "datagrams of $MTU bytes do not reach $PEER: $(tail -n 3 /tmp/verify.ping)"
+  ! in_container ping -c 1 -W 2 -q -M "do" -s "$((MTU - 27))" "$PEER" >/tmp/verify.ping 2>&1 ||
+    fatal "a datagram larger than the MTU of $MTU bytes reaches $PEER in one piece"
+}
+
+in_container() {
+  if [[ -n ${ENTER:-} ]]; then nsenter --target "$ENTER" --net "$@"; else "$@"; fi
+}
+
+# The ways in which this host's own packets to PEER leave by its links, a word each: vxlan, udp, ipip, none.
+seen_on_links() {
+  local capture
+  timeout 30 tcpdump -i any -n -q -l -Q out "greater $payload_bytes and ($own_packets)" \
+    >/tmp/verify.capture 2>/tmp/verify.tcpdump &
+  capture=$!
+  wait_until 10 grep -q 'listening on' /tmp/verify.tcpdump || fatal "$(cat /tmp/verify.tcpdump)"
+  in_container ping -c "$echoes" -i 0.2 -W 2 -q -s "$payload_bytes" "$PEER" >/tmp/verify.ping ||
+    fatal "the container does not reach $PEER: $(tail -n 2 /tmp/verify.ping)"
+  wait_until 5 enough_captured || true
+  kill "$capture"
+  wait "$capture" || true
+  on_links | sort -u | paste -sd+
+}
+
+enough_captured() { (($(on_links | wc -l) >= echoes)); }
+
+# What is inside cannot be read where it is a frame or in a datagram of a program's own: there the size tells.
+# A line of the capture: 12:00:00.1 eth1  Out IP 10.255.0.1.44321 > 10.255.0.2.4789: UDP, length 1050
+on_links() {
+  awk -v peer="$PEER" -v bytes="$payload_bytes" '
+    $2 !~ /^eth/ { next }
+    / > [0-9.]+\.(4789|8472): / { if ($NF == bytes + 50) print "vxlan"; next }
+    / > [0-9.]+\.8285: / { if ($NF == bytes + 28) print "udp"; next }
+    !index($0, "> " peer ": ICMP echo request") { next }
+    /: IP [0-9.]+ > / { print "ipip"; next }
+    { print "none" }' /tmp/verify.capture
+}

@@ -1,0 +1,121 @@
+"""Every overlay on real hosts: it joins, its data path is what it says, and nothing is left when it has gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from minigts import lab as labs
+from minigts import overlays, paths
+from minigts.lab import Lab
+from minigts.topology.load import load, parse
+
+pytestmark = pytest.mark.uml
+
+EXPECTED = {
+    "calico": ("ipip", 1480),
+    "calico-cross-subnet": ("none", 1480),
+    "calico-never": ("none", 1500),
+    "flannel": ("vxlan", 1450),
+    "flannel-host-gw": ("none", 1500),
+    "flannel-ipip": ("ipip", 1480),
+    "flannel-udp": ("udp", 1472),
+    "host": ("none", 1500),
+    "ipvlan": ("none", 1500),
+    "macvlan": ("none", 1500),
+    "mesh": ("vxlan", 1410),
+    "none": ("none", 1500),
+    "ovs": ("vxlan", 1450),
+    "romana": ("none", 1500),
+    "swarm": ("vxlan", 1450),
+}
+"""What crosses the link between two neighbours, and the overlay's MTU in bytes."""
+
+NEIGHBOURS = """\
+name: mesh3
+routing: neighbours
+chain: {hosts: 3, link: {rtt: 10ms, rate: 50mbit}}
+"""
+
+STATE = """
+ip -o link | awk '{ print $2 }' | sort
+ip -o address | awk '{ print $2, $4 }' | sort
+ip -4 route show table all
+ip rule
+ip neighbour show proxy
+nft list ruleset 2>/dev/null
+ps --no-headers -e -o ppid,comm | awk '$1 != 2 && $2 != "kthreadd" { print $2 }' | sort
+"""
+"""All that an overlay could leave: interfaces, addresses, routes, rules, processes."""
+
+
+@pytest.fixture(scope="module")
+def state_root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MINIGTS_STATE", str(tmp_path_factory.mktemp("state")))
+        yield paths.state_root()
+
+
+@pytest.fixture(scope="module")
+def pair(state_root: Path) -> Iterator[Lab]:
+    plan = load(paths.project_root() / "topologies" / "pair.yaml")
+    lab = labs.up(plan, "uml", None, ignore)
+    yield lab
+    labs.down(lab)
+
+
+@pytest.fixture(scope="module")
+def chain(state_root: Path) -> Iterator[Lab]:
+    lab = labs.up(parse(NEIGHBOURS, "mesh3.yaml"), "uml", None, ignore)
+    yield lab
+    labs.down(lab)
+
+
+def ignore(_: str) -> None: ...
+
+
+def state(lab: Lab) -> dict[str, str]:
+    return lab.on_every_host(
+        lambda host: lab.provider.run(host.name, ["bash", "-c", STATE], timeout_s=30, check=False).stdout
+    )
+
+
+def lowest_rtt_ms(lab: Lab, source: overlays.Endpoint, target: overlays.Endpoint) -> float:
+    argv = [*source.prefix, "ping", "-c", "200", "-i", "0.01", "-q", target.address]
+    said = lab.provider.run(source.host, argv, timeout_s=30).stdout
+    return float(said.splitlines()[-1].split(" = ")[1].split("/")[0])
+
+
+def test_every_overlay_is_expected_here() -> None:
+    assert overlays.known() == tuple(EXPECTED)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_overlay_joins_proves_its_path_and_leaves_nothing(pair: Lab, name: str) -> None:
+    before = state(pair)
+    encapsulation, mtu = EXPECTED[name]
+
+    endpoints = overlays.join(pair, name, ignore)
+    proven = overlays.verify(pair, ignore)
+    overlays.leave(pair, ignore)
+
+    assert {said["ENCAPSULATION"] for said in proven.values()} == {encapsulation}
+    assert {end.mtu for end in endpoints.values()} == {mtu}
+    assert state(pair) == before
+
+
+def test_mesh_crosses_hosts_that_the_underlay_does_not(chain: Lab) -> None:
+    """Host 1 knows no way to host 3; its container reaches the container there, in the sum of the segments' times."""
+    first, second, third = (host.name for host in chain.plan.hosts)
+    far = chain.plan.host(third).ports[0].address
+    ends = overlays.join(chain, "mesh", ignore)
+
+    alone = chain.provider.run(first, ["ping", "-c", "1", "-W", "1", far], timeout_s=5, check=False)
+    segments_ms = lowest_rtt_ms(chain, ends[first], ends[second]) + lowest_rtt_ms(chain, ends[second], ends[third])
+    across_ms = lowest_rtt_ms(chain, ends[first], ends[third])
+
+    assert alone.code != 0
+    assert across_ms == pytest.approx(segments_ms, abs=0.3 + 0.005 * segments_ms)
+    assert {said["ENCAPSULATION"] for said in overlays.verify(chain, ignore).values()} == {"vxlan"}

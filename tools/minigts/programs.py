@@ -1,0 +1,57 @@
+"""Programs that an overlay needs and no package holds: built on this machine once, kept in the cache by their content.
+
+An overlay's folder may have a folder `build` with a script `build.sh OUTPUT`, which leaves there what every host gets.
+The products lie in `<cache root>/programs/<hash of that folder>`; they are built beside that place and renamed when
+they are complete.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from minigts import paths, shell
+from minigts.errors import CommandFailed, MinigtsError
+
+BUILD_TIMEOUT_S = 1800.0
+
+
+def ensure(recipe: Path, progress: Callable[[str], None]) -> Path:
+    """The directory with what the folder `recipe` makes, built now if it must be.
+
+    Raises MinigtsError when it cannot be built; then nothing of it is kept.
+    """
+    programs = paths.cache_root() / "programs"
+    programs.mkdir(parents=True, exist_ok=True)
+    ready = programs / key(recipe)
+    with (programs / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not ready.is_dir():
+            progress(f"building what {recipe.parent.name} needs; once, some minutes")
+            _build(recipe, ready)
+    return ready
+
+
+def key(recipe: Path) -> str:
+    """A hash of all files of a recipe."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in recipe.rglob("*") if path.is_file()):
+        digest.update(str(path.relative_to(recipe)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def _build(recipe: Path, ready: Path) -> None:
+    place = ready.with_name(f"building-{ready.name}")
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+    try:
+        shell.run([str(recipe / "build.sh"), str(place)], timeout_s=BUILD_TIMEOUT_S)
+    except CommandFailed as error:
+        raise MinigtsError(f"{recipe.parent.name}: its programs could not be built\n{error}") from error
+    else:
+        place.rename(ready)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
