@@ -146,7 +146,6 @@ def test_down_while_up_runs(program: Program, traces: Traces, moment_s: float) -
     assert traces.left() == []
 
 
-@pytest.mark.xfail(reason="overlays.join does not take lab.exclusive yet", strict=False)
 def test_two_that_bring_up_the_same_lab_end_with_one(program: Program, traces: Traces) -> None:
     both = [program.start(*UP) for _ in range(2)]
     said = [each.communicate(timeout=60)[1] for each in both]

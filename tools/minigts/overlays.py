@@ -37,7 +37,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from minigts import paths, programs
 from minigts.errors import InputError, MinigtsError
-from minigts.lab import Lab, Progress
+from minigts.lab import Lab, Progress, exclusive
 from minigts.topology.plan import Host, Plan
 
 UNDERLAY = "none"
@@ -102,11 +102,17 @@ def join(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
     """
     if name not in known():
         raise InputError(f"no overlay {name!r}; overlays are {', '.join(known())}")
+    with exclusive(lab.rundir):
+        _require(lab)
+        return _join(lab, name, progress)
+
+
+def _join(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
     before = joined(lab)
     if before is not None and before.name == name and before.said:
         return before.endpoints()
     if before is not None:
-        leave(lab, progress)
+        _leave(lab, progress)
     _put_scripts(lab, name)
     _put_programs(lab, name, progress)
     # Written before the first script runs: a join that breaks off half-way can be left.
@@ -137,6 +143,18 @@ def verify(lab: Lab, progress: Progress) -> dict[str, dict[str, str]]:
 
 def leave(lab: Lab, progress: Progress) -> None:
     """Take the overlay that is joined, or was being joined, off the lab."""
+    with exclusive(lab.rundir):
+        _require(lab)
+        _leave(lab, progress)
+
+
+def _require(lab: Lab) -> None:
+    """Whoever waited for the lab may find that it was taken down meanwhile."""
+    if not lab.rundir.is_dir():
+        raise MinigtsError(f"lab {lab.name} has been taken down")
+
+
+def _leave(lab: Lab, progress: Progress) -> None:
     now = joined(lab)
     if now is None:
         return
