@@ -2,12 +2,16 @@
 # Builds the root file system of a host. As root, or as any user with unprivileged user namespaces.
 #
 #   build.sh OUTPUT        OUTPUT is an existing, empty directory
+#   build.sh --undo OUTPUT removes OUTPUT, and what a build that was killed has left elsewhere
 #
 # Environment:
-#   MINIGTS_DEBIAN_MIRROR  a Debian mirror; else the one in this machine's apt configuration
+#   MINIGTS_DEBIAN_MIRROR  a Debian mirror; else the one in this machine's apt configuration, else mmdebstrap's own
 #   MINIGTS_WIRE           path of wire.py, which host and guest share
 #   MINIGTS_IMAGE_MB       size of the file system in MB
 #
+#   MINIGTS_LIFELINE       a descriptor that the caller holds open: when it closes, all that was started here ends
+#
+# Unpacks some 700 MB, for root into OUTPUT, for others into /var/tmp.
 # Leaves in OUTPUT: root.ext4, boot/ (the User-Mode Linux kernel with the libraries it runs with) and packages.lock.
 set -euo pipefail
 
@@ -17,73 +21,131 @@ source "$here/../lib.sh"
 
 readonly suite=trixie
 readonly kernel_suite=sid # the first kernels with seccomp mode: see docs/decisions/0001-uml-kernel.md
-readonly output=$1
-readonly archive=$output/root.tar
+readonly keys=/usr/share/keyrings/debian-archive-keyring.gpg
 readonly image_mb=${MINIGTS_IMAGE_MB:-2500}
+
+# What the image holds for Debian's own sake or a screen's: a host shows no manual, draws nothing and speaks English.
+readonly left_out=('/usr/share/doc/*' '/usr/share/man/*' '/usr/share/info/*' '/usr/share/locale/*' '/usr/share/X11/*'
+  '/usr/share/bash-completion/*' '/usr/share/lintian/*' '/usr/share/bug/*' '/usr/lib/*/libLLVM*' '/usr/lib/*/libgallium*'
+  '/usr/lib/*/libz3*' '/usr/lib/*/dri/*' /usr/bin/ctr /usr/bin/containerd-shim /usr/bin/containerd-shim-runc-v1)
+
+# as_root COMMAND…: as root, or as root of a user namespace that has this user's subordinate ids. Such a root may not
+# enter the user's own directories.
+as_root() {
+  if ((EUID == 0)); then "$@"; else mmdebstrap --unshare-helper "$@"; fi
+}
+
+# Whatever the caller dies of, that closes its end of the pipe. This script must lead a process group of its own.
+end_with_caller() {
+  [[ -n ${MINIGTS_LIFELINE:-} ]] || return 0
+  exec 9<&"$MINIGTS_LIFELINE" </dev/null
+  {
+    cat <&9
+    kill -TERM -- "-$$"
+  } &>/dev/null &
+  # shellcheck disable=SC2064
+  trap "kill $!" EXIT
+  exec 9<&-
+}
+
+# Sets `work`: where the root is unpacked; `work` in the output is or leads to it, so that it can be undone. Not under
+# the output when it is not root who builds: root of a user namespace may not enter the user's own directories.
+make_work_directory() {
+  if ((EUID == 0)); then
+    work=$output/work
+    mkdir "$work"
+  else
+    as_root true || fatal "unprivileged user namespaces do not work here; minigts doctor says more. Or build it as root"
+    work=$(as_root mktemp -d /var/tmp/minigts-image.XXXXXX)
+    ln -s "$work" "$output/work"
+    as_root chmod 755 "$work"
+  fi
+}
+
+remove_work_directory() {
+  local target
+  target=$(readlink -e -- "$output/work") || return 0
+  as_root rm -rf --one-file-system -- "$target"
+  rm -f -- "$output/work"
+}
 
 packages() { grep -v '^#' "$here/packages" | paste -sd,; }
 
-# Debian mirrors that this machine's own apt uses; on another distribution there are none.
-mirror() {
+# The Debian mirror that this machine's own apt uses. On another distribution there is none, and mmdebstrap knows one.
+configured_mirror() {
   if [[ -n ${MINIGTS_DEBIAN_MIRROR:-} ]]; then
     echo "$MINIGTS_DEBIAN_MIRROR"
-  elif command -v apt-get >/dev/null; then
+  else
     # shellcheck disable=SC2016
     apt-get indextargets --format '$(ORIGIN) $(LABEL) $(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
       awk '$1 == "Debian" && $2 == "Debian" { print $3; exit }'
   fi
 }
 
-# A mirror that is slow to follow may hold an index of the kernel's suite past its date; it is signed all the same.
-sources() {
-  local mirror=$1
-  echo "deb $mirror $suite main non-free"
-  echo "deb [check-valid-until=no] $mirror $kernel_suite main"
+# A setup hook: the kernel's suite comes from the same mirror. One that is slow to follow may hold an index of it past
+# its date, which is signed all the same.
+# shellcheck disable=SC2016
+add_kernel_suite() {
+  printf 'sed -n "s|^deb \\(.*\\) %s .*|deb [check-valid-until=no] \\1 %s main|p" ' "$suite" "$kernel_suite"
+  echo '"$1/etc/apt/sources.list" >"$1/etc/apt/sources.list.d/kernel.list"'
 }
 
-mode() { [[ $(id -u) == 0 ]] && echo root || echo unshare; }
-
+# Hooks may not read this user's directories, so the recipe is copied in and runs there.
+# shellcheck disable=SC2016
 bootstrap() {
-  local found
-  found=$(mirror)
-  [[ -n $found ]] || fatal "no Debian mirror in this machine's apt configuration: set MINIGTS_DEBIAN_MIRROR to one"
-  info "building a Debian $suite root from $found"
-  sources "$found" | mmdebstrap --mode="$(mode)" --variant=minbase --include="$(packages)" \
+  local mirror
+  mirror=$(configured_mirror)
+  info "building a Debian $suite root from ${mirror:-the usual mirror}"
+  HOME=/nonexistent mmdebstrap --mode="$( ((EUID == 0)) && echo root || echo unshare)" --format=directory \
+    --variant=minbase --include="$(packages)" --components=main,non-free --keyring="$keys" --skip=check/signed-by \
     --aptopt='Apt::Install-Recommends "false"' \
-    --dpkgopt='path-exclude=/usr/share/doc/*' \
-    --dpkgopt='path-exclude=/usr/share/man/*' \
-    --dpkgopt='path-exclude=/usr/share/info/*' \
-    --dpkgopt='path-exclude=/usr/share/locale/*' \
-    --dpkgopt='path-exclude=/usr/share/bash-completion/*' \
-    --setup-hook="'$here/prefer-kernel.sh' \"\$1\" $kernel_suite" \
-    --customize-hook="MINIGTS_WIRE='$MINIGTS_WIRE' '$here/customize.sh' \"\$1\"" \
-    --format=tar "$suite" "$archive" -
+    --aptopt='Acquire::Retries "3"' \
+    --aptopt='Acquire::http::Timeout "20"' \
+    "${left_out[@]/#/--dpkgopt=path-exclude=}" \
+    --setup-hook="upload ${here@Q}/apt-preferences /etc/apt/preferences.d/kernel" \
+    --setup-hook="$(add_kernel_suite)" \
+    --customize-hook="copy-in ${here@Q} ${MINIGTS_WIRE@Q} /tmp" \
+    --customize-hook='chroot "$1" /tmp/image/customize.sh' \
+    "$suite" "$work" ${mirror:+"$mirror"}
 }
 
-# With the same uids as in the archive: as root, or as root of a user namespace. The image is written through a
-# descriptor, since that root may not enter the caller's own directories.
+# Written through a descriptor, which is all that the root of a user namespace needs; nobody else gets at the file.
 make_file_system() {
-  local -a as_root=()
-  [[ $(mode) == root ]] || as_root=(mmdebstrap --unshare-helper)
+  chmod 700 "$output"
   : >"$output/root.ext4"
   chmod 666 "$output/root.ext4"
-  # shellcheck disable=SC2016
-  "${as_root[@]}" bash -euc '
-    root=$(mktemp -d)
-    trap "rm -rf --one-file-system $root" EXIT
-    tar -x --numeric-owner -C "$root" --exclude="./dev/*" <&4
-    mke2fs -q -F -t ext4 -O ^has_journal -E lazy_itable_init=0,root_owner=0:0 -m 0 -d "$root" /dev/fd/3 "$1M"
-  ' bash "$image_mb" 3<>"$output/root.ext4" 4<"$archive"
+  as_root find "$work/dev" -mindepth 1 -delete
+  as_root mke2fs -q -F -t ext4 -O ^has_journal -E lazy_itable_init=0,root_owner=0:0 -m 0 -d "$work" \
+    /dev/fd/3 "${image_mb}M" 3<>"$output/root.ext4"
   chmod 644 "$output/root.ext4"
+  chmod 755 "$output"
 }
 
 take_out_kernel() {
   mkdir "$output/boot"
-  tar -x -C "$output/boot" --strip-components=5 -f "$archive" ./usr/lib/minigts/boot
-  tar -xO -f "$archive" ./usr/lib/minigts/packages.lock >"$output/packages.lock"
+  as_root tar -c -C "$work/usr/lib/minigts/boot" . | tar -x --no-same-owner -C "$output/boot"
+  as_root rm -r "$work/usr/lib/minigts/boot"
+  as_root cat "$work/usr/lib/minigts/packages.lock" >"$output/packages.lock"
 }
 
-bootstrap
-make_file_system
-take_out_kernel
-rm "$archive"
+undo() {
+  remove_work_directory
+  rm -rf -- "$output"
+}
+
+build() {
+  end_with_caller
+  make_work_directory
+  bootstrap
+  take_out_kernel
+  make_file_system
+  remove_work_directory
+}
+
+if [[ $1 == --undo ]]; then
+  readonly output=$2
+  undo
+else
+  readonly output=$1
+  build
+fi

@@ -11,7 +11,7 @@ import pytest
 
 from minigts import machine
 from minigts.doctor import DEFAULT_PROVIDER, Diagnosis, Finding, default_can_run, examine
-from minigts.machine import Facts, Package, gather, system_packages
+from minigts.machine import Disk, Facts, Package, gather, system_packages
 from minigts.providers import registry
 
 GOOD = Facts(
@@ -24,9 +24,8 @@ GOOD = Facts(
     open_files=1024,
     shm_free_mb=8000,
     shm_executable=True,
-    cache=Path("cache"),
-    cache_free_mb=20_000,
     image_ready=False,
+    disks=(Disk(Path("cache"), free_mb=20_000, needed_mb=2000),),
     ptrace=True,
     socket_buffer_bytes=4 * 2**20,
     namespaces_blocked_by="",
@@ -38,6 +37,7 @@ GOOD = Facts(
     modules=frozenset(),
     kvm="absent",
 )
+FULL = (Disk(Path("cache"), free_mb=100, needed_mb=2000),)
 
 
 def uml(**changes: Any) -> Diagnosis:
@@ -70,7 +70,7 @@ def test_a_good_machine_runs_the_default_provider() -> None:
         ({"shm_executable": False}, "/dev/shm", "remount,exec"),
         ({"shm_free_mb": 64}, "/dev/shm", "--shm-size"),
         ({"memory_free_mb": 100}, "memory", "end other programs"),
-        ({"cache_free_mb": 100}, "disk", "XDG_CACHE_HOME"),
+        ({"disks": FULL}, "disk", "XDG_CACHE_HOME"),
         ({"packages": (Package("mmdebstrap", present=False),)}, "mmdebstrap", "apt-get install mmdebstrap"),
         ({"namespaces_blocked_by": "a.b=1"}, "user namespaces", "sysctl -w a.b=1"),
         ({"subordinate_ids": False}, "user namespaces", "--add-subuids 100000-165535"),
@@ -105,7 +105,7 @@ def test_what_slows_uml_says_its_cost(changes: dict[str, Any], name: str, cost: 
 
 def test_a_ready_image_needs_nothing_that_builds_one() -> None:
     absent = (Package("mmdebstrap", present=False),)
-    assert uml(image_ready=True, packages=absent, cache_free_mb=10, subordinate_ids=False).verdict == "runs"
+    assert uml(image_ready=True, packages=absent, disks=FULL, subordinate_ids=False).verdict == "runs"
 
 
 def test_root_needs_no_user_namespaces() -> None:
@@ -130,11 +130,10 @@ def test_kvm_that_opens_is_not_taken_for_kvm_that_works() -> None:
     assert "only booting" in finding(vagrant, "/dev/kvm").meaning
 
 
-def test_this_machine_is_read(tmp_path: Path) -> None:
-    facts = gather(tmp_path / "not" / "there", image_ready=False)
+def test_this_machine_is_read() -> None:
+    facts = gather(image_ready=False, disks=())
     assert (facts.system, facts.machine) == (platform.system(), platform.machine())
     assert facts.memory_free_mb > 0
-    assert facts.cache_free_mb > 0
     assert facts.cores > 0
     assert facts.socket_buffer_bytes > 0
     assert {package.name for package in facts.packages} >= {"mmdebstrap", "e2fsprogs"}

@@ -43,6 +43,15 @@ class Package:
 
 
 @dataclass(frozen=True)
+class Disk:
+    """A directory with what is free there and what is needed."""
+
+    directory: Path
+    free_mb: int
+    needed_mb: int
+
+
+@dataclass(frozen=True)
 class Facts:
     """What was seen. Sizes are what is free now; `shm_free_mb` is None when nothing can be written to /dev/shm."""
 
@@ -55,9 +64,9 @@ class Facts:
     open_files: int
     shm_free_mb: int | None
     shm_executable: bool
-    cache: Path
-    cache_free_mb: int
     image_ready: bool
+    disks: tuple[Disk, ...]
+    """Where building the image needs room."""
     ptrace: bool
     socket_buffer_bytes: int
     """What a socket gets when 4 MiB are asked for."""
@@ -73,8 +82,8 @@ class Facts:
     kvm: Literal["open", "forbidden", "absent"]
 
 
-def gather(cache: Path, *, image_ready: bool) -> Facts:
-    """Look at this machine. `cache` is where images are kept; it need not exist."""
+def gather(*, image_ready: bool, disks: Iterable[Disk]) -> Facts:
+    """Look at this machine. The caller knows the image and what building it takes."""
     root, user = os.geteuid() == 0, _user()
     return Facts(
         system=platform.system(),
@@ -84,11 +93,10 @@ def gather(cache: Path, *, image_ready: bool) -> Facts:
         cores=len(os.sched_getaffinity(0)),
         memory_free_mb=_memory_free_mb(),
         open_files=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
-        shm_free_mb=_free_mb(SHM) if os.access(SHM, os.W_OK) else None,
+        shm_free_mb=shutil.disk_usage(SHM).free >> 20 if os.access(SHM, os.W_OK) else None,
         shm_executable=_executable(SHM),
-        cache=cache,
-        cache_free_mb=_free_mb(cache),
         image_ready=image_ready,
+        disks=tuple(disks),
         ptrace=_may_ptrace(),
         socket_buffer_bytes=_socket_buffer_bytes(4 * 2**20),
         namespaces_blocked_by=_namespaces_blocked_by(),
@@ -127,12 +135,6 @@ def _read(path: Path) -> str:
         return path.read_text().strip()
     except OSError:
         return ""
-
-
-def _free_mb(path: Path) -> int:
-    while not path.exists():
-        path = path.parent
-    return shutil.disk_usage(path).free >> 20
 
 
 def _memory_free_mb() -> int:

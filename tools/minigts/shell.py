@@ -6,6 +6,7 @@ import ctypes
 import os
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -65,6 +66,34 @@ def run(
     return completed
 
 
+def run_group(
+    argv: Sequence[str], *, timeout_s: float, env: Mapping[str, str] | None = None, patience_s: float = 30.0
+) -> Completed:
+    """Run a command that starts many others, in a process group of its own; its errors join its output.
+
+    MINIGTS_LIFELINE tells it a descriptor to which nothing is ever written. When that closes, since the time is up, or
+    this process was interrupted or has ended in whatever way, the command must end its group. What of it still runs
+    after `patience_s` is killed. Raises `CommandFailed` for a code other than 0, `CommandTimeout` when the time is up.
+    """
+    started = time.monotonic()
+    lifeline = {"MINIGTS_LIFELINE": "0", **(env or {})}
+    with tempfile.TemporaryFile() as output:
+        process = start(argv, output=output, stdin=subprocess.PIPE, env=lifeline)
+        try:
+            code = process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            _end_group(process, patience_s)
+        output.seek(0)
+        said = _text(output.read())
+    if code is None:
+        raise CommandTimeout("", argv, timeout_s, said, "")
+    if code != 0:
+        raise CommandFailed("", argv, code, said, "")
+    return Completed(tuple(argv), code, said, "", time.monotonic() - started)
+
+
 def start(
     argv: Sequence[str],
     *,
@@ -95,6 +124,33 @@ def start(
         # Safe, since the only caller that asks for it, the supervisor, has one thread.
         preexec_fn=_die_with_parent if dies_with_parent else None,  # noqa: PLW1509
     )
+
+
+def _end_group(leader: subprocess.Popen[bytes], patience_s: float) -> None:
+    """Close the group's lifeline and return when nothing is left of the group."""
+    if leader.stdin is not None:
+        leader.stdin.close()
+    deadline = time.monotonic() + patience_s
+    while _reaches_group(leader, 0 if time.monotonic() < deadline else signal.SIGKILL):
+        time.sleep(0.02)
+
+
+def _reaches_group(leader: subprocess.Popen[bytes], number: int) -> bool:
+    leader.poll()  # as long as nobody has waited for it, a leader that has ended still counts as a member
+    try:
+        os.killpg(leader.pid, number)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # nothing but a helper that runs as another user for a moment
+    return True
+
+
+def die_with_parent(parent: int) -> None:
+    """From now on the kernel kills this process when the thread that started it ends; at once if `parent` is gone."""
+    _die_with_parent()
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _die_with_parent() -> None:

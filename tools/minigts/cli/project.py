@@ -25,12 +25,13 @@ def doctor(as_json: AsJson = False) -> None:
 
     Example:  minigts doctor
     """
-    from minigts import machine, paths
+    from minigts import machine
     from minigts.doctor import default_can_run, examine
     from minigts.providers import registry
     from minigts.providers.uml import image
 
-    facts = machine.gather(paths.cache_root(), image_ready=image.present() is not None)
+    disks = [machine.Disk(each.directory, each.free_mb, each.needed_mb) for each in image.room()]
+    facts = machine.gather(image_ready=image.present() is not None, disks=disks)
     diagnoses = examine(facts, registry.names())
     if as_json:
         screen.print_json([{**asdict(each), "verdict": each.verdict} for each in diagnoses])

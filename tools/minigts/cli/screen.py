@@ -182,17 +182,19 @@ def show_plan(plan: Plan) -> None:
 
 
 def show_diagnoses(diagnoses: Iterable[Diagnosis]) -> None:
-    """One table a provider, then what can be done about what is not ok."""
+    """One table a provider, then what can be done about what is not ok; a line for one that this version lacks."""
     console = out()
-    for diagnosis in diagnoses:
+    for diagnosis in sorted(diagnoses, key=lambda each: not each.built):
         rows = ((mark(x.state), x.name, x.meaning) for x in diagnosis.findings)
         made = table(("", "", ""), ())
         made.show_header = False
         for state, name, meaning in rows:
             made.add_row(state, name, meaning)
         console.print(f"[bold]{diagnosis.provider}[/bold]  {diagnosis.verdict}  [dim]{diagnosis.about}[/dim]")
+        if not diagnosis.built:
+            continue
         console.print(made)
-        for finding in diagnosis.findings if diagnosis.built else ():
+        for finding in diagnosis.findings:
             if finding.remedy:
                 console.print(f"  {finding.name}: {finding.remedy}", markup=False, soft_wrap=True)
 

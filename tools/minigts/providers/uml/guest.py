@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import time
@@ -17,9 +18,10 @@ BOOT_DEADLINE_S = 60.0
 CONSOLE_LINES = 12
 
 
-def start(rundir: Path, launch: Launch) -> None:
+def start(rundir: Path, launch: Launch, *, ends_with_caller: bool = False) -> None:
     """Start the supervisor, detached, and with it every kernel; do not wait for them.
 
+    They outlive this process, unless `ends_with_caller`: then they end with the thread that called, however it ends.
     What an earlier start left in the run directory goes: its sockets must not be taken for the new ones.
     """
     process.end(rundir)
@@ -27,9 +29,10 @@ def start(rundir: Path, launch: Launch) -> None:
     for machine in launch.machines:
         (rundir / "hosts" / machine.name).mkdir(parents=True, exist_ok=True)
     launch.write(rundir / process.LAUNCH)
+    owner = [str(os.getpid())] if ends_with_caller else []
     with (rundir / "supervisor.log").open("ab") as log:
         shell.start(
-            [sys.executable, "-m", "minigts.providers.uml.supervisor", str(rundir)],
+            [sys.executable, "-m", "minigts.providers.uml.supervisor", str(rundir), *owner],
             output=log.fileno(),
             env={"PYTHONPATH": str(paths.project_root() / "tools"), process.MARK: str(rundir)},
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,14 +18,27 @@ from pathlib import Path
 
 from minigts import paths, shell
 from minigts.errors import CommandFailed, EnvironmentLacks, MinigtsError
-from minigts.providers.uml import client, guest, process, wire
+from minigts.providers.uml import client, guest, kernel, process, wire
 from minigts.providers.uml.kernel import Machine
 from minigts.providers.uml.supervisor import Launch
 
 BUILD_TIMEOUT_S = 1800.0
+UNDO_TIMEOUT_S = 120.0
 FINISH_TIMEOUT_S = 180.0
-NEEDED_FREE_MB = 3000
+FINISH_HOSTS = 3
+"""As many bare hosts take what the one with Docker that finishes the image does."""
+UNPACKED_MB, PACKED_MB = 1200, 800
+"""Room that the build takes for the unpacked root, and that the image then takes; with what may come to them."""
+KEYS = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+WORK_DIRECTORY = Path("/var/tmp")
+"""Where build.sh unpacks for those who are not root."""
 IMAGE_MB = 2500
+FAILED_LOG = "failed-build.log"
+FULL_BYTES = 1 << 20
+LOG_LINES = 8
+FULL = "No space left on device"
+UNREACHABLE = "Failed to fetch|Could not resolve|Could not connect|Unable to connect"
+"""What the build's log says when a disk is full, when the mirror does not answer."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +58,22 @@ class Image:
     @property
     def lock(self) -> Path:
         return self.directory / "packages.lock"
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a build takes of one file system."""
+
+    directory: Path
+    needed_mb: int
+    free_mb: int
+
+    @property
+    def enough(self) -> bool:
+        return self.free_mb >= self.needed_mb
+
+    def __str__(self) -> str:
+        return f"building the hosts' image takes {self.needed_mb} MB in {self.directory}; {self.free_mb} MB are free"
 
 
 def recipe() -> tuple[Path, ...]:
@@ -71,38 +101,38 @@ def missing() -> list[str]:
     """What this machine lacks to build the image, a sentence each; empty when it is built already."""
     if present() is not None:
         return []
+    if shutil.which("apt-get") is None:
+        return ["apt is not installed: building the hosts' image takes a Debian or Ubuntu machine"]
     found = [
         f"{program} is not installed: apt-get install {package}"
         for program, package in (("mmdebstrap", "mmdebstrap"), ("mke2fs", "e2fsprogs"))
-        if shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") is None
+        if shutil.which(program, path=_search_path()) is None
     ]
     if os.geteuid() != 0 and shutil.which("newuidmap") is None:
         found.append("newuidmap is not installed: apt-get install uidmap")
+    if not KEYS.exists():
+        found.append("the keys of the Debian archive are not installed: apt-get install debian-archive-keyring")
     return found
 
 
 def ensure(progress: Callable[[str], None]) -> Image:
-    """The image for this recipe, built now if it must be. Raises EnvironmentLacks and CommandFailed."""
-    images = paths.cache_root() / "images"
-    images.mkdir(parents=True, exist_ok=True)
+    """The image for this recipe, built now if it must be. Raises EnvironmentLacks and HostFailed."""
     ready = present()
     if ready is not None:
         return ready
+    images = paths.cache_root() / "images"
+    images.mkdir(parents=True, exist_ok=True)
     with _only_builder(images, progress):
         ready = present()
         return ready or _build(images, progress)
 
 
 def _build(images: Path, progress: Callable[[str], None]) -> Image:
-    lacking = missing()
+    for left in images.glob("building-*"):
+        _undo(left)
+    lacking = [*kernel.missing(FINISH_HOSTS), *missing(), *(str(each) for each in room() if not each.enough)]
     if lacking:
         raise EnvironmentLacks("\n".join(lacking))
-    for left in images.glob("building-*"):
-        process.end(left / "finish")
-        shutil.rmtree(left)
-    free_mb = shutil.disk_usage(images).free >> 20
-    if free_mb < NEEDED_FREE_MB:
-        raise EnvironmentLacks(f"the image needs {NEEDED_FREE_MB} MB of disk in {images}; {free_mb} MB are free")
     place = images / f"building-{key()}"
     place.mkdir()
     try:
@@ -111,24 +141,69 @@ def _build(images: Path, progress: Callable[[str], None]) -> Image:
         progress("importing the measuring container into the image")
         _finish(place)
         place.rename(images / key())
+        (images / FAILED_LOG).unlink(missing_ok=True)
     except BaseException:
-        process.end(place / "finish")
-        shutil.rmtree(place, ignore_errors=True)
+        _undo(place)
         raise
     return Image(images / key())
 
 
+def room() -> tuple[Room, ...]:
+    """The room that a build needs, one entry for each file system, and what is free there."""
+    images = paths.cache_root() / "images"
+    needed_mb = {images: UNPACKED_MB + PACKED_MB}
+    if os.geteuid() != 0 and _existing(images).stat().st_dev != WORK_DIRECTORY.stat().st_dev:
+        needed_mb = {images: PACKED_MB, WORK_DIRECTORY: UNPACKED_MB}
+    return tuple(
+        Room(place, needed, shutil.disk_usage(_existing(place)).free >> 20) for place, needed in needed_mb.items()
+    )
+
+
+def _existing(path: Path) -> Path:
+    return path if path.exists() else _existing(path.parent)
+
+
 def _run_recipe(place: Path) -> None:
-    script = paths.project_root() / "provision" / "image" / "build.sh"
-    settings = {
-        "MINIGTS_WIRE": str(wire.__file__),
-        "MINIGTS_IMAGE_MB": str(IMAGE_MB),
-        "PATH": f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin",
-    }
     try:
-        shell.run([str(script), str(place)], timeout_s=BUILD_TIMEOUT_S, env=settings)
+        shell.run_group([str(_script()), str(place)], timeout_s=BUILD_TIMEOUT_S, env=_settings())
     except CommandFailed as error:
-        raise MinigtsError(f"the image could not be built; nothing of it is kept\n{error}") from error
+        raise EnvironmentLacks(_explain(error, place.parent)) from error
+
+
+def _undo(place: Path) -> None:
+    """Remove what is left of a build, in whatever state; what of it still runs is ended first."""
+    process.end(place / "finish")
+    shell.run([str(_script()), "--undo", str(place)], timeout_s=UNDO_TIMEOUT_S, env=_settings())
+
+
+def _script() -> Path:
+    return paths.project_root() / "provision" / "image" / "build.sh"
+
+
+def _settings() -> dict[str, str]:
+    return {"MINIGTS_WIRE": str(wire.__file__), "MINIGTS_IMAGE_MB": str(IMAGE_MB), "PATH": _search_path()}
+
+
+def _search_path() -> str:
+    """mke2fs lies where a plain user's PATH does not look."""
+    return f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+
+
+def _explain(error: CommandFailed, images: Path) -> str:
+    """Why the recipe failed, in its cause's words or its last ones. The whole log is kept for who wants more."""
+    log = images / FAILED_LOG
+    log.write_text(error.stdout)
+    if re.search(FULL, error.stdout):
+        cause = _disk_is_full()
+    elif re.search(UNREACHABLE, error.stdout):
+        cause = "its Debian mirror does not answer; look at the network, or name another one in MINIGTS_DEBIAN_MIRROR"
+    else:
+        cause = "the end of its log is" + "".join(f"\n    {line}" for line in error.stdout.splitlines()[-LOG_LINES:])
+    return f"the hosts' image could not be built: {cause}\nThe log: {log}"
+
+
+def _disk_is_full() -> str:
+    return "the disk is full; it takes " + " and ".join(f"{each.needed_mb} MB in {each.directory}" for each in room())
 
 
 def _finish(place: Path) -> None:
@@ -136,7 +211,7 @@ def _finish(place: Path) -> None:
     rundir = place / "finish"
     rundir.mkdir()
     machine = Machine("image", 512, (), writes_base=True)
-    guest.start(rundir, Launch(place / "boot", place / "root.ext4", (machine,), ()))
+    guest.start(rundir, Launch(place / "boot", place / "root.ext4", (machine,), ()), ends_with_caller=True)
     try:
         guest.wait(rundir, ["image"], lambda _: None)
         client.run(
@@ -148,6 +223,10 @@ def _finish(place: Path) -> None:
             stdin=b"",
             on_output=None,
         )
+    except MinigtsError as error:
+        if shutil.disk_usage(place).free < FULL_BYTES:
+            raise EnvironmentLacks(f"the hosts' image could not be built: {_disk_is_full()}") from error
+        raise
     finally:
         process.end(rundir)
     shutil.rmtree(rundir)

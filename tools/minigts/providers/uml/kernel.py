@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import mmap
 import os
+import platform
+import shutil
+import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +16,8 @@ MODULE_BENCHMARKS = ("raid6_init", "raid6_select_algo", "register_xor_blocks", "
 """Start-up measurements for software RAID, under their names in kernels 6.1 to 7.2; together they cost 1 s a boot."""
 
 VECTOR_DEPTH = 128
+BARE_MB = 100
+"""Memory that a kernel and its agent take, with some to spare; bench/memory measures it."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,23 @@ def command_line(machine: Machine, rundir: Path, base: Path, control_fd: int, li
         f"initcall_blacklist={','.join(MODULE_BENCHMARKS)}",
         *links,
     ]
+
+
+def missing(hosts: int) -> list[str]:
+    """What this machine lacks to run that many kernels, a sentence each."""
+    if (sys.platform, platform.machine()) != ("linux", "x86_64"):
+        return [f"User-Mode Linux runs on x86-64 Linux only; this is {platform.machine()} {platform.system()}"]
+    directory = memory_directory()
+    if directory is None:
+        return ["/dev/shm must be writable and allow execution: sudo mount -o remount,rw,exec /dev/shm"]
+    free_mb = shutil.disk_usage(directory).free >> 20
+    if free_mb < hosts * BARE_MB:
+        return [
+            f"{directory} holds the hosts' memory: {free_mb} MB are free, {hosts} hosts take {hosts * BARE_MB} MB and "
+            f"with Docker thrice that; sudo mount -o remount,size=4g {directory}, or start the container with "
+            f"--shm-size=4g"
+        ]
+    return []
 
 
 def memory_directory(candidates: Sequence[Path] = (Path("/dev/shm"),)) -> Path | None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import platform
 import shutil
-import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Sequence
@@ -12,8 +10,8 @@ from pathlib import Path, PurePosixPath
 
 from minigts.errors import EnvironmentLacks, HostFailed, MinigtsError
 from minigts.providers.base import Result
-from minigts.providers.uml import client, guest, image, process
-from minigts.providers.uml.kernel import Machine, memory_directory
+from minigts.providers.uml import client, guest, image, kernel, process
+from minigts.providers.uml.kernel import Machine
 from minigts.providers.uml.supervisor import Launch
 from minigts.topology.plan import Plan
 
@@ -39,17 +37,13 @@ class UmlProvider:
         self.rundir = rundir
 
     def missing(self) -> list[str]:
-        found = []
-        if (sys.platform, platform.machine()) != ("linux", "x86_64"):
-            found.append("User-Mode Linux runs on x86-64 Linux only")
-        if memory_directory() is None:
-            found.append("/dev/shm must be writable and allow execution: mount -o remount,exec /dev/shm")
-        return found + image.missing()
+        return kernel.missing(hosts=1) + image.missing()
 
     def up(self, plan: Plan, progress: Callable[[str], None]) -> None:
         names = [host.name for host in plan.hosts]
         if process.supervisor(self.rundir) is None:
             _refuse_processors(plan)
+            _refuse_memory(plan)
             ready = image.ensure(progress)
             guest.start(self.rundir, _launch(plan, ready))
         try:
@@ -104,6 +98,12 @@ def _refuse_processors(plan: Plan) -> None:
         raise EnvironmentLacks(
             f"{', '.join(several)}: a uml kernel has one processor; write `cpus: 1` or choose another provider"
         )
+
+
+def _refuse_memory(plan: Plan) -> None:
+    lacking = kernel.missing(len(plan.hosts))
+    if lacking:
+        raise EnvironmentLacks("\n".join(lacking))
 
 
 def _launch(plan: Plan, ready: image.Image) -> Launch:

@@ -1,8 +1,9 @@
 """The process that owns a lab of User-Mode Linux kernels: starts them, keeps their control lines, ends with them.
 
-Run as `python -m minigts.providers.uml.supervisor RUNDIR`. It reads RUNDIR/launch.json, writes RUNDIR/supervisor.json
-before it starts anything, and listens on hosts/NAME/control.sock for clients that speak the frames of wire.py. A
-client that goes away takes its commands with it. Standard library only, so that it starts fast and stays small.
+Run as `python -m minigts.providers.uml.supervisor RUNDIR [PARENT]`; told its parent's id, it ends with it. It reads
+RUNDIR/launch.json, writes RUNDIR/supervisor.json before it starts anything, and listens on hosts/NAME/control.sock for
+clients that speak the frames of wire.py. A client that goes away takes its commands with it. Standard library only, so
+that it starts fast and stays small.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from minigts.providers.uml import process, wire
 from minigts.providers.uml.kernel import Machine, command_line, memory_directory
 
 SOCKET_BUFFER_BYTES = 4 << 20
+BUFFER_OPTIONS = ((32, socket.SO_SNDBUF), (33, socket.SO_RCVBUF))
+"""SO_SNDBUFFORCE and SO_RCVBUFFORCE, which Python does not name and which let root pass net.core.wmem_max (socket(7)),
+each with what others have to be content with."""
 WAITING_LIMIT_BYTES = 1 << 20
 UNREAD_LIMIT_BYTES = 64 << 20
 """A client that leaves this much of its commands' output unread is cut off."""
@@ -228,8 +232,11 @@ def _start_kernel(machine: Machine, launch: Launch, rundir: Path, ends: dict[tup
 def _link() -> tuple[socket.socket, socket.socket]:
     pair = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     for end in pair:
-        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER_BYTES)
-        end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_BUFFER_BYTES)
+        for forced, asked in BUFFER_OPTIONS:
+            try:
+                end.setsockopt(socket.SOL_SOCKET, forced, SOCKET_BUFFER_BYTES)
+            except PermissionError:
+                end.setsockopt(socket.SOL_SOCKET, asked, SOCKET_BUFFER_BYTES)
     return pair
 
 
@@ -257,6 +264,8 @@ async def _reap(hosts: list[Host]) -> None:
 
 def main() -> None:
     rundir = Path(sys.argv[1])
+    if len(sys.argv) > 2:
+        shell.die_with_parent(int(sys.argv[2]))
     os.chdir(rundir)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
