@@ -12,5 +12,9 @@ leave_swarm() {
   docker_api POST '/swarm/leave?force=1' >/dev/null 2>&1 || true
 }
 
+# Docker makes it for every node of a Swarm and keeps it.
+remove_gateway_bridge() { ip link delete docker_gwbridge 2>/dev/null || true; }
+
 leave_swarm
 stop_docker
+remove_gateway_bridge

@@ -66,6 +66,8 @@ class UmlProvider:
 
     def put(self, host: str, source: Path, target: PurePosixPath) -> None:
         directory = self.rundir / "hosts" / host
+        if not directory.is_dir():
+            raise HostFailed(f"there is no host {host} in this lab")
         with tempfile.TemporaryDirectory(dir=directory, prefix="put.") as shared:
             with tarfile.open(Path(shared) / PACKED, mode="w") as archive:
                 archive.add(source, arcname=target.name, filter=_owned_by_root)
