@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import pytest
@@ -22,6 +23,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Started in the background of a shell, tests ignore SIGINT, and so would every program that they interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for name in registry.names():
         config.addinivalue_line("markers", f"{name}: needs hosts of provider {name}")
 

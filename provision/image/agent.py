@@ -47,6 +47,7 @@ class Command:
         self.pending_input = bytearray()
         self.input_closed = False
         self.terminal: tuple[int, ...] = ()
+        self.input: int | None = None  # as long as it is open: its number is soon another command's
         start = self._start_on_terminal if request.get("terminal") else self._start_on_pipes
         self.process = start(request)
 
@@ -164,6 +165,8 @@ class Agent:
 
     def _feed(self, command: Command) -> None:
         """Write what the command will take now; the rest waits until its input is writable again."""
+        if command.input is None:
+            return
         try:
             while command.pending_input:
                 del command.pending_input[: os.write(command.input, command.pending_input)]
@@ -178,6 +181,7 @@ class Agent:
             self.selector.unregister(command.input)
         if command.input_closed and not command.pending_input and not command.terminal:
             command.process.stdin.close()
+            command.input = None
 
     def _output_arrives(self, command: Command, kind: int, descriptor: int) -> None:
         try:
@@ -207,7 +211,7 @@ class Agent:
                 self._output_arrives(command, kind, descriptor)
             if descriptor in command.outputs:
                 self.selector.unregister(descriptor)
-        if command.input in self.selector.get_map():
+        if command.input is not None and command.input in self.selector.get_map():
             self.selector.unregister(command.input)
         for stream in (command.process.stdin, command.process.stdout, command.process.stderr):
             if stream is not None:

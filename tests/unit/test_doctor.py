@@ -26,6 +26,7 @@ GOOD = Facts(
     shm_executable=True,
     image_ready=False,
     disks=(Disk(Path("cache"), free_mb=20_000, needed_mb=2000),),
+    seccomp=True,
     ptrace=True,
     socket_buffer_bytes=4 * 2**20,
     namespaces_blocked_by="",
@@ -65,7 +66,7 @@ def test_a_good_machine_runs_the_default_provider() -> None:
     [
         ({"machine": "aarch64"}, "processor", "x86-64"),
         ({"system": "Darwin"}, "processor", "Linux"),
-        ({"ptrace": False}, "ptrace", "SYS_PTRACE"),
+        ({"seccomp": False, "ptrace": False}, "system calls", "SYS_PTRACE"),
         ({"shm_free_mb": None}, "/dev/shm", "mount"),
         ({"shm_executable": False}, "/dev/shm", "remount,exec"),
         ({"shm_free_mb": 64}, "/dev/shm", "--shm-size"),
@@ -90,6 +91,7 @@ def test_what_stops_uml_has_a_remedy(changes: dict[str, Any], name: str, remedy:
         ({"cores": 1}, "cores", "jitter"),
         ({"socket_buffer_bytes": 212_992}, "socket buffers", "0.8 Gbit/s"),
         ({"open_files": 256}, "open files", "256"),
+        ({"seccomp": False}, "system calls", "two times slower"),
         ({"memory_free_mb": 1000}, "memory", "2 GiB"),
         ({"shm_free_mb": 1000}, "/dev/shm", "small labs"),
         ({"packages": (Package("mmdebstrap", present=False),), "can_install": True}, "mmdebstrap", "first up"),
@@ -106,6 +108,10 @@ def test_what_slows_uml_says_its_cost(changes: dict[str, Any], name: str, cost: 
 def test_a_ready_image_needs_nothing_that_builds_one() -> None:
     absent = (Package("mmdebstrap", present=False),)
     assert uml(image_ready=True, packages=absent, disks=FULL, subordinate_ids=False).verdict == "runs"
+
+
+def test_ptrace_may_be_forbidden_where_seccomp_is_not() -> None:
+    assert uml(ptrace=False).verdict == "runs"
 
 
 def test_root_needs_no_user_namespaces() -> None:

@@ -64,7 +64,7 @@ def examine(facts: Facts, built: Collection[str]) -> tuple[Diagnosis, ...]:
 
 def _uml(facts: Facts) -> Iterator[Finding]:
     yield _processor(facts)
-    yield _ptrace(facts)
+    yield _system_calls(facts)
     yield _shm(facts)
     yield _memory(facts)
     yield _cores(facts)
@@ -87,12 +87,17 @@ def _processor(facts: Facts) -> Finding:
     return Finding("processor", "missing", f"needs x86-64 Linux; this is {facts.machine} {facts.system}", remedy)
 
 
-def _ptrace(facts: Facts) -> Finding:
+def _system_calls(facts: Facts) -> Finding:
+    """How a UML kernel catches what its processes call."""
+    name = "system calls"
+    if facts.seccomp:
+        return Finding(name, "ok", "can be caught by a seccomp filter")
     if facts.ptrace:
-        return Finding("ptrace", "ok", "processes may trace their children")
-    meaning = "a UML kernel traces its processes, and that is forbidden here"
+        meaning = "can be caught by ptrace only: some two times slower than by a seccomp filter"
+        return Finding(name, "slow", meaning, "use a kernel with CONFIG_SECCOMP_FILTER")
+    meaning = "a UML kernel catches those of its processes by seccomp or ptrace; both are forbidden here"
     remedy = "sudo sysctl -w kernel.yama.ptrace_scope=1; in a container: --cap-add SYS_PTRACE"
-    return Finding("ptrace", "missing", meaning, remedy)
+    return Finding(name, "missing", meaning, remedy)
 
 
 def _shm(facts: Facts) -> Finding:

@@ -30,6 +30,13 @@ NAMESPACE_SWITCHES = (
     ("user/max_user_namespaces", "0", "user.max_user_namespaces=15000"),
     ("kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone=1"),
 )
+TRACE = "c.ptrace(0, 0, 0, 0)"
+"""PTRACE_TRACEME: Yama and a container's seccomp filter both show there (ptrace(2))."""
+FILTER_CALLS = (
+    "c.prctl(38, 1, 0, 0, 0)"  # PR_SET_NO_NEW_PRIVS
+    " or c.prctl(22, 2, (ctypes.c_uint64 * 2)(1, ctypes.addressof(rule := ctypes.c_uint64(0x7FFF0000 << 32 | 6))))"
+)
+"""PR_SET_SECCOMP with a filter of one instruction, `return SECCOMP_RET_ALLOW` (seccomp(2), struct sock_fprog)."""
 SO_SNDBUFFORCE = 32
 """socket(7); Python does not name it. Lets root pass net.core.wmem_max."""
 
@@ -67,6 +74,8 @@ class Facts:
     image_ready: bool
     disks: tuple[Disk, ...]
     """Where building the image needs room."""
+    seccomp: bool
+    """Whether a process may filter its own system calls, which a UML kernel prefers; `ptrace` is its other way."""
     ptrace: bool
     socket_buffer_bytes: int
     """What a socket gets when 4 MiB are asked for."""
@@ -97,7 +106,8 @@ def gather(*, image_ready: bool, disks: Iterable[Disk]) -> Facts:
         shm_executable=_executable(SHM),
         image_ready=image_ready,
         disks=tuple(disks),
-        ptrace=_may_ptrace(),
+        seccomp=_succeeds(FILTER_CALLS),
+        ptrace=_succeeds(TRACE),
         socket_buffer_bytes=_socket_buffer_bytes(4 * 2**20),
         namespaces_blocked_by=_namespaces_blocked_by(),
         subordinate_ids=all(_has_range(Path(file), user) for file in ("/etc/subuid", "/etc/subgid")),
@@ -157,9 +167,9 @@ def _executable(folder: Path) -> bool:
     return True
 
 
-def _may_ptrace() -> bool:
-    """PTRACE_TRACEME in a child: Yama and a container's seccomp filter both show there (ptrace(2))."""
-    child = "import ctypes, os; os._exit(0 if ctypes.CDLL(None).ptrace(0, 0, 0, 0) == 0 else 1)"
+def _succeeds(call: str) -> bool:
+    """Whether an expression of libc calls gives 0 in a child, on which it may leave its mark."""
+    child = f"import ctypes, os; c = ctypes.CDLL(None); os._exit(0 if ({call}) == 0 else 1)"
     return run([sys.executable, "-ISc", child], timeout_s=20, check=False).code == 0
 
 
