@@ -27,7 +27,7 @@ from minigts.experiments.tools import TOOLS, Measured, Way, predicted, read, und
 from minigts.topology.plan import Plan
 
 EXTRA = (
-    *("min", "mean", "p99", "max", "stdev", "sent", "offered", "loss_percent", "jitter_ms", "out_of_order"),
+    *("min", "median", "mean", "p99", "max", "stdev", "sent", "offered", "loss_percent", "jitter_ms", "out_of_order"),
     *("retransmits", "rtt_ms", "cwnd_bytes"),
 )
 """The columns that only some tools fill. Without a unit in its name a column is in the row's unit."""

@@ -139,9 +139,11 @@ def _netperf_seconds(options: NetperfOptions, path: Path) -> float:
 
 
 def _netperf_read(stdout: str, stderr: str) -> Measured:
+    """A run counts with its lowest RTT, which netperf gives to the microsecond. Its median can only be estimated from
+    interim results, whose printing takes part in what they time: over Swarm that lay up to 0.3 ms above the mean."""
     run = parsers.netperf_rr(stdout, stderr)
-    extra = {"min": run.min_ms, "mean": run.mean_ms, "p99": run.histogram_p99_ms, "max": run.max_ms}
-    return Measured(run.median_ms, {**extra, "stdev": run.stdev_ms})
+    extra = {"median": run.median_ms, "mean": run.mean_ms, "p99": run.histogram_p99_ms, "max": run.max_ms}
+    return Measured(run.min_ms, {**extra, "stdev": run.stdev_ms})
 
 
 def _ping_argv(options: PingOptions, way: Way) -> tuple[str, ...]:

@@ -149,7 +149,7 @@ def _residuals(axes: Axes, points: Sequence[LatencyPoint]) -> None:
         values = [(p.residual_ms or 0.0, p.residual_low_ms or 0.0, p.residual_high_ms or 0.0) for p in known]
         _measured(axes, known, values, look, offset, joined=False)
     axes.set_ylim(*_symmetric(points))
-    axes.set_ylabel("median RTT − sum\nof segments in ms")
+    axes.set_ylabel("RTT − sum\nof segments in ms")
     handles, labels = axes.get_legend_handles_labels()
     axes.legend(handles[:1], labels[:1], loc="upper left")
 

@@ -78,7 +78,10 @@ def _file(measurement: str) -> str:
 
 
 def _latency_caption(data: Results, points: Sequence[LatencyPoint]) -> list[str]:
-    caption = [f"Markers are median RTT, whiskers its 95 % interval ({words.repetitions(p.n for p in points)})."]
+    caption = [
+        "Markers are the median RTT of the repetitions, "
+        f"whiskers its 95 % interval ({words.repetitions(p.n for p in points)})."
+    ]
     if any(point.segments_ms for point in points):
         caption.append("Bars stack the medians of the single segments, measured one by one over the same network.")
     if any(point.residual_ms is not None for point in points):

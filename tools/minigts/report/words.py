@@ -60,7 +60,7 @@ def latency(points: Sequence[LatencyPoint]) -> list[str]:
     outside = [point for point, _ in judged if not point.within]
     where = f"{label(worst.overlay)}, {counted(worst.hops, 'hop')}"
     sentence = (
-        f"Median RTT lies at most {most:.2f} ms from the sum of the single segments "
+        f"The RTT lies at most {most:.2f} ms from the sum of the single segments "
         f"({where}; the tolerance there is {worst.tolerance_ms:.2f} ms)."
     )
     if not outside:
