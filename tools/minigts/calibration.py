@@ -34,11 +34,6 @@ class RoundTrips:
     def median_ms(self) -> float:
         return statistics.median(self.rtts_ms)
 
-    @property
-    def loss_percent(self) -> float:
-        """Share of round trips that were lost, on the way there or back."""
-        return 100 * (1 - len(self.rtts_ms) / self.sent)
-
 
 def probe(
     provider: Provider, host: str, address: str, *, count: int, interval_s: float, prefix: tuple[str, ...] = ()
@@ -62,14 +57,12 @@ def own_latency_ms(provider: Provider, plan: Plan) -> float:
     if not delayed:
         return 0.0
     link = min(delayed, key=lambda link: (link.loss_percent > 0 or _jitter(plan, link), link.index))
-    source = plan.host(link.ends[0])
-    address = next(port.peer_address for port in source.ports if port.link == link.name)
-    quartiles_ms = [_lower_quartile_ms(provider, source.name, address, link) for _ in range(WINDOWS)]
+    quartiles_ms = [_lower_quartile_ms(provider, plan, link) for _ in range(WINDOWS)]
     return round(max(0.0, (min(quartiles_ms) - link.rtt_ms) / 2), 4)
 
 
-def _lower_quartile_ms(provider: Provider, host: str, address: str, link: Link) -> float:
-    measured = probe(provider, host, address, count=PROBES, interval_s=INTERVAL_S)
+def _lower_quartile_ms(provider: Provider, plan: Plan, link: Link) -> float:
+    measured = probe(provider, link.ends[0], plan.far_address(link), count=PROBES, interval_s=INTERVAL_S)
     if len(measured.rtts_ms) < 2:
         raise HostFailed(f"link {link.name} carries nothing: none of {PROBES} echo requests was answered")
     return statistics.quantiles(measured.rtts_ms, n=4)[0]

@@ -15,14 +15,13 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from minigts import shaping
 from minigts.calibration import probe
 from minigts.errors import CommandFailed
+from minigts.experiments.claims import tolerance_ms
 from minigts.experiments.parsers import ParseError, iperf3_tcp
 from minigts.lab import Lab
-from minigts.topology.plan import Host, Link, Path, Plan
+from minigts.topology.plan import Host, Path, Plan
 
 Say = Callable[[str], None]
 
-RTT_TOLERANCE_MS = 0.3
-RTT_TOLERANCE_SHARE = 0.005
 PROBES = 50
 PROBE_INTERVAL_S = 0.004
 ATTEMPTS = 3
@@ -109,7 +108,7 @@ def check(lab: Lab, say: Say, *, expectations: bool = True) -> Certificate:
 
 def rtt_tolerance_ms(declared_ms: float, jitter_ms: float = 0.0) -> float:
     """How far a median RTT may lie from the sum of its segments; `jitter_ms` is that of the whole round trip."""
-    return RTT_TOLERANCE_MS + RTT_TOLERANCE_SHARE * declared_ms + jitter_ms / 4
+    return tolerance_ms(declared_ms) + jitter_ms / 4
 
 
 def judge_loss(lost: int, sent: int, declared_percent: float) -> tuple[bool | None, float]:
@@ -186,7 +185,7 @@ def _losses(lab: Lab, say: Say) -> Iterator[Row]:
         path = lab.plan.path(*link.ends)
         there_and_back = round(100 * (1 - (1 - link.loss_percent / 100) ** 2), 6)
         count = LOSSY_PROBES if link.loss_percent else LOSSLESS_PROBES
-        seen = probe(lab.provider, link.ends[0], _peer(lab.plan, link), count=count, interval_s=LOSS_INTERVAL_S)
+        seen = probe(lab.provider, link.ends[0], lab.plan.far_address(link), count=count, interval_s=LOSS_INTERVAL_S)
         lost = seen.sent - len(seen.rtts_ms)
         ok, tolerance = judge_loss(lost, seen.sent, there_and_back)
         yield Row(
@@ -210,7 +209,7 @@ def _rates(lab: Lab, say: Say) -> Iterator[Row]:
         say(f"rate: {link.name}")
         measured, note = None, "TCP gives way to loss"
         if not link.loss_percent:
-            measured, note = _tcp_mbit(lab, *link.ends, _peer(lab.plan, link), SLOW_START_S)
+            measured, note = _tcp_mbit(lab, *link.ends, lab.plan.far_address(link), SLOW_START_S)
         tolerance = RATE_TOLERANCE_SHARE * ceiling
         within = measured is not None and abs(measured - ceiling) <= tolerance
         yield Row(
@@ -320,10 +319,6 @@ def _address(plan: Plan, path: Path) -> str:
     if plan.routing == "routed":
         return plan.host(path.target).address
     return next(port.peer_address for port in plan.host(path.source).ports if port.peer_host == path.target)
-
-
-def _peer(plan: Plan, link: Link) -> str:
-    return next(port.peer_address for port in plan.host(link.ends[0]).ports if port.link == link.name)
 
 
 def _jitter_ms(plan: Plan, path: Path) -> float:

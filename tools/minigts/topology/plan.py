@@ -123,6 +123,10 @@ class Plan(_Frozen):
                 return host
         raise KeyError(name)
 
+    def far_address(self, link: Link) -> str:
+        """The address on `link` of its second end, as its first end reaches it."""
+        return next(port.peer_address for port in self.host(link.ends[0]).ports if port.link == link.name)
+
     def path(self, source: str, target: str) -> Path:
         """The path between two hosts, in either order. Raises KeyError."""
         for path in self.paths:
