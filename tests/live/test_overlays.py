@@ -46,9 +46,10 @@ ip -4 route show table all
 ip rule
 ip neighbour show proxy
 nft list ruleset 2>/dev/null
-ps --no-headers -e -o ppid,comm | awk '$1 != 2 && $2 != "kthreadd" { print $2 }' | sort
+processes=$(ps --no-headers -e -o ppid,comm)
+awk '$1 != 2 && $2 != "kthreadd" { print $2 }' <<<"$processes" | sort
 """
-"""All that an overlay could leave: interfaces, addresses, routes, rules, processes."""
+"""All that an overlay could leave: interfaces, addresses, routes, rules, processes (listed before a pipe adds its own)."""
 
 
 @pytest.fixture(scope="module")
