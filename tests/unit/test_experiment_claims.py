@@ -6,9 +6,10 @@ import pytest
 from experiment_lab import SEGMENTS_MS, chain
 from pydantic import ValidationError
 
-from minigts.experiments.claims import Cell, evaluate, from_expect, tolerance_ms
+from minigts.experiments.claims import Cell, evaluate, from_expect
 from minigts.experiments.model import Claim
-from minigts.experiments.statistics import Middle
+from minigts.statistics import Middle
+from minigts.topology.tolerance import tolerance_ms
 
 PLAN = chain(6)
 HOSTS = [host.name for host in PLAN.hosts]

@@ -13,7 +13,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 CHAIN = (
     {"errors"},
-    {"topology"},
+    {"topology", "statistics"},
     {"paths", "network", "shell", "shaping"},
     {"providers", "programs"},
     {"calibration"},
@@ -25,7 +25,7 @@ CHAIN = (
 """From the bottom up: a part may import from every lower row."""
 
 ASIDE = {
-    "report": {"topology", "errors"},
+    "report": {"topology", "statistics", "errors"},
     "machine": {"shell", "errors"},
     "doctor": {"machine", "errors"},
 }

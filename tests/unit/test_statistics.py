@@ -1,10 +1,23 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
+import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minigts.experiments.statistics import Middle, bootstrap, change, middle, trend, within
+from minigts.statistics import (
+    Middle,
+    bootstrap,
+    change,
+    difference,
+    holm,
+    least_p,
+    middle,
+    sure,
+    trend,
+    within,
+)
 
 values = st.lists(st.floats(0.001, 1e4, allow_nan=False), min_size=2, max_size=30)
 
@@ -64,3 +77,83 @@ def test_within_allows_its_ends_and_change_is_relative() -> None:
     assert not within(1.1, 0.0, 1.0)
     assert change(10.0, 9.0) == pytest.approx(-0.1)
     assert change(0.0, 9.0) == 0.0
+
+
+@pytest.mark.parametrize("sizes", [(3, 3), (5, 4), (7, 9), (20, 20)], ids=str)
+@pytest.mark.parametrize("rounded", [False, True], ids=["distinct", "ties"])
+def test_the_test_is_scipys_exact_one(sizes: tuple[int, int], rounded: bool) -> None:
+    """scipy counts arrangements too, but where there are ties only by permuting; that is slow beyond a few."""
+    rng = np.random.default_rng(sum(sizes))
+    digits = 0 if rounded else 9
+    a, b = np.round(rng.normal(size=sizes[0]), digits), np.round(rng.normal(size=sizes[1]) - 0.5, digits)
+    found = difference([(a.tolist(), b.tolist())])
+    for alternative, p in (("less", found.p_lower), ("greater", found.p_higher)):
+        if rounded and sum(sizes) > 10:
+            expected, slack = scipy.stats.mannwhitneyu(b, a, alternative=alternative).pvalue, 0.02
+        elif rounded:
+            method = scipy.stats.PermutationMethod(n_resamples=10_000)
+            expected, slack = scipy.stats.mannwhitneyu(b, a, alternative=alternative, method=method).pvalue, 1e-9
+        else:
+            expected, slack = scipy.stats.mannwhitneyu(b, a, alternative=alternative, method="exact").pvalue, 1e-9
+        assert p == pytest.approx(expected, abs=slack)
+
+
+def test_long_series_take_scipys_normal_limit() -> None:
+    rng = np.random.default_rng(4)
+    a, b = rng.normal(size=300), rng.normal(size=200) - 0.1
+    expected = scipy.stats.mannwhitneyu(b, a, alternative="less").pvalue
+    assert difference([(a.tolist(), b.tolist())]).p_lower == pytest.approx(expected, rel=1e-6)
+
+
+def test_three_below_three_decide_and_two_below_two_do_not() -> None:
+    assert sure(difference([([4.0, 5.0, 6.0], [1.0, 2.0, 3.0])]).p_lower)
+    assert difference([([4.0, 5.0, 6.0], [1.0, 2.0, 3.0])]).lower is True
+    assert difference([([4.0, 5.0], [1.0, 2.0])]).lower is None
+    assert least_p([([4.0, 5.0], [1.0, 2.0])]) == pytest.approx(1 / 3)
+
+
+def test_strata_add_up_where_each_alone_is_unsure() -> None:
+    strata = [([base * 1.1, base * 1.11], [base, base * 1.01]) for base in (10.0, 20.0, 50.0)]
+    assert [difference([stratum]).lower for stratum in strata] == [None, None, None]
+    together = difference(strata)
+    assert together.lower is True
+    assert together.delta == -1.0
+    assert together.p_lower == pytest.approx((1 / 6) ** 3)
+    assert together.ratio is not None
+    assert together.ratio.low <= together.ratio.value < 0.92
+
+
+def test_a_small_difference_is_none_however_sure_the_test() -> None:
+    a = [100 + i / 100 for i in range(20)]
+    b = [99.5 + i / 100 for i in range(20)]
+    found = difference([(a, b)])
+    assert found.p < 1e-6
+    assert found.lower is False
+
+
+def test_series_with_zeros_have_a_shift_and_no_ratio() -> None:
+    found = difference([([0.0, 0.0, 0.0, 0.1], [30.0, 31.0, 32.0, 33.0])])
+    assert found.ratio is None
+    assert found.shift.value == pytest.approx(31.5)
+    assert found.lower is False
+
+
+@settings(deadline=None, max_examples=40)
+@given(a=values, b=values)
+def test_the_test_is_antisymmetric(a: list[float], b: list[float]) -> None:
+    one, other = difference([(a, b)]), difference([(b, a)])
+    assert one.delta == -other.delta
+    assert one.p_lower == pytest.approx(other.p_higher)
+    assert one.p_lower + one.p_higher >= 1 - 1e-9
+    assert not (one.lower and other.lower)
+
+
+def test_no_values_cannot_be_compared() -> None:
+    with pytest.raises(ValueError, match="no values"):
+        difference([([1.0], [])])
+
+
+def test_holm_raises_the_smallest_most_and_keeps_the_order() -> None:
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx((0.03, 0.06, 0.06))
+    assert holm([0.9, 0.8]) == pytest.approx((1.0, 1.0))
+    assert holm([]) == ()

@@ -15,10 +15,10 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from minigts import shaping
 from minigts.calibration import probe
 from minigts.errors import CommandFailed
-from minigts.experiments.claims import tolerance_ms
 from minigts.experiments.parsers import ParseError, iperf3_tcp
 from minigts.lab import Lab
 from minigts.topology.plan import Host, Path, Plan
+from minigts.topology.tolerance import tolerance_ms
 
 Say = Callable[[str], None]
 

@@ -8,12 +8,10 @@ from itertools import pairwise
 from typing import Literal
 
 from minigts.experiments.model import Claim
-from minigts.experiments.statistics import Middle, change, trend, within
+from minigts.statistics import Middle, change, trend, within
 from minigts.topology.plan import Plan
+from minigts.topology.tolerance import tolerance_ms
 
-TOLERANCE_MS = 0.3
-TOLERANCE_SHARE = 0.005
-"""A round trip may miss its sum by 0.3 ms and half a per cent of that sum."""
 CEILING_SHARE = 0.85
 """TCP keeps within 15 % below the ceiling…"""
 ABOVE_CEILING = 1.02
@@ -83,11 +81,6 @@ def _verdicts(claim: Claim, cells: Sequence[Cell], plan: Plan) -> Iterator[Verdi
         own = [cell for cell in spoken_of if (cell.overlay, cell.measurement) == (overlay, measurement)]
         word, detail = judge(own, plan)
         yield Verdict(claim.words, overlay, word, claim.text, f"{measurement}: {detail}")
-
-
-def tolerance_ms(total_ms: float) -> float:
-    """How far a round trip may miss a sum of `total_ms`."""
-    return TOLERANCE_MS + TOLERANCE_SHARE * total_ms
 
 
 def _sum_of_segments(cells: Sequence[Cell], plan: Plan) -> _Judgement:

@@ -21,9 +21,9 @@ from minigts.experiments.manifest import Manifest
 from minigts.experiments.matrix import Sample, cells, matrix
 from minigts.experiments.model import Published
 from minigts.experiments.parsers import ParseError
-from minigts.experiments.statistics import middle
 from minigts.experiments.store import RawSample
 from minigts.experiments.tools import TOOLS, Measured, Way, predicted, read, underlay_mtu
+from minigts.statistics import middle
 from minigts.topology.plan import Plan
 
 EXTRA = (

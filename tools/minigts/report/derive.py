@@ -9,10 +9,7 @@ from typing import TypeVar
 
 from minigts.report.read import Quantity, SummaryRow
 from minigts.topology.plan import Plan
-
-TOLERANCE_MS = 0.3
-TOLERANCE_SHARE = 0.005
-"""A path's RTT may differ from its segments' sum by 0.3 ms and half a per cent of that sum."""
+from minigts.topology.tolerance import tolerance_ms
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,7 @@ class LatencyPoint:
 
     @property
     def tolerance_ms(self) -> float | None:
-        return None if self.sum_ms is None else TOLERANCE_MS + TOLERANCE_SHARE * self.sum_ms
+        return None if self.sum_ms is None else tolerance_ms(self.sum_ms)
 
     @property
     def within(self) -> bool | None:

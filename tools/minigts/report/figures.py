@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from minigts.report import style, words
 from minigts.report.derive import LatencyPoint, P, ThroughputPoint
+from minigts.topology import tolerance
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -141,7 +142,7 @@ def _residuals(axes: Axes, points: Sequence[LatencyPoint]) -> None:
         facecolor=style.SHADE,
         edgecolor=style.FAINT,
         linewidth=0.5,
-        label="tolerance ±(0.3 ms + 0.5 %)",
+        label=f"tolerance ±({tolerance.IN_WORDS})",
     )
     axes.axhline(0, color=style.INK, linewidth=0.7)
     for _, look, offset, own in _series(points):

@@ -1,0 +1,284 @@
+"""Figures over samples: middle, spread, how sure of the middle, and whether one lies below another.
+
+Pure, and the same on every machine. Why these and no others: docs/decisions/0010-statistics.md.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing
+
+RESAMPLES = 5000
+LEVEL = 0.95
+"""Of the interval."""
+NOTICEABLE = 0.01
+"""A relative change below this is called none."""
+ASSUMED = 0.05
+"""How far off, relatively, a single sample is taken to be when nothing says so."""
+
+SURE = 0.05
+"""The chance of error up to which a test decides."""
+MOST_PAIRS = 2_500
+"""Up to so many pairs of samples in a stratum a test counts every arrangement; beyond, it takes the normal limit."""
+
+Floats = np.typing.NDArray[np.float64]
+Trend = Literal["falls", "level", "rises", "unclear"]
+
+
+@dataclass(frozen=True)
+class Middle:
+    """Samples of one thing, in their own unit. `low` and `high` end the 95 % bootstrap interval of the median;
+    both are None for a single sample, which says nothing of its own spread."""
+
+    n: int
+    mean: float
+    stdev: float | None
+    median: float
+    low: float | None
+    high: float | None
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The interval; for a single sample, what is assumed of it."""
+        if self.low is None or self.high is None:
+            return self.median * (1 - ASSUMED), self.median * (1 + ASSUMED)
+        return self.low, self.high
+
+
+def middle(values: Sequence[float], seed: int = 0) -> Middle:
+    """Mean, sample standard deviation, median and the percentile bootstrap interval of the median.
+
+    The median, because one sample that the machine disturbed must not move the result. With n samples the interval
+    cannot be wider than their range; for n = 3 it covers about 75 %, not 95. Raises ValueError without values.
+    Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 13.
+    """
+    if not values:
+        raise ValueError("no values")
+    if len(values) == 1:
+        return Middle(1, values[0], None, values[0], None, None)
+    low, high = bootstrap(values, seed)
+    return Middle(len(values), statistics.fmean(values), statistics.stdev(values), statistics.median(values), low, high)
+
+
+def bootstrap(values: Sequence[float], seed: int = 0) -> tuple[float, float]:
+    """The 95 % percentile interval of the median. The order of `values` does not matter."""
+    return _interval(_medians(values, np.random.Generator(np.random.PCG64(seed))))
+
+
+def _medians(values: Sequence[float], rng: np.random.Generator) -> Floats:
+    """The medians of RESAMPLES resamples.
+
+    The median of a resample is one of the sorted samples, or the mean of two of them; which, follows from the order
+    statistics of uniform numbers, so that a long series is not drawn anew for each resample.
+    """
+    ordered = np.sort(np.asarray(values, dtype=np.float64))
+    count = len(ordered)
+    # The k-th smallest of n uniform numbers is Beta(k, n + 1 - k); the next one lies between it and 1.
+    middle_rank = (count + 1) // 2
+    lower = rng.beta(middle_rank, count + 1 - middle_rank, RESAMPLES)
+    if count % 2:
+        return ordered[_places(lower, count)]
+    above = 1 - (1 - lower) * rng.random(RESAMPLES) ** (1 / (count - middle_rank))
+    return (ordered[_places(lower, count)] + ordered[_places(above, count)]) / 2
+
+
+def _places(shares: Floats, count: int) -> np.typing.NDArray[np.intp]:
+    return np.minimum((shares * count).astype(np.intp), count - 1)
+
+
+def _interval(estimates: Floats) -> tuple[float, float]:
+    tail = (1 - LEVEL) / 2
+    low, high = np.quantile(estimates, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def within(value: float, low: float, high: float) -> bool:
+    """Whether `value` lies between `low` and `high`, both allowed."""
+    return low <= value <= high
+
+
+def change(first: float, last: float) -> float:
+    """How much larger `last` is than `first`, relatively: −0.1 is a fall by a tenth. 0 when `first` is 0."""
+    return (last - first) / first if first else 0.0
+
+
+def trend(first: Middle, last: Middle) -> Trend:
+    """Whether what was measured changes from `first` to `last`: it does when the intervals lie apart and the
+    medians differ by more than 1 %; it is level when they differ by less; otherwise it is unclear."""
+    relative = change(first.median, last.median)
+    if abs(relative) < NOTICEABLE:
+        return "level"
+    (first_low, first_high), (last_low, last_high) = first.bounds, last.bounds
+    if last_high < first_low:
+        return "falls"
+    if last_low > first_high:
+        return "rises"
+    return "unclear"
+
+
+Strata = Sequence[tuple[Sequence[float], Sequence[float]]]
+"""Two series of samples, `a` and `b`, for each thing that is compared with its own like only."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value and the ends of its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How `b` lies against `a`, over one or several strata.
+
+    `delta` is Cliff's delta: how much likelier a sample of b lies above one of a than below, from −1 (every b below
+    every a) to 1. `p_lower` is the chance of a delta as low as this, or lower, were there no difference; `p_higher`
+    likewise. `shift` is the medians' b less a, the mean over the strata; `ratio` their b over a, the geometric mean
+    over the strata, and None where a sample is 0 or below. Both come with their 95 % bootstrap intervals.
+    """
+
+    strata: int
+    n_a: int
+    n_b: int
+    delta: float
+    p_lower: float
+    p_higher: float
+    shift: Estimate
+    ratio: Estimate | None
+
+    @property
+    def p(self) -> float:
+        """Of a difference in either direction."""
+        return min(1.0, 2 * min(self.p_lower, self.p_higher))
+
+    @property
+    def lower(self) -> bool | None:
+        """Whether b lies below a: it does when the test is sure and the medians differ by 1 % at least; it does not
+        when the test is sure of the contrary, or the whole interval of the ratio above 0.99; else None, undecided."""
+        relative = self.ratio.value if self.ratio else 1 + math.copysign(1, self.shift.value)
+        if sure(self.p_lower) and relative <= 1 - NOTICEABLE:
+            return True
+        level = self.ratio is not None and self.n_a > self.strata < self.n_b and self.ratio.low > 1 - NOTICEABLE
+        return False if level or sure(self.p_higher) else None
+
+
+def difference(strata: Strata, seed: int = 0) -> Difference:
+    """The Wilcoxon-Mann-Whitney test of `b` against `a`, stratified, with Cliff's delta and the ratio of medians.
+
+    Exact, ties and all, by counting every arrangement of the samples within their strata; only a stratum of more than
+    2500 pairs takes the normal limit. Raises ValueError where a series is empty.
+    Source: Lehmann, Nonparametrics (1975), sections 1.3 to 3.3; Cliff, Psychological Bulletin 114 (1993).
+    """
+    if not strata or not all(a and b for a, b in strata):
+        raise ValueError("no values")
+    score = sum(_score(a, b) for a, b in strata)
+    pairs = sum(len(a) * len(b) for a, b in strata)
+    counts = sum(len(a) for a, _ in strata), sum(len(b) for _, b in strata)
+    return Difference(len(strata), *counts, score / pairs, *_chances(strata, score), *_effects(strata, seed))
+
+
+def sure(chance: float) -> bool:
+    """Whether a p value decides; 0.05 itself does, however it was rounded."""
+    return chance <= SURE * (1 + 1e-9)
+
+
+def least_p(strata: Strata) -> float:
+    """The smallest p of a difference in either direction that so many samples can give, were no two alike."""
+    arrangements = math.prod(math.comb(len(a) + len(b), len(a)) for a, b in strata)
+    return min(1.0, 2 / arrangements)
+
+
+def holm(chances: Sequence[float]) -> tuple[float, ...]:
+    """The same p values, each raised as Holm's step-down procedure asks for testing them all at once.
+
+    Source: Holm, Scandinavian Journal of Statistics 6 (1979).
+    """
+    found = [0.0] * len(chances)
+    highest = 0.0
+    for rank, index in enumerate(sorted(range(len(chances)), key=lambda index: chances[index])):
+        highest = max(highest, min(1.0, (len(chances) - rank) * chances[index]))
+        found[index] = highest
+    return tuple(found)
+
+
+def _score(a: Sequence[float], b: Sequence[float]) -> int:
+    """How many pairs have b above a, less those that have b below a."""
+    ordered = np.sort(np.asarray(a, dtype=np.float64))
+    below = np.searchsorted(ordered, b, side="left")
+    above = len(ordered) - np.searchsorted(ordered, b, side="right")
+    return int(np.sum(below) - np.sum(above))
+
+
+def _chances(strata: Strata, score: int) -> tuple[float, float]:
+    """The chances of a score of at most and of at least `score`, were a and b alike."""
+    if all(len(a) * len(b) <= MOST_PAIRS for a, b in strata):
+        chances, least = np.ones(1), 0
+        for a, b in strata:
+            own, own_least = _distribution(a, b)
+            chances, least = np.convolve(chances, own), least + own_least
+        at = score - least
+        return min(1.0, float(chances[: at + 1].sum())), min(1.0, float(chances[at:].sum()))
+    # A score moves by steps of 2 when there are no ties: half a step is the correction for continuity.
+    spread = math.sqrt(sum(_variance(a, b) for a, b in strata)) or 1.0
+    return _normal((score + 1) / spread), _normal((1 - score) / spread)
+
+
+def _distribution(a: Sequence[float], b: Sequence[float]) -> tuple[Floats, int]:
+    """The chance of each score over all ways to call as many of the samples `a`, and the score of the first.
+
+    Level by level from the smallest value: `ways[k]` holds the scores so far, with k samples called a.
+    """
+    most, total = len(a) * len(b), len(a) + len(b)
+    ways = np.zeros((len(a) + 1, 2 * most + 1))
+    ways[0, most] = 1.0
+    seen = 0
+    for _, tied in sorted(Counter([*a, *b]).items()):
+        following = np.zeros_like(ways)
+        for before, new in itertools.product(range(min(len(a), seen) + 1), range(tied + 1)):
+            if before + new <= len(a) and before <= seen and seen + tied - before - new <= len(b):
+                gained = (tied - new) * before - new * (seen - before)
+                following[before + new] += math.comb(tied, new) * _shifted(ways[before], gained)
+        ways, seen = following, seen + tied
+    return ways[len(a)] / math.comb(total, len(a)), -most
+
+
+def _shifted(row: Floats, by: int) -> Floats:
+    """The row moved `by` places up; what would leave it is empty."""
+    moved = np.zeros_like(row)
+    moved[max(0, by) : len(row) + min(0, by)] = row[max(0, -by) : len(row) - max(0, by)]
+    return moved
+
+
+def _variance(a: Sequence[float], b: Sequence[float]) -> float:
+    """Of the score, were a and b alike, ties allowed for."""
+    total = len(a) + len(b)
+    ties = sum(count**3 - count for count in Counter([*a, *b]).values())
+    return len(a) * len(b) / 3 * (total + 1 - ties / (total * (total - 1)))
+
+
+def _normal(deviation: float) -> float:
+    return math.erfc(-deviation / math.sqrt(2)) / 2
+
+
+def _effects(strata: Strata, seed: int) -> tuple[Estimate, Estimate | None]:
+    """The shift and the ratio of the medians, with their intervals by resampling within each stratum."""
+    rng = np.random.Generator(np.random.PCG64(seed))
+    medians = [(statistics.median(a), statistics.median(b)) for a, b in strata]
+    drawn = [(_medians(a, rng), _medians(b, rng)) for a, b in strata]
+    shift = statistics.fmean(b - a for a, b in medians)
+    shifts = np.mean([b - a for a, b in drawn], axis=0)
+    if min(min(series) for pair in strata for series in pair) <= 0:
+        return Estimate(shift, *_interval(shifts)), None
+    ratio = math.exp(statistics.fmean(math.log(b / a) for a, b in medians))
+    ratios = np.exp(np.mean([np.log(b / a) for a, b in drawn], axis=0))
+    return Estimate(shift, *_interval(shifts)), Estimate(ratio, *_interval(ratios))
