@@ -203,6 +203,28 @@ class Published(_Strict):
     trend: str = ""
 
 
+class Line(_Strict):
+    """A value drawn across a figure, in the unit of the panel's axis; `y` names the panel, absent the first."""
+
+    at: float
+    text: str
+    y: str | None = None
+
+
+class Figure(_Strict):
+    """One figure of a measurement. What is absent follows from what the measurement varies; docs/results.md."""
+
+    of: Name
+    title: str = ""
+    x: str | None = None
+    """A varied setting, or hops, path or overlay."""
+    y: tuple[str, ...] = ()
+    """Columns of samples.csv, a panel each."""
+    relative_to: Name | None = None
+    """Each value as a share of what this overlay has at the same x."""
+    lines: tuple[Line, ...] = ()
+
+
 LatencyClaim = Literal["sum-of-segments", "as-declared"]
 ThroughputClaim = Literal["within-ceiling", "falls-with-hops", "hardly-falls"]
 
@@ -244,6 +266,7 @@ class Experiment(_Strict):
     measurements: Annotated[tuple[Measurement, ...], Field(min_length=1)]
     claims: tuple[Claim, ...] = ()
     published: tuple[Published, ...] = ()
+    figures: tuple[Figure, ...] = ()
     paper: Paper | None = None
 
     @model_validator(mode="after")
@@ -254,6 +277,7 @@ class Experiment(_Strict):
         named_by: dict[str, list[str | None]] = {
             "published": [entry.measurement for entry in self.published],
             "claims": [claim.of for claim in self.claims],
+            "figures": [figure.of for figure in self.figures],
         }
         for kind, entries in named_by.items():
             for index, named in enumerate(entries):
@@ -299,6 +323,7 @@ class Experiment(_Strict):
                 "overlays": overlays,
                 "claims": tuple(claim for claim in self.claims if claim.of is None or claim.of in kept),
                 "published": tuple(entry for entry in self.published if entry.measurement in kept),
+                "figures": tuple(figure for figure in self.figures if figure.of in kept),
             }
         )
 
