@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain as chained
+from itertools import combinations, repeat
 from pathlib import Path
 
 from minigts.experiments import manifest as manifests
@@ -16,6 +18,7 @@ from minigts.overlays import Endpoint
 from minigts.providers.base import Result
 from minigts.topology.plan import Host, Link, Plan, Port, Shaping
 from minigts.topology.plan import Path as PlanPath
+from minigts.watch import Readings, Watch, Watched
 
 RECORDED = Path(__file__).parent / "recorded"
 SEGMENTS_MS = (21.75, 4.70, 41.58, 52.57, 40.63)
@@ -137,6 +140,25 @@ def begin(directory: Path, experiment: Experiment, plan: Plan) -> None:
 def endpoints(plan: Plan, overlay: str) -> Mapping[str, Endpoint]:
     mtu = 1500 if overlay == "none" else 1450
     return {host.name: Endpoint(host.name, host.address, mtu, ("in", overlay)) for host in plan.hosts}
+
+
+def watch_of(*foreign_cores: float) -> Watch:
+    """Watches that see others use so many processors, one sample after the other; then as the last, or none."""
+    left = chained(foreign_cores, repeat(foreign_cores[-1] if foreign_cores else 0.0))
+
+    @contextmanager
+    def watch() -> Iterator[Watched]:
+        watched = Watched()
+        yield watched
+        watched.readings = readings(foreign_cores=next(left))
+
+    return watch
+
+
+def readings(**changed: float | None) -> Readings:
+    """A quiet machine's, but for what is `changed`."""
+    quiet = {"seconds": 1.0, "cores": 2, "foreign_cores": 0.02, "own_cores": 0.4, "waited_cores": 0.05}
+    return Readings.model_validate({**quiet, "steal_cores": 0.0, "lag_ms": 0.2, **changed})
 
 
 class Replay:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from experiment_lab import SMALL, Replay, begin, chain, endpoints, recorded, small
+from experiment_lab import SMALL, Replay, begin, chain, endpoints, recorded, small, watch_of
 
 from minigts.errors import CommandTimeout, HostFailed, MinigtsError
 from minigts.experiments import manifest as manifests
@@ -17,9 +17,11 @@ from minigts.experiments.matrix import matrix
 from minigts.experiments.run import Outcome, Progress, run
 from minigts.overlays import Endpoint
 from minigts.providers.base import Result
+from minigts.watch import Watch
 
 PLAN = chain()
 ONE_OVERLAY = parse(SMALL.replace("[none, swarm]", "[none]").replace("repetitions: 2", "repetitions: 1"), "x")
+CALM = watch_of()
 MEASURED = len(matrix(ONE_OVERLAY, PLAN))
 
 
@@ -37,10 +39,12 @@ class Overlays:
         self.calls.append(f"leave {overlay}")
 
 
-def go(directory: Path, replay: Replay, overlays: Overlays | None = None) -> tuple[Outcome, list[Progress]]:
+def go(
+    directory: Path, replay: Replay, overlays: Overlays | None = None, watch: Watch = CALM
+) -> tuple[Outcome, list[Progress]]:
     seen: list[Progress] = []
     used = overlays or Overlays()
-    outcome = run(directory, replay, used.join, used.leave, seen.append)  # type: ignore[arg-type]
+    outcome = run(directory, replay, used.join, used.leave, seen.append, watch)  # type: ignore[arg-type]
     return outcome, seen
 
 
@@ -144,7 +148,7 @@ def test_a_failed_sample_is_kept_and_tried_again(tmp_path: Path) -> None:
     outcome, _ = go(tmp_path, Replay(refuse))
     first = matrix(ONE_OVERLAY, PLAN)[0].id
     assert outcome.failed == ()
-    kept = store.failures(tmp_path, first)
+    kept = store.earlier(tmp_path, first)
     assert [(raw.attempt, raw.code) for raw in kept] == [(1, 1)]
     good = store.good(tmp_path, first)
     assert good is not None
@@ -179,7 +183,7 @@ def test_a_command_whose_time_is_up_is_a_failed_attempt(tmp_path: Path) -> None:
             raise CommandTimeout("ams", argv, 15.5, recorded("iperf3.18-interrupted.json"), "")
 
     go(tmp_path, Replay(hang))
-    failed = store.failures(tmp_path, matrix(ONE_OVERLAY, PLAN)[0].id)[0]
+    failed = store.earlier(tmp_path, matrix(ONE_OVERLAY, PLAN)[0].id)[0]
     assert (failed.code, failed.seconds) == (124, 15.5)
     assert failed.error == "iperf3: interrupt - the client has terminated (code 124)"
 
@@ -191,13 +195,13 @@ def test_a_good_output_with_a_bad_code_is_no_result(tmp_path: Path) -> None:
         return Result("ams", tuple(argv), 3, recorded("iperf3.18-tcp.json"), "", 1.0) if number == 1 else None
 
     go(tmp_path, Replay(odd))
-    assert store.failures(tmp_path, matrix(ONE_OVERLAY, PLAN)[0].id)[0].error == "the command ended with code 3"
+    assert store.earlier(tmp_path, matrix(ONE_OVERLAY, PLAN)[0].id)[0].error == "the command ended with code 3"
 
 
 def test_an_overlay_without_an_endpoint_is_said_by_name(tmp_path: Path) -> None:
     begin(tmp_path, ONE_OVERLAY, PLAN)
     with pytest.raises(MinigtsError, match="overlay none has no endpoint on ams"):
-        run(tmp_path, Replay(), lambda _: {}, lambda _: None, lambda _: None)  # type: ignore[arg-type]
+        run(tmp_path, Replay(), lambda _: {}, lambda _: None, lambda _: None, watch_of())  # type: ignore[arg-type]
 
 
 def test_facts_that_joining_put_into_the_manifest_are_kept(tmp_path: Path) -> None:
@@ -208,7 +212,7 @@ def test_facts_that_joining_put_into_the_manifest_are_kept(tmp_path: Path) -> No
         manifests.write(tmp_path, manifest.model_copy(update={"tools": {"iperf3": "3.18"}}))
         return endpoints(PLAN, overlay)
 
-    run(tmp_path, Replay(), join, lambda _: None, lambda _: None)  # type: ignore[arg-type]
+    run(tmp_path, Replay(), join, lambda _: None, lambda _: None, watch_of())  # type: ignore[arg-type]
     found = manifests.read(tmp_path)
     assert found.tools == {"iperf3": "3.18"}
     assert found.overlays["none"].endpoints["lon"].mtu == 1500
@@ -243,3 +247,56 @@ def test_the_log_names_every_sample_and_how_the_run_ended(tmp_path: Path) -> Non
     log = (tmp_path / "run.log").read_text()
     assert all(sample.id in log for sample in matrix(ONE_OVERLAY, PLAN))
     assert log.splitlines()[-1].endswith("ended, 0 samples without a result")
+
+
+def test_a_sample_under_which_the_machine_was_starved_is_kept_and_taken_again(tmp_path: Path) -> None:
+    begin(tmp_path, ONE_OVERLAY, PLAN)
+    outcome, _ = go(tmp_path, Replay(), watch=watch_of(1.5, 1.5, 0.0))
+    first = matrix(ONE_OVERLAY, PLAN)[0].id
+    assert outcome.failed == ()
+    assert [bool(raw.tainted) for raw in store.earlier(tmp_path, first)] == [True, True]
+    row, *others = rows(tmp_path / "samples.csv")
+    assert (row["tainted"], row["repeats"], row["attempts"], row["ok"]) == ("", "2", "3", "true")
+    assert {(other["tainted"], other["repeats"]) for other in others} == {("", "0")}
+    guard = manifests.read(tmp_path).guard
+    assert guard is not None
+    assert (guard.tainted, guard.repeated) == (0, 2)
+
+
+def test_a_sample_that_is_starved_at_every_attempt_stays_and_is_marked(tmp_path: Path) -> None:
+    begin(tmp_path, ONE_OVERLAY, PLAN)
+    outcome, _ = go(tmp_path, Replay(), watch=watch_of(1.5, 1.5, 1.5, 0.0))
+    assert outcome.failed == ()
+    row = rows(tmp_path / "samples.csv")[0]
+    assert (row["tainted"], row["foreign_cores"]) == ("other programs used 1.50 processors", "1.5")
+    assert "tainted: other programs used 1.50 processors" in (tmp_path / "run.log").read_text()
+    cells = {(line["measurement"], line["source"], line["target"]): line for line in rows(tmp_path / "summary.csv")}
+    assert cells[row["measurement"], row["source"], row["target"]]["tainted"] == "1"
+
+
+def test_a_tainted_sample_does_not_count_beside_others(tmp_path: Path) -> None:
+    twice = parse(SMALL.replace("[none, swarm]", "[none]"), "x")
+    begin(tmp_path, twice, PLAN)
+    go(tmp_path, Replay(), watch=watch_of(1.5, 1.5, 1.5, 0.0))
+    starved = rows(tmp_path / "samples.csv")[0]
+    place = ("measurement", "source", "target")
+    cell = next(
+        r for r in rows(tmp_path / "summary.csv") if [r[key] for key in place] == [starved[key] for key in place]
+    )
+    assert (cell["n"], cell["tainted"]) == ("1", "1")
+
+
+def test_a_run_interrupted_between_two_attempts_has_what_there_is(tmp_path: Path) -> None:
+    begin(tmp_path, ONE_OVERLAY, PLAN)
+
+    def interrupt(number: int, _argv: Sequence[str]) -> None:
+        if number == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        go(tmp_path, Replay(interrupt), watch=watch_of(1.5))
+    derive(tmp_path)
+    assert [row["repeats"] for row in rows(tmp_path / "samples.csv")] == ["1"]
+    outcome, _ = go(tmp_path, Replay())
+    assert outcome.done == MEASURED
+    assert rows(tmp_path / "samples.csv")[0]["attempts"] == "2"

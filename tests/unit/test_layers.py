@@ -14,7 +14,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 CHAIN = (
     {"errors"},
     {"topology", "statistics"},
-    {"paths", "network", "shell", "shaping"},
+    {"paths", "network", "shell", "shaping", "watch"},
     {"providers", "programs"},
     {"calibration"},
     {"lab"},

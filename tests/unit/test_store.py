@@ -48,7 +48,7 @@ def test_failed_attempts_are_kept_beside_each_other_and_leave_the_sample_pending
     samples = matrix(small(), chain())
     for attempt in (1, 2, 10):
         store.save(tmp_path, raw(samples[0].id, attempt, "iperf3: refused"))
-    assert [failed.attempt for failed in store.failures(tmp_path, samples[0].id)] == [1, 2, 10]
+    assert [failed.attempt for failed in store.earlier(tmp_path, samples[0].id)] == [1, 2, 10]
     assert store.attempts(tmp_path) == {samples[0].id: 10}
     assert store.pending(samples, tmp_path) == samples
     store.save(tmp_path, raw(samples[0].id, 11))

@@ -27,6 +27,7 @@ from minigts.lab import Lab
 from minigts.overlays import Endpoint
 from minigts.topology.load import load as load_topology
 from minigts.topology.plan import Plan
+from minigts.watch import watching
 
 Say = Callable[[str], None]
 TOOLS = ("docker.io", "iperf3", "iproute2", "iputils-ping", "netperf", "openvswitch-switch")
@@ -132,6 +133,7 @@ def take(directory: Path, lab: Lab, say: Say, on_progress: run.OnProgress) -> ru
         join=lambda name: _join(directory, lab, name, say),
         leave=lambda _name: overlays.leave(lab, say),
         on_progress=on_progress,
+        watch=lambda: watching(lab.provider.processes()),
     )
 
 

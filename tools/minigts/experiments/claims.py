@@ -37,6 +37,8 @@ class Cell:
     middle: Middle
     predicted: float | None
     published: float | None
+    tainted: int = 0
+    """How many samples were taken while the machine was starved. They count only where there are no others."""
 
 
 @dataclass(frozen=True)

@@ -45,21 +45,24 @@ SAMPLES = (
         "value",
         "unit",
     ),
-    *("predicted", *EXTRA, "started", "seconds", "attempts", "ok", "error"),
+    *("predicted", *EXTRA, "started", "seconds", "attempts", "ok", "error", "tainted", "repeats"),
+    *("foreign_cores", "waited_cores", "steal_cores", "lag_ms"),
 )
 SUMMARY = (
     *("overlay", "measurement", "source", "target", "hops", "kind", "n", "mean", "stdev", "median", "low", "high"),
-    *("unit", "predicted", "published"),
+    *("unit", "predicted", "published", "tainted"),
 )
 
 
 @dataclass(frozen=True)
 class Taken:
-    """A sample that was tried: its last attempt, how many there were, and its result, None when it failed."""
+    """A sample that was tried: its last attempt, how many there were, how many of them were repeated since the
+    machine was starved, and its result, None when it failed."""
 
     sample: Sample
     raw: RawSample
     attempts: int
+    repeats: int
     measured: Measured | None
     error: str
 
@@ -81,19 +84,24 @@ def derive(directory: Path) -> tuple[Verdict, ...]:
 
 
 def summarise(manifest: Manifest, taken: Iterable[Taken]) -> tuple[Cell, ...]:
-    """One cell for each measurement, pair of hosts and overlay that has a good sample, in the file's order."""
+    """One cell for each measurement, pair of hosts and overlay that has a good sample, in the file's order.
+
+    A tainted sample counts only in a cell that has no other; the cell says how many there are.
+    """
     values: dict[tuple[str, str, str, str], list[float]] = {}
+    doubtful: dict[tuple[str, str, str, str], list[float]] = {}
     for entry in taken:
         if entry.measured is not None:
             sample = entry.sample
             key = (sample.overlay, sample.measurement, sample.source, sample.target)
-            values.setdefault(key, []).append(entry.measured.value)
+            (doubtful if entry.raw.tainted else values).setdefault(key, []).append(entry.measured.value)
     experiment, plan = manifest.experiment, manifest.plan
     found = []
     for overlay in experiment.overlays:
         for cell in cells(experiment, plan, overlay):
             key = (overlay, cell.measurement, cell.source, cell.target)
-            if key not in values:
+            counting = values.get(key) or doubtful.get(key)
+            if counting is None:
                 continue
             tool = TOOLS[cell.tool]
             found.append(
@@ -107,9 +115,10 @@ def summarise(manifest: Manifest, taken: Iterable[Taken]) -> tuple[Cell, ...]:
                     kind=cell.kind,
                     unit=tool.unit,
                     # Each cell draws its own resamples, whatever else was measured.
-                    middle=middle(values[key], experiment.seed ^ zlib.crc32("/".join(key).encode())),
+                    middle=middle(counting, experiment.seed ^ zlib.crc32("/".join(key).encode())),
                     predicted=_predicted(manifest, *key),
                     published=_published(experiment.published, plan, key, cell.hops),
+                    tainted=len(doubtful.get(key, ())),
                 )
             )
     return tuple(found)
@@ -117,11 +126,11 @@ def summarise(manifest: Manifest, taken: Iterable[Taken]) -> tuple[Cell, ...]:
 
 def _taken(directory: Path, samples: Sequence[Sample]) -> Iterator[Taken]:
     """Every sample of the matrix that has a raw file, in the matrix's order."""
-    tries = store.attempts(directory)
+    tries, repeats = store.attempts(directory), store.repeats(directory)
     for sample in samples:
         raw = store.good(directory, sample.id)
         if raw is None and sample.id in tries:
-            raw = store.failures(directory, sample.id)[-1]
+            raw = store.earlier(directory, sample.id)[-1]
         if raw is None:
             continue
         measured, error = None, raw.error or ""
@@ -130,7 +139,8 @@ def _taken(directory: Path, samples: Sequence[Sample]) -> Iterator[Taken]:
                 measured = read(sample.tool, raw.stdout, raw.stderr)
             except ParseError as reason:
                 error = str(reason)
-        yield Taken(sample, raw, max(raw.attempt, tries.get(sample.id, 0)), measured, error)
+        tried = max(raw.attempt, tries.get(sample.id, 0))
+        yield Taken(sample, raw, tried, repeats.get(sample.id, 0), measured, error)
 
 
 def _predicted(manifest: Manifest, overlay: str, measurement: str, source: str, target: str) -> float | None:
@@ -184,7 +194,17 @@ def _sample_row(manifest: Manifest, entry: Taken) -> Mapping[str, str]:
         "attempts": str(entry.attempts),
         "ok": "false" if measured is None else "true",
         "error": " ".join(entry.error.split()),
+        "tainted": "; ".join(entry.raw.tainted),
+        "repeats": str(entry.repeats),
+        **_machine_columns(entry.raw),
     }
+
+
+def _machine_columns(raw: RawSample) -> Mapping[str, str]:
+    if raw.machine is None:
+        return {}
+    names = ("foreign_cores", "waited_cores", "steal_cores", "lag_ms")
+    return {name: _number(getattr(raw.machine, name)) for name in names}
 
 
 def _summary_row(cell: Cell) -> Mapping[str, str]:
@@ -206,6 +226,7 @@ def _summary_row(cell: Cell) -> Mapping[str, str]:
         "unit": cell.unit,
         "predicted": _number(cell.predicted),
         "published": _number(cell.published),
+        "tainted": str(cell.tainted),
     }
 
 

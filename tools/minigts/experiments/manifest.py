@@ -50,6 +50,16 @@ class OverlayFacts(_Part):
     verify: str = ""
 
 
+class Guard(_Part):
+    """What watched over the samples: the limit of each signal, the signals that this machine does not have, how many
+    results are tainted, and how many attempts were thrown away because they were."""
+
+    limits: dict[str, float] = {}
+    absent: tuple[str, ...] = ()
+    tainted: int = 0
+    repeated: int = 0
+
+
 class Manifest(_Part):
     """Where a results directory comes from.
 
@@ -72,6 +82,7 @@ class Manifest(_Part):
     overlays: dict[str, OverlayFacts] = {}
     noise_before: Noise | None = None
     noise_after: Noise | None = None
+    guard: Guard | None = None
     samples_planned: int
     started: str
     ended: str | None = None

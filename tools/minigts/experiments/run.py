@@ -14,8 +14,8 @@ from itertools import groupby
 from pathlib import Path
 
 from minigts.errors import CommandTimeout, MinigtsError
+from minigts.experiments import guard, store
 from minigts.experiments import manifest as manifests
-from minigts.experiments import store
 from minigts.experiments.claims import Verdict
 from minigts.experiments.derive import derive
 from minigts.experiments.manifest import EndpointFacts, Manifest, OverlayFacts
@@ -27,9 +27,10 @@ from minigts.experiments.tools import Way, command, estimate_s, read, timeout_s,
 from minigts.overlays import Endpoint
 from minigts.providers.base import Provider, Result
 from minigts.topology.plan import Plan
+from minigts.watch import Watch
 
 ATTEMPTS = 3
-"""How often a sample is tried in one run."""
+"""How often a sample is tried in one run, because it failed or because the machine was starved meanwhile."""
 WARM_UP_TIMEOUT_S = 10.0
 
 Join = Callable[[str], Mapping[str, Endpoint]]
@@ -67,10 +68,13 @@ def total_s(experiment: Experiment, plan: Plan, samples: Sequence[Sample]) -> fl
     )
 
 
-def run(directory: Path, provider: Provider, join: Join, leave: Leave, on_progress: OnProgress) -> Outcome:
+def run(
+    directory: Path, provider: Provider, join: Join, leave: Leave, on_progress: OnProgress, watch: Watch
+) -> Outcome:
     """Take every sample that `directory` lacks, overlay by overlay, then derive its tables.
 
-    A sample that fails is kept with its error and tried again, three times in all; the run goes on without it.
+    A sample that fails is kept with its error and tried again, three times in all; the run goes on without it. So is
+    one that `watch` saw a starved machine under, but the third stays, and is marked.
     Raises what `join`, `leave` and the provider raise, except a command's own failure. Whatever ends a run, the
     directory can be resumed by calling this again: no good sample is taken twice.
     """
@@ -86,14 +90,15 @@ def run(directory: Path, provider: Provider, join: Join, leave: Leave, on_progre
                 endpoints = join(overlay)
                 try:
                     manifest = _with_overlay(directory, overlay, endpoints)
-                    _Measuring(directory, manifest, provider, endpoints, log).take(tuple(own), clock)
+                    _Measuring(directory, manifest, provider, endpoints, log, watch).take(tuple(own), clock)
                 finally:
                     log.info("leaving %s", overlay)
                     leave(overlay)
             failed = tuple(sample.id for sample in store.pending(samples, directory))
             if todo or manifest.ended is None:
                 after = {"ended": manifests.now(), "noise_after": manifests.noise()}
-                manifests.write(directory, manifest.model_copy(update=after))
+                guarded = guard.summary(directory, samples)
+                manifests.write(directory, manifest.model_copy(update={**after, "guard": guarded}))
         except BaseException as error:
             log.warning("ended early: %s: %s", type(error).__name__, error)
             raise
@@ -152,9 +157,10 @@ class _Measuring:
         provider: Provider,
         endpoints: Mapping[str, Endpoint],
         log: logging.Logger,
+        watch: Watch,
     ) -> None:
         self._directory, self._manifest, self._provider = directory, manifest, provider
-        self._endpoints, self._log = endpoints, log
+        self._endpoints, self._log, self._watch = endpoints, log, watch
         self._underlay_mtu = underlay_mtu(manifest.plan)
         self._tried = store.attempts(directory)
         self._warm: set[tuple[str, str]] = set()
@@ -163,19 +169,21 @@ class _Measuring:
         for sample in samples:
             clock.say(sample.id)
             started = time.monotonic()
-            good = any(self._attempt(sample) for _ in range(ATTEMPTS))
+            good = any(self._attempt(sample, last=number == ATTEMPTS) for number in range(1, ATTEMPTS + 1))
             clock.finished(sample, time.monotonic() - started, good)
 
-    def _attempt(self, sample: Sample) -> bool:
-        """Take the sample once and keep what came of it. True when it has a result."""
+    def _attempt(self, sample: Sample, *, last: bool) -> bool:
+        """Take the sample once and keep what came of it. True when it has a result that stays."""
         source, way = self._source(sample), self._way(sample)
         measurement = self._manifest.experiment.measurement(sample.measurement)
         argv = command(measurement, source, way)
         self._warm_up(sample, source, way)
         number = self._tried.get(sample.id, 0) + 1
         started = manifests.now()
-        result = self._run(sample.source, argv, timeout_s(measurement, way.path))
-        error = _error(sample, result)
+        with self._watch() as watched:
+            result = self._run(sample.source, argv, timeout_s(measurement, way.path))
+        error, tainted = _error(sample, result), guard.taints(watched.readings)
+        again = bool(error or (tainted and not last))
         raw = RawSample(
             sample=sample.id,
             host=sample.source,
@@ -187,14 +195,17 @@ class _Measuring:
             seconds=round(result.seconds, 6),
             attempt=number,
             error=error,
+            machine=watched.readings,
+            tainted=tainted,
         )
-        store.save(self._directory, raw)
-        if error is None:
-            self._log.info("%s in %.2f s", sample.id, result.seconds)
+        store.save(self._directory, raw, repeated=again)
+        if again or tainted:
+            self._log.warning("%s, attempt %d: %s", sample.id, number, error or f"tainted: {', '.join(tainted)}")
         else:
+            self._log.info("%s in %.2f s", sample.id, result.seconds)
+        if again:
             self._tried[sample.id] = number
-            self._log.warning("%s, attempt %d: %s", sample.id, number, error)
-        return error is None
+        return not again
 
     def _source(self, sample: Sample) -> Endpoint:
         return self._endpoint(sample, sample.source)

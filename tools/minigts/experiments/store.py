@@ -17,10 +17,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from minigts.errors import InputError, MinigtsError, Problem
 from minigts.experiments.matrix import Sample
+from minigts.watch import Readings
 
 
 class RawSample(BaseModel):
-    """One attempt at one sample. `started` is UTC, ISO 8601; `attempt` begins at 1; `error` is None if good."""
+    """One attempt at one sample. `started` is UTC, ISO 8601; `attempt` begins at 1; `error` is None if good.
+
+    `machine` is what the outer machine did meanwhile, `tainted` why that makes the result doubtful.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -34,6 +38,8 @@ class RawSample(BaseModel):
     seconds: float
     attempt: int
     error: str | None = None
+    machine: Readings | None = None
+    tainted: tuple[str, ...] = ()
 
 
 def create(results: Path, experiment: str, now: datetime) -> Path:
@@ -67,9 +73,11 @@ def write(path: Path, text: str) -> None:
         raise _refused(path, error) from error
 
 
-def save(directory: Path, raw: RawSample) -> None:
-    """Keep one attempt: `raw/<id>.json` when it is good, `raw/<id>.failed-<attempt>.json` when it is not."""
-    name = f"{raw.sample}.json" if raw.error is None else f"{raw.sample}.failed-{raw.attempt}.json"
+def save(directory: Path, raw: RawSample, *, repeated: bool = False) -> None:
+    """Keep one attempt: `raw/<id>.json` when it is the result, `raw/<id>.failed-<attempt>.json` when it has none, and
+    `raw/<id>.tainted-<attempt>.json` when it has one but is to be `repeated`, since the machine was starved."""
+    kind = "" if raw.error is None and not repeated else ".tainted" if raw.error is None else ".failed"
+    name = f"{raw.sample}{kind}-{raw.attempt}.json" if kind else f"{raw.sample}.json"
     write(directory / "raw" / name, raw.model_dump_json(indent=1))
 
 
@@ -79,14 +87,24 @@ def good(directory: Path, sample: str) -> RawSample | None:
     return _read(path) if path.exists() else None
 
 
-def failures(directory: Path, sample: str) -> tuple[RawSample, ...]:
-    """The failed attempts at `sample`, in order."""
-    return tuple(_read(path) for path in _failed(directory).get(sample, ()))
+def earlier(directory: Path, sample: str) -> tuple[RawSample, ...]:
+    """The attempts at `sample` that are not its result, failed or tainted, in order."""
+    paths = [path for kind in ("failed", "tainted") for path in _numbered(directory, kind).get(sample, ())]
+    return tuple(_read(path) for path in sorted(paths, key=_number))
 
 
 def attempts(directory: Path) -> dict[str, int]:
-    """The highest number of a failed attempt, for each sample that has one."""
-    return {sample: max(map(_number, paths)) for sample, paths in _failed(directory).items()}
+    """The highest number of an attempt that is not the result, for each sample that has one."""
+    found: dict[str, int] = {}
+    for kind in ("failed", "tainted"):
+        for sample, paths in _numbered(directory, kind).items():
+            found[sample] = max(found.get(sample, 0), *map(_number, paths))
+    return found
+
+
+def repeats(directory: Path) -> dict[str, int]:
+    """How often each sample was taken again because it was tainted."""
+    return {sample: len(paths) for sample, paths in _numbered(directory, "tainted").items()}
 
 
 def pending(samples: Sequence[Sample], directory: Path) -> tuple[Sample, ...]:
@@ -95,16 +113,16 @@ def pending(samples: Sequence[Sample], directory: Path) -> tuple[Sample, ...]:
     return tuple(sample for sample in samples if f"{sample.id}.json" not in there)
 
 
-def _failed(directory: Path) -> dict[str, list[Path]]:
+def _numbered(directory: Path, kind: str) -> dict[str, list[Path]]:
     found: dict[str, list[Path]] = {}
-    for path in (directory / "raw").glob("*.failed-*.json"):
+    for path in (directory / "raw").glob(f"*.{kind}-*.json"):
         if _number(path):
-            found.setdefault(path.name.rpartition(".failed-")[0], []).append(path)
+            found.setdefault(path.name.rpartition(f".{kind}-")[0], []).append(path)
     return {sample: sorted(paths, key=_number) for sample, paths in found.items()}
 
 
 def _number(path: Path) -> int:
-    found = re.search(r"\.failed-(\d{1,6})\.json$", path.name)
+    found = re.search(r"\.(?:failed|tainted)-(\d{1,6})\.json$", path.name)
     return int(found[1]) if found else 0
 
 

@@ -69,6 +69,10 @@ class Provider(Protocol):
         """Write what explains a failure of `host` (console, kernel log) into the directory `into`."""
         ...
 
+    def processes(self) -> tuple[int, ...]:
+        """Processes of this machine that, with all their children, carry the lab: what they use is the lab's own."""
+        ...
+
     def down(self) -> None:
         """Take the lab down from its run directory alone, also after a crash; a second call does nothing.
 

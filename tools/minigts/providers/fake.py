@@ -126,6 +126,9 @@ class FakeProvider:
         console = self.rundir / "hosts" / host / "console.log"
         (into / "console.log").write_text(console.read_text() if console.exists() else "")
 
+    def processes(self) -> tuple[int, ...]:
+        return tuple(_carrying(f"{LAB_MARK}={self.rundir}".encode()))
+
     def down(self) -> None:
         _kill_marked(f"{LAB_MARK}={self.rundir}")
         shutil.rmtree(self.rundir / "hosts", ignore_errors=True)

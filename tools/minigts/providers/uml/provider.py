@@ -88,6 +88,10 @@ class UmlProvider:
             said = f"{error}\n"
         (into / "dmesg.log").write_text(said)
 
+    def processes(self) -> tuple[int, ...]:
+        supervisor = process.supervisor(self.rundir)
+        return () if supervisor is None else (supervisor,)
+
     def down(self) -> None:
         problems: list[Exception] = [MinigtsError(text) for text in process.end(self.rundir)]
         if problems:
