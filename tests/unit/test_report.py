@@ -20,7 +20,7 @@ from minigts.errors import InputError
 from minigts.report import render
 
 SAMPLE = Path(__file__).parent / "report_sample"
-FIGURES = ("latency-by-hops", "throughput-by-hops", "topology")
+FIGURES = ("latency-by-hops", "tcp-by-hops", "udp-by-hops", "topology")
 HOSTILE = "<script>alert('x')</script>&\"--><b>"
 
 
@@ -168,7 +168,7 @@ def test_measurement_cannot_choose_a_place_for_its_figure(results: Path) -> None
         ("claims.json", "Claims"),
         ("run.log", "run.log"),
         ("manifest.json", "How far this can be trusted"),
-        ("summary.csv", "Latency by hops"),
+        ("summary.csv", "RTT by hops"),
     ],
 )
 def test_what_is_absent_is_not_shown(rendered: Path, results: Path, file: str, gone: str) -> None:

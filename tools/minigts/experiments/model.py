@@ -220,8 +220,8 @@ class Figure(_Strict):
     """A varied setting, or hops, path or overlay."""
     y: tuple[str, ...] = ()
     """Columns of samples.csv, a panel each."""
-    relative_to: Name | None = None
-    """Each value as a share of what this overlay has at the same x."""
+    relative_to: str | None = None
+    """Each value as a share of what this overlay has at the same x; or a place of the x axis, of what is there."""
     lines: tuple[Line, ...] = ()
 
 

@@ -1,4 +1,4 @@
-"""Figures from derived points, by hops."""
+"""The figure of a latency by hops: beside its stacked segments, and how far it lies from their sum."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Literal
 
-from minigts.report import style, words
+from minigts.report import style
 from minigts.report.derive import LatencyPoint, P, ThroughputPoint
 from minigts.topology import tolerance
 
@@ -38,28 +38,6 @@ def latency_by_hops(points: Sequence[LatencyPoint]) -> Figure:
         axes.set_ylim(bottom=0)
         _legend(axes, "upper left")
         _hop_axis(lower, points)
-    return figure
-
-
-def throughput_by_hops(points: Sequence[ThroughputPoint]) -> Figure:
-    """TCP above, UDP below, by hops, from zero, each with its bound from the plan."""
-    names = list(dict.fromkeys(point.measurement for point in points))
-    heights = [3 if index == 0 else 2 for index in range(len(names))]
-    with style.sheet(0.8 + 0.85 * sum(heights)) as figure:
-        panels = figure.subplots(len(names), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
-        shown = [look.label for _, look, _, _ in _series(points)]
-        for axes, name in zip(panels, names, strict=True):
-            own = [point for point in points if point.measurement == name]
-            for _, look, offset, series in _series(own):
-                _measured(axes, series, [(p.median_mbit, p.low_mbit, p.high_mbit) for p in series], look, offset)
-            _bounds(axes, own)
-            _published(axes, [(point.hops, point.published_mbit) for point in own])
-            axes.set_ylabel(f"{words.measurement(name)} in Mbit/s")
-            top = max(max(point.high_mbit, point.bound_mbit or 0) for point in own)
-            axes.set_ylim(0, 1.12 * top or 1)
-            axes.locator_params(axis="y", nbins=6, steps=[1, 2, 5, 10])
-            _legend(axes, "lower left", skip=() if axes is panels[0] else shown)
-        _hop_axis(panels[-1], points)
     return figure
 
 
@@ -160,29 +138,6 @@ def _symmetric(points: Sequence[LatencyPoint]) -> tuple[float, float]:
     ends = [value for p in points for value in (p.tolerance_ms, p.residual_low_ms, p.residual_high_ms) if value]
     most = 1.12 * max((abs(value) for value in ends), default=1.0)
     return -most, most
-
-
-def _bounds(axes: Axes, points: Sequence[ThroughputPoint]) -> None:
-    """The bound as a line over each hop count; overlays that have the same bounds share one."""
-    what = "ceiling by the plan" if points[0].quantity == "tcp" else "expected by the plan"
-    sharing: dict[tuple[tuple[int, float], ...], list[style.Look]] = {}
-    for _, look, _, own in _series(points):
-        at = tuple(sorted({(p.hops, p.bound_mbit) for p in own if p.bound_mbit is not None}))
-        sharing.setdefault(at, []).append(look)
-    sharing.pop((), None)
-    for at, looks in sharing.items():
-        alone = len(looks) == 1
-        whose = looks[0].label if alone else f"{len(looks)} overlays"
-        axes.hlines(
-            [bound for _, bound in at],
-            [hops - 0.505 for hops, _ in at],
-            [hops + 0.505 for hops, _ in at],
-            color=looks[0].colour if alone else style.FAINT,
-            linewidth=0.9,
-            linestyle=looks[0].dashes if alone else "-",
-            label=what if len(sharing) == 1 else f"{what}, {whose}",
-            zorder=1,
-        )
 
 
 def _legend(axes: Axes, place: Literal["upper left", "lower left"], skip: Iterable[str] = ()) -> None:

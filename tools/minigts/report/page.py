@@ -11,9 +11,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from pydantic import JsonValue
 
-from minigts.report import style, words
+from minigts.report import style, tables, words
 from minigts.report.derive import LatencyPoint
-from minigts.report.read import Results, SummaryRow
+from minigts.report.read import Results
 
 TRUST = ("noise_before", "noise_after", "emulator", "certificate", "readback", "overlays")
 """Manifest keys that say how far the lab can be trusted, in the order in which they are shown."""
@@ -26,7 +26,7 @@ TITLES = {
     "overlays": "The overlays",
 }
 VARIABLES = {style.INK: "currentColor", style.PAPER: "var(--paper)", style.SHADE: "var(--shade)"} | {
-    colour.lower(): f"var(--series-{number})" for number, (colour, _, _) in enumerate(style.OTHERS, 1)
+    colour.lower(): f"var(--series-{number})" for number, (colour, *_) in enumerate(style.OTHERS, 1)
 }
 """Colours of a figure that the page's style sheet decides, for light and dark screens."""
 VERDICTS = {"held": "held", "did not": "did-not", "did not hold": "did-not", "undecided": "undecided"}
@@ -40,26 +40,6 @@ class Drawing:
     svg: str
     heading: str
     caption: Sequence[str]
-
-
-@dataclass(frozen=True)
-class Line:
-    """A row of a result table; `sum_ms` only for latency paths whose segments were measured."""
-
-    row: SummaryRow
-    sum_ms: float | None
-    residual_ms: float | None
-
-
-@dataclass(frozen=True)
-class Table:
-    heading: str
-    digits: int
-    lines: Sequence[Line]
-    with_sums: bool
-    with_published: bool
-    with_predicted: bool
-    predicted: str
 
 
 def page(
@@ -92,7 +72,7 @@ def page(
         paragraphs=paragraphs,
         claims=[list(group) for _, group in groupby(results.claims, key=lambda claim: (claim.claim, claim.text))],
         drawings=[(drawing, inlined(drawing)) for drawing in drawings],
-        tables=tables(results.summary, points),
+        tables=tables.results(results.summary, points),
         interval=words.interval(row.n for row in results.summary),
         trust=[(TITLES[key], extra[key]) for key in TRUST if extra.get(key)],
         provenance=_provenance(results, extra),
@@ -103,34 +83,6 @@ def page(
 def _is_plain(value: object) -> bool:
     """Whether a value fits into a line beside others: a number or a short word."""
     return isinstance(value, (int, float)) or (isinstance(value, str) and len(value) < 40 and "\n" not in value)
-
-
-def tables(summary: Sequence[SummaryRow], points: Sequence[LatencyPoint]) -> list[Table]:
-    """One table for each measurement over paths, and one for its single segments, in the order of the summary."""
-    found = {(point.measurement, point.overlay, point.source, point.target): point for point in points}
-    made = []
-    for measurement, kind in dict.fromkeys((row.measurement, row.kind) for row in summary):
-        rows = [row for row in summary if (row.measurement, row.kind) == (measurement, kind)]
-        lines = []
-        for row in rows:
-            point = found.get((measurement, row.overlay, row.source, row.target)) if kind == "path" else None
-            lines.append(Line(row, point.sum_ms if point else None, point.residual_ms if point else None))
-        made.append(_table(lines, kind))
-    return made
-
-
-def _table(lines: Sequence[Line], kind: str) -> Table:
-    rows = [line.row for line in lines]
-    single = " over single segments" if kind == "segment" else ""
-    return Table(
-        heading=f"{words.measurement(rows[0].measurement)}{single}, in {rows[0].unit}",
-        digits=3 if rows[0].unit == "ms" else 2,
-        lines=lines,
-        with_sums=any(line.residual_ms is not None for line in lines),
-        with_published=any(row.published is not None for row in rows),
-        with_predicted=any(row.predicted is not None for row in rows),
-        predicted={"tcp": "ceiling", "udp": "expected"}.get(rows[0].quantity, "by the plan"),
-    )
 
 
 def _provenance(results: Results, extra: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

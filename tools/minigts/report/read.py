@@ -6,11 +6,9 @@ reported on; what is there but cannot be read is an error that names file and li
 
 from __future__ import annotations
 
-import csv
 import json
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -18,14 +16,14 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from minigts.errors import InputError, Problem
+from minigts.report.samples import Cell, Samples, Settings, key_of, table
+from minigts.report.samples import read as read_samples
 from minigts.topology.plan import Plan
 
 NEEDED = (
     *("overlay", "measurement", "source", "target", "hops", "kind", "n"),
     *("mean", "stdev", "median", "low", "high", "unit"),
 )
-FALSE = frozenset({"0", "false", "no"})
-ERRORS_KEPT = 20
 Quantity = Literal["latency", "tcp", "udp"]
 
 
@@ -54,6 +52,8 @@ class SummaryRow:
     unit: str
     predicted: float | None
     published: float | None
+    settings: Settings = ()
+    cell: Cell = field(default_factory=Cell, compare=False, repr=False)
 
     @property
     def below(self) -> float:
@@ -63,20 +63,6 @@ class SummaryRow:
     @property
     def above(self) -> float:
         return 0.0 if self.high is None else self.high - self.median
-
-
-@dataclass(frozen=True)
-class SampleCounts:
-    """What samples.csv holds, counted: a row is a sample's last attempt.
-
-    `repeated` are good ones that were not good at first. `errors` are the first distinct messages, with how often
-    each came.
-    """
-
-    total: int
-    failed: int
-    repeated: int
-    errors: Mapping[str, int]
 
 
 class Claim(BaseModel):
@@ -98,6 +84,30 @@ class Measurement(BaseModel):
 
     name: str
     tool: str = ""
+    vary: dict[str, JsonValue] = {}
+
+
+class Line(BaseModel):
+    """A value drawn across a figure's panel."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    at: float
+    text: str = ""
+    y: str | None = None
+
+
+class Figure(BaseModel):
+    """A figure that the experiment's file asks for; docs/results.md."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    of: str
+    title: str = ""
+    x: str | None = None
+    y: tuple[str, ...] = ()
+    relative_to: str | None = None
+    lines: tuple[Line, ...] = ()
 
 
 class Published(BaseModel):
@@ -123,6 +133,12 @@ class Experiment(BaseModel):
     repetitions: int | None = None
     measurements: tuple[Measurement, ...] = ()
     published: tuple[Published, ...] = ()
+    figures: tuple[Figure, ...] = ()
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """The names of what is varied, each once, in the file's order."""
+        return tuple(dict.fromkeys(name for measurement in self.measurements for name in measurement.vary))
 
 
 class Manifest(BaseModel):
@@ -148,7 +164,7 @@ class Results:
 
     directory: Path
     manifest: Manifest
-    samples: SampleCounts
+    samples: Samples
     summary: tuple[SummaryRow, ...] = ()
     claims: tuple[Claim, ...] = ()
     files: tuple[str, ...] = field(default=())
@@ -168,13 +184,13 @@ def read(directory: Path) -> Results:
     """The results in `directory`. Raises InputError: no such directory, no samples yet, or a broken file."""
     if not directory.is_dir():
         raise InputError(f"{directory}: no such results directory")
-    samples = _samples(directory / "samples.csv")
     manifest = _manifest(directory / "manifest.json")
+    samples = read_samples(directory / "samples.csv", manifest.experiment.settings)
     return Results(
         directory=directory,
         manifest=manifest,
         samples=samples,
-        summary=_summary(directory / "summary.csv", {m.name: m.tool for m in manifest.experiment.measurements}),
+        summary=_summary(directory / "summary.csv", manifest.experiment, samples),
         claims=_claims(directory / "claims.json"),
         files=tuple(name for name in FILES if (directory / name).exists()),
     )
@@ -183,44 +199,17 @@ def read(directory: Path) -> Results:
 FILES = ("samples.csv", "summary.csv", "claims.json", "manifest.json", "run.log", "raw")
 
 
-def _rows(path: Path, needed: Iterable[str]) -> Iterator[tuple[int, dict[str, str]]]:
-    """The rows of a CSV file with their line numbers. Raises InputError on rubbish or a missing column."""
-    try:
-        with path.open(encoding="utf-8", newline="") as stream:
-            reader = csv.DictReader(stream, strict=True)
-            lacking = [name for name in needed if name not in (reader.fieldnames or ())]
-            if lacking:
-                raise InputError([Problem(str(path), 1, f"no column {', '.join(lacking)}")])
-            for row in reader:
-                if None in row or None in row.values():
-                    raise InputError([Problem(str(path), reader.line_num, "more or fewer fields than the header")])
-                yield reader.line_num, row
-    except (csv.Error, UnicodeDecodeError, OSError) as error:
-        raise InputError([Problem(str(path), 0, f"cannot be read: {error}")]) from error
-
-
-def _samples(path: Path) -> SampleCounts:
-    """Counts of samples.csv, read as a stream: a campaign of 100 000 samples stays small in memory."""
-    total = failed = repeated = 0
-    errors: Counter[str] = Counter()
-    if path.exists():
-        for _, row in _rows(path, ("sample", "ok", "error")):
-            total += 1
-            if row["ok"].strip().lower() in FALSE:
-                failed += 1
-                if row["error"] in errors or len(errors) < ERRORS_KEPT:
-                    errors[row["error"]] += 1
-            elif row.get("attempts", "1") not in {"", "1"}:
-                repeated += 1
-    if not total:
-        raise InputError(f"{path.parent}: holds no samples yet; `minigts run` writes them to samples.csv")
-    return SampleCounts(total, failed, repeated, errors)
-
-
-def _summary(path: Path, tools: Mapping[str, str]) -> tuple[SummaryRow, ...]:
+def _summary(path: Path, experiment: Experiment, samples: Samples) -> tuple[SummaryRow, ...]:
+    """The rows of summary.csv, each with its samples' numbers."""
     if not path.exists():
         return ()
-    return tuple(_summary_row(path, line, row, tools) for line, row in _rows(path, NEEDED))
+    tools = {measurement.name: measurement.tool for measurement in experiment.measurements}
+    rows = table(path, NEEDED)
+    header = next(rows)[1]
+    return tuple(
+        _summary_row(path, line, dict(zip(header, row, strict=True)), tools, experiment.settings, samples)
+        for line, row in rows
+    )
 
 
 def _quantity(row: Mapping[str, str], tools: Mapping[str, str]) -> Quantity:
@@ -230,7 +219,9 @@ def _quantity(row: Mapping[str, str], tools: Mapping[str, str]) -> Quantity:
     return "udp" if "udp" in tools.get(row["measurement"], row["measurement"]).casefold() else "tcp"
 
 
-def _summary_row(path: Path, line: int, row: Mapping[str, str], tools: Mapping[str, str]) -> SummaryRow:
+def _summary_row(
+    path: Path, line: int, row: Mapping[str, str], tools: Mapping[str, str], settings: Sequence[str], samples: Samples
+) -> SummaryRow:
     """One row, typed. Raises InputError naming the field that is no number."""
 
     def number(key: str) -> float:
@@ -263,6 +254,8 @@ def _summary_row(path: Path, line: int, row: Mapping[str, str], tools: Mapping[s
         unit=row["unit"],
         predicted=optional("predicted"),
         published=optional("published"),
+        settings=tuple((name, row[name]) for name in settings if row.get(name)),
+        cell=samples.cells.get(key_of(row, settings), Cell()),
     )
 
 

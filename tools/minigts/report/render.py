@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from minigts.errors import MinigtsError
-from minigts.report import derive, figures, style, topology_figure, words
+from minigts.report import captions, derive, figures, grammar, style, topology_figure, words
+from minigts.report.chart import draw
 from minigts.report.derive import LatencyPoint, ThroughputPoint
 from minigts.report.page import Drawing, page
 from minigts.report.read import Results, read
@@ -30,7 +30,7 @@ def render(results: Path) -> Path:
     throughput = derive.throughput_points(data.summary, plan)
     target = results / "report.html"
     try:
-        drawings = _drawings(data, latency, throughput)
+        drawings = _drawings(data, latency)
         text = page(data, drawings, _paragraphs(data, latency, throughput), latency)
         part = target.with_suffix(".html.part")
         part.write_text(text, encoding="utf-8")
@@ -47,7 +47,7 @@ def _paragraphs(data: Results, latency: Sequence[LatencyPoint], throughput: Sequ
     return [*told, words.counts(data)]
 
 
-def _drawings(data: Results, latency: Sequence[LatencyPoint], throughput: Sequence[ThroughputPoint]) -> list[Drawing]:
+def _drawings(data: Results, latency: Sequence[LatencyPoint]) -> list[Drawing]:
     """Draws what the results hold, and writes it under figures/."""
     folder = data.directory / "figures"
     folder.mkdir(exist_ok=True)
@@ -56,79 +56,14 @@ def _drawings(data: Results, latency: Sequence[LatencyPoint], throughput: Sequen
     def add(figure: Figure, name: str, heading: str, caption: Sequence[str]) -> None:
         made.append(Drawing(name, style.save(figure, folder, name), heading, caption))
 
-    for measurement in dict.fromkeys(point.measurement for point in latency):
-        points = derive.from_first([point for point in latency if point.measurement == measurement])
-        heading = "Latency by hops" if measurement == "latency" else f"{measurement} by hops"
-        caption = _latency_caption(data, points)
-        add(figures.latency_by_hops(points), f"{_file(measurement)}-by-hops", heading, caption)
-    if throughput:
-        shown = derive.from_first(throughput)
-        caption = _throughput_caption(data, shown)
-        add(figures.throughput_by_hops(shown), "throughput-by-hops", "Throughput by hops", caption)
+    for chart in grammar.charts(data):
+        points = derive.from_first([point for point in latency if point.measurement == chart.measurement])
+        if chart.x == "hops" and chart.quantity == "latency" and not chart.relative_to and points:
+            add(figures.latency_by_hops(points), chart.name, chart.title, captions.latency(data, chart, points))
+        else:
+            add(draw(chart), chart.name, chart.title, captions.chart(data, chart))
     if data.manifest.plan:
         heading = "The topology"
         caption = ["Hosts with their locations, and links with round-trip time and rate, as the plan declares them."]
         add(topology_figure.topology(data.manifest.plan), "topology", heading, caption)
     return made
-
-
-def _file(measurement: str) -> str:
-    """The measurement's name, fit to be part of a file's."""
-    return re.sub(r"[^a-z0-9]+", "-", measurement.casefold()).strip("-") or "latency"
-
-
-def _latency_caption(data: Results, points: Sequence[LatencyPoint]) -> list[str]:
-    caption = [
-        "Markers are the median RTT of the repetitions, "
-        f"whiskers its 95 % interval ({words.repetitions(p.n for p in points)})."
-    ]
-    if any(point.segments_ms for point in points):
-        caption.append("Bars stack the medians of the single segments, measured one by one over the same network.")
-    if any(point.residual_ms is not None for point in points):
-        caption.append(
-            "Below: how far the RTT lies from the top of its bar; whiskers join the intervals of path and "
-            "segments, shaded boxes are the tolerance."
-        )
-    if any(point.segments_ms and point.residual_ms is None for point in points):
-        caption.append("Where a path is its own only segment there is nothing to compare.")
-    if any(point.published_ms is not None for point in points):
-        caption.append(f"Open diamonds are the published values{_sources(data, points)}.")
-    return [*caption, *_made_with(data)]
-
-
-def _throughput_caption(data: Results, points: Sequence[ThroughputPoint]) -> list[str]:
-    caption = [f"Markers are the median, whiskers its 95 % interval ({words.repetitions(p.n for p in points)})."]
-    if any(point.bound_mbit for point in points):
-        caption.append(
-            "Lines without markers: the highest TCP goodput that the plan allows, and the UDP that should arrive."
-        )
-    if any(point.published_mbit for point in points):
-        caption.append(f"Open diamonds are the published values{_sources(data, points)}.")
-    return [*caption, *_trends(data, points), *_made_with(data)]
-
-
-def _sources(data: Results, points: Sequence[LatencyPoint] | Sequence[ThroughputPoint]) -> str:
-    """Where the points' published values were printed, in brackets."""
-    names = {point.measurement for point in points}
-    sources = dict.fromkeys(e.source for e in data.manifest.experiment.published if e.measurement in names and e.source)
-    return f" ({'; '.join(sources)})" if sources else ""
-
-
-def _trends(data: Results, points: Sequence[ThroughputPoint]) -> list[str]:
-    """The published trends, in the experiment's own words; they have no numbers that could be drawn."""
-    names = {point.measurement for point in points}
-    told = [entry for entry in data.manifest.experiment.published if entry.measurement in names and entry.trend]
-    return [
-        f"Published for {words.measurement(e.measurement)}: {e.trend.rstrip('.')}"
-        f"{f' ({e.source})' if e.source else ''}."
-        for e in told
-    ]
-
-
-def _made_with(data: Results) -> list[str]:
-    """The provider, and the command that makes the figure again."""
-    manifest = data.manifest
-    told = [f"Provider: {manifest.provider}."] if manifest.provider else []
-    if manifest.experiment.name:
-        told.append(f"Made by minigts run experiments/{manifest.experiment.name}.yaml.")
-    return told

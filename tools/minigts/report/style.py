@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -69,26 +69,32 @@ RC: dict[Any, Any] = {
 }
 
 
+Dashes = Literal["-", "--", "-.", ":"]
+SOLID: Dashes = "-"
+
+
 @dataclass(frozen=True)
 class Look:
-    """An overlay's own colour, marker and dashes, and its name in a legend."""
+    """An overlay's own colour, marker, dashes and hatch, and its name in a legend."""
 
     label: str
     colour: str
     marker: str
-    dashes: str
+    dashes: Dashes
+    hatch: str
+    filled: bool = True
 
 
-PLAIN_LOOK = Look(PLAIN_LABEL, INK, "o", "-")
-OTHERS = (
-    ("#0072B2", "s", "--"),
-    ("#D55E00", "^", "-."),
-    ("#009E73", "v", ":"),
-    ("#CC79A7", "P", "--"),
-    ("#E69F00", "X", "-."),
-    ("#56B4E9", "h", ":"),
-    ("#997700", "<", "--"),
-    ("#AA4499", ">", "-."),
+PLAIN_LOOK = Look(PLAIN_LABEL, INK, "o", "-", "")
+OTHERS: tuple[tuple[str, str, Dashes, str], ...] = (
+    ("#0072B2", "s", "--", "////"),
+    ("#D55E00", "^", "-.", "...."),
+    ("#009E73", "v", ":", "\\\\\\\\"),
+    ("#CC79A7", "P", "--", "xxxx"),
+    ("#E69F00", "X", "-.", "----"),
+    ("#56B4E9", "h", ":", "||||"),
+    ("#997700", "<", "--", "oo"),
+    ("#AA4499", ">", "-.", "++++"),
 )
 
 
@@ -117,14 +123,14 @@ def save(figure: Figure, folder: Path, name: str) -> str:
 
 
 def looks(overlays: Iterable[str]) -> dict[str, Look]:
-    """A look for each overlay, in the order given. With more than eight overlays the looks begin again."""
+    """A look for each overlay, in the order given. From the ninth on the looks begin again, with open markers."""
     found: dict[str, Look] = {}
     for name in overlays:
         if name == PLAIN:
             found[name] = PLAIN_LOOK
         elif name not in found:
             taken = len(found) - (PLAIN in found)
-            found[name] = Look(name, *OTHERS[taken % len(OTHERS)])
+            found[name] = Look(name, *OTHERS[taken % len(OTHERS)], filled=taken < len(OTHERS))
     return found
 
 

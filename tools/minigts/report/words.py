@@ -21,6 +21,26 @@ def measurement(name: str) -> str:
     return {"tcp": "TCP", "udp": "UDP", "latency": "RTT"}.get(name, name)
 
 
+def axis(name: str) -> str:
+    """A varied setting's name as an axis has it."""
+    return {"hops": "hops", "path": "path", "overlay": "network", "datagram": "datagram"}.get(
+        name, name.replace("_", " ")
+    )
+
+
+def column(name: str, unit: str) -> str:
+    """A column of samples.csv as an axis has it: `loss_percent` is `loss in %`; without a unit, the row's."""
+    stem, _, last = name.rpartition("_")
+    own = {"percent": "%", "ms": "ms", "mbit": "Mbit/s", "bytes": "bytes", "s": "s"}.get(last)
+    text = (stem if own and stem else name).replace("_", " ")
+    return f"{text.replace('cpu', 'CPU').replace('rtt', 'RTT')} in {own or unit}"
+
+
+def short(name: str, most: int = 12) -> str:
+    """A name that fits under a tick."""
+    return name if len(name) <= most else name[: most - 1] + "…"
+
+
 def listed(words: Iterable[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     *first, last = list(words) or [""]
@@ -48,7 +68,11 @@ def counts(results: Results) -> str:
     verb = "is" if samples.failed == 1 else "are"
     failed = f"; {samples.failed} failed and {verb} not averaged in" if samples.failed else ", none failed"
     repeated = f"; {samples.repeated} had to be repeated" if samples.repeated else ""
-    return f"{counted(samples.total, 'sample')}{failed}{repeated}."
+    busy = ""
+    if samples.tainted:
+        verb = "was" if samples.tainted == 1 else "were"
+        busy = f"; {samples.tainted} {verb} taken while the machine was too busy, and are in no median"
+    return f"{counted(samples.total, 'sample')}{failed}{repeated}{busy}."
 
 
 def latency(points: Sequence[LatencyPoint]) -> list[str]:

@@ -1,0 +1,115 @@
+"""Which figure follows from which declaration; the experiments are made up, and the rules those of docs/results.md."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import synthetic
+
+from minigts.report import grammar, render
+from minigts.report.grammar import Chart
+from minigts.report.read import read
+
+KINDS = {kind.name: kind for kind in synthetic.KINDS}
+
+
+def charts(where: Path, kind: synthetic.Kind, **how: int) -> dict[str, Chart]:
+    made = grammar.charts(read(synthetic.write(where / kind.name, kind, **how)))
+    return {chart.name: chart for chart in made}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "axis", "bars", "columns"),
+    [
+        ("cpu", "tcp-by-overlay", "overlay", True, ["value", "cpu_source_percent", "cpu_target_percent"]),
+        ("cpu-stress", "tcp-by-stress", "stress", False, ["value", "cpu_source_percent", "cpu_target_percent"]),
+        ("fragmentation", "udp-by-datagram", "datagram", False, ["value", "loss_percent"]),
+        ("offload", "tcp-by-offload", "offload", True, ["value"]),
+        ("offload", "udp-by-datagram", "datagram", False, ["value"]),
+        ("udp-sweep", "udp-by-rate", "rate", False, ["value", "jitter_ms", "loss_percent"]),
+        ("udp-sweep", "udp-by-rate-2", "rate", False, ["value"]),
+        ("placement", "tcp-by-placement", "placement", True, ["value"]),
+        ("overlay-ovs", "latency-by-path", "path", True, ["value"]),
+        ("star", "udp-by-sessions", "sessions", False, ["jitter_ms"]),
+    ],
+)
+def test_the_figure_follows_from_the_declaration(
+    tmp_path: Path, kind: str, name: str, axis: str, bars: bool, columns: list[str]
+) -> None:
+    chart = charts(tmp_path, KINDS[kind])[name]
+    assert (chart.x, chart.bars, [panel.column for panel in chart.panels]) == (axis, bars, columns)
+
+
+def test_units_become_numbers_in_one_unit(tmp_path: Path) -> None:
+    chart = charts(tmp_path, KINDS["udp-sweep"])["udp-by-rate"]
+    assert [at for at, _ in chart.ticks] == [1, 10, 100, 1000, 3000]
+    assert chart.x_label == "rate in Mbit/s"
+
+
+def test_a_point_is_its_summarys_and_several_paths_are_taken_together(tmp_path: Path) -> None:
+    alone = charts(tmp_path, KINDS["fragmentation"])["udp-by-datagram"]
+    rows = [row for row in read(tmp_path / "fragmentation").summary if row.overlay == "none"]
+    assert [point.value for point in alone.panels[0].series[0].points] == [row.median for row in rows]
+    together = charts(tmp_path, KINDS["udp-sweep"])["udp-by-rate"]
+    assert together.pooled == 2
+    assert {point.n for series in together.panels[0].series for point in series.points} == {10}
+
+
+def test_mtus_are_drawn_in_where_datagrams_vary(tmp_path: Path) -> None:
+    chart = charts(tmp_path, KINDS["fragmentation"])["udp-by-datagram"]
+    assert [(mark.x, mark.overlays) for mark in chart.marks] == [
+        (1382, ("mesh",)),
+        (1422, ("swarm", "flannel")),
+        (1472, ("none",)),
+    ]
+
+
+def test_a_second_setting_parts_the_lines(tmp_path: Path) -> None:
+    chart = charts(tmp_path, KINDS["offload"])["udp-by-datagram"]
+    assert chart.variants == ("offload on", "offload off")
+    assert len(chart.panels[0].series) == 4
+
+
+def test_shares_are_of_an_overlay_or_of_a_place_and_so_are_published_ones(tmp_path: Path) -> None:
+    overlay = charts(tmp_path, KINDS["overlay-host"])["tcp-by-overlay"].panels[0]
+    shares = {series.overlay: series.points[0] for series in overlay.series}
+    assert shares["none"].value == pytest.approx(100)
+    assert 85 < shares["swarm"].value < 99
+    assert shares["swarm"].published == pytest.approx(100 * 715 / 756)
+    placed = charts(tmp_path, KINDS["placement"])["tcp-by-placement-2"].panels[0].series[0].points
+    assert [round(point.published or 0) for point in placed] == [100, 100, 100, 253, 85, 223]
+
+
+def test_tainted_samples_are_shown_and_counted_and_in_no_median(tmp_path: Path) -> None:
+    kind = KINDS["cpu-stress"]
+    chart = charts(tmp_path, kind, tainted_every=10)["tcp-by-stress"]
+    points = [point for series in chart.panels[0].series for point in series.points]
+    assert sum(len(point.excluded) for point in points) == 12
+    assert sum(point.n for point in points) == 120 - 12
+    results = read(tmp_path / kind.name)
+    assert results.samples.tainted == 12
+    text = render(tmp_path / kind.name).read_text()
+    assert "12 were taken while the machine was too busy" in text
+    assert "load of 1.9 cores by others" in text
+
+
+def test_a_reference_line_and_a_title_are_the_files(tmp_path: Path) -> None:
+    chart = charts(tmp_path, KINDS["star"])["udp-by-sessions"]
+    assert [line.at for line in chart.panels[0].lines] == [30]
+    titled = charts(tmp_path, KINDS["udp-sweep"])["udp-by-rate-2"]
+    assert titled.title == "The same, normalised"
+
+
+def test_an_axis_that_was_not_varied_gives_way_to_the_one_that_follows(tmp_path: Path) -> None:
+    kind = replace(KINDS["cpu"], name="odd", figures=[{"of": "tcp", "x": "nonsense"}])
+    assert "tcp-by-overlay" in charts(tmp_path, kind)
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_every_kind_is_drawn(tmp_path: Path, kind: synthetic.Kind) -> None:
+    page = render(synthetic.write(tmp_path / "run", kind, repetitions=2))
+    names = {chart.name for chart in grammar.charts(read(tmp_path / "run"))}
+    assert names == {path.stem for path in (tmp_path / "run" / "figures").glob("*.svg")}
+    assert all(f'id="{name}"' in page.read_text() for name in names)

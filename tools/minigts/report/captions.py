@@ -1,0 +1,74 @@
+"""What stands under a figure: how to read it, what is published, and the command that makes it again. Plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from minigts.report import words
+from minigts.report.derive import LatencyPoint
+from minigts.report.grammar import Chart
+from minigts.report.read import Results
+
+
+def latency(data: Results, chart: Chart, points: Sequence[LatencyPoint]) -> list[str]:
+    """For a latency by hops beside the sum of its segments."""
+    caption = [
+        "Markers are the median RTT of the repetitions, "
+        f"whiskers its 95 % interval ({words.repetitions(p.n for p in points)})."
+    ]
+    if any(point.segments_ms for point in points):
+        caption.append("Bars stack the medians of the single segments, measured one by one over the same network.")
+    if any(point.residual_ms is not None for point in points):
+        caption.append(
+            "Below: how far the RTT lies from the top of its bar; whiskers join the intervals of path and "
+            "segments, shaded boxes are the tolerance."
+        )
+    if any(point.segments_ms and point.residual_ms is None for point in points):
+        caption.append("Where a path is its own only segment there is nothing to compare.")
+    if any(point.published_ms is not None for point in points):
+        caption.append(f"Open diamonds are the published values{_sources(data, chart)}.")
+    return [*caption, *_trends(data, chart), *_made_with(data)]
+
+
+def chart(data: Results, chart: Chart) -> list[str]:
+    """For any other figure."""
+    points = [point for panel in chart.panels for series in panel.series for point in series.points]
+    first = [point for series in chart.panels[0].series for point in series.points]
+    what = "Bars" if chart.bars else "Markers"
+    caption = [f"{what} are the median, whiskers its 95 % interval ({words.repetitions(p.n for p in points)})."]
+    if chart.relative_to:
+        caption.append(f"Each value is a share of that over {words.label(chart.relative_to)} at the same place.")
+    if chart.pooled > 1:
+        caption.append(f"A point stands for the samples of up to {chart.pooled} paths together.")
+    if any(point.predicted is not None for point in first):
+        bound = {"tcp": "the highest TCP goodput that the plan allows", "udp": "the UDP that should arrive"}
+        caption.append(f"Lines without markers: {bound.get(chart.quantity, 'what the plan says')}.")
+    if chart.marks:
+        caption.append("Dotted uprights: the largest datagram that an overlay's MTU holds in one packet.")
+    if any(point.excluded for point in first):
+        caption.append("Grey crosses are samples taken while the machine was too busy; they are in no median.")
+    if any(point.published is not None for point in first):
+        caption.append(f"Open diamonds are the published values{_sources(data, chart)}.")
+    return [*caption, *_trends(data, chart), *_made_with(data)]
+
+
+def _sources(data: Results, chart: Chart) -> str:
+    """Where the measurement's published values were printed, in brackets."""
+    entries = data.manifest.experiment.published
+    sources = dict.fromkeys(entry.source for entry in entries if entry.measurement == chart.measurement)
+    return f" ({'; '.join(filter(None, sources))})" if any(sources) else ""
+
+
+def _trends(data: Results, chart: Chart) -> list[str]:
+    """The published trends, in the experiment's own words; they have no numbers that could be drawn."""
+    told = [e for e in data.manifest.experiment.published if e.measurement == chart.measurement and e.trend]
+    return [f"Published: {e.trend.rstrip('.')}{f' ({e.source})' if e.source else ''}." for e in told]
+
+
+def _made_with(data: Results) -> list[str]:
+    """The provider, and the command that makes the figure again."""
+    manifest = data.manifest
+    told = [f"Provider: {manifest.provider}."] if manifest.provider else []
+    if manifest.experiment.name:
+        told.append(f"Made by minigts run experiments/{manifest.experiment.name}.yaml.")
+    return told

@@ -1,0 +1,304 @@
+"""Draws any chart of the grammar: lines over numbers, bars over names; panels beneath each other."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from minigts.report import style
+from minigts.report.grammar import Chart, Panel, Point, Series
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+PREDICTED = {"tcp": "ceiling by the plan", "udp": "expected by the plan", "latency": "by the plan"}
+VARIANT_DASHES: tuple[style.Dashes, ...] = ("-", "--", ":", "-.")
+MOST_NUMBERED = 12
+"""Up to so many bars have their value written over them."""
+LETTERS_ACROSS = 72
+"""How many letters fit side by side under a figure."""
+LOGARITHMIC_FROM = 30
+"""How far the largest place of an axis lies above the smallest before it is drawn in powers of ten."""
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """A series with its look, its label, how far beside its place it stands, and how broad it may be."""
+
+    series: Series
+    look: style.Look
+    label: str
+    offset: float
+    width: float
+
+
+def draw(chart: Chart) -> Figure:
+    """One figure, a panel for each quantity, one legend above them all."""
+    heights = [2.5, *(1.35 for _ in chart.panels[1:])]
+    rows = -(-len({each.label for panel in chart.panels for each in _drawn(chart, panel)}) // 3)
+    with style.sheet(sum(heights) + 0.75 + 0.2 * rows) as figure:
+        grid = figure.subplots(len(chart.panels), 1, sharex=True, squeeze=False, height_ratios=heights)
+        panels = list(grid[:, 0])
+        for axes, panel in zip(panels, chart.panels, strict=True):
+            _panel(axes, chart, panel)
+        _x_axis(panels[-1], chart)
+        _marks(panels, chart)
+        _legend(figure, panels, [each.label for panel in chart.panels for each in _drawn(chart, panel)])
+    return figure
+
+
+def _panel(axes: Axes, chart: Chart, panel: Panel) -> None:
+    drawn = list(_drawn(chart, panel))
+    for each in drawn:
+        _bars(axes, each) if chart.bars else _line(axes, each, joined=len(chart.ticks) > 1)
+        _excluded(axes, each)
+        _published(axes, each)
+    _predicted(axes, chart, drawn)
+    _references(axes, panel)
+    if chart.bars:
+        _numbers(axes, drawn)
+    _y_axis(axes, chart, panel)
+
+
+def _drawn(chart: Chart, panel: Panel) -> Iterator[_Drawn]:
+    """Side by side where places are discrete, on the spot along a number."""
+    looks = style.looks(chart.overlays)
+    single = chart.x == "overlay" and len(chart.variants) == 1
+    beside = 1 if single or not (chart.bars or chart.x == "hops") else len(panel.series)
+    room = 0.8 / beside
+    for index, series in enumerate(panel.series):
+        look = looks[series.overlay]
+        if len(chart.variants) > 1:
+            look = _of_variant(look, chart.variants.index(series.variant))
+        name = (
+            "" if single else " · ".join(filter(None, (look.label if len(chart.overlays) > 1 else "", series.variant)))
+        )
+        offset = 0.0 if beside == 1 else room * (index - (beside - 1) / 2) * (1.0 if chart.bars else 0.4)
+        yield _Drawn(series, look, name or (look.label if not single else ""), offset, 0.62 if single else room * 0.9)
+
+
+def _of_variant(look: style.Look, index: int) -> style.Look:
+    """The overlay's own colour and marker; fill and dashes tell the variant."""
+    hatch = look.hatch if index == 0 else ("", "xx", "..")[(index - 1) % 3]
+    return replace(look, dashes=VARIANT_DASHES[index % 4], filled=index == 0, hatch=hatch)
+
+
+def _line(axes: Axes, drawn: _Drawn, *, joined: bool) -> None:
+    """Medians with their intervals, joined by the series's own kind of line."""
+    points, look = drawn.series.points, drawn.look
+    axes.errorbar(
+        [point.x + drawn.offset for point in points],
+        [point.value for point in points],
+        yerr=_reach(points),
+        color=look.colour,
+        marker=look.marker,
+        markersize=4.6,
+        markerfacecolor=look.colour if look.filled else style.PAPER,
+        linestyle=look.dashes if joined else "none",
+        linewidth=1.0,
+        capsize=2.5,
+        capthick=0.9,
+        elinewidth=0.9,
+        label=drawn.label,
+        zorder=3,
+    )
+
+
+def _bars(axes: Axes, drawn: _Drawn) -> None:
+    """Hatched bars with whiskers; a first variant is tinted, further ones are not."""
+    points, look = drawn.series.points, drawn.look
+    axes.bar(
+        [point.x + drawn.offset for point in points],
+        [point.value for point in points],
+        width=drawn.width,
+        yerr=_reach(points),
+        facecolor=style.SHADE if look.filled else style.PAPER,
+        edgecolor=look.colour,
+        hatch=look.hatch,
+        linewidth=1.1,
+        error_kw={"ecolor": style.INK, "elinewidth": 0.9, "capsize": 2.5, "capthick": 0.9},
+        label=drawn.label or None,
+        zorder=2,
+    )
+
+
+def _reach(points: Sequence[Point]) -> list[list[float]]:
+    """How far the intervals reach below and above; whiskers of bootstrap medians can only lie around them."""
+    return [[max(0.0, p.value - p.low) for p in points], [max(0.0, p.high - p.value) for p in points]]
+
+
+def _excluded(axes: Axes, drawn: _Drawn) -> None:
+    """Samples that are in no median, each a grey cross at its own value."""
+    at = [(point.x + drawn.offset, value) for point in drawn.series.points for value in point.excluded]
+    if at:
+        axes.plot(
+            [x for x, _ in at],
+            [value for _, value in at],
+            color=style.FAINT,
+            marker="x",
+            markersize=4.2,
+            markeredgewidth=0.9,
+            linestyle="none",
+            label="excluded, machine too busy",
+            zorder=2.5,
+        )
+
+
+def _published(axes: Axes, drawn: _Drawn) -> None:
+    known = [(p.x + drawn.offset, p.published) for p in drawn.series.points if p.published is not None]
+    if known:
+        axes.plot(
+            [x for x, _ in known],
+            [value for _, value in known],
+            color=style.FAINT,
+            marker="D",
+            markersize=5.6,
+            markerfacecolor="none",
+            markeredgecolor=style.INK,
+            markeredgewidth=1.0,
+            linestyle="none",
+            label="published",
+            zorder=3.5,
+        )
+
+
+def _predicted(axes: Axes, chart: Chart, drawn: Sequence[_Drawn]) -> None:
+    """What the plan predicts. Series of which it predicts the same share one mark."""
+    what = PREDICTED.get(chart.quantity, "by the plan")
+    sharing: dict[tuple[tuple[float, float], ...], list[_Drawn]] = {}
+    for each in drawn:
+        at = tuple((p.x, round(p.predicted, 6)) for p in each.series.points if p.predicted is not None)
+        sharing.setdefault(at, []).append(each)
+    sharing.pop((), None)
+    for at, owners in sharing.items():
+        alone = len(owners) == 1 and len(drawn) > 1
+        colour, dashes = (owners[0].look.colour, owners[0].look.dashes) if alone else (style.FAINT, style.SOLID)
+        label = f"{what}, {owners[0].label}" if alone else what
+        if chart.bars or chart.x == "hops":
+            middle, half = (owners[0].offset, owners[0].width / 2) if chart.bars and alone else (0.0, 0.505)
+            starts, ends = [x + middle - half for x, _ in at], [x + middle + half for x, _ in at]
+            axes.hlines([y for _, y in at], starts, ends, color=colour, linestyles=dashes, linewidth=1.0, label=label)
+        else:
+            axes.plot(
+                [x for x, _ in at],
+                [y for _, y in at],
+                color=colour,
+                linestyle=dashes,
+                linewidth=0.7,
+                label=label,
+                zorder=1,
+            )
+
+
+def _references(axes: Axes, panel: Panel) -> None:
+    """Lines that the experiment's file draws across a panel, with their words on them."""
+    for line in panel.lines:
+        axes.axhline(line.at, color=style.INK, linewidth=0.9, linestyle=(0, (6, 3)), zorder=1)
+        axes.annotate(
+            line.text,
+            (0.995, line.at),
+            xycoords=("axes fraction", "data"),
+            xytext=(0, 2),
+            textcoords="offset points",
+            ha="right",
+            va="bottom",
+            fontsize=8,
+        )
+
+
+def _numbers(axes: Axes, drawn: Sequence[_Drawn]) -> None:
+    points = [(each, point) for each in drawn for point in each.series.points]
+    if len(points) > MOST_NUMBERED:
+        return
+    for each, point in points:
+        axes.annotate(
+            f"{point.value:.3g}" if point.value < 1000 else f"{point.value:.0f}",
+            (point.x + each.offset, max(point.high, point.value)),
+            xytext=(0, 3),
+            textcoords="offset points",
+            ha="center",
+            va="bottom",
+            fontsize=8,
+        )
+
+
+def _marks(panels: Sequence[Axes], chart: Chart) -> None:
+    """A line through all panels for each MTU, its overlays' names beside it."""
+    looks = style.looks(chart.overlays)
+    for index, mark in enumerate(chart.marks):
+        alone = len(mark.overlays) == 1 and len(chart.overlays) > 1
+        colour = looks[mark.overlays[0]].colour if alone else style.INK
+        for axes in panels:
+            axes.axvline(mark.x, color=colour, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
+        last = index == len(chart.marks) - 1
+        panels[0].annotate(
+            mark.text,
+            (mark.x, 0.0),
+            xycoords=("data", "axes fraction"),
+            xytext=(3 if last else -2, 4),
+            textcoords="offset points",
+            rotation=90,
+            ha="left" if last else "right",
+            va="bottom",
+            fontsize=8,
+            color=colour,
+        )
+
+
+def _x_axis(axes: Axes, chart: Chart) -> None:
+    places = [at for at, _ in chart.ticks]
+    if chart.x == "hops":
+        axes.set_xlim(min(places) - 0.55, max(places) + 0.55)
+        axes.set_xticks(places, [name for _, name in chart.ticks])
+    elif chart.bars:
+        axes.set_xlim(min(places) - 0.55, max(places) + 0.55)
+        names = [name for _, name in chart.ticks]
+        steep = len(names) > 9
+        wrapped = [name if steep else textwrap.fill(name, max(9, LETTERS_ACROSS // len(names))) for name in names]
+        axes.set_xticks(places, wrapped, rotation=40 if steep else 0, ha="right" if steep else "center")
+        axes.tick_params(axis="x", length=0)
+    else:
+        if min(places) > 0 and max(places) / min(places) >= LOGARITHMIC_FROM:
+            axes.set_xscale("log")
+        axes.set_xticks(places, [f"{at:g}" for at in places], minor=False)
+        axes.minorticks_off()
+    axes.set_xlabel(chart.x_label)
+
+
+def _y_axis(axes: Axes, chart: Chart, panel: Panel) -> None:
+    axes.set_ylabel(panel.label)
+    axes.grid(axis="y")
+    axes.tick_params(length=3)
+    points = [point for series in panel.series for point in series.points]
+    known = [v for p in points for v in (p.high, p.value, p.published, p.predicted, *p.excluded) if v is not None]
+    known += [line.at for line in panel.lines]
+    top = max(known, default=1.0)
+    if _is_wide(chart, points):
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        return
+    axes.set_ylim(0, 1.14 * top or 1)
+    axes.locator_params(axis="y", nbins=6 if panel is chart.panels[0] else 4, steps=[1, 2, 5, 10])
+
+
+def _is_wide(chart: Chart, points: Sequence[Point]) -> bool:
+    """Whether both axes span powers of ten."""
+    places, values = [at for at, _ in chart.ticks], [point.low for point in points]
+    wide = not chart.bars and min(places) > 0 and max(places) / min(places) >= LOGARITHMIC_FROM
+    return wide and min(values, default=0) > 0 and max(values) / min(values) >= LOGARITHMIC_FROM
+
+
+def _legend(figure: Figure, panels: Sequence[Axes], first: Sequence[str]) -> None:
+    """Every label once, above the panels: the series, then what else is drawn."""
+    entries: dict[str, Artist] = {}
+    for axes in panels:
+        handles, labels = axes.get_legend_handles_labels()
+        for handle, label in zip(handles, labels, strict=True):
+            entries.setdefault(label, handle)
+    if len(entries) > 1 or any(label != style.PLAIN_LABEL for label in entries):
+        order = sorted(entries, key=lambda label: label not in first)
+        figure.legend([entries[label] for label in order], order, loc="outside upper left", ncols=min(3, len(entries)))

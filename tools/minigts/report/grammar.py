@@ -1,0 +1,349 @@
+"""Which figures an experiment has, from what its file declares: what is varied, what is measured. Pure.
+
+docs/results.md says the rules in words. Nothing here knows an experiment by its name.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from minigts.report import words
+from minigts.report.read import Figure, Line, Measurement, Results, SummaryRow
+from minigts.statistics import Middle, middle
+
+MOST_PLACES = 24
+"""So many names fit along an axis."""
+PANELS = re.compile(r"loss_percent|jitter_ms|cpu_.*percent")
+"""Columns that get a panel of their own without being asked for."""
+HEADERS_BYTES = 28
+"""IP and UDP headers: an MTU less these is the largest datagram in one packet."""
+_NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z%/]*)")
+FACTORS = {"kbit": 0.001, "mbit": 1.0, "gbit": 1000.0, "ms": 0.001, "s": 1.0, "min": 60.0}
+UNITS = {"kbit": "Mbit/s", "mbit": "Mbit/s", "gbit": "Mbit/s", "ms": "s", "s": "s", "min": "s", "%": "%", "B": "bytes"}
+
+
+@dataclass(frozen=True)
+class Point:
+    """A median with the ends of its interval at a place of the x axis; `n` samples, some excluded beside them."""
+
+    x: float
+    value: float
+    low: float
+    high: float
+    n: int
+    published: float | None = None
+    predicted: float | None = None
+    excluded: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Series:
+    """What one kind of marker shows: an overlay, and the values of settings that are not on the axis."""
+
+    overlay: str
+    variant: str
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One quantity over the chart's x axis."""
+
+    column: str
+    label: str
+    series: tuple[Series, ...]
+    lines: tuple[Line, ...] = ()
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Something drawn at an x: one overlay's largest datagram in a packet. `overlays` share it."""
+
+    x: float
+    text: str
+    overlays: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One figure. `ticks` are places of the x axis with their names; with `bars` there is nothing between them."""
+
+    name: str
+    title: str
+    measurement: str
+    quantity: str
+    x: str
+    x_label: str
+    ticks: tuple[tuple[float, str], ...]
+    bars: bool
+    panels: tuple[Panel, ...]
+    marks: tuple[Mark, ...] = ()
+    relative_to: str | None = None
+    pooled: int = 1
+    """How many paths stand behind a point at the most."""
+
+    @property
+    def overlays(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(series.overlay for series in self.panels[0].series))
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(series.variant for series in self.panels[0].series))
+
+
+def charts(results: Results) -> tuple[Chart, ...]:
+    """The figures that the experiment's file asks for, and for every other measurement the one that follows."""
+    experiment = results.manifest.experiment
+    declared = {measurement.name: measurement for measurement in experiment.measurements}
+    names = dict.fromkeys(row.measurement for row in results.summary)
+    made: list[Chart] = []
+    for name in names:
+        asked = [figure for figure in experiment.figures if figure.of == name] or [Figure(of=name)]
+        measurement = declared.get(name, Measurement(name=name))
+        rows = _shown([row for row in results.summary if row.measurement == name])
+        for figure in asked:
+            chart = _chart(results, measurement, figure, rows)
+            made.append(replace(chart, name=_free(chart.name, made)))
+    return tuple(made)
+
+
+def _shown(rows: Sequence[SummaryRow]) -> list[SummaryRow]:
+    """Whole paths; single segments only where nothing else was measured."""
+    return [row for row in rows if row.kind == "path"] or list(rows)
+
+
+def _free(name: str, taken: Sequence[Chart]) -> str:
+    used = {chart.name for chart in taken}
+    return next(each for each in (name, *(f"{name}-{number}" for number in range(2, 1000))) if each not in used)
+
+
+def _chart(results: Results, measurement: Measurement, figure: Figure, rows: Sequence[SummaryRow]) -> Chart:
+    axis = figure.x if figure.x in _axes(measurement) else _axis(measurement, rows)
+    if axis == "hops":
+        rows = [row for row in rows if row.source == rows[0].source]
+    place, ticks, unit = _places(axis, rows)
+    columns = figure.y or (("value",) if figure.relative_to else ("value", *_columns(rows)))
+    panels = [
+        Panel(
+            column,
+            _y_label(column, rows[0], figure.relative_to),
+            _series(rows, axis, place, column, figure.relative_to),
+            tuple(line for line in figure.lines if (line.y or columns[0]) == column),
+        )
+        for column in columns
+    ]
+    panels = [panel for panel in panels if any(series.points for series in panel.series)] or panels[:1]
+    numeric = axis == "hops" or (axis in measurement.vary and all(_number(text) for _, text in ticks))
+    return Chart(
+        name=_slug(f"{measurement.name}-by-{axis}"),
+        title=figure.title or f"{words.measurement(measurement.name)} by {words.axis(axis)}",
+        measurement=measurement.name,
+        quantity=rows[0].quantity,
+        x=axis,
+        x_label=_x_label(axis, unit, rows),
+        ticks=ticks,
+        bars=not numeric,
+        panels=tuple(panels),
+        marks=_marks(results, axis, rows),
+        relative_to=figure.relative_to,
+        pooled=_pooled(rows, axis, place),
+    )
+
+
+def _axes(measurement: Measurement) -> tuple[str, ...]:
+    return ("hops", "path", "overlay", *measurement.vary)
+
+
+def _axis(measurement: Measurement, rows: Sequence[SummaryRow]) -> str:
+    """What stands along the axis when the file does not say: see docs/results.md."""
+    varied = [name for name in measurement.vary if len({dict(row.settings).get(name) for row in rows}) > 1]
+    numeric = [name for name in varied if all(_number(dict(row.settings).get(name, "")) for row in rows)]
+    if varied:
+        return (numeric or varied)[0]
+    first = [row for row in rows if row.source == rows[0].source]
+    if len({row.hops for row in first}) > 1:
+        return "hops"
+    paths = {(row.source, row.target) for row in rows}
+    return "path" if 1 < len(paths) <= MOST_PLACES else "overlay"
+
+
+def _at(row: SummaryRow, axis: str) -> str:
+    """Where a row stands on an axis, as text."""
+    if axis == "path":
+        return f"{row.source} → {row.target}"
+    return {"hops": str(row.hops), "overlay": row.overlay}.get(axis) or dict(row.settings).get(axis, "")
+
+
+def _places(
+    axis: str, rows: Sequence[SummaryRow]
+) -> tuple[Callable[[SummaryRow], float], tuple[tuple[float, str], ...], str]:
+    """Where a row stands, the axis's ticks, and its unit; names stand 1 apart from 0 on."""
+    texts = list(dict.fromkeys(_at(row, axis) for row in rows))
+    numbers = {text: _number(text) for text in texts}
+    if axis != "overlay" and all(numbers.values()):
+        values = {text: number[0] for text, number in numbers.items() if number}
+        hosts = _hosts(rows) if axis == "hops" else {}
+        ticks = tuple(sorted((value, text + hosts.get(text, "")) for text, value in values.items()))
+        unit = next((number[1] for number in numbers.values() if number), "")
+        return (lambda row: values[_at(row, axis)]), ticks, unit
+    order = {text: float(index) for index, text in enumerate(texts)}
+    name = words.label if axis == "overlay" else str
+    return (lambda row: order[_at(row, axis)]), tuple((at, name(text)) for text, at in order.items()), ""
+
+
+def _hosts(rows: Sequence[SummaryRow]) -> dict[str, str]:
+    """Which host lies so many hops away, for the line under the number."""
+    found: dict[str, dict[str, None]] = {}
+    for row in rows:
+        found.setdefault(str(row.hops), {})[row.target] = None
+    return {
+        hops: f"\n{words.short(next(iter(names)))}" if len(names) == 1 else f"\n{len(names)} hosts"
+        for hops, names in found.items()
+    }
+
+
+def _number(text: str) -> tuple[float, str] | None:
+    """`1400B` → 1400 bytes, `1gbit` → 1000 Mbit/s, `5` → 5 of nothing; None for a word."""
+    found = _NUMBER.fullmatch(text)
+    if not found or (found[2] and found[2] not in UNITS):
+        return None
+    return float(found[1]) * FACTORS.get(found[2], 1.0), UNITS.get(found[2], "")
+
+
+def _columns(rows: Sequence[SummaryRow]) -> list[str]:
+    """Measured columns that deserve a panel: not those that are 0 throughout."""
+    found = dict.fromkeys(name for row in rows for name in row.cell.columns if PANELS.fullmatch(name))
+    return [name for name in found if any(value for row in rows for value in row.cell.columns.get(name, ()))]
+
+
+def _series(
+    rows: Sequence[SummaryRow], axis: str, place: Callable[[SummaryRow], float], column: str, relative_to: str | None
+) -> tuple[Series, ...]:
+    groups: dict[tuple[str, str], dict[float, list[SummaryRow]]] = {}
+    for row in rows:
+        variant = ", ".join(f"{name} {value}" for name, value in row.settings if name != axis)
+        groups.setdefault((row.overlay, variant), {}).setdefault(place(row), []).append(row)
+    made = [
+        Series(overlay, variant, tuple(p for x, own in sorted(at.items()) if (p := _point(x, own, column))))
+        for (overlay, variant), at in groups.items()
+    ]
+    at = next((place(row) for row in rows if _at(row, axis) == relative_to and axis != "overlay"), None)
+    return _relative(made, relative_to, at) if relative_to else tuple(made)
+
+
+def _point(x: float, rows: Sequence[SummaryRow], column: str) -> Point | None:
+    """The rows' samples together; a single row's own figures are those of its summary."""
+    excluded = (
+        tuple(value for row in rows for value in row.cell.excluded if not math.isnan(value))
+        if column == "value"
+        else ()
+    )
+    published = [row.published for row in rows if row.published is not None] if column == "value" else []
+    predicted = [row.predicted for row in rows if row.predicted is not None] if column == "value" else []
+    if column == "value" and len(rows) == 1:
+        row = rows[0]
+        found = Middle(row.n, row.mean, row.stdev, row.median, row.low, row.high)
+    else:
+        values = [value for row in rows for value in row.cell.columns.get(column, ())]
+        if not values:
+            return None
+        found = middle(values)
+    return Point(
+        x,
+        found.median,
+        found.median if found.low is None else found.low,
+        found.median if found.high is None else found.high,
+        found.n,
+        statistics.median(published) if published else None,
+        statistics.median(predicted) if predicted else None,
+        excluded,
+    )
+
+
+def _relative(made: Sequence[Series], overlay: str, at: float | None) -> tuple[Series, ...]:
+    """Each point in per cent of the one over `overlay` at the same x, or, given a place `at`, of its own series's one
+    there. Published values become shares of published ones. A point without its base is dropped."""
+
+    lone = all(len(each.points) == 1 for each in made)  # as when the overlays themselves stand along the axis
+
+    def base(series: Series, point: Point) -> Point | None:
+        other = (each for each in made if each.overlay == overlay and each.variant == series.variant)
+        owner = series if at is not None else next(other, None)
+        x = point.x if at is None else at
+        points = owner.points if owner else ()
+        return next((each for each in points if each.value and (each.x == x or lone)), None)
+
+    return tuple(
+        replace(each, points=tuple(_share(point, whole) for point in each.points if (whole := base(each, point))))
+        for each in made
+    )
+
+
+def _share(point: Point, whole: Point) -> Point:
+    factor = 100 / whole.value
+    published = None
+    if point.published is not None and whole.published:
+        published = 100 * point.published / whole.published
+    return replace(
+        point,
+        value=point.value * factor,
+        low=point.low * factor,
+        high=point.high * factor,
+        published=published,
+        predicted=None,
+        excluded=tuple(value * factor for value in point.excluded),
+    )
+
+
+def _pooled(rows: Sequence[SummaryRow], axis: str, place: Callable[[SummaryRow], float]) -> int:
+    paths: dict[tuple[object, ...], set[tuple[str, str]]] = {}
+    for row in rows:
+        settings = tuple(each for each in row.settings if each[0] != axis)
+        paths.setdefault((row.overlay, settings, place(row)), set()).add((row.source, row.target))
+    return max(map(len, paths.values()))
+
+
+def _marks(results: Results, axis: str, rows: Sequence[SummaryRow]) -> tuple[Mark, ...]:
+    """Where datagrams' sizes vary: the largest one that each overlay carries in one packet."""
+    if axis != "datagram":
+        return ()
+    fits: dict[int, list[str]] = {}
+    for overlay in dict.fromkeys(row.overlay for row in rows):
+        if mtu := _mtu(results.manifest.extra.get("overlays"), overlay):
+            fits.setdefault(mtu, []).append(overlay)
+    return tuple(Mark(mtu - HEADERS_BYTES, f"MTU {mtu}", tuple(names)) for mtu, names in sorted(fits.items()))
+
+
+def _mtu(overlays: object, overlay: str) -> int | None:
+    """The smallest MTU among an overlay's endpoints, from the manifest; None when it does not say."""
+    facts = overlays.get(overlay) if isinstance(overlays, Mapping) else None
+    endpoints = facts.get("endpoints") if isinstance(facts, Mapping) else None
+    known = (
+        [each.get("mtu") for each in endpoints.values() if isinstance(each, Mapping)]
+        if isinstance(endpoints, Mapping)
+        else []
+    )
+    return min((mtu for mtu in known if isinstance(mtu, int)), default=None)
+
+
+def _x_label(axis: str, unit: str, rows: Sequence[SummaryRow]) -> str:
+    if axis == "hops":
+        return f"hops from {words.short(rows[0].source)}, and the host there"
+    name = words.axis(axis)
+    return f"{name} in {unit}" if unit else "" if axis in ("path", "overlay") else name
+
+
+def _y_label(column: str, row: SummaryRow, relative_to: str | None) -> str:
+    name = (
+        f"{words.measurement(row.measurement)} in {row.unit}" if column == "value" else words.column(column, row.unit)
+    )
+    return f"{name.rpartition(' in ')[0]}\nin % of {words.label(relative_to)}" if relative_to else name
+
+
+def _slug(text: str) -> str:
+    """Fit to be a file's name."""
+    return re.sub(r"[^a-z0-9]+", "-", text.casefold()).strip("-") or "figure"

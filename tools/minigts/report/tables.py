@@ -1,0 +1,98 @@
+"""Result tables as text: columns and rows, ready for a page. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from minigts.report import grammar, words
+from minigts.report.derive import LatencyPoint
+from minigts.report.read import SummaryRow
+
+MANY_ROWS = 60
+"""A longer table is folded up."""
+PREDICTED = {"tcp": "ceiling", "udp": "expected"}
+
+
+@dataclass(frozen=True)
+class Table:
+    """`columns` whose heading starts with `>` hold numbers. A row may be `strong`: it sums up those beneath it."""
+
+    heading: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    strong: frozenset[int] = frozenset()
+
+    @property
+    def folded(self) -> bool:
+        return len(self.rows) > MANY_ROWS
+
+
+def results(summary: Sequence[SummaryRow], points: Sequence[LatencyPoint]) -> list[Table]:
+    """One table for each measurement over paths, and one for its single segments, in the order of the summary."""
+    sums = {(point.measurement, point.overlay, point.source, point.target): point for point in points}
+    made = []
+    for measurement, kind in dict.fromkeys((row.measurement, row.kind) for row in summary):
+        rows = [row for row in summary if (row.measurement, row.kind) == (measurement, kind)]
+        keys = [(row.measurement, row.overlay, row.source, row.target) for row in rows]
+        made.append(_table(rows, [sums.get(key) if kind == "path" else None for key in keys]))
+    return made
+
+
+def number(value: float | None, digits: int, *, sign: bool = False) -> str:
+    """With a true minus; nothing for None."""
+    if value is None:
+        return ""
+    return f"{value:{'+' if sign else ''}.{digits}f}".replace("-", "−")
+
+
+def _table(rows: Sequence[SummaryRow], points: Sequence[LatencyPoint | None]) -> Table:
+    single = " over single segments" if rows[0].kind == "segment" else ""
+    columns = [column for column in _columns(rows, points) if any(column[1])]
+    return Table(
+        heading=f"{words.measurement(rows[0].measurement)}{single}, in {rows[0].unit}{_everywhere(rows)}",
+        columns=tuple(heading for heading, _ in columns),
+        rows=tuple(zip(*(cells for _, cells in columns), strict=True)),
+    )
+
+
+def _everywhere(rows: Sequence[SummaryRow]) -> str:
+    """The path, where it is the only one."""
+    return f", {rows[0].source} → {rows[0].target}" if _one_path(rows) else ""
+
+
+def _one_path(rows: Sequence[SummaryRow]) -> bool:
+    return len({(row.source, row.target) for row in rows}) == 1
+
+
+def _columns(
+    rows: Sequence[SummaryRow], points: Sequence[LatencyPoint | None]
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Heading and cells of each column that the table could have; an empty one is left out."""
+    digits = 3 if rows[0].unit == "ms" else 2
+    residuals = any(point and point.residual_ms is not None for point in points)
+
+    def numbers(values: Sequence[float | None], *, sign: bool = False) -> tuple[str, ...]:
+        return tuple(number(value, digits, sign=sign) for value in values)
+
+    yield "network", tuple(words.label(row.overlay) for row in rows)
+    if not _one_path(rows):
+        yield "from → to", tuple(f"{row.source} → {row.target}" for row in rows)
+        yield ">hops", tuple(str(row.hops) for row in rows) if any(row.hops > 1 for row in rows) else ()
+    for name in dict.fromkeys(name for row in rows for name, _ in row.settings):
+        yield f">{words.axis(name)}", tuple(dict(row.settings).get(name, "") for row in rows)
+    yield ">n", tuple(str(row.n) for row in rows)
+    yield ">median", numbers([row.median for row in rows])
+    yield ">low", numbers([row.low for row in rows])
+    yield ">high", numbers([row.high for row in rows])
+    yield ">mean", numbers([row.mean for row in rows])
+    yield ">sd", numbers([row.stdev for row in rows])
+    if residuals:
+        yield ">sum of segments", numbers([point.sum_ms if point else None for point in points])
+        yield ">residual", numbers([point.residual_ms if point else None for point in points], sign=True)
+    yield f">{PREDICTED.get(rows[0].quantity, 'by the plan')}", numbers([row.predicted for row in rows])
+    yield ">published", numbers([row.published for row in rows])
+    for name in dict.fromkeys(name for row in rows for name in row.cell.columns if grammar.PANELS.fullmatch(name)):
+        medians = [median(row.cell.columns[name]) if row.cell.columns.get(name) else None for row in rows]
+        yield f">{words.column(name, rows[0].unit)}", tuple(number(value, 2) for value in medians)
