@@ -67,7 +67,11 @@ def _samples(kind: Kind, repetitions: int, tainted_every: int) -> Iterable[dict[
             for repetition in range(1, repetitions + 1):
                 number += 1
                 made = kind.make(measurement["name"], overlay, {**settings, "path": f"{source}-{target}"}, rng)
-                taint = "load of 1.9 cores by others" if tainted_every and number % tainted_every == 0 else ""
+                taint = (
+                    f"other programs used 1.{number % 10} processors"
+                    if tainted_every and number % tainted_every == 0
+                    else ""
+                )
                 yield {
                     **dict(zip(_PLACE, (overlay, measurement["name"], source, target, hops, "path"), strict=True)),
                     **settings,
@@ -80,7 +84,8 @@ def _samples(kind: Kind, repetitions: int, tainted_every: int) -> Iterable[dict[
                     "attempts": "1",
                     "ok": "true",
                     "error": "",
-                    "taint": taint,
+                    "tainted": taint,
+                    "repeats": "2" if taint else "0",
                     **{name: f"{value * (1.6 if taint else 1):.6g}" for name, value in made.items()},
                 }
 
@@ -88,7 +93,7 @@ def _samples(kind: Kind, repetitions: int, tainted_every: int) -> Iterable[dict[
 def _summary(kind: Kind, samples: Iterable[dict[str, Any]], settings: Sequence[str]) -> Iterable[dict[str, Any]]:
     cells: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for sample in samples:
-        if not sample["taint"]:
+        if not sample["tainted"]:
             cells.setdefault(tuple(str(sample.get(name, "")) for name in (*_PLACE, *settings)), []).append(sample)
     for key, rows in cells.items():
         values = sorted(float(row["value"]) for row in rows)

@@ -46,7 +46,9 @@ def chart(data: Results, chart: Chart) -> list[str]:
     if chart.marks:
         caption.append("Dotted uprights: the largest datagram that an overlay's MTU holds in one packet.")
     if any(point.excluded for point in first):
-        caption.append("Grey crosses are samples taken while the machine was too busy; they are in no median.")
+        caption.append("Grey crosses are samples taken while the machine was too busy.")
+    if any(point.doubtful for point in points):
+        caption.append("Ringed points have no others; all the rest are medians without them.")
     if any(point.published is not None for point in first):
         caption.append(f"Open diamonds are the published values{_sources(data, chart)}.")
     return [*caption, *_trends(data, chart), *_made_with(data)]

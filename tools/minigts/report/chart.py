@@ -143,7 +143,21 @@ def _excluded(axes: Axes, drawn: _Drawn) -> None:
             markersize=4.2,
             markeredgewidth=0.9,
             linestyle="none",
-            label="excluded, machine too busy",
+            label="machine too busy",
+            zorder=2.5,
+        )
+    ringed = [point for point in drawn.series.points if point.doubtful]
+    if ringed:
+        axes.plot(
+            [point.x + drawn.offset for point in ringed],
+            [point.value for point in ringed],
+            color=style.FAINT,
+            marker="o",
+            markersize=10,
+            markerfacecolor="none",
+            markeredgewidth=1.0,
+            linestyle="none",
+            label="rests on such samples alone",
             zorder=2.5,
         )
 

@@ -38,6 +38,8 @@ class Point:
     published: float | None = None
     predicted: float | None = None
     excluded: tuple[float, ...] = ()
+    doubtful: bool = False
+    """Every sample behind it was taken while the machine was starved."""
 
 
 @dataclass(frozen=True)
@@ -261,6 +263,7 @@ def _point(x: float, rows: Sequence[SummaryRow], column: str) -> Point | None:
         statistics.median(published) if published else None,
         statistics.median(predicted) if predicted else None,
         excluded,
+        all(row.doubtful for row in rows),
     )
 
 

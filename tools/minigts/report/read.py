@@ -52,8 +52,14 @@ class SummaryRow:
     unit: str
     predicted: float | None
     published: float | None
+    tainted: int = 0
     settings: Settings = ()
     cell: Cell = field(default_factory=Cell, compare=False, repr=False)
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether every sample was taken while the machine was starved, so that the figures rest on those."""
+        return self.tainted > 0 and "value" not in self.cell.columns
 
     @property
     def below(self) -> float:
@@ -254,6 +260,7 @@ def _summary_row(
         unit=row["unit"],
         predicted=optional("predicted"),
         published=optional("published"),
+        tainted=int(optional("tainted") or 0),
         settings=tuple((name, row[name]) for name in settings if row.get(name)),
         cell=samples.cells.get(key_of(row, settings), Cell()),
     )

@@ -6,6 +6,7 @@ A campaign of 100 000 samples stays small: a number takes eight bytes, and text 
 from __future__ import annotations
 
 import csv
+import re
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,11 +18,12 @@ from minigts.errors import InputError, Problem
 PLACE = ("overlay", "measurement", "source", "target", "kind")
 NEITHER = frozenset(
     {*PLACE, "sample", "tool", "hops", "repetition", "value", "unit", "predicted", "started", "attempts", "ok"}
-    | {"error", "taint", "tainted"}
+    | {"error", "tainted", "repeats", "foreign_cores", "waited_cores", "steal_cores", "lag_ms"}
 )
 """Columns that are no further measured quantity. `seconds` is one: how long the sample took."""
 FALSE = frozenset({"0", "false", "no"})
 ERRORS_KEPT = 20
+_FIGURE = re.compile(r"\d+(\.\d+)?")
 
 Settings = tuple[tuple[str, str], ...]
 """The varied settings of a cell with their values as written, in the order of the experiment's file."""
@@ -40,13 +42,15 @@ class Cell:
 class Samples:
     """What samples.csv holds: a row is a sample's last attempt.
 
-    `repeated` are good ones that were not good at first; `tainted` those that the guard of the machine's noise marked,
-    which are in no median. `errors` and `taints` are the first distinct messages, with how often each came.
+    `repeated` are good ones that were not good at first; `retaken` counts attempts that were thrown away because the
+    machine was starved meanwhile, `tainted` the samples that were still taken so at the last attempt. `errors` and
+    `taints` are the first distinct messages and reasons, with how often each came.
     """
 
     total: int = 0
     failed: int = 0
     repeated: int = 0
+    retaken: int = 0
     tainted: int = 0
     errors: Counter[str] = field(default_factory=Counter)
     taints: Counter[str] = field(default_factory=Counter)
@@ -101,7 +105,7 @@ class _Columns:
         at = {name: index for index, name in enumerate(header)}
         self.ok, self.error = at["ok"], at["error"]
         self.value, self.attempts = at.get("value"), at.get("attempts")
-        self.taint = at.get("taint", at.get("tainted"))
+        self.taint, self.repeats = at.get("tainted"), at.get("repeats")
         self.key = tuple(at.get(name) for name in (*PLACE, *settings))
         self.numbers = tuple((name, index) for name, index in at.items() if name not in NEITHER | set(settings))
 
@@ -112,6 +116,8 @@ def _take(found: Samples, columns: _Columns, row: Sequence[str], where: str) -> 
         found.failed += 1
         _note(found.errors, row[columns.error])
         return
+    if columns.repeats is not None and row[columns.repeats].isdecimal():
+        found.retaken += int(row[columns.repeats])
     if columns.attempts is not None and row[columns.attempts] not in {"", "1"}:
         found.repeated += 1
     key = tuple("" if index is None else row[index] for index in columns.key)
@@ -120,9 +126,10 @@ def _take(found: Samples, columns: _Columns, row: Sequence[str], where: str) -> 
         cell = found.cells[key] = Cell()
     value = "" if columns.value is None else row[columns.value]
     taint = "" if columns.taint is None else row[columns.taint].strip()
-    if taint and taint.lower() not in FALSE:
+    if taint:
         found.tainted += 1
-        _note(found.taints, taint)
+        for reason in taint.split("; "):
+            _note(found.taints, _FIGURE.sub("…", reason))
         _keep(cell.excluded, value or "nan", "value", where)
         return
     for name, index in (("value", columns.value), *columns.numbers):

@@ -71,7 +71,9 @@ def counts(results: Results) -> str:
     busy = ""
     if samples.tainted:
         verb = "was" if samples.tainted == 1 else "were"
-        busy = f"; {samples.tainted} {verb} taken while the machine was too busy, and are in no median"
+        busy = f"; {samples.tainted} {verb} taken while the machine was too busy"
+    if samples.retaken:
+        busy += f"; {counted(samples.retaken, 'attempt')} thrown away for that reason and taken again"
     return f"{counted(samples.total, 'sample')}{failed}{repeated}{busy}."
 
 
