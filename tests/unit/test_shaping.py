@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import zlib
 
 import pytest
 
@@ -20,6 +21,8 @@ TBF = {
     "refcnt": 3,
     "options": {"rate": 6250000, "burst": 25000, "lat": 37750},
 }
+SEED = zlib.crc32(b"0/h1-h2/0")
+"""Of the direction towards the first end."""
 NETEM = {
     "kind": "netem",
     "handle": "8006:",
@@ -30,6 +33,7 @@ NETEM = {
         "limit": 2906,
         "delay": {"delay": 0.010875, "jitter": 0.001, "correlation": 0},
         "loss-random": {"loss": 0.001, "correlation": 0},
+        "seed": SEED,
         "ecn": False,
         "gap": 0,
     },
@@ -56,7 +60,8 @@ def test_commands_of_a_shaped_port() -> None:
         "sh -c 'ip link show dev ifb-eth1 >/dev/null 2>&1 || ip link add ifb-eth1 type ifb'",
         "ip link set dev ifb-eth1 up",
         "tc qdisc replace dev eth1 root tbf rate 50000000bit burst 25000 limit 260938",
-        "tc qdisc replace dev ifb-eth1 root netem delay 10875.000us 1000.000us loss random 0.1000000% limit 2906",
+        "tc qdisc replace dev ifb-eth1 root netem delay 10875.000us 1000.000us loss random 0.1000000% limit 2906"
+        f" seed {SEED}",
         "tc qdisc replace dev eth1 clsact",
         "tc filter replace dev eth1 ingress pref 1 handle 800::1 protocol all u32 match u32 0 0"
         " action mirred egress redirect dev ifb-eth1",
@@ -77,6 +82,34 @@ def test_script_says_the_same_as_the_commands() -> None:
     written = [*map(shlex.split, head.splitlines()), *(["tc", *line.split()] for line in batch.splitlines()[:-1])]
     assert sorted(written) == sorted(list(argv) for each in (SHAPED, PLAIN) for argv in shaping.commands(each))
     assert batch.endswith("\nEND\n")
+
+
+def test_delays_alone_are_set_again_and_everything_is_shown() -> None:
+    batch = shaping.delays_again([SHAPED, PLAIN], 0.12).splitlines()
+    delay = next(argv for argv in shaping.commands(SHAPED, 0.12) if "netem" in argv)
+    assert batch == [" ".join(delay[1:]), "qdisc show"]
+
+
+def test_each_direction_of_each_link_has_random_numbers_of_its_own_and_the_file_s_seed_changes_all() -> None:
+    def seeds(top: str) -> list[int | None]:
+        plan = parse(f"name: x\n{top}chain: {{hosts: 3, link: {{rtt: 1ms, loss: 1%}}}}\n", "f.yaml")
+        return [port.incoming.seed for host in plan.hosts for port in host.ports]
+
+    first, again, other = seeds(""), seeds("seed: 0\n"), seeds("seed: 1\n")
+    assert first == again
+    assert len({*first, *other}) == 8
+    assert None not in first
+    assert PLAIN.incoming.seed is None
+
+
+def test_a_kernel_without_seeds_is_no_difference() -> None:
+    options = NETEM["options"]
+    assert isinstance(options, dict)
+    old = {**NETEM, "options": {key: value for key, value in options.items() if key != "seed"}}
+    assert shaping.differences(SHAPED, json.dumps([TBF, CLSACT, old])) == []
+    assert shaping.differences(SHAPED, json.dumps([TBF, CLSACT, changed(NETEM, seed=7)])) == [
+        f"eth1: seed is 7, declared {SEED}"
+    ]
 
 
 def test_script_of_no_ports_is_empty() -> None:
@@ -113,7 +146,7 @@ def test_clearing_leaves_a_plain_queue() -> None:
 
 def test_read_back_of_what_was_set() -> None:
     found = shaping.read_back(SHAPED, json.dumps([TBF, CLSACT, NETEM]))
-    assert found == shaping.ReadBack(50.0, 25_000, 260_938, True, 10.875, 1.0, 0.1, 2906)
+    assert found == shaping.ReadBack(50.0, 25_000, 260_938, True, 10.875, 1.0, 0.1, 2906, SEED)
     assert shaping.differences(SHAPED, json.dumps([TBF, CLSACT, NETEM])) == []
 
 

@@ -171,11 +171,12 @@ def _configure(lab: Lab, own_latency_ms: float) -> None:
 
 
 def shape(lab: Lab, own_latency_ms: float) -> None:
-    """Set every link's shaping again, less the emulator's own latency, and read it back."""
+    """Set every link's delay again, less the emulator's own latency, and read all shaping back."""
 
     def shape_and_read_back(host: Host) -> list[str]:
-        text = shaping.script(host.ports, own_latency_ms) + "tc -j qdisc show\n"
-        shown = _run_script(lab.provider, host, text)
+        batch = shaping.delays_again(host.ports, own_latency_ms).encode()
+        argv = ["tc", "-j", "-batch", "-"]
+        shown = lab.provider.run(host.name, argv, timeout_s=CONFIGURE_TIMEOUT_S, stdin=batch).stdout
         return [f"{host.name}: {x}" for port in host.ports for x in shaping.differences(port, shown, own_latency_ms)]
 
     wrong = [text for texts in lab.on_every_host(shape_and_read_back).values() for text in texts]

@@ -84,6 +84,12 @@ def script(ports: Iterable[Port], own_latency_ms: float = 0.0) -> str:
     return "\n".join([*devices, "tc -batch - <<'END'", *batch, "END", ""])
 
 
+def delays_again(ports: Iterable[Port], own_latency_ms: float) -> str:
+    """What `tc -j -batch -` reads to set the delay of ports anew that are shaped already, and to show all there is."""
+    held = [port for port in ports if holds_arrivals(port.incoming)]
+    return "\n".join([*(" ".join(_delay(port, own_latency_ms)) for port in held), "qdisc show", ""])
+
+
 def clear_commands(port: Port) -> tuple[Argv, ...]:
     """What takes the shaping of `port` off again. A second run changes nothing."""
     device = ifb(port)
@@ -133,10 +139,14 @@ def _redirect(port: Port, own_latency_ms: float) -> tuple[Argv, ...]:
     every_frame = ("pref", "1", "handle", "800::1", "protocol", "all", "u32", "match", "u32", "0", "0")
     to_ifb = ("action", "mirred", "egress", "redirect", "dev", ifb(port))
     return (
-        ("qdisc", "replace", "dev", ifb(port), "root", "netem", *_netem(port.incoming, own_latency_ms)),
+        _delay(port, own_latency_ms),
         ("qdisc", "replace", "dev", port.name, "clsact"),
         ("filter", "replace", "dev", port.name, "ingress", *every_frame, *to_ifb),
     )
+
+
+def _delay(port: Port, own_latency_ms: float) -> Argv:
+    return ("qdisc", "replace", "dev", ifb(port), "root", "netem", *_netem(port.incoming, own_latency_ms))
 
 
 def _no_redirect(port: Port) -> tuple[Argv, ...]:
@@ -148,7 +158,9 @@ def _netem(shaping: Shaping, own_latency_ms: float) -> Argv:
     delay = f"{added_delay_ms(shaping, own_latency_ms) * 1000:.3f}us"
     jitter = (f"{shaping.jitter_ms * 1000:.3f}us",) if shaping.jitter_ms else ()
     loss = ("loss", "random", f"{shaping.loss_percent:.7f}%") if shaping.loss_percent else ()
-    return ("delay", delay, *jitter, *loss, "limit", str(shaping.delay_packets))
+    # Given anew, a seed begins its numbers anew: after each setting the same packets are lost.
+    seed = () if shaping.seed is None else ("seed", str(shaping.seed))
+    return ("delay", delay, *jitter, *loss, "limit", str(shaping.delay_packets), *seed)
 
 
 @dataclass(frozen=True)
@@ -164,6 +176,8 @@ class ReadBack:
     jitter_ms: float = 0.0
     loss_percent: float = 0.0
     delay_packets: int | None = None
+    seed: int | None = None
+    """None too where the kernel's netem takes none (before Linux 6.7)."""
 
 
 def read_back(port: Port, tc_json_text: str) -> ReadBack:
@@ -191,6 +205,7 @@ def _read_back(port: Port, qdiscs: list[dict[str, Any]]) -> ReadBack:
         jitter_ms=delay.get("jitter", 0.0) * 1000,
         loss_percent=(netem or {}).get("loss-random", {}).get("loss", 0.0) * 100,
         delay_packets=None if netem is None else int(netem["limit"]),
+        seed=(netem or {}).get("seed"),
     )
 
 
@@ -242,13 +257,14 @@ def _delay_differences(port: Port, found: ReadBack, own_latency_ms: float) -> li
         *_compare("jitter", found.jitter_ms, declared.jitter_ms, "ms", _DELAY_SLACK_MS),
         *_compare("loss", found.loss_percent, declared.loss_percent, "%", _LOSS_SLACK_PERCENT),
         *_compare("delay's limit", found.delay_packets or 0, declared.delay_packets, "packets", 0),
+        *([] if None in (declared.seed, found.seed) else _compare("seed", found.seed or 0, declared.seed or 0, "", 0)),
     ]
 
 
 def _compare(what: str, found: float, declared: float, unit: str, slack: float) -> list[str]:
     """One sentence when `found` is off by more than `slack`."""
     same = abs(found - declared) <= slack
-    return [] if same else [_differ(what, f"{found:.10g} {unit}", f"{declared:.10g} {unit}")]
+    return [] if same else [_differ(what, f"{found:.10g} {unit}".strip(), f"{declared:.10g} {unit}".strip())]
 
 
 def _or_none(value: float | None, unit: str) -> str:

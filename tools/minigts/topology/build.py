@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 
 from minigts.topology.addressing import assign, host_address, mac
 from minigts.topology.draft import Draft, DraftLink
-from minigts.topology.model import Topology
-from minigts.topology.plan import Host, Link, Path, Plan, Port, Route, Shaping
+from minigts.topology.model import ToleranceSpec, Topology
+from minigts.topology.plan import Host, Link, Path, Plan, Port, Route, Shaping, Tolerances
 from minigts.topology.routing import Edge, Way, neighbours, preference, ways
 
 TCP_AND_IP_HEADERS = 52
@@ -62,7 +63,15 @@ def build(topology: Topology, drafted: Draft) -> Plan:
         links=network.links,
         paths=_paths(network, [host.name for host in drafted.hosts]),
         expect=tuple(expectation.model_dump(exclude_none=True) for expectation in topology.expect or ()),
+        tolerances=_tolerances(topology.tolerances),
     )
+
+
+def _tolerances(written: ToleranceSpec | None) -> Tolerances:
+    if written is None:
+        return Tolerances()
+    rtt_ms, rtt_percent = written.rtt
+    return Tolerances(rtt_ms=rtt_ms, rtt_percent=rtt_percent, rate_percent=written.rate, loss_points=written.loss)
 
 
 def _network(topology: Topology, drafted: Draft) -> _Network:
@@ -74,7 +83,7 @@ def _network(topology: Topology, drafted: Draft) -> _Network:
         drafted.links,
         edges,
         ways(len(drafted.hosts), edges),
-        _ports(drafted, links),
+        _ports(drafted, links, topology.seed),
         topology.routing == "routed",
     )
 
@@ -114,7 +123,8 @@ def _names(links: Sequence[DraftLink]) -> list[str]:
     return names
 
 
-def _shaping(link: DraftLink) -> Shaping:
+def _shaping(link: DraftLink, direction: str) -> Shaping:
+    """One direction of a link; its name gives it random numbers of its own."""
     return Shaping(
         delay_ms=link.delay_ms,
         jitter_ms=link.jitter_ms,
@@ -122,6 +132,7 @@ def _shaping(link: DraftLink) -> Shaping:
         rate_mbit=link.rate_mbit,
         queue_bytes=queue_bytes(link.rate_mbit, 2 * link.delay_ms, link.queue_bytes),
         delay_packets=delay_packets(link.rate_mbit, link.delay_ms, link.jitter_ms),
+        seed=zlib.crc32(direction.encode()) if link.loss_percent or link.jitter_ms else None,
     )
 
 
@@ -148,12 +159,13 @@ def delay_packets(rate_mbit: float | None, delay_ms: float, jitter_ms: float) ->
     return min(_MOST_PACKETS, max(_FEWEST_PACKETS, math.ceil(2 * held)))
 
 
-def _ports(drafted: Draft, links: Sequence[Link]) -> list[list[Port]]:
+def _ports(drafted: Draft, links: Sequence[Link], seed: int) -> list[list[Port]]:
     """The ports of each host in order of the links: eth1, eth2, …"""
     ports: dict[str, list[Port]] = {host.name: [] for host in drafted.hosts}
     for draft, link in zip(drafted.links, links, strict=True):
         network = IPv4Network(link.subnet)
-        shaping = _shaping(draft)  # the same in both directions: the language has no other links
+        # The same in both directions, but for what chance does: the language has no other links.
+        towards = [_shaping(draft, f"{seed}/{link.name}/{end}") for end in (0, 1)]
         for end in (0, 1):
             own = ports[link.ends[end]]
             own.append(
@@ -166,8 +178,8 @@ def _ports(drafted: Draft, links: Sequence[Link]) -> list[list[Port]]:
                     link=link.name,
                     peer_host=link.ends[1 - end],
                     peer_address=str(network.network_address + 2 - end),
-                    outgoing=shaping,
-                    incoming=shaping,
+                    outgoing=towards[1 - end],
+                    incoming=towards[end],
                 )
             )
     return list(ports.values())

@@ -19,6 +19,7 @@ from minigts.topology.units import (
     LOSS_PERCENT,
     MEMORY_MB,
     RATE_MBIT,
+    SHARE_PERCENT,
     SIZE_BYTES,
     TIME_MS,
     Quantity,
@@ -51,6 +52,19 @@ def _whole(what: str, least: int, most: int) -> tuple[BeforeValidator, WithJsonS
         return int(text)
 
     return BeforeValidator(parse), WithJsonSchema({"type": "integer", "minimum": least, "maximum": most})
+
+
+def _time_and_share(value: object) -> tuple[float, float]:
+    """`0.2ms + 1%` → (0.2, 1.0); either part may be left out."""
+    parts = [part.strip() for part in value.split("+")] if isinstance(value, str) and len(value) <= 40 else []
+    shares = [part for part in parts if part.endswith("%")]
+    times = [part for part in parts if not part.endswith("%")]
+    if not parts or len(shares) > 1 or len(times) > 1:
+        raise ValueError(f"{shown(value)} is not a tolerance of round trips: write it as in 0.2ms + 1%")
+    return (
+        TIME_MS.parse(times[0]) if times else 0.0,
+        SHARE_PERCENT.parse(shares[0]) if shares else 0.0,
+    )
 
 
 def _choice(what: str, *words: str) -> BeforeValidator:
@@ -272,6 +286,20 @@ class Expect(_Spec):
         return self
 
 
+class ToleranceSpec(_Spec):
+    """How far a lab may be from its plan in the certificate."""
+
+    rtt: Annotated[
+        tuple[float, float],
+        BeforeValidator(_time_and_share),
+        WithJsonSchema({"type": "string", "examples": ["0.2ms + 1%"]}),
+    ] = Field((0.2, 1.0), description="Of a path's median round-trip time: a time, a share of it, or both added.")
+    rate: Annotated[float, *_quantity(SHARE_PERCENT)] = Field(2.0, description="Of a link's rate, a share of it.")
+    loss: Annotated[float, *_quantity(SHARE_PERCENT)] = Field(
+        0.1, description="Of a link's loss, in points: with 0.1%, a loss of 1% may be measured as 0.9% to 1.1%."
+    )
+
+
 class Topology(_Spec):
     """A minigts topology: hosts, the links between them, and what must hold."""
 
@@ -295,6 +323,12 @@ class Topology(_Spec):
     star: Star | None = Field(None, description="Shorthand: a centre and its clients.")
     overlay: _Name = Field("none", description="The overlay that is up by default; experiments may choose others.")
     expect: tuple[Expect, ...] | None = Field(None, description="What must hold on a lab of this topology.")
+    tolerances: ToleranceSpec | None = Field(
+        None, description="How far a lab may be from its plan. Default: {rtt: 0.2ms + 1%, rate: 2%, loss: 0.1%}."
+    )
+    seed: Annotated[int, *_whole("a seed", 0, 2**31 - 1)] = Field(
+        0, description="Which packets are lost, and how jitter falls: the same seed, the same ones."
+    )
 
 
 def json_schema() -> dict[str, Any]:

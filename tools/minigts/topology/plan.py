@@ -25,6 +25,8 @@ class Shaping(_Frozen):
     """The queue in front of the rate limit, in bytes; None exactly when rate_mbit is None."""
     delay_packets: int = 1000
     """How many packets the delay holds at the most, sized so that the delay itself never drops."""
+    seed: int | None = None
+    """Of the kernel's random numbers for loss and jitter; None when there is neither."""
 
 
 class Port(_Frozen):
@@ -103,6 +105,16 @@ class Path(_Frozen):
         return len(self.links)
 
 
+class Tolerances(_Frozen):
+    """How far a lab may be from its plan: the file's `tolerances:`."""
+
+    rtt_ms: float = 0.2
+    rtt_percent: float = 1.0
+    """Of the declared round-trip time, added to `rtt_ms`."""
+    rate_percent: float = 2.0
+    loss_points: float = 0.1
+
+
 class Plan(_Frozen):
     version: Literal[1] = 1
     name: str
@@ -115,6 +127,7 @@ class Plan(_Frozen):
     """One for each pair of hosts that are connected, in file order of source, then target."""
     expect: tuple[dict[str, str], ...] = ()
     """The file's `expect:` entries, as written."""
+    tolerances: Tolerances = Tolerances()
 
     def host(self, name: str) -> Host:
         """The host called `name`. Raises KeyError."""

@@ -86,6 +86,8 @@ RATE_MBIT = Quantity(
 
 LOSS_PERCENT = Quantity("a loss", "0.1%", {"%": Decimal(1)}, "0%", "100%")
 
+SHARE_PERCENT = Quantity("a share", "2%", {"%": Decimal(1)}, "0%", "100%")
+
 # Only this spelling: `kb` could be kilobits, and tc reads `kbps` as kilobytes.
 SIZE_BYTES = Quantity(
     "a size",
