@@ -91,7 +91,9 @@ def _telling_how_to_resume(directory: Path) -> Iterator[None]:
 
 @app.command(rich_help_panel=EXPERIMENTS)
 def report(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A results folder.", show_default=False)],
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A results folder, or a campaign's.", show_default=False)
+    ],
 ) -> None:
     """Render figures and report.html again, from the results alone. Needs no hosts.
 
@@ -103,3 +105,27 @@ def report(
         say("rendering")
         page = render(directory)
     typer.echo(page)
+
+
+@app.command(rich_help_panel=EXPERIMENTS)
+def compare(
+    a: Annotated[Path, typer.Argument(metavar="A", help="A results folder, or a campaign's.", show_default=False)],
+    b: Annotated[Path, typer.Argument(metavar="B", help="The one to hold against it.", show_default=False)],
+    page: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where the page goes.", show_default="B/compared-with-A.html")
+    ] = None,
+) -> None:
+    """Say what differs between two runs, or two campaigns, by how much, and whether it matters.
+
+    Exit 1 if a figure differs by what matters, as tested; 0 if none does. Needs no hosts.
+
+    Example:  minigts compare results/multihop-20261121-100000 results/multihop-20261122-100000
+    """
+    from minigts.report import compare as comparing
+    from minigts.report import comparison as shown
+
+    found = comparing.compare(a, b)
+    written = shown.page(found, page or b / f"compared-with-{a.resolve().name}.html")
+    screen.show_comparison(comparing.headline(found), shown.tables(found), shown.notes(found))
+    typer.echo(written)
+    raise typer.Exit(1 if found.differs else 0)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from minigts.experiments.run import Progress as At
     from minigts.fidelity import Certificate
     from minigts.lab import Lab
+    from minigts.report.tables import Table as Result
     from minigts.topology.plan import Plan
 
 PLAIN_WIDTH = 200
@@ -301,6 +302,15 @@ def show_outcome(outcome: Outcome, directory: Path) -> None:
         note(f"minigts: {len(outcome.failed)} samples have no result; try: minigts run --resume {directory}")
         for sample in outcome.failed:
             note(f"  {sample}")
+
+
+def show_comparison(headline: Iterable[str], tables: Iterable[Result], notes: Iterable[str]) -> None:
+    """What differs between two runs, with its tables, and how it was decided."""
+    console = out()
+    for table_ in tables:
+        show_table(table_.heading, table_.columns, table_.rows)
+    for line in (*notes, *headline):
+        console.print(line, markup=False, soft_wrap=True)
 
 
 def pass_on(output: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Figures and a page from a results directory alone. No hosts are asked, no processes are started."""
+"""Figures and pages from results directories alone. No hosts are asked, no processes are started."""
 
 from __future__ import annotations
 

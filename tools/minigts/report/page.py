@@ -1,4 +1,7 @@
-"""report.html: one file that opens from disk. Figures are inlined, raw data is linked relatively, no scripts."""
+"""The pages: single files that open from disk. Figures are inlined, raw data is linked relatively, no scripts.
+
+Everything that comes from results is escaped.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,15 @@ from pydantic import JsonValue
 
 from minigts.report import style, tables, words
 from minigts.report.derive import LatencyPoint
-from minigts.report.read import Results
+from minigts.report.read import Claim, Results
+from minigts.report.tables import Table
 
-TRUST = ("noise_before", "noise_after", "emulator", "certificate", "readback", "overlays")
+TRUST = ("noise_before", "noise_after", "guard", "emulator", "certificate", "readback", "overlays")
 """Manifest keys that say how far the lab can be trusted, in the order in which they are shown."""
 TITLES = {
     "noise_before": "The machine's own noise, before",
     "noise_after": "The machine's own noise, after",
+    "guard": "The guard over the samples",
     "emulator": "The emulator's own latency",
     "certificate": "The lab, measured before the experiment",
     "readback": "Queues and offloads, as read back from each host",
@@ -40,12 +45,92 @@ class Drawing:
     svg: str
     heading: str
     caption: Sequence[str]
+    id: str = ""
+    """What the page calls it; absent, its name."""
 
 
-def page(
-    results: Results, drawings: Sequence[Drawing], paragraphs: Sequence[str], points: Sequence[LatencyPoint]
+@dataclass(frozen=True)
+class Story:
+    """A run as its page tells it: `paragraphs` are the first words a reader meets."""
+
+    results: Results
+    paragraphs: Sequence[str]
+    drawings: Sequence[Drawing]
+    points: Sequence[LatencyPoint]
+
+    @property
+    def title(self) -> str:
+        experiment = self.results.manifest.experiment
+        return experiment.title or experiment.name or self.results.directory.name
+
+    @property
+    def anchor(self) -> str:
+        return re.sub(r"[^A-Za-z0-9]+", "-", self.results.directory.name)
+
+    @property
+    def claims(self) -> list[list[Claim]]:
+        """Verdicts on the same claim together."""
+        return [list(group) for _, group in groupby(self.results.claims, key=lambda claim: (claim.claim, claim.text))]
+
+    def counted(self, verdict: str) -> int:
+        return sum(VERDICTS.get(claim.verdict, "undecided") == verdict for claim in self.results.claims)
+
+
+def run_page(story: Story) -> str:
+    """The page of one run."""
+    results = story.results
+    extra = results.manifest.extra
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            title=story.title,
+            story=story,
+            experiment=results.manifest.experiment,
+            manifest=results.manifest,
+            samples=results.samples,
+            state=words.state(results),
+            tables=tables.results(results.summary, story.points),
+            interval=words.interval(row.n for row in results.summary),
+            trust=[(TITLES[key], extra[key]) for key in TRUST if extra.get(key)],
+            provenance=_provenance(results, extra),
+            files=results.files,
+        )
+    )
+
+
+def campaign_page(name: str, stories: Sequence[Story], empty: Sequence[str]) -> str:
+    """The page of several runs: all verdicts, then each run with its figures and a link to its own page.
+
+    `empty` names folders that have no samples yet.
+    """
+    claims = [claim for story in stories for claim in story.results.claims]
+    return (
+        _environment()
+        .get_template("campaign.html.j2")
+        .render(
+            title=f"{words.counted(len(stories), 'experiment')}, {words.counted(len(claims), 'verdict')}",
+            name=name,
+            stories=stories,
+            empty=empty,
+            lead=words.verdicts(claims),
+            facts=_campaign_facts(stories),
+        )
+    )
+
+
+def compare_page(
+    title: str, paragraphs: Sequence[str], made: Sequence[Table], drawing: Drawing, notes: Sequence[str]
 ) -> str:
-    """The page's text. `paragraphs` are the first words a reader meets; everything from the results is escaped."""
+    """The page of two runs held against each other."""
+    return (
+        _environment()
+        .get_template("compare.html.j2")
+        .render(title=title, paragraphs=paragraphs, tables=made, drawing=drawing, notes=notes)
+    )
+
+
+def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("minigts.report"),
         autoescape=True,
@@ -57,27 +142,22 @@ def page(
         "label": words.label,
         "moment": words.moment,
         "tight": words.tight,
+        "inlined": inlined,
         "verdict": lambda text: VERDICTS.get(text, "undecided"),
     }
     environment.tests["plain"] = _is_plain
-    manifest = results.manifest
-    experiment = manifest.experiment
-    extra = manifest.extra
-    return environment.get_template("report.html.j2").render(
-        title=experiment.title or experiment.name or results.directory.name,
-        experiment=experiment,
-        manifest=manifest,
-        samples=results.samples,
-        state=words.state(results),
-        paragraphs=paragraphs,
-        claims=[list(group) for _, group in groupby(results.claims, key=lambda claim: (claim.claim, claim.text))],
-        drawings=[(drawing, inlined(drawing)) for drawing in drawings],
-        tables=tables.results(results.summary, points),
-        interval=words.interval(row.n for row in results.summary),
-        trust=[(TITLES[key], extra[key]) for key in TRUST if extra.get(key)],
-        provenance=_provenance(results, extra),
-        files=results.files,
-    )
+    return environment
+
+
+def _campaign_facts(stories: Sequence[Story]) -> list[str]:
+    manifests = [story.results.manifest for story in stories]
+    started = sorted(manifest.started for manifest in manifests if manifest.started)
+    providers = dict.fromkeys(manifest.provider for manifest in manifests if manifest.provider)
+    samples = sum(story.results.samples.total for story in stories)
+    told = [words.counted(samples, "sample")]
+    if providers:
+        told.insert(0, f"provider {words.listed(providers)}")
+    return [*told, f"begun {words.moment(started[0])}"] if started else told
 
 
 def _is_plain(value: object) -> bool:
@@ -109,7 +189,7 @@ def inlined(drawing: Drawing) -> Markup:
     """
     svg = drawing.svg[drawing.svg.index("<svg") :]
     svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    prefix = f"{drawing.name}-"
+    prefix = f"{drawing.id or drawing.name}-"
     svg = re.sub(r'\bid="', f'id="{prefix}', svg)
     svg = re.sub(r'href="#', f'href="#{prefix}', svg).replace("url(#", f"url(#{prefix}")
     for colour, variable in VARIABLES.items():

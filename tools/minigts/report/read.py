@@ -84,9 +84,9 @@ class Claim(BaseModel):
 
 
 class Measurement(BaseModel):
-    """A measurement's name in the summary, and the tool that made it."""
+    """A measurement's name in the summary, and the tool that made it. The rest is kept for comparing."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="allow", frozen=True)
 
     name: str
     tool: str = ""
@@ -127,9 +127,9 @@ class Published(BaseModel):
 
 
 class Experiment(BaseModel):
-    """What the report needs of the experiment's file as it stood when it ran."""
+    """What the report needs of the experiment's file as it stood when it ran. The rest is kept for comparing."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="allow", frozen=True)
 
     name: str = ""
     title: str = ""
@@ -184,6 +184,31 @@ class Results:
     @property
     def incomplete(self) -> bool:
         return bool(self.missing_samples) or (self.manifest.started is not None and self.manifest.ended is None)
+
+
+def runs(directory: Path) -> dict[str, Path]:
+    """The run in `directory`, or the runs of a campaign, by the name of their experiment; a second run of the same
+    experiment has a number behind it. Raises InputError when there are none."""
+    if not directory.is_dir():
+        raise InputError(f"{directory}: no such results directory")
+    inside = [directory] if _is_run(directory) else sorted(each for each in directory.iterdir() if _is_run(each))
+    found: dict[str, Path] = {}
+    for each in inside:
+        name = _manifest(each / "manifest.json").experiment.name or each.name
+        number = sum(taken == name or taken.startswith(f"{name} (") for taken in found)
+        found[f"{name} ({number + 1})" if number else name] = each
+    if not found:
+        raise InputError(f"{directory}: holds no results; `minigts run` writes samples.csv and manifest.json")
+    return found
+
+
+def is_campaign(directory: Path) -> bool:
+    """Whether runs lie inside, and none is there itself."""
+    return directory.is_dir() and not _is_run(directory) and any(map(_is_run, directory.iterdir()))
+
+
+def _is_run(directory: Path) -> bool:
+    return any((directory / name).is_file() for name in ("samples.csv", "manifest.json"))
 
 
 def read(directory: Path) -> Results:

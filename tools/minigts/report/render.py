@@ -3,36 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from minigts.errors import MinigtsError
 from minigts.report import captions, derive, figures, grammar, style, topology_figure, words
 from minigts.report.chart import draw
-from minigts.report.derive import LatencyPoint, ThroughputPoint
-from minigts.report.page import Drawing, page
-from minigts.report.read import Results, read
+from minigts.report.derive import LatencyPoint
+from minigts.report.grammar import Chart
+from minigts.report.page import Drawing, Story, campaign_page, run_page
+from minigts.report.read import Results, is_campaign, read, runs
+from minigts.report.samples import NothingYet
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+PAGE = "report.html"
+
 
 def render(results: Path) -> Path:
-    """Writes `results`/figures/*.svg, *.png and report.html, and returns the page's path.
+    """Writes the figures and report.html of a run, or of a campaign and each of its runs; returns the page's path.
 
     The same files give the same bytes. Raises InputError when there are no samples or a file is broken, and
     MinigtsError when nothing can be written.
     """
-    data = read(results)
-    plan = data.manifest.plan
-    names = derive.measurements(data.summary, "latency")
-    latency = [point for name in names for point in derive.latency_points(data.summary, name, plan)]
-    throughput = derive.throughput_points(data.summary, plan)
-    target = results / "report.html"
+    if is_campaign(results):
+        return _campaign(results)
+    story = _story(results)
+    return write(results / PAGE, run_page(story))
+
+
+def write(target: Path, text: str) -> Path:
+    """Put a page in its place, whole or not at all. Raises MinigtsError."""
+    part = target.with_suffix(".html.part")
     try:
-        drawings = _drawings(data, latency)
-        text = page(data, drawings, _paragraphs(data, latency, throughput), latency)
-        part = target.with_suffix(".html.part")
         part.write_text(text, encoding="utf-8")
         part.replace(target)
     except OSError as error:
@@ -40,14 +45,47 @@ def render(results: Path) -> Path:
     return target
 
 
-def _paragraphs(data: Results, latency: Sequence[LatencyPoint], throughput: Sequence[ThroughputPoint]) -> list[str]:
+def _campaign(directory: Path) -> Path:
+    """Each run's own page, and one of all of them."""
+    stories, empty = [], []
+    for each in runs(directory).values():
+        try:
+            story = _story(each)
+        except NothingYet:
+            empty.append(each.name)
+            continue
+        write(each / PAGE, run_page(story))
+        renamed = [replace(drawing, id=f"{story.anchor}-{drawing.name}") for drawing in story.drawings]
+        stories.append(replace(story, drawings=renamed))
+    if not stories:
+        raise NothingYet(f"{directory}: holds no samples yet in {words.listed(empty)}")
+    return write(directory / PAGE, campaign_page(directory.name, stories, empty))
+
+
+def _story(directory: Path) -> Story:
+    """A run, read, and its figures drawn."""
+    data = read(directory)
+    plan = data.manifest.plan
+    charts = grammar.charts(data)
+    by_hops = {chart.measurement for chart in charts if chart.x == "hops"}
+    summary = [row for row in data.summary if row.measurement in by_hops]
+    names = derive.measurements(summary, "latency")
+    latency = [point for name in names for point in derive.latency_points(summary, name, plan)]
+    throughput = derive.throughput_points(summary, plan)
     told = [*words.latency(latency), *words.throughput(throughput)]
+    told += [sentence for chart in charts if chart.measurement not in by_hops for sentence in words.ends(chart)]
     if not data.summary:
         told.append("There are no medians to draw: summary.csv is absent or empty.")
-    return [*told, words.counts(data)]
+    if data.claims:
+        told.insert(0, words.verdicts(data.claims))
+    try:
+        drawings = _drawings(data, charts, latency)
+    except OSError as error:
+        raise MinigtsError(f"{directory}: figures cannot be written: {error}") from error
+    return Story(data, [*told, words.counts(data)], drawings, latency)
 
 
-def _drawings(data: Results, latency: Sequence[LatencyPoint]) -> list[Drawing]:
+def _drawings(data: Results, charts: Sequence[Chart], latency: Sequence[LatencyPoint]) -> list[Drawing]:
     """Draws what the results hold, and writes it under figures/."""
     folder = data.directory / "figures"
     folder.mkdir(exist_ok=True)
@@ -56,7 +94,7 @@ def _drawings(data: Results, latency: Sequence[LatencyPoint]) -> list[Drawing]:
     def add(figure: Figure, name: str, heading: str, caption: Sequence[str]) -> None:
         made.append(Drawing(name, style.save(figure, folder, name), heading, caption))
 
-    for chart in grammar.charts(data):
+    for chart in charts:
         points = derive.from_first([point for point in latency if point.measurement == chart.measurement])
         if chart.x == "hops" and chart.quantity == "latency" and not chart.relative_to and points:
             add(figures.latency_by_hops(points), chart.name, chart.title, captions.latency(data, chart, points))

@@ -30,6 +30,10 @@ Settings = tuple[tuple[str, str], ...]
 Key = tuple[str, ...]
 
 
+class NothingYet(InputError):
+    """A run that has no samples so far."""
+
+
 @dataclass
 class Cell:
     """The samples that differ in nothing but their repetition: good ones by column, excluded ones by value."""
@@ -67,7 +71,7 @@ def read(path: Path, settings: Sequence[str]) -> Samples:
             found.total += 1
             _take(found, columns, row, f"{path}:{line}")
     if not found.total:
-        raise InputError(f"{path.parent}: holds no samples yet; `minigts run` writes them to samples.csv")
+        raise NothingYet(f"{path.parent}: holds no samples yet; `minigts run` writes them to samples.csv")
     return found
 
 

@@ -8,6 +8,7 @@ loaded when the first sheet is opened, and not before.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -115,11 +116,21 @@ def save(figure: Figure, folder: Path, name: str) -> str:
     """
     import matplotlib  # noqa: PLC0415
 
-    svg = folder / f"{name}.svg"
-    with matplotlib.rc_context(RC | {"svg.hashsalt": f"minigts-{name}"}):
-        figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": "minigts"})
+    text = svg(figure, name)
+    (folder / f"{name}.svg").write_text(text, encoding="utf-8")
+    with matplotlib.rc_context(RC):
         figure.savefig(folder / f"{name}.png", format="png", dpi=PNG_DPI, metadata={"Software": "minigts"})
-    return svg.read_text(encoding="utf-8")
+    return text
+
+
+def svg(figure: Figure, name: str) -> str:
+    """The figure as SVG text; the same figure gives the same text."""
+    import matplotlib  # noqa: PLC0415
+
+    text = io.StringIO()
+    with matplotlib.rc_context(RC | {"svg.hashsalt": f"minigts-{name}"}):
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": "minigts"})
+    return text.getvalue()
 
 
 def looks(overlays: Iterable[str]) -> dict[str, Look]:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from minigts.report.derive import LatencyPoint, ThroughputPoint
-from minigts.report.read import Results
+from minigts.report.read import Claim, Results
 from minigts.report.style import PLAIN, PLAIN_LABEL
+
+if TYPE_CHECKING:
+    from minigts.report.grammar import Chart
+
+MOST_TOLD = 4
+"""A sentence about more series than this is no longer read."""
+VERDICTS = (("held", "held"), ("did not", "did not hold"), ("undecided", "are undecided"))
 
 
 def label(overlay: str) -> str:
@@ -75,6 +84,32 @@ def counts(results: Results) -> str:
     if samples.retaken:
         busy += f"; {counted(samples.retaken, 'attempt')} thrown away for that reason and taken again"
     return f"{counted(samples.total, 'sample')}{failed}{repeated}{busy}."
+
+
+def verdicts(claims: Sequence[Claim]) -> str:
+    """How many of the verdicts are which."""
+    if not claims:
+        return "No claims were made."
+    counts = Counter({"did not hold": "did not"}.get(claim.verdict, claim.verdict) for claim in claims)
+    told = [f"{counts[word]} {text}" for word, text in VERDICTS if counts[word]]
+    return f"Of {counted(len(claims), 'verdict')} {listed(told)}."
+
+
+def ends(chart: Chart) -> list[str]:
+    """What a chart's first panel shows, where few enough series make it worth saying: first and last of each."""
+    told = []
+    panel = chart.panels[0]
+    unit = panel.label.rpartition(" in ")[2].replace("\n", " ")
+    if len(panel.series) > MOST_TOLD or chart.relative_to:
+        return []
+    for series in (each for each in panel.series if each.points):
+        first, last = series.points[0].value, series.points[-1].value
+        name = ", ".join(filter(None, (label(series.overlay), series.variant)))
+        told.append(f"{name} {first:.3g}" + (f" to {last:.3g} {unit}" if len(series.points) > 1 else f" {unit}"))
+    between = (
+        f" from {chart.ticks[0][1]} to {chart.ticks[-1][1]}" if len(chart.ticks) > 1 and chart.x != "overlay" else ""
+    )
+    return [f"{chart.title}{between}: {listed(told)}."] if told else []
 
 
 def latency(points: Sequence[LatencyPoint]) -> list[str]:

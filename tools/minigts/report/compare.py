@@ -1,0 +1,253 @@
+"""Two runs, or two campaigns, against each other: which settings differ, which figures, and whether that matters.
+
+Pure but for reading. What is tested, and how, is written in docs/decisions/0010-statistics.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+from typing import Literal
+
+from minigts.errors import InputError
+from minigts.report import grammar, words
+from minigts.report.read import Results, SummaryRow, read, runs
+from minigts.report.settings import Change, changes
+from minigts.statistics import NOTICEABLE, SURE, Difference, difference, holm, least_p, sure
+
+Word = Literal["identical", "differs", "differs too little to matter", "same", "unclear", "too few samples"]
+MATTERS_POINTS = 1.0
+"""From how many percentage points on a change of a percentage matters."""
+Series = tuple[Sequence[float], Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One quantity in both runs: over all paths and settings of a network together, or in a single cell.
+
+    `a` and `b` are medians, None for several cells together. `p` allows for all the figures tested beside it.
+    """
+
+    experiment: str
+    measurement: str
+    column: str
+    overlay: str
+    where: str
+    unit: str
+    cells: int
+    a: float | None
+    b: float | None
+    difference: Difference
+    p: float
+    word: Word
+
+    @property
+    def name(self) -> str:
+        return (
+            f"{self.measurement}, {words.column(self.column, self.unit)}"
+            if self.column != "value"
+            else self.measurement
+        )
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The same experiment in two runs."""
+
+    experiment: str
+    a: Results
+    b: Results
+    changes: tuple[Change, ...]
+    only_a: int
+    only_b: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`figures` are whole networks, `cells` single ones; experiments that only one campaign has are in `alone`."""
+
+    a: Path
+    b: Path
+    pairs: tuple[Pair, ...]
+    figures: tuple[Figure, ...]
+    cells: tuple[Figure, ...]
+    alone: tuple[str, ...]
+
+    @property
+    def differs(self) -> bool:
+        """Whether any figure differs by what matters."""
+        return any(figure.word == "differs" for figure in (*self.figures, *self.cells))
+
+
+def compare(a: Path, b: Path) -> Comparison:
+    """Hold the run or campaign `b` against `a`. Raises InputError when there is nothing that both have."""
+    first, second = runs(a), runs(b)
+    names = [name for name in first if name in second]
+    pairs = tuple(_pair(name, read(first[name]), read(second[name])) for name in names)
+    figures, cells = _figures(pairs)
+    if not figures:
+        raise InputError(f"{a} and {b} have no measurement in common")
+    return Comparison(a, b, pairs, figures, cells, tuple(sorted(first.keys() ^ second.keys())))
+
+
+def _pair(name: str, a: Results, b: Results) -> Pair:
+    keys_a, keys_b = {_key(row) for row in a.summary}, {_key(row) for row in b.summary}
+    return Pair(name, a, b, changes(a.manifest, b.manifest), len(keys_a - keys_b), len(keys_b - keys_a))
+
+
+def _key(row: SummaryRow) -> tuple[object, ...]:
+    return (row.measurement, row.overlay, row.source, row.target, row.kind, row.settings)
+
+
+def _figures(pairs: Sequence[Pair]) -> tuple[tuple[Figure, ...], tuple[Figure, ...]]:
+    """Every figure by network, and every cell of those that have several, each family corrected by itself."""
+    wholes, singles = [], []
+    for pair in pairs:
+        for cells in _groups(pair).values():
+            wholes.append(_figure(pair, cells))
+            if len(cells) > 1:
+                singles += [_figure(pair, [cell]) for cell in cells]
+    return _judged(wholes), _judged(singles)
+
+
+@dataclass(frozen=True)
+class _Cell:
+    row: SummaryRow
+    column: str
+    series: Series
+
+
+def _groups(pair: Pair) -> dict[tuple[str, str, str], list[_Cell]]:
+    """The cells that both runs have, by measurement, column and overlay."""
+    others = {_key(row): row for row in pair.b.summary}
+    found: dict[tuple[str, str, str], list[_Cell]] = {}
+    for row in pair.a.summary:
+        other = others.get(_key(row))
+        for column in _columns(row, other) if other else ():
+            assert other is not None
+            series = (_values(row, column), _values(other, column))
+            if all(series):
+                found.setdefault((row.measurement, column, row.overlay), []).append(_Cell(row, column, series))
+    return found
+
+
+def _columns(row: SummaryRow, other: SummaryRow | None) -> Iterator[str]:
+    yield "value"
+    if other is not None:
+        yield from (name for name in row.cell.columns if grammar.PANELS.fullmatch(name) and name in other.cell.columns)
+
+
+def _values(row: SummaryRow, column: str) -> Sequence[float]:
+    """A cell's good samples; those of a starved machine only where there are no others, as in its summary."""
+    return row.cell.columns.get(column) or (row.cell.excluded if column == "value" else ())
+
+
+def _figure(pair: Pair, cells: Sequence[_Cell]) -> Figure:
+    """The cells as strata of one test. The word is still open."""
+    row, column = cells[0].row, cells[0].column
+    strata = [(list(cell.series[0]), list(cell.series[1])) for cell in cells]
+    alone = len(cells) == 1
+    found = difference(strata, seed=1)
+    settings = [f"{name} {value}" for name, value in row.settings]
+    return Figure(
+        experiment=pair.experiment,
+        measurement=words.measurement(row.measurement),
+        column=column,
+        overlay=row.overlay,
+        where=", ".join([f"{row.source} → {row.target}", *settings]) if alone else f"{len(cells)} cells",
+        unit=row.unit,
+        cells=len(cells),
+        a=median(strata[0][0]) if alone else None,
+        b=median(strata[0][1]) if alone else None,
+        difference=found,
+        p=found.p,
+        word=_first_word(strata),
+    )
+
+
+def _first_word(strata: Sequence[tuple[list[float], list[float]]]) -> Word:
+    if all(sorted(a) == sorted(b) for a, b in strata):
+        return "identical"
+    return "too few samples" if least_p(strata) > SURE else "unclear"
+
+
+def _judged(figures: Sequence[Figure]) -> tuple[Figure, ...]:
+    chances = holm([figure.p for figure in figures])
+    return tuple(
+        replace(figure, p=p, word=_word(figure, p, len(figures))) for figure, p in zip(figures, chances, strict=True)
+    )
+
+
+def _word(figure: Figure, p: float, family: int) -> Word:
+    """Whether it differs: the corrected test is sure, and the change is large enough; or the same: it is surely not."""
+    if figure.word == "identical":
+        return "identical"
+    change, low, high, enough = _extent(figure)
+    if sure(p):
+        return "differs" if abs(change) >= enough else "differs too little to matter"
+    n = min(figure.difference.n_a, figure.difference.n_b)
+    if n > figure.cells and -enough < low <= high < enough:
+        return "same"
+    return "too few samples" if figure.word == "too few samples" or _hopeless(figure, family) else "unclear"
+
+
+def _hopeless(figure: Figure, family: int) -> bool:
+    """Whether not even the clearest difference between so many samples could have passed the correction."""
+    per_cell = [[0.0] * max(1, n // figure.cells) for n in (figure.difference.n_a, figure.difference.n_b)]
+    return not sure(family * least_p([(per_cell[0], per_cell[1])] * figure.cells))
+
+
+def _extent(figure: Figure) -> tuple[float, float, float, float]:
+    """The change, its interval, and from where on it matters: in points for percentages, else in shares."""
+    found = figure.difference
+    if figure.column.endswith("percent") or found.ratio is None:
+        shift = found.shift
+        return shift.value, shift.low, shift.high, MATTERS_POINTS if figure.column.endswith("percent") else 0.0
+    return found.ratio.value - 1, found.ratio.low - 1, found.ratio.high - 1, NOTICEABLE
+
+
+def headline(comparison: Comparison) -> list[str]:
+    """What came of it, in sentences."""
+    figures = comparison.figures
+    if all(figure.word == "identical" for figure in figures):
+        return ["No difference: every sample is the same in both."]
+    told = []
+    counts: Mapping[str, int] = {
+        word: sum(f.word == word for f in figures) for word in dict.fromkeys(f.word for f in figures)
+    }
+    if counts.get("differs"):
+        which = [f"{f.name} over {words.label(f.overlay)} ({extent(f)})" for f in figures if f.word == "differs"]
+        verb = "differs" if len(which) == 1 else "differ"
+        shown = [*which[:4], *([f"{len(which) - 4} more"] if len(which) > 4 else [])]
+        told.append(
+            f"{len(which)} of {words.counted(len(figures), 'figure')} {verb} by what matters: {words.listed(shown)}."
+        )
+    else:
+        told.append(f"None of {words.counted(len(figures), 'figure')} differs by what matters.")
+    rest = [f"{count} {word}" for word, count in counts.items() if word != "differs"]
+    return [*told, *([f"The others: {words.listed(rest)}."] if rest else [])]
+
+
+def extent(figure: Figure) -> str:
+    """The change in words: `−3.1 %`, or `+0.40 points` for a percentage."""
+    change, *_ = _extent(figure)
+    return _signed(figure, change)
+
+
+def interval(figure: Figure) -> str:
+    """Its 95 % interval, `−3.5 to −2.8 %`."""
+    _, low, high, _ = _extent(figure)
+    return f"{_signed(figure, low).split(' ')[0]} to {_signed(figure, high)}"
+
+
+def _signed(figure: Figure, change: float) -> str:
+    if figure.column.endswith("percent"):
+        text = f"{change:+.2f} points"
+    elif figure.difference.ratio is None:
+        unit = figure.unit if figure.column == "value" else words.column(figure.column, figure.unit).rpartition(" ")[2]
+        text = f"{change:+.3g} {unit}"
+    else:
+        text = f"{change:+.1%}".replace("%", " %")
+    return text.replace("-", "−")

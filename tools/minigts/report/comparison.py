@@ -1,0 +1,152 @@
+"""A comparison shown: its tables for screen and page, and the figure of all changes with their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from minigts.errors import MinigtsError
+from minigts.report import compare, style, words
+from minigts.report.compare import Comparison, Figure
+from minigts.report.page import Drawing, compare_page
+from minigts.report.render import write
+from minigts.report.tables import Table, number
+from minigts.statistics import NOTICEABLE, SURE
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Sheet
+
+COLUMNS = ("figure", "network", "where", ">n", ">A", ">B", ">change", ">95 % interval", ">Cliff's δ", ">p", "")
+MOST_DRAWN = 40
+"""More lines than this a figure does not hold; those that differ come first."""
+MARKS = {"differs": "s", "differs too little to matter": "D", "same": "o", "identical": "o"}
+
+
+def page(comparison: Comparison, target: Path) -> Path:
+    """Write the page. Raises MinigtsError when the disk refuses."""
+    title = f"{comparison.b.name} against {comparison.a.name}"
+    try:
+        svg = style.svg(_changes(_drawn(comparison)), "changes")
+    except OSError as error:
+        raise MinigtsError(f"{target}: cannot be written: {error}") from error
+    caption = [
+        "The change from A to B of each figure over all its paths and settings, and its 95 % interval.",
+        f"Inside the shaded band, ±{NOTICEABLE:.0%}, a change does not matter.".replace("%", " %"),
+        "Squares differ, circles are the same, open marks are undecided.",
+    ]
+    drawing = Drawing("changes", svg, "What changed", caption)
+    paragraphs = compare.headline(comparison)
+    return write(target, compare_page(title, paragraphs, tables(comparison), drawing, notes(comparison)))
+
+
+def tables(comparison: Comparison) -> list[Table]:
+    """What was set differently, the figures by network, and those single cells that differ."""
+    made = [Table("A and B", ("", "folder", "begun", ">samples"), tuple(_sides(comparison)))]
+    changed = [(pair.experiment, change) for pair in comparison.pairs for change in pair.changes]
+    several = len(comparison.pairs) > 1
+    rows = tuple(
+        (*((name,) if several else ()), change.group, change.what, _cut(change.a), _cut(change.b))
+        for name, change in changed
+    )
+    made.append(Table("Settings that differ", (*(("experiment",) if several else ()), "of", "what", "A", "B"), rows))
+    made.append(_table("Figures, over all paths and settings of a network", comparison.figures, several))
+    differing = [cell for cell in comparison.cells if cell.word == "differs"]
+    made.append(_table("Single cells that differ", differing, several))
+    return [table for table in made if table.rows]
+
+
+def notes(comparison: Comparison) -> list[str]:
+    """How it was decided, and what was left out."""
+    told = [
+        f"Figures by network: the Wilcoxon–Mann–Whitney test, exact, stratified by path and setting; p is corrected by "
+        f"Holm's procedure for the {len(comparison.figures)} figures tested, so that the chance of one wrong "
+        f"'differs' among them is {SURE:.0%} at the most; δ runs from −1 (all of B below all of A) to 1. "
+        f"A difference matters from {NOTICEABLE:.0%} on (percentages: from 1 point on).".replace("%", " %")
+    ]
+    if comparison.cells:
+        count = len(comparison.cells)
+        told.append(f"Single cells are {count} tests more, corrected for {count}.")
+        short = sum(cell.word == "too few samples" for cell in comparison.cells)
+        if short:
+            told.append(f"For {short} of them no difference could have shown: they have too few repetitions.")
+    for pair in comparison.pairs:
+        for count, side in ((pair.only_a, "A"), (pair.only_b, "B")):
+            if count:
+                told.append(f"{pair.experiment}: {words.counted(count, 'cell')} only in {side}.")
+    return [*told, *(f"{name} is in only one of them." for name in comparison.alone)]
+
+
+def _sides(comparison: Comparison) -> Iterator[tuple[str, ...]]:
+    for side, path in (("A", comparison.a), ("B", comparison.b)):
+        results = [getattr(pair, side.lower()) for pair in comparison.pairs]
+        started = min((each.manifest.started for each in results if each.manifest.started), default="")
+        yield side, path.name or str(path), words.moment(started), str(sum(each.samples.total for each in results))
+
+
+def _cut(text: str, most: int = 60) -> str:
+    return "–" if not text else text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _table(heading: str, figures: Sequence[Figure], several: bool) -> Table:
+    return Table(heading, COLUMNS, tuple(_row(figure, several) for figure in figures))
+
+
+def _row(figure: Figure, several: bool) -> tuple[str, ...]:
+    n_a, n_b = figure.difference.n_a, figure.difference.n_b
+    digits = 3 if figure.unit == "ms" else 2
+    return (
+        f"{figure.experiment}: {figure.name}" if several else figure.name,
+        words.label(figure.overlay),
+        figure.where,
+        str(n_a) if n_a == n_b else f"{n_a}, {n_b}",
+        number(figure.a, digits),
+        number(figure.b, digits),
+        compare.extent(figure),
+        compare.interval(figure),
+        number(figure.difference.delta, 2, sign=True),
+        f"{figure.p:.3f}" if figure.p >= 0.001 else "<0.001",
+        figure.word,
+    )
+
+
+def _drawn(comparison: Comparison) -> list[Figure]:
+    """The figures whose change is a share, those that differ first when there are too many."""
+    found = [figure for figure in comparison.figures if figure.difference.ratio is not None]
+    if len(found) > MOST_DRAWN:
+        found.sort(key=lambda figure: figure.word != "differs")
+    return found[:MOST_DRAWN]
+
+
+def _changes(figures: Sequence[Figure]) -> Sheet:
+    """A line a figure: its change in per cent with the interval, around the band that does not matter."""
+    looks = style.looks(dict.fromkeys(figure.overlay for figure in figures))
+    with style.sheet(0.7 + 0.27 * max(1, len(figures))) as sheet:
+        axes = sheet.subplots()
+        axes.axvspan(-100 * NOTICEABLE, 100 * NOTICEABLE, facecolor=style.SHADE, zorder=0)
+        axes.axvline(0, color=style.INK, linewidth=0.7)
+        for place, figure in enumerate(figures):
+            ratio, look = figure.difference.ratio, looks[figure.overlay]
+            assert ratio is not None
+            value, low, high = (100 * (end - 1) for end in (ratio.value, ratio.low, ratio.high))
+            axes.errorbar(
+                [value],
+                [place],
+                xerr=[[max(0.0, value - low)], [max(0.0, high - value)]],
+                color=look.colour,
+                marker=MARKS.get(figure.word, "o"),
+                markerfacecolor=look.colour if figure.word in MARKS else style.PAPER,
+                markersize=5,
+                capsize=2.5,
+                linestyle="none",
+            )
+        several = len({figure.experiment for figure in figures}) > 1
+        names = [
+            f"{f'{figure.experiment}: ' if several else ''}{figure.name}, {words.label(figure.overlay)}"
+            for figure in figures
+        ]
+        axes.set_yticks(range(len(figures)), names)
+        axes.set_ylim(len(figures) - 0.5, -0.5)
+        axes.set_xlabel("change from A to B in %")
+        axes.grid(axis="x")
+    return sheet
