@@ -2,18 +2,19 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 from experiment_lab import SMALL, Replay, begin, chain, endpoints, recorded, small, watch_of
 
-from minigts.errors import CommandTimeout, HostFailed, MinigtsError
+from minigts.errors import CommandTimeout, HostFailed, InputError, MinigtsError
 from minigts.experiments import manifest as manifests
 from minigts.experiments import store
 from minigts.experiments.derive import derive
 from minigts.experiments.load import parse
 from minigts.experiments.matrix import matrix
+from minigts.experiments.options import Links
 from minigts.experiments.run import Outcome, Progress, run
 from minigts.overlays import Endpoint
 from minigts.providers.base import Result
@@ -28,15 +29,29 @@ MEASURED = len(matrix(ONE_OVERLAY, PLAN))
 class Overlays:
     """Counts joins and leaves, and holds that they pair."""
 
-    def __init__(self) -> None:
+    def __init__(self, join: Callable[[str], Mapping[str, Endpoint]] | None = None) -> None:
         self.calls: list[str] = []
+        self.watch: Watch = CALM
+        self._join = join or (lambda overlay: endpoints(PLAN, overlay))
 
     def join(self, overlay: str) -> Mapping[str, Endpoint]:
         self.calls.append(f"join {overlay}")
-        return endpoints(PLAN, overlay)
+        return self._join(overlay)
 
     def leave(self, overlay: str) -> None:
         self.calls.append(f"leave {overlay}")
+
+    def verify(self, overlay: str) -> str:
+        return f"{overlay} as ever"
+
+    def second(self, host: str) -> Endpoint:
+        raise InputError(f"no second container on {host}")
+
+    def set_links(self, links: Links) -> None:
+        self.calls.append(f"links {links.model_dump(exclude_defaults=True)}")
+
+    def processor_seconds(self) -> Mapping[str, float]:
+        return {}
 
 
 def go(
@@ -44,7 +59,8 @@ def go(
 ) -> tuple[Outcome, list[Progress]]:
     seen: list[Progress] = []
     used = overlays or Overlays()
-    outcome = run(directory, replay, used.join, used.leave, seen.append, watch)  # type: ignore[arg-type]
+    used.watch = watch
+    outcome = run(directory, replay, used, seen.append)  # type: ignore[arg-type]
     return outcome, seen
 
 
@@ -201,7 +217,7 @@ def test_a_good_output_with_a_bad_code_is_no_result(tmp_path: Path) -> None:
 def test_an_overlay_without_an_endpoint_is_said_by_name(tmp_path: Path) -> None:
     begin(tmp_path, ONE_OVERLAY, PLAN)
     with pytest.raises(MinigtsError, match="overlay none has no endpoint on ams"):
-        run(tmp_path, Replay(), lambda _: {}, lambda _: None, lambda _: None, watch_of())  # type: ignore[arg-type]
+        go(tmp_path, Replay(), Overlays(lambda _: {}))
 
 
 def test_facts_that_joining_put_into_the_manifest_are_kept(tmp_path: Path) -> None:
@@ -212,7 +228,7 @@ def test_facts_that_joining_put_into_the_manifest_are_kept(tmp_path: Path) -> No
         manifests.write(tmp_path, manifest.model_copy(update={"tools": {"iperf3": "3.18"}}))
         return endpoints(PLAN, overlay)
 
-    run(tmp_path, Replay(), join, lambda _: None, lambda _: None, watch_of())  # type: ignore[arg-type]
+    go(tmp_path, Replay(), Overlays(join))
     found = manifests.read(tmp_path)
     assert found.tools == {"iperf3": "3.18"}
     assert found.overlays["none"].endpoints["lon"].mtu == 1500

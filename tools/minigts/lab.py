@@ -23,7 +23,7 @@ from minigts import calibration, network, paths, shaping
 from minigts.errors import EnvironmentLacks, HostFailed, InputError, MinigtsError
 from minigts.providers import registry
 from minigts.providers.base import Provider
-from minigts.topology.plan import Host, Plan
+from minigts.topology.plan import Host, Plan, Port
 
 T = TypeVar("T")
 Progress = Callable[[str], None]
@@ -182,6 +182,18 @@ def shape(lab: Lab, own_latency_ms: float) -> None:
     wrong = [text for texts in lab.on_every_host(shape_and_read_back).values() for text in texts]
     if wrong:
         raise HostFailed("links are not shaped as declared:\n" + "\n".join(wrong))
+
+
+def set_ports(lab: Lab, change: Callable[[Port], Port], gro: str) -> None:
+    """Shape every port again as `change` makes it, its own latency taken off, and switch receive offload on or off."""
+    own_latency_ms = lab.record.own_latency_ms
+
+    def set_host(host: Host) -> None:
+        ports = [change(port) for port in host.ports]
+        switch = "".join(f"ethtool -K {port.name} gro {gro}\n" for port in ports)
+        _run_script(lab.provider, host, shaping.script(ports, own_latency_ms) + switch)
+
+    lab.on_every_host(set_host)
 
 
 def _run_script(provider: Provider, host: Host, text: str) -> str:

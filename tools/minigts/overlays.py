@@ -6,13 +6,15 @@ An overlay is a folder under provision/overlays with five scripts, each of which
 - join.sh     on the leader (the first host), then on the others at once; the leader's `KEY=VALUE` lines on stdout
               become the others' environment
 - start.sh    likewise: the measuring container, with netserver (12865) and iperf3 (5201) listening; prints
-              ADDRESS, MTU and, where there is a container, ENTER: a process id in it
+              ADDRESS, MTU and, where there is a container, ENTER: a process id in it; OWN, the container's own
+              address, where ADDRESS is its host's
 - reach.sh    (one for all overlays) on all hosts at once: waits until PEERS, all other ADDRESSes, answer
 - verify.sh   proves the data path to PEER, another host's ADDRESS; prints ENCAPSULATION
 - leave.sh    on all hosts at once: nothing of the overlay remains
 
 and, where it needs them:
 
+- second.sh   one more container beside the measuring one, for what happens within one host; prints the same as start.sh
 - variants    a word a line; the overlay `flannel` with the variant `udp` is known as `flannel-udp`, and plain `flannel`
               means the first line
 - build/      makes programs that no package holds: see programs.py
@@ -59,6 +61,8 @@ class Endpoint:
     address: str
     mtu: int
     prefix: tuple[str, ...]
+    own: str = ""
+    """The container's own address on its host, where `address` is another one: Docker's bridge with published ports."""
 
 
 class Joined(BaseModel):
@@ -129,6 +133,16 @@ def _join(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
     return now.endpoints()
 
 
+def second(lab: Lab, host: str) -> Endpoint:
+    """One more container of what is joined, on that host. Raises InputError for an overlay that has no `second.sh`."""
+    now = joined(lab)
+    if now is None or not now.said:
+        raise MinigtsError(f"no overlay is joined on lab {lab.name}")
+    if not (_catalogue()[now.name].folder / "second.sh").exists():
+        raise InputError(f"overlay {now.name} has no second container on a host")
+    return _endpoint(host, _run(lab, now.name, "second", lab.plan.host(host), now.said[host]))
+
+
 def verify(lab: Lab, progress: Progress) -> dict[str, dict[str, str]]:
     """Prove the data path of what is joined, from every host to the next in the file; what each host said of it."""
     now = joined(lab)
@@ -177,7 +191,7 @@ def _wait_until_connected(lab: Lab, name: str, said: Mapping[str, Mapping[str, s
 
 def _endpoint(host: str, said: Mapping[str, str]) -> Endpoint:
     enter = (*ENTER, said["ENTER"], "--") if "ENTER" in said else ()
-    return Endpoint(host, said["ADDRESS"], int(said["MTU"]), enter)
+    return Endpoint(host, said["ADDRESS"], int(said["MTU"]), enter, said.get("OWN", ""))
 
 
 def _scripts() -> Path:

@@ -92,8 +92,8 @@ def snapshot(roots: Iterable[int], proc: Path = PROC) -> Snapshot:
     counters = [int(word) / _TICKS_A_SECOND for word in _text(proc / "stat").partition("\n")[0].split()[1:]]
     own_s = 0.0
     waited_s: dict[int, float] = {}
-    for pid in _family(roots, proc):
-        own_s += _used_s(proc / str(pid) / "stat")
+    for pid in family(roots, proc):
+        own_s += used_s(pid, proc)
         waited_s.update(_waited_s(proc / str(pid) / "task"))
     return Snapshot(
         at_s=time.monotonic(),
@@ -157,7 +157,7 @@ class _Timer:
             self._worst_s = max(self._worst_s, time.monotonic() - wanted)
 
 
-def _family(roots: Iterable[int], proc: Path) -> Iterator[int]:
+def family(roots: Iterable[int], proc: Path = PROC) -> Iterator[int]:
     """`roots` and everything below them; children are listed by thread (proc(5), task/TID/children)."""
     waiting, seen = list(roots), set()
     while waiting:
@@ -170,9 +170,9 @@ def _family(roots: Iterable[int], proc: Path) -> Iterator[int]:
             waiting.extend(map(int, _text(thread).split()))
 
 
-def _used_s(stat: Path) -> float:
+def used_s(pid: int, proc: Path = PROC) -> float:
     """Processor time of a process and of its children that have ended: fields 14 to 17 of /proc/PID/stat."""
-    fields = _text(stat).rpartition(")")[2].split()
+    fields = _text(proc / str(pid) / "stat").rpartition(")")[2].split()
     return sum(map(int, fields[11:15])) / _TICKS_A_SECOND
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,10 +12,11 @@ import typer
 from minigts.cli import screen
 from minigts.cli.app import app
 from minigts.cli.labs import LabName, Provider
-from minigts.errors import InputError
+from minigts.errors import HostFailed, InputError
 
 if TYPE_CHECKING:
     from minigts.cli.running import Prepared
+    from minigts.topology.plan import Plan
 
 EXPERIMENTS = "Experiments"
 
@@ -23,12 +24,12 @@ EXPERIMENTS = "Experiments"
 @app.command(rich_help_panel=EXPERIMENTS)
 def run(
     experiments: Annotated[
-        list[Path] | None, typer.Argument(metavar="EXPERIMENT…", help="Files, such as experiments/multihop.yaml.")
+        list[Path] | None, typer.Argument(metavar="EXPERIMENT…", help="Files, or a folder: experiments/multihop.yaml.")
     ] = None,
     provider: Provider = "uml",
     lab: LabName = None,
     paper: Annotated[bool, typer.Option("--paper", help="The study's own lengths and repetitions; hours.")] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="One repetition.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="As little as shows something: `quick:` in the file.")] = False,
     only: Annotated[list[str] | None, typer.Option(help="These overlays or measurements only; repeatable.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be measured; start nothing.")] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the lab up afterwards.")] = False,
@@ -37,7 +38,8 @@ def run(
     ] = None,
     results: Annotated[Path, typer.Option(metavar="DIR", help="Where results folders are made.")] = Path("results"),
 ) -> None:
-    """Run experiments: lab, overlays, measurements, figures, report; then the lab is taken down.
+    """Run experiments: lab, overlays, measurements, figures, report; then the lab is taken down. Several make a
+    campaign, in one folder; those of one topology share a lab.
 
     Exit 1 if a sample has no result. A claim that does not hold is a finding, not a failure.
 
@@ -49,35 +51,61 @@ def run(
         raise InputError("run: name an experiment, as in experiments/multihop.yaml, or --resume a results folder")
     if paper and quick:
         raise InputError("run: --paper and --quick exclude each other")
-    prepared = [running.prepare(file, paper=paper, quick=quick, only=only or ()) for file in experiments or ()]
     if resume:
-        prepared = [running.reopen(resume)]
+        directories, prepared = running.reopen(resume)
+    else:
+        files = running.files(experiments or ())
+        prepared = running.prepare_all(files, paper=paper, quick=quick, only=only or ())
     if dry_run:
         screen.show_samples(prepared)
         return
-    complete = [_measure(each, resume, results, provider, lab, keep=keep) for each in prepared]
-    raise typer.Exit(0 if all(complete) else 1)
+    if not resume:
+        directories = running.begin(results, prepared, provider)
+    raise typer.Exit(0 if _measure_all(directories, prepared, provider, lab, keep=keep) else 1)
 
 
-def _measure(
-    prepared: Prepared, resume: Path | None, results: Path, provider: str, lab: str | None, *, keep: bool
+def _measure_all(
+    directories: Sequence[Path], prepared: Sequence[Prepared], provider: str, lab: str | None, *, keep: bool
 ) -> bool:
-    """Measure and report one experiment; whether every sample has a result."""
+    """Measure all, those of one topology in one lab, and report; whether every sample has a result."""
     from minigts.cli import running
+    from minigts.experiments import run
     from minigts.report import render
 
-    screen.note(f"{prepared.experiment.title}: some {screen.duration(prepared.seconds)} of measuring")
+    together = directories[0].parent if len(directories) > 1 else directories[0]
+    seconds = sum(each.seconds for each in prepared)
+    screen.note(f"{', '.join(each.experiment.name for each in prepared)}: {screen.duration(seconds)} of measuring")
+    complete = True
+    with _telling_how_to_resume(together):
+        for plan, own in running.by_plan(directories, prepared):
+            try:
+                complete &= _measure(plan, own, provider, lab, keep=keep)
+            except HostFailed as error:
+                if len(directories) == 1:
+                    raise
+                screen.note(f"minigts: {', '.join(each.name for each in own)}: {error}")
+                complete = False
+    for directory, each in zip(directories, prepared, strict=True):
+        if not each.samples:
+            screen.show_outcome(run.finish(directory), directory)
+        if any((directory / "raw").glob("*.json")):
+            typer.echo(render(directory))
+    return complete
+
+
+def _measure(plan: Plan, directories: Sequence[Path], provider: str, lab: str | None, *, keep: bool) -> bool:
+    """Measure what one lab can measure; whether every sample has a result."""
+    from minigts.cli import running
+
     with ExitStack() as stack:
         with screen.progress() as say:
-            opened = stack.enter_context(running.lab_for(prepared, provider, lab, keep=keep, say=say))
-            directory = resume or running.begin(results, prepared, opened, say)
-        stack.enter_context(_telling_how_to_resume(directory))
+            opened = stack.enter_context(running.lab_for(plan, provider, lab, keep=keep, say=say))
+            running.describe_lab(directories, opened, say)
         with screen.measuring() as (step, on_progress):
-            outcome = running.take(directory, opened, step, on_progress)
-    page = render(directory)
-    screen.show_outcome(outcome, directory)
-    typer.echo(page)
-    return not outcome.failed
+            outcomes = running.take(directories, opened, step, on_progress)
+    for outcome, directory in zip(outcomes, directories, strict=True):
+        screen.show_outcome(outcome, directory)
+    return not any(outcome.failed for outcome in outcomes)
 
 
 @contextmanager

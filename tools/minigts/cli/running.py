@@ -16,18 +16,17 @@ from pydantic import JsonValue
 
 from minigts import fidelity, overlays, paths, shell
 from minigts import lab as labs
+from minigts.cli.stage import LabStage
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError
 from minigts.experiments import manifest as manifests
 from minigts.experiments import run, store
 from minigts.experiments.load import load, topology_file
-from minigts.experiments.manifest import Manifest, OverlayFacts
+from minigts.experiments.manifest import Manifest
 from minigts.experiments.matrix import Sample, matrix
 from minigts.experiments.model import Experiment
 from minigts.lab import Lab
-from minigts.overlays import Endpoint
 from minigts.topology.load import load as load_topology
 from minigts.topology.plan import Plan
-from minigts.watch import watching
 
 Say = Callable[[str], None]
 TOOLS = ("docker.io", "iperf3", "iproute2", "iputils-ping", "netperf", "openvswitch-switch")
@@ -50,6 +49,17 @@ class Prepared:
         return run.total_s(self.experiment, self.plan, self.samples)
 
 
+def files(places: Sequence[Path]) -> tuple[Path, ...]:
+    """The experiments named, where a directory stands for all of its own. Raises InputError for an empty one."""
+    found: list[Path] = []
+    for place in places:
+        inside = sorted(place.glob("*.yaml")) if place.is_dir() else [place]
+        if not inside:
+            raise InputError(f"{place}: holds no experiment (*.yaml)")
+        found += inside
+    return tuple(found)
+
+
 def prepare(file: Path, *, paper: bool, quick: bool, only: Sequence[str]) -> Prepared:
     """Read an experiment and its topology. Raises InputError."""
     experiment = load(file)
@@ -60,7 +70,7 @@ def prepare(file: Path, *, paper: bool, quick: bool, only: Sequence[str]) -> Pre
     if paper:
         experiment = experiment.for_paper()
     if quick:
-        experiment = experiment.model_copy(update={"repetitions": 1})
+        experiment = experiment.for_a_look()
     if only:
         experiment = experiment.only(only)
     plan = load_topology(topology, known_overlays=overlays.known())
@@ -68,28 +78,94 @@ def prepare(file: Path, *, paper: bool, quick: bool, only: Sequence[str]) -> Pre
     return Prepared(experiment, digest, plan, matrix(experiment, plan))
 
 
-def reopen(directory: Path) -> Prepared:
-    """What a results directory was made for. Raises InputError when it is none."""
+def prepare_all(places: Sequence[Path], *, paper: bool, quick: bool, only: Sequence[str]) -> tuple[Prepared, ...]:
+    """Read several experiments. Of `only`, each takes what it has, and one that has nothing of it is left out.
+
+    Raises InputError, also when two have one name.
+    """
+    if len(places) == 1:
+        return (prepare(places[0], paper=paper, quick=quick, only=only),)
+    found = []
+    for file in places:
+        own = [name for name in only if name in load(file).parts]
+        if own or not only:
+            found.append(prepare(file, paper=paper, quick=quick, only=own))
+    names = [each.experiment.name for each in found]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"run: two experiments are called {twice[0]}")
+    if not found:
+        raise InputError(f"run: no experiment has {', '.join(only)}")
+    return tuple(found)
+
+
+def by_plan(directories: Sequence[Path], prepared: Sequence[Prepared]) -> tuple[tuple[Plan, tuple[Path, ...]], ...]:
+    """Which directories can share a lab: those of one plan, in the order in which plans come first."""
+    plans: list[Plan] = []
+    for each in prepared:
+        if each.samples and each.plan not in plans:
+            plans.append(each.plan)
+    pairs = list(zip(directories, prepared, strict=True))
+    return tuple((plan, tuple(path for path, each in pairs if each.plan == plan)) for plan in plans)
+
+
+def begin(results: Path, prepared: Sequence[Prepared], provider: str) -> tuple[Path, ...]:
+    """A results directory for each experiment, with its manifest; those of several lie in one folder, the campaign's.
+
+    Everything that is to be measured is written down before anything is started, so that it can be resumed.
+    """
+    now = datetime.now(UTC)
+    if len(prepared) == 1:
+        directories = [store.create(results, prepared[0].experiment.name, now)]
+    else:
+        folder = store.create(results, "campaign", now)
+        directories = [folder / each.experiment.name for each in prepared]
+    for directory, each in zip(directories, prepared, strict=True):
+        manifests.write(directory, _manifest(each, provider))
+    return tuple(directories)
+
+
+def reopen(directory: Path) -> tuple[tuple[Path, ...], tuple[Prepared, ...]]:
+    """The results directories below `directory`, or itself, and what they still want. Raises InputError."""
+    inside = sorted(path.parent for path in directory.glob(f"*/{manifests.FILE}"))
+    directories = tuple(inside) if inside and not (directory / manifests.FILE).exists() else (directory,)
+    return directories, tuple(_prepared_again(each) for each in directories)
+
+
+def _prepared_again(directory: Path) -> Prepared:
     manifest = manifests.read(directory)
-    samples = matrix(manifest.experiment, manifest.plan)
-    left = store.pending(samples, directory)
+    left = store.pending(matrix(manifest.experiment, manifest.plan), directory)
     return Prepared(manifest.experiment, manifest.topology_sha256, manifest.plan, left)
 
 
+def _manifest(prepared: Prepared, provider: str) -> Manifest:
+    return Manifest(
+        minigts=_version(),
+        commit=_commit(),
+        experiment=prepared.experiment,
+        topology_sha256=prepared.topology_sha256,
+        plan=prepared.plan,
+        provider=provider,
+        machine=manifests.machine(),
+        noise_before=manifests.noise(),
+        samples_planned=len(prepared.samples),
+        started=manifests.now(),
+    )
+
+
 @contextmanager
-def lab_for(prepared: Prepared, provider: str, named: str | None, *, keep: bool, say: Say) -> Iterator[Lab]:
-    """A lab for the experiment: the one that is up as `named`, or a new one, taken down at the end unless kept.
+def lab_for(plan: Plan, provider: str, named: str | None, *, keep: bool, say: Say) -> Iterator[Lab]:
+    """A lab of `plan`: the one that is up as `named`, or a new one, taken down at the end unless kept.
 
     Raises InputError when the one that is up has other hosts or links.
     """
-    plan = prepared.plan
     if named is not None:
         found = labs.open_lab(named)
         if found.plan.hosts != plan.hosts or found.plan.links != plan.links:
             raise InputError(f"lab {named} is {found.plan.name}; the experiment is made for {plan.name}")
         yield found
         return
-    made = labs.up(plan, provider, f"{prepared.experiment.name}-{os.getpid()}", say)
+    made = labs.up(plan, provider, f"{plan.name}-{os.getpid()}", say)
     try:
         yield made
     finally:
@@ -97,55 +173,27 @@ def lab_for(prepared: Prepared, provider: str, named: str | None, *, keep: bool,
             labs.down(made)
 
 
-def begin(results: Path, prepared: Prepared, lab: Lab, say: Say) -> Path:
-    """A new results directory, with the manifest that says later where the figures come from.
-
-    The lab is measured first: its certificate lies beside the manifest.
-    """
+def describe_lab(directories: Sequence[Path], lab: Lab, say: Say) -> None:
+    """Measure the lab, and put what it is into the manifests that do not have it yet; its certificate beside them."""
+    new = [directory for directory in directories if not manifests.read(directory).certificate]
+    if not new:
+        return
     certificate = fidelity.check(lab, say, expectations=False)
-    manifest = Manifest(
-        minigts=_version(),
-        commit=_commit(),
-        experiment=prepared.experiment,
-        topology_sha256=prepared.topology_sha256,
-        plan=prepared.plan,
-        provider=lab.provider.name,
-        machine=manifests.machine(),
-        tools=_tools(lab),
-        emulator={"its own latency, taken off each delay": f"{certificate.own_latency_ms:g} ms a link and way"},
-        certificate=certificate.in_words(),
-        readback=_readback(lab),
-        noise_before=manifests.noise(),
-        samples_planned=len(prepared.samples),
-        started=manifests.now(),
-    )
-    directory = store.create(results, prepared.experiment.name, datetime.now(UTC))
-    manifests.write(directory, manifest)
-    certificate.write(directory / "certificate.json")
-    return directory
+    facts = {
+        "provider": lab.provider.name,
+        "tools": _tools(lab),
+        "emulator": {"its own latency, taken off each delay": f"{certificate.own_latency_ms:g} ms a link and way"},
+        "certificate": certificate.in_words(),
+        "readback": _readback(lab),
+    }
+    for directory in new:
+        manifests.write(directory, manifests.read(directory).model_copy(update=facts))
+        certificate.write(directory / "certificate.json")
 
 
-def take(directory: Path, lab: Lab, say: Say, on_progress: run.OnProgress) -> run.Outcome:
-    """Take every sample that the directory lacks on this lab."""
-    return run.run(
-        directory,
-        lab.provider,
-        join=lambda name: _join(directory, lab, name, say),
-        leave=lambda _name: overlays.leave(lab, say),
-        on_progress=on_progress,
-        watch=lambda: watching(lab.provider.processes()),
-    )
-
-
-def _join(directory: Path, lab: Lab, name: str, say: Say) -> dict[str, Endpoint]:
-    """Join an overlay and prove its data path; the manifest keeps what its verify script said."""
-    endpoints = overlays.join(lab, name, say)
-    said = json.dumps(overlays.verify(lab, say), sort_keys=True)
-    manifest = manifests.read(directory)
-    known = manifest.overlays.get(name, OverlayFacts())
-    changed = {**manifest.overlays, name: known.model_copy(update={"verify": said})}
-    manifests.write(directory, manifest.model_copy(update={"overlays": changed}))
-    return endpoints
+def take(directories: Sequence[Path], lab: Lab, say: Say, on_progress: run.OnProgress) -> tuple[run.Outcome, ...]:
+    """Take every sample that the directories lack on this lab."""
+    return run.run_together(directories, lab.provider, LabStage(lab, say), on_progress)
 
 
 def _version() -> str:

@@ -298,6 +298,8 @@ def show_outcome(outcome: Outcome, directory: Path) -> None:
     rows = ((one.verdict, one.overlay, one.claim, one.detail) for one in outcome.verdicts)
     if outcome.verdicts:
         show_table("", ("verdict", "overlay", "claim", ""), rows)
+    for overlay, reason in outcome.skipped.items():
+        note(f"minigts: {overlay} was skipped: {reason}")
     if outcome.failed:
         note(f"minigts: {len(outcome.failed)} samples have no result; try: minigts run --resume {directory}")
         for sample in outcome.failed:

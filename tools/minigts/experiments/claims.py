@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
 
-from minigts.experiments.model import Claim
-from minigts.statistics import Middle, change, trend, within
+from minigts.experiments.cells import Cell, Judgement, Verdict, Word, plural
+from minigts.experiments.comparisons import bounded, changes, compared, drops_past_mtu, fits_mtu
+from minigts.experiments.vocabulary import Claim
+from minigts.statistics import change, trend, within
 from minigts.topology.plan import Plan
 from minigts.topology.tolerance import tolerance_ms
 
@@ -18,41 +18,6 @@ ABOVE_CEILING = 1.02
 """…and 2 % above it, since what a queue held back at the end counts too."""
 HARDLY = 0.10
 """A fall of up to a tenth from the first hop to the last is slight."""
-
-Word = Literal["held", "did not", "undecided"]
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One line of the summary: all good samples of one measurement between two hosts over one overlay."""
-
-    overlay: str
-    measurement: str
-    quantity: Literal["latency", "throughput"]
-    source: str
-    target: str
-    hops: int
-    kind: Literal["path", "segment"]
-    unit: str
-    middle: Middle
-    predicted: float | None
-    published: float | None
-    tainted: int = 0
-    """How many samples were taken while the machine was starved. They count only where there are no others."""
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What became of one claim over one overlay; `detail` is a sentence with the numbers."""
-
-    claim: str
-    overlay: str
-    verdict: Word
-    text: str
-    detail: str
-
-
-_Judgement = tuple[Word, str]
 
 
 def evaluate(claims: Sequence[Claim], cells: Sequence[Cell], plan: Plan) -> tuple[Verdict, ...]:
@@ -69,23 +34,39 @@ def from_expect(entries: Sequence[Mapping[str, str]]) -> tuple[Claim, ...]:
 
 
 def _verdicts(claim: Claim, cells: Sequence[Cell], plan: Plan) -> Iterator[Verdict]:
-    quantity = "latency" if claim.latency else "throughput"
-    judge = _JUDGES[claim.latency or claim.throughput or ""]
-    spoken_of = [
-        cell
-        for cell in cells
-        if cell.quantity == quantity and claim.of in (None, cell.measurement) and claim.overlay in (None, cell.overlay)
-    ]
+    spoken_of = [cell for cell in cells if _is_of(claim, cell)]
     series = dict.fromkeys((cell.overlay, cell.measurement) for cell in spoken_of)
     if not series:
-        yield Verdict(claim.words, claim.overlay or "", "undecided", claim.text, "nothing of it was measured")
+        yield _verdict(claim, claim.overlay or "", ("undecided", "nothing of it was measured"))
     for overlay, measurement in series:
         own = [cell for cell in spoken_of if (cell.overlay, cell.measurement) == (overlay, measurement)]
-        word, detail = judge(own, plan)
-        yield Verdict(claim.words, overlay, word, claim.text, f"{measurement}: {detail}")
+        if claim.than.get("overlay") == overlay:
+            continue
+        word, detail = _judgement(claim, own, cells, plan)
+        yield _verdict(claim, overlay, (word, f"{measurement}: {detail}"))
 
 
-def _sum_of_segments(cells: Sequence[Cell], plan: Plan) -> _Judgement:
+def _verdict(claim: Claim, overlay: str, judgement: Judgement) -> Verdict:
+    return Verdict(claim.words, overlay, judgement[0], claim.text, judgement[1], claim.why)
+
+
+def _is_of(claim: Claim, cell: Cell) -> bool:
+    own_value = cell.metric == "" and cell.quantity == claim.quantity
+    return (
+        (own_value or cell.metric == claim.metric)
+        and claim.of in (None, cell.measurement)
+        and claim.overlay in (None, cell.overlay)
+        and claim.where.items() <= cell.words.items()
+        and (claim.below != "mtu" or fits_mtu(cell))
+    )
+
+
+def _judgement(claim: Claim, own: Sequence[Cell], cells: Sequence[Cell], plan: Plan) -> Judgement:
+    general = _GENERAL.get(claim.word)
+    return general(claim, own, cells, plan) if general else _JUDGES[claim.word](own, plan)
+
+
+def _sum_of_segments(cells: Sequence[Cell], plan: Plan) -> Judgement:
     """Each path of several hops against the sum of its segments' own medians."""
     segments = {frozenset((cell.source, cell.target)): cell.middle.median for cell in cells if cell.hops == 1}
     ends = {link.name: frozenset(link.ends) for link in plan.links}
@@ -98,13 +79,13 @@ def _sum_of_segments(cells: Sequence[Cell], plan: Plan) -> _Judgement:
     return _judged_sums(pairs, "the sum of its segments")
 
 
-def _as_declared(cells: Sequence[Cell], _plan: Plan) -> _Judgement:
+def _as_declared(cells: Sequence[Cell], _plan: Plan) -> Judgement:
     """Each path against the round trip that the topology declares."""
     pairs = [(cell, cell.predicted) for cell in cells if cell.predicted is not None]
     return _judged_sums(pairs, "what the topology declares")
 
 
-def _judged_sums(pairs: Sequence[tuple[Cell, float]], reference: str) -> _Judgement:
+def _judged_sums(pairs: Sequence[tuple[Cell, float]], reference: str) -> Judgement:
     if not pairs:
         return "undecided", f"no path could be held against {reference}"
     misses = [(cell.middle.median - total, tolerance_ms(total), cell) for cell, total in pairs]
@@ -113,12 +94,12 @@ def _judged_sums(pairs: Sequence[tuple[Cell, float]], reference: str) -> _Judgem
     outside = sum(abs(each) > limit for each, limit, _ in misses)
     which = f"all {len(pairs)} paths agree with" if held else f"{outside} of {len(pairs)} paths miss"
     return "held" if held else "did not", (
-        f"{which} {reference}; the furthest, {cell.source} to {cell.target} over {_hops(cell.hops)}, lies "
+        f"{which} {reference}; the furthest, {cell.source} to {cell.target} over {plural(cell.hops, 'hop')}, lies "
         f"{abs(miss):.2f} ms {'above' if miss >= 0 else 'below'} ({allowed:.2f} ms allowed)"
     )
 
 
-def _within_ceiling(cells: Sequence[Cell], _plan: Plan) -> _Judgement:
+def _within_ceiling(cells: Sequence[Cell], _plan: Plan) -> Judgement:
     """Each path's throughput against the ceiling that the plan predicts."""
     shares = [(cell.middle.median / cell.predicted, cell) for cell in _by_hops(cells) if cell.predicted]
     if not shares:
@@ -132,7 +113,7 @@ def _within_ceiling(cells: Sequence[Cell], _plan: Plan) -> _Judgement:
     )
 
 
-def _falls_with_hops(cells: Sequence[Cell], _plan: Plan) -> _Judgement:
+def _falls_with_hops(cells: Sequence[Cell], _plan: Plan) -> Judgement:
     """The longest path clearly below the single hop."""
     ends = _ends(cells)
     if ends is None:
@@ -141,7 +122,7 @@ def _falls_with_hops(cells: Sequence[Cell], _plan: Plan) -> _Judgement:
     return words[trend(ends[0].middle, ends[1].middle)], _change_in_words(*ends) + _steepest(_by_hops(cells))
 
 
-def _hardly_falls(cells: Sequence[Cell], _plan: Plan) -> _Judgement:
+def _hardly_falls(cells: Sequence[Cell], _plan: Plan) -> Judgement:
     """The longest path at most a tenth below the single hop."""
     ends = _ends(cells)
     if ends is None:
@@ -166,8 +147,8 @@ def _ends(cells: Sequence[Cell]) -> tuple[Cell, Cell] | None:
 def _change_in_words(first: Cell, last: Cell) -> str:
     (low, high), relative = last.middle.bounds, change(first.middle.median, last.middle.median)
     return (
-        f"{first.middle.median:.1f} {first.unit} over {_hops(first.hops)}, {last.middle.median:.1f} over "
-        f"{_hops(last.hops)} (95 % interval {low:.1f} to {high:.1f}): {relative:+.1%}"
+        f"{first.middle.median:.1f} {first.unit} over {plural(first.hops, 'hop')}, {last.middle.median:.1f} over "
+        f"{plural(last.hops, 'hop')} (95 % interval {low:.1f} to {high:.1f}): {relative:+.1%}"
     )
 
 
@@ -175,17 +156,20 @@ def _steepest(ordered: Sequence[Cell]) -> str:
     """Where the largest step lies, since the study saw it after the first hop."""
     pairs = list(pairwise(ordered))
     step, after = min((change(a.middle.median, b.middle.median), a.hops) for a, b in pairs)
-    return f"; the largest step, {step:+.1%}, lies after {_hops(after)}" if len(pairs) > 1 and step < 0 else ""
+    return f"; the largest step, {step:+.1%}, lies after {plural(after, 'hop')}" if len(pairs) > 1 and step < 0 else ""
 
 
-def _hops(count: int) -> str:
-    return f"{count} hop" if count == 1 else f"{count} hops"
-
-
-_JUDGES: Mapping[str, Callable[[Sequence[Cell], Plan], _Judgement]] = {
+_JUDGES: Mapping[str, Callable[[Sequence[Cell], Plan], Judgement]] = {
     "sum-of-segments": _sum_of_segments,
     "as-declared": _as_declared,
     "within-ceiling": _within_ceiling,
     "falls-with-hops": _falls_with_hops,
     "hardly-falls": _hardly_falls,
+}
+_GENERAL: Mapping[str, Callable[[Claim, Sequence[Cell], Sequence[Cell], Plan], Judgement]] = {
+    "compared": compared,
+    "bounded": bounded,
+    "falls": changes,
+    "rises": changes,
+    "drops-past-mtu": drops_past_mtu,
 }

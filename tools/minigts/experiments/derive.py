@@ -16,19 +16,26 @@ from pathlib import Path
 
 from minigts.experiments import manifest as manifests
 from minigts.experiments import store
-from minigts.experiments.claims import Cell, Verdict, evaluate
+from minigts.experiments.cells import Cell, Verdict
+from minigts.experiments.claims import evaluate
 from minigts.experiments.manifest import Manifest
-from minigts.experiments.matrix import Sample, cells, matrix
-from minigts.experiments.model import Published
+from minigts.experiments.matrix import Cell as Row
+from minigts.experiments.matrix import Sample, cells, matrix, path_between
+from minigts.experiments.model import settings
+from minigts.experiments.options import Links
 from minigts.experiments.parsers import ParseError
+from minigts.experiments.readings import read
 from minigts.experiments.store import RawSample
-from minigts.experiments.tools import TOOLS, Measured, Way, predicted, read, underlay_mtu
+from minigts.experiments.tools import TOOLS, Measured, Way, predicted, underlay_mtu
+from minigts.experiments.vocabulary import METRICS, Published
 from minigts.statistics import middle
 from minigts.topology.plan import Plan
 
 EXTRA = (
     *("min", "median", "mean", "p99", "max", "stdev", "sent", "offered", "loss_percent", "jitter_ms", "out_of_order"),
     *("retransmits", "rtt_ms", "cwnd_bytes"),
+    *("cpu_source_percent", "cpu_target_percent", "cpu_source_inside_percent", "cpu_target_inside_percent"),
+    *("group_source_percent", "group_target_percent", "cpu_percent", "stress_s"),
 )
 """The columns that only some tools fill. Without a unit in its name a column is in the row's unit."""
 SAMPLES = (
@@ -45,13 +52,17 @@ SAMPLES = (
         "value",
         "unit",
     ),
-    *("predicted", *EXTRA, "started", "seconds", "attempts", "ok", "error", "tainted", "repeats"),
+    *("predicted", *EXTRA, "started", "seconds", "attempts", "ok", "error", "note", "tainted", "repeats"),
     *("foreign_cores", "waited_cores", "steal_cores", "lag_ms"),
 )
 SUMMARY = (
     *("overlay", "measurement", "source", "target", "hops", "kind", "n", "mean", "stdev", "median", "low", "high"),
     *("unit", "predicted", "published", "tainted"),
 )
+
+
+FURTHER = {metric: unit for metric, unit in METRICS.values() if metric.endswith(("_percent", "_ms"))}
+"""Metrics beside a measurement's own value that a claim may speak of, with their units."""
 
 
 @dataclass(frozen=True)
@@ -74,54 +85,80 @@ def derive(directory: Path) -> tuple[Verdict, ...]:
     """
     manifest = manifests.read(directory)
     taken = tuple(_taken(directory, matrix(manifest.experiment, manifest.plan)))
-    summary = summarise(manifest, taken)
-    verdicts = evaluate(manifest.experiment.claims, summary, manifest.plan)
-    store.write(directory / "samples.csv", _table(SAMPLES, (_sample_row(manifest, entry) for entry in taken)))
-    store.write(directory / "summary.csv", _table(SUMMARY, map(_summary_row, summary)))
+    found = summarise(manifest, taken)
+    verdicts = evaluate(manifest.experiment.claims, found, manifest.plan)
+    varied = tuple(dict.fromkeys(key for each in manifest.experiment.measurements for key in each.vary))
+    summary = [cell for cell in found if not cell.metric]
+    promised = _Predictions(manifest)
+    rows = (_sample_row(promised, entry) for entry in taken)
+    store.write(directory / "samples.csv", _table((*SAMPLES, *varied), rows))
+    store.write(directory / "summary.csv", _table((*SUMMARY, *varied), map(_summary_row, summary)))
     claims = [dataclasses.asdict(verdict) for verdict in verdicts]
     store.write(directory / "claims.json", json.dumps(claims, indent=1, ensure_ascii=False) + "\n")
     return verdicts
 
 
+_Key = tuple[str, str, str, str, str]
+"""Overlay, measurement, source, target, condition."""
+
+
 def summarise(manifest: Manifest, taken: Iterable[Taken]) -> tuple[Cell, ...]:
-    """One cell for each measurement, pair of hosts and overlay that has a good sample, in the file's order.
+    """One cell for each measurement, pair of hosts, condition and overlay that has a good sample, in the file's order:
+    of its value, and of each further metric that a claim may speak of.
 
     A tainted sample counts only in a cell that has no other; the cell says how many there are.
     """
-    values: dict[tuple[str, str, str, str], list[float]] = {}
-    doubtful: dict[tuple[str, str, str, str], list[float]] = {}
+    values: dict[tuple[_Key, str], list[float]] = {}
+    doubtful: dict[tuple[_Key, str], list[float]] = {}
     for entry in taken:
         if entry.measured is not None:
             sample = entry.sample
-            key = (sample.overlay, sample.measurement, sample.source, sample.target)
-            (doubtful if entry.raw.tainted else values).setdefault(key, []).append(entry.measured.value)
-    experiment, plan = manifest.experiment, manifest.plan
-    found = []
-    for overlay in experiment.overlays:
-        for cell in cells(experiment, plan, overlay):
-            key = (overlay, cell.measurement, cell.source, cell.target)
-            counting = values.get(key) or doubtful.get(key)
-            if counting is None:
-                continue
-            tool = TOOLS[cell.tool]
-            found.append(
-                Cell(
-                    overlay=overlay,
-                    measurement=cell.measurement,
-                    quantity=tool.quantity,
-                    source=cell.source,
-                    target=cell.target,
-                    hops=cell.hops,
-                    kind=cell.kind,
-                    unit=tool.unit,
-                    # Each cell draws its own resamples, whatever else was measured.
-                    middle=middle(counting, experiment.seed ^ zlib.crc32("/".join(key).encode())),
-                    predicted=_predicted(manifest, *key),
-                    published=_published(experiment.published, plan, key, cell.hops),
-                    tainted=len(doubtful.get(key, ())),
-                )
-            )
-    return tuple(found)
+            key = (sample.overlay, sample.measurement, sample.source, sample.target, sample.condition)
+            extra = {name: value for name, value in entry.measured.extra.items() if name in FURTHER}
+            for metric, value in {"": entry.measured.value, **extra}.items():
+                (doubtful if entry.raw.tainted else values).setdefault((key, metric), []).append(value)
+    experiment, promised = manifest.experiment, _Predictions(manifest)
+    return tuple(
+        _cell(manifest, promised, overlay, cell, metric, counting, len(doubtful.get((key, metric), ())))
+        for overlay in experiment.overlays
+        for cell in cells(experiment, manifest.plan, overlay)
+        for key in [(overlay, cell.measurement, cell.source, cell.target, cell.condition)]
+        for metric in ("", *FURTHER)
+        for counting in [values.get((key, metric)) or doubtful.get((key, metric))]
+        if counting
+    )
+
+
+def _cell(
+    manifest: Manifest,
+    promised: _Predictions,
+    overlay: str,
+    what: Row,
+    metric: str,
+    values: Sequence[float],
+    tainted: int,
+) -> Cell:
+    tool, plan = TOOLS[what.tool], manifest.plan
+    key = (overlay, what.measurement, what.source, what.target, what.condition)
+    # Each cell draws its own resamples, whatever else was measured.
+    seed = manifest.experiment.seed ^ zlib.crc32("/".join(part for part in (*key, metric) if part).encode())
+    return Cell(
+        overlay=overlay,
+        measurement=what.measurement,
+        quantity=tool.quantity,
+        metric=metric,
+        condition=what.condition,
+        source=what.source,
+        target=what.target,
+        hops=what.hops,
+        kind=what.kind,
+        unit=FURTHER.get(metric, tool.unit),
+        mtu=promised.mtu(overlay, what.target),
+        middle=middle(values, seed),
+        predicted=None if metric else promised(*key),
+        published=_published(manifest.experiment.published, plan, key, what.hops, metric),
+        tainted=tainted,
+    )
 
 
 def _taken(directory: Path, samples: Sequence[Sample]) -> Iterator[Taken]:
@@ -136,34 +173,52 @@ def _taken(directory: Path, samples: Sequence[Sample]) -> Iterator[Taken]:
         measured, error = None, raw.error or ""
         if raw.error is None:
             try:
-                measured = read(sample.tool, raw.stdout, raw.stderr)
+                measured = read(sample.tool, raw)
             except ParseError as reason:
                 error = str(reason)
         tried = max(raw.attempt, tries.get(sample.id, 0))
         yield Taken(sample, raw, tried, repeats.get(sample.id, 0), measured, error)
 
 
-def _predicted(manifest: Manifest, overlay: str, measurement: str, source: str, target: str) -> float | None:
-    """What the plan promises over this overlay, with the MTU that its endpoint had."""
-    plan, facts = manifest.plan, manifest.overlays.get(overlay)
-    endpoint = facts.endpoints.get(target) if facts else None
-    under = underlay_mtu(plan)
-    way = Way(
-        address=endpoint.address if endpoint else "",
-        mtu=endpoint.mtu if endpoint else under,
-        underlay_mtu=under,
-        path=plan.path(source, target),
-    )
-    return predicted(manifest.experiment.measurement(measurement), way)
+class _Predictions:
+    """What the plan promises over each overlay, with the MTU that its endpoint had; each worked out once."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self._manifest = manifest
+        self._known: dict[_Key, float | None] = {}
+
+    def __call__(self, overlay: str, measurement: str, source: str, target: str, condition: str) -> float | None:
+        key = (overlay, measurement, source, target, condition)
+        if key not in self._known:
+            self._known[key] = self._predicted(*key)
+        return self._known[key]
+
+    def mtu(self, overlay: str, target: str) -> int:
+        facts = self._manifest.overlays.get(overlay)
+        endpoint = facts.endpoints.get(target) if facts else None
+        return endpoint.mtu if endpoint else underlay_mtu(self._manifest.plan)
+
+    def _predicted(self, overlay: str, measurement: str, source: str, target: str, condition: str) -> float | None:
+        plan = self._manifest.plan
+        way = Way("", self.mtu(overlay, target), underlay_mtu(plan), path_between(plan, source, target))
+        asked = self._manifest.experiment.measurement(measurement).under(condition)
+        # What the plan promises holds for the links as it declares them, and for one session.
+        usual = asked.links == Links() and getattr(asked.options, "sessions", None) is None
+        return predicted(asked, way) if usual else None
 
 
-def _published(entries: Sequence[Published], plan: Plan, key: tuple[str, str, str, str], hops: int) -> float | None:
-    """The study's value for this cell: by hops from the first host, by segment between two neighbours."""
-    _, measurement, source, target = key
+def _published(entries: Sequence[Published], plan: Plan, key: _Key, hops: int, metric: str) -> float | None:
+    """The study's value for this cell: by hops from the first host, by segment between two neighbours, or by what
+    the entry says."""
+    overlay, measurement, source, target, condition = key
+    said = {"overlay": overlay, "from": source, "to": target, **settings(condition)}
     for entry in entries:
-        if entry.measurement != measurement:
+        if entry.measurement != measurement or entry.metric != metric:
             continue
-        if source == plan.hosts[0].name and hops <= len(entry.by_hops):
+        for value in entry.values:
+            if value.where.items() <= said.items():
+                return value.value
+        if source == plan.hosts[0].name and 0 < hops <= len(entry.by_hops):
             return entry.by_hops[hops - 1]
         for link in plan.links[: len(entry.by_segment)]:
             if link.ends == (source, target):
@@ -171,12 +226,13 @@ def _published(entries: Sequence[Published], plan: Plan, key: tuple[str, str, st
     return None
 
 
-def _sample_row(manifest: Manifest, entry: Taken) -> Mapping[str, str]:
+def _sample_row(promised: _Predictions, entry: Taken) -> Mapping[str, str]:
     sample, measured = entry.sample, entry.measured
-    promised = _predicted(manifest, sample.overlay, sample.measurement, sample.source, sample.target)
+    expected = promised(sample.overlay, sample.measurement, sample.source, sample.target, sample.condition)
     values = {name: _number(value) for name, value in (measured.extra if measured else {}).items()}
     return {
         **values,
+        **settings(sample.condition),
         "sample": sample.id,
         "overlay": sample.overlay,
         "measurement": sample.measurement,
@@ -188,12 +244,13 @@ def _sample_row(manifest: Manifest, entry: Taken) -> Mapping[str, str]:
         "repetition": str(sample.repetition),
         "value": _number(measured.value if measured else None),
         "unit": TOOLS[sample.tool].unit,
-        "predicted": _number(promised),
+        "predicted": _number(expected),
         "started": entry.raw.started,
         "seconds": f"{entry.raw.seconds:.3f}",
         "attempts": str(entry.attempts),
         "ok": "false" if measured is None else "true",
         "error": " ".join(entry.error.split()),
+        "note": measured.note if measured else "",
         "tainted": "; ".join(entry.raw.tainted),
         "repeats": str(entry.repeats),
         **_machine_columns(entry.raw),
@@ -211,6 +268,7 @@ def _summary_row(cell: Cell) -> Mapping[str, str]:
     """A single sample has no interval: low and high are then the value itself, and `n` is 1."""
     found = cell.middle
     return {
+        **settings(cell.condition),
         "overlay": cell.overlay,
         "measurement": cell.measurement,
         "source": cell.source,

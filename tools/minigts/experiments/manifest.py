@@ -80,6 +80,8 @@ class Manifest(_Part):
     certificate: dict[str, JsonValue] = {}
     readback: dict[str, JsonValue] = {}
     overlays: dict[str, OverlayFacts] = {}
+    skipped: dict[str, str] = {}
+    """Overlays that could not be joined, and why."""
     noise_before: Noise | None = None
     noise_after: Noise | None = None
     guard: Guard | None = None

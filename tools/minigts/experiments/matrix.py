@@ -28,11 +28,13 @@ class Sample:
     kind: Kind
     repetition: int
     """From 1."""
+    condition: str = ""
+    """What varies, as `datagram=1400B offload=on`."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What is repeated: one measurement between two hosts."""
+    """What is repeated: one measurement between two hosts, under one condition."""
 
     measurement: str
     tool: str
@@ -40,6 +42,7 @@ class Cell:
     target: str
     hops: int
     kind: Kind
+    condition: str = ""
 
 
 def matrix(experiment: Experiment, plan: Plan) -> tuple[Sample, ...]:
@@ -65,13 +68,32 @@ def cells(experiment: Experiment, plan: Plan, overlay: str) -> Iterator[Cell]:
     Without an overlay (`none`) a path that the underlay does not route is left out.
     """
     for measurement in experiment.measurements:
+        if measurement.over and overlay not in measurement.over:
+            continue
         seen: set[tuple[str, str]] = set()
         for source, target, kind in _pairs(measurement, plan):
-            path = plan.path(source, target)
+            path = path_between(plan, source, target)
             if (source, target) in seen or (overlay == "none" and not path.reachable):
                 continue
             seen.add((source, target))
-            yield Cell(measurement.name, measurement.tool, source, target, path.hops, kind)
+            for condition in measurement.conditions:
+                yield Cell(measurement.name, measurement.tool, source, target, path.hops, kind, condition)
+
+
+def path_between(plan: Plan, source: str, target: str) -> Path:
+    """The plan's path; from a host to itself one of no hops, which takes no time. Raises KeyError."""
+    if source != target:
+        return plan.path(source, target)
+    return Path(
+        source=source,
+        target=target,
+        links=(),
+        reachable=True,
+        rtt_ms=0.0,
+        rate_mbit=None,
+        tcp_ceiling_mbit=None,
+        loss_percent=0.0,
+    )
 
 
 def _pairs(measurement: AnyMeasurement, plan: Plan) -> Iterator[tuple[str, str, Kind]]:
@@ -103,7 +125,7 @@ def _named_pair(pair: Pair, plan: Plan, where: str) -> tuple[str, str, Kind]:
         if name not in names:
             raise InputError(f"{where}: no host {name!r}; hosts are {', '.join(names)}")
     try:
-        plan.path(pair.source, pair.target)
+        path_between(plan, pair.source, pair.target)
     except KeyError as error:
         raise InputError(f"{where}: {pair.source} and {pair.target} are not connected") from error
     return pair.source, pair.target, "path"
@@ -117,8 +139,9 @@ def _shuffled(cells_: list[Cell], seed: str) -> list[Cell]:
 def _sample(cell: Cell, overlay: str, repetition: int) -> Sample:
     # A host's name may hold a hyphen; then two of them part the names, so that a-b to c is not a to b-c.
     dash = "--" if "-" in cell.source + cell.target else "-"
+    condition = f".{cell.condition.replace(' ', ',')}" if cell.condition else ""
     return Sample(
-        id=f"{overlay}.{cell.measurement}.{cell.source}{dash}{cell.target}.r{repetition}",
+        id=f"{overlay}.{cell.measurement}.{cell.source}{dash}{cell.target}{condition}.r{repetition}",
         overlay=overlay,
         measurement=cell.measurement,
         tool=cell.tool,
@@ -127,4 +150,5 @@ def _sample(cell: Cell, overlay: str, repetition: int) -> Sample:
         hops=cell.hops,
         kind=cell.kind,
         repetition=repetition,
+        condition=cell.condition,
     )

@@ -96,19 +96,19 @@ def netperf_rr(stdout: str, stderr: str = "") -> RoundTrips:
     matches = filter(None, (_KEY_VALUE.fullmatch(line.strip()) for line in stdout.splitlines()))
     pairs = [(found[1], found[2]) for found in matches]
     values = dict(pairs)
-    rates = [_number(value, key) for key, value in pairs if key == "NETPERF_INTERIM_RESULT"]
+    rates = [number(value, key) for key, value in pairs if key == "NETPERF_INTERIM_RESULT"]
     if "MEAN_LATENCY" not in values:
-        said = _complaint(stderr) or _complaint(_without_values(stdout))
+        said = complaint(stderr) or complaint(_without_values(stdout))
         raise ParseError(f"netperf: {said or 'no final values'}")
 
-    def number(key: str) -> float:
-        return _number(values.get(key, ""), key)
+    def final(key: str) -> float:
+        return number(values.get(key, ""), key)
 
-    low, mean, high, stdev = (number(f"{key}_LATENCY") / 1000 for key in ("MIN", "MEAN", "MAX", "STDDEV"))
+    low, mean, high, stdev = (final(f"{key}_LATENCY") / 1000 for key in ("MIN", "MEAN", "MAX", "STDDEV"))
     in_bits = "bits/s" in values.get("NETPERF_UNITS", "")
-    units = number("REQUEST_SIZE") + number("RESPONSE_SIZE") if in_bits else 1.0
+    units = final("REQUEST_SIZE") + final("RESPONSE_SIZE") if in_bits else 1.0
     intervals_ms = [1000 * units / rate for rate in rates[1:] if rate > 0]
-    middle = number("P50_LATENCY") / 1000
+    middle = final("P50_LATENCY") / 1000
     if intervals_ms:
         middle = low + statistics.median(intervals_ms) - min(intervals_ms)
     return RoundTrips(
@@ -117,8 +117,8 @@ def netperf_rr(stdout: str, stderr: str = "") -> RoundTrips:
         mean_ms=mean,
         max_ms=high,
         stdev_ms=stdev,
-        histogram_p99_ms=number("P99_LATENCY") / 1000,
-        transactions_per_s=number("TRANSACTION_RATE"),
+        histogram_p99_ms=final("P99_LATENCY") / 1000,
+        transactions_per_s=final("TRANSACTION_RATE"),
         intervals=len(intervals_ms),
     )
 
@@ -135,11 +135,11 @@ def ping(stdout: str, stderr: str = "") -> Pings:
     """
     counts, times = _PING_COUNTS.search(stdout), _PING_TIMES.search(stdout)
     if not counts:
-        raise ParseError(f"ping: {_complaint(stderr) or _complaint(stdout) or 'no statistics'}")
-    replies = tuple(_number(text, "time") for text in _PING_REPLY.findall(stdout))
+        raise ParseError(f"ping: {complaint(stderr) or complaint(stdout) or 'no statistics'}")
+    replies = tuple(number(text, "time") for text in _PING_REPLY.findall(stdout))
     if not times or not replies:
         raise ParseError(f"ping: none of {counts[1]} packets came back")
-    low, mean, high, mdev = (_number(text, "rtt") for text in times.groups())
+    low, mean, high, mdev = (number(text, "rtt") for text in times.groups())
     return Pings(
         median_ms=_held(statistics.median(replies), max(low, mean - mdev), min(high, mean + mdev)),
         min_ms=low,
@@ -148,7 +148,7 @@ def ping(stdout: str, stderr: str = "") -> Pings:
         mdev_ms=mdev,
         sent=_count(counts[1]),
         received=_count(counts[2]),
-        loss_percent=_number(counts[3], "loss"),
+        loss_percent=number(counts[3], "loss"),
         replies_ms=replies,
     )
 
@@ -260,7 +260,7 @@ def iperf3_udp(stdout: str, stderr: str = "") -> UdpFlow:
 def _iperf3(stdout: str, stderr: str, protocol: str) -> tuple[_Iperf3, _Sum, _Sum]:
     """The report with what was sent and received. Raises ParseError, with iperf3's own words where it has some."""
     if not stdout.strip():
-        raise ParseError(f"iperf3: {_complaint(stderr) or 'printed nothing'}")
+        raise ParseError(f"iperf3: {complaint(stderr) or 'printed nothing'}")
     try:
         report = _Iperf3.model_validate(json.loads(stdout, parse_constant=_no_constant))
     except json.JSONDecodeError as error:
@@ -272,7 +272,7 @@ def _iperf3(stdout: str, stderr: str, protocol: str) -> tuple[_Iperf3, _Sum, _Su
     except (ValueError, RecursionError) as error:
         raise ParseError("iperf3: output is not JSON that can be read") from error
     if report.error:
-        raise ParseError(f"iperf3: {_complaint(report.error)}")
+        raise ParseError(f"iperf3: {complaint(report.error)}")
     test = report.start.test_start
     if test is None or test.protocol != protocol:
         raise ParseError(f"iperf3: not a {protocol} test")
@@ -286,7 +286,7 @@ def _no_constant(text: str) -> float:
     raise ValueError(text)
 
 
-def _number(text: str, key: str) -> float:
+def number(text: str, key: str) -> float:
     """A finite number, not negative. Raises ParseError."""
     try:
         value = float(text)
@@ -298,14 +298,14 @@ def _number(text: str, key: str) -> float:
 
 
 def _count(text: str) -> int:
-    return int(_number(text[:15], "count"))
+    return int(number(text[:15], "count"))
 
 
 def _without_values(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if not _KEY_VALUE.fullmatch(line.strip()))
 
 
-def _complaint(text: str) -> str:
+def complaint(text: str) -> str:
     """A tool's first line of complaint, cut to a readable length; empty when there is none."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[0][:160] if lines else ""

@@ -1,6 +1,7 @@
-"""The executor: takes the samples that a results directory still lacks, one at a time, raw output first.
+"""The executor: takes the samples that results directories still lack, one at a time, raw output first.
 
-The directory's manifest says what to do, so that starting and resuming are the same call.
+A directory's manifest says what to do, so that starting and resuming are the same call. Several directories of
+experiments on one topology share a lab: each overlay is joined once, and all of them take their samples over it.
 """
 
 from __future__ import annotations
@@ -8,39 +9,33 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 
-from minigts.errors import CommandTimeout, MinigtsError
+from minigts.errors import CommandFailed, EnvironmentLacks, MinigtsError
 from minigts.experiments import guard, store
 from minigts.experiments import manifest as manifests
-from minigts.experiments.claims import Verdict
+from minigts.experiments.cells import Verdict
 from minigts.experiments.derive import derive
 from minigts.experiments.manifest import EndpointFacts, Manifest, OverlayFacts
-from minigts.experiments.matrix import Sample, matrix
+from minigts.experiments.matrix import Sample, matrix, path_between
 from minigts.experiments.model import Experiment
-from minigts.experiments.parsers import ParseError
-from minigts.experiments.store import RawSample
-from minigts.experiments.tools import Way, command, estimate_s, read, timeout_s, underlay_mtu, warm_up
+from minigts.experiments.taking import Stage, Taking
+from minigts.experiments.tools import estimate_s
 from minigts.overlays import Endpoint
-from minigts.providers.base import Provider, Result
+from minigts.providers.base import Provider
 from minigts.topology.plan import Plan
-from minigts.watch import Watch
 
-ATTEMPTS = 3
-"""How often a sample is tried in one run, because it failed or because the machine was starved meanwhile."""
-WARM_UP_TIMEOUT_S = 10.0
-
-Join = Callable[[str], Mapping[str, Endpoint]]
-"""Lays the named overlay over the lab and returns its endpoint on each host."""
-Leave = Callable[[str], None]
+JOINS = 3
+"""How often an overlay is joined in one run: anew when its data path turned out to be another one."""
+VERIFIED_EVERY_S = 60.0
+"""A data path that changes meanwhile (Weave's routers fell back to user space) costs the samples of this time."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands: samples done of all that the experiment wants, and what is being done now."""
+    """Where a run stands: samples done of all that the experiments want, and what is being done now."""
 
     done: int
     total: int
@@ -50,11 +45,13 @@ class Progress:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run came to. `failed` are samples that no attempt brought a result for."""
+    """What a run came to. `failed` are samples that no attempt brought a result for, `skipped` those of overlays
+    that this machine or the overlay itself cannot do, with the reason for each overlay."""
 
     done: int
     failed: tuple[str, ...]
     verdicts: tuple[Verdict, ...]
+    skipped: Mapping[str, str]
 
 
 OnProgress = Callable[[Progress], None]
@@ -63,187 +60,195 @@ OnProgress = Callable[[Progress], None]
 def total_s(experiment: Experiment, plan: Plan, samples: Sequence[Sample]) -> float:
     """How long taking `samples` lasts, in seconds, without joining overlays."""
     return sum(
-        estimate_s(experiment.measurement(sample.measurement), plan.path(sample.source, sample.target))
+        estimate_s(
+            experiment.measurement(sample.measurement).under(sample.condition),
+            path_between(plan, sample.source, sample.target),
+        )
         for sample in samples
     )
 
 
-def run(
-    directory: Path, provider: Provider, join: Join, leave: Leave, on_progress: OnProgress, watch: Watch
-) -> Outcome:
-    """Take every sample that `directory` lacks, overlay by overlay, then derive its tables.
+def run(directory: Path, provider: Provider, stage: Stage, on_progress: OnProgress) -> Outcome:
+    """Take every sample that `directory` lacks; see `run_together`."""
+    return run_together([directory], provider, stage, on_progress)[0]
+
+
+def run_together(
+    directories: Sequence[Path], provider: Provider, stage: Stage, on_progress: OnProgress
+) -> tuple[Outcome, ...]:
+    """Take every sample that the directories lack, overlay by overlay, then derive their tables.
 
     A sample that fails is kept with its error and tried again, three times in all; the run goes on without it. So is
-    one that `watch` saw a starved machine under, but the third stays, and is marked.
-    Raises what `join`, `leave` and the provider raise, except a command's own failure. Whatever ends a run, the
-    directory can be resumed by calling this again: no good sample is taken twice.
+    one under which the machine was starved, but the third stays, and is marked. The run goes on, too, without an
+    overlay that cannot be joined: the manifest says why. Raises what `stage` and the provider raise,
+    except a command's own failure. Whatever ends a run, it can be resumed by calling this again: no good sample is
+    taken twice.
     """
-    manifest = manifests.read(directory)
-    samples = matrix(manifest.experiment, manifest.plan)
-    todo = store.pending(samples, directory)
-    with _log_file(directory / "run.log") as log:
-        log.info("%s: %d of %d samples to take", manifest.experiment.name, len(todo), len(samples))
-        clock = _Clock(manifest, len(samples), todo, on_progress)
+    with ExitStack() as stack:
+        parts = [_Part.open(directory, stack) for directory in directories]
+        clock = _Clock(parts, on_progress)
+        overlays = dict.fromkeys(sample.overlay for part in parts for sample in part.todo)
         try:
-            for overlay, own in groupby(todo, key=lambda sample: sample.overlay):
-                clock.say(f"joining {overlay}")
-                endpoints = join(overlay)
-                try:
-                    manifest = _with_overlay(directory, overlay, endpoints)
-                    _Measuring(directory, manifest, provider, endpoints, log, watch).take(tuple(own), clock)
-                finally:
-                    log.info("leaving %s", overlay)
-                    leave(overlay)
-            failed = tuple(sample.id for sample in store.pending(samples, directory))
-            if todo or manifest.ended is None:
-                after = {"ended": manifests.now(), "noise_after": manifests.noise()}
-                guarded = guard.summary(directory, samples)
-                manifests.write(directory, manifest.model_copy(update={**after, "guard": guarded}))
+            for overlay in overlays:
+                _take_over(overlay, parts, provider, stage, clock)
+            return tuple(part.finish() for part in parts)
         except BaseException as error:
-            log.warning("ended early: %s: %s", type(error).__name__, error)
+            for part in parts:
+                part.log.warning("ended early: %s: %s", type(error).__name__, error)
             raise
-        log.info("ended, %d samples without a result", len(failed))
-        return Outcome(len(samples) - len(failed), failed, derive(directory))
 
 
-def _with_overlay(directory: Path, overlay: str, endpoints: Mapping[str, Endpoint]) -> Manifest:
-    """The manifest with the overlay's endpoints, on the disk before the first sample over them.
+def finish(directory: Path) -> Outcome:
+    """Derive the tables of a directory for which nothing is left to take."""
+    with ExitStack() as stack:
+        return _Part.open(directory, stack).finish()
 
-    It is read again, for `join` may have put the overlay's own facts (`verify`, `readback`) into it.
-    """
-    manifest = manifests.read(directory)
-    verify = manifest.overlays[overlay].verify if overlay in manifest.overlays else ""
-    facts = OverlayFacts(
-        endpoints={host: EndpointFacts(address=end.address, mtu=end.mtu) for host, end in endpoints.items()},
-        verify=verify,
-    )
-    changed = manifest.model_copy(update={"overlays": {**manifest.overlays, overlay: facts}})
-    manifests.write(directory, changed)
-    return changed
+
+def _take_over(overlay: str, parts: Sequence[_Part], provider: Provider, stage: Stage, clock: _Clock) -> None:
+    """Join an overlay, take what the parts want over it, leave; again if its data path changed meanwhile."""
+    own = [part for part in parts if part.pending(overlay)]
+    for _ in range(JOINS):
+        clock.say(f"joining {overlay}")
+        try:
+            endpoints, seen = stage.join(overlay), stage.verify(overlay)
+        except (CommandFailed, EnvironmentLacks) as error:
+            for part in own:
+                part.skip(overlay, str(error))
+            stage.leave(overlay)
+            return
+        try:
+            watch = _Watch(stage, overlay, seen)
+            steady = all(part.take(overlay, endpoints, provider, watch, clock) for part in own) and watch.steady()
+        finally:
+            for part in own:
+                part.log.info("leaving %s", overlay)
+            stage.leave(overlay)
+        if steady:
+            return
+
+
+class _Watch:
+    """Remembers what was taken since the data path was last proven; counts it as failed when that has changed."""
+
+    def __init__(self, stage: Stage, overlay: str, seen: str) -> None:
+        self.stage, self.seen, self._overlay = stage, seen, overlay
+        self._since: list[tuple[_Part, Sample]] = []
+        self._verified = time.monotonic()
+
+    def taken(self, part: _Part, sample: Sample) -> bool:
+        """False when the overlay has to be joined anew."""
+        self._since.append((part, sample))
+        return time.monotonic() < self._verified + VERIFIED_EVERY_S or self.steady()
+
+    def steady(self) -> bool:
+        if not self._since:
+            return True
+        try:
+            now = self.stage.verify(self._overlay)
+        except CommandFailed as error:
+            now = str(error)
+        if now != self.seen:
+            for part, sample in self._since:
+                reason = f"the data path changed meanwhile: {' '.join(now.split())[:300]}"
+                part.log.warning("%s: %s", sample.id, reason)
+                store.discard(part.directory, sample.id, reason)
+        self._since, self._verified = [], time.monotonic()
+        return now == self.seen
+
+
+class _Part:
+    """One results directory that is being filled."""
+
+    def __init__(self, directory: Path, log: logging.Logger) -> None:
+        self.directory, self.log = directory, log
+        self.manifest = manifests.read(directory)
+        self.samples = matrix(self.manifest.experiment, self.manifest.plan)
+        self.todo = store.pending(self.samples, directory)
+        log.info("%s: %d of %d samples to take", self.manifest.experiment.name, len(self.todo), len(self.samples))
+
+    @classmethod
+    def open(cls, directory: Path, stack: ExitStack) -> _Part:
+        return cls(directory, stack.enter_context(_log_file(directory / "run.log")))
+
+    def pending(self, overlay: str) -> tuple[Sample, ...]:
+        return store.pending([sample for sample in self.samples if sample.overlay == overlay], self.directory)
+
+    def skip(self, overlay: str, reason: str) -> None:
+        """Go on without the overlay; the manifest keeps why."""
+        self.log.warning("%s is skipped: %s", overlay, reason)
+        manifest = manifests.read(self.directory)
+        skipped = {**manifest.skipped, overlay: reason}
+        manifests.write(self.directory, manifest.model_copy(update={"skipped": skipped}))
+
+    def take(
+        self, overlay: str, endpoints: Mapping[str, Endpoint], provider: Provider, watch: _Watch, clock: _Clock
+    ) -> bool:
+        """Take what is lacking over `overlay`. False when it has to be joined anew."""
+        manifest = self._with_overlay(overlay, endpoints, watch.seen)
+        taking = Taking(self.directory, manifest, provider, watch.stage, endpoints, self.log)
+        try:
+            for sample in self.pending(overlay):
+                clock.say(sample.id)
+                started = time.monotonic()
+                good = taking.take(sample)
+                clock.finished(self, sample, time.monotonic() - started, good)
+                if good and not watch.taken(self, sample):
+                    return False
+        finally:
+            taking.put_links_back()
+        return True
+
+    def _with_overlay(self, overlay: str, endpoints: Mapping[str, Endpoint], seen: str) -> Manifest:
+        """The manifest with the overlay's endpoints, on the disk before the first sample over them."""
+        manifest = manifests.read(self.directory)
+        facts = OverlayFacts(
+            endpoints={host: EndpointFacts(address=end.address, mtu=end.mtu) for host, end in endpoints.items()},
+            verify=seen,
+        )
+        skipped = {name: reason for name, reason in manifest.skipped.items() if name != overlay}
+        changed = manifest.model_copy(
+            update={"overlays": {**manifest.overlays, overlay: facts}, "skipped": skipped},
+        )
+        manifests.write(self.directory, changed)
+        return changed
+
+    def finish(self) -> Outcome:
+        manifest = manifests.read(self.directory)
+        left = store.pending(self.samples, self.directory)
+        if self.todo or manifest.ended is None:
+            after = {"ended": manifests.now(), "noise_after": manifests.noise()}
+            guarded = guard.summary(self.directory, self.samples)
+            manifests.write(self.directory, manifest.model_copy(update={**after, "guard": guarded}))
+        failed = tuple(sample.id for sample in left if sample.overlay not in manifest.skipped)
+        self.log.info("ended, %d samples without a result", len(left))
+        return Outcome(len(self.samples) - len(left), failed, derive(self.directory), manifest.skipped)
 
 
 class _Clock:
     """Counts samples, and guesses the time left from how the estimates held so far."""
 
-    def __init__(self, manifest: Manifest, total: int, todo: Sequence[Sample], on_progress: OnProgress) -> None:
-        self._manifest, self._total, self._on_progress = manifest, total, on_progress
-        self._done = total - len(todo)
-        self._left_s = self._estimate(todo)
+    def __init__(self, parts: Sequence[_Part], on_progress: OnProgress) -> None:
+        self._on_progress = on_progress
+        self._total = sum(len(part.samples) for part in parts)
+        self._done = self._total - sum(len(part.todo) for part in parts)
+        self._left_s = sum(self._estimate(part, part.todo) for part in parts)
         self._estimated_s = self._spent_s = 0.0
 
-    def _estimate(self, samples: Sequence[Sample]) -> float:
-        return total_s(self._manifest.experiment, self._manifest.plan, samples)
+    @staticmethod
+    def _estimate(part: _Part, samples: Sequence[Sample]) -> float:
+        return total_s(part.manifest.experiment, part.manifest.plan, samples)
 
     def say(self, doing: str) -> None:
         factor = self._spent_s / self._estimated_s if self._estimated_s > 5 else 1.0
         self._on_progress(Progress(self._done, self._total, max(0.0, self._left_s * factor), doing))
 
-    def finished(self, sample: Sample, seconds: float, good: bool) -> None:
-        estimated_s = self._estimate((sample,))
+    def finished(self, part: _Part, sample: Sample, seconds: float, good: bool) -> None:
+        estimated_s = self._estimate(part, (sample,))
         self._left_s -= estimated_s
         self._estimated_s += estimated_s
         self._spent_s += seconds
         self._done += good
         self.say(sample.id)
-
-
-class _Measuring:
-    """Takes samples over one overlay that is up."""
-
-    def __init__(
-        self,
-        directory: Path,
-        manifest: Manifest,
-        provider: Provider,
-        endpoints: Mapping[str, Endpoint],
-        log: logging.Logger,
-        watch: Watch,
-    ) -> None:
-        self._directory, self._manifest, self._provider = directory, manifest, provider
-        self._endpoints, self._log, self._watch = endpoints, log, watch
-        self._underlay_mtu = underlay_mtu(manifest.plan)
-        self._tried = store.attempts(directory)
-        self._warm: set[tuple[str, str]] = set()
-
-    def take(self, samples: Sequence[Sample], clock: _Clock) -> None:
-        for sample in samples:
-            clock.say(sample.id)
-            started = time.monotonic()
-            good = any(self._attempt(sample, last=number == ATTEMPTS) for number in range(1, ATTEMPTS + 1))
-            clock.finished(sample, time.monotonic() - started, good)
-
-    def _attempt(self, sample: Sample, *, last: bool) -> bool:
-        """Take the sample once and keep what came of it. True when it has a result that stays."""
-        source, way = self._source(sample), self._way(sample)
-        measurement = self._manifest.experiment.measurement(sample.measurement)
-        argv = command(measurement, source, way)
-        self._warm_up(sample, source, way)
-        number = self._tried.get(sample.id, 0) + 1
-        started = manifests.now()
-        with self._watch() as watched:
-            result = self._run(sample.source, argv, timeout_s(measurement, way.path))
-        error, tainted = _error(sample, result), guard.taints(watched.readings)
-        again = bool(error or (tainted and not last))
-        raw = RawSample(
-            sample=sample.id,
-            host=sample.source,
-            argv=argv,
-            code=result.code,
-            stdout=result.stdout,
-            stderr=result.stderr,
-            started=started,
-            seconds=round(result.seconds, 6),
-            attempt=number,
-            error=error,
-            machine=watched.readings,
-            tainted=tainted,
-        )
-        store.save(self._directory, raw, repeated=again)
-        if again or tainted:
-            self._log.warning("%s, attempt %d: %s", sample.id, number, error or f"tainted: {', '.join(tainted)}")
-        else:
-            self._log.info("%s in %.2f s", sample.id, result.seconds)
-        if again:
-            self._tried[sample.id] = number
-        return not again
-
-    def _source(self, sample: Sample) -> Endpoint:
-        return self._endpoint(sample, sample.source)
-
-    def _way(self, sample: Sample) -> Way:
-        target = self._endpoint(sample, sample.target)
-        path = self._manifest.plan.path(sample.source, sample.target)
-        return Way(target.address, target.mtu, self._underlay_mtu, path)
-
-    def _endpoint(self, sample: Sample, host: str) -> Endpoint:
-        try:
-            return self._endpoints[host]
-        except KeyError as error:
-            raise MinigtsError(f"overlay {sample.overlay} has no endpoint on {host}") from error
-
-    def _warm_up(self, sample: Sample, source: Endpoint, way: Way) -> None:
-        """Once for each path; an echo that is lost is logged and no more, for the sample itself will tell."""
-        if (sample.source, sample.target) in self._warm:
-            return
-        self._warm.add((sample.source, sample.target))
-        result = self._run(sample.source, warm_up(source, way), WARM_UP_TIMEOUT_S)
-        if result.code != 0:
-            self._log.warning("%s: no echo from %s before the sample", sample.id, way.address)
-
-    def _run(self, host: str, argv: Sequence[str], limit_s: float) -> Result:
-        try:
-            return self._provider.run(host, argv, timeout_s=limit_s, check=False)
-        except CommandTimeout as error:
-            return Result(host, tuple(argv), error.code, error.stdout, error.stderr, error.timeout_s)
-
-
-def _error(sample: Sample, result: Result) -> str | None:
-    """Why the output is no result, in one line; None when it is one."""
-    try:
-        read(sample.tool, result.stdout, result.stderr)
-    except ParseError as error:
-        return f"{error} (code {result.code})" if result.code else str(error)
-    return f"the command ended with code {result.code}" if result.code else None
 
 
 class _QuietFile(logging.FileHandler):

@@ -20,6 +20,19 @@ from minigts.experiments.matrix import Sample
 from minigts.watch import Readings
 
 
+class Side(BaseModel):
+    """What another command said that belongs to an attempt: a setting read back, one more session, a counter."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    host: str
+    argv: tuple[str, ...] = ()
+    code: int = 0
+    stdout: str
+    stderr: str = ""
+
+
 class RawSample(BaseModel):
     """One attempt at one sample. `started` is UTC, ISO 8601; `attempt` begins at 1; `error` is None if good.
 
@@ -40,6 +53,8 @@ class RawSample(BaseModel):
     error: str | None = None
     machine: Readings | None = None
     tainted: tuple[str, ...] = ()
+    around: tuple[Side, ...] = ()
+    """What other commands said that belong to it."""
 
 
 def create(results: Path, experiment: str, now: datetime) -> Path:
@@ -79,6 +94,14 @@ def save(directory: Path, raw: RawSample, *, repeated: bool = False) -> None:
     kind = "" if raw.error is None and not repeated else ".tainted" if raw.error is None else ".failed"
     name = f"{raw.sample}{kind}-{raw.attempt}.json" if kind else f"{raw.sample}.json"
     write(directory / "raw" / name, raw.model_dump_json(indent=1))
+
+
+def discard(directory: Path, sample: str, reason: str) -> None:
+    """Count the good attempt at `sample` as failed after all, and keep it."""
+    raw = good(directory, sample)
+    if raw is not None:
+        save(directory, raw.model_copy(update={"error": reason, "attempt": attempts(directory).get(sample, 0) + 1}))
+        (directory / "raw" / f"{sample}.json").unlink()
 
 
 def good(directory: Path, sample: str) -> RawSample | None:

@@ -13,12 +13,14 @@ from typing import Any, Literal
 
 from minigts.errors import InputError
 from minigts.experiments import parsers
-from minigts.experiments.model import (
-    AnyMeasurement,
+from minigts.experiments.model import AnyMeasurement
+from minigts.experiments.options import (
     NetperfOptions,
     PingOptions,
     TcpOptions,
     UdpOptions,
+    datagram_bytes,
+    size_bytes,
 )
 from minigts.overlays import Endpoint
 from minigts.topology.plan import Path, Plan
@@ -45,14 +47,17 @@ class Way:
     mtu: int
     underlay_mtu: int
     path: Path
+    port: int = IPERF3_PORT
+    """Of iperf3's server."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A sample's value in its tool's unit, and further columns by name."""
+    """A sample's value in its tool's unit, further columns by name, and what else was read back, in words."""
 
     value: float
     extra: Mapping[str, float]
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -165,13 +170,15 @@ def _rtt_ms(_options: object, way: Way) -> float:
 
 
 def _iperf3(way: Way) -> tuple[str, ...]:
-    return ("iperf3", "-c", way.address, "-p", str(IPERF3_PORT), "-J", "--connect-timeout", "5000")
+    return ("iperf3", "-c", way.address, "-p", str(way.port), "-J", "--connect-timeout", "5000")
 
 
 def _tcp_argv(options: TcpOptions, way: Way) -> tuple[str, ...]:
     omit = ("-O", f"{options.omit_s:g}") if options.omit_s else ()
     streams = ("-P", str(options.streams)) if options.streams > 1 else ()
-    return (*_iperf3(way), "-t", f"{options.duration_s:g}", *omit, *streams)
+    window = ("-w", str(size_bytes(options.window))) if options.window else ()
+    congestion = ("-C", options.congestion) if options.congestion else ()
+    return (*_iperf3(way), "-t", f"{options.duration_s:g}", *omit, *streams, *window, *congestion)
 
 
 def _tcp_seconds(options: TcpOptions, path: Path) -> float:
@@ -207,11 +214,6 @@ def offered_mbit(rate: str, path: Path) -> float:
         return path.rate_mbit * float(rate[:-1].strip()) / 100
     factors = {"kbit": 0.001, "mbit": 1.0, "gbit": 1000.0}
     return float(rate[:-4].strip()) * factors[rate[-4:]]
-
-
-def datagram_bytes(datagram: str, mtu: int) -> int:
-    """`1400B` → 1400; `fit` → what one packet of `mtu` bytes holds beside 28 bytes of IP and UDP headers."""
-    return mtu - 28 if datagram == "fit" else int(datagram[:-1].strip())
 
 
 def _udp_argv(options: UdpOptions, way: Way) -> tuple[str, ...]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from minigts.topology.plan import Plan
 
@@ -20,6 +20,15 @@ class Result:
     stdout: str
     stderr: str
     seconds: float
+
+
+@runtime_checkable
+class Metered(Protocol):
+    """A provider each of whose hosts is one process of this machine, with all below it: its cost can be read."""
+
+    def kernels(self) -> Mapping[str, int]:
+        """Process ids by host, of those that run."""
+        ...
 
 
 class Provider(Protocol):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -57,6 +58,19 @@ def marked(rundir: Path) -> list[int]:
             if mark in (directory / "environ").read_bytes().split(b"\0"):
                 found.append(int(directory.name))
     return [pid for pid in found if pid != os.getpid()]
+
+
+def kernels(rundir: Path) -> dict[str, int]:
+    """The process id of each host's kernel, the supervisor's child with that host's disk on its command line."""
+    pid, found = supervisor(rundir), {}
+    for task in Path(f"/proc/{pid}/task").glob("*/children") if pid is not None else ():
+        for child in task.read_text().split():
+            with contextlib.suppress(OSError):
+                words = Path(f"/proc/{child}/cmdline").read_bytes().decode(errors="replace")
+                named = re.search(r"/hosts/([^/]+)/disk\.cow", words)
+                if named:
+                    found[named[1]] = int(child)
+    return found
 
 
 def end(rundir: Path, patience_s: float = 5.0) -> list[str]:

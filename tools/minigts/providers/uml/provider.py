@@ -92,6 +92,10 @@ class UmlProvider:
         supervisor = process.supervisor(self.rundir)
         return () if supervisor is None else (supervisor,)
 
+    def kernels(self) -> dict[str, int]:
+        """The process of this machine that is each host's kernel; its guests' programs are below it."""
+        return process.kernels(self.rundir)
+
     def down(self) -> None:
         problems: list[Exception] = [MinigtsError(text) for text in process.end(self.rundir)]
         if problems:

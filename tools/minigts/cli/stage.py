@@ -1,0 +1,61 @@
+"""What a run does to a lab, on a real one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from minigts import lab as labs
+from minigts import overlays
+from minigts.experiments.options import Links, size_bytes
+from minigts.lab import Lab
+from minigts.overlays import Endpoint
+from minigts.providers.base import Metered
+from minigts.topology.plan import Port
+from minigts.watch import Watched, family, used_s, watching
+
+LIMIT_S = 60.0
+
+
+@dataclass(frozen=True)
+class LabStage:
+    """See `experiments.taking.Stage`."""
+
+    lab: Lab
+    say: Callable[[str], None]
+
+    def join(self, overlay: str) -> Mapping[str, Endpoint]:
+        return overlays.join(self.lab, overlay, self.say)
+
+    def verify(self, overlay: str) -> str:
+        return json.dumps(overlays.verify(self.lab, self.say), sort_keys=True)
+
+    def leave(self, _overlay: str) -> None:
+        overlays.leave(self.lab, self.say)
+
+    def second(self, host: str) -> Endpoint:
+        return overlays.second(self.lab, host)
+
+    def set_links(self, links: Links) -> None:
+        self.say("setting the links")
+        labs.set_ports(self.lab, lambda port: _changed(port, links), gro=links.gro)
+
+    def watch(self) -> AbstractContextManager[Watched]:
+        return watching(self.lab.provider.processes())
+
+    def processor_seconds(self) -> Mapping[str, float]:
+        provider = self.lab.provider
+        kernels = provider.kernels() if isinstance(provider, Metered) else {}
+        return {host: sum(map(used_s, family([pid]))) for host, pid in kernels.items()}
+
+
+def _changed(port: Port, links: Links) -> Port:
+    """The port as `links` wants it; what they leave out is as declared."""
+    outgoing = port.outgoing
+    if links.rate == "unlimited":
+        outgoing = outgoing.model_copy(update={"rate_mbit": None, "queue_bytes": None})
+    elif links.queue and outgoing.rate_mbit is not None:
+        outgoing = outgoing.model_copy(update={"queue_bytes": size_bytes(links.queue)})
+    return port.model_copy(update={"outgoing": outgoing})

@@ -1,0 +1,67 @@
+"""The summary's lines, which claims speak of, and what becomes of a claim."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from minigts.experiments.model import settings
+from minigts.statistics import Middle
+
+Word = Literal["held", "did not", "undecided"]
+Judgement = tuple[Word, str]
+"""A verdict's word, and the sentence with the numbers."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """All good samples of one measurement between two hosts over one overlay under one condition."""
+
+    overlay: str
+    measurement: str
+    quantity: Literal["latency", "throughput"]
+    source: str
+    target: str
+    hops: int
+    kind: Literal["path", "segment"]
+    unit: str
+    middle: Middle
+    predicted: float | None
+    published: float | None
+    metric: str = ""
+    """Which of the samples' figures, in `unit`: empty for their value, else `loss_percent`, `jitter_ms`, …"""
+    condition: str = ""
+    """What varies, as `datagram=1400B offload=on`."""
+    mtu: int = 1500
+    tainted: int = 0
+    """How many samples were taken while the machine was starved. They count only where there are no others."""
+
+    @property
+    def words(self) -> dict[str, str]:
+        """Everything that a claim's `where:` may ask for."""
+        return {
+            "overlay": self.overlay,
+            "of": self.measurement,
+            "from": self.source,
+            "to": self.target,
+            "hops": str(self.hops),
+            **settings(self.condition),
+        }
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of one claim over one overlay; `detail` is a sentence with the numbers, `why` what the experiment
+    says of the distance to what was published."""
+
+    claim: str
+    overlay: str
+    verdict: Word
+    text: str
+    detail: str
+    why: str = ""
+
+
+def plural(count: int, one: str) -> str:
+    """`1 hop`, `2 hops`."""
+    return f"{count} {one}" if count == 1 else f"{count} {one}s"

@@ -1,0 +1,157 @@
+"""The claims that hold one condition, overlay or measurement against another, or against a range. Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+from minigts.experiments.cells import Cell, Judgement, Word, plural
+from minigts.experiments.model import settings
+from minigts.experiments.options import BYTES, SECONDS, datagram_bytes
+from minigts.experiments.vocabulary import Claim, Range
+from minigts.statistics import Middle, change, trend
+from minigts.topology.plan import Plan
+
+T = TypeVar("T")
+_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)([A-Za-z%]*)")
+_FACTORS = {**SECONDS, **BYTES, "kbit": 1e3, "mbit": 1e6, "gbit": 1e9, "packet": 1.0, "packets": 1.0, "%": 1.0, "": 1.0}
+
+
+def compared(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell], _plan: Plan) -> Judgement:
+    """Each cell against the one that differs from it in what `than` says: the ratio, in per cent, within the range."""
+    assert claim.range is not None
+    pairs = [(cell, other) for cell in cells for other in _counterparts(cell, claim, everything)]
+    if not pairs:
+        return "undecided", "what to compare it with was not measured"
+    ratios = [(_ratio_percent(cell.middle, other.middle), cell, other) for cell, other in pairs]
+    words = [_placed(low, high, claim.range) for (low, _, high), _, _ in ratios]
+    (low, ratio, high), cell, other = _telling(ratios, words)
+    share = f"{ratio:.0f} % (95 % interval {low:.0f} to {high:.0f} %)"
+    which = f"of {plural(len(pairs), 'comparison')} {_counted(words)}; " if len(pairs) > 1 else ""
+    return _together(words), (
+        f"{which}{_named(cell)} {_figure(cell)} against {_figure(other)} {_named(other)}: {share}, where "
+        f"{claim.range.written} was expected"
+    )
+
+
+def bounded(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell], _plan: Plan) -> Judgement:
+    """Every cell within the range."""
+    assert claim.range is not None
+    words = [_placed(*cell.middle.bounds, claim.range) for cell in cells]
+    cell = _telling(cells, words)
+    low, high = cell.middle.bounds
+    which = f"of {plural(len(cells), 'figure')} {_counted(words)}; " if len(cells) > 1 else ""
+    return _together(words), (
+        f"{which}{_named(cell)} {_figure(cell)} (95 % interval {low:.3g} to {high:.3g}), where {claim.range.written} "
+        f"was expected"
+    )
+
+
+def changes(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell], _plan: Plan) -> Judgement:
+    """From the first value of `by` to the last it falls, or rises; for every series that has several values."""
+    series: dict[tuple[tuple[str, str], ...], list[Cell]] = {}
+    for cell in cells:
+        if claim.by in cell.words:
+            rest = tuple((key, value) for key, value in cell.words.items() if key not in (claim.by, "hops"))
+            series.setdefault(rest, []).append(cell)
+    ordered = [sorted(each, key=lambda cell: magnitude(cell.words[claim.by or ""])) for each in series.values()]
+    ends = [(each[0], each[-1]) for each in ordered if len(each) > 1]
+    if not ends:
+        return "undecided", f"no two values of {claim.by} were measured"
+    words = [_direction(claim.word, first.middle, last.middle) for first, last in ends]
+    first, last = _telling(ends, words)
+    low, high = last.middle.bounds
+    relative = change(first.middle.median, last.middle.median)
+    at_first, at_last = (cell.words[claim.by or ""] for cell in (first, last))
+    return _together(words), (
+        f"{_figure(first)} at {claim.by} {at_first}, {_figure(last)} at {at_last} (95 % interval {low:.3g} to "
+        f"{high:.3g})" + (f": {relative:+.0%}" if first.middle.median else "")
+    )
+
+
+def drops_past_mtu(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell], _plan: Plan) -> Judgement:
+    """The smallest datagram that needs fragments against the largest that does not."""
+    assert claim.range is not None
+    sized = [cell for cell in cells if "datagram" in cell.words]
+    sized.sort(key=lambda cell: datagram_bytes(cell.words["datagram"], cell.mtu))
+    whole = [cell for cell in sized if fits_mtu(cell)]
+    cut = [cell for cell in sized if not fits_mtu(cell)]
+    if not whole or not cut:
+        return "undecided", "no datagrams on both sides of the MTU were measured"
+    low, ratio, high = _ratio_percent(cut[0].middle, whole[-1].middle)
+    return _placed(low, high, claim.range), (
+        f"{_figure(cut[0])} with datagrams of {cut[0].words['datagram']}, which the MTU of {cut[0].mtu} cuts in two, "
+        f"against {_figure(whole[-1])} with {whole[-1].words['datagram']}: {ratio:.0f} % (95 % interval {low:.0f} to "
+        f"{high:.0f} %), where {claim.range.written} was expected"
+    )
+
+
+def fits_mtu(cell: Cell) -> bool:
+    """Whether the cell's datagrams need no fragments."""
+    return datagram_bytes(cell.words.get("datagram", "fit"), cell.mtu) + 28 <= cell.mtu
+
+
+def magnitude(word: str) -> float:
+    """`1400B` → 1400.0, `3gbit` → 3e9, `40%` → 40.0; what is no quantity comes last."""
+    found = _QUANTITY.fullmatch(word)
+    return float(found[1]) * _FACTORS[found[2]] if found and found[2] in _FACTORS else math.inf
+
+
+def _counterparts(cell: Cell, claim: Claim, everything: Iterable[Cell]) -> list[Cell]:
+    wanted = {**cell.words, **claim.than}
+    if claim.than.keys() & {"from", "to", "of"}:
+        wanted.pop("hops")
+    if "of" in claim.than:
+        # Another measurement need not vary the same.
+        wanted = {key: value for key, value in wanted.items() if key not in settings(cell.condition)} | claim.than
+    if cell.words.items() >= claim.than.items():
+        return []
+    return [other for other in everything if other.metric == cell.metric and wanted.items() <= other.words.items()]
+
+
+def _ratio_percent(above: Middle, below: Middle) -> tuple[float, float, float]:
+    """Low end, median and high end of what `above` is of `below`; the ends are those of both intervals together."""
+    (low, high), (below_low, below_high) = above.bounds, below.bounds
+    return _percent(low, below_high), _percent(above.median, below.median), _percent(high, below_low)
+
+
+def _percent(part: float, whole: float) -> float:
+    return 100 * part / whole if whole > 0 else math.inf
+
+
+def _placed(low: float, high: float, limits: Range) -> Word:
+    if low >= limits.low and high <= limits.high:
+        return "held"
+    return "did not" if high < limits.low or low > limits.high else "undecided"
+
+
+def _direction(word: str, first: Middle, last: Middle) -> Word:
+    found = trend(first, last)
+    if found == "unclear":
+        return "undecided"
+    return "held" if found == word else "did not"
+
+
+def _together(words: Sequence[Word]) -> Word:
+    return "did not" if "did not" in words else "undecided" if "undecided" in words else "held"
+
+
+def _telling(entries: Sequence[T], words: Sequence[Word]) -> T:
+    """The one to show: the first that decides."""
+    return entries[words.index(_together(words))]
+
+
+def _counted(words: Sequence[Word]) -> str:
+    held = words.count("held")
+    return "all hold" if held == len(words) else f"{held} hold, {words.count('did not')} do not"
+
+
+def _figure(cell: Cell) -> str:
+    return f"{cell.middle.median:.3g} {cell.unit}"
+
+
+def _named(cell: Cell) -> str:
+    condition = f", {cell.condition}" if cell.condition else ""
+    return f"({cell.measurement} {cell.source} to {cell.target} over {cell.overlay}{condition})"

@@ -1,0 +1,125 @@
+"""What /proc, cgroups, stress-ng and ethtool say, as numbers with units. Pure; the unexpected is one ParseError."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from minigts.experiments.parsers import ParseError, complaint, number
+
+TICKS_PER_S = 100
+"""USER_HZ, in which /proc/stat counts on every x86 (proc(5))."""
+_STRESS = re.compile(
+    r"^stress-ng: (?:metrc|info): *\[\d+\] (\w[\w-]*) +(\d+) +([\d.]+) +([\d.]+) +([\d.]+) ", re.MULTILINE
+)
+_FEATURE = re.compile(r"^\s*([\w-]+): (on|off)( \[fixed\])?(?: \[.*\])?$", re.MULTILINE)
+_DEVICE = re.compile(r"^device (\S+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class ProcessorUse:
+    """Per cent of one processor over the time watched: medians over the intervals.
+
+    `host_percent` is all that was not idle. `groups_percent` has each control group that used any.
+    """
+
+    host_percent: float
+    groups_percent: Mapping[str, float]
+    intervals: int
+
+
+@dataclass(frozen=True)
+class Stressed:
+    """One stressor's run."""
+
+    stressor: str
+    operations: int
+    seconds: float
+    user_s: float
+    system_s: float
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One offload of a network device; a fixed one cannot be switched."""
+
+    on: bool
+    fixed: bool
+
+
+def processor_use(text: str) -> ProcessorUse:
+    """Lines of the watcher in `procedure.py`, a block for each moment:
+
+        @ 1234.56
+        stat cpu 647 0 38 470 37 0 0 0 0 0
+        cgroup docker/045a usage_usec 123456
+
+    or, for processes of the outer machine, `process 12.34` (seconds) in place of the last two. Raises ParseError.
+    """
+    moments = [_moment(block) for block in text.split("@ ")[1:]]
+    # The last block may have been cut off when the watcher was ended.
+    whole = [moment for moment in moments if moment[1] is not None]
+    pairs = [(a, b) for a, b in itertools.pairwise(whole) if b[0] > a[0]]
+    if not pairs:
+        raise ParseError("counters: fewer than two moments")
+    hosts = [100 * ((b[1] or 0) - (a[1] or 0)) / (b[0] - a[0]) for a, b in pairs]
+    groups: dict[str, list[float]] = {}
+    for a, b in pairs:
+        for name in a[2].keys() & b[2].keys():
+            groups.setdefault(name, []).append(100 * (b[2][name] - a[2][name]) / (b[0] - a[0]))
+    used = {name: statistics.median(values) for name, values in groups.items()}
+    return ProcessorUse(
+        host_percent=max(0.0, statistics.median(hosts)),
+        groups_percent={name: value for name, value in sorted(used.items()) if value > 0},
+        intervals=len(pairs),
+    )
+
+
+_Moment = tuple[float, float | None, dict[str, float]]
+
+
+def _moment(block: str) -> _Moment:
+    """Time, seconds of processor used by all, and by each control group."""
+    lines = block.splitlines()
+    at, busy, groups = number(lines[0] if lines else "", "time"), None, {}
+    for line in lines[1:]:
+        words = line.split()
+        if words[:2] == ["stat", "cpu"] and len(words) >= 10:
+            ticks = [number(word, "stat") for word in words[2:10]]
+            busy = (sum(ticks) - ticks[3] - ticks[4]) / TICKS_PER_S
+        elif words[:1] == ["process"] and len(words) == 2:
+            busy = number(words[1], "process")
+        elif words[:1] == ["cgroup"] and len(words) == 4 and words[2] == "usage_usec":
+            groups[words[1]] = number(words[3], "usage_usec") / 1e6
+    return at, busy, groups
+
+
+def stress_ng(stdout: str, stderr: str = "") -> Stressed:
+    """`stress-ng --metrics-brief`, 0.15 to 0.19, on either stream:
+
+        stress-ng: metrc: [1182] cpu                1098      1.02      0.94      0.01      1071.62        1155.79
+
+    Raises ParseError.
+    """
+    found = _STRESS.search(stdout) or _STRESS.search(stderr)
+    if not found:
+        raise ParseError(f"stress-ng: {complaint(stderr) or complaint(stdout) or 'printed nothing'}")
+    real, user, system = (number(text, "secs") for text in found.groups()[2:])
+    return Stressed(found[1], int(number(found[2][:15], "bogo ops")), real, user, system)
+
+
+def ethtool_features(stdout: str, stderr: str = "") -> Mapping[str, Feature]:
+    """`ethtool -k`: lines `tcp-segmentation-offload: off [fixed]`, indented ones too. Raises ParseError."""
+    found = {name: Feature(state == "on", bool(fixed)) for name, state, fixed in _FEATURE.findall(stdout)}
+    if not found:
+        raise ParseError(f"ethtool: {complaint(stderr) or complaint(stdout) or 'printed nothing'}")
+    return found
+
+
+def device(stdout: str) -> str:
+    """The interface that the read-back names in its line `device eth0`; empty without one."""
+    found = _DEVICE.search(stdout)
+    return found[1] if found else ""

@@ -1,0 +1,216 @@
+"""What one attempt at a sample runs, where, and in which order. Pure: nothing is started here.
+
+`before` sets things, one call after the other; then `client` and all of `beside` run at once; when the client has
+ended, `after` puts things back and ends what would go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from minigts.errors import InputError, MinigtsError
+from minigts.experiments.matrix import Sample, path_between
+from minigts.experiments.model import AnyMeasurement
+from minigts.experiments.options import TcpOptions, UdpOptions, percent
+from minigts.experiments.tools import Way, command, timeout_s, underlay_mtu
+from minigts.overlays import Endpoint
+from minigts.topology.plan import Plan
+
+FIRST_OWN_PORT = 5301
+"""Of servers that one sample starts for itself; an overlay's own iperf3 listens on 5201 and serves one at a time."""
+SHORT_S = 20.0
+WATCHED_EVERY_S = 0.25
+WATCHING = "/run/minigts-watching"
+OFFLOADS = ("tso", "gso", "tx-udp-segmentation")
+"""TCP segmentation by the device, by the kernel just above it, and what took the place of UDP fragmentation offload,
+which Linux 4.14 removed. ethtool(8)."""
+
+_SET_OFFLOADS = """
+set -- $(ip -o -4 route get "$0") && while [ "$1" != dev ]; do shift; done && device=$2
+for feature in OFFLOADS; do ethtool -K "$device" "$feature" STATE; done
+echo "device $device"
+ethtool -k "$device"
+"""
+_WATCH = """
+: >FILE
+show() { local line; while read -r line; do echo "$1 $line"; done <"$2"; }
+for ((count = 0; count < MOST; count++)); do
+  [[ -e FILE ]] || exit 0
+  read -r uptime _ </proc/uptime
+  read -r line </proc/stat
+  echo "@ $uptime"
+  echo "stat $line"
+  for file in /sys/fs/cgroup/{docker/*,minigts/*}/cpu.stat; do
+    [[ ! -r $file ]] || { read -r line <"$file" && echo "cgroup ${file:15:-9} $line"; } 2>/dev/null
+  done
+  read -r -t EVERY <> <(:) || :
+done
+"""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One command on one host. `needed`: its failure is the sample's."""
+
+    name: str
+    host: str
+    argv: tuple[str, ...]
+    limit_s: float = SHORT_S
+    needed: bool = True
+
+
+@dataclass(frozen=True)
+class Procedure:
+    before: tuple[Call, ...]
+    client: Call
+    beside: tuple[Call, ...]
+    after: tuple[Call, ...]
+
+
+class Second(Protocol):
+    """Where one more container of the overlay is, on the host of that name; started when it is first asked for."""
+
+    def __call__(self, host: str) -> Endpoint: ...
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a sample is taken in: the plan, and where the overlay can be measured from and to."""
+
+    plan: Plan
+    endpoints: Mapping[str, Endpoint]
+    second: Second
+
+    def endpoint(self, overlay: str, host: str) -> Endpoint:
+        if host not in self.endpoints:
+            raise MinigtsError(f"overlay {overlay} has no endpoint on {host}")
+        return self.endpoints[host]
+
+    def plain(self, host: str) -> Endpoint:
+        return Endpoint(host, self.plan.host(host).address, underlay_mtu(self.plan), ())
+
+
+def procedure(measurement: AnyMeasurement, sample: Sample, around: Surroundings) -> Procedure:
+    """What to run for `sample`; `measurement` has the options of its condition. Raises InputError."""
+    source, way = client_end(measurement, sample, around), way_of(measurement, sample, around)
+    target = _server_end(measurement, sample, around)
+    limit_s = timeout_s(measurement, way.path)
+    client = Call("client", sample.source, command(measurement, source, way), limit_s)
+    sessions = tuple(_sessions(measurement, sample, around, way))
+    ports = [way.port + number for number in range(len(sessions) + 1)] if way.port >= FIRST_OWN_PORT else []
+    watched = [sample.source, sample.target] if "cpu" in measurement.watch else []
+    return Procedure(
+        before=(*_offloads(measurement, source, target, way), *_servers(target, ports)),
+        client=client,
+        beside=(*sessions, *_stress(measurement, sample), *(_watch(host, limit_s) for host in dict.fromkeys(watched))),
+        after=(
+            *(Call("end", host, ("rm", "-f", WATCHING), needed=False) for host in dict.fromkeys(watched)),
+            *_offloads_back(measurement, source, target, way),
+        ),
+    )
+
+
+def client_end(measurement: AnyMeasurement, sample: Sample, around: Surroundings) -> Endpoint:
+    """Where the client runs."""
+    if measurement.ends.client == "host":
+        return around.plain(sample.source)
+    if measurement.ends.client == "second":
+        return around.second(sample.source)
+    return around.endpoint(sample.overlay, sample.source)
+
+
+def way_of(measurement: AnyMeasurement, sample: Sample, around: Surroundings) -> Way:
+    """The way from the sample's client to its server."""
+    target = _server_end(measurement, sample, around)
+    own_server = measurement.ends.server == "host" or _session_count(measurement) is not None
+    way = Way(
+        target.address,
+        target.mtu,
+        underlay_mtu(around.plan),
+        path_between(around.plan, sample.source, sample.target),
+    )
+    return replace(way, port=FIRST_OWN_PORT) if own_server else way
+
+
+def _server_end(measurement: AnyMeasurement, sample: Sample, around: Surroundings) -> Endpoint:
+    if measurement.ends.server == "host":
+        return around.plain(sample.target)
+    end = around.endpoint(sample.overlay, sample.target)
+    if measurement.ends.server == "own":
+        if not end.own:
+            raise InputError(f"overlay {sample.overlay} says no address of the container's own")
+        return replace(end, address=end.own)
+    return end
+
+
+def _session_count(measurement: AnyMeasurement) -> int | None:
+    options = measurement.options
+    return options.sessions if isinstance(options, UdpOptions) else None
+
+
+def _sessions(measurement: AnyMeasurement, sample: Sample, around: Surroundings, way: Way) -> Iterator[Call]:
+    """All sessions but the first: from the hosts that follow the first one in the plan."""
+    wanted = (_session_count(measurement) or 1) - 1
+    names = [host.name for host in around.plan.hosts]
+    first = names.index(sample.source)
+    others = [name for name in names[first + 1 :] + names[:first] if name != sample.target]
+    if wanted > len(others):
+        raise InputError(f"{sample.id}: {wanted + 1} sessions need as many hosts beside {sample.target}")
+    for number, host in enumerate(others[:wanted], start=1):
+        own = replace(way, port=way.port + number, path=path_between(around.plan, host, sample.target))
+        argv = command(measurement, around.endpoint(sample.overlay, host), own)
+        yield Call("session", host, argv, timeout_s(measurement, own.path))
+
+
+def _servers(target: Endpoint, ports: list[int]) -> Iterator[Call]:
+    """One iperf3 for each port, that serves once and ends by itself."""
+    if ports:
+        start = 'for port; do iperf3 -s -1 -D -p "$port" --idle-timeout 60; done; sleep 0.2'
+        yield Call("servers", target.host, (*target.prefix, "sh", "-c", start, "sh", *map(str, ports)))
+
+
+def _flow(measurement: AnyMeasurement) -> TcpOptions | UdpOptions | None:
+    options = measurement.options
+    return options if isinstance(options, TcpOptions | UdpOptions) else None
+
+
+def _offloads(measurement: AnyMeasurement, source: Endpoint, target: Endpoint, way: Way) -> Iterator[Call]:
+    flow = _flow(measurement)
+    if flow and flow.offload:
+        yield _set_offloads("offload source", source, way.address, flow.offload)
+        yield _set_offloads("offload target", target, source.address, flow.offload)
+
+
+def _offloads_back(measurement: AnyMeasurement, source: Endpoint, target: Endpoint, way: Way) -> Iterator[Call]:
+    flow = _flow(measurement)
+    if flow and flow.offload == "off":
+        yield replace(_set_offloads("offload back", source, way.address, "on"), needed=False)
+        yield replace(_set_offloads("offload back", target, source.address, "on"), needed=False)
+
+
+def _set_offloads(name: str, end: Endpoint, towards: str, state: str) -> Call:
+    """Set them on the interface that leads `towards`, and read back; what cannot be set is not an error but said."""
+    script = _SET_OFFLOADS.replace("OFFLOADS", " ".join(OFFLOADS)).replace("STATE", state)
+    return Call(name, end.host, (*end.prefix, "sh", "-c", script, towards))
+
+
+def _stress(measurement: AnyMeasurement, sample: Sample) -> Iterator[Call]:
+    """stress-ng on both hosts, after what is omitted. Its time is in whole seconds: of `0.5s` it makes for ever."""
+    flow = _flow(measurement)
+    length_s = round(flow.duration_s * percent(flow.stress) / 100) if flow else 0
+    if flow and length_s:
+        wait_s = (flow.omit_s if isinstance(flow, TcpOptions) else 0) or 0
+        stress = (
+            f"sleep {wait_s:g}; exec timeout {length_s + 10} stress-ng --cpu 1 --timeout {length_s}s --metrics-brief"
+        )
+        for host in (sample.source, sample.target):
+            yield Call("stress", host, ("sh", "-c", stress), length_s + wait_s + SHORT_S)
+
+
+def _watch(host: str, limit_s: float) -> Call:
+    """The processor counters of a host, until its file is removed."""
+    most = round(limit_s / WATCHED_EVERY_S)
+    script = _WATCH.replace("FILE", WATCHING).replace("MOST", str(most)).replace("EVERY", str(WATCHED_EVERY_S))
+    return Call("cpu", host, ("bash", "-c", script), limit_s + SHORT_S, needed=False)

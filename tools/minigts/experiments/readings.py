@@ -1,0 +1,78 @@
+"""One attempt's raw outputs, of its tool and of what ran around it, as one value with its further columns. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+from minigts.experiments import counters, tools
+from minigts.experiments.parsers import ParseError
+from minigts.experiments.store import RawSample, Side
+from minigts.experiments.tools import Measured
+
+SHOWN_OFFLOADS = ("tcp-segmentation-offload", "generic-segmentation-offload", "tx-udp-segmentation")
+
+
+def read(tool: str, raw: RawSample) -> Measured:
+    """What the attempt says. Raises ParseError when its tool, or a session beside it, gave no result."""
+    main = tools.read(tool, raw.stdout, raw.stderr)
+    others = [tools.read(tool, side.stdout, side.stderr) for side in _named(raw, "session")]
+    return Measured(
+        value=main.value + sum(other.value for other in others),
+        extra={**_joined([main, *others]), **_processors(raw), **_stress(raw)},
+        note="; ".join(_offloads(raw)),
+    )
+
+
+def _named(raw: RawSample, name: str) -> list[Side]:
+    return [side for side in raw.around if side.name == name]
+
+
+def _joined(sessions: Sequence[Measured]) -> dict[str, float]:
+    """Of several sessions: the worst jitter, the mean loss, the sum of what was sent and offered."""
+    extra = dict(sessions[0].extra)
+    if len(sessions) > 1:
+        each = {key: [session.extra[key] for session in sessions] for key in extra}
+        extra = {key: sum(values) for key, values in each.items()}
+        extra |= {"jitter_ms": max(each["jitter_ms"]), "loss_percent": statistics.fmean(each["loss_percent"])}
+    return extra
+
+
+def _processors(raw: RawSample) -> dict[str, float]:
+    """Use of both hosts. `cpu_source_percent` is what the host's processes cost the outer machine, where that is
+    known, and else what its kernel counts, which is always in `cpu_source_inside_percent`."""
+    found: dict[str, float] = {}
+    inside, outside = ({side.host: side for side in _named(raw, name)} for name in ("cpu", "cpu outside"))
+    ends = dict(zip(inside, ("source", "target"), strict=False))
+    for host, end in ends.items():
+        try:
+            use = counters.processor_use(inside[host].stdout)
+            found[f"cpu_{end}_inside_percent"] = found[f"cpu_{end}_percent"] = use.host_percent
+            found[f"group_{end}_percent"] = max(use.groups_percent.values(), default=0.0)
+            if host in outside:
+                found[f"cpu_{end}_percent"] = counters.processor_use(outside[host].stdout).host_percent
+        except ParseError:
+            continue
+    busiest = [value for key, value in found.items() if key in ("cpu_source_percent", "cpu_target_percent")]
+    return {**found, "cpu_percent": max(busiest)} if busiest else found
+
+
+def _stress(raw: RawSample) -> dict[str, float]:
+    """For how many seconds stress-ng really ran, over both hosts the longer."""
+    runs = [counters.stress_ng(side.stdout, side.stderr).seconds for side in _named(raw, "stress")]
+    return {"stress_s": max(runs)} if runs else {}
+
+
+def _offloads(raw: RawSample) -> list[str]:
+    """What the interfaces' offloads were, as read back, `source eth0: tcp-segmentation-offload off, fixed`."""
+    said = []
+    for end in ("source", "target"):
+        for side in _named(raw, f"offload {end}"):
+            features = counters.ethtool_features(side.stdout, side.stderr)
+            shown = [
+                f"{name} {'on' if features[name].on else 'off'}{' (fixed)' if features[name].fixed else ''}"
+                for name in SHOWN_OFFLOADS
+                if name in features
+            ]
+            said.append(f"{end} {counters.device(side.stdout)}: {', '.join(shown)}")
+    return said

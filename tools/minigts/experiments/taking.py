@@ -1,0 +1,228 @@
+"""Takes samples over one overlay that is up, one at a time, and keeps what came of each."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from pathlib import Path
+from threading import Event
+from typing import Protocol
+
+from minigts.errors import CommandTimeout, InputError
+from minigts.experiments import guard, readings, store
+from minigts.experiments import manifest as manifests
+from minigts.experiments.manifest import Manifest
+from minigts.experiments.matrix import Sample
+from minigts.experiments.model import AnyMeasurement
+from minigts.experiments.options import Links
+from minigts.experiments.parsers import ParseError
+from minigts.experiments.procedure import (
+    WATCHED_EVERY_S,
+    Call,
+    Procedure,
+    Surroundings,
+    client_end,
+    procedure,
+    way_of,
+)
+from minigts.experiments.store import RawSample, Side
+from minigts.experiments.tools import warm_up
+from minigts.overlays import Endpoint
+from minigts.providers.base import Provider, Result
+from minigts.watch import Watched
+
+ATTEMPTS = 3
+"""How often a sample is tried in one run, because it failed or because the machine was starved meanwhile."""
+WARM_UP_TIMEOUT_S = 10.0
+
+
+class Stage(Protocol):
+    """What a run does to a lab, beside running commands on its hosts."""
+
+    def join(self, overlay: str) -> Mapping[str, Endpoint]:
+        """Lay the named overlay over the lab and return its endpoint on each host."""
+        ...
+
+    def verify(self, overlay: str) -> str:
+        """Prove its data path; what was seen, in words that stay the same as long as the data path does."""
+        ...
+
+    def leave(self, overlay: str) -> None: ...
+
+    def second(self, host: str) -> Endpoint:
+        """One more container of the overlay on that host. Raises InputError where there is none."""
+        ...
+
+    def set_links(self, links: Links) -> None:
+        """Set all links so; `Links()` is as the topology declares them."""
+        ...
+
+    def watch(self) -> AbstractContextManager[Watched]:
+        """Watch the machine while the context is open."""
+        ...
+
+    def processor_seconds(self) -> Mapping[str, float]:
+        """What each host has cost the outer machine so far; empty where nobody knows."""
+        ...
+
+
+class Taking:
+    """Takes samples of one results directory over one overlay."""
+
+    def __init__(
+        self,
+        directory: Path,
+        manifest: Manifest,
+        provider: Provider,
+        stage: Stage,
+        endpoints: Mapping[str, Endpoint],
+        log: logging.Logger,
+    ) -> None:
+        self._directory, self._manifest, self._provider, self._stage = directory, manifest, provider, stage
+        self._log = log
+        self._tried = store.attempts(directory)
+        self._warm: set[tuple[str, str, str]] = set()
+        self._links = Links()
+        self._seconds: dict[str, Endpoint] = {}
+        self._around = Surroundings(manifest.plan, endpoints, self._second)
+
+    def take(self, sample: Sample) -> bool:
+        """Take it, in several attempts if need be. True when it has a result."""
+        measurement = self._manifest.experiment.measurement(sample.measurement).under(sample.condition)
+        try:
+            todo = procedure(measurement, sample, self._around)
+        except InputError as error:
+            return self._impossible(sample, str(error))
+        return any(
+            self._attempt(sample, measurement, todo, last=number == ATTEMPTS) for number in range(1, ATTEMPTS + 1)
+        )
+
+    def put_links_back(self) -> None:
+        """Let the links be as declared again."""
+        self._set_links(Links())
+
+    def _impossible(self, sample: Sample, reason: str) -> bool:
+        result = Result(sample.source, (), 1, "", reason, 0.0)
+        raw = _raw(sample, result, (), manifests.now(), self._tried.get(sample.id, 0) + 1)
+        store.save(self._directory, raw.model_copy(update={"error": reason}))
+        self._log.warning("%s: %s", sample.id, reason)
+        return False
+
+    def _attempt(self, sample: Sample, measurement: AnyMeasurement, todo: Procedure, *, last: bool) -> bool:
+        """Take the sample once and keep what came of it. True when it has a result that stays."""
+        self._set_links(measurement.links)
+        self._warm_up(measurement, sample)
+        number, started = self._tried.get(sample.id, 0) + 1, manifests.now()
+        with self._stage.watch() as watched:
+            result, around = self._perform(todo)
+        raw = _raw(sample, result, around, started, number)
+        raw = raw.model_copy(update={"machine": watched.readings, "tainted": guard.taints(watched.readings)})
+        again = bool(raw.error or (raw.tainted and not last))
+        store.save(self._directory, raw, repeated=again)
+        if again or raw.tainted:
+            said = raw.error or f"tainted: {', '.join(raw.tainted)}"
+            self._log.warning("%s, attempt %d: %s", sample.id, number, said)
+        else:
+            self._log.info("%s in %.2f s", sample.id, result.seconds)
+        if again:
+            self._tried[sample.id] = number
+        return not again
+
+    def _perform(self, todo: Procedure) -> tuple[Result, tuple[Side, ...]]:
+        """Run everything; the client's result, and what the others said. A failed setting ends it before the client."""
+        sides = []
+        for call in todo.before:
+            result = self._run(call)
+            sides.append(_side(call, result))
+            if result.code and call.needed:
+                reason = f"{call.name}: {result.stderr}"
+                return Result(result.host, result.argv, result.code, "", reason, 0.0), (*sides,)
+        ended, watched = Event(), [call.host for call in todo.beside if call.name == "cpu"]
+        with ThreadPoolExecutor(max_workers=len(todo.beside) + 1) as pool:
+            outside = pool.submit(self._watch_outside, watched, ended)
+            beside = [(call, pool.submit(self._run, call)) for call in todo.beside]
+            try:
+                result = self._run(todo.client)
+            finally:
+                ended.set()
+                for call in todo.after:
+                    self._run(call)
+            sides += [_side(call, future.result()) for call, future in beside]
+        return result, (*sides, *outside.result())
+
+    def _watch_outside(self, hosts: Sequence[str], ended: Event) -> list[Side]:
+        """The hosts' processor time as the outer machine counts it, in the form of the watcher inside."""
+        seen: dict[str, list[str]] = {host: [] for host in hosts}
+        while hosts:
+            used, now = self._stage.processor_seconds(), time.monotonic()
+            for host in seen.keys() & used.keys():
+                seen[host].append(f"@ {now:.4f}\nprocess {used[host]:.2f}\n")
+            if ended.wait(WATCHED_EVERY_S):
+                break
+        return [Side(name="cpu outside", host=host, stdout="".join(lines)) for host, lines in seen.items() if lines]
+
+    def _second(self, host: str) -> Endpoint:
+        if host not in self._seconds:
+            self._seconds[host] = self._stage.second(host)
+        return self._seconds[host]
+
+    def _set_links(self, links: Links) -> None:
+        if links != self._links:
+            self._stage.set_links(links)
+            self._links = links
+
+    def _warm_up(self, measurement: AnyMeasurement, sample: Sample) -> None:
+        """Once for each path; an echo that is lost is logged and no more, for the sample itself will tell."""
+        source, way = client_end(measurement, sample, self._around), way_of(measurement, sample, self._around)
+        known = (sample.source, sample.target, way.address)
+        if known in self._warm:
+            return
+        self._warm.add(known)
+        call = Call("warm-up", sample.source, warm_up(source, way), WARM_UP_TIMEOUT_S)
+        if self._run(call).code != 0:
+            self._log.warning("%s: no echo from %s before the sample", sample.id, way.address)
+
+    def _run(self, call: Call) -> Result:
+        try:
+            return self._provider.run(call.host, call.argv, timeout_s=call.limit_s, check=False)
+        except CommandTimeout as error:
+            return Result(call.host, call.argv, error.code, error.stdout, error.stderr, error.timeout_s)
+
+
+def _side(call: Call, result: Result) -> Side:
+    return Side(
+        name=call.name,
+        host=call.host,
+        argv=call.argv,
+        code=result.code,
+        stdout=result.stdout,
+        stderr=result.stderr,
+    )
+
+
+def _raw(sample: Sample, result: Result, around: tuple[Side, ...], started: str, number: int) -> RawSample:
+    raw = RawSample(
+        sample=sample.id,
+        host=sample.source,
+        argv=result.argv,
+        code=result.code,
+        stdout=result.stdout,
+        stderr=result.stderr,
+        started=started,
+        seconds=round(result.seconds, 6),
+        attempt=number,
+        around=around,
+    )
+    return raw.model_copy(update={"error": _error(sample, raw)})
+
+
+def _error(sample: Sample, raw: RawSample) -> str | None:
+    """Why the output is no result, in one line; None when it is one."""
+    try:
+        readings.read(sample.tool, raw)
+    except ParseError as error:
+        return f"{error} (code {raw.code})" if raw.code else str(error)
+    return f"the command ended with code {raw.code}" if raw.code else None

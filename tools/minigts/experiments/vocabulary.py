@@ -1,0 +1,173 @@
+"""What an experiment's file may claim, and put beside its figures. A topology's `expect:` uses the same words."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Annotated, Literal, Self
+
+from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
+
+from minigts.experiments.options import Name, Strict
+
+Quantity = Literal["latency", "throughput", "loss", "jitter", "cpu"]
+METRICS: dict[Quantity, tuple[str, str]] = {
+    "latency": ("latency", "ms"),
+    "throughput": ("throughput", "Mbit/s"),
+    "loss": ("loss_percent", "%"),
+    "jitter": ("jitter_ms", "ms"),
+    "cpu": ("cpu_percent", "%"),
+}
+"""For each quantity a claim may speak of: its metric in summary.csv, and that metric's unit."""
+_NUMBER = r"(\d+(?:\.\d+)?)"
+_ONE_SIDED = re.compile(rf"(under|over) {_NUMBER} ?(%|ms|Mbit/s)?")
+_BETWEEN = re.compile(rf"{_NUMBER} to {_NUMBER} ?(%|ms|Mbit/s)?")
+
+
+@dataclass(frozen=True)
+class Range:
+    """`under 30 ms`, `over 95 %`, `90 to 100 %`: an interval, its unit, and how it was written."""
+
+    low: float
+    high: float
+    unit: str
+    written: str
+
+
+def _range(text: object) -> object:
+    if isinstance(text, Range):
+        return text
+    words = text if isinstance(text, str) else ""
+    one, two = _ONE_SIDED.fullmatch(words), _BETWEEN.fullmatch(words)
+    if one:
+        value = float(one[2])
+        low, high = (-math.inf, value) if one[1] == "under" else (value, math.inf)
+        return Range(low, high, one[3] or "", words)
+    if two and float(two[1]) <= float(two[2]):
+        return Range(float(two[1]), float(two[2]), two[3] or "", words)
+    raise ValueError(f"{text!r} is not a range; write under 30 ms, over 95 %, or 90 to 100 %")
+
+
+Limits = Annotated[Range, BeforeValidator(_range), PlainSerializer(lambda limits: limits.written, return_type=str)]
+
+General = Literal["compared", "bounded", "falls", "rises", "drops-past-mtu"]
+"""compared: `where` against `than`, the ratio within `range`. bounded: within `range`. falls, rises: from the first
+to the last value of `by`. drops-past-mtu: the first datagram that needs fragments against the last that does not."""
+LatencyClaim = Literal["sum-of-segments", "as-declared"] | General
+ThroughputClaim = Literal["within-ceiling", "falls-with-hops", "hardly-falls"] | General
+NEEDS: dict[str, tuple[str, ...]] = {
+    "compared": ("than", "range"),
+    "bounded": ("range",),
+    "falls": ("by",),
+    "rises": ("by",),
+    "drops-past-mtu": ("range",),
+}
+
+
+Words = dict[str, Annotated[str, BeforeValidator(lambda value: str(value).replace(" ", ""))]]
+"""Names to values, `{overlay: swarm, sessions: 9}`."""
+
+
+class Claim(Strict):
+    """One claim: a quantity and the word for what is said of it, `throughput: falls-with-hops`."""
+
+    latency: LatencyClaim | None = None
+    throughput: ThroughputClaim | None = None
+    loss: General | None = None
+    jitter: General | None = None
+    cpu: General | None = None
+    of: Name | None = None
+    """The measurement it speaks of; every one of that quantity when absent."""
+    overlay: str | None = None
+    """The overlay it speaks of; each one when absent."""
+    where: Words = Field(default_factory=dict)
+    """The values of what varies that it speaks of; all of them when absent."""
+    than: Words = Field(default_factory=dict)
+    """What to compare with: `overlay`, `of`, or a value of what varies, where that differs."""
+    range: Limits | None = None
+    by: str | None = None
+    below: Literal["mtu"] | None = None
+    """Only datagrams that need no fragments."""
+    text: str = ""
+    why: str = ""
+    """Where it differs from what was published: the reason, and what shows it."""
+
+    @model_validator(mode="after")
+    def _one_subject(self) -> Self:
+        given = [quantity for quantity in METRICS if getattr(self, quantity) is not None]
+        if len(given) != 1:
+            raise ValueError(f"a claim names exactly one of {', '.join(METRICS)}")
+        lacking = [key for key in NEEDS.get(self.word, ()) if not getattr(self, key)]
+        if lacking:
+            raise ValueError(f"{given[0]}: {self.word} needs `{lacking[0]}:`")
+        if self.range and self.range.unit != self._unit:
+            raise ValueError(f"range: {self.range.written!r} wants the unit {self._unit}")
+        return self
+
+    @property
+    def quantity(self) -> Quantity:
+        return next(name for name in METRICS if getattr(self, name) is not None)
+
+    @property
+    def word(self) -> str:
+        return str(getattr(self, self.quantity))
+
+    @property
+    def metric(self) -> str:
+        return METRICS[self.quantity][0]
+
+    @property
+    def _unit(self) -> str:
+        return "%" if self.word in ("compared", "drops-past-mtu") else METRICS[self.quantity][1]
+
+    @property
+    def words(self) -> str:
+        """The claim in one line, `throughput: compared of tcp offload=on than offload=off, 150 to 250 %`."""
+        parts = [f"{self.quantity}: {self.word}", *([f"of {self.of}"] if self.of else [])]
+        parts += [f"{key}={value}" for key, value in self.where.items()]
+        parts += [f"by {self.by}"] if self.by else []
+        parts += ["than", *(f"{key}={value}" for key, value in self.than.items())] if self.than else []
+        return " ".join(parts) + (f", {self.range.written}" if self.range else "")
+
+
+class Value(Strict):
+    """One printed value: `where` says of what (an overlay, a condition), in the entry's unit."""
+
+    where: Words = Field(default_factory=dict)
+    value: float
+
+
+class Published(Strict):
+    """Values that the study printed, or a trend. `by_hops` begins at one hop, `by_segment` is in link order."""
+
+    measurement: Name
+    source: str
+    unit: str = ""
+    by_hops: tuple[float, ...] = ()
+    by_segment: tuple[float, ...] = ()
+    values: tuple[Value, ...] = ()
+    trend: str = ""
+    metric: str = Field(default="", description="of summary.csv; the measurement's own quantity when absent")
+
+
+class Line(Strict):
+    """A value drawn across a figure, in the unit of the panel's axis; `y` names the panel, absent the first."""
+
+    at: float
+    text: str
+    y: str | None = None
+
+
+class Figure(Strict):
+    """One figure of a measurement. What is absent follows from what the measurement varies; docs/results.md."""
+
+    of: Name
+    title: str = ""
+    x: str | None = None
+    """A varied setting, or hops, path or overlay."""
+    y: tuple[str, ...] = ()
+    """Columns of samples.csv, a panel each."""
+    relative_to: str | None = None
+    """Each value as a share of what this overlay has at the same x; or a place of the x axis, of what is there."""
+    lines: tuple[Line, ...] = ()
