@@ -23,8 +23,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # Started in the background of a shell, tests ignore SIGINT, and so would every program that they interrupt.
+    # Started in the background or by nohup, tests ignore these, and so would every program that they send them to.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     for name in registry.names():
         config.addinivalue_line("markers", f"{name}: needs hosts of provider {name}")
 

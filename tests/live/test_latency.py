@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 import time
 from collections.abc import Mapping
 from itertools import combinations, pairwise
@@ -20,8 +19,9 @@ HOSTS = ("ams", "bra", "lju", "mil", "ham", "lon")
 PAIRS = tuple(combinations(HOSTS, 2))
 PROBES = 60
 INTERVAL_S = 0.004
-TRIES = 3
-"""How often a measurement may be repeated on a machine that does something else too; its tolerance stays."""
+TRIES = 6
+"""How often a measurement may be repeated on a machine that does something else too; its tolerance stays, and the
+lowest counts: foreign load only ever adds."""
 QUIET_PERCENT, QUIET_PATIENCE_S = 15.0, 20.0
 
 
@@ -65,8 +65,8 @@ def test_a_paths_latency_is_the_sum_of_its_segments(
             wait_for_quiet()
         for pair in {(source, target), *segments}:
             seen.setdefault(pair, []).append(median_rtt_ms(lab, endpoints, *pair))
-        middle_ms = {pair: statistics.median_low(rtts_ms) for pair, rtts_ms in seen.items()}
-        path_ms, sum_ms = middle_ms[source, target], sum(middle_ms[segment] for segment in segments)
+        lowest_ms = {pair: min(rtts_ms) for pair, rtts_ms in seen.items()}
+        path_ms, sum_ms = lowest_ms[source, target], sum(lowest_ms[segment] for segment in segments)
         if max(abs(path_ms - declared_ms), abs(path_ms - sum_ms)) <= tolerance_ms(declared_ms):
             return
     pytest.fail(

@@ -49,7 +49,7 @@ nft list ruleset 2>/dev/null
 processes=$(ps --no-headers -e -o ppid,comm)
 awk '$1 != 2 && $2 != "kthreadd" { print $2 }' <<<"$processes" | sort
 """
-"""All that an overlay could leave: interfaces, addresses, routes, rules, processes (listed before a pipe adds its own)."""
+"""All that an overlay could leave: interfaces, addresses, routes, rules, and the processes before the pipe."""
 
 
 @pytest.fixture(scope="module")
