@@ -9,7 +9,7 @@ import nox
 nox.options.sessions = ["lint", "types", "unit", "live"]
 nox.options.reuse_existing_virtualenvs = True
 
-UNIT = ("tests/unit", "tests/contract", "tests/topologies")
+UNIT = ("tests/unit", "tests/contract", "tests/topologies", "tests/browser")
 LIVE = ("tests/live", "--require=uml")
 
 

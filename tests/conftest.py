@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 from typing import Any
 
@@ -10,15 +11,30 @@ import pytest
 from minigts.providers import registry
 from minigts.providers.base import Provider
 
+BROWSER = "browser"
+
+
+def _browser() -> str | None:
+    found = (shutil.which(name) for name in ("chromium-headless-shell", "chromium", "google-chrome"))
+    return next(filter(None, found), None)
+
+
+@pytest.fixture(scope="session")
+def browser_program() -> str:
+    """The browser that pages are looked at with; for tests that are marked `browser`."""
+    found = _browser()
+    assert found is not None
+    return found
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--require",
         action="append",
         default=[],
-        choices=registry.names(),
-        metavar="PROVIDER",
-        help="fail, instead of skipping, when this machine cannot run PROVIDER",
+        choices=(*registry.names(), BROWSER),
+        metavar="WHAT",
+        help="fail, instead of skipping, when this machine cannot run the provider WHAT, or has no browser",
     )
 
 
@@ -28,11 +44,12 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     for name in registry.names():
         config.addinivalue_line("markers", f"{name}: needs hosts of provider {name}")
+    config.addinivalue_line("markers", f"{BROWSER}: needs a browser, Debian's chromium or chromium-headless-shell")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """A test marked for a provider that this machine cannot run says why it does not."""
-    for name in registry.names():
+    """A test marked for a provider that this machine cannot run, or for a browser, says why it does not run."""
+    for name in (*registry.names(), BROWSER):
         if item.get_closest_marker(name) is not None:
             _demand(item.config, name)
 
@@ -47,6 +64,8 @@ def _demand(config: Any, name: str) -> None:
 
 def _missing(name: str, config: Any) -> list[str]:
     known: dict[str, list[str]] = config.stash.setdefault(_MISSING, {})
+    if name == BROWSER:
+        return [] if _browser() else ["needs chromium-headless-shell or chromium; apt-get install one of them"]
     if name not in known:
         provider: Provider = registry.make(name, config.rootpath)
         known[name] = provider.missing()

@@ -72,6 +72,12 @@ def test_a_missing_package_is_named_and_the_program_starts_all_the_same(copy: Pa
     assert "no-such-package" in done.stderr
 
 
+@pytest.mark.parametrize(("verb", "asked"), [("run", False), ("test", True)])
+def test_what_only_tests_need_is_asked_for_by_tests_alone(copy: Path, verb: str, asked: bool) -> None:
+    (copy.parent / "tools" / "minigts" / "system-packages").write_text("no-such-program  for-tests  test\n")
+    assert ("for-tests" in launch(copy, verb).stderr) is asked
+
+
 @pytest.mark.parametrize("arguments", [["plan"], ["doctor"], ["report"], ["down"], ["run", "--help"], ["--help"], []])
 def test_other_verbs_ask_for_no_packages(copy: Path, arguments: list[str]) -> None:
     assert launch(copy, *arguments).stderr == ""

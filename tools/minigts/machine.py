@@ -121,9 +121,11 @@ def gather(*, image_ready: bool, disks: Iterable[Disk]) -> Facts:
 
 
 def system_packages(text: str, *, root: bool) -> tuple[Package, ...]:
-    """The packages that lines such as `mke2fs  e2fsprogs  all` ask for; `user` lines are not for root."""
+    """The packages that lines such as `mke2fs  e2fsprogs  all` ask for; `user` lines are not for root, `test` lines for
+    the project's tests alone."""
     rows = (line.split() for line in text.splitlines() if line.strip() and not line.startswith("#"))
-    return tuple(Package(name, _present(program)) for program, name, who in rows if who == "all" or not root)
+    wanted = {"all"} if root else {"all", "user"}
+    return tuple(Package(name, _present(program)) for program, name, who in rows if who in wanted)
 
 
 def _present(program: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from minigts.report import style
+from minigts.report import style, words
 from minigts.report.grammar import Chart, Panel, Point, Series
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ def _numbers(axes: Axes, drawn: Sequence[_Drawn]) -> None:
         return
     for each, point in points:
         axes.annotate(
-            f"{point.value:.3g}" if point.value < 1000 else f"{point.value:.0f}",
+            words.figure(point.value),
             (point.x + each.offset, max(point.high, point.value)),
             xytext=(0, 3),
             textcoords="offset points",

@@ -96,20 +96,25 @@ def verdicts(claims: Sequence[Claim]) -> str:
 
 
 def ends(chart: Chart) -> list[str]:
-    """What a chart's first panel shows, where few enough series make it worth saying: first and last of each."""
-    told = []
+    """What a chart's first panel shows, where few enough series make it worth saying: along numbers the first and the
+    last point of each, among names the lowest and the highest."""
     panel = chart.panels[0]
-    unit = panel.label.rpartition(" in ")[2].replace("\n", " ")
     if len(panel.series) > MOST_TOLD or chart.relative_to:
         return []
+    unit = panel.label.rpartition(" in ")[2].replace("\n", " ")
+    told = []
     for series in (each for each in panel.series if each.points):
-        first, last = series.points[0].value, series.points[-1].value
+        ordered = sorted(series.points, key=lambda point: point.value) if chart.bars else series.points
+        first, last = (figure(point.value) for point in (ordered[0], ordered[-1]))
         name = ", ".join(filter(None, (label(series.overlay), series.variant)))
-        told.append(f"{name} {first:.3g}" + (f" to {last:.3g} {unit}" if len(series.points) > 1 else f" {unit}"))
-    between = (
-        f" from {chart.ticks[0][1]} to {chart.ticks[-1][1]}" if len(chart.ticks) > 1 and chart.x != "overlay" else ""
-    )
-    return [f"{chart.title}{between}: {listed(told)}."] if told else []
+        told.append(f"{name} {first}" + (f" to {last} {unit}" if first != last else f" {unit}"))
+    along = "" if chart.bars or len(chart.ticks) < 2 else f" from {chart.ticks[0][1]} to {chart.ticks[-1][1]}"
+    return [f"{chart.title}{along}: {listed(told)}."] if told else []
+
+
+def figure(value: float) -> str:
+    """Three digits that count: `0.214`, `94`, `9598`."""
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def latency(points: Sequence[LatencyPoint]) -> list[str]:
