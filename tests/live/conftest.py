@@ -134,8 +134,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 def _diagnose(lab: Lab, into: Path) -> list[Path]:
     try:
-        for host in lab.plan.hosts:
-            lab.provider.diagnose(host.name, into / host.name)
+        for machine in lab.plan.machines:
+            lab.provider.diagnose(machine.name, into / machine.name)
     except (OSError, MinigtsError):
         pass  # the failure itself is what matters
     return list(into.rglob("*.log"))

@@ -16,7 +16,7 @@ CHAIN = (
     {"topology", "statistics"},
     {"paths", "network", "shell", "shaping", "watch"},
     {"providers", "programs"},
-    {"calibration"},
+    {"calibration", "switches"},
     {"lab"},
     {"overlays"},
     {"experiments"},

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from minigts.topology.load import parse
-from minigts.topology.model import Expect, HostSpec, LinkSpec, ToleranceSpec, Topology
+from minigts.topology.model import Expect, HostSpec, LinkSpec, SwitchSpec, ToleranceSpec, Topology
 
 REFERENCE = (Path(__file__).parents[2] / "docs" / "topology-language.md").read_text()
 KEYS = [
     *Topology.model_fields,
     *(f"hosts.*.{key}" for key in HostSpec.model_fields),
+    *(f"switches.*.{key}" for key in SwitchSpec.model_fields),
     *(f"links[].{key}" for key in LinkSpec.model_fields),
     *(f"expect[].{key}" for key in Expect.model_fields),
     *(f"tolerances.{key}" for key in ToleranceSpec.model_fields),

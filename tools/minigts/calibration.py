@@ -73,4 +73,4 @@ def _best_quartile_ms(rtts_ms: Sequence[float]) -> float:
 
 
 def _jitter(plan: Plan, link: Link) -> bool:
-    return any(port.outgoing.jitter_ms > 0 for port in plan.host(link.ends[0]).ports if port.link == link.name)
+    return any(port.outgoing.jitter_ms > 0 for port in plan.machine(link.ends[0]).ports if port.link == link.name)

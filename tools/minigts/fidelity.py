@@ -17,7 +17,7 @@ from minigts.calibration import probe
 from minigts.errors import CommandFailed
 from minigts.experiments.parsers import ParseError, iperf3_tcp
 from minigts.lab import Lab
-from minigts.topology.plan import Host, Path, Plan
+from minigts.topology.plan import Host, Path, Plan, Switch
 from minigts.topology.tolerance import tolerance_ms
 
 Say = Callable[[str], None]
@@ -130,11 +130,11 @@ def _shaping(lab: Lab, say: Say) -> Iterator[Row]:
     say("reading back the shaping")
     own_latency_ms = lab.record.own_latency_ms
 
-    def differences(host: Host) -> list[str]:
-        shown = lab.provider.run(host.name, ["tc", "-j", "qdisc", "show"], timeout_s=10).stdout
-        return [text for port in host.ports for text in shaping.differences(port, shown, own_latency_ms)]
+    def differences(machine: Host | Switch) -> list[str]:
+        shown = lab.provider.run(machine.name, ["tc", "-j", "qdisc", "show"], timeout_s=10).stdout
+        return [text for port in machine.ports for text in shaping.differences(port, shown, own_latency_ms)]
 
-    for name, found in lab.on_every_host(differences).items():
+    for name, found in lab.on_every_machine(differences).items():
         yield Row(
             subject=name,
             quantity="shaping",
@@ -149,31 +149,40 @@ def _shaping(lab: Lab, say: Say) -> Iterator[Row]:
 
 def _rtts(lab: Lab, say: Say) -> Iterator[Row]:
     """One path after the other: hosts share processors, and two at once would not be as one alone."""
-    paths = [path for path in lab.plan.paths if path.reachable]
-    for count, path in enumerate(paths, 1):
-        say(f"round trips: path {count} of {len(paths)}")
-        tolerance = rtt_tolerance_ms(path.rtt_ms, _jitter_ms(lab.plan, path))
-        measured = _median_rtt_ms(lab, path, tolerance)
+    plan = lab.plan
+    ways = [
+        (_pair(path), path.source, _address(plan, path), path.rtt_ms, path.links)
+        for path in plan.paths
+        if path.reachable
+    ] + [
+        (link.name, link.ends[0], plan.far_address(link), link.rtt_ms, (link.name,))
+        for link in plan.links
+        if not plan.joins_hosts(link)
+    ]
+    for count, (subject, source, address, declared_ms, links) in enumerate(ways, 1):
+        say(f"round trips: path {count} of {len(ways)}")
+        tolerance = rtt_tolerance_ms(declared_ms, _jitter_ms(plan, links))
+        measured = _median_rtt_ms(lab, source, address, declared_ms, tolerance)
         yield Row(
-            subject=_pair(path),
+            subject=subject,
             quantity="RTT",
             unit="ms",
-            declared=path.rtt_ms,
+            declared=declared_ms,
             measured=measured,
             tolerance=round(tolerance, 4),
-            ok=measured is not None and abs(measured - path.rtt_ms) <= tolerance,
+            ok=measured is not None and abs(measured - declared_ms) <= tolerance,
         )
 
 
-def _median_rtt_ms(lab: Lab, path: Path, tolerance: float) -> float | None:
+def _median_rtt_ms(lab: Lab, source: str, address: str, declared_ms: float, tolerance: float) -> float | None:
     """The median RTT, the first that is within the tolerance or the last tried; None when nothing comes back."""
     median = None
     for _ in range(ATTEMPTS):
-        seen = probe(lab.provider, path.source, _address(lab.plan, path), count=PROBES, interval_s=PROBE_INTERVAL_S)
+        seen = probe(lab.provider, source, address, count=PROBES, interval_s=PROBE_INTERVAL_S)
         if not seen.rtts_ms:
             return None
         median = round(seen.median_ms, 4)
-        if abs(median - path.rtt_ms) <= tolerance:
+        if abs(median - declared_ms) <= tolerance:
             break
     return median
 
@@ -182,7 +191,6 @@ def _losses(lab: Lab, say: Say) -> Iterator[Row]:
     """Echo requests over each link: a loss on the way there and one on the way back look the same."""
     for link in lab.plan.links:
         say(f"loss: {link.name}")
-        path = lab.plan.path(*link.ends)
         there_and_back = round(100 * (1 - (1 - link.loss_percent / 100) ** 2), 6)
         count = LOSSY_PROBES if link.loss_percent else LOSSLESS_PROBES
         seen = probe(lab.provider, link.ends[0], lab.plan.far_address(link), count=count, interval_s=LOSS_INTERVAL_S)
@@ -195,7 +203,7 @@ def _losses(lab: Lab, say: Say) -> Iterator[Row]:
             declared=there_and_back,
             measured=round(100 * lost / seen.sent, 4),
             tolerance=round(tolerance, 4),
-            ok=ok if path.reachable else None,
+            ok=ok,
             note="there and back" if ok is not None else f"there and back; {seen.sent} probes are too few to judge",
         )
 
@@ -203,7 +211,7 @@ def _losses(lab: Lab, say: Say) -> Iterator[Row]:
 def _rates(lab: Lab, say: Say) -> Iterator[Row]:
     """TCP over each link that has a rate, first end to second, against what the rate leaves for payload."""
     for link in lab.plan.links:
-        ceiling = lab.plan.path(*link.ends).tcp_ceiling_mbit
+        ceiling = link.tcp_ceiling_mbit
         if link.rate_mbit is None or ceiling is None:
             continue
         say(f"rate: {link.name}")
@@ -240,13 +248,16 @@ def _expected(lab: Lab, rows: Sequence[Row], say: Say) -> Iterator[Row]:
 def _sums(plan: Plan, rows: Sequence[Row]) -> Iterator[Row]:
     """Each path of several hops against the sum of what its segments measured."""
     measured = {row.subject: row.measured for row in rows if row.quantity == "RTT" and row.measured is not None}
-    by_link = {link.name: measured.get(_pair(plan.path(*link.ends))) for link in plan.links}
+    by_link = {
+        link.name: measured.get(_pair(plan.path(*link.ends)) if plan.joins_hosts(link) else link.name)
+        for link in plan.links
+    }
     for path in plan.paths:
         segments = [by_link[name] for name in path.links]
         known = [rtt for rtt in segments if rtt is not None]
         if path.hops > 1 and _pair(path) in measured and len(known) == len(segments):
             total = round(sum(known), 4)
-            tolerance = rtt_tolerance_ms(total, _jitter_ms(plan, path))
+            tolerance = rtt_tolerance_ms(total, _jitter_ms(plan, path.links))
             yield Row(
                 subject=_pair(path),
                 quantity="RTT, sum of segments",
@@ -318,10 +329,11 @@ def _address(plan: Plan, path: Path) -> str:
     """Where the path's target answers: by its own address where routes lead there, else on the shared segment."""
     if plan.routing == "routed":
         return plan.host(path.target).address
-    return next(port.peer_address for port in plan.host(path.source).ports if port.peer_host == path.target)
+    near = plan.neighbours(plan.host(path.source))
+    return next(far.address for port, host, far in near if host.name == path.target and port.link == path.links[0])
 
 
-def _jitter_ms(plan: Plan, path: Path) -> float:
-    """Declared jitter over the path, both ways."""
-    ports = [port for host in plan.hosts for port in host.ports if port.link in path.links]
+def _jitter_ms(plan: Plan, links: Sequence[str]) -> float:
+    """Declared jitter over these links, both ways."""
+    ports = [port for machine in plan.machines for port in machine.ports if port.link in links]
     return sum(port.outgoing.jitter_ms for port in ports)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,13 +19,14 @@ from typing import IO, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from minigts import calibration, network, paths, shaping
+from minigts import calibration, network, paths, shaping, switches
 from minigts.errors import EnvironmentLacks, HostFailed, InputError, MinigtsError
 from minigts.providers import registry
 from minigts.providers.base import Provider
-from minigts.topology.plan import Host, Plan, Port
+from minigts.topology.plan import End, Host, Machine, Plan, Switch
 
 T = TypeVar("T")
+M = TypeVar("M", bound=Machine)
 Progress = Callable[[str], None]
 CONFIGURE_TIMEOUT_S = 60.0
 
@@ -74,20 +75,28 @@ class Lab:
         return registry.make(self.record.provider, self.rundir)
 
     def state_of_hosts(self) -> dict[str, str]:
-        """For each host `answers` or why it does not."""
+        """For each host and switch `answers` or why it does not."""
 
-        def ask(host: Host) -> str:
+        def ask(machine: Host | Switch) -> str:
             try:
-                self.provider.run(host.name, ["true"], timeout_s=5)
+                self.provider.run(machine.name, ["true"], timeout_s=5)
             except MinigtsError as error:
                 return str(error)
             return "answers"
 
-        return self.on_every_host(ask)
+        return self.on_every_machine(ask)
 
     def on_every_host(self, work: Callable[[Host], T]) -> dict[str, T]:
         """Do `work` for all hosts at once; the first error is raised after all have ended."""
-        return on_every_host(self.plan, work)
+        return _on_every(self.plan.hosts, work)
+
+    def on_every_machine(self, work: Callable[[Host | Switch], T]) -> dict[str, T]:
+        """The same for all hosts and switches."""
+        return _on_every(self.plan.machines, work)
+
+    def on_every_switch(self, work: Callable[[Switch], T]) -> dict[str, T]:
+        """The same for all switches."""
+        return _on_every(self.plan.switches, work)
 
 
 def all_labs() -> list[Lab]:
@@ -151,7 +160,8 @@ def _bring_up(lab: Lab, plan: Plan, provider_name: str, progress: Progress) -> N
     (lab.rundir / "plan.json").write_text(plan.model_dump_json(indent=1) + "\n")
     record = Record(provider=provider_name, created=datetime.now(UTC))
     lab.write(record)
-    progress(f"starting {len(plan.hosts)} hosts")
+    also = f" and {len(plan.switches)} switches" if plan.switches else ""
+    progress(f"starting {len(plan.hosts)} hosts{also}")
     provider.up(plan, progress)
     progress("configuring addresses, routes and links")
     _configure(lab, 0.0)
@@ -159,51 +169,56 @@ def _bring_up(lab: Lab, plan: Plan, provider_name: str, progress: Progress) -> N
     own_latency_ms = calibration.own_latency_ms(provider, plan)
     if own_latency_ms:
         shape(lab, own_latency_ms)
+    lab.on_every_switch(lambda switch: switches.do(provider, switch, "ask_controller"))
     lab.write(record.model_copy(update={"state": "up", "own_latency_ms": own_latency_ms}))
 
 
 def _configure(lab: Lab, own_latency_ms: float) -> None:
-    def configure(host: Host) -> None:
-        text = network.script(lab.plan, host) + shaping.script(host.ports, own_latency_ms)
-        _run_script(lab.provider, host, text)
+    def configure(machine: Host | Switch) -> None:
+        text = network.script(lab.plan, machine)
+        if isinstance(machine, Switch):
+            _run_script(lab.provider, machine, text)
+            switches.do(lab.provider, machine, "make_switch")
+            text = ""
+        _run_script(lab.provider, machine, text + shaping.script(machine.ports, own_latency_ms))
 
-    lab.on_every_host(configure)
+    lab.on_every_machine(configure)
 
 
 def shape(lab: Lab, own_latency_ms: float) -> None:
     """Set every link's delay again, less the emulator's own latency, and read all shaping back."""
 
-    def shape_and_read_back(host: Host) -> list[str]:
-        batch = shaping.delays_again(host.ports, own_latency_ms).encode()
+    def shape_and_read_back(one: Host | Switch) -> list[str]:
+        batch = shaping.delays_again(one.ports, own_latency_ms).encode()
         argv = ["tc", "-j", "-batch", "-"]
-        shown = lab.provider.run(host.name, argv, timeout_s=CONFIGURE_TIMEOUT_S, stdin=batch).stdout
-        return [f"{host.name}: {x}" for port in host.ports for x in shaping.differences(port, shown, own_latency_ms)]
+        shown = lab.provider.run(one.name, argv, timeout_s=CONFIGURE_TIMEOUT_S, stdin=batch).stdout
+        return [f"{one.name}: {x}" for port in one.ports for x in shaping.differences(port, shown, own_latency_ms)]
 
-    wrong = [text for texts in lab.on_every_host(shape_and_read_back).values() for text in texts]
+    wrong = [text for texts in lab.on_every_machine(shape_and_read_back).values() for text in texts]
     if wrong:
         raise HostFailed("links are not shaped as declared:\n" + "\n".join(wrong))
 
 
-def set_ports(lab: Lab, change: Callable[[Port], Port], gro: str) -> None:
+def set_ports(lab: Lab, change: Callable[[End], End], gro: str) -> None:
     """Shape every port again as `change` makes it, its own latency taken off, and switch receive offload on or off."""
     own_latency_ms = lab.record.own_latency_ms
 
-    def set_host(host: Host) -> None:
-        ports = [change(port) for port in host.ports]
-        switch = "".join(f"ethtool -K {port.name} gro {gro}\n" for port in ports)
-        _run_script(lab.provider, host, shaping.script(ports, own_latency_ms) + switch)
+    def set_machine(machine: Host | Switch) -> None:
+        ports = [change(port) for port in machine.ports]
+        offload = "".join(f"ethtool -K {port.name} gro {gro}\n" for port in ports)
+        _run_script(lab.provider, machine, shaping.script(ports, own_latency_ms) + offload)
 
-    lab.on_every_host(set_host)
+    lab.on_every_machine(set_machine)
 
 
-def _run_script(provider: Provider, host: Host, text: str) -> str:
+def _run_script(provider: Provider, machine: Host | Switch, text: str) -> str:
     argv = ["bash", "-eu", "-s"]
-    return provider.run(host.name, argv, timeout_s=CONFIGURE_TIMEOUT_S, stdin=text.encode()).stdout
+    return provider.run(machine.name, argv, timeout_s=CONFIGURE_TIMEOUT_S, stdin=text.encode()).stdout
 
 
-def on_every_host(plan: Plan, work: Callable[[Host], T]) -> dict[str, T]:
-    with ThreadPoolExecutor(max_workers=len(plan.hosts)) as pool:
-        started = {host.name: pool.submit(work, host) for host in plan.hosts}
+def _on_every(machines: Sequence[M], work: Callable[[M], T]) -> dict[str, T]:
+    with ThreadPoolExecutor(max_workers=max(1, len(machines))) as pool:
+        started = {machine.name: pool.submit(work, machine) for machine in machines}
     return {name: future.result() for name, future in started.items()}
 
 

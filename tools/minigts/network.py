@@ -1,10 +1,11 @@
-"""A planned host to the script that names its interfaces and gives addresses and routes. Pure; for every provider."""
+"""A planned machine to the script that names its interfaces and gives addresses and routes. Pure."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 
-from minigts.topology.plan import Host, Plan
+from minigts.topology.plan import Host, Plan, Switch
 
 SYSCTLS = (
     "net.ipv4.ip_forward=1",
@@ -27,27 +28,25 @@ SYSCTLS = (
 )
 
 
-def script(plan: Plan, host: Host) -> str:
-    """A `bash -eu` script, to be run as root on `host` after it has booted. A second run changes nothing."""
+def script(plan: Plan, machine: Host | Switch) -> str:
+    """A `bash -eu` script, to be run as root on `machine` after it has booted. A second run changes nothing."""
     lines = [
-        f"hostname {shlex.quote(host.name)}",
+        f"hostname {shlex.quote(machine.name)}",
         f"printf %s {shlex.quote(_hosts_file(plan))} >/etc/hosts",
         f"sysctl -qw {shlex.join(SYSCTLS)}",
-        *(_name_port(port.mac, port.name) for port in host.ports),
+        *(_name_port(port.mac, port.name) for port in machine.ports),
         "ip -batch - <<'END'",
-        f"address replace {host.address}/32 dev lo",
-        *(
-            f"{command}"
-            for port in host.ports
-            for command in (
-                f"address replace {port.address}/{port.prefix} dev {port.name}",
-                f"link set dev {port.name} mtu {port.mtu} up",
-            )
-        ),
-        *(f"route replace {route.to} via {route.via} src {route.source}" for route in host.routes),
+        *(f"link set dev {port.name} mtu {port.mtu} up" for port in machine.ports),
+        *(_addresses(machine) if isinstance(machine, Host) else ()),
         "END",
     ]
     return "\n".join([*lines, ""])
+
+
+def _addresses(host: Host) -> Iterator[str]:
+    yield f"address replace {host.address}/32 dev lo"
+    yield from (f"address replace {port.address}/{port.prefix} dev {port.name}" for port in host.ports)
+    yield from (f"route replace {route.to} via {route.via} src {route.source}" for route in host.routes)
 
 
 def _name_port(mac: str, name: str) -> str:
@@ -60,5 +59,5 @@ def _name_port(mac: str, name: str) -> str:
 
 
 def _hosts_file(plan: Plan) -> str:
-    own = "".join(f"{host.address} {host.name}\n" for host in plan.hosts)
+    own = "".join(f"{machine.address} {machine.name}\n" for machine in plan.machines)
     return f"127.0.0.1 localhost\n{own}"

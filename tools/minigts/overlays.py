@@ -23,7 +23,8 @@ Every script sees
 
 - MINIGTS_HOST, MINIGTS_ADDRESS (its own, on the loopback), MINIGTS_INDEX (from 0)
 - MINIGTS_LEADER (an address), MINIGTS_HOSTS (all names), MINIGTS_PEERS (the other hosts' addresses)
-- MINIGTS_LINKS: a word for each of its links, `interface:address:peer:peer's address:link's number`
+- MINIGTS_LINKS: a word for each of its links, `interface:address:peer:peer's address:link's number`; through a switch
+  a word for each host behind it
 - MINIGTS_MTU: the smallest of the lab's links
 - MINIGTS_VARIANT: empty for an overlay without variants
 - MINIGTS_PROGRAMS: the directory with what build/ made
@@ -271,7 +272,8 @@ def _environment(plan: Plan, host: Host) -> dict[str, str]:
     """What every script sees of its host and the lab."""
     number = {link.name: link.index for link in plan.links}
     links = [
-        f"{port.name}:{port.address}:{port.peer_host}:{port.peer_address}:{number[port.link]}" for port in host.ports
+        f"{port.name}:{port.address}:{peer.name}:{far.address}:{number[port.link]}"
+        for port, peer, far in plan.neighbours(host)
     ]
     return {
         "MINIGTS_HOST": host.name,

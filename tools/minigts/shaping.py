@@ -24,7 +24,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from minigts.topology.plan import Port, Shaping
+from minigts.topology.plan import End, Shaping
 
 Argv: TypeAlias = tuple[str, ...]
 
@@ -38,7 +38,7 @@ _DELAY_SLACK_MS = 0.002
 _LOSS_SLACK_PERCENT = 1e-6
 
 
-def ifb(port: Port) -> str:
+def ifb(port: End) -> str:
     """The device that holds what arrives at `port`."""
     return f"ifb-{port.name}"
 
@@ -66,7 +66,7 @@ def burst_bytes(rate_mbit: float, mtu: int, queue_bytes: int) -> int:
     return min(wanted, queue_bytes)
 
 
-def commands(port: Port, own_latency_ms: float = 0.0) -> tuple[Argv, ...]:
+def commands(port: End, own_latency_ms: float = 0.0) -> tuple[Argv, ...]:
     """What sets up `port` on its host, in order; to be run as root there. A second run changes nothing.
 
     `own_latency_ms` is the emulator's own one-way latency over this link, taken off the delay.
@@ -74,7 +74,7 @@ def commands(port: Port, own_latency_ms: float = 0.0) -> tuple[Argv, ...]:
     return (*_device_commands(port), *(("tc", *words) for words in _tc(port, own_latency_ms)))
 
 
-def script(ports: Iterable[Port], own_latency_ms: float = 0.0) -> str:
+def script(ports: Iterable[End], own_latency_ms: float = 0.0) -> str:
     """`commands` of several ports of one host as one `sh -e` script, with one `tc` process for all of them."""
     chosen = tuple(ports)
     devices = [shlex.join(argv) for port in chosen for argv in _device_commands(port)]
@@ -84,13 +84,13 @@ def script(ports: Iterable[Port], own_latency_ms: float = 0.0) -> str:
     return "\n".join([*devices, "tc -batch - <<'END'", *batch, "END", ""])
 
 
-def delays_again(ports: Iterable[Port], own_latency_ms: float) -> str:
+def delays_again(ports: Iterable[End], own_latency_ms: float) -> str:
     """What `tc -j -batch -` reads to set the delay of ports anew that are shaped already, and to show all there is."""
     held = [port for port in ports if holds_arrivals(port.incoming)]
     return "\n".join([*(" ".join(_delay(port, own_latency_ms)) for port in held), "qdisc show", ""])
 
 
-def clear_commands(port: Port) -> tuple[Argv, ...]:
+def clear_commands(port: End) -> tuple[Argv, ...]:
     """What takes the shaping of `port` off again. A second run changes nothing."""
     device = ifb(port)
     return (
@@ -100,7 +100,7 @@ def clear_commands(port: Port) -> tuple[Argv, ...]:
     )
 
 
-def _device_commands(port: Port) -> tuple[Argv, ...]:
+def _device_commands(port: End) -> tuple[Argv, ...]:
     device = ifb(port)
     # GRO merges frames before they are forwarded, and VXLAN over several hops then collapses to a few Mbit/s.
     gro = ("ethtool", "-K", port.name, "gro", "off")
@@ -111,12 +111,12 @@ def _device_commands(port: Port) -> tuple[Argv, ...]:
     return (gro, ("sh", "-c", add), ("ip", "link", "set", "dev", device, "up"))
 
 
-def _tc(port: Port, own_latency_ms: float) -> tuple[Argv, ...]:
+def _tc(port: End, own_latency_ms: float) -> tuple[Argv, ...]:
     arrivals = _redirect(port, own_latency_ms) if holds_arrivals(port.incoming) else _no_redirect(port)
     return (_rate(port), *arrivals)
 
 
-def _rate(port: Port) -> Argv:
+def _rate(port: End) -> Argv:
     rate_mbit, queue_bytes = port.outgoing.rate_mbit, port.outgoing.queue_bytes
     if rate_mbit is None or queue_bytes is None:
         return _plain_queue(port)
@@ -128,13 +128,13 @@ def _bits(rate_mbit: float) -> int:
     return round(rate_mbit * 1_000_000)
 
 
-def _plain_queue(port: Port) -> Argv:
+def _plain_queue(port: End) -> Argv:
     # Named, so that an unlimited link does not depend on the host's default (fq_codel marks and drops by itself).
     limit = str(_PLAIN_QUEUE_PACKETS)
     return ("qdisc", "replace", "dev", port.name, "root", "pfifo", "limit", limit)
 
 
-def _redirect(port: Port, own_latency_ms: float) -> tuple[Argv, ...]:
+def _redirect(port: End, own_latency_ms: float) -> tuple[Argv, ...]:
     # u32 with its handle given can be replaced in place; matchall cannot (EEXIST).
     every_frame = ("pref", "1", "handle", "800::1", "protocol", "all", "u32", "match", "u32", "0", "0")
     to_ifb = ("action", "mirred", "egress", "redirect", "dev", ifb(port))
@@ -145,11 +145,11 @@ def _redirect(port: Port, own_latency_ms: float) -> tuple[Argv, ...]:
     )
 
 
-def _delay(port: Port, own_latency_ms: float) -> Argv:
+def _delay(port: End, own_latency_ms: float) -> Argv:
     return ("qdisc", "replace", "dev", ifb(port), "root", "netem", *_netem(port.incoming, own_latency_ms))
 
 
-def _no_redirect(port: Port) -> tuple[Argv, ...]:
+def _no_redirect(port: End) -> tuple[Argv, ...]:
     # Deleting needs something to delete: put it there first, and the pair may be repeated.
     return (("qdisc", "replace", "dev", port.name, "clsact"), ("qdisc", "del", "dev", port.name, "clsact"))
 
@@ -180,7 +180,7 @@ class ReadBack:
     """None too where the kernel's netem takes none (before Linux 6.7)."""
 
 
-def read_back(port: Port, tc_json_text: str) -> ReadBack:
+def read_back(port: End, tc_json_text: str) -> ReadBack:
     """What `tc -j qdisc show` (all devices) says of `port`. Raises ValueError when it is not such output.
 
     An item of it: `{"kind":"tbf","dev":"eth1","root":true,"options":{"rate":6250000,"burst":25000,"lat":3775}}`:
@@ -192,7 +192,7 @@ def read_back(port: Port, tc_json_text: str) -> ReadBack:
         raise ValueError(f"not the output of tc -j qdisc show: {error!r}") from error
 
 
-def _read_back(port: Port, qdiscs: list[dict[str, Any]]) -> ReadBack:
+def _read_back(port: End, qdiscs: list[dict[str, Any]]) -> ReadBack:
     tbf = _options(qdiscs, port.name, "tbf")
     netem = _options(qdiscs, ifb(port), "netem")
     delay = (netem or {}).get("delay", {})
@@ -219,7 +219,7 @@ def _limit(tbf: dict[str, Any]) -> int:
     return int(tbf["limit"]) if "limit" in tbf else round(tbf["lat"] * tbf["rate"] / 1_000_000 + tbf["burst"])
 
 
-def differences(port: Port, tc_json_text: str, own_latency_ms: float = 0.0) -> list[str]:
+def differences(port: End, tc_json_text: str, own_latency_ms: float = 0.0) -> list[str]:
     """How the shaping that a host shows differs from what `commands` declares, a sentence each; empty when equal.
 
     Differences within tc's own rounding do not count. Raises ValueError when the text is not tc's output.
@@ -229,7 +229,7 @@ def differences(port: Port, tc_json_text: str, own_latency_ms: float = 0.0) -> l
     return [f"{port.name}: {problem}" for problem in problems]
 
 
-def _rate_differences(port: Port, found: ReadBack) -> list[str]:
+def _rate_differences(port: End, found: ReadBack) -> list[str]:
     declared = port.outgoing.rate_mbit
     if declared is None or found.rate_mbit is None:
         same = declared is None and found.rate_mbit is None
@@ -244,7 +244,7 @@ def _rate_differences(port: Port, found: ReadBack) -> list[str]:
     ]
 
 
-def _delay_differences(port: Port, found: ReadBack, own_latency_ms: float) -> list[str]:
+def _delay_differences(port: End, found: ReadBack, own_latency_ms: float) -> list[str]:
     declared = port.incoming
     if not holds_arrivals(declared):
         return ["arriving frames are redirected, and no delay is declared"] if found.redirected else []

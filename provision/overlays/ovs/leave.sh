@@ -10,5 +10,5 @@ source "$here/switch.sh"
 
 docker_answers && remove_measuring_container
 unplumb_container
-stop_switch
+stop_switch "$bridge"
 stop_docker

@@ -1,32 +1,8 @@
 # shellcheck shell=bash
-# Sourced by this overlay's scripts: the switch's daemons.
+# Sourced by this overlay's scripts: the switch and its bridge.
 
+# shellcheck source=provision/overlays/openvswitch.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../openvswitch.sh"
+
+# shellcheck disable=SC2034 # the scripts that source this use it
 readonly bridge=br-overlay
-readonly switch_database=/run/minigts/ovs.db
-
-switch_answers() { ovs-vsctl --timeout=1 show >/dev/null 2>&1; }
-
-start_switch() {
-  switch_answers && return
-  modprobe -a openvswitch vport_vxlan
-  mkdir -p /run/openvswitch
-  [[ -f $switch_database ]] || ovsdb-tool create "$switch_database" /usr/share/openvswitch/vswitch.ovsschema
-  ovsdb-server "$switch_database" --remote=punix:/run/openvswitch/db.sock --pidfile --detach --no-chdir \
-    --log-file=/var/log/ovsdb-server.log
-  ovs-vsctl --no-wait init
-  ovs-vswitchd --pidfile --detach --no-chdir --log-file=/var/log/ovs-vswitchd.log
-  wait_until 20 switch_answers || fatal "Open vSwitch did not start: $(tail -n 5 /var/log/ovs-vswitchd.log)"
-}
-
-# With the data path: the kernel's part outlives its daemon otherwise.
-stop_switch() {
-  switch_answers || return 0
-  ovs-vsctl --if-exists del-br "$bridge"
-  ovs-appctl -t ovs-vswitchd exit --cleanup
-  ovs-appctl -t ovsdb-server exit
-  wait_until 10 switch_gone || fatal "Open vSwitch does not end"
-  rm -f "$switch_database"
-  modprobe -r vport_vxlan openvswitch || true
-}
-
-switch_gone() { [[ ! -e /run/openvswitch/ovs-vswitchd.pid && ! -e /run/openvswitch/ovsdb-server.pid ]]; }

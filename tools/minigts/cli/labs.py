@@ -192,7 +192,7 @@ def _lab_with(host: str, lab: str | None) -> Lab:
     from minigts import lab as labs
 
     opened = labs.open_lab(lab)
-    _one_of("host", host, [each.name for each in opened.plan.hosts])
+    _one_of("host", host, [each.name for each in opened.plan.machines])
     return opened
 
 

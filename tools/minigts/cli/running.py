@@ -229,8 +229,8 @@ def _tools(lab: Lab) -> dict[str, str]:
 
 
 def _readback(lab: Lab) -> dict[str, JsonValue]:
-    """Each host's queueing disciplines as its kernel has them (tc(8), -json)."""
-    return {host.name: _qdiscs(lab, host.name) for host in lab.plan.hosts}
+    """Each host's and switch's queueing disciplines as its kernel has them (tc(8), -json)."""
+    return {machine.name: _qdiscs(lab, machine.name) for machine in lab.plan.machines}
 
 
 def _qdiscs(lab: Lab, host: str) -> JsonValue:

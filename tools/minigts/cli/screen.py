@@ -171,7 +171,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
 
 def show_plan(plan: Plan) -> None:
     """Hosts, links, and what the plan predicts for each pair."""
-    hosts = ((h.name, h.location or "", h.address, str(h.cpus), f"{h.memory_mb} MB") for h in plan.hosts)
+    hosts = ((h.name, h.location or "", h.address, str(h.cpus), f"{h.memory_mb} MB") for h in plan.machines)
     show_table(f"{plan.name}: hosts", ("host", "location", "address", ">cpus", ">memory"), hosts)
     links = ((x.name, x.subnet, ms(x.rtt_ms), mbit(x.rate_mbit), f"{x.loss_percent:g} %") for x in plan.links)
     show_table("links", ("link", "subnet", ">RTT", ">rate", ">loss"), links)
@@ -256,7 +256,7 @@ def show_labs(labs: Iterable[Lab]) -> None:
         if not isinstance(states, dict):
             console.print(f"{lab.name}: {facts['problem']}", markup=False)
             continue
-        rows = ((h.name, h.location or "", h.address, str(states.get(h.name))) for h in lab.plan.hosts)
+        rows = ((h.name, h.location or "", h.address, str(states.get(h.name))) for h in lab.plan.machines)
         title = f"{lab.name}  {facts['topology']} on {facts['provider']}, overlay {facts['overlay'] or '—'}"
         show_table(title, ("host", "location", "address", "state"), rows)
 

@@ -13,7 +13,7 @@ from minigts.experiments.options import Links, size_bytes
 from minigts.lab import Lab
 from minigts.overlays import Endpoint
 from minigts.providers.base import Metered
-from minigts.topology.plan import Port
+from minigts.topology.plan import End
 from minigts.watch import Watched, family, used_s, watching
 
 LIMIT_S = 60.0
@@ -51,7 +51,7 @@ class LabStage:
         return {host: sum(map(used_s, family([pid]))) for host, pid in kernels.items()}
 
 
-def _changed(port: Port, links: Links) -> Port:
+def _changed(port: End, links: Links) -> End:
     """The port as `links` wants it; what they leave out is as declared."""
     outgoing = port.outgoing
     if links.rate == "unlimited":

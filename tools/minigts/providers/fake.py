@@ -48,9 +48,9 @@ class FakeProvider:
         return []
 
     def up(self, plan: Plan, progress: Callable[[str], None]) -> None:
-        for count, host in enumerate(plan.hosts, 1):
-            (self.rundir / "hosts" / host.name / "root").mkdir(parents=True, exist_ok=True)
-            progress(f"{count} of {len(plan.hosts)} hosts answer")
+        for count, machine in enumerate(plan.machines, 1):
+            (self.rundir / "hosts" / machine.name / "root").mkdir(parents=True, exist_ok=True)
+            progress(f"{count} of {len(plan.machines)} hosts answer")
 
     def run(
         self,

@@ -20,7 +20,7 @@ Neighbours = Mapping[str, Sequence[str]]
 
 def positions(plan: Plan) -> dict[str, Position]:
     """x to the right, y upwards. Each connected part keeps its own shape; parts are stacked downwards."""
-    neighbours: dict[str, list[str]] = {host.name: [] for host in plan.hosts}
+    neighbours: dict[str, list[str]] = {machine.name: [] for machine in plan.machines}
     for one, other in (link.ends for link in plan.links):
         neighbours[one].append(other)
         neighbours[other].append(one)

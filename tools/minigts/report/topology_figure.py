@@ -1,4 +1,4 @@
-"""The plan as a drawing: hosts with their locations, links with round-trip time and rate."""
+"""The plan as a drawing: hosts and switches with their locations, links with round-trip time and rate."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from minigts.report import style
 from minigts.report.layout import Position, positions
-from minigts.topology.plan import Host, Link, Plan
+from minigts.topology.plan import Host, Link, Plan, Switch
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,7 +25,7 @@ def topology(plan: Plan) -> Figure:
     placed = positions(plan)
     right = max(x for x, _ in placed.values())
     bottom = min(y for _, y in placed.values())
-    foot = 0.55 if any(_beneath(host) for host in plan.hosts) else 0.3
+    foot = 0.55 if any(_beneath(machine) for machine in plan.machines) else 0.3
     across, down = right + 0.7, foot + 0.5 - bottom
     unit = min(1.25, style.WIDTH_INCH / across)
     with style.sheet(unit * down, constrained=False) as figure:
@@ -36,8 +36,8 @@ def topology(plan: Plan) -> Figure:
         axes.set_ylim(bottom - foot, 0.5)
         for link in plan.links:
             _draw_link(axes, link, placed[link.ends[0]], placed[link.ends[1]])
-        for host in plan.hosts:
-            _draw_host(axes, host, placed[host.name], NODE * unit)
+        for machine in plan.machines:
+            _draw_machine(axes, machine, placed[machine.name], NODE * unit)
     return figure
 
 
@@ -68,20 +68,20 @@ def link_words(link: Link) -> str:
     return "\n".join(parts)
 
 
-def _draw_host(axes: Axes, host: Host, at: Position, radius_inch: float) -> None:
-    """A disc with the host's name when it fits, and the location beneath."""
+def _draw_machine(axes: Axes, machine: Host | Switch, at: Position, radius_inch: float) -> None:
+    """A disc for a host, a square for a switch; its name inside when it fits, and the location beneath."""
     axes.plot(
         *at,
-        marker="o",
+        marker="s" if isinstance(machine, Switch) else "o",
         markersize=2 * 72 * radius_inch,
         markerfacecolor=style.PAPER,
         markeredgecolor=style.INK,
         markeredgewidth=1.4,
         zorder=3,
     )
-    if len(host.name) <= INSIDE:
-        axes.text(*at, host.name, ha="center", va="center_baseline", fontsize=9, weight="bold", zorder=4)
-    words = "\n".join(_beneath(host))
+    if len(machine.name) <= INSIDE:
+        axes.text(*at, machine.name, ha="center", va="center_baseline", fontsize=9, weight="bold", zorder=4)
+    words = "\n".join(_beneath(machine))
     if not words:
         return
     axes.text(
@@ -97,9 +97,9 @@ def _draw_host(axes: Axes, host: Host, at: Position, radius_inch: float) -> None
     )
 
 
-def _beneath(host: Host) -> list[str]:
+def _beneath(machine: Host | Switch) -> list[str]:
     """What stands under the disc: a name too long for it, and a location that says more than the name."""
-    words = [host.name] if len(host.name) > INSIDE else []
-    if host.location and host.location.casefold() != host.name.casefold():
-        words.append(host.location)
+    words = [machine.name] if len(machine.name) > INSIDE else []
+    if machine.location and machine.location.casefold() != machine.name.casefold():
+        words.append(machine.location)
     return [word if len(word) <= 14 else word[:13] + "…" for word in words]

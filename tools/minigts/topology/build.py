@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network
+from typing import TypeAlias
 
+from minigts.topology import switching
 from minigts.topology.addressing import assign, host_address, mac
-from minigts.topology.draft import Draft, DraftLink
+from minigts.topology.draft import DEFAULT_CPUS, Draft, DraftLink
 from minigts.topology.model import ToleranceSpec, Topology
-from minigts.topology.plan import Host, Link, Path, Plan, Port, Route, Shaping, Tolerances
+from minigts.topology.plan import End, Host, Link, Path, Plan, Port, Route, Shaping, Switch, Tolerances
 from minigts.topology.routing import Edge, Way, neighbours, preference, ways
+from minigts.topology.segments import Segment
 
 TCP_AND_IP_HEADERS = 52
 """IPv4 20, TCP 20, timestamps 12 (RFC 7323)."""
@@ -26,21 +29,31 @@ _UNLIMITED_MBIT = 1000.0
 _FEWEST_PACKETS, _MOST_PACKETS = 1000, 1_000_000
 
 
+Ends: TypeAlias = "dict[str, list[tuple[Link, End]]]"
+"""A machine's ends of links, in order, with their links."""
+Addresses: TypeAlias = "dict[tuple[int, str], str]"
+"""By link and machine."""
+
+
 @dataclass(frozen=True)
 class _Network:
-    """The segments of a lab with what was declared of them, and the ways over them; all by index."""
+    """The links of a lab with what was declared of them, and the ways over them; by index, hosts before switches."""
 
     links: tuple[Link, ...]
     drafts: tuple[DraftLink, ...]
     edges: tuple[Edge, ...]
+    segments: tuple[Segment, ...]
+    addresses: Addresses
     ways: list[dict[int, Way]]
-    ports: list[list[Port]]
+    ports: Mapping[str, tuple[Port, ...]]
+    switches: tuple[Switch, ...]
     routed: bool
 
 
 def build(topology: Topology, drafted: Draft) -> Plan:
-    """The plan of `topology`, whose hosts and links are `drafted`; both have passed every check."""
+    """The plan of `topology`, whose hosts, switches and links are `drafted`; all have passed every check."""
     network = _network(topology, drafted)
+    names = [host.name for host in drafted.hosts]
     hosts = tuple(
         Host(
             name=host.name,
@@ -49,8 +62,8 @@ def build(topology: Topology, drafted: Draft) -> Plan:
             cpus=host.cpus,
             memory_mb=host.memory_mb,
             address=host_address(index),
-            ports=tuple(network.ports[index]),
-            routes=_routes(network, index) if network.routed else (),
+            ports=network.ports[host.name],
+            routes=_routes(network, names, index) if network.routed else (),
         )
         for index, host in enumerate(drafted.hosts)
     )
@@ -60,8 +73,9 @@ def build(topology: Topology, drafted: Draft) -> Plan:
         routing=topology.routing,
         overlay=topology.overlay,
         hosts=hosts,
+        switches=network.switches,
         links=network.links,
-        paths=_paths(network, [host.name for host in drafted.hosts]),
+        paths=_paths(network, names),
         expect=tuple(expectation.model_dump(exclude_none=True) for expectation in topology.expect or ()),
         tolerances=_tolerances(topology.tolerances),
     )
@@ -75,23 +89,42 @@ def _tolerances(written: ToleranceSpec | None) -> Tolerances:
 
 
 def _network(topology: Topology, drafted: Draft) -> _Network:
-    indices = {host.name: index for index, host in enumerate(drafted.hosts)}
-    links = _links(drafted.links, _subnets(topology, drafted.links))
+    machines = [machine.name for machine in drafted.machines]
+    indices = {name: index for index, name in enumerate(machines)}
+    parts = switching.of(drafted)
+    subnets = _subnets(topology, drafted.links, parts)
+    of_link = {link: subnet for part, subnet in zip(parts, subnets, strict=True) for link in part.links}
+    links = _links(drafted.links, [of_link[index] for index in range(len(drafted.links))])
     edges = tuple(Edge((indices[link.ends[0]], indices[link.ends[1]]), link.rtt_ms) for link in links)
+    given = _addresses(parts, subnets, drafted.links)
+    ends = _ends(drafted, links, topology.seed)
     return _Network(
         links,
         drafted.links,
         edges,
-        ways(len(drafted.hosts), edges),
-        _ports(drafted, links, topology.seed),
+        tuple(parts),
+        given,
+        ways(len(machines), edges),
+        {host.name: _ports(host.name, ends, links, given) for host in drafted.hosts},
+        tuple(_switch(drafted, index, ends, links, given) for index in range(len(drafted.switches))),
         topology.routing == "routed",
     )
 
 
-def _subnets(topology: Topology, links: Sequence[DraftLink]) -> list[IPv4Network]:
-    explicit = [IPv4Network(link.subnet) if link.subnet is not None else None for link in links]
+def _subnets(topology: Topology, links: Sequence[DraftLink], parts: Sequence[Segment]) -> list[IPv4Network]:
+    written = [next((links[index].subnet for index in part.links if links[index].subnet), None) for part in parts]
+    explicit = [IPv4Network(subnet) if subnet is not None else None for subnet in written]
     assigned = assign(explicit, IPv4Network(topology.subnets))
     return [subnet for subnet in assigned if subnet is not None]
+
+
+def _addresses(parts: Sequence[Segment], subnets: Sequence[IPv4Network], links: Sequence[DraftLink]) -> Addresses:
+    """Who has which address, by link and name: the hosts of a segment in the order of its links, then its switches."""
+    given: Addresses = {}
+    for part, subnet in zip(parts, subnets, strict=True):
+        taken = {name: str(subnet.network_address + 1 + number) for number, name in enumerate(part.members)}
+        given |= {(index, name): taken[name] for index in part.links for name in links[index].ends}
+    return given
 
 
 def _links(drafts: Sequence[DraftLink], subnets: Sequence[IPv4Network]) -> tuple[Link, ...]:
@@ -104,6 +137,7 @@ def _links(drafts: Sequence[DraftLink], subnets: Sequence[IPv4Network]) -> tuple
             rtt_ms=round(2 * draft.delay_ms, 6),
             rate_mbit=draft.rate_mbit,
             loss_percent=draft.loss_percent,
+            tcp_ceiling_mbit=tcp_ceiling_mbit(draft.rate_mbit, draft.mtu),
         )
         for index, (draft, name, subnet) in enumerate(zip(drafts, _names(drafts), subnets, strict=True))
     )
@@ -159,52 +193,104 @@ def delay_packets(rate_mbit: float | None, delay_ms: float, jitter_ms: float) ->
     return min(_MOST_PACKETS, max(_FEWEST_PACKETS, math.ceil(2 * held)))
 
 
-def _ports(drafted: Draft, links: Sequence[Link], seed: int) -> list[list[Port]]:
-    """The ports of each host in order of the links: eth1, eth2, …"""
-    ports: dict[str, list[Port]] = {host.name: [] for host in drafted.hosts}
+def _ends(drafted: Draft, links: Sequence[Link], seed: int) -> Ends:
+    """The ends of each machine in order of the links: eth1, eth2, …"""
+    ends: Ends = {machine.name: [] for machine in drafted.machines}
     for draft, link in zip(drafted.links, links, strict=True):
-        network = IPv4Network(link.subnet)
         # The same in both directions, but for what chance does: the language has no other links.
-        towards = [_shaping(draft, f"{seed}/{link.name}/{end}") for end in (0, 1)]
-        for end in (0, 1):
-            own = ports[link.ends[end]]
-            own.append(
-                Port(
-                    name=f"eth{len(own) + 1}",
-                    mac=mac(link.index, end),
-                    address=str(network.network_address + 1 + end),
-                    prefix=network.prefixlen,
-                    mtu=draft.mtu,
-                    link=link.name,
-                    peer_host=link.ends[1 - end],
-                    peer_address=str(network.network_address + 2 - end),
-                    outgoing=towards[1 - end],
-                    incoming=towards[end],
-                )
+        towards = [_shaping(draft, f"{seed}/{link.name}/{number}") for number in (0, 1)]
+        for number in (0, 1):
+            own = ends[link.ends[number]]
+            end = End(
+                name=f"eth{len(own) + 1}",
+                mac=mac(link.index, number),
+                mtu=draft.mtu,
+                link=link.name,
+                peer_host=link.ends[1 - number],
+                outgoing=towards[1 - number],
+                incoming=towards[number],
             )
-    return list(ports.values())
+            own.append((link, end))
+    return ends
 
 
-def _routes(network: _Network, index: int) -> tuple[Route, ...]:
+def _ports(
+    host: str,
+    ends: Ends,
+    links: Sequence[Link],
+    given: Addresses,
+) -> tuple[Port, ...]:
+    return tuple(
+        Port(
+            **dict(end),
+            address=given[link.index, host],
+            prefix=IPv4Network(link.subnet).prefixlen,
+            peer_address=given[link.index, end.peer_host],
+        )
+        for link, end in ends[host]
+    )
+
+
+def _switch(
+    drafted: Draft,
+    index: int,
+    ends: Ends,
+    links: Sequence[Link],
+    given: Addresses,
+) -> Switch:
+    switch = drafted.switches[index]
+    own = ends[switch.name]
+    first = own[0][0]
+    return Switch(
+        name=switch.name,
+        index=index,
+        location=switch.location,
+        cpus=DEFAULT_CPUS,
+        memory_mb=switch.memory_mb,
+        ports=tuple(end for _, end in own),
+        address=given[first.index, switch.name],
+        prefix=IPv4Network(first.subnet).prefixlen,
+        controller=_controller(switch.controller, {link.subnet for link, _ in own}, links, given),
+    )
+
+
+def _controller(written: str | None, subnets: set[str], links: Sequence[Link], given: Addresses) -> str | None:
+    """Where the controller listens: on the switch itself, at an address, or on a host of the switch's segment."""
+    if written is None:
+        return None
+    name, port = switching.split(written)
+    on_segment = {host: address for (link, host), address in given.items() if links[link].subnet in subnets}
+    address = {switching.BUILTIN: switching.BUILTIN_ADDRESS, **on_segment}.get(name, name)
+    return f"{address}:{port}"
+
+
+def _routes(network: _Network, names: Sequence[str], index: int) -> tuple[Route, ...]:
     """Routes of one host: to every other host's own address, then to every segment that it has no port on."""
-    gateways = {port.link: port.peer_address for port in network.ports[index]}
-    own = network.ways[index]
+    own = {target: way for target, way in network.ways[index].items() if target < len(names)}
+    indices = {name: number for number, name in enumerate(names)}
 
     def route(to: str, way: Way) -> Route:
-        return Route(to=to, via=gateways[network.links[way.links[0]].name], source=host_address(index))
+        return Route(to=to, via=_gateway(network, names, way), source=host_address(index))
 
     hosts = [route(f"{host_address(target)}/32", way) for target, way in own.items()]
-    segments = [
-        route(link.subnet, min((own[end] for end in edge.ends), key=lambda way: preference(way, network.edges)))
-        for link, edge in zip(network.links, network.edges, strict=True)
-        if index not in edge.ends
-    ]
+    segments = []
+    for part in network.segments:
+        leading = [own[indices[name]] for name in part.hosts if indices[name] in own]
+        if leading and names[index] not in part.hosts:
+            nearest = min(leading, key=lambda way: preference(way, network.edges))
+            segments.append(route(network.links[part.links[0]].subnet, nearest))
     return (*hosts, *segments)
+
+
+def _gateway(network: _Network, names: Sequence[str], way: Way) -> str:
+    """The address of the first host on the way, on the segment where the way begins."""
+    position = next(number for number, node in enumerate(way.nodes[1:]) if node < len(names))
+    return network.addresses[way.links[position], names[way.nodes[position + 1]]]
 
 
 def _paths(network: _Network, names: Sequence[str]) -> tuple[Path, ...]:
     # Without routing, neighbours use the segment they share even where a way round would be shorter.
-    direct = {} if network.routed else neighbours(network.edges)
+    direct = {} if network.routed else neighbours(len(names), network.edges)
     return tuple(
         _path(
             network,
@@ -214,15 +300,20 @@ def _paths(network: _Network, names: Sequence[str]) -> tuple[Path, ...]:
         )
         for source in range(len(names))
         for target, way in network.ways[source].items()
-        if source < target
+        if source < target < len(names)
     )
+
+
+def tcp_ceiling_mbit(rate_mbit: float | None, mtu: int) -> float | None:
+    """What a rate leaves for TCP's payload."""
+    share = (mtu - TCP_AND_IP_HEADERS) / (mtu + ETHERNET_HEADER)
+    return None if rate_mbit is None else round(rate_mbit * share, 6)
 
 
 def _path(network: _Network, ends: tuple[str, str], way: Way, *, reachable: bool) -> Path:
     links = [network.links[index] for index in way.links]
     rate = min((link.rate_mbit for link in links if link.rate_mbit is not None), default=None)
     mtu = min(network.drafts[index].mtu for index in way.links)
-    share = (mtu - TCP_AND_IP_HEADERS) / (mtu + ETHERNET_HEADER)
     arrives = math.prod(1 - link.loss_percent / 100 for link in links)
     return Path(
         source=ends[0],
@@ -231,6 +322,6 @@ def _path(network: _Network, ends: tuple[str, str], way: Way, *, reachable: bool
         reachable=reachable,
         rtt_ms=round(sum(link.rtt_ms for link in links), 6),
         rate_mbit=rate,
-        tcp_ceiling_mbit=None if rate is None else round(rate * share, 6),
+        tcp_ceiling_mbit=tcp_ceiling_mbit(rate, mtu),
         loss_percent=round(100 * (1 - arrives), 9),
     )

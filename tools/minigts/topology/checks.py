@@ -7,14 +7,13 @@ from ipaddress import IPv4Network
 
 import networkx
 
+from minigts.topology import switching
 from minigts.topology.addressing import assign, capacity, overlaps, reserved_for
-from minigts.topology.draft import Draft, DraftHost, DraftLink
+from minigts.topology.draft import Draft, DraftHost, DraftLink, DraftSwitch
 from minigts.topology.model import HOST_NAME, HOST_NAME_HINT, MOST_HOSTS, Topology, did_you_mean
-from minigts.topology.tree import Data, Location, path_of
+from minigts.topology.segments import Segment
+from minigts.topology.tree import Data, Finding, Location, path_of
 from minigts.topology.units import shown
-
-Finding = tuple[Location, str]
-"""Where in the file, and what is wrong there."""
 
 _LISTED = 12
 ETHERNET_HEADER = 14
@@ -27,41 +26,48 @@ def check(data: Data, drafted: Draft, known_overlays: Collection[str] | None) ->
     """
     document = data if isinstance(data, dict) else {}
     hosts: Location = ("hosts",) if "hosts" in document else ()
-    yield from _hosts(drafted, hosts)
+    yield from _machines(drafted, hosts)
     yield from _ends(drafted)
     yield from _link_names(drafted.links)
     for link in drafted.links:
         yield from _values(link)
-    yield from _subnets(drafted.links, document.get("subnets"))
+    yield from switching.check(drafted)
+    yield from _subnets(drafted, document.get("subnets"))
     yield from _connected(drafted, document.get("routing"), hosts)
     yield from _overlay(document.get("overlay"), known_overlays)
 
 
-def _hosts(drafted: Draft, where: Location) -> Iterator[Finding]:
+def _machines(drafted: Draft, where: Location) -> Iterator[Finding]:
     if not drafted.hosts and drafted.all_hosts:
         yield (), "no hosts: give `hosts:` and `links:`, or one of the shorthands chain, pair, star"
-    if len(drafted.hosts) > MOST_HOSTS:
-        yield where, f"{len(drafted.hosts)} hosts; at most {MOST_HOSTS} are possible"
-    seen: dict[str, DraftHost] = {}
-    for host in drafted.hosts:
-        if not HOST_NAME.fullmatch(host.name):
-            yield host.where, f"{shown(host.name)} is not {HOST_NAME_HINT}"
-        elif host.name == "localhost":
-            yield host.where, "'localhost' is every host's name for itself; choose another"
-        if host.name in seen:
-            yield host.where, f"host {host.name!r} is already declared in {path_of(seen[host.name].where)}"
-        seen.setdefault(host.name, host)
+    machines = drafted.machines
+    if len(machines) > MOST_HOSTS:
+        kinds = "hosts and switches" if drafted.switches else "hosts"
+        yield where, f"{len(machines)} {kinds}; at most {MOST_HOSTS} are possible"
+    seen: dict[str, DraftHost | DraftSwitch] = {}
+    for machine in machines:
+        if not HOST_NAME.fullmatch(machine.name):
+            yield machine.where, f"{shown(machine.name)} is not {HOST_NAME_HINT}"
+        elif machine.name == "localhost":
+            yield machine.where, "'localhost' is every host's name for itself; choose another"
+        if machine.name in seen:
+            first = seen[machine.name]
+            kind = "host" if isinstance(first, DraftHost) else "switch"
+            yield machine.where, f"{kind} {machine.name!r} is already declared in {path_of(first.where)}"
+        seen.setdefault(machine.name, machine)
 
 
 def _ends(drafted: Draft) -> Iterator[Finding]:
-    known = list(dict.fromkeys(host.name for host in drafted.hosts))
+    hosts = list(dict.fromkeys(host.name for host in drafted.hosts))
+    switches = [switch.name for switch in drafted.switches]
+    kinds, also = ("host or switch", f"; switches are {listed(switches)}") if switches else ("host", "")
     for link in drafted.links:
         if link.where[0] == "links":
             for end, name in enumerate(link.ends):
                 # The hosts of a refused shorthand are not known here, so a missing name proves nothing.
-                if name not in known and drafted.all_hosts:
-                    hint = did_you_mean(name, known)
-                    yield (*link.where, "ends", end), f"no host {name!r}; hosts are {listed(known)}{hint}"
+                if name not in (*hosts, *switches) and drafted.all_hosts:
+                    hint = did_you_mean(name, (*hosts, *switches))
+                    yield (*link.where, "ends", end), f"no {kinds} {name!r}; hosts are {listed(hosts)}{also}{hint}"
         if link.ends[0] == link.ends[1]:
             yield link.where, f"a link from {link.ends[0]!r} to itself; its two ends must be different hosts"
 
@@ -92,27 +98,41 @@ def _values(link: DraftLink) -> Iterator[Finding]:
         )
 
 
-def _subnets(links: Sequence[DraftLink], subnets: Data) -> Iterator[Finding]:
-    explicit = [IPv4Network(link.subnet) if link.subnet is not None else None for link in links]
-    given = [(index, network) for index, network in enumerate(explicit) if network is not None]
-    for index, network in given:
+def _subnets(drafted: Draft, subnets: Data) -> Iterator[Finding]:
+    links, parts = drafted.links, switching.of(drafted)
+    given = {
+        index: (lead, IPv4Network(links[lead].subnet or ""))
+        for index, part in enumerate(parts)
+        if (lead := next((link for link in part.links if links[link].subnet), None)) is not None
+    }
+    for lead, network in given.values():
         if user := reserved_for(network):
-            yield (*links[index].where, "subnet"), f"{network} overlaps {user}"
-    clashes = sorted(set(overlaps(given)))
+            yield (*links[lead].where, "subnet"), f"{network} overlaps {user}"
+    clashes = sorted(set(overlaps([(lead, network) for lead, network in given.values()])))
+    networks = dict(given.values())
     for later, earlier in clashes:
-        other = f"{explicit[earlier]} of {path_of(links[earlier].where)}"
-        yield (*links[later].where, "subnet"), f"{explicit[later]} overlaps {other}"
+        other = f"{networks[earlier]} of {path_of(links[earlier].where)}"
+        yield (*links[later].where, "subnet"), f"{networks[later]} overlaps {other}"
     pool = _pool(subnets)
     if pool is None or clashes:
         return
     if user := reserved_for(pool):
         yield ("subnets",), f"{pool} overlaps {user}"
         return
-    assigned = assign(explicit, pool)
+    assigned = assign([given[index][1] if index in given else None for index in range(len(parts))], pool)
     if None in assigned:
-        where = links[assigned.index(None)].where
-        left = f"{assigned.count(None)} of {len(links)} links get no subnet"
+        where = links[parts[assigned.index(None)].links[0]].where
+        left = f"{assigned.count(None)} of {len(parts)} links get no subnet"
         yield where, f"{left}: {pool} holds {capacity(pool)}; give a larger block as `subnets:`"
+    yield from _room(drafted, parts, assigned)
+
+
+def _room(drafted: Draft, parts: Sequence[Segment], networks: Sequence[IPv4Network | None]) -> Iterator[Finding]:
+    for part, network in zip(parts, networks, strict=True):
+        room = network.num_addresses - 2 if network is not None else len(part.members)
+        if len(part.members) > room:
+            where = drafted.links[part.links[0]].where
+            yield where, f"{network} has addresses for {room}, and {len(part.members)} hosts and switches share it"
 
 
 def _pool(subnets: Data) -> IPv4Network | None:
@@ -132,7 +152,7 @@ def _connected(drafted: Draft, routing: Data, where: Location) -> Iterator[Findi
     if not (drafted.all_hosts and drafted.all_links) or routing not in (None, "routed"):
         return
     graph: networkx.Graph[str] = networkx.Graph()
-    graph.add_nodes_from(host.name for host in drafted.hosts)
+    graph.add_nodes_from(machine.name for machine in drafted.machines)
     names = set(graph.nodes)
     ends = [link.ends for link in drafted.links]
     if any(end not in names for pair in ends for end in pair):

@@ -1,4 +1,4 @@
-"""Shorthands expanded and defaults filled in: every host and link of a file, with where it was written.
+"""Shorthands expanded and defaults filled in: every host, switch and link of a file, with where it was written.
 
 Drafting never fails: what the model refuses is left out, and `all_hosts` and `all_links` say so. That lets the
 checks on the whole (unknown hosts, overlaps, connectedness) run in the same pass as the checks on single values.
@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from minigts.topology.model import Chain, Defaults, HostSpec, LinkSettings, LinkSpec, Pair, Star
+from minigts.topology.model import Chain, Defaults, HostSpec, LinkSettings, LinkSpec, Pair, Star, SwitchSpec
 from minigts.topology.tree import Data, Location
 
 DEFAULT_CPUS = 1
@@ -29,6 +29,16 @@ class DraftHost:
     location: str | None
     cpus: int
     memory_mb: int
+
+
+@dataclass(frozen=True)
+class DraftSwitch:
+    where: Location
+    name: str
+    location: str | None
+    memory_mb: int
+    controller: str | None
+    """As written: `builtin`, or a host's name or an address, with or without a port."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +66,12 @@ class Draft:
     """Whether every host that the file declares is here."""
     all_links: bool
     """Whether every link that the file declares is here."""
+    switches: tuple[DraftSwitch, ...] = ()
+
+    @property
+    def machines(self) -> tuple[DraftHost | DraftSwitch, ...]:
+        """Hosts, then switches."""
+        return (*self.hosts, *self.switches)
 
 
 def draft(data: Data) -> Draft:
@@ -75,6 +91,7 @@ def draft(data: Data) -> Draft:
         tuple(link for part in parts for link in part.links),
         all(part.all_hosts for part in parts),
         all(part.all_links for part in parts),
+        _written_switches(data.get("switches")),
     )
 
 
@@ -134,6 +151,17 @@ def _written_hosts(data: Data, defaults: Defaults) -> Draft:
         for name, settings in data.items()
     )
     return Draft(hosts, (), True, True)
+
+
+def _written_switches(data: Data) -> tuple[DraftSwitch, ...]:
+    """A switch whose settings are refused still exists, as a host does."""
+    if not isinstance(data, dict):
+        return ()
+    specs = ((name, _accepted(SwitchSpec, settings or {}) or SwitchSpec()) for name, settings in data.items())
+    return tuple(
+        DraftSwitch(("switches", name), name, spec.location, spec.memory or DEFAULT_MEMORY_MB, spec.controller)
+        for name, spec in specs
+    )
 
 
 def _written_links(data: Data, defaults: Defaults) -> Draft:

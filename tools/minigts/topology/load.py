@@ -15,11 +15,11 @@ from pydantic_core import ErrorDetails
 
 from minigts.errors import InputError, Problem
 from minigts.topology.build import build
-from minigts.topology.checks import Finding, check
+from minigts.topology.checks import check
 from minigts.topology.draft import draft
 from minigts.topology.model import Topology, did_you_mean
 from minigts.topology.plan import Plan
-from minigts.topology.tree import Data, Location, path_of, read_tree
+from minigts.topology.tree import Data, Finding, Location, path_of, read_tree
 from minigts.topology.units import shown
 
 LARGEST_BYTES = 256_000

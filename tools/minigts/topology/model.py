@@ -135,6 +135,10 @@ def _names_schema(least: int) -> WithJsonSchema:
     return WithJsonSchema({"anyOf": [{"type": "integer", "minimum": least, "maximum": MOST_HOSTS}, names]})
 
 
+CONTROLLER = re.compile(
+    r"(?:[a-z](?:[a-z0-9-]{0,13}[a-z0-9])?|[0-9]{1,3}(?:\.[0-9]{1,3}){3})(?::[0-9]{1,5})?", re.ASCII
+)
+CONTROLLER_HINT = "a controller: write builtin, or a host's name or an IPv4 address, as in h1 or 192.0.2.1:6653"
 HOST_NAME_HINT = "a host name: at most 15 lower-case letters, digits, hyphens; a letter first, no hyphen last"
 HostName: TypeAlias = Annotated[str, *_matching(HOST_NAME_HINT, HOST_NAME)]
 _Name: TypeAlias = Annotated[
@@ -160,6 +164,22 @@ class HostSpec(_Spec):
     )
     memory: Annotated[int, *_quantity(MEMORY_MB, whole=True)] | None = Field(
         None, description="Memory of the host, from 128MB (MB counts 2^20 bytes). Default: 512MB."
+    )
+
+
+class SwitchSpec(_Spec):
+    """Open vSwitch on a machine of its own. Nothing is required: `s1:` alone declares a switch that learns."""
+
+    location: Annotated[str, _text("a location", 60)] | None = Field(
+        None, description="Where the switch stands, for figures and tables."
+    )
+    memory: Annotated[int, *_quantity(MEMORY_MB, whole=True)] | None = Field(
+        None, description="Memory of its machine, from 128MB. Default: 512MB."
+    )
+    controller: Annotated[str, *_matching(CONTROLLER_HINT, CONTROLLER)] | None = Field(
+        None,
+        description="OpenFlow controller: builtin, or a host of the switch's segment or an IPv4 address, with :PORT "
+        "unless that is 6653. Default: none, the switch learns by itself.",
     )
 
 
@@ -199,16 +219,16 @@ class LinkSettings(_Spec):
 
 
 class LinkSpec(LinkSettings):
-    """A link between two hosts: a segment with a subnet of its own."""
+    """A link between two hosts, two switches, or a host and a switch. Links that meet in a switch are one segment."""
 
     ends: Annotated[
         tuple[HostName, HostName],
         BeforeValidator(_two_ends),
         WithJsonSchema({"type": "array", "items": {"type": "string"}, "minItems": 2, "maxItems": 2}),
-    ] = Field(description="The two hosts that the link joins.")
+    ] = Field(description="The two hosts or switches that the link joins.")
     name: _Name | None = Field(None, description="Name of the link. Default: its ends, such as ams-bra.")
     subnet: _Network | None = Field(
-        None, description="IPv4 network of this segment. Default: the next free /24 of `subnets`."
+        None, description="IPv4 network of this link's segment. Default: the next free /24 of `subnets`."
     )
 
 
@@ -317,6 +337,7 @@ class Topology(_Spec):
     )
     defaults: Defaults | None = Field(None, description="What hosts and links have unless they say otherwise.")
     hosts: dict[str, HostSpec | None] | None = Field(None, description="The hosts by name, in order.")
+    switches: dict[str, SwitchSpec | None] | None = Field(None, description="The switches by name, in order.")
     links: tuple[LinkSpec, ...] | None = Field(None, description="The links, in order.")
     chain: Chain | None = Field(None, description="Shorthand: hosts in a row.")
     pair: Pair | None = Field(None, description="Shorthand: two hosts and one link.")
@@ -335,7 +356,8 @@ def json_schema() -> dict[str, Any]:
     """The JSON Schema of a topology file, for editors. Pure: the shipped topologies/schema.json is this."""
     schema = Topology.model_json_schema()
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    schema["properties"]["hosts"]["anyOf"][0]["propertyNames"] = {"pattern": f"^{HOST_NAME.pattern}$"}
+    for kind in ("hosts", "switches"):
+        schema["properties"][kind]["anyOf"][0]["propertyNames"] = {"pattern": f"^{HOST_NAME.pattern}$"}
     return schema
 
 

@@ -5,6 +5,7 @@ A plan is pure data. `minigts plan FILE` prints it as JSON; the same file gives 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -29,22 +30,29 @@ class Shaping(_Frozen):
     """Of the kernel's random numbers for loss and jitter; None when there is neither."""
 
 
-class Port(_Frozen):
-    """A host's end of a link. `name` is the interface inside the host (eth1, eth2, …; eth0 is never a link)."""
+class End(_Frozen):
+    """A machine's end of a link. `name` is the interface inside the machine (eth1, eth2, …; eth0 is never a link)."""
 
     name: str
     mac: str
-    address: str
-    """IPv4 address of this end, without prefix length."""
-    prefix: int
     mtu: int
     link: str
     peer_host: str
-    peer_address: str
+    """The machine at the link's other end: a host or a switch."""
     outgoing: Shaping
     """What frames leaving by this port meet on their way to the peer."""
     incoming: Shaping
     """What frames arriving by this port have met: the peer's `outgoing`."""
+
+
+class Port(End):
+    """A host's end of a link."""
+
+    address: str
+    """IPv4 address of this end, without prefix length."""
+    prefix: int
+    peer_address: str
+    """The address at the link's other end; a switch's is the one that it answers on itself."""
 
 
 class Route(_Frozen):
@@ -56,21 +64,40 @@ class Route(_Frozen):
     """The address that packets made on this host carry when they take this route: the host's own address."""
 
 
-class Host(_Frozen):
+class Machine(_Frozen):
+    """What a provider starts, of either role, with its ends of links in order."""
+
     name: str
     index: int
-    """Position in the topology file, from 0."""
+    """Position in the topology file among its own kind, from 0."""
     location: str | None
     cpus: int
     memory_mb: int
+    ports: tuple[End, ...]
+
+
+class Host(Machine):
+    role: Literal["host"] = "host"
     address: str
     """The host's own address, a /32 on its loopback: stable, whichever segment a packet comes by."""
     ports: tuple[Port, ...]
     routes: tuple[Route, ...]
 
 
+class Switch(Machine):
+    """Open vSwitch on a machine of its own: it bridges its ports."""
+
+    role: Literal["switch"] = "switch"
+    address: str
+    """On its segment, for whoever asks the switch itself."""
+    prefix: int
+    controller: str | None
+    """None: it learns by itself. Else where its OpenFlow controller listens, `ADDRESS:PORT`; on 127.0.0.1 it is the
+    built-in one."""
+
+
 class Link(_Frozen):
-    """A segment: two ends, one subnet. `name` is unique in the plan (`ams-bra`)."""
+    """Two ends. `name` is unique in the plan (`ams-bra`). Links that meet in a switch are one segment: one subnet."""
 
     name: str
     index: int
@@ -80,6 +107,8 @@ class Link(_Frozen):
     rate_mbit: float | None
     loss_percent: float
     """Chance to lose a packet, in one direction."""
+    tcp_ceiling_mbit: float | None = None
+    """Highest TCP goodput: the rate times payload over frame (1448/1514 at MTU 1500)."""
 
 
 class Path(_Frozen):
@@ -88,15 +117,15 @@ class Path(_Frozen):
     source: str
     target: str
     links: tuple[str, ...]
-    """The segments on the way, in order; its length is the number of hops."""
+    """The links on the way, in order; its length is the number of hops."""
     reachable: bool
     """Whether the underlay routes it: always in mode routed, only for neighbours in mode neighbours."""
     rtt_ms: float
-    """Sum of the segments' RTT."""
+    """Sum of the links' RTT."""
     rate_mbit: float | None
     """Lowest rate on the way."""
     tcp_ceiling_mbit: float | None
-    """Highest TCP goodput over the underlay: the lowest rate times payload over frame (1448/1514 at MTU 1500)."""
+    """Highest TCP goodput over the underlay: the lowest rate times payload over frame, with the lowest MTU."""
     loss_percent: float
     """Chance to lose a packet on the way, in one direction."""
 
@@ -122,6 +151,7 @@ class Plan(_Frozen):
     routing: Literal["routed", "neighbours"]
     overlay: str
     hosts: tuple[Host, ...]
+    switches: tuple[Switch, ...] = ()
     links: tuple[Link, ...]
     paths: tuple[Path, ...]
     """One for each pair of hosts that are connected, in file order of source, then target."""
@@ -136,9 +166,34 @@ class Plan(_Frozen):
                 return host
         raise KeyError(name)
 
+    @property
+    def machines(self) -> tuple[Host | Switch, ...]:
+        """Everything that runs: the hosts, then the switches."""
+        return (*self.hosts, *self.switches)
+
+    def machine(self, name: str) -> Host | Switch:
+        """The host or switch called `name`. Raises KeyError."""
+        return next((switch for switch in self.switches if switch.name == name), None) or self.host(name)
+
+    def joins_hosts(self, link: Link) -> bool:
+        """Whether both ends are hosts."""
+        return not {switch.name for switch in self.switches} & {*link.ends}
+
     def far_address(self, link: Link) -> str:
         """The address on `link` of its second end, as its first end reaches it."""
-        return next(port.peer_address for port in self.host(link.ends[0]).ports if port.link == link.name)
+        far = self.machine(link.ends[1])
+        if isinstance(far, Switch):
+            return far.address
+        return next(port.address for port in far.ports if port.link == link.name)
+
+    def neighbours(self, host: Host) -> Iterator[tuple[Port, Host, Port]]:
+        """Every other host on a segment of `host`: by which port it is reached, the host, its port there."""
+        subnets = {link.name: link.subnet for link in self.links}
+        for port in host.ports:
+            for other in self.hosts:
+                for far in other.ports:
+                    if other != host and subnets[far.link] == subnets[port.link]:
+                        yield port, other, far
 
     def path(self, source: str, target: str) -> Path:
         """The path between two hosts, in either order. Raises KeyError."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -11,7 +11,7 @@ import networkx
 
 @dataclass(frozen=True)
 class Edge:
-    """A segment between two hosts, which are given by their position in the file."""
+    """A link between two nodes: hosts by their position in the file, switches behind the last of them."""
 
     ends: tuple[int, int]
     rtt_ms: float
@@ -19,26 +19,26 @@ class Edge:
 
 @dataclass(frozen=True)
 class Way:
-    """A path: the hosts on it from source to target, and the segments between them, by index."""
+    """A path: the nodes on it from source to target, and the links between them, by index."""
 
-    hosts: tuple[int, ...]
+    nodes: tuple[int, ...]
     links: tuple[int, ...]
 
 
-def ways(hosts: int, edges: Sequence[Edge]) -> list[dict[int, Way]]:
-    """For each host the way to every host that it is connected with, itself left out.
+def ways(nodes: int, edges: Sequence[Edge]) -> list[dict[int, Way]]:
+    """For each node, host or switch, the way to every node that it is connected with, itself left out.
 
     The lowest RTT wins, then fewer hops, then the way whose latest segment in the file comes earliest. The last
     rule leaves no two ways equal, so that the way back is the way there, and all hosts on it agree.
     """
     graph: networkx.Graph[int] = networkx.Graph()
-    graph.add_nodes_from(range(hosts))
+    graph.add_nodes_from(range(nodes))
     for index in range(len(edges)):
         cost = _cost(edges, index)
         first, second = edges[index].ends
         if not graph.has_edge(first, second) or cost < graph.edges[first, second]["cost"]:
             graph.add_edge(first, second, cost=cost, link=index)
-    return [_from(graph, source) for source in range(hosts)]
+    return [_from(graph, source) for source in range(nodes)]
 
 
 def preference(way: Way, edges: Sequence[Edge]) -> int:
@@ -46,13 +46,32 @@ def preference(way: Way, edges: Sequence[Edge]) -> int:
     return sum(_cost(edges, link) for link in way.links)
 
 
-def neighbours(edges: Sequence[Edge]) -> dict[tuple[int, int], Way]:
-    """The best segment of each two hosts that share one, the lower index first: what they use unrouted."""
+def neighbours(hosts: int, edges: Sequence[Edge]) -> dict[tuple[int, int], Way]:
+    """The best way of each two hosts that share a segment, the lower index first: what they use unrouted.
+
+    Nodes from `hosts` on are switches; no ring is among them.
+    """
     best: dict[tuple[int, int], Way] = {}
-    for index in sorted(range(len(edges)), key=lambda index: _cost(edges, index), reverse=True):
-        first, second = sorted(edges[index].ends)
-        best[first, second] = Way((first, second), (index,))
+    found = [way for source in range(hosts) for way in _unrouted(hosts, edges, source)]
+    for way in sorted(found, key=lambda way: preference(way, edges), reverse=True):
+        best[way.nodes[0], way.nodes[-1]] = way
     return best
+
+
+def _unrouted(hosts: int, edges: Sequence[Edge], source: int) -> Iterator[Way]:
+    """The ways from `source` to hosts behind it in the file that cross nothing but switches."""
+    waiting = [Way((source,), ())]
+    while waiting:
+        way = waiting.pop()
+        here = way.nodes[-1]
+        for index, edge in enumerate(edges):
+            if here in edge.ends and index not in way.links:
+                there = edge.ends[1 - edge.ends.index(here)]
+                longer = Way((*way.nodes, there), (*way.links, index))
+                if there >= hosts:
+                    waiting.append(longer)
+                elif there > source:
+                    yield longer
 
 
 def _cost(edges: Sequence[Edge], index: int) -> int:

@@ -32,6 +32,8 @@ from minigts.topology.units import shown
 Data: TypeAlias = "str | list[Data] | dict[str, Data] | None"
 Location: TypeAlias = tuple[str | int, ...]
 """Where in the data: `("links", 2, "ends", 1)`."""
+Finding: TypeAlias = tuple[Location, str]
+"""Where in the file, and what is wrong there."""
 
 DEEPEST = 12
 _NOTHING = ("", "~", "null", "Null", "NULL")

@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 import shutil
-import tarfile
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 
 from minigts.errors import EnvironmentLacks, HostFailed, MinigtsError
 from minigts.providers.base import Result
-from minigts.providers.uml import client, guest, image, kernel, process
+from minigts.providers.uml import client, guest, image, kernel, packing, process
 from minigts.providers.uml.kernel import Machine
 from minigts.providers.uml.supervisor import Launch
 from minigts.topology.plan import Plan
-
-PUT_TIMEOUT_S = 120.0
-PACKED = "packed.tar"
-UNPACK = """
-from=$(mktemp -d)
-mount -t hostfs -o "hostfs=$1" none "$from"
-mkdir -p "$3" && tar -x --no-same-owner -C "$3" -f "$from/$2" || failed=yes
-umount "$from"
-rmdir "$from"
-[ -z "${failed:-}" ]
-"""
-"""A guest reads from a directory of this machine many times quicker than from its control line."""
 
 
 class UmlProvider:
@@ -40,7 +26,7 @@ class UmlProvider:
         return kernel.missing(hosts=1) + image.missing()
 
     def up(self, plan: Plan, progress: Callable[[str], None]) -> None:
-        names = [host.name for host in plan.hosts]
+        names = [machine.name for machine in plan.machines]
         if process.supervisor(self.rundir) is None:
             _refuse_processors(plan)
             _refuse_memory(plan)
@@ -68,11 +54,7 @@ class UmlProvider:
         directory = self.rundir / "hosts" / host
         if not directory.is_dir():
             raise HostFailed(f"there is no host {host} in this lab")
-        with tempfile.TemporaryDirectory(dir=directory, prefix="put.") as shared:
-            with tarfile.open(Path(shared) / PACKED, mode="w") as archive:
-                archive.add(source, arcname=target.name, filter=_owned_by_root)
-            argv = ["sh", "-euc", UNPACK, "sh", shared, PACKED, str(target.parent)]
-            self.run(host, argv, timeout_s=PUT_TIMEOUT_S)
+        packing.put(self, host, directory, source, target)
 
     def attach(self, host: str, argv: Sequence[str]) -> int:
         return client.attach(self.rundir, host, argv)
@@ -111,21 +93,15 @@ def _refuse_processors(plan: Plan) -> None:
 
 
 def _refuse_memory(plan: Plan) -> None:
-    lacking = kernel.missing(len(plan.hosts))
+    lacking = kernel.missing(len(plan.machines))
     if lacking:
         raise EnvironmentLacks("\n".join(lacking))
 
 
 def _launch(plan: Plan, ready: image.Image) -> Launch:
-    machines = tuple(Machine(host.name, host.memory_mb, tuple(port.mac for port in host.ports)) for host in plan.hosts)
+    machines = tuple(Machine(one.name, one.memory_mb, tuple(port.mac for port in one.ports)) for one in plan.machines)
     ends: dict[str, list[tuple[str, int]]] = {link.name: [] for link in plan.links}
-    for host in plan.hosts:
-        for index, port in enumerate(host.ports):
-            ends[port.link].append((host.name, index))
+    for one in plan.machines:
+        for index, port in enumerate(one.ports):
+            ends[port.link].append((one.name, index))
     return Launch(ready.boot, ready.root, machines, tuple((pair[0], pair[1]) for pair in ends.values()))
-
-
-def _owned_by_root(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    member.uid = member.gid = 0
-    member.uname = member.gname = "root"
-    return member
