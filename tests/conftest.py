@@ -36,6 +36,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="WHAT",
         help="fail, instead of skipping, when this machine cannot run the provider WHAT, or has no browser",
     )
+    parser.addoption(
+        "--fuzz", type=int, default=2000, metavar="N", help="how many broken outputs the parsers are given in all"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -7,8 +7,10 @@
 # shellcheck source=provision/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 
-readonly container=measure
-readonly container_port=measure0
+# A script that starts one more container names it before it sources this.
+readonly container=${container:-measure}
+readonly container_port=${container_port:-measure0}
+readonly second_container=measure-second
 readonly gateway=169.254.1.1
 readonly engine_log=/var/log/dockerd.log
 readonly engine_deadline_s=60
@@ -75,9 +77,11 @@ container_settings() {
   }'
 }
 
-remove_measuring_container() {
-  docker_api DELETE "/containers/$container?force=1" >/dev/null 2>&1 || true
-}
+remove_measuring_container() { remove_container "$container"; }
+
+remove_second_container() { remove_container "$second_container"; }
+
+remove_container() { docker_api DELETE "/containers/$1?force=1" >/dev/null 2>&1 || true; }
 
 # The address that Docker gave the container in NETWORK.
 container_address() {

@@ -8,7 +8,8 @@ source "$here/../docker.sh"
 # shellcheck source=provision/overlays/ovs/switch.sh
 source "$here/switch.sh"
 
-docker_answers && remove_measuring_container
+docker_answers && remove_measuring_container && remove_second_container
 unplumb_container
+ip link delete measure1 2>/dev/null || true
 stop_switch "$bridge"
 stop_docker

@@ -9,6 +9,7 @@ source "$here/../docker.sh"
 leave_swarm() {
   docker_answers || return 0
   remove_measuring_container
+  remove_second_container
   docker_api POST '/swarm/leave?force=1' >/dev/null 2>&1 || true
 }
 

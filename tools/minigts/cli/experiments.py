@@ -88,8 +88,7 @@ def _measure_all(
     for directory, each in zip(directories, prepared, strict=True):
         if not each.samples:
             screen.show_outcome(run.finish(directory), directory)
-        if any((directory / "raw").glob("*.json")):
-            typer.echo(render(directory))
+    typer.echo(render(together))
     return complete
 
 

@@ -7,6 +7,7 @@ import math
 import re
 import statistics
 from dataclasses import dataclass
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
@@ -138,7 +139,7 @@ def ping(stdout: str, stderr: str = "") -> Pings:
         raise ParseError(f"ping: {complaint(stderr) or complaint(stdout) or 'no statistics'}")
     replies = tuple(number(text, "time") for text in _PING_REPLY.findall(stdout))
     if not times or not replies:
-        raise ParseError(f"ping: none of {counts[1]} packets came back")
+        raise ParseError(f"ping: none of {counts[1][:15]} packets came back")
     low, mean, high, mdev = (number(text, "rtt") for text in times.groups())
     return Pings(
         median_ms=_held(statistics.median(replies), max(low, mean - mdev), min(high, mean + mdev)),
@@ -153,17 +154,21 @@ def ping(stdout: str, stderr: str = "") -> Pings:
     )
 
 
+_Whole = Annotated[int, Field(gt=-(2**63), lt=2**63)]
+"""What iperf3 counts in 64 bits; JSON could hold more, and a float then could not."""
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
 
 class _Sum(_Part):
     seconds: FiniteFloat = Field(gt=0)
-    bytes: int = Field(ge=0)
+    bytes: _Whole = Field(ge=0)
     bits_per_second: FiniteFloat = Field(ge=0)
-    retransmits: int = 0
-    lost_packets: int = 0
-    packets: int = 0
+    retransmits: _Whole = 0
+    lost_packets: _Whole = 0
+    packets: _Whole = 0
     lost_percent: FiniteFloat = 0.0
     jitter_ms: FiniteFloat = 0.0
     omitted: bool = False
@@ -174,12 +179,12 @@ class _Interval(_Part):
 
 
 class _TcpSender(_Part):
-    max_snd_cwnd: int | None = None
+    max_snd_cwnd: _Whole | None = None
     mean_rtt: FiniteFloat | None = None
 
 
 class _UdpStream(_Part):
-    out_of_order: int = 0
+    out_of_order: _Whole = 0
 
 
 class _Stream(_Part):
@@ -197,7 +202,7 @@ class _End(_Part):
 
 class _TestStart(_Part):
     protocol: str
-    blksize: int = 0
+    blksize: _Whole = 0
     target_bitrate: FiniteFloat = 0.0
 
 

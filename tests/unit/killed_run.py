@@ -1,0 +1,55 @@
+"""A run with recorded outputs, slow enough to be killed in the middle of anything: `killed_run.py DIRECTORY`.
+
+Started by test_experiment_kills.py as a process of its own. Says `ready` when the first sample is about to be taken.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from experiment_lab import Replay, chain, endpoints, watch_of
+
+from minigts.experiments.options import Links
+from minigts.experiments.run import run
+from minigts.overlays import Endpoint
+
+PLAN = chain()
+
+
+class Stage:
+    """Every overlay can be joined at once; its data path stays what it is."""
+
+    watch = staticmethod(watch_of())
+
+    def join(self, overlay: str) -> Mapping[str, Endpoint]:
+        return endpoints(PLAN, overlay)
+
+    def verify(self, overlay: str) -> str:
+        return overlay
+
+    def leave(self, overlay: str) -> None: ...
+
+    def second(self, host: str) -> Endpoint:
+        raise AssertionError(host)
+
+    def set_links(self, links: Links) -> None: ...
+
+    def processor_seconds(self) -> Mapping[str, float]:
+        return {}
+
+
+def _slowly(_number: int, _argv: Sequence[str]) -> None:
+    time.sleep(0.01)
+
+
+def main() -> None:
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    run(Path(sys.argv[1]), Replay(_slowly), Stage(), lambda _progress: None)  # type: ignore[arg-type]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,221 @@
+"""What a run does around a sample: settings, sessions, counters, links, data paths that change, several experiments."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from experiment_lab import Replay, begin, chain, endpoints, recorded, watch_of
+
+from minigts.errors import CommandFailed, InputError
+from minigts.experiments import manifest as manifests
+from minigts.experiments import store
+from minigts.experiments.load import parse
+from minigts.experiments.matrix import matrix
+from minigts.experiments.model import Experiment
+from minigts.experiments.options import Links
+from minigts.experiments.run import Outcome, run_together
+from minigts.overlays import Endpoint
+from minigts.providers.base import Result
+
+PLAN = chain(4)
+HEAD = """\
+name: {name}
+title: A small one
+topology: topologies/chain6.yaml
+overlays: [none, swarm]
+seed: 7
+repetitions: 1
+measurements:
+"""
+COUNTERS = "@ 10.00\nstat cpu 100 0 0 900 0 0 0 0 0 0\n@ 11.00\nstat cpu 180 0 0 920 0 0 0 0 0 0\n"
+FEATURES = (
+    "device eth0\ntcp-segmentation-offload: off\ngeneric-segmentation-offload: off\ntx-udp-segmentation: off [fixed]\n"
+)
+
+
+def experiment(measurements: str, name: str = "small", overlays: str = "[none]") -> Experiment:
+    return parse(HEAD.format(name=name).replace("[none, swarm]", overlays) + measurements, "small.yaml")
+
+
+class Stage:
+    """A lab that notes what is done to it; `seen` are what its data path turns out to be, one look after the other."""
+
+    watch = staticmethod(watch_of())
+
+    def __init__(self, seen: Sequence[str] = (), refuse: str = "") -> None:
+        self.calls: list[str] = []
+        self._seen, self._refuse = list(seen), refuse
+
+    def join(self, overlay: str) -> Mapping[str, Endpoint]:
+        self.calls.append(f"join {overlay}")
+        if overlay == self._refuse:
+            raise CommandFailed("ams", ["join.sh"], 1, "", "no such module")
+        return endpoints(PLAN, overlay)
+
+    def verify(self, overlay: str) -> str:
+        return self._seen.pop(0) if self._seen else "vxlan"
+
+    def leave(self, overlay: str) -> None:
+        self.calls.append(f"leave {overlay}")
+
+    def second(self, host: str) -> Endpoint:
+        raise InputError(f"there is no second container on {host}")
+
+    def set_links(self, links: Links) -> None:
+        self.calls.append("links " + json.dumps(links.model_dump(exclude_defaults=True)))
+
+    def processor_seconds(self) -> Mapping[str, float]:
+        return {}
+
+
+class Hosts(Replay):
+    """Answers to what is run around the tools, too; the tools' own output comes from recordings."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.around: list[tuple[str, tuple[str, ...]]] = []
+
+    def run(
+        self, host: str, argv: Sequence[str], *, timeout_s: float, check: bool = True, **_ignored: object
+    ) -> Result:
+        words = " ".join(argv)
+        answers = {"ethtool -K": FEATURES, "/proc/stat": COUNTERS, "iperf3 -s": "", "rm -f": "", "stress-ng": STRESS}
+        for mark, answer in answers.items():
+            if mark in words:
+                self.around.append((host, tuple(argv)))
+                return Result(host, tuple(argv), 0, answer, "", 0.1)
+        return super().run(host, argv, timeout_s=timeout_s, check=check)
+
+
+STRESS = recorded("stress-ng.txt")
+
+
+def go(tmp_path: Path, stage: Stage, *experiments: Experiment) -> tuple[list[Path], Hosts, tuple[Outcome, ...]]:
+    directories, hosts = [tmp_path / each.name for each in experiments], Hosts()
+    for directory, each in zip(directories, experiments, strict=True):
+        begin(directory, each, PLAN)
+    return directories, hosts, run_together(directories, hosts, stage, lambda _: None)  # type: ignore[arg-type]
+
+
+TCP = "  - {name: tcp, tool: iperf3-tcp, paths: [{from: ams, to: bra}], options: {duration: 5s}}\n"
+
+
+def rows(directory: Path) -> list[dict[str, str]]:
+    with (directory / "samples.csv").open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_each_value_of_what_varies_is_a_sample_with_its_own_column(tmp_path: Path) -> None:
+    udp = (
+        "  - {name: udp, tool: iperf3-udp, paths: [{from: ams, to: bra}], options: {rate: 5mbit},\n"
+        "     vary: {datagram: [1000B, 2packets], offload: ['on', 'off']}}\n"
+    )
+    [directory], hosts, [outcome] = go(tmp_path, Stage(), experiment(udp))
+    assert (outcome.done, outcome.failed) == (4, ())
+    sizes = {argv[argv.index("-l") + 1] for _, argv in hosts.measured}
+    assert sizes == {"1000", str(2 * 1480 - 8)}
+    found = {(row["datagram"], row["offload"]) for row in rows(directory)}
+    assert found == {(size, state) for size in ("1000B", "2packets") for state in ("on", "off")}
+    assert "source eth0: tcp-segmentation-offload off" in rows(directory)[0]["note"]
+    assert "tx-udp-segmentation off (fixed)" in (directory / "samples.csv").read_text()
+
+
+def test_offloads_are_put_back_at_both_ends(tmp_path: Path) -> None:
+    tcp = TCP.replace("duration: 5s", "duration: 1s, offload: 'off'")
+    _, hosts, _ = go(tmp_path, Stage(), experiment(tcp))
+    states = [
+        (host, 'gso tx-udp-segmentation; do ethtool -K "$device" "$feature" on' in argv[-2])
+        for host, argv in hosts.around
+    ]
+    assert states == [("ams", False), ("bra", False), ("ams", True), ("bra", True)]
+
+
+def test_sessions_run_from_as_many_hosts_and_count_together(tmp_path: Path) -> None:
+    udp = (
+        "  - {name: udp, tool: iperf3-udp, paths: [{from: ams, to: bra}], options: {rate: 5mbit},\n"
+        "     vary: {sessions: [1, 3]}}\n"
+    )
+    [directory], hosts, _ = go(tmp_path, Stage(), experiment(udp))
+    single, triple = sorted(rows(directory), key=lambda row: row["sessions"])
+    assert float(triple["value"]) == pytest.approx(3 * float(single["value"]))
+    assert triple["jitter_ms"] == single["jitter_ms"]
+    assert {host for host, _ in hosts.measured} == {"ams", "lon", "mil"}
+    ports = [argv[argv.index("-p") + 1] for host, argv in hosts.measured if host != "ams"]
+    assert sorted(ports) == ["5302", "5303"]
+
+
+def test_counters_of_both_hosts_are_sampled_beside(tmp_path: Path) -> None:
+    [directory], _, _ = go(tmp_path, Stage(), experiment(TCP.replace("}}", "}, watch: [cpu]}")))
+    row = rows(directory)[0]
+    assert (row["cpu_source_percent"], row["cpu_target_inside_percent"]) == ("80", "80")
+
+
+def test_stress_takes_a_share_of_the_time_on_both_hosts(tmp_path: Path) -> None:
+    [directory], hosts, _ = go(tmp_path, Stage(), experiment(TCP.replace("}}", "}, vary: {stress: [0%, 40%]}}")))
+    stressed = [(host, argv[2]) for host, argv in hosts.around]
+    assert [host for host, _ in stressed] == ["ams", "bra"]
+    assert all("--timeout 2s" in script for _, script in stressed)
+    assert {row["stress_s"] for row in rows(directory)} == {"", "1.02"}
+
+
+def test_links_are_set_for_a_measurement_and_put_back(tmp_path: Path) -> None:
+    stage = Stage()
+    go(tmp_path, stage, experiment(TCP.replace("}}", "}, links: {queue: 30kB, gro: 'on'}}")))
+    assert stage.calls == ["join none", 'links {"gro": "on", "queue": "30kB"}', "links {}", "leave none"]
+
+
+def test_what_was_measured_over_a_data_path_that_changed_is_taken_again(tmp_path: Path) -> None:
+    stage = Stage(seen=["vxlan", "udp"])
+    [directory], hosts, [outcome] = go(tmp_path, stage, experiment(TCP))
+    assert stage.calls == ["join none", "leave none", "join none", "leave none"]
+    assert (len(hosts.measured), outcome.done, outcome.failed) == (2, 1, ())
+    sample = matrix(experiment(TCP), PLAN)[0].id
+    assert [raw.error for raw in store.earlier(directory, sample)] == ["the data path changed meanwhile: udp"]
+
+
+def test_an_overlay_that_cannot_be_joined_is_skipped_with_its_reason(tmp_path: Path) -> None:
+    stage = Stage(refuse="swarm")
+    [directory], _, [outcome] = go(tmp_path, stage, experiment(TCP, overlays="[swarm, none]"))
+    assert (outcome.done, outcome.failed) == (1, ())
+    assert "no such module" in outcome.skipped["swarm"]
+    assert manifests.read(directory).skipped == outcome.skipped
+    assert stage.calls == ["join swarm", "leave swarm", "join none", "leave none"]
+
+
+def test_what_cannot_be_measured_is_a_failed_sample_that_says_why(tmp_path: Path) -> None:
+    tcp = TCP.replace("}}", "}, ends: {from: second, to: container}}")
+    [directory], hosts, [outcome] = go(tmp_path, Stage(), experiment(tcp))
+    assert (len(hosts.measured), len(outcome.failed)) == (0, 1)
+    assert "no second container on ams" in (directory / "samples.csv").read_text()
+
+
+def test_experiments_of_one_lab_share_each_overlay(tmp_path: Path) -> None:
+    stage = Stage()
+    first, second = experiment(TCP, "first", "[none, swarm]"), experiment(TCP, "second", "[swarm, none]")
+    directories, hosts, outcomes = go(tmp_path, stage, first, second)
+    assert stage.calls == ["join none", "leave none", "join swarm", "leave swarm"]
+    assert [outcome.done for outcome in outcomes] == [2, 2]
+    assert len(hosts.measured) == 4
+    assert all(manifests.read(directory).ended for directory in directories)
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ("vary: {datagrams: [1000B]}", "no option 'datagrams'"),
+        ("vary: {rate: [fast]}", "is not a rate"),
+        ("vary: {rate: []}", "at least 1 item"),
+        ("links: {queue: 30}", "write it with its unit"),
+        ("over: [none], ends: {from: outside}", "'outside' is unknown"),
+    ],
+)
+def test_a_wrong_word_in_the_language_is_said_with_its_line(said: str, message: str) -> None:
+    udp = f"  - {{name: udp, tool: iperf3-udp, paths: [{{from: ams, to: bra}}], {said}}}\n"
+    with pytest.raises(InputError) as caught:
+        experiment(udp)
+    assert message in str(caught.value)
+    assert "small.yaml:8" in str(caught.value)
