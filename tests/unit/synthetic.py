@@ -210,6 +210,13 @@ def _sessions(_measurement: str, _overlay: str, at: Mapping[str, str], rng: rand
     return {"value": _around(5, rng), "jitter_ms": _around(0.2 * float(at["sessions"]), rng, 0.3)}
 
 
+def _hops(measurement: str, overlay: str, at: Mapping[str, str], rng: random.Random) -> Sample:
+    hops = int(at["path"][-1]) - 1
+    if measurement == "latency":
+        return {"value": _around(20.0 * hops + 0.05 * len(overlay), rng, 0.001)}
+    return {"value": _around(47 - 0.4 * hops * (1 + len(overlay) / 8), rng, 0.01), "retransmits": float(hops)}
+
+
 def _plain(_measurement: str, overlay: str, _at: Mapping[str, str], rng: random.Random) -> Sample:
     return {"value": _around({"none": 94.0}.get(overlay, 89.0), rng), "retransmits": 3.0}
 
@@ -223,6 +230,8 @@ def _udp(**vary: Sequence[str]) -> dict[str, Any]:
 
 
 SIZES = [f"{size}B" for size in range(1000, 2001, 100)]
+MANY = ("none", "swarm", "flannel", "flannel-udp", "ovs", "calico", "calico-never", "mesh", "romana", "weave")
+FIVE_HOPS = tuple(("h1", f"h{number + 1}", number) for number in range(1, 6))
 TWO_WAYS = (("h1", "h2", 1), ("h2", "h1", 1))
 KINDS = (
     Kind("cpu", "Throughput and CPU", [_tcp(), _udp()], _cpu),
@@ -273,6 +282,14 @@ KINDS = (
         _both_ways,
         overlays=("none", "swarm", "ovs"),
         paths=TWO_WAYS,
+    ),
+    Kind(
+        "many",
+        "Five hops over ten networks",
+        [{"name": "latency", "tool": "netperf-rr"}, _tcp()],
+        _hops,
+        overlays=MANY,
+        paths=FIVE_HOPS,
     ),
     Kind(
         "star",

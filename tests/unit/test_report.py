@@ -255,7 +255,7 @@ def test_single_samples_have_no_interval(results: Path, bounds: dict[str, str]) 
     edit_csv(results / "summary.csv", lambda row: row | {"n": "1"} | bounds)
     page = Page(render(results))
     assert page.tags.count("svg") == len(FIGURES)
-    assert "n = 1" in page.text
+    assert "Markers are single samples" in page.text
 
 
 def test_no_directory(tmp_path: Path) -> None:

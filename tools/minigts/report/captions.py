@@ -12,10 +12,7 @@ from minigts.report.read import Results
 
 def latency(data: Results, chart: Chart, points: Sequence[LatencyPoint]) -> list[str]:
     """For a latency by hops beside the sum of its segments."""
-    caption = [
-        "Markers are the median RTT of the repetitions, "
-        f"whiskers its 95 % interval ({words.repetitions(p.n for p in points)})."
-    ]
+    caption = [words.middles("Markers", [point.n for point in points])]
     if any(point.segments_ms for point in points):
         caption.append("Bars stack the medians of the single segments, measured one by one over the same network.")
     if any(point.residual_ms is not None for point in points):
@@ -25,6 +22,10 @@ def latency(data: Results, chart: Chart, points: Sequence[LatencyPoint]) -> list
         )
     if any(point.segments_ms and point.residual_ms is None for point in points):
         caption.append("Where a path is its own only segment there is nothing to compare.")
+    if any(point.excluded for point in points):
+        caption.append("Grey crosses are samples taken while the machine was too busy.")
+    if any(point.doubtful for point in points):
+        caption.append("Ringed points rest on samples that were all taken while the machine was too busy.")
     if any(point.published_ms is not None for point in points):
         caption.append(f"Open diamonds are the published values{_sources(data, chart)}.")
     return [*caption, *_trends(data, chart), *_made_with(data)]
@@ -34,8 +35,7 @@ def chart(data: Results, chart: Chart) -> list[str]:
     """For any other figure."""
     points = [point for panel in chart.panels for series in panel.series for point in series.points]
     first = [point for series in chart.panels[0].series for point in series.points]
-    what = "Bars" if chart.bars else "Markers"
-    caption = [f"{what} are the median, whiskers its 95 % interval ({words.repetitions(p.n for p in points)})."]
+    caption = [words.middles("Bars" if chart.bars else "Markers", [point.n for point in points])]
     if chart.relative_to:
         caption.append(f"Each value is a share of that over {words.label(chart.relative_to)} at the same place.")
     if chart.pooled > 1:
@@ -48,7 +48,7 @@ def chart(data: Results, chart: Chart) -> list[str]:
     if any(point.excluded for point in first):
         caption.append("Grey crosses are samples taken while the machine was too busy.")
     if any(point.doubtful for point in points):
-        caption.append("Ringed points have no others; all the rest are medians without them.")
+        caption.append("Ringed points rest on samples that were all taken while the machine was too busy.")
     if any(point.published is not None for point in first):
         caption.append(f"Open diamonds are the published values{_sources(data, chart)}.")
     return [*caption, *_trends(data, chart), *_made_with(data)]

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from minigts.report import style, words
+from minigts.report import marks, style, words
 from minigts.report.grammar import Chart, Panel, Point, Series
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -19,8 +18,6 @@ PREDICTED = {"tcp": "ceiling by the plan", "udp": "expected by the plan", "laten
 VARIANT_DASHES: tuple[style.Dashes, ...] = ("-", "--", ":", "-.")
 MOST_NUMBERED = 12
 """Up to so many bars have their value written over them."""
-LETTERS_ACROSS = 72
-"""How many letters fit side by side under a figure."""
 LOGARITHMIC_FROM = 30
 """How far the largest place of an axis lies above the smallest before it is drawn in powers of ten."""
 
@@ -47,7 +44,7 @@ def draw(chart: Chart) -> Figure:
             _panel(axes, chart, panel)
         _x_axis(panels[-1], chart)
         _marks(panels, chart)
-        _legend(figure, panels, [each.label for panel in chart.panels for each in _drawn(chart, panel)])
+        marks.legend(figure, panels, [each.label for panel in chart.panels for each in _drawn(chart, panel)])
     return figure
 
 
@@ -55,8 +52,10 @@ def _panel(axes: Axes, chart: Chart, panel: Panel) -> None:
     drawn = list(_drawn(chart, panel))
     for each in drawn:
         _bars(axes, each) if chart.bars else _line(axes, each, joined=len(chart.ticks) > 1)
-        _excluded(axes, each)
-        _published(axes, each)
+        points = each.series.points
+        marks.excluded(axes, [(point.x + each.offset, value) for point in points for value in point.excluded])
+        marks.doubtful(axes, [(point.x + each.offset, point.value) for point in points if point.doubtful])
+        marks.published(axes, [(p.x + each.offset, p.published) for p in points if p.published is not None])
     _predicted(axes, chart, drawn)
     _references(axes, panel)
     if chart.bars:
@@ -129,55 +128,6 @@ def _bars(axes: Axes, drawn: _Drawn) -> None:
 def _reach(points: Sequence[Point]) -> list[list[float]]:
     """How far the intervals reach below and above; whiskers of bootstrap medians can only lie around them."""
     return [[max(0.0, p.value - p.low) for p in points], [max(0.0, p.high - p.value) for p in points]]
-
-
-def _excluded(axes: Axes, drawn: _Drawn) -> None:
-    """Samples that are in no median, each a grey cross at its own value."""
-    at = [(point.x + drawn.offset, value) for point in drawn.series.points for value in point.excluded]
-    if at:
-        axes.plot(
-            [x for x, _ in at],
-            [value for _, value in at],
-            color=style.FAINT,
-            marker="x",
-            markersize=4.2,
-            markeredgewidth=0.9,
-            linestyle="none",
-            label="machine too busy",
-            zorder=2.5,
-        )
-    ringed = [point for point in drawn.series.points if point.doubtful]
-    if ringed:
-        axes.plot(
-            [point.x + drawn.offset for point in ringed],
-            [point.value for point in ringed],
-            color=style.FAINT,
-            marker="o",
-            markersize=10,
-            markerfacecolor="none",
-            markeredgewidth=1.0,
-            linestyle="none",
-            label="rests on such samples alone",
-            zorder=2.5,
-        )
-
-
-def _published(axes: Axes, drawn: _Drawn) -> None:
-    known = [(p.x + drawn.offset, p.published) for p in drawn.series.points if p.published is not None]
-    if known:
-        axes.plot(
-            [x for x, _ in known],
-            [value for _, value in known],
-            color=style.FAINT,
-            marker="D",
-            markersize=5.6,
-            markerfacecolor="none",
-            markeredgecolor=style.INK,
-            markeredgewidth=1.0,
-            linestyle="none",
-            label="published",
-            zorder=3.5,
-        )
 
 
 def _predicted(axes: Axes, chart: Chart, drawn: Sequence[_Drawn]) -> None:
@@ -272,7 +222,7 @@ def _x_axis(axes: Axes, chart: Chart) -> None:
         axes.set_xlim(min(places) - 0.55, max(places) + 0.55)
         names = [name for _, name in chart.ticks]
         steep = len(names) > 9
-        wrapped = [name if steep else textwrap.fill(name, max(9, LETTERS_ACROSS // len(names))) for name in names]
+        wrapped = [name if steep else textwrap.fill(name, max(9, style.LETTERS_ACROSS // len(names))) for name in names]
         axes.set_xticks(places, wrapped, rotation=40 if steep else 0, ha="right" if steep else "center")
         axes.tick_params(axis="x", length=0)
     else:
@@ -304,15 +254,3 @@ def _is_wide(chart: Chart, points: Sequence[Point]) -> bool:
     places, values = [at for at, _ in chart.ticks], [point.low for point in points]
     wide = not chart.bars and min(places) > 0 and max(places) / min(places) >= LOGARITHMIC_FROM
     return wide and min(values, default=0) > 0 and max(values) / min(values) >= LOGARITHMIC_FROM
-
-
-def _legend(figure: Figure, panels: Sequence[Axes], first: Sequence[str]) -> None:
-    """Every label once, above the panels: the series, then what else is drawn."""
-    entries: dict[str, Artist] = {}
-    for axes in panels:
-        handles, labels = axes.get_legend_handles_labels()
-        for handle, label in zip(handles, labels, strict=True):
-            entries.setdefault(label, handle)
-    if len(entries) > 1 or any(label != style.PLAIN_LABEL for label in entries):
-        order = sorted(entries, key=lambda label: label not in first)
-        figure.legend([entries[label] for label in order], order, loc="outside upper left", ncols=min(3, len(entries)))

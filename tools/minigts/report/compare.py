@@ -140,8 +140,8 @@ def _columns(row: SummaryRow, other: SummaryRow | None) -> Iterator[str]:
 
 
 def _values(row: SummaryRow, column: str) -> Sequence[float]:
-    """A cell's good samples; those of a starved machine only where there are no others, as in its summary."""
-    return row.cell.columns.get(column) or (row.cell.excluded if column == "value" else ())
+    """A cell's samples, as they count in its summary."""
+    return row.cell.columns.get(column, ())
 
 
 def _figure(pair: Pair, cells: Sequence[_Cell]) -> Figure:

@@ -35,6 +35,8 @@ class LatencyPoint:
     residual_ms: float | None = None
     residual_low_ms: float | None = None
     residual_high_ms: float | None = None
+    excluded: tuple[float, ...] = ()
+    doubtful: bool = False
 
     @property
     def sum_ms(self) -> float | None:
@@ -140,6 +142,8 @@ def _latency_point(row: SummaryRow, segments: Sequence[SummaryRow]) -> LatencyPo
         high_ms=row.median + row.above,
         published_ms=row.published,
         segments_ms=tuple(segment.median for segment in segments),
+        excluded=tuple(row.cell.excluded),
+        doubtful=row.doubtful,
     )
     if point.sum_ms is None or list(segments) == [row]:
         return point

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from minigts.report import style
+from minigts.report import marks, style
 from minigts.report.derive import LatencyPoint, P, ThroughputPoint
 from minigts.topology import tolerance
 
@@ -22,21 +22,27 @@ Values = Sequence[tuple[float, float, float]]
 def latency_by_hops(points: Sequence[LatencyPoint]) -> Figure:
     """RTT by hops above; below, how far it lies from the sum of the single segments, with the tolerance shaded."""
     residuals = any(point.residual_ms is not None for point in points)
-    with style.sheet(5.2 if residuals else 3.4) as figure:
+    with style.sheet((5.2 if residuals else 3.4) + 0.07 * len(_series(points))) as figure:
         if residuals:
             axes, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
             _residuals(lower, points)
         else:
             axes = lower = figure.subplots()
-        _published(axes, [(point.hops, point.published_ms) for point in points])
+        beside = max(0.36, 0.1 - style.offsets(len(_series(points)))[0])
+        printed = {(point.hops - beside, point.published_ms) for point in points if point.published_ms is not None}
+        marks.published(axes, sorted(printed))
         width = style.bar_width(len(_series(points)))
         for overlay, _, offset, own in _series(points):
             _stacks(axes, own, offset, width, label=overlay == points[0].overlay)
         for _, look, offset, own in _series(points):
             _measured(axes, own, [(p.median_ms, p.low_ms, p.high_ms) for p in own], look, offset, joined=False)
+            marks.excluded(axes, [(point.hops + offset, value) for point in own for value in point.excluded])
+            marks.doubtful(axes, [(point.hops + offset, point.median_ms) for point in own if point.doubtful])
         axes.set_ylabel("RTT in ms")
         axes.set_ylim(bottom=0)
-        _legend(axes, "upper left")
+        axes.grid(axis="y")
+        axes.tick_params(length=3)
+        marks.legend(figure, [axes], [look.label for _, look, _, _ in _series(points)])
         _hop_axis(lower, points)
     return figure
 
@@ -63,6 +69,7 @@ def _measured(
         color=look.colour,
         marker=look.marker,
         markersize=4.6,
+        markerfacecolor=look.colour if look.filled else style.PAPER,
         linestyle=look.dashes if joined else "none",
         linewidth=1.0,
         capsize=2.5,
@@ -89,24 +96,6 @@ def _stacks(axes: Axes, points: Sequence[LatencyPoint], offset: float, width: fl
                 label="single segments, stacked" if label and point is points[-1] and index == 0 else None,
                 zorder=1.5,
             )
-
-
-def _published(axes: Axes, values: Sequence[tuple[int, float | None]]) -> None:
-    """The published values as open diamonds, left of every measured series."""
-    known = sorted({(hops, value) for hops, value in values if value is not None})
-    if known:
-        axes.plot(
-            [hops - 0.36 for hops, _ in known],
-            [value for _, value in known],
-            color=style.FAINT,
-            marker="D",
-            markersize=5.2,
-            markerfacecolor="none",
-            markeredgewidth=1.1,
-            linestyle="none",
-            label="published",
-            zorder=2,
-        )
 
 
 def _residuals(axes: Axes, points: Sequence[LatencyPoint]) -> None:
@@ -138,21 +127,6 @@ def _symmetric(points: Sequence[LatencyPoint]) -> tuple[float, float]:
     ends = [value for p in points for value in (p.tolerance_ms, p.residual_low_ms, p.residual_high_ms) if value]
     most = 1.12 * max((abs(value) for value in ends), default=1.0)
     return -most, most
-
-
-def _legend(axes: Axes, place: Literal["upper left", "lower left"], skip: Iterable[str] = ()) -> None:
-    """A legend of everything but the labels in `skip`, which a panel above has explained."""
-    axes.grid(axis="y")
-    axes.tick_params(length=3)
-    entries = [(h, label) for h, label in zip(*axes.get_legend_handles_labels(), strict=True) if label not in skip]
-    columns = 2 if place == "lower left" and len(entries) > 5 else 1
-    if entries:
-        axes.legend(
-            [handle for handle, _ in entries],
-            [label for _, label in entries],
-            loc=place,
-            ncols=columns,
-        )
 
 
 def _hop_axis(axes: Axes, points: Sequence[Point]) -> None:

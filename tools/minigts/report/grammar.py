@@ -5,25 +5,36 @@ docs/results.md says the rules in words. Nothing here knows an experiment by its
 
 from __future__ import annotations
 
-import math
 import re
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from minigts.report import words
-from minigts.report.read import Figure, Line, Measurement, Results, SummaryRow
+from minigts.report.read import Figure, Line, Measurement, Published, Results, SummaryRow
 from minigts.statistics import Middle, middle
 
 MOST_PLACES = 24
 """So many names fit along an axis."""
-PANELS = re.compile(r"loss_percent|jitter_ms|cpu_.*percent")
+PANELS = re.compile(r"loss_percent|jitter_ms|cpu_percent")
 """Columns that get a panel of their own without being asked for."""
 HEADERS_BYTES = 28
 """IP and UDP headers: an MTU less these is the largest datagram in one packet."""
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z%/]*)")
 FACTORS = {"kbit": 0.001, "mbit": 1.0, "gbit": 1000.0, "ms": 0.001, "s": 1.0, "min": 60.0}
-UNITS = {"kbit": "Mbit/s", "mbit": "Mbit/s", "gbit": "Mbit/s", "ms": "s", "s": "s", "min": "s", "%": "%", "B": "bytes"}
+UNITS = {
+    "kbit": "Mbit/s",
+    "mbit": "Mbit/s",
+    "gbit": "Mbit/s",
+    "ms": "s",
+    "s": "s",
+    "min": "s",
+    "%": "%",
+    "B": "bytes",
+} | {
+    "packet": "packets",
+    "packets": "packets",
+}
 
 
 @dataclass(frozen=True)
@@ -128,12 +139,13 @@ def _chart(results: Results, measurement: Measurement, figure: Figure, rows: Seq
     if axis == "hops":
         rows = [row for row in rows if row.source == rows[0].source]
     place, ticks, unit = _places(axis, rows)
+    printed = [entry for entry in results.manifest.experiment.published if entry.measurement == measurement.name]
     columns = figure.y or (("value",) if figure.relative_to else ("value", *_columns(rows)))
     panels = [
         Panel(
             column,
             _y_label(column, rows[0], figure.relative_to),
-            _series(rows, axis, place, column, figure.relative_to),
+            _series(rows, axis, place, column, figure.relative_to, printed),
             tuple(line for line in figure.lines if (line.y or columns[0]) == column),
         )
         for column in columns
@@ -150,7 +162,7 @@ def _chart(results: Results, measurement: Measurement, figure: Figure, rows: Seq
         ticks=ticks,
         bars=not numeric,
         panels=tuple(panels),
-        marks=_marks(results, axis, rows),
+        marks=_marks(results, axis, unit, rows),
         relative_to=figure.relative_to,
         pooled=_pooled(rows, axis, place),
     )
@@ -223,28 +235,29 @@ def _columns(rows: Sequence[SummaryRow]) -> list[str]:
 
 
 def _series(
-    rows: Sequence[SummaryRow], axis: str, place: Callable[[SummaryRow], float], column: str, relative_to: str | None
+    rows: Sequence[SummaryRow],
+    axis: str,
+    place: Callable[[SummaryRow], float],
+    column: str,
+    relative_to: str | None,
+    printed: Sequence[Published],
 ) -> tuple[Series, ...]:
     groups: dict[tuple[str, str], dict[float, list[SummaryRow]]] = {}
     for row in rows:
         variant = ", ".join(f"{name} {value}" for name, value in row.settings if name != axis)
         groups.setdefault((row.overlay, variant), {}).setdefault(place(row), []).append(row)
     made = [
-        Series(overlay, variant, tuple(p for x, own in sorted(at.items()) if (p := _point(x, own, column))))
+        Series(overlay, variant, tuple(p for x, own in sorted(at.items()) if (p := _point(x, own, column, printed))))
         for (overlay, variant), at in groups.items()
     ]
     at = next((place(row) for row in rows if _at(row, axis) == relative_to and axis != "overlay"), None)
     return _relative(made, relative_to, at) if relative_to else tuple(made)
 
 
-def _point(x: float, rows: Sequence[SummaryRow], column: str) -> Point | None:
+def _point(x: float, rows: Sequence[SummaryRow], column: str, printed: Sequence[Published]) -> Point | None:
     """The rows' samples together; a single row's own figures are those of its summary."""
-    excluded = (
-        tuple(value for row in rows for value in row.cell.excluded if not math.isnan(value))
-        if column == "value"
-        else ()
-    )
-    published = [row.published for row in rows if row.published is not None] if column == "value" else []
+    excluded = tuple(value for row in rows for value in row.cell.excluded) if column == "value" else ()
+    published = [value for row in rows if (value := _printed(row, column, printed)) is not None]
     predicted = [row.predicted for row in rows if row.predicted is not None] if column == "value" else []
     if column == "value" and len(rows) == 1:
         row = rows[0]
@@ -265,6 +278,20 @@ def _point(x: float, rows: Sequence[SummaryRow], column: str) -> Point | None:
         excluded,
         all(row.doubtful for row in rows),
     )
+
+
+def _printed(row: SummaryRow, column: str, entries: Sequence[Published]) -> float | None:
+    """The published value of a cell: its summary's, or for a further column what the experiment's file says."""
+    if column == "value":
+        return row.published
+    said = {"overlay": row.overlay, "from": row.source, "to": row.target, **dict(row.settings)}
+    found = (
+        each.value
+        for entry in entries
+        for each in entry.values
+        if entry.metric == column and each.where.items() <= said.items()
+    )
+    return next(found, None)
 
 
 def _relative(made: Sequence[Series], overlay: str, at: float | None) -> tuple[Series, ...]:
@@ -310,9 +337,9 @@ def _pooled(rows: Sequence[SummaryRow], axis: str, place: Callable[[SummaryRow],
     return max(map(len, paths.values()))
 
 
-def _marks(results: Results, axis: str, rows: Sequence[SummaryRow]) -> tuple[Mark, ...]:
+def _marks(results: Results, axis: str, unit: str, rows: Sequence[SummaryRow]) -> tuple[Mark, ...]:
     """Where datagrams' sizes vary: the largest one that each overlay carries in one packet."""
-    if axis != "datagram":
+    if axis != "datagram" or unit != "bytes":
         return ()
     fits: dict[int, list[str]] = {}
     for overlay in dict.fromkeys(row.overlay for row in rows):

@@ -59,7 +59,7 @@ class SummaryRow:
     @property
     def doubtful(self) -> bool:
         """Whether every sample was taken while the machine was starved, so that the figures rest on those."""
-        return self.tainted > 0 and "value" not in self.cell.columns
+        return self.tainted > 0 and not self.cell.good
 
     @property
     def below(self) -> float:
@@ -81,6 +81,7 @@ class Claim(BaseModel):
     overlay: str = ""
     text: str = ""
     detail: str = ""
+    why: str = ""
 
 
 class Measurement(BaseModel):
@@ -116,14 +117,26 @@ class Figure(BaseModel):
     lines: tuple[Line, ...] = ()
 
 
+class Printed(BaseModel):
+    """A published value; `where` says of what, as `{overlay: swarm, sessions: 9}`."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    where: dict[str, str] = {}
+    value: float
+
+
 class Published(BaseModel):
-    """Where a measurement's published values or trend were printed, and the trend in words."""
+    """Where a measurement's published values or trend were printed, and the trend in words. `metric` is a column of
+    samples.csv, empty for the value."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     measurement: str
     source: str = ""
     trend: str = ""
+    metric: str = ""
+    values: tuple[Printed, ...] = ()
 
 
 class Experiment(BaseModel):

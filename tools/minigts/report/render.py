@@ -103,5 +103,6 @@ def _drawings(data: Results, charts: Sequence[Chart], latency: Sequence[LatencyP
     if data.manifest.plan:
         heading = "The topology"
         caption = ["Hosts with their locations, and links with round-trip time and rate, as the plan declares them."]
+        caption += [data.manifest.plan.description] if data.manifest.plan.description else []
         add(topology_figure.topology(data.manifest.plan), "topology", heading, caption)
     return made

@@ -18,7 +18,7 @@ from minigts.errors import InputError, Problem
 PLACE = ("overlay", "measurement", "source", "target", "kind")
 NEITHER = frozenset(
     {*PLACE, "sample", "tool", "hops", "repetition", "value", "unit", "predicted", "started", "attempts", "ok"}
-    | {"error", "tainted", "repeats", "foreign_cores", "waited_cores", "steal_cores", "lag_ms"}
+    | {"error", "tainted", "repeats", "foreign_cores", "waited_cores", "steal_cores", "lag_ms", "note"}
 )
 """Columns that are no further measured quantity. `seconds` is one: how long the sample took."""
 FALSE = frozenset({"0", "false", "no"})
@@ -36,19 +36,30 @@ class NothingYet(InputError):
 
 @dataclass
 class Cell:
-    """The samples that differ in nothing but their repetition: good ones by column, excluded ones by value."""
+    """The samples that differ in nothing but their repetition: the columns of good ones, and of those that were taken
+    while the machine was starved."""
 
-    columns: dict[str, array[float]] = field(default_factory=dict)
-    excluded: array[float] = field(default_factory=lambda: array("d"))
+    good: dict[str, array[float]] = field(default_factory=dict)
+    disturbed: dict[str, array[float]] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> dict[str, array[float]]:
+        """What counts: disturbed samples only where there are no others."""
+        return self.good or self.disturbed
+
+    @property
+    def excluded(self) -> Sequence[float]:
+        """The values that do not count."""
+        return self.disturbed.get("value", ()) if self.good else ()
 
 
 @dataclass
 class Samples:
     """What samples.csv holds: a row is a sample's last attempt.
 
-    `repeated` are good ones that were not good at first; `retaken` counts attempts that were thrown away because the
-    machine was starved meanwhile, `tainted` the samples that were still taken so at the last attempt. `errors` and
-    `taints` are the first distinct messages and reasons, with how often each came.
+    `repeated` are good ones that failed at first; `retaken` counts attempts that were thrown away because the
+    machine was starved meanwhile, `tainted` the samples that were still taken so at the last attempt. `errors`,
+    `taints` and `notes` are the first distinct ones, with how often each came.
     """
 
     total: int = 0
@@ -58,6 +69,7 @@ class Samples:
     tainted: int = 0
     errors: Counter[str] = field(default_factory=Counter)
     taints: Counter[str] = field(default_factory=Counter)
+    notes: Counter[str] = field(default_factory=Counter)
     cells: dict[Key, Cell] = field(default_factory=dict)
 
 
@@ -109,7 +121,7 @@ class _Columns:
         at = {name: index for index, name in enumerate(header)}
         self.ok, self.error = at["ok"], at["error"]
         self.value, self.attempts = at.get("value"), at.get("attempts")
-        self.taint, self.repeats = at.get("tainted"), at.get("repeats")
+        self.taint, self.repeats, self.note = at.get("tainted"), at.get("repeats"), at.get("note")
         self.key = tuple(at.get(name) for name in (*PLACE, *settings))
         self.numbers = tuple((name, index) for name, index in at.items() if name not in NEITHER | set(settings))
 
@@ -120,25 +132,24 @@ def _take(found: Samples, columns: _Columns, row: Sequence[str], where: str) -> 
         found.failed += 1
         _note(found.errors, row[columns.error])
         return
-    if columns.repeats is not None and row[columns.repeats].isdecimal():
-        found.retaken += int(row[columns.repeats])
-    if columns.attempts is not None and row[columns.attempts] not in {"", "1"}:
-        found.repeated += 1
+    retaken, attempts = (_count(row, index) for index in (columns.repeats, columns.attempts))
+    found.retaken += retaken
+    found.repeated += attempts > 1 + retaken
     key = tuple("" if index is None else row[index] for index in columns.key)
     cell = found.cells.get(key)
     if cell is None:
         cell = found.cells[key] = Cell()
-    value = "" if columns.value is None else row[columns.value]
     taint = "" if columns.taint is None else row[columns.taint].strip()
     if taint:
         found.tainted += 1
         for reason in taint.split("; "):
             _note(found.taints, _FIGURE.sub("…", reason))
-        _keep(cell.excluded, value or "nan", "value", where)
-        return
+    if columns.note is not None and row[columns.note]:
+        _note(found.notes, row[columns.note])
+    numbers = cell.disturbed if taint else cell.good
     for name, index in (("value", columns.value), *columns.numbers):
         if index is not None and row[index]:
-            _keep(cell.columns.setdefault(name, array("d")), row[index], name, where)
+            _keep(numbers.setdefault(name, array("d")), row[index], name, where)
 
 
 def _keep(numbers: array[float], text: str, name: str, where: str) -> None:
@@ -148,6 +159,10 @@ def _keep(numbers: array[float], text: str, name: str, where: str) -> None:
     except ValueError:
         if name == "value":
             raise InputError(f"{where}: value: {text[:60]!r} is not a number") from None
+
+
+def _count(row: Sequence[str], index: int | None) -> int:
+    return int(row[index]) if index is not None and row[index].isdecimal() else 0
 
 
 def _note(seen: Counter[str], message: str) -> None:

@@ -29,6 +29,8 @@ SHADE = "#dfe3e7"
 """Filled areas behind the measured points."""
 
 WIDTH_INCH = 5.6
+LETTERS_ACROSS = 72
+"""How many letters fit side by side into a figure."""
 PNG_DPI = 200
 PLAIN = "none"
 PLAIN_LABEL = "no overlay"
@@ -156,4 +158,4 @@ def bar_width(count: int) -> float:
 
 
 def _step(count: int) -> float:
-    return min(0.17, 0.6 / max(1, count))
+    return min(0.17, 0.8 / max(1, count))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from minigts.report import grammar, words
+from minigts.report import words
 from minigts.report.derive import LatencyPoint
 from minigts.report.read import SummaryRow
 
 MANY_ROWS = 60
 """A longer table is folded up."""
+FURTHER = re.compile(r"loss_percent|jitter_ms|retransmits|cpu_(source|target)_percent")
+"""Columns of samples.csv whose medians a table has too."""
 PREDICTED = {"tcp": "ceiling", "udp": "expected"}
 
 
@@ -93,6 +96,7 @@ def _columns(
         yield ">residual", numbers([point.residual_ms if point else None for point in points], sign=True)
     yield f">{PREDICTED.get(rows[0].quantity, 'by the plan')}", numbers([row.predicted for row in rows])
     yield ">published", numbers([row.published for row in rows])
-    for name in dict.fromkeys(name for row in rows for name in row.cell.columns if grammar.PANELS.fullmatch(name)):
+    for name in dict.fromkeys(name for row in rows for name in row.cell.columns if FURTHER.fullmatch(name)):
         medians = [median(row.cell.columns[name]) if row.cell.columns.get(name) else None for row in rows]
-        yield f">{words.column(name, rows[0].unit)}", tuple(number(value, 2) for value in medians)
+        heading = name if name == "retransmits" else words.column(name, rows[0].unit)
+        yield f">{heading}", tuple(number(value, 2) for value in medians)

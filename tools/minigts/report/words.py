@@ -169,6 +169,13 @@ def _range(name: str, points: Sequence[ThroughputPoint]) -> str:
     return f"Of the {measurement(name)} that the plan lets through, {spread} % arrived over up to {furthest}."
 
 
+def middles(what: str, numbers: Sequence[int]) -> str:
+    """How a figure's points are to be read; a single sample has no interval."""
+    if set(numbers) == {1}:
+        return f"{what} are single samples; one has no interval."
+    return f"{what} are the median, whiskers its 95 % interval ({repetitions(numbers)})."
+
+
 def repetitions(numbers: Iterable[int]) -> str:
     """How many samples stand behind each point: `n = 5`, or `n = 4 to 5` when they differ."""
     known = sorted(set(numbers)) or [0]
@@ -209,5 +216,6 @@ def moment(text: str) -> str:
 
 
 def tight(text: str) -> str:
-    """The same with each number tied to its unit, so that no line ends between them."""
+    """The same with true minus signs, and each number tied to its unit, so that no line ends between them."""
+    text = re.sub(r"(?<![\w.-])-(?=\d)", "−", re.sub(r"(?<=\d)%", " %", text))
     return re.sub(r"(?<=\d) (?=(%|ms|Mbit/s|hops?|samples?)\b|%)", "\N{NO-BREAK SPACE}", text)
