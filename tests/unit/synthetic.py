@@ -156,6 +156,7 @@ def _cpu(measurement: str, overlay: str, at: Mapping[str, str], rng: random.Rand
     taken = float(at.get("stress", "0%")[:-1]) / 100
     return {
         "value": _around(full * (1 - 0.8 * taken), rng, 0.05),
+        "cpu_percent": _around(96, rng),
         "cpu_source_percent": _around(96, rng),
         "cpu_target_percent": _around(88, rng),
         **({"loss_percent": _around(2 + 20 * taken, rng, 0.3)} if measurement == "udp" else {}),
@@ -203,7 +204,7 @@ def _both_ways(measurement: str, overlay: str, at: Mapping[str, str], rng: rando
     base = {"none": 94.0, "swarm": 90.0, "ovs": 91.0}[overlay] - (2 if at["path"] == "h2-h1" else 0)
     if measurement == "latency":
         return {"value": _around(20 / base, rng)}
-    return {"value": _around(base, rng), "cpu_source_percent": _around(40, rng), "cpu_target_percent": _around(60, rng)}
+    return {"value": _around(base, rng), "cpu_percent": _around(60, rng)}
 
 
 def _sessions(_measurement: str, _overlay: str, at: Mapping[str, str], rng: random.Random) -> Sample:

@@ -23,8 +23,8 @@ def charts(where: Path, kind: synthetic.Kind, **how: int) -> dict[str, Chart]:
 @pytest.mark.parametrize(
     ("kind", "name", "axis", "bars", "columns"),
     [
-        ("cpu", "tcp-by-overlay", "overlay", True, ["value", "cpu_source_percent", "cpu_target_percent"]),
-        ("cpu-stress", "tcp-by-stress", "stress", False, ["value", "cpu_source_percent", "cpu_target_percent"]),
+        ("cpu", "tcp-by-overlay", "overlay", True, ["value", "cpu_percent"]),
+        ("cpu-stress", "tcp-by-stress", "stress", False, ["value", "cpu_percent"]),
         ("fragmentation", "udp-by-datagram", "datagram", False, ["value", "loss_percent"]),
         ("offload", "tcp-by-offload", "offload", True, ["value"]),
         ("offload", "udp-by-datagram", "datagram", False, ["value"]),
