@@ -33,6 +33,8 @@ class Cell:
     condition: str = ""
     """What varies, as `datagram=1400B offload=on`."""
     mtu: int = 1500
+    values: tuple[float, ...] = ()
+    """The samples that `middle` is of."""
     tainted: int = 0
     """How many samples were taken while the machine was starved. They count only where there are no others."""
 

@@ -7,8 +7,9 @@ from itertools import pairwise
 
 from minigts.experiments.cells import Cell, Judgement, Verdict, Word, plural
 from minigts.experiments.comparisons import bounded, changes, compared, drops_past_mtu, fits_mtu
+from minigts.experiments.tested import direction, in_words
 from minigts.experiments.vocabulary import Claim
-from minigts.statistics import change, trend, within
+from minigts.statistics import change, within
 from minigts.topology.plan import Plan
 from minigts.topology.tolerance import tolerance_ms
 
@@ -119,7 +120,7 @@ def _falls_with_hops(cells: Sequence[Cell], _plan: Plan) -> Judgement:
     if ends is None:
         return "undecided", "only one hop count was measured"
     words: dict[str, Word] = {"falls": "held", "unclear": "undecided", "level": "did not", "rises": "did not"}
-    return words[trend(ends[0].middle, ends[1].middle)], _change_in_words(*ends) + _steepest(_by_hops(cells))
+    return words[direction(*ends)], _change_in_words(*ends) + _steepest(_by_hops(cells)) + in_words(*ends)
 
 
 def _hardly_falls(cells: Sequence[Cell], _plan: Plan) -> Judgement:

@@ -10,8 +10,9 @@ from typing import TypeVar
 from minigts.experiments.cells import Cell, Judgement, Word, plural
 from minigts.experiments.model import settings
 from minigts.experiments.options import BYTES, SECONDS, datagram_bytes
+from minigts.experiments.tested import direction, in_words, ratio_percent
 from minigts.experiments.vocabulary import Claim, Range
-from minigts.statistics import Middle, change, trend
+from minigts.statistics import change
 from minigts.topology.plan import Plan
 
 T = TypeVar("T")
@@ -25,14 +26,14 @@ def compared(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell], _p
     pairs = [(cell, other) for cell in cells for other in _counterparts(cell, claim, everything)]
     if not pairs:
         return "undecided", "what to compare it with was not measured"
-    ratios = [(_ratio_percent(cell.middle, other.middle), cell, other) for cell, other in pairs]
+    ratios = [(_ratio_percent(cell, other), cell, other) for cell, other in pairs]
     words = [_placed(low, high, claim.range) for (low, _, high), _, _ in ratios]
     (low, ratio, high), cell, other = _telling(ratios, words)
     share = f"{ratio:.0f} % (95 % interval {low:.0f} to {high:.0f} %)"
     which = f"of {plural(len(pairs), 'comparison')} {_counted(words)}; " if len(pairs) > 1 else ""
     return _together(words), (
         f"{which}{_named(cell)} {_figure(cell)} against {_figure(other)} {_named(other)}: {share}, where "
-        f"{claim.range.written} was expected"
+        f"{claim.range.written} was expected{in_words(other, cell)}"
     )
 
 
@@ -60,14 +61,14 @@ def changes(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell], _p
     ends = [(each[0], each[-1]) for each in ordered if len(each) > 1]
     if not ends:
         return "undecided", f"no two values of {claim.by} were measured"
-    words = [_direction(claim.word, first.middle, last.middle) for first, last in ends]
+    words = [_direction(claim.word, first, last) for first, last in ends]
     first, last = _telling(ends, words)
     low, high = last.middle.bounds
     relative = change(first.middle.median, last.middle.median)
     at_first, at_last = (cell.words[claim.by or ""] for cell in (first, last))
     return _together(words), (
         f"{_figure(first)} at {claim.by} {at_first}, {_figure(last)} at {at_last} (95 % interval {low:.3g} to "
-        f"{high:.3g})" + (f": {relative:+.0%}" if first.middle.median else "")
+        f"{high:.3g})" + (f": {relative:+.0%}" if first.middle.median else "") + in_words(first, last)
     )
 
 
@@ -80,7 +81,7 @@ def drops_past_mtu(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Ce
     cut = [cell for cell in sized if not fits_mtu(cell)]
     if not whole or not cut:
         return "undecided", "no datagrams on both sides of the MTU were measured"
-    low, ratio, high = _ratio_percent(cut[0].middle, whole[-1].middle)
+    low, ratio, high = _ratio_percent(cut[0], whole[-1])
     return _placed(low, high, claim.range), (
         f"{_figure(cut[0])} with datagrams of {cut[0].words['datagram']}, which the MTU of {cut[0].mtu} cuts in two, "
         f"against {_figure(whole[-1])} with {whole[-1].words['datagram']}: {ratio:.0f} % (95 % interval {low:.0f} to "
@@ -111,10 +112,14 @@ def _counterparts(cell: Cell, claim: Claim, everything: Iterable[Cell]) -> list[
     return [other for other in everything if other.metric == cell.metric and wanted.items() <= other.words.items()]
 
 
-def _ratio_percent(above: Middle, below: Middle) -> tuple[float, float, float]:
-    """Low end, median and high end of what `above` is of `below`; the ends are those of both intervals together."""
-    (low, high), (below_low, below_high) = above.bounds, below.bounds
-    return _percent(low, below_high), _percent(above.median, below.median), _percent(high, below_low)
+def _ratio_percent(above: Cell, below: Cell) -> tuple[float, float, float]:
+    """Low end, ratio of medians and high end of what `above` is of `below`. With too few samples to draw from, the ends
+    are those of both intervals together."""
+    if (drawn := ratio_percent(above, below)) is not None:
+        return drawn
+    (low, high), (below_low, below_high) = above.middle.bounds, below.middle.bounds
+    ratio = _percent(above.middle.median, below.middle.median)
+    return _percent(low, below_high), ratio, _percent(high, below_low)
 
 
 def _percent(part: float, whole: float) -> float:
@@ -127,8 +132,8 @@ def _placed(low: float, high: float, limits: Range) -> Word:
     return "did not" if high < limits.low or low > limits.high else "undecided"
 
 
-def _direction(word: str, first: Middle, last: Middle) -> Word:
-    found = trend(first, last)
+def _direction(word: str, first: Cell, last: Cell) -> Word:
+    found = direction(first, last)
     if found == "unclear":
         return "undecided"
     return "held" if found == word else "did not"

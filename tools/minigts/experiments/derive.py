@@ -155,6 +155,7 @@ def _cell(
         unit=FURTHER.get(metric, tool.unit),
         mtu=promised.mtu(overlay, what.target),
         middle=middle(values, seed),
+        values=tuple(values),
         predicted=None if metric else promised(*key),
         published=_published(manifest.experiment.published, plan, key, what.hops, metric),
         tainted=tainted,
