@@ -96,6 +96,18 @@ def test_tainted_samples_are_shown_and_counted_and_in_no_median(tmp_path: Path) 
     assert "24 attempts thrown away" in text
 
 
+def test_a_prediction_far_above_is_told_and_not_drawn(tmp_path: Path) -> None:
+    run = synthetic.write(tmp_path / "cpu", KINDS["cpu"])
+    lines = (run / "summary.csv").read_text().splitlines()
+    at = lines[0].split(",").index("predicted")
+    rows = [line.split(",") for line in lines[1:]]
+    (run / "summary.csv").write_text("\n".join([lines[0], *(",".join([*r[:at], "1000", *r[at + 1 :]]) for r in rows)]))
+    chart = grammar.charts(read(run))[0]
+    assert chart.beyond == 1000
+    assert all(point.predicted is None for series in chart.panels[0].series for point in series.points)
+    assert "The plan predicts 1000 or more" in render(run).read_text().replace("\N{NO-BREAK SPACE}", " ")
+
+
 def test_a_reference_line_and_a_title_are_the_files(tmp_path: Path) -> None:
     chart = charts(tmp_path, KINDS["star"])["udp-by-sessions"]
     assert [line.at for line in chart.panels[0].lines] == [30]

@@ -43,6 +43,8 @@ def chart(data: Results, chart: Chart) -> list[str]:
     if any(point.predicted is not None for point in first):
         bound = {"tcp": "the highest TCP goodput that the plan allows", "udp": "the UDP that should arrive"}
         caption.append(f"Lines without markers: {bound.get(chart.quantity, 'what the plan says')}.")
+    if chart.beyond is not None:
+        caption.append(f"The plan predicts {words.figure(chart.beyond)} or more, far above what is drawn.")
     if chart.marks:
         caption.append("Dotted uprights: the largest datagram that an overlay's MTU holds in one packet.")
     if any(point.excluded for point in first):

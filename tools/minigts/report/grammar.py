@@ -10,31 +10,16 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from minigts.report import words
+from minigts.report import axes, words
 from minigts.report.read import Figure, Line, Measurement, Published, Results, SummaryRow
 from minigts.statistics import Middle, middle
 
-MOST_PLACES = 24
-"""So many names fit along an axis."""
 PANELS = re.compile(r"loss_percent|jitter_ms|cpu_percent")
 """Columns that get a panel of their own without being asked for."""
+FAR = 2.0
+"""A prediction so many times higher than everything measured is told instead of drawn."""
 HEADERS_BYTES = 28
 """IP and UDP headers: an MTU less these is the largest datagram in one packet."""
-_NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z%/]*)")
-FACTORS = {"kbit": 0.001, "mbit": 1.0, "gbit": 1000.0, "ms": 0.001, "s": 1.0, "min": 60.0}
-UNITS = {
-    "kbit": "Mbit/s",
-    "mbit": "Mbit/s",
-    "gbit": "Mbit/s",
-    "ms": "s",
-    "s": "s",
-    "min": "s",
-    "%": "%",
-    "B": "bytes",
-} | {
-    "packet": "packets",
-    "packets": "packets",
-}
 
 
 @dataclass(frozen=True)
@@ -96,6 +81,8 @@ class Chart:
     panels: tuple[Panel, ...]
     marks: tuple[Mark, ...] = ()
     relative_to: str | None = None
+    beyond: float | None = None
+    """The least that the plan predicts, where that lies too far above everything measured to be drawn."""
     pooled: int = 1
     """How many paths stand behind a point at the most."""
 
@@ -135,10 +122,10 @@ def _free(name: str, taken: Sequence[Chart]) -> str:
 
 
 def _chart(results: Results, measurement: Measurement, figure: Figure, rows: Sequence[SummaryRow]) -> Chart:
-    axis = figure.x if figure.x in _axes(measurement) else _axis(measurement, rows)
+    axis = figure.x if figure.x in axes.possible(measurement) else axes.chosen(measurement, rows)
     if axis == "hops":
         rows = [row for row in rows if row.source == rows[0].source]
-    place, ticks, unit = _places(axis, rows)
+    place, ticks, unit = axes.places(axis, rows)
     printed = [entry for entry in results.manifest.experiment.published if entry.measurement == measurement.name]
     columns = figure.y or (("value",) if figure.relative_to else ("value", *_columns(rows)))
     panels = [
@@ -151,81 +138,40 @@ def _chart(results: Results, measurement: Measurement, figure: Figure, rows: Seq
         for column in columns
     ]
     panels = [panel for panel in panels if any(series.points for series in panel.series)] or panels[:1]
-    numeric = axis == "hops" or (axis in measurement.vary and all(_number(text) for _, text in ticks))
+    beyond = _beyond(panels[0])
+    if beyond is not None:
+        panels[0] = _without_predictions(panels[0])
+    numeric = axis == "hops" or (axis in measurement.vary and all(axes.number(text) for _, text in ticks))
     return Chart(
         name=_slug(f"{measurement.name}-by-{axis}"),
         title=figure.title or f"{words.measurement(measurement.name)} by {words.axis(axis)}",
         measurement=measurement.name,
         quantity=rows[0].quantity,
         x=axis,
-        x_label=_x_label(axis, unit, rows),
+        x_label=axes.label(axis, unit, rows),
         ticks=ticks,
         bars=not numeric,
         panels=tuple(panels),
         marks=_marks(results, axis, unit, rows),
         relative_to=figure.relative_to,
+        beyond=beyond,
         pooled=_pooled(rows, axis, place),
     )
 
 
-def _axes(measurement: Measurement) -> tuple[str, ...]:
-    return ("hops", "path", "overlay", *measurement.vary)
+def _beyond(panel: Panel) -> float | None:
+    """The least prediction, when it would squeeze what was measured into the lower half of the figure."""
+    points = [point for series in panel.series for point in series.points]
+    predicted = [point.predicted for point in points if point.predicted is not None]
+    highest = max((end for p in points for end in (p.high, p.published or 0.0)), default=0.0)
+    return min(predicted) if predicted and max(predicted) > FAR * highest else None
 
 
-def _axis(measurement: Measurement, rows: Sequence[SummaryRow]) -> str:
-    """What stands along the axis when the file does not say: see docs/results.md."""
-    varied = [name for name in measurement.vary if len({dict(row.settings).get(name) for row in rows}) > 1]
-    numeric = [name for name in varied if all(_number(dict(row.settings).get(name, "")) for row in rows)]
-    if varied:
-        return (numeric or varied)[0]
-    first = [row for row in rows if row.source == rows[0].source]
-    if len({row.hops for row in first}) > 1:
-        return "hops"
-    paths = {(row.source, row.target) for row in rows}
-    return "path" if 1 < len(paths) <= MOST_PLACES else "overlay"
-
-
-def _at(row: SummaryRow, axis: str) -> str:
-    """Where a row stands on an axis, as text."""
-    if axis == "path":
-        return f"{row.source} → {row.target}"
-    return {"hops": str(row.hops), "overlay": row.overlay}.get(axis) or dict(row.settings).get(axis, "")
-
-
-def _places(
-    axis: str, rows: Sequence[SummaryRow]
-) -> tuple[Callable[[SummaryRow], float], tuple[tuple[float, str], ...], str]:
-    """Where a row stands, the axis's ticks, and its unit; names stand 1 apart from 0 on."""
-    texts = list(dict.fromkeys(_at(row, axis) for row in rows))
-    numbers = {text: _number(text) for text in texts}
-    if axis != "overlay" and all(numbers.values()):
-        values = {text: number[0] for text, number in numbers.items() if number}
-        hosts = _hosts(rows) if axis == "hops" else {}
-        ticks = tuple(sorted((value, text + hosts.get(text, "")) for text, value in values.items()))
-        unit = next((number[1] for number in numbers.values() if number), "")
-        return (lambda row: values[_at(row, axis)]), ticks, unit
-    order = {text: float(index) for index, text in enumerate(texts)}
-    name = words.label if axis == "overlay" else str
-    return (lambda row: order[_at(row, axis)]), tuple((at, name(text)) for text, at in order.items()), ""
-
-
-def _hosts(rows: Sequence[SummaryRow]) -> dict[str, str]:
-    """Which host lies so many hops away, for the line under the number."""
-    found: dict[str, dict[str, None]] = {}
-    for row in rows:
-        found.setdefault(str(row.hops), {})[row.target] = None
-    return {
-        hops: f"\n{words.short(next(iter(names)))}" if len(names) == 1 else f"\n{len(names)} hosts"
-        for hops, names in found.items()
-    }
-
-
-def _number(text: str) -> tuple[float, str] | None:
-    """`1400B` → 1400 bytes, `1gbit` → 1000 Mbit/s, `5` → 5 of nothing; None for a word."""
-    found = _NUMBER.fullmatch(text)
-    if not found or (found[2] and found[2] not in UNITS):
-        return None
-    return float(found[1]) * FACTORS.get(found[2], 1.0), UNITS.get(found[2], "")
+def _without_predictions(panel: Panel) -> Panel:
+    series = [
+        replace(each, points=tuple(replace(point, predicted=None) for point in each.points)) for each in panel.series
+    ]
+    return replace(panel, series=tuple(series))
 
 
 def _columns(rows: Sequence[SummaryRow]) -> list[str]:
@@ -250,7 +196,7 @@ def _series(
         Series(overlay, variant, tuple(p for x, own in sorted(at.items()) if (p := _point(x, own, column, printed))))
         for (overlay, variant), at in groups.items()
     ]
-    at = next((place(row) for row in rows if _at(row, axis) == relative_to and axis != "overlay"), None)
+    at = next((place(row) for row in rows if axes.text_at(row, axis) == relative_to and axis != "overlay"), None)
     return _relative(made, relative_to, at) if relative_to else tuple(made)
 
 
@@ -358,13 +304,6 @@ def _mtu(overlays: object, overlay: str) -> int | None:
         else []
     )
     return min((mtu for mtu in known if isinstance(mtu, int)), default=None)
-
-
-def _x_label(axis: str, unit: str, rows: Sequence[SummaryRow]) -> str:
-    if axis == "hops":
-        return f"hops from {words.short(rows[0].source)}, and the host there"
-    name = words.axis(axis)
-    return f"{name} in {unit}" if unit else "" if axis in ("path", "overlay") else name
 
 
 def _y_label(column: str, row: SummaryRow, relative_to: str | None) -> str:
