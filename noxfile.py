@@ -11,6 +11,7 @@ nox.options.reuse_existing_virtualenvs = True
 
 UNIT = ("tests/unit", "tests/contract", "tests/topologies", "tests/browser")
 LIVE = ("tests/live", "--require=uml")
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 
 
 def install(session: nox.Session) -> None:
@@ -60,3 +61,19 @@ def live(session: nox.Session) -> None:
     """Tests on real hosts; a machine that cannot run them fails here instead of skipping."""
     install(session)
     session.run("pytest", *(session.posargs or LIVE))
+
+
+@nox.session(python=PYTHONS)
+def plans(session: nox.Session) -> None:
+    """`nox -s plans`: every Python that is here makes the same plans, byte for byte, as the first of them."""
+    session.install("--require-hashes", "-r", "requirements.lock")
+    made = Path(session.cache_dir) / "plans"
+    made.mkdir(parents=True, exist_ok=True)
+    for topology in sorted(Path("topologies").glob("*.yaml")):
+        argv = ("python", "-P", "-m", "minigts", "plan", str(topology))
+        said = session.run(*argv, silent=True, env={"PYTHONPATH": "tools"})
+        first = made / f"{topology.stem}.json"
+        if session.python == PYTHONS[0] or not first.exists():
+            first.write_text(str(said), encoding="utf-8")
+        elif first.read_text(encoding="utf-8") != said:
+            session.error(f"{topology}: Python {session.python} makes another plan than {first}")

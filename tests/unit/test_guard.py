@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from experiment_lab import readings
 
-from minigts import watch
+from minigts import shaping, watch
 from minigts.experiments.guard import taints
+from minigts.topology.load import parse
 
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
@@ -94,13 +95,23 @@ def test_this_machine_is_watched() -> None:
         ({"memory_stalled": None, "throttled_s": None}, ()),
         ({"memory_stalled": 0.1}, ("processes waited for memory 10% of the time",)),
         ({"throttled_s": 0.05}, ("the control group was throttled for 0.050 s",)),
-        ({"own_cores": 2.0, "lag_ms": 4.0}, ()),
+        ({"own_cores": 2.0, "lag_ms": 4.0, "dropped": 0}, ()),
+        ({"dropped": 3}, ("delays of the hosts ran full and dropped 3 packets",)),
     ],
 )
 def test_a_sample_is_tainted_by_what_others_did_and_not_by_its_own_load(
     changed: dict[str, float | None], reason: tuple[str, ...]
 ) -> None:
     assert taints(readings(**changed)) == reason
+
+
+def test_a_delay_drops_nothing_by_itself_and_what_is_declared_does_not_count() -> None:
+    shown = '[{"kind": "netem", "dev": "ifb-eth1", "drops": 4}, {"kind": "tbf", "dev": "eth1", "drops": 9}]'
+    lossless, lossy = (
+        parse(f"name: x\npair: {{link: {{rtt: 5ms, rate: 1mbit{loss}}}}}\n", "f").hosts[0].ports[0]
+        for loss in ("", ", loss: 1%")
+    )
+    assert (shaping.dropped(lossless, shown), shaping.dropped(lossy, shown)) == (4, 0)
 
 
 def test_without_readings_nothing_is_said() -> None:

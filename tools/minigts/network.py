@@ -35,6 +35,7 @@ def script(plan: Plan, machine: Host | Switch) -> str:
         f"printf %s {shlex.quote(_hosts_file(plan))} >/etc/hosts",
         f"sysctl -qw {shlex.join(SYSCTLS)}",
         *(_name_port(port.mac, port.name) for port in machine.ports),
+        *(_without_ipv6(port.name) for port in machine.ports),
         "ip -batch - <<'END'",
         *(f"link set dev {port.name} mtu {port.mtu} up" for port in machine.ports),
         *(_addresses(machine) if isinstance(machine, Host) else ()),
@@ -56,6 +57,11 @@ def _name_port(mac: str, name: str) -> str:
         f'if [[ $(<"$device/address") == {mac} && ${{device##*/}} != {name} ]]; then '
         f'ip link set dev "${{device##*/}}" down name {name}; fi; done'
     )
+
+
+def _without_ipv6(name: str) -> str:
+    """Router solicitations and the like would be traffic that nobody sent: they take losses that are meant for it."""
+    return f"if [[ -e /proc/sys/net/ipv6/conf/{name} ]]; then echo 1 >/proc/sys/net/ipv6/conf/{name}/disable_ipv6; fi"
 
 
 def _hosts_file(plan: Plan) -> str:

@@ -209,6 +209,18 @@ def _read_back(port: End, qdiscs: list[dict[str, Any]]) -> ReadBack:
     )
 
 
+def dropped(port: End, tc_json_text: str) -> int:
+    """How many arriving packets the delay of `port` has dropped, which it must not where no loss is declared.
+
+    `tc -s -j qdisc show`; where a loss is declared the kernel counts it here too, and 0 is returned. What waits for the
+    rate may be dropped: that is what queues are for.
+    """
+    if port.incoming.loss_percent:
+        return 0
+    qdiscs = json.loads(tc_json_text or "[]")
+    return sum(int(qdisc.get("drops", 0)) for qdisc in qdiscs if qdisc.get("dev") == ifb(port))
+
+
 def _options(qdiscs: list[dict[str, Any]], device: str, kind: str) -> dict[str, Any] | None:
     found = [qdisc for qdisc in qdiscs if (qdisc.get("dev"), qdisc.get("kind")) == (device, kind)]
     return found[0].get("options", {}) if found else None

@@ -46,6 +46,8 @@ class Readings(BaseModel):
     cpu_stalled: float | None = None
     memory_stalled: float | None = None
     throttled_s: float | None = None
+    dropped: int | None = None
+    """Packets that the hosts' delays dropped though no loss was declared; None when they were not asked."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +77,11 @@ Watch = Callable[[], AbstractContextManager[Watched]]
 
 @contextmanager
 def watching(roots: Iterable[int]) -> Iterator[Watched]:
-    """Watch this machine during a block. `roots` are processes that, with all their children, are the lab's."""
-    watched, own = Watched(), (*roots, os.getpid())
-    timer = _Timer()
+    """Watch this machine during a block. `roots` are processes that, with all their children, are the lab's.
+
+    This process is not foreign either, but what it has started is, unless it is the lab's.
+    """
+    watched, own, timer = Watched(), tuple(roots), _Timer()
     before = snapshot(own)
     timer.start()
     try:
@@ -90,7 +94,7 @@ def watching(roots: Iterable[int]) -> Iterator[Watched]:
 def snapshot(roots: Iterable[int], proc: Path = PROC) -> Snapshot:
     """The counters now. A process that ends meanwhile is left out."""
     counters = [int(word) / _TICKS_A_SECOND for word in _text(proc / "stat").partition("\n")[0].split()[1:]]
-    own_s = 0.0
+    own_s = _ticks_s(os.getpid(), proc, 2)
     waited_s: dict[int, float] = {}
     for pid in family(roots, proc):
         own_s += used_s(pid, proc)
@@ -172,8 +176,12 @@ def family(roots: Iterable[int], proc: Path = PROC) -> Iterator[int]:
 
 def used_s(pid: int, proc: Path = PROC) -> float:
     """Processor time of a process and of its children that have ended: fields 14 to 17 of /proc/PID/stat."""
+    return _ticks_s(pid, proc, 4)
+
+
+def _ticks_s(pid: int, proc: Path, counters: int) -> float:
     fields = _text(proc / str(pid) / "stat").rpartition(")")[2].split()
-    return sum(map(int, fields[11:15])) / _TICKS_A_SECOND
+    return sum(map(int, fields[11 : 11 + counters])) / _TICKS_A_SECOND
 
 
 def _waited_s(tasks: Path) -> Iterator[tuple[int, float]]:

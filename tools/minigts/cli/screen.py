@@ -24,13 +24,15 @@ if TYPE_CHECKING:
     from minigts.doctor import Diagnosis
     from minigts.experiments.run import OnProgress, Outcome
     from minigts.experiments.run import Progress as At
-    from minigts.fidelity import Certificate
+    from minigts.fidelity.certificate import Certificate, Row
     from minigts.lab import Lab
     from minigts.report.tables import Table as Result
     from minigts.topology.plan import Plan
 
 PLAIN_WIDTH = 200
 """Columns when the output goes to a file or a program, where nothing has to fit a window."""
+CERTIFIED = ("RTT", "loss", "TCP")
+"""What a certificate's table shows of every link and path."""
 STATE_STYLES = {"ok": "green", "slow": "yellow", "missing": "red"}
 
 Say = Callable[[str], None]
@@ -262,26 +264,34 @@ def show_labs(labs: Iterable[Lab]) -> None:
 
 
 def show_certificate(certificate: Certificate) -> None:
-    """What was declared against what was measured; of the shaping only what differs."""
+    """What was measured of each link and path, with what was declared; then what lies outside or was not judged."""
     console = out()
-    judged = {True: "ok", False: "OUTSIDE", None: "not judged"}
-    rows = (
-        (
-            row.subject,
-            row.quantity,
-            f"{row.declared:g} {row.unit}",
-            "nothing" if row.measured is None else f"{row.measured:g} {row.unit}",
-            f"±{row.tolerance:.3g}",
-            judged[row.ok],
-            row.note,
-        )
-        for row in certificate.rows
-        if row.quantity != "shaping" or not row.ok
+    measured = [row for row in certificate.rows if row.quantity in CERTIFIED]
+    rows = []
+    for subject in dict.fromkeys(row.subject for row in measured):
+        own = {row.quantity: row for row in measured if row.subject == subject}
+        rows.append((subject, *(certified(own.get(quantity)) for quantity in CERTIFIED)))
+    show_table("", ("link or path", *(f">{quantity}" for quantity in CERTIFIED)), rows)
+    for row in certificate.rows:
+        if row.ok is not True or (row not in measured and row.quantity != "settings"):
+            console.print(f"{row.subject} {row.quantity}: {row.in_words()}  {row.note}", markup=False, soft_wrap=True)
+    for reason in certificate.busy:
+        console.print(f"the machine was busy: {reason}", markup=False)
+    console.print(
+        f"{certificate.verdict}; measured in {certificate.seconds:.1f} s, declared in brackets; the emulator's own "
+        f"{certificate.own_latency_ms:.3f} ms a link and way are taken off the delays",
+        markup=False,
+        soft_wrap=True,
     )
-    show_table("", ("path or link", "what", ">declared", ">measured", ">tolerance", "", ""), rows)
-    outside = sum(row.ok is False for row in certificate.rows)
-    console.print(f"the emulator's own {certificate.own_latency_ms:.3f} ms a link and way are taken off the delays")
-    console.print("all within tolerance" if certificate.ok else f"{outside} outside the tolerance")
+
+
+def certified(row: Row | None) -> str:
+    """`21.76 (21.75) ms`, or nothing; what is outside its tolerance stands out."""
+    if row is None:
+        return ""
+    measured = "nothing" if row.measured is None else f"{row.measured:.4g}"
+    mark = {True: "", False: " OUTSIDE", None: " ?"}[row.ok]
+    return f"{measured} ({row.declared:.4g}) {row.unit}{mark}"
 
 
 def show_samples(prepared: Iterable[Prepared]) -> None:

@@ -6,15 +6,17 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cached_property
 
 from minigts import lab as labs
 from minigts import overlays
+from minigts.cli.drops import Drops
 from minigts.experiments.options import Links, size_bytes
 from minigts.lab import Lab
 from minigts.overlays import Endpoint
 from minigts.providers.base import Metered
 from minigts.topology.plan import End
-from minigts.watch import Watched, family, used_s, watching
+from minigts.watch import Watched, family, used_s
 
 LIMIT_S = 60.0
 
@@ -25,6 +27,10 @@ class LabStage:
 
     lab: Lab
     say: Callable[[str], None]
+
+    @cached_property
+    def drops(self) -> Drops:
+        return Drops(self.lab)
 
     def join(self, overlay: str) -> Mapping[str, Endpoint]:
         return overlays.join(self.lab, overlay, self.say)
@@ -40,10 +46,11 @@ class LabStage:
 
     def set_links(self, links: Links) -> None:
         self.say("setting the links")
+        self.drops.expected = links.rate == "unlimited"  # delays are sized for the declared rate
         labs.set_ports(self.lab, lambda port: _changed(port, links), gro=links.gro)
 
     def watch(self) -> AbstractContextManager[Watched]:
-        return watching(self.lab.provider.processes())
+        return self.drops.watching()
 
     def processor_seconds(self) -> Mapping[str, float]:
         provider = self.lab.provider

@@ -19,6 +19,7 @@ LIMITS = {
     "steal_cores": 0.05,
     "memory_stalled": 0.02,
     "throttled_s": 0.005,
+    "dropped": 0,
 }
 """Above its limit a signal taints the sample, in the unit of `Readings`."""
 WORDS = {
@@ -26,6 +27,7 @@ WORDS = {
     "steal_cores": "other guests of the outer machine took {:.2f} processors",
     "memory_stalled": "processes waited for memory {:.0%} of the time",
     "throttled_s": "the control group was throttled for {:.3f} s",
+    "dropped": "delays of the hosts ran full and dropped {} packets",
 }
 
 

@@ -1,0 +1,105 @@
+"""The certificate of every shipped topology on every provider that works here, and all its paths.
+
+For each: how many links and paths, the furthest round trip from the sum of its segments, which quantities lie outside
+the topology's tolerance, and how long bringing up and measuring took.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from bench import stage
+from minigts import lab as labs
+from minigts.cli import screen
+from minigts.fidelity.certificate import Row
+from minigts.fidelity.measure import certify, path_rows
+from minigts.lab import Lab
+from minigts.providers import registry
+from minigts.topology.plan import Plan
+
+
+def providers() -> list[str]:
+    """Those that this machine has what it takes for."""
+    return [name for name in registry.names() if not registry.make(name, Path("nowhere")).missing()]
+
+
+def all_rows(lab: Lab) -> tuple[Row, ...]:
+    """The certificate's, and those of the paths that it leaves out."""
+    rows = certify(lab, screen.note).rows
+    known = {row.subject for row in rows}
+    more = [path for path in lab.plan.paths if path.reachable and path.hops > 1]
+    left = [path for path in more if f"{path.source}-{path.target}" not in known]
+    return (*rows, *(row for path in left for row in path_rows(lab, f"{path.source}-{path.target}", path)))
+
+
+def measure(topology: Path, plan: Plan, provider: str) -> dict[str, Any]:
+    started = time.monotonic()
+    lab = labs.up(plan, provider, f"bench-{os.getpid()}", screen.note)
+    up_s = time.monotonic() - started
+    try:
+        certificate = certify(lab, screen.note)
+        rows = all_rows(lab)
+    finally:
+        labs.down(lab)
+    rtts = [row for row in rows if row.quantity == "RTT"]
+    return {
+        "topology": topology.name,
+        "provider": provider,
+        "links": len(plan.links),
+        "paths": len(rtts),
+        "up_s": round(up_s, 2),
+        "certificate_s": certificate.seconds,
+        "certificate_outside": sum(row.ok is False for row in certificate.rows),
+        "own_latency_ms": certificate.own_latency_ms,
+        "busy": certificate.busy,
+        "rows": [row.model_dump() for row in rows],
+    }
+
+
+def show(found: list[dict[str, Any]]) -> None:
+    cells = []
+    for one in found:
+        rows = [Row.model_validate(row) for row in one["rows"]]
+        rtts = [row for row in rows if row.quantity == "RTT" and row.measured is not None]
+        worst = max(rtts, key=lambda row: abs((row.measured or 0) - row.declared) / row.tolerance)
+        outside = [f"{row.subject} {row.quantity}" for row in rows if row.ok is False]
+        cells.append(
+            (
+                one["topology"].removesuffix(".yaml"),
+                one["provider"],
+                str(one["links"]),
+                str(one["paths"]),
+                f"{(worst.measured or 0) - worst.declared:+.3f} of ±{worst.tolerance:.2f} ms ({worst.subject})",
+                f"{max((row.p99 or 0) - row.declared for row in rtts):.2f} ms",
+                worst_rate(rows),
+                ", ".join(outside) or "none",
+                f"{one['certificate_s']:.1f} s",
+            )
+        )
+    heads = ("topology", "provider", ">links", ">paths", ">furthest median RTT", ">p99 at most above")
+    screen.show_table("Certificates", (*heads, ">furthest rate", "outside", ">certificate"), cells)
+
+
+def worst_rate(rows: list[Row]) -> str:
+    """How far TCP is from its ceiling at the worst, in per cent."""
+    shares = [row.measured / row.declared - 1 for row in rows if row.quantity == "TCP" and row.measured is not None]
+    return f"{100 * max(shares, key=abs):+.2f} %" if shares else ""
+
+
+def main() -> None:
+    arguments = stage.parser(__doc__, "chain6.yaml")
+    arguments.add_argument("--only", nargs="*", default=[], metavar="NAME", help="these topologies only, by name")
+    chosen = arguments.parse_args()
+    figures = stage.Figures("certificates", Path("all"))
+    shipped = sorted((stage.PROJECT / "topologies").glob("*.yaml"))
+    files = [file for file in shipped if not chosen.only or file.stem in chosen.only]
+    found = [measure(file, stage.plan_of(file), provider) for file in files for provider in providers()]
+    show(found)
+    figures.write(chosen.out, {"certificates": found})
+
+
+if __name__ == "__main__":
+    stage.perform(main)

@@ -1,0 +1,214 @@
+"""Does the guard mark the samples that the machine has spoilt, and no others?
+
+Short samples over a chain of six (round trips, TCP and UDP over its five hops), with load put on this machine by
+stress-ng under a random half of them: one to four busy processors, part of the time or all of it, or memory being
+written. For each sample what the guard saw and said, and how far its figure is from the plan. Then: disturbed samples
+that were not marked, others that were, and how wrong both kinds are.
+
+An undisturbed sample begins when others have just used next to none of the processors, for a share of a second; what
+they begin meanwhile is the guard's to see, and counts as its false alarm here.
+
+The samples are kept as they come, in <out>/guard.jsonl: called again, it goes on until there are as many as wanted.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bench import stage
+from minigts import shell
+from minigts.calibration import probe
+from minigts.cli import screen
+from minigts.errors import MinigtsError
+from minigts.experiments.guard import taints
+from minigts.experiments.parsers import iperf3_tcp, iperf3_udp
+from minigts.lab import Lab
+from minigts.topology.plan import Path as PlanPath
+from minigts.watch import Readings, watching
+
+LOADS = (
+    "--cpu 1",
+    "--cpu 2",
+    "--cpu 4",
+    "--cpu 2 --cpu-load 50",
+    "--vm 2 --vm-bytes 128m --vm-keep",
+)
+"""What stress-ng is told. Each is ended by its own id, and ends by itself after LOAD_S."""
+LOAD_S = 30
+SETTLE_S = 0.3
+QUIET_CORES, LOOK_S, PATIENCE_S = 0.1, 0.25, 60.0
+"""An undisturbed sample waits until others use no more than this, but not for ever."""
+PORT = 5298
+KINDS = ("RTT", "TCP", "UDP")
+UNITS = {"RTT": "ms above the sum", "TCP": "% below the ceiling", "UDP": "% lost"}
+
+
+def rtt_surplus_ms(lab: Lab, path: PlanPath) -> float:
+    """How far the median lies above the sum of the segments."""
+    address = lab.plan.host(path.target).address
+    return probe(lab.provider, path.source, address, count=120, interval_s=0.004).median_ms - path.rtt_ms
+
+
+def tcp_below_percent(lab: Lab, path: PlanPath) -> float:
+    """How far TCP stays below the plan's ceiling, in per cent of it."""
+    assert path.tcp_ceiling_mbit is not None
+    said = iperf3(lab, path)
+    return 100 * (1 - iperf3_tcp(said).received_mbit / path.tcp_ceiling_mbit)
+
+
+def udp_lost_percent(lab: Lab, path: PlanPath) -> float:
+    """What is lost of datagrams at 80 % of the rate."""
+    assert path.rate_mbit is not None
+    return iperf3_udp(iperf3(lab, path, "-u", "-l", "1472", "-b", str(round(0.8e6 * path.rate_mbit)))).lost_percent
+
+
+def iperf3(lab: Lab, path: PlanPath, *more: str) -> str:
+    address = lab.plan.host(path.target).address
+    argv = ["iperf3", "-c", address, "-p", str(PORT), "-J", "-t", "1", *more]
+    return lab.provider.run(path.source, argv, timeout_s=60).stdout
+
+
+TAKE: dict[str, Callable[[Lab, PlanPath], float]] = {
+    "RTT": rtt_surplus_ms,
+    "TCP": tcp_below_percent,
+    "UDP": udp_lost_percent,
+}
+
+
+def schedule(samples: int, seed: int) -> list[str]:
+    """For each sample its load: none for half of them, drawn by the seed; then the loads in turn."""
+    drawn = random.Random(seed)
+    half = samples // 2
+    loads = [*([""] * (samples - half)), *(LOADS[number % len(LOADS)] for number in range(half))]
+    drawn.shuffle(loads)
+    return loads
+
+
+@contextmanager
+def disturbed(load: str) -> Iterator[None]:
+    """stress-ng during a block; nothing without a load."""
+    if not load:
+        yield
+        return
+    argv = ["stress-ng", "--quiet", "--timeout", str(LOAD_S), *load.split()]
+    process = shell.start(argv, output=subprocess.DEVNULL, new_session=False)
+    try:
+        time.sleep(SETTLE_S)
+        yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def wait_for_quiet(lab: Lab) -> float:
+    """Until others leave the processors alone; returns how many they use in the end."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        with watching(lab.provider.processes()) as watched:
+            time.sleep(LOOK_S)
+        assert watched.readings is not None
+        if watched.readings.foreign_cores <= QUIET_CORES or time.monotonic() > deadline:
+            return watched.readings.foreign_cores
+
+
+def take(lab: Lab, number: int, load: str) -> dict[str, Any]:
+    """One sample: what it was, what it came to, what the guard saw and said."""
+    path, kind = max(lab.plan.paths, key=lambda path: path.hops), KINDS[number % len(KINDS)]
+    before = None if load else wait_for_quiet(lab)
+    with disturbed(load), watching(lab.provider.processes()) as watched:
+        error = TAKE[kind](lab, path)
+    assert watched.readings is not None
+    return {
+        "number": number,
+        "kind": kind,
+        "load": load,
+        "before": before,
+        "error": round(error, 4),
+        "readings": watched.readings.model_dump(),
+    }
+
+
+def verdicts(rows: Sequence[dict[str, Any]]) -> list[tuple[dict[str, Any], tuple[str, ...]]]:
+    """Each sample with what the guard says of it now: limits may have changed since it was taken."""
+    return [(row, taints(Readings.model_validate(row["readings"]))) for row in rows]
+
+
+def show(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Prints what was found; returns the counts."""
+    judged = verdicts(rows)
+    cells = []
+    for load in ("", *LOADS):
+        own = [(row, marks) for row, marks in judged if row["load"] == load]
+        if own:
+            foreign = [row["readings"]["foreign_cores"] for row, _ in own]
+            marked = sum(bool(marks) for _, marks in own)
+            cells.append(
+                (load or "none", str(len(own)), str(marked), f"{statistics.median(foreign):.2f}", f"{min(foreign):.2f}")
+            )
+    screen.show_table("Samples by load", ("stress-ng", ">samples", ">marked", ">others' cores", ">least"), cells)
+    wrong = []
+    for kind in KINDS:
+        for name, wanted in (("unmarked", False), ("marked", True)):
+            errors = sorted(row["error"] for row, marks in judged if row["kind"] == kind and bool(marks) is wanted)
+            if errors:
+                wrong.append((f"{kind}, {UNITS[kind]}", name, str(len(errors)), *quantiles(errors)))
+    heads = ("figure", "", ">samples", ">median", ">90 %", ">worst")
+    screen.show_table("\nHow far samples are from the plan", heads, wrong)
+    found = {
+        "disturbed": sum(bool(row["load"]) for row in rows),
+        "missed": sum(bool(row["load"]) and not marks for row, marks in judged),
+        "undisturbed": sum(not row["load"] for row in rows),
+        "false_alarms": sum(not row["load"] and bool(marks) for row, marks in judged),
+    }
+    screen.out().print(
+        f"of {found['disturbed']} disturbed samples {found['missed']} were not marked; "
+        f"of {found['undisturbed']} others {found['false_alarms']} were"
+    )
+    return found
+
+
+def quantiles(ordered: Sequence[float]) -> tuple[str, str, str]:
+    tenth = ordered[min(len(ordered) - 1, round(0.9 * (len(ordered) - 1)))]
+    return f"{statistics.median(ordered):.3f}", f"{tenth:.3f}", f"{ordered[-1]:.3f}"
+
+
+def kept(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def main() -> None:
+    arguments = stage.parser(__doc__, "chain6-lan.yaml")
+    arguments.add_argument("--samples", type=int, default=240, help="in all, half of them disturbed")
+    arguments.add_argument("--at-once", type=int, default=240, help="the most to take in this call")
+    arguments.add_argument("--seed", type=int, default=2017)
+    chosen = arguments.parse_args()
+    file = chosen.out / "guard.jsonl"
+    loads, rows = schedule(chosen.samples, chosen.seed), kept(file)
+    figures = stage.Figures("guard", chosen.topology)
+    todo = range(len(rows), min(chosen.samples, len(rows) + chosen.at_once))
+    if todo:
+        chosen.out.mkdir(parents=True, exist_ok=True)
+        with stage.lab_of(stage.plan_of(chosen.topology)) as lab, file.open("a", encoding="utf-8") as stream:
+            last = max(lab.plan.paths, key=lambda path: path.hops).target
+            lab.provider.run(last, ["iperf3", "-s", "-D", "-p", str(PORT)], timeout_s=10)
+            for number in todo:
+                try:
+                    rows.append(take(lab, number, loads[number]))
+                except MinigtsError as error:
+                    screen.note(f"sample {number}: {error}")
+                    rows.append(take(lab, number, loads[number]))
+                stream.write(json.dumps(rows[-1]) + "\n")
+                stream.flush()
+    figures.write(chosen.out, {**show(rows), "samples": rows})
+
+
+if __name__ == "__main__":
+    stage.perform(main)

@@ -1,0 +1,267 @@
+"""Measures a lab for its certificate, in less than ten seconds for a chain of six.
+
+Settings of every host, round trips and loss of every link and of paths that cover all links, rate of every link.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from minigts import lab as labs
+from minigts import shaping
+from minigts.calibration import RoundTrips, probe
+from minigts.errors import CommandFailed
+from minigts.experiments.guard import taints
+from minigts.experiments.parsers import ParseError, iperf3_tcp
+from minigts.fidelity.certificate import Certificate, Row, loss_row, rate_row, rtt_row, settings_row
+from minigts.lab import Lab
+from minigts.topology.plan import End, Host, Link, Path, Plan, Switch
+from minigts.watch import watching
+
+Say = Callable[[str], None]
+InTime = Callable[[], bool]
+"""Whether there is time left to measure something again."""
+FILE = "certificate.json"
+
+PROBES, PROBE_INTERVAL_S = 150, 0.004
+LOSSY_PROBES, LOSSY_INTERVAL_S = 1500, 0.002
+ATTEMPTS = 3
+"""What lies outside its tolerance is measured again, since the machine may have been busy for a moment…"""
+BUDGET_S = 10.0
+"""…but nothing after so much time: a machine that is busy for long gets a certificate that says so."""
+
+RATE_PORT = 5300
+"""And upwards, one for each link."""
+RATE_S = 1
+SLOW_START_ROUND_TRIPS = 15
+MOST_AT_ONCE_MBIT = 400.0
+"""Links whose rates are measured at once carry no more than this together: the processor must not be the limit."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """What TCP is measured over: from one host to an address of another."""
+
+    source: str
+    target: str
+    address: str
+    rtt_ms: float
+    port: int = RATE_PORT
+
+
+def certify(lab: Lab, say: Say) -> Certificate:
+    """Measure the lab and leave certificate.json in its run directory. Raises what `Provider.run` raises.
+
+    Links that lose at random begin their random numbers anew at the end, as if nothing had been sent.
+    """
+    record, started = lab.record, time.monotonic()
+    with watching(lab.provider.processes()) as watched:
+        in_time = _within(BUDGET_S)
+        rows = (
+            *_settings(lab, say),
+            *_round_trips(lab, say, in_time),
+            *_losses(lab, say),
+            *_rates(lab, say, in_time),
+        )
+    if any(port.incoming.seed is not None for machine in lab.plan.machines for port in machine.ports):
+        labs.shape(lab, record.own_latency_ms)
+    made = Certificate(
+        lab=lab.name,
+        provider=record.provider,
+        own_latency_ms=record.own_latency_ms,
+        rows=rows,
+        seconds=round(time.monotonic() - started, 2),
+        busy=taints(watched.readings),
+    )
+    made.write(lab.rundir / FILE)
+    return made
+
+
+def _within(seconds: float) -> InTime:
+    deadline = time.monotonic() + seconds
+    return lambda: time.monotonic() < deadline
+
+
+def of(lab: Lab) -> Certificate | None:
+    """The certificate that the lab has already."""
+    try:
+        return Certificate.model_validate_json((lab.rundir / FILE).read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def covering(plan: Plan) -> list[Path]:
+    """Paths of several hops that together pass every link that any such path passes, the longest first."""
+    chosen: list[Path] = []
+    passed: set[str] = set()
+    for path in sorted(plan.paths, key=lambda path: -path.hops):
+        if path.reachable and path.hops > 1 and not passed.issuperset(path.links):
+            chosen.append(path)
+            passed.update(path.links)
+    return chosen
+
+
+def _settings(lab: Lab, say: Say) -> Iterator[Row]:
+    """Queueing disciplines, MTU and offloads as each host's kernel has them."""
+    say("certificate: reading back what is set")
+    own_latency_ms = lab.record.own_latency_ms
+
+    def read_back(host: Host | Switch) -> Row:
+        ports = " ".join(shlex.quote(port.name) for port in host.ports)
+        script = f"tc -j qdisc show; ip -j link show; for port in {ports}; do ethtool --json -k $port; done"
+        text = lab.provider.run(host.name, ["sh", "-c", script], timeout_s=20).stdout
+        qdiscs, links, *features = _documents(text)
+        shown = json.dumps(qdiscs)
+        different = [text for port in host.ports for text in shaping.differences(port, shown, own_latency_ms)]
+        mtus = {link["ifname"]: link["mtu"] for link in links}
+        facts = []
+        for port, (feature,) in zip(host.ports, features, strict=True):
+            different += _interface_differences(port, mtus.get(port.name), feature)
+            on = sorted(name for name, value in feature.items() if isinstance(value, dict) and value.get("active"))
+            facts.append(f"{port.name}: MTU {mtus.get(port.name)}, on are {', '.join(on)}")
+        return settings_row(host.name, different, facts)
+
+    yield from lab.on_every_machine(read_back).values()
+
+
+def _documents(text: str) -> list[Any]:
+    """JSON documents that follow each other."""
+    decoder, found, rest = json.JSONDecoder(), [], text.strip()
+    while rest:
+        document, end = decoder.raw_decode(rest)
+        found.append(document)
+        rest = rest[end:].lstrip()
+    return found
+
+
+def _interface_differences(port: End, mtu: int | None, features: dict[str, Any]) -> Iterator[str]:
+    if mtu != port.mtu:
+        yield f"{port.name}: MTU is {mtu}, declared {port.mtu}"
+    if features.get("generic-receive-offload", {}).get("active"):
+        yield f"{port.name}: generic receive offload is on"
+
+
+def _round_trips(lab: Lab, say: Say, in_time: InTime) -> Iterator[Row]:
+    """One after the other: hosts share processors, and two at once would not be as one alone."""
+    for link in lab.plan.links:
+        say(f"certificate: round trips over {link.name}")
+        yield from _path_rows(lab, link.name, _path_of(link), lab.plan.far_address(link), in_time)
+    for path in covering(lab.plan):
+        name = f"{path.source}-{path.target}"
+        say(f"certificate: round trips from {path.source} to {path.target}")
+        yield from path_rows(lab, name, path, in_time)
+
+
+def path_rows(lab: Lab, name: str, path: Path, in_time: InTime = lambda: True) -> Iterator[Row]:
+    """Round trips over a path from end to end, and their loss if none is declared."""
+    yield from _path_rows(lab, name, path, address_of(lab.plan, path), in_time)
+
+
+def _path_of(link: Link) -> Path:
+    """The link itself as a path: between its ends there may be another, shorter one."""
+    return Path(
+        source=link.ends[0],
+        target=link.ends[1],
+        links=(link.name,),
+        reachable=True,
+        rtt_ms=link.rtt_ms,
+        rate_mbit=link.rate_mbit,
+        tcp_ceiling_mbit=link.tcp_ceiling_mbit,
+        loss_percent=link.loss_percent,
+    )
+
+
+def _path_rows(lab: Lab, name: str, path: Path, address: str, in_time: InTime) -> Iterator[Row]:
+    for _ in range(ATTEMPTS):
+        seen = probe(lab.provider, path.source, address, count=PROBES, interval_s=PROBE_INTERVAL_S)
+        row = rtt_row(lab.plan, name, path, seen.rtts_ms)
+        if row.ok or not seen.rtts_ms or not in_time():
+            break
+    yield row
+    if not path.loss_percent:
+        yield loss_row(lab.plan, name, path, seen.sent - len(seen.rtts_ms), seen.sent)
+
+
+def _losses(lab: Lab, say: Say) -> Iterator[Row]:
+    """Links with a declared loss, with as many probes as its judgement needs, up to a limit."""
+    lossy = [link for link in lab.plan.links if link.loss_percent]
+    for link in lossy:
+        say(f"certificate: loss of {link.name}")
+        seen = _lossy_round_trips(lab, link)
+        lost = seen.sent - len(seen.rtts_ms)
+        yield loss_row(lab.plan, link.name, _path_of(link), lost, seen.sent)
+
+
+def _lossy_round_trips(lab: Lab, link: Link) -> RoundTrips:
+    address = lab.plan.far_address(link)
+    return probe(lab.provider, link.ends[0], address, count=LOSSY_PROBES, interval_s=LOSSY_INTERVAL_S)
+
+
+def _rates(lab: Lab, say: Say, in_time: InTime) -> Iterator[Row]:
+    """TCP from first end to second, over several links at once; those outside their tolerance again, alone."""
+    rated = [link for link in lab.plan.links if link.rate_mbit is not None]
+    for batch in _batches([link for link in rated if not link.loss_percent]):
+        say(f"certificate: rate of {', '.join(link.name for link in batch)}")
+        with ThreadPoolExecutor(max_workers=len(batch)) as pool:
+            rows = list(pool.map(lambda link: _rate_row(lab, link), batch))
+        for link, first in zip(batch, rows, strict=True):
+            yield first if first.ok else _rate_row_alone(lab, link, first, say, in_time)
+    for link in rated:
+        if link.loss_percent:
+            yield rate_row(lab.plan, link.name, link.tcp_ceiling_mbit or 0, None, "TCP gives way to loss", judged=False)
+
+
+def _rate_row_alone(lab: Lab, link: Link, row: Row, say: Say, in_time: InTime) -> Row:
+    tries = 1
+    while not row.ok and tries < ATTEMPTS and in_time():
+        say(f"certificate: rate of {link.name}, again")
+        row, tries = _rate_row(lab, link), tries + 1
+    return row
+
+
+def _batches(links: Sequence[Link]) -> Iterator[list[Link]]:
+    """Together within what the processor carries, or one alone."""
+    batch: list[Link] = []
+    for link in links:
+        if batch and sum(each.rate_mbit or 0 for each in (*batch, link)) > MOST_AT_ONCE_MBIT:
+            yield batch
+            batch = []
+        batch.append(link)
+    if batch:
+        yield batch
+
+
+def _rate_row(lab: Lab, link: Link) -> Row:
+    way = Way(*link.ends, lab.plan.far_address(link), link.rtt_ms, RATE_PORT + link.index)
+    measured, note = tcp_mbit(lab, way)
+    return rate_row(lab.plan, link.name, link.tcp_ceiling_mbit or 0, measured, note, judged=True)
+
+
+def tcp_mbit(lab: Lab, way: Way, *, least_slow_start_s: int = 1) -> tuple[float | None, str]:
+    """TCP goodput once it has left slow start, and why there is none."""
+    slow_start_s = max(least_slow_start_s, math.ceil(SLOW_START_ROUND_TRIPS * way.rtt_ms / 1000))
+    serve = ["iperf3", "-s", "-1", "-D", "-p", str(way.port), "--idle-timeout", "30"]
+    ask = ["iperf3", "-c", way.address, "-p", str(way.port), "-J", "-t", str(RATE_S), "-O", str(slow_start_s)]
+    try:
+        lab.provider.run(way.target, serve, timeout_s=10)
+        said = lab.provider.run(way.source, ask, timeout_s=30 + slow_start_s, check=False)
+        return round(iperf3_tcp(said.stdout, said.stderr).received_mbit, 4), ""
+    except (ParseError, CommandFailed) as error:
+        return None, str(error)
+
+
+def address_of(plan: Plan, path: Path) -> str:
+    """Where the path's target answers: by its own address where routes lead there, else on the shared segment."""
+    if plan.routing == "routed":
+        return plan.host(path.target).address
+    near = plan.neighbours(plan.host(path.source))
+    return next(far.address for port, host, far in near if host.name == path.target and port.link == path.links[0])
