@@ -11,6 +11,7 @@ The runs' folders stay in <out>/agreement: called again, it goes on until there 
 from __future__ import annotations
 
 import csv
+import dataclasses
 import math
 import statistics
 from collections.abc import Mapping
@@ -34,14 +35,14 @@ def finished(runs: Path) -> list[Path]:
 
 def take(runs: Path, experiment: Path, only: list[str], repetitions: int, wanted: int) -> None:
     """So many runs more, on one lab."""
-    prepared = running.prepare(experiment, paper=False, quick=False, only=only)
-    longer = prepared.experiment.model_copy(update={"repetitions": repetitions})
-    prepared = running.Prepared(longer, prepared.topology_sha256, prepared.plan, matrix(longer, prepared.plan))
-    with running.lab_for(prepared, "uml", None, keep=False, say=screen.note) as lab:
+    read = running.prepare(experiment, paper=False, quick=False, only=only)
+    longer = read.experiment.model_copy(update={"repetitions": repetitions})
+    prepared = dataclasses.replace(read, experiment=longer, samples=matrix(longer, read.plan))
+    with running.lab_for(prepared.plan, "uml", None, keep=False, say=screen.note) as lab:
         for number in range(wanted):
             screen.note(f"run {number + 1} of {wanted}")
-            directory = running.begin(runs, prepared, lab, screen.note)
-            running.take(directory, lab, screen.note, lambda _at: None)
+            directories = running.begin(runs, [prepared], lab.provider.name)
+            running.take(directories, lab, screen.note, lambda _at: None)
 
 
 def summary(folder: Path) -> Summary:

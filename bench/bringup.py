@@ -131,7 +131,9 @@ def ratios(found: dict[str, Any]) -> dict[str, float]:
     def median(what: str, phase: str) -> float:
         return float(found[what]["seconds"][phase]["median"])
 
-    pairs = {"swarm / plain": (("swarm", "all"), ("plain", UP))}
+    pairs = {}
+    if "swarm" in found:
+        pairs["swarm / plain"] = (("swarm", "all"), ("plain", UP))
     if "mininet" in found:
         pairs["plain / mininet"] = (("plain", UP), ("mininet", "all"))
     return {what: round(median(*over) / median(*under), 2) for what, (over, under) in pairs.items()}

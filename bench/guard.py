@@ -44,7 +44,7 @@ LOADS = (
 """What stress-ng is told. Each is ended by its own id, and ends by itself after LOAD_S."""
 LOAD_S = 30
 SETTLE_S = 0.3
-QUIET_CORES, LOOK_S, PATIENCE_S = 0.1, 0.25, 60.0
+QUIET_CORES, LOOK_S, PATIENCE_S = 0.1, 0.25, 15.0
 """An undisturbed sample waits until others use no more than this, but not for ever."""
 PORT = 5298
 KINDS = ("RTT", "TCP", "UDP")
@@ -187,19 +187,20 @@ def kept(file: Path) -> list[dict[str, Any]]:
 def main() -> None:
     arguments = stage.parser(__doc__, "chain6-lan.yaml")
     arguments.add_argument("--samples", type=int, default=240, help="in all, half of them disturbed")
-    arguments.add_argument("--at-once", type=int, default=240, help="the most to take in this call")
+    arguments.add_argument("--at-most", type=float, default=3600, metavar="SECONDS", help="of taking, in this call")
     arguments.add_argument("--seed", type=int, default=2017)
     chosen = arguments.parse_args()
     file = chosen.out / "guard.jsonl"
     loads, rows = schedule(chosen.samples, chosen.seed), kept(file)
     figures = stage.Figures("guard", chosen.topology)
-    todo = range(len(rows), min(chosen.samples, len(rows) + chosen.at_once))
-    if todo:
+    deadline = time.monotonic() + chosen.at_most
+    if len(rows) < chosen.samples:
         chosen.out.mkdir(parents=True, exist_ok=True)
         with stage.lab_of(stage.plan_of(chosen.topology)) as lab, file.open("a", encoding="utf-8") as stream:
             last = max(lab.plan.paths, key=lambda path: path.hops).target
             lab.provider.run(last, ["iperf3", "-s", "-D", "-p", str(PORT)], timeout_s=10)
-            for number in todo:
+            while len(rows) < chosen.samples and time.monotonic() < deadline:
+                number = len(rows)
                 try:
                     rows.append(take(lab, number, loads[number]))
                 except MinigtsError as error:

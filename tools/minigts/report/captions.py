@@ -70,9 +70,12 @@ def _trends(data: Results, chart: Chart) -> list[str]:
 
 
 def _made_with(data: Results) -> list[str]:
-    """The provider, and the command that makes the figure again."""
+    """The provider, what its certificate says of the lab, and the command that makes the figure again."""
     manifest = data.manifest
     told = [f"Provider: {manifest.provider}."] if manifest.provider else []
+    certificate = manifest.extra.get("certificate")
+    if isinstance(certificate, dict) and certificate.get("verdict"):
+        told.append(f"The lab's certificate (certificate.json): {certificate['verdict']}.")
     if manifest.experiment.name:
         told.append(f"Made by minigts run experiments/{manifest.experiment.name}.yaml.")
     return told
