@@ -19,6 +19,27 @@ start_bird() {
   fi
 }
 
+# spread_block_by_ospf INTERFACES: this host's block of addresses becomes known to all hosts, from neighbour to neighbour;
+# INTERFACES is BIRD's pattern for those that lead to them.
+spread_block_by_ospf() {
+  start_bird <<END
+protocol static {
+  ipv4;
+  route $(host_block) blackhole;
+}
+protocol ospf v2 {
+  ecmp no;
+  ipv4 {
+    import where net ~ [$routes+];
+    export where source = RTS_STATIC;
+  };
+  area 0 {
+    interface "$1" { type ptp; hello 1; dead 4; };
+  };
+}
+END
+}
+
 # Only the overlay's own routes go to the kernel; the underlay's stay what the plan made them.
 common_configuration() {
   cat <<END

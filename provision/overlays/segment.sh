@@ -4,7 +4,29 @@
 #
 # Environment: MINIGTS_LINKS, MINIGTS_HOSTS, MINIGTS_INDEX.
 
-# create_segment_network PORT DRIVER: the network `measure` on that host's link.
+# shellcheck source=provision/overlays/docker.sh
+source "$(dirname "${BASH_SOURCE[0]}")/docker.sh"
+
+# join_segment DRIVER: a network of Docker's on this host's link, by that driver.
+join_segment() {
+  local port
+  port=$(only_port)
+  modprobe "$1"
+  network_exists || create_segment_network "$port" "$1"
+}
+
+# The measuring container; prints its ADDRESS, MTU and ENTER.
+start_on_segment() {
+  run_measuring_container measure
+  wait_for_servers
+  describe_measuring_container "$(container_address measure)"
+}
+
+leave_segment() {
+  docker_answers && remove_measuring_container && docker_api DELETE /networks/measure >/dev/null
+  stop_docker
+}
+
 create_segment_network() {
   local port=$1 driver=$2 network
   network=$(segment_of "$port")

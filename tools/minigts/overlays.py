@@ -12,14 +12,8 @@ An overlay is a folder under provision/overlays with five scripts, each of which
 - verify.sh   proves the data path to PEER, another host's ADDRESS; prints ENCAPSULATION
 - leave.sh    on all hosts at once: nothing of the overlay remains
 
-and, where it needs them:
-
-- second.sh   one more container beside the measuring one, for what happens within one host; prints the same as start.sh
-- variants    a word a line; the overlay `flannel` with the variant `udp` is known as `flannel-udp`, and plain `flannel`
-              means the first line
-- build/      makes programs that no package holds: see programs.py
-
-Every script sees
+and, where it needs it, second.sh: one more container beside the measuring one, for what happens within one host; it prints
+the same as start.sh. What else a folder may have is in catalogue.py. Every script sees
 
 - MINIGTS_HOST, MINIGTS_ADDRESS (its own, on the loopback), MINIGTS_INDEX (from 0)
 - MINIGTS_LEADER (an address), MINIGTS_HOSTS (all names), MINIGTS_PEERS (the other hosts' addresses)
@@ -27,18 +21,21 @@ Every script sees
   a word for each host behind it
 - MINIGTS_MTU: the smallest of the lab's links
 - MINIGTS_VARIANT: empty for an overlay without variants
-- MINIGTS_PROGRAMS: the directory with what build/ made
+- MINIGTS_PROGRAMS: the directory with what build/ made or the user gave; empty without
 """
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from minigts import paths, programs
+from minigts import catalogue
+from minigts.catalogue import Overlay
 from minigts.errors import InputError, MinigtsError
 from minigts.lab import Lab, Progress, exclusive
 from minigts.topology.plan import Host, Plan
@@ -72,24 +69,18 @@ class Joined(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     name: str
-    said: dict[str, dict[str, str]]
+    programs: str
+    """Where each host has the overlay's own programs; empty when it needs none."""
+    said: dict[str, dict[str, str]] = {}
     """KEY=VALUE lines of start.sh by host; empty while the overlay is being joined."""
 
     def endpoints(self) -> dict[str, Endpoint]:
         return {host: _endpoint(host, said) for host, said in self.said.items()}
 
 
-@dataclass(frozen=True)
-class Overlay:
-    """A folder of scripts and the variant they are run for; the variant is empty where the folder lists none."""
-
-    folder: Path
-    variant: str
-
-
 def known() -> tuple[str, ...]:
     """Names of the overlays there are, with their variants, in alphabetical order."""
-    return tuple(sorted(_catalogue()))
+    return catalogue.known()
 
 
 def joined(lab: Lab) -> Joined | None:
@@ -103,33 +94,36 @@ def joined(lab: Lab) -> Joined | None:
 def join(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
     """Lay overlay `name` over the lab, in place of the one that is there; return where it can be measured.
 
-    Raises InputError for an overlay that is not there, CommandFailed when a script fails.
+    Raises InputError for an overlay that is not there, EnvironmentLacks when its programs cannot be had, CommandFailed
+    when a script fails.
     """
-    if name not in known():
-        raise InputError(f"no overlay {name!r}; overlays are {', '.join(known())}")
+    overlay = catalogue.find(name)
     with exclusive(lab.rundir):
         _require(lab)
-        return _join(lab, name, progress)
+        return _join(lab, overlay, progress)
 
 
-def _join(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
+def _join(lab: Lab, overlay: Overlay, progress: Progress) -> dict[str, Endpoint]:
     before = joined(lab)
-    if before is not None and before.name == name and before.said:
+    if before is not None and before.name == overlay.name and before.said:
         return before.endpoints()
+    made = overlay.programs(progress)
     if before is not None:
         _leave(lab, progress)
-    _put_scripts(lab, name)
-    _put_programs(lab, name, progress)
+    now = Joined(name=overlay.name, programs="" if made is None else str(PROGRAMS_IN_HOST / made.name))
+    _put_scripts(lab, overlay)
+    if made is not None:
+        progress(f"{overlay.name}: handing its programs to {len(lab.plan.hosts)} hosts")
+        lab.on_every_host(lambda host: _put_programs(lab, host, made))
     # Written before the first script runs: a join that breaks off half-way can be left.
-    _write(lab, Joined(name=name, said={}))
-    progress(f"{name}: installing on {len(lab.plan.hosts)} hosts")
-    _on_all(lab, name, "install", {})
-    progress(f"{name}: joining")
-    _leader_first(lab, name, "join")
-    progress(f"{name}: starting the measuring ends")
-    said = _leader_first(lab, name, "start")
-    _wait_until_connected(lab, name, said)
-    now = Joined(name=name, said=said)
+    _write(lab, now)
+    progress(f"{overlay.name}: installing on {len(lab.plan.hosts)} hosts")
+    _on_all(lab, now, "install", {})
+    progress(f"{overlay.name}: joining")
+    _leader_first(lab, now, "join")
+    progress(f"{overlay.name}: starting the measuring ends")
+    now = now.model_copy(update={"said": _leader_first(lab, now, "start")})
+    _wait_until_connected(lab, now)
     _write(lab, now)
     return now.endpoints()
 
@@ -139,9 +133,9 @@ def second(lab: Lab, host: str) -> Endpoint:
     now = joined(lab)
     if now is None or not now.said:
         raise MinigtsError(f"no overlay is joined on lab {lab.name}")
-    if not (_catalogue()[now.name].folder / "second.sh").exists():
+    if not (catalogue.find(now.name).folder / "second.sh").exists():
         raise InputError(f"overlay {now.name} has no second container on a host")
-    return _endpoint(host, _run(lab, now.name, "second", lab.plan.host(host), now.said[host]))
+    return _endpoint(host, _run(lab, now, "second", lab.plan.host(host), now.said[host]))
 
 
 def verify(lab: Lab, progress: Progress) -> dict[str, dict[str, str]]:
@@ -153,7 +147,7 @@ def verify(lab: Lab, progress: Progress) -> dict[str, dict[str, str]]:
     hosts = [host.name for host in lab.plan.hosts]
     peers = dict(zip(hosts, [*hosts[1:], hosts[0]], strict=True))
     said = {host: {**now.said[host], "PEER": now.said[peers[host]]["ADDRESS"]} for host in hosts}
-    return lab.on_every_host(lambda host: _run(lab, now.name, "verify", host, said[host.name]))
+    return lab.on_every_host(lambda host: _run(lab, now, "verify", host, said[host.name]))
 
 
 def leave(lab: Lab, progress: Progress) -> None:
@@ -174,18 +168,18 @@ def _leave(lab: Lab, progress: Progress) -> None:
     if now is None:
         return
     progress(f"{now.name}: leaving")
-    _on_all(lab, now.name, "leave", {})
+    _on_all(lab, now, "leave", {})
     (lab.rundir / "overlay.json").unlink()
 
 
-def _wait_until_connected(lab: Lab, name: str, said: Mapping[str, Mapping[str, str]]) -> None:
+def _wait_until_connected(lab: Lab, now: Joined) -> None:
     """Every end reaches every other; the plain hosts of a lab in mode neighbours never will."""
-    if name == UNDERLAY and lab.plan.routing == "neighbours":
+    if now.name == UNDERLAY and lab.plan.routing == "neighbours":
         return
 
     def wait(host: Host) -> None:
-        peers = " ".join(other["ADDRESS"] for peer, other in said.items() if peer != host.name)
-        _run_script(lab, name, "reach.sh", host, {**said[host.name], "PEERS": peers})
+        peers = " ".join(other["ADDRESS"] for peer, other in now.said.items() if peer != host.name)
+        _run_script(lab, now, "reach.sh", host, {**now.said[host.name], "PEERS": peers})
 
     lab.on_every_host(wait)
 
@@ -195,72 +189,51 @@ def _endpoint(host: str, said: Mapping[str, str]) -> Endpoint:
     return Endpoint(host, said["ADDRESS"], int(said["MTU"]), enter, said.get("OWN", ""))
 
 
-def _scripts() -> Path:
-    return paths.project_root() / "provision" / "overlays"
-
-
-def _catalogue() -> dict[str, Overlay]:
-    found = {}
-    for folder in sorted(path.parent for path in _scripts().glob("*/join.sh")):
-        listed = folder / "variants"
-        variants = listed.read_text().split() if listed.exists() else [""]
-        found[folder.name] = Overlay(folder, variants[0])
-        found |= {f"{folder.name}-{variant}": Overlay(folder, variant) for variant in variants[1:]}
-    return found
-
-
-def _put_scripts(lab: Lab, name: str) -> None:
+def _put_scripts(lab: Lab, overlay: Overlay) -> None:
     """The overlay's own folder and what its scripts source, placed relative to each other as they are here."""
-    folder = _catalogue()[name].folder
-    shared = [_scripts().parent / "lib.sh", *_scripts().glob("*.sh")]
-
-    def put(host: Host) -> None:
-        for path in shared:
-            lab.provider.put(host.name, path, IN_HOST / path.relative_to(_scripts().parent))
-        lab.provider.put(host.name, folder, IN_HOST / "overlays" / folder.name)
-
-    lab.on_every_host(put)
-
-
-def _put_programs(lab: Lab, name: str, progress: Progress) -> None:
-    """What the overlay's own recipe makes, on every host that does not have it yet."""
-    recipe = _catalogue()[name].folder / "build"
-    if not recipe.is_dir():
-        return
-    made = programs.ensure(recipe, progress)
-    target = PROGRAMS_IN_HOST / programs.key(recipe)
-
-    def put(host: Host) -> None:
-        if lab.provider.run(host.name, ["test", "-d", str(target)], timeout_s=PHASE_TIMEOUT_S, check=False).code != 0:
-            arriving = target.with_name("arriving")
-            lab.provider.put(host.name, made, arriving)
-            lab.provider.run(host.name, ["mv", "-T", str(arriving), str(target)], timeout_s=PHASE_TIMEOUT_S)
-
-    progress(f"{name}: handing its programs to {len(lab.plan.hosts)} hosts")
-    lab.on_every_host(put)
+    scripts = catalogue.scripts()
+    with tempfile.TemporaryDirectory() as temporary:
+        staged = Path(temporary) / IN_HOST.name
+        shutil.copytree(
+            overlay.folder, staged / "overlays" / overlay.folder.name, ignore=shutil.ignore_patterns("build")
+        )
+        shutil.copy(scripts.parent / "lib.sh", staged)
+        for path in scripts.glob("*.sh"):
+            shutil.copy(path, staged / "overlays")
+        lab.on_every_host(lambda host: lab.provider.put(host.name, staged, IN_HOST))
 
 
-def _on_all(lab: Lab, name: str, phase: str, said: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    return lab.on_every_host(lambda host: _run(lab, name, phase, host, said))
+def _put_programs(lab: Lab, host: Host, made: Path) -> None:
+    """Unless the host has them."""
+    target = PROGRAMS_IN_HOST / made.name
+    if lab.provider.run(host.name, ["test", "-d", str(target)], timeout_s=PHASE_TIMEOUT_S, check=False).code != 0:
+        arriving = target.with_name("arriving")
+        lab.provider.put(host.name, made, arriving)
+        lab.provider.run(host.name, ["mv", "-T", str(arriving), str(target)], timeout_s=PHASE_TIMEOUT_S)
 
 
-def _leader_first(lab: Lab, name: str, phase: str) -> dict[str, dict[str, str]]:
+def _on_all(lab: Lab, now: Joined, phase: str, said: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    return lab.on_every_host(lambda host: _run(lab, now, phase, host, said))
+
+
+def _leader_first(lab: Lab, now: Joined, phase: str) -> dict[str, dict[str, str]]:
     leader = lab.plan.hosts[0]
-    said = _run(lab, name, phase, leader, {})
+    said = _run(lab, now, phase, leader, {})
 
     def follow(host: Host) -> dict[str, str]:
-        return said if host == leader else _run(lab, name, phase, host, said)
+        return said if host == leader else _run(lab, now, phase, host, said)
 
     return lab.on_every_host(follow)
 
 
-def _run(lab: Lab, name: str, phase: str, host: Host, said: Mapping[str, str]) -> dict[str, str]:
+def _run(lab: Lab, now: Joined, phase: str, host: Host, said: Mapping[str, str]) -> dict[str, str]:
     """Run one of an overlay's own scripts on one host; its KEY=VALUE lines."""
-    return _run_script(lab, name, f"{_catalogue()[name].folder.name}/{phase}.sh", host, said)
+    return _run_script(lab, now, f"{catalogue.find(now.name).folder.name}/{phase}.sh", host, said)
 
 
-def _run_script(lab: Lab, name: str, script: str, host: Host, said: Mapping[str, str]) -> dict[str, str]:
-    environment = {**said, **_environment(lab.plan, host), **_environment_of(_catalogue()[name])}
+def _run_script(lab: Lab, now: Joined, script: str, host: Host, said: Mapping[str, str]) -> dict[str, str]:
+    own = {"MINIGTS_VARIANT": catalogue.find(now.name).variant, "MINIGTS_PROGRAMS": now.programs}
+    environment = {**said, **_environment(lab.plan, host), **own}
     settings = [f"{key}={value}" for key, value in environment.items()]
     argv = ["env", *settings, str(IN_HOST / "overlays" / script)]
     result = lab.provider.run(host.name, argv, timeout_s=PHASE_TIMEOUT_S)
@@ -285,12 +258,6 @@ def _environment(plan: Plan, host: Host) -> dict[str, str]:
         "MINIGTS_LINKS": " ".join(links),
         "MINIGTS_MTU": str(min((port.mtu for other in plan.hosts for port in other.ports), default=ETHERNET_MTU)),
     }
-
-
-def _environment_of(overlay: Overlay) -> dict[str, str]:
-    recipe = overlay.folder / "build"
-    built = {"MINIGTS_PROGRAMS": str(PROGRAMS_IN_HOST / programs.key(recipe))} if recipe.is_dir() else {}
-    return {"MINIGTS_VARIANT": overlay.variant, **built}
 
 
 def _write(lab: Lab, content: Joined) -> None:

@@ -13,6 +13,11 @@ def cache_root() -> Path:
     return _chosen("MINIGTS_CACHE", platformdirs.user_cache_path("minigts"))
 
 
+def data_root() -> Path:
+    """What only the user can bring, such as programs of their own; `MINIGTS_DATA` overrides the XDG directory."""
+    return _chosen("MINIGTS_DATA", platformdirs.user_data_path("minigts"))
+
+
 def state_root() -> Path:
     """Run directories of labs; `MINIGTS_STATE` overrides the XDG directory."""
     return _chosen("MINIGTS_STATE", platformdirs.user_state_path("minigts"))

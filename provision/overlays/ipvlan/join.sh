@@ -5,11 +5,7 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-# shellcheck source=provision/overlays/docker.sh
-source "$here/../docker.sh"
 # shellcheck source=provision/overlays/segment.sh
 source "$here/../segment.sh"
 
-port=$(only_port)
-modprobe ipvlan
-network_exists || create_segment_network "$port" ipvlan
+join_segment ipvlan

@@ -3,8 +3,7 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-# shellcheck source=provision/overlays/docker.sh
-source "$here/../docker.sh"
+# shellcheck source=provision/overlays/segment.sh
+source "$here/../segment.sh"
 
-docker_answers && remove_measuring_container && docker_api DELETE /networks/measure >/dev/null
-stop_docker
+leave_segment

@@ -5,9 +5,7 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-# shellcheck source=provision/overlays/docker.sh
-source "$here/../docker.sh"
+# shellcheck source=provision/overlays/segment.sh
+source "$here/../segment.sh"
 
-run_measuring_container measure
-wait_for_servers
-describe_measuring_container "$(container_address measure)"
+start_on_segment

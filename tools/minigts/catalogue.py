@@ -1,0 +1,65 @@
+"""Which overlays there are: the folders under provision/overlays, their variants, and where their programs come from.
+
+A folder may have, beside its scripts,
+
+- variants    a word a line; the overlay `flannel` with the variant `udp` is known as `flannel-udp`, and plain `flannel`
+              means the first line
+- build/      makes programs that no package holds: see programs.py
+- given       names of programs, a line each, that only the user can bring: see given.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from minigts import given, paths, programs
+from minigts.errors import InputError
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """A folder of scripts and the variant they are run for; the variant is empty where the folder lists none."""
+
+    name: str
+    folder: Path
+    variant: str
+
+    def programs(self, progress: Callable[[str], None]) -> Path | None:
+        """A directory with what its hosts need beyond their image, made or taken now; None when that is nothing.
+
+        Its name says what it holds. Raises EnvironmentLacks, MinigtsError.
+        """
+        if (self.folder / "build").is_dir():
+            return programs.ensure(self.folder / "build", progress)
+        if (self.folder / "given").exists():
+            return given.take(self.folder.name, (self.folder / "given").read_text().split(), progress)
+        return None
+
+
+def scripts() -> Path:
+    return paths.project_root() / "provision" / "overlays"
+
+
+def known() -> tuple[str, ...]:
+    """Names of the overlays there are, with their variants, in alphabetical order."""
+    return tuple(sorted(_all()))
+
+
+def find(name: str) -> Overlay:
+    """Raises InputError, which says which there are."""
+    found = _all().get(name)
+    if found is None:
+        raise InputError(f"no overlay {name!r}; overlays are {', '.join(known())}")
+    return found
+
+
+def _all() -> dict[str, Overlay]:
+    found: list[Overlay] = []
+    for folder in (path.parent for path in scripts().glob("*/join.sh")):
+        listed = folder / "variants"
+        first, *others = listed.read_text().split() if listed.exists() else [""]
+        found.append(Overlay(folder.name, folder, first))
+        found += [Overlay(f"{folder.name}-{variant}", folder, variant) for variant in others]
+    return {overlay.name: overlay for overlay in found}
