@@ -32,3 +32,11 @@ stop_daemon() {
 }
 
 ended() { [[ ! -d /proc/$1 ]]; }
+
+# What a program that carries packets itself opens, /dev/net/tun; nothing but the kernel is there to make it.
+make_tunnel_device() {
+  modprobe tun
+  [[ -c /dev/net/tun ]] && return
+  mkdir -p /dev/net
+  mknod /dev/net/tun c 10 200
+}

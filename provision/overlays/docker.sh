@@ -29,11 +29,11 @@ docker_api() {
   printf '%s\n' "$answer"
 }
 
-# start_docker FLAG…: the engine, if it does not run yet.
+# start_docker FLAG…: the engine, if it does not run yet; $engine where that is not the image's own.
 start_docker() {
   docker_answers && return
   modprobe -a overlay bridge veth vxlan br_netfilter ip_vs
-  setsid dockerd --userland-proxy=false --iptables=false --ip6tables=false "$@" >>"$engine_log" 2>&1 </dev/null &
+  setsid "${engine:-dockerd}" --userland-proxy=false --iptables=false --ip6tables=false "$@" >>"$engine_log" 2>&1 </dev/null &
   wait_until "$engine_deadline_s" docker_answers ||
     fatal "the Docker engine did not start within $engine_deadline_s s: $(tail -n 5 "$engine_log")"
 }

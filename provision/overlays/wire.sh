@@ -29,6 +29,29 @@ prove_mtu() {
     fatal "a datagram larger than the MTU of $MTU bytes reaches $PEER in one piece"
 }
 
+# prove_encryption: the container sends words that nobody finds on the links, while as many packets cross them. Prints
+# ENCRYPTED=yes.
+prove_encryption() {
+  local words='minigts?' link
+  local -a captures=()
+  rm -f /tmp/verify.*.pcap
+  for link in $MINIGTS_LINKS; do
+    timeout 30 tcpdump -i "${link%%:*}" -n -U -Q out -w "/tmp/verify.${link%%:*}.pcap" "greater $payload_bytes" \
+      2>"/tmp/verify.${link%%:*}.tcpdump" &
+    captures+=($!)
+    wait_until 10 grep -q 'listening on' "/tmp/verify.${link%%:*}.tcpdump"
+  done
+  in_container ping -c "$echoes" -i 0.2 -W 2 -q -p "$(printf %s "$words" | od -An -tx1 | tr -d ' ')" \
+    -s "$payload_bytes" "$PEER" >/tmp/verify.ping || fatal "the container does not reach $PEER"
+  wait_until 5 large_enough /tmp/verify.*.pcap || fatal "no packets of the container's size cross the links"
+  kill "${captures[@]}"
+  wait "${captures[@]}" || true
+  ! grep -qaF "$words$words" /tmp/verify.*.pcap || fatal "what goes to $PEER can be read on the link"
+  echo ENCRYPTED=yes
+}
+
+large_enough() { (($(cat "$@" | wc -c) >= echoes * payload_bytes)); }
+
 in_container() {
   if [[ -n ${ENTER:-} ]]; then nsenter --target "$ENTER" --net "$@"; else "$@"; fi
 }
@@ -57,6 +80,7 @@ on_links() {
     $2 !~ /^eth/ { next }
     / > [0-9.]+\.(4789|8472): / { if ($NF == bytes + 50) print "vxlan"; next }
     / > [0-9.]+\.8285: / { if ($NF == bytes + 28) print "udp"; next }
+    / > [0-9.]+\.655: / { if ($NF >= bytes + 46 && $NF <= bytes + 78) print "udp"; next }
     !index($0, "> " peer ": ICMP echo request") { next }
     /: IP [0-9.]+ > / { print "ipip"; next }
     { print "none" }' /tmp/verify.capture

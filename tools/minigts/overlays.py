@@ -12,8 +12,11 @@ An overlay is a folder under provision/overlays with five scripts, each of which
 - verify.sh   proves the data path to PEER, another host's ADDRESS; prints ENCAPSULATION
 - leave.sh    on all hosts at once: nothing of the overlay remains
 
-and, where it needs it, second.sh: one more container beside the measuring one, for what happens within one host; it prints
-the same as start.sh. What else a folder may have is in catalogue.py. Every script sees
+and, where it needs it,
+
+- second.sh   one more container beside the measuring one, for what happens within one host; prints the same as start.sh
+
+What else a folder may have is in catalogue.py. Every script sees
 
 - MINIGTS_HOST, MINIGTS_ADDRESS (its own, on the loopback), MINIGTS_INDEX (from 0)
 - MINIGTS_LEADER (an address), MINIGTS_HOSTS (all names), MINIGTS_PEERS (the other hosts' addresses)

@@ -4,23 +4,12 @@
 # Environment: MINIGTS_VARIANT (flannel's name for its backend), MINIGTS_ADDRESS, MINIGTS_LEADER,
 # MINIGTS_HOSTS, MINIGTS_LINKS, MINIGTS_MTU, MINIGTS_PROGRAMS.
 
+# shellcheck source=provision/overlays/etcd.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../etcd.sh"
+
 readonly flannel_network=172.31.0.0/16
-readonly etcd_url=http://$MINIGTS_LEADER:2379
-readonly etcd_data=/var/lib/minigts/etcd
 readonly subnet_file=/run/flannel/subnet.env
 readonly underlay=underlay
-
-etcd() { ETCDCTL_API=3 etcdctl --endpoints "$etcd_url" --command-timeout=5s "$@"; }
-
-etcd_answers() { curl -sf -o /dev/null "$etcd_url/health"; }
-
-# start_etcd: on the leader; what a lab keeps there need not survive it.
-start_etcd() {
-  mkdir -p "$etcd_data"
-  start_daemon etcd etcd --data-dir "$etcd_data" --listen-client-urls "$etcd_url" --advertise-client-urls "$etcd_url" \
-    --listen-peer-urls http://127.0.0.1:2380 --unsafe-no-fsync --log-level warn
-  wait_until 60 etcd_answers || fatal "etcd did not start: $(tail -n 5 "$(daemon_log etcd)")"
-}
 
 publish_network() {
   etcd put /coreos.com/network/config "$(jq -nc --arg network "$flannel_network" --arg type "$MINIGTS_VARIANT" \
@@ -56,18 +45,11 @@ choose_interface() {
     make_underlay_interface
     ;;
   udp)
-    modprobe tun
-    make_device_node
+    make_tunnel_device
     make_underlay_interface
     ;;
   *) make_underlay_interface ;;
   esac
-}
-
-make_device_node() {
-  [[ -c /dev/net/tun ]] && return
-  mkdir -p /dev/net
-  mknod /dev/net/tun c 10 200
 }
 
 start_flanneld() {

@@ -5,8 +5,6 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-# shellcheck source=provision/overlays/daemons.sh
-source "$here/../daemons.sh"
 # shellcheck source=provision/overlays/flannel/flanneld.sh
 source "$here/flanneld.sh"
 

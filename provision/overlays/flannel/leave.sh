@@ -7,14 +7,11 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=provision/overlays/docker.sh
 source "$here/../docker.sh"
-# shellcheck source=provision/overlays/daemons.sh
-source "$here/../daemons.sh"
 # shellcheck source=provision/overlays/flannel/flanneld.sh
 source "$here/flanneld.sh"
 
 docker_answers && remove_measuring_container
 stop_docker
 stop_daemon flanneld
-stop_daemon etcd
+stop_etcd
 remove_flannel_interfaces
-rm -rf "$etcd_data"

@@ -9,9 +9,12 @@ source "$here/../docker.sh"
 source "$here/../bird.sh"
 # shellcheck source=provision/overlays/mesh/segments.sh
 source "$here/segments.sh"
+# shellcheck source=provision/overlays/mesh/sleeve.sh
+source "$here/sleeve.sh"
 
 docker_answers && remove_measuring_container
 unplumb_container
 stop_bird
 remove_tunnels
+stop_router
 stop_docker

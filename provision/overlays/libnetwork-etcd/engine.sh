@@ -1,0 +1,29 @@
+# shellcheck shell=bash
+# Sourced by this overlay's scripts: the engine that comes with MINIGTS_PROGRAMS, on the store that the leader keeps.
+#
+# Environment: MINIGTS_ADDRESS, MINIGTS_LEADER, MINIGTS_PROGRAMS.
+
+# In the store a network's containers are told apart by their names.
+container=measure-$MINIGTS_HOST
+
+# shellcheck source=provision/overlays/docker.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../docker.sh"
+# shellcheck source=provision/overlays/etcd.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../etcd.sh"
+
+# shellcheck disable=SC2034 # docker.sh reads it
+readonly engine=$MINIGTS_PROGRAMS/dockerd
+readonly subnet=172.30.0.0/16
+
+start_engine() {
+  LD_LIBRARY_PATH=$MINIGTS_PROGRAMS start_docker --ip-masq=false --bridge=none "--cluster-store=etcd://$MINIGTS_LEADER:2379" \
+    "--cluster-advertise=$MINIGTS_ADDRESS:2376"
+}
+
+network_known() { docker_api GET /networks/measure >/dev/null 2>&1; }
+
+# Internal: without the gateway bridge, since nothing here leaves the lab.
+create_network() {
+  docker_api POST /networks/create "$(jq -nc --arg subnet "$subnet" \
+    '{Name: "measure", Driver: "overlay", Internal: true, IPAM: {Config: [{Subnet: $subnet}]}}')" >/dev/null
+}

@@ -1,0 +1,80 @@
+# shellcheck shell=bash
+# Sourced by this overlay's scripts: tinc as the router in user space. It tells its neighbours over TCP who is where and
+# carries packets in UDP from neighbour to neighbour.
+#
+# Environment: MINIGTS_HOST, MINIGTS_ADDRESS, MINIGTS_LINKS, MINIGTS_VARIANT; KEY, the lab's key pair, where the leader
+# has made it.
+
+# shellcheck source=provision/overlays/daemons.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../daemons.sh"
+
+readonly sleeve_port=mesh0
+readonly tinc_directory=/run/minigts/tinc
+
+# All hosts have one key, as Weave's have one password. Prints it, base64, both halves.
+lab_key() {
+  local made=/run/minigts/tinc-key
+  if [[ ! -e $made/rsa_key.priv ]]; then
+    mkdir -p "$made"
+    tincd -c "$made" --generate-keys=2048 </dev/null >/dev/null 2>&1
+  fi
+  cat "$made"/rsa_key.{priv,pub} | base64 -w 0
+}
+
+# start_router BLOCK ROUTES MTU: announces the addresses BLOCK; ROUTES are those that all hosts' blocks lie in.
+start_router() {
+  make_tunnel_device
+  configure_router "$1"
+  start_daemon tincd tincd -c "$tinc_directory" --pidfile "$tinc_directory/pid" --no-detach
+  wait_until 10 test -e "/sys/class/net/$sleeve_port" || fatal "tinc did not start: $(tail -n 5 "$(daemon_log tincd)")"
+  ip link set "$sleeve_port" mtu "$3" up
+  ip route replace "$2" dev "$sleeve_port" src "$MINIGTS_ADDRESS"
+}
+
+configure_router() {
+  local link peer address
+  mkdir -p "$tinc_directory/hosts"
+  (umask 077 && base64 -d <<<"$KEY" | half 'RSA PRIVATE KEY' >"$tinc_directory/rsa_key.priv")
+  own_settings >"$tinc_directory/tinc.conf"
+  { echo "Subnet = $1" && data_settings && public_key; } >"$tinc_directory/hosts/$(tinc_name "$MINIGTS_HOST")"
+  for link in $MINIGTS_LINKS; do
+    IFS=: read -r _ _ peer address _ <<<"$link"
+    echo "ConnectTo = $(tinc_name "$peer")" >>"$tinc_directory/tinc.conf"
+    { echo "Address = $address" && public_key; } >"$tinc_directory/hosts/$(tinc_name "$peer")"
+  done
+}
+
+# A neighbour that is silent is given up after 4 s, and called again every 2 s.
+own_settings() {
+  cat <<END
+Name = $(tinc_name "$MINIGTS_HOST")
+AddressFamily = ipv4
+Interface = $sleeve_port
+PingInterval = 2
+PingTimeout = 2
+MaxTimeout = 2
+END
+}
+
+# Never directly to a host that is no neighbour, and by UDP from the first packet: the MTU leaves room for all headers.
+data_settings() {
+  echo 'IndirectData = yes'
+  echo 'PMTUDiscovery = no'
+  if [[ $MINIGTS_VARIANT == sleeve-encrypted ]]; then
+    printf '%s\n' 'Cipher = aes-256-cbc' 'Digest = sha256' 'MACLength = 16'
+  else
+    printf '%s\n' 'Cipher = none' 'Digest = none'
+  fi
+}
+
+public_key() { base64 -d <<<"$KEY" | half 'RSA PUBLIC KEY'; }
+
+half() { sed -n "/BEGIN $1/,/END $1/p"; }
+
+# tinc's names are words.
+tinc_name() { echo "${1//-/_}"; }
+
+stop_router() {
+  stop_daemon tincd
+  rm -rf "$tinc_directory" /run/minigts/tinc-key
+}
