@@ -78,9 +78,9 @@ enough_captured() { (($(on_links | wc -l) >= echoes)); }
 on_links() {
   awk -v peer="$PEER" -v bytes="$payload_bytes" '
     $2 !~ /^eth/ { next }
-    / > [0-9.]+\.(4789|8472): / { if ($NF == bytes + 50) print "vxlan"; next }
+    / > [0-9.]+\.(4789|8472|6784): / { if ($NF == bytes + 50) print "vxlan"; next }
     / > [0-9.]+\.8285: / { if ($NF == bytes + 28) print "udp"; next }
-    / > [0-9.]+\.655: / { if ($NF >= bytes + 46 && $NF <= bytes + 78) print "udp"; next }
+    / > [0-9.]+\.(655|6783): / { if ($NF >= bytes + 46 && $NF <= bytes + 110) print "udp"; next }
     !index($0, "> " peer ": ICMP echo request") { next }
     /: IP [0-9.]+ > / { print "ipip"; next }
     { print "none" }' /tmp/verify.capture

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from minigts import catalogue, overlays, paths
 from minigts import lab as labs
-from minigts import overlays, paths
+from minigts.errors import EnvironmentLacks
 from minigts.lab import Lab
 from minigts.topology.load import load, parse
 
@@ -33,6 +34,9 @@ EXPECTED = {
     "ovs": ("vxlan", 1450),
     "romana": ("none", 1500),
     "swarm": ("vxlan", 1450),
+    "weave": ("vxlan", 1410),
+    "weave-sleeve": ("udp", 1410),
+    "weave-sleeve-encrypted": ("udp", 1410),
 }
 """What crosses the link between two neighbours, and the overlay's MTU in bytes."""
 
@@ -98,6 +102,10 @@ def test_every_overlay_is_expected_here() -> None:
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_overlay_joins_proves_its_path_and_leaves_nothing(pair: Lab, name: str) -> None:
+    try:
+        catalogue.find(name).programs(ignore)
+    except EnvironmentLacks as lacking:
+        pytest.skip(str(lacking))
     before = state(pair)
     encapsulation, mtu = EXPECTED[name]
 
@@ -108,6 +116,26 @@ def test_overlay_joins_proves_its_path_and_leaves_nothing(pair: Lab, name: str) 
     assert {said["ENCAPSULATION"] for said in proven.values()} == {encapsulation}
     assert {end.mtu for end in endpoints.values()} == {mtu}
     assert state(pair) == before
+
+
+def reaches(lab: Lab, source: overlays.Endpoint, target: overlays.Endpoint, within_s: int) -> bool:
+    argv = [*source.prefix, "ping", "-q", "-c", "1", "-i", "0.2", "-w", str(within_s), target.address]
+    return lab.provider.run(source.host, argv, timeout_s=within_s + 10, check=False).code == 0
+
+
+@pytest.mark.parametrize("name", ["mesh", "mesh-sleeve"])
+def test_mesh_heals_when_a_link_that_was_cut_is_whole_again(chain: Lab, name: str) -> None:
+    ends = overlays.join(chain, name, ignore)
+    first, second, third = (ends[host.name] for host in chain.plan.hosts)
+
+    labs.set_link(chain, second.host, third.host, up=False)
+    cut = reaches(chain, first, third, 6)
+    near = reaches(chain, first, second, 6)
+    labs.set_link(chain, second.host, third.host, up=True)
+
+    assert (cut, near) == (False, True)
+    assert reaches(chain, first, third, 60)
+    assert {said["ENCAPSULATION"] for said in overlays.verify(chain, ignore).values()} == {EXPECTED[name][0]}
 
 
 def test_mesh_crosses_hosts_that_the_underlay_does_not(chain: Lab) -> None:

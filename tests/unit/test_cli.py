@@ -18,7 +18,7 @@ from minigts.cli.app import app
 from minigts.errors import CheckFailed, CommandFailed, EnvironmentLacks, InputError, Problem
 
 PROJECT = Path(__file__).parents[2]
-VERBS = ("plan", "up", "down", "status", "exec", "shell", "check", "run", "report", "doctor", "test", "schema")
+VERBS = ("plan", "up", "down", "status", "exec", "shell", "link", "check", "run", "report", "doctor", "test", "schema")
 GOOD = "name: two\npair: {hosts: [ams, bra], link: {rtt: 10ms, rate: 50mbit}}\n"
 
 runner = CliRunner()
@@ -139,7 +139,9 @@ def test_status_without_a_lab_is_an_empty_list(tmp_path: Path) -> None:
     assert (done.returncode, json.loads(done.stdout)) == (0, [])
 
 
-@pytest.mark.parametrize("verb", [["down"], ["check"], ["exec", "h1", "--", "true"], ["shell", "h1"]])
+@pytest.mark.parametrize(
+    "verb", [["down"], ["check"], ["exec", "h1", "--", "true"], ["shell", "h1"], ["link", "a", "b", "down"]]
+)
 def test_without_a_lab_the_error_says_so(tmp_path: Path, verb: list[str]) -> None:
     done = program(*verb, **own_state(tmp_path))
     assert done.returncode == 2

@@ -211,6 +211,27 @@ def set_ports(lab: Lab, change: Callable[[End], End], gro: str) -> None:
     lab.on_every_machine(set_machine)
 
 
+def set_link(lab: Lab, first: str, second: str, *, up: bool) -> None:
+    """Cut every link between two machines, or make it whole again.
+
+    The interfaces stay up, as at a light path that breaks in its middle: what is sent is lost, and nothing tells them.
+
+    Raises InputError when there is no such link.
+    """
+    links = {link.name for link in lab.plan.links if set(link.ends) == {first, second}}
+    if not links:
+        others = ", ".join("-".join(link.ends) for link in lab.plan.links)
+        raise InputError(f"no link between {first} and {second}; links are {others}")
+    for machine in lab.plan.machines:
+        ports = [port if up else _cut(port) for port in machine.ports if port.link in links]
+        if ports:
+            _run_script(lab.provider, machine, shaping.script(ports, lab.record.own_latency_ms))
+
+
+def _cut(port: End) -> End:
+    return port.model_copy(update={"incoming": port.incoming.model_copy(update={"loss_percent": 100.0})})
+
+
 def _run_script(provider: Provider, machine: Host | Switch, text: str) -> str:
     argv = ["bash", "-eu", "-s"]
     return provider.run(machine.name, argv, timeout_s=CONFIGURE_TIMEOUT_S, stdin=text.encode()).stdout

@@ -1,0 +1,245 @@
+"""All overlays beside each other, over two hosts and, where they cross hops, over a chain of six.
+
+For each, from the first host to the last: how long it takes to join, its MTU, what `verify` captures on the links, the
+round trip that it adds to the underlay's, TCP and UDP at a shaped rate, the processor time that a megabyte costs each
+host, TCP's retransmissions, and how long it takes to heal when a link that was cut is there again.
+
+A figure that is there is not taken again: the table grows by parts, and `--again` starts anew. `--page` writes it into
+a page of the documentation, between its marks.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bench import stage
+from minigts import lab as labs
+from minigts import overlays, watch
+from minigts.cli import screen
+from minigts.errors import CommandFailed, MinigtsError
+from minigts.experiments import manifest, parsers
+from minigts.lab import Lab
+from minigts.overlays import Endpoint
+from minigts.providers.base import Metered
+from minigts.topology.load import parse
+from minigts.topology.plan import Plan
+
+UDP_MBIT = 40
+IP_AND_UDP = 28
+ECHOES, ECHO_INTERVAL_S = 250, 0.004
+CUT_S = 10.0
+"""Longer than most overlays' timers: they give the neighbour up, and have to find it again."""
+HEALS_WITHIN_S = 120
+HEADS = (
+    "overlay",
+    "joins, s",
+    "MTU",
+    "on the wire",
+    "RTT added, ms",
+    "TCP, Mbit/s",
+    "of `none`",
+    "sent again",
+    "UDP, Mbit/s (lost)",
+    "CPU, ms a MB: sender",
+    "receiver",
+    "each between",
+    "heals, s",
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One overlay on one topology. `cpu_ms_mb` by host, for TCP; `refused` says why there are no figures."""
+
+    overlay: str
+    hops: int
+    taken: str
+    refused: str = ""
+    join_s: float = 0.0
+    mtu: int = 0
+    encapsulation: str = ""
+    underlay_rtt_ms: float = 0.0
+    rtt_ms: float = 0.0
+    tcp_mbit: float = 0.0
+    retransmits: int = 0
+    udp_mbit: float = 0.0
+    udp_lost_percent: float = 0.0
+    cpu_ms_mb: tuple[float, ...] = ()
+    heal_s: float = 0.0
+
+
+def plan_at(topology: Path, rate: str) -> Plan:
+    """The topology with all its links at that rate."""
+    text = re.sub(r"\brate: *[\w.]+", f"rate: {rate}", topology.read_text(encoding="utf-8"))
+    return parse(text, str(topology), known_overlays=overlays.known())
+
+
+def take(lab: Lab, name: str) -> Row:
+    """All figures of one overlay, which is joined for it and leaves again."""
+    first, last = lab.plan.hosts[0].name, lab.plan.hosts[-1].name
+    row = Row(name, lab.plan.path(first, last).hops, manifest.now())
+    underlay_ms = lowest_rtt_ms(lab, (), first, lab.plan.hosts[-1].address)
+    started = time.monotonic()
+    try:
+        ends = overlays.join(lab, name, screen.note)
+        joined_s = time.monotonic() - started
+        figures = measure(lab, name, ends[first], ends[last])
+    except CommandFailed as error:
+        return replace(row, refused=reason(error))
+    finally:
+        overlays.leave(lab, screen.note)
+    return replace(row, join_s=round(joined_s, 1), underlay_rtt_ms=underlay_ms, **figures)
+
+
+def measure(lab: Lab, name: str, source: Endpoint, target: Endpoint) -> dict[str, Any]:
+    said = overlays.verify(lab, screen.note)
+    rtt_ms = lowest_rtt_ms(lab, source.prefix, source.host, target.address)
+    screen.note(f"{name}: TCP and UDP")
+    before = used_s(lab)
+    tcp_text = iperf3(lab, source, target, "-t", "8", "-O", "2")
+    spent = [seconds - before[host] for host, seconds in used_s(lab).items()]
+    payload = str(target.mtu - IP_AND_UDP)
+    udp = parsers.iperf3_udp(iperf3(lab, source, target, "-t", "5", "-u", "-b", f"{UDP_MBIT}M", "-l", payload))
+    tcp = parsers.iperf3_tcp(tcp_text)
+    screen.note(f"{name}: cutting a link")
+    return {
+        "mtu": target.mtu,
+        "encapsulation": "+".join(sorted({each["ENCAPSULATION"] for each in said.values()})),
+        "rtt_ms": rtt_ms,
+        "tcp_mbit": round(tcp.received_mbit, 2),
+        "retransmits": tcp.retransmits,
+        "udp_mbit": round(udp.received_mbit, 2),
+        "udp_lost_percent": round(udp.lost_percent, 3),
+        "cpu_ms_mb": tuple(round(1000 * seconds / megabytes(tcp_text), 2) for seconds in spent),
+        "heal_s": round(heal_s(lab, source, target), 1),
+    }
+
+
+def lowest_rtt_ms(lab: Lab, prefix: Sequence[str], source: str, address: str) -> float:
+    """On a path in use: a host that has slept answers late."""
+    argv = [*prefix, "ping", "-n", "-q", "-c", str(ECHOES), "-i", str(ECHO_INTERVAL_S), address]
+    said = lab.provider.run(source, argv, timeout_s=60).stdout
+    return float(said.splitlines()[-1].split(" = ")[1].split("/")[0])
+
+
+def iperf3(lab: Lab, source: Endpoint, target: Endpoint, *options: str) -> str:
+    argv = [*source.prefix, "iperf3", "-J", "-c", target.address, *options]
+    return lab.provider.run(source.host, argv, timeout_s=60).stdout
+
+
+def megabytes(iperf3_json: str) -> float:
+    """All that was sent, in the seconds that are left out of the rate too."""
+    return sum(interval["sum"]["bytes"] for interval in json.loads(iperf3_json)["intervals"]) / 1e6
+
+
+def used_s(lab: Lab) -> dict[str, float]:
+    """Processor time of this machine that each host has used so far, in the plan's order."""
+    if not isinstance(lab.provider, Metered):
+        raise MinigtsError(f"provider {lab.provider.name} does not tell its hosts' processor time")
+    kernels = lab.provider.kernels()
+    return {host.name: sum(map(watch.used_s, watch.family([kernels[host.name]]))) for host in lab.plan.hosts}
+
+
+def heal_s(lab: Lab, source: Endpoint, target: Endpoint) -> float:
+    """From the moment that a cut link is whole again until the ends reach each other, and `verify` finds all well."""
+    ends = lab.plan.links[0].ends
+    labs.set_link(lab, *ends, up=False)
+    time.sleep(CUT_S)
+    lost = reaches(lab, source, target, 1)
+    labs.set_link(lab, *ends, up=True)
+    started = time.monotonic()
+    if lost:
+        raise MinigtsError(f"{source.host} still reaches {target.host} over a link that is cut")
+    if not reaches(lab, source, target, HEALS_WITHIN_S):
+        raise MinigtsError(f"{source.host} did not reach {target.host} within {HEALS_WITHIN_S} s")
+    healed_s = time.monotonic() - started
+    overlays.verify(lab, screen.note)
+    return healed_s
+
+
+def reaches(lab: Lab, source: Endpoint, target: Endpoint, within_s: int) -> bool:
+    argv = [*source.prefix, "ping", "-n", "-q", "-c", "1", "-i", "0.2", "-w", str(within_s), target.address]
+    return lab.provider.run(source.host, argv, timeout_s=within_s + 10, check=False).code == 0
+
+
+def reason(error: CommandFailed) -> str:
+    """What the script that failed said last."""
+    said = (error.stderr or error.stdout).strip().splitlines()
+    return said[-1].removeprefix("error: ") if said else str(error)
+
+
+def table(rows: Sequence[Row]) -> list[str]:
+    """Lines of Markdown; the overlay `none` is what the others' TCP is a share of."""
+    plain = next((row.tcp_mbit for row in rows if row.overlay == overlays.UNDERLAY and not row.refused), None)
+    lines = [f"| {' | '.join(HEADS)} |", "|---" * len(HEADS) + "|"]
+    lines += [f"| `{row.overlay}` | {' | '.join(cells(row, plain))} |" for row in rows if not row.refused]
+    refused = [f"- `{row.overlay}`: {row.refused}" for row in rows if row.refused]
+    return [*lines, *(["", "Not on this topology:", "", *refused] if refused else [])]
+
+
+def cells(row: Row, plain_mbit: float | None) -> tuple[str, ...]:
+    sender, *between, receiver = row.cpu_ms_mb
+    return (
+        f"{row.join_s:g}",
+        str(row.mtu),
+        row.encapsulation,
+        f"{row.rtt_ms - row.underlay_rtt_ms:+.2f}",
+        f"{row.tcp_mbit:.1f}",
+        f"{row.tcp_mbit / plain_mbit:.0%}" if plain_mbit else "",
+        str(row.retransmits),
+        f"{row.udp_mbit:.1f} ({row.udp_lost_percent:g} %)",
+        f"{sender:.1f}",
+        f"{receiver:.1f}",
+        f"{sum(between) / len(between):.1f}" if between else "",
+        f"{row.heal_s:g}",
+    )
+
+
+def read(directory: Path) -> list[Row]:
+    """The rows that are there, in the overlays' order."""
+    found = {path.stem: Row(**json.loads(path.read_text())) for path in directory.glob("*.json")}
+    first_plain = sorted(found, key=lambda name: (name != overlays.UNDERLAY, name))
+    return [found[name] for name in first_plain]
+
+
+def write_page(page: Path, section: str, lines: Sequence[str]) -> None:
+    """Put the lines between the section's marks in a page. Raises MinigtsError when it has none."""
+    begin, end = f"<!-- {section}: begin -->\n", f"<!-- {section}: end -->"
+    before, found, rest = page.read_text(encoding="utf-8").partition(begin)
+    _, closed, after = rest.partition(end)
+    if not (found and closed):
+        raise MinigtsError(f"{page} has no marks {begin.strip()} and {end}")
+    page.write_text(f"{before}{begin}\n{chr(10).join(lines)}\n\n{end}{after}", encoding="utf-8")
+
+
+def main() -> None:
+    arguments = stage.parser(__doc__, "pair.yaml")
+    arguments.add_argument("overlay", nargs="*", help="only these; otherwise all")
+    arguments.add_argument("--rate", default="50mbit", help="of every link")
+    arguments.add_argument("--again", action="store_true", help="take figures anew that are there")
+    arguments.add_argument("--page", type=Path, help="a page with marks for this topology's table")
+    chosen = arguments.parse_args()
+    plan = plan_at(chosen.topology, chosen.rate)
+    directory = chosen.out / "overlays" / plan.name
+    directory.mkdir(parents=True, exist_ok=True)
+    wanted = chosen.overlay or overlays.known()
+    left = [name for name in wanted if chosen.again or not (directory / f"{name}.json").exists()]
+    if left:
+        with stage.lab_of(plan) as lab:
+            for name in left:
+                row = take(lab, name)
+                (directory / f"{name}.json").write_text(json.dumps(asdict(row), indent=1) + "\n")
+    lines = table(read(directory))
+    screen.out().print("\n".join(lines), markup=False, soft_wrap=True)
+    if chosen.page:
+        write_page(chosen.page, plan.name, lines)
+
+
+if __name__ == "__main__":
+    stage.perform(main)
