@@ -9,7 +9,8 @@ An overlay is a folder under provision/overlays with five scripts, each of which
               ADDRESS, MTU and, where there is a container, ENTER: a process id in it; OWN, the container's own
               address, where ADDRESS is its host's
 - reach.sh    (one for all overlays) on all hosts at once: waits until PEERS, all other ADDRESSes, answer
-- verify.sh   proves the data path to PEER, another host's ADDRESS; prints ENCAPSULATION
+- verify.sh   proves the data path to PEER, another host's ADDRESS; prints ENCAPSULATION, and prints the same again for
+              as long as the data path is the same: an experiment takes a difference for a fall-back
 - leave.sh    on all hosts at once: nothing of the overlay remains
 
 and, where it needs it,

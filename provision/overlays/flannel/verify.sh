@@ -14,15 +14,17 @@ source "$here/flanneld.sh"
 expected() { [[ $MINIGTS_VARIANT == host-gw ]] && echo none || echo "$MINIGTS_VARIANT"; }
 
 lease() {
-  local FLANNEL_SUBNET
+  local FLANNEL_SUBNET id
   # shellcheck disable=SC1090
   source "$subnet_file"
-  etcd get --prefix --write-out=json /coreos.com/network/subnets/ |
-    jq -r '.kvs[] | "\(.key | @base64d) \(.lease)"' |
-    awk -v "block=${FLANNEL_SUBNET%.*}.0" 'index($1, "/" block "-") { print $2 }' |
-    while read -r id; do etcd lease timetolive "$(printf %x "$id")"; done
+  id=$(etcd get --prefix --write-out=json /coreos.com/network/subnets/ |
+    jq -r --arg block "${FLANNEL_SUBNET%.*}.0-" '.kvs[] | select(.key | @base64d | contains("/" + $block)) | .lease')
+  etcd lease timetolive "$(printf %x "$id")" --write-out=json |
+    jq -er --arg block "$FLANNEL_SUBNET" 'select(.ttl > 0) | "\($block) for \(."granted-ttl") s"' ||
+    fatal "this host's lease on $FLANNEL_SUBNET has run out"
 }
 
 prove_encapsulation "$(expected)"
 prove_mtu
-echo "LEASE=$(lease)"
+held=$(lease)
+echo "LEASE=$held"
