@@ -118,6 +118,16 @@ def test_overlay_joins_proves_its_path_and_leaves_nothing(pair: Lab, name: str) 
     assert state(pair) == before
 
 
+def test_flannel_says_the_same_of_its_leases_a_moment_later(pair: Lab) -> None:
+    """An experiment takes a difference for another data path."""
+    overlays.join(pair, "flannel", ignore)
+
+    first = overlays.verify(pair, ignore)
+
+    assert overlays.verify(pair, ignore) == first
+    assert first["ams"]["LEASE"] != first["bra"]["LEASE"]
+
+
 def reaches(lab: Lab, source: overlays.Endpoint, target: overlays.Endpoint, within_s: int) -> bool:
     argv = [*source.prefix, "ping", "-q", "-c", "1", "-i", "0.2", "-w", str(within_s), target.address]
     return lab.provider.run(source.host, argv, timeout_s=within_s + 10, check=False).code == 0

@@ -1,0 +1,64 @@
+# shellcheck shell=bash
+# Sourced by this overlay's scripts: Weave's own router, as its command `weave launch` starts it, without a container
+# around it.
+#
+# Environment: MINIGTS_HOST, MINIGTS_INDEX, MINIGTS_LINKS, MINIGTS_VARIANT, MINIGTS_PROGRAMS.
+
+# shellcheck source=provision/overlays/daemons.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../daemons.sh"
+
+readonly weave_mtu=1410
+readonly weave_data=/run/minigts/weave
+readonly weave_control=127.0.0.1:6784
+readonly weave_bridge=weave
+readonly weave_datapath=datapath
+
+use_iptables() {
+  iptables -w -t nat -S >/dev/null 2>&1 ||
+    PATH=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/bin:$PATH
+}
+
+# Every host is told of its neighbours only; what lies behind them it learns.
+start_router() {
+  local -a options=(--port 6783 --nickname "$MINIGTS_HOST" --name "$(peer_name)" --mtu "$weave_mtu" --no-dns
+  --docker-api '' --http-addr "$weave_control" --weave-bridge "$weave_bridge" --datapath "$weave_datapath"
+  --db-prefix "$weave_data/db")
+  [[ $MINIGTS_VARIANT == fast ]] || options+=(--no-fastdp)
+  [[ $MINIGTS_VARIANT != *encrypted ]] || options+=(--password minigts)
+  mkdir -p "$weave_data"
+  modprobe -a openvswitch vport_vxlan
+  use_iptables
+  # shellcheck disable=SC2046
+  CHECKPOINT_DISABLE=1 start_daemon weaver "$MINIGTS_PROGRAMS/weaver" "${options[@]}" $(neighbours)
+  wait_until 60 router_answers || fatal "Weave's router did not start: $(tail -n 5 "$(daemon_log weaver)")"
+}
+
+neighbours() { for link in $MINIGTS_LINKS; do cut -d: -f4 <<<"$link"; done; }
+
+peer_name() { printf '7a:00:00:00:%02x:%02x' $((MINIGTS_INDEX / 256)) $((MINIGTS_INDEX % 256)); }
+
+router_answers() { curl -sf -o /dev/null "http://$weave_control/status"; }
+
+# A line for each connection, as `weave status connections` shows it:
+# -> 10.20.0.2:6783        established fastdp 7a:00:00:00:00:01(bra) mtu=1410
+connections() { curl -sf "http://$weave_control/status/connections"; }
+
+# paths: the word for each connection's data path: fastdp, sleeve; or the state it is in, when it has none yet.
+paths() { connections | awk '{ print $3 == "established" ? ($4 == "encrypted" ? $5 : $4) : $3 }'; }
+
+wanted_path() { [[ $MINIGTS_VARIANT == fast ]] && echo fastdp || echo sleeve; }
+
+# every_connection_on_its_path: to every neighbour one, by the way that was asked for.
+every_connection_on_its_path() {
+  local found
+  found=$(paths | grep -cx "$(wanted_path)") || true
+  ((found >= $(wc -w <<<"$MINIGTS_LINKS")))
+}
+
+stop_router() {
+  stop_daemon weaver
+  ip link delete "$weave_bridge" 2>/dev/null || true
+  [[ ! -e /sys/class/net/$weave_datapath ]] || "$MINIGTS_PROGRAMS/weaveutil" delete-datapath "$weave_datapath"
+  rm -rf "$weave_data"
+  modprobe -r vport_vxlan openvswitch || true
+}
