@@ -18,7 +18,22 @@ from minigts.cli.app import app
 from minigts.errors import CheckFailed, CommandFailed, EnvironmentLacks, InputError, Problem
 
 PROJECT = Path(__file__).parents[2]
-VERBS = ("plan", "up", "down", "status", "exec", "shell", "link", "check", "run", "report", "doctor", "test", "schema")
+VERBS = (
+    "plan",
+    "up",
+    "down",
+    "status",
+    "exec",
+    "shell",
+    "link",
+    "restart",
+    "check",
+    "run",
+    "report",
+    "doctor",
+    "test",
+    "schema",
+)
 GOOD = "name: two\npair: {hosts: [ams, bra], link: {rtt: 10ms, rate: 50mbit}}\n"
 
 runner = CliRunner()

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from minigts import calibration, network, paths, shaping, switches
 from minigts.errors import EnvironmentLacks, HostFailed, InputError, MinigtsError
 from minigts.providers import registry
-from minigts.providers.base import Provider
+from minigts.providers.base import Provider, Restarts
 from minigts.topology.plan import End, Host, Machine, Plan, Switch
 
 T = TypeVar("T")
@@ -88,15 +88,15 @@ class Lab:
 
     def on_every_host(self, work: Callable[[Host], T]) -> dict[str, T]:
         """Do `work` for all hosts at once; the first error is raised after all have ended."""
-        return _on_every(self.plan.hosts, work)
+        return for_each(self.plan.hosts, work)
 
     def on_every_machine(self, work: Callable[[Host | Switch], T]) -> dict[str, T]:
         """The same for all hosts and switches."""
-        return _on_every(self.plan.machines, work)
+        return for_each(self.plan.machines, work)
 
     def on_every_switch(self, work: Callable[[Switch], T]) -> dict[str, T]:
         """The same for all switches."""
-        return _on_every(self.plan.switches, work)
+        return for_each(self.plan.switches, work)
 
 
 def all_labs() -> list[Lab]:
@@ -173,16 +173,32 @@ def _bring_up(lab: Lab, plan: Plan, provider_name: str, progress: Progress) -> N
     lab.write(record.model_copy(update={"state": "up", "own_latency_ms": own_latency_ms}))
 
 
-def _configure(lab: Lab, own_latency_ms: float) -> None:
-    def configure(machine: Host | Switch) -> None:
-        text = network.script(lab.plan, machine)
-        if isinstance(machine, Switch):
-            _run_script(lab.provider, machine, text)
-            switches.do(lab.provider, machine, "make_switch")
-            text = ""
-        _run_script(lab.provider, machine, text + shaping.script(machine.ports, own_latency_ms))
+def restart(lab: Lab, name: str) -> None:
+    """End a host or switch without asking it, start it again on its own disk and links, and configure it as `up` did.
 
-    lab.on_every_machine(configure)
+    What ran on it has ended; the others run on. Raises EnvironmentLacks when the provider cannot do it.
+    """
+    if not isinstance(lab.provider, Restarts):
+        raise EnvironmentLacks(f"provider {lab.provider.name} cannot start one host again")
+    machine = next(each for each in lab.plan.machines if each.name == name)
+    with exclusive(lab.rundir):
+        lab.provider.restart(name)
+        _configure_one(lab, machine, lab.record.own_latency_ms)
+        if isinstance(machine, Switch):
+            switches.do(lab.provider, machine, "ask_controller")
+
+
+def _configure(lab: Lab, own_latency_ms: float) -> None:
+    lab.on_every_machine(lambda machine: _configure_one(lab, machine, own_latency_ms))
+
+
+def _configure_one(lab: Lab, machine: Host | Switch, own_latency_ms: float) -> None:
+    text = network.script(lab.plan, machine)
+    if isinstance(machine, Switch):
+        _run_script(lab.provider, machine, text)
+        switches.do(lab.provider, machine, "make_switch")
+        text = ""
+    _run_script(lab.provider, machine, text + shaping.script(machine.ports, own_latency_ms))
 
 
 def shape(lab: Lab, own_latency_ms: float) -> None:
@@ -237,7 +253,8 @@ def _run_script(provider: Provider, machine: Host | Switch, text: str) -> str:
     return provider.run(machine.name, argv, timeout_s=CONFIGURE_TIMEOUT_S, stdin=text.encode()).stdout
 
 
-def _on_every(machines: Sequence[M], work: Callable[[M], T]) -> dict[str, T]:
+def for_each(machines: Sequence[M], work: Callable[[M], T]) -> dict[str, T]:
+    """Do `work` for all of them at once; the first error is raised after all have ended."""
     with ThreadPoolExecutor(max_workers=max(1, len(machines))) as pool:
         started = {machine.name: pool.submit(work, machine) for machine in machines}
     return {name: future.result() for name, future in started.items()}

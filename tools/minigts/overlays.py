@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -41,7 +41,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from minigts import catalogue
 from minigts.catalogue import Overlay
 from minigts.errors import InputError, MinigtsError
-from minigts.lab import Lab, Progress, exclusive
+from minigts.lab import Lab, Progress, exclusive, for_each
 from minigts.topology.plan import Host, Plan
 
 UNDERLAY = "none"
@@ -115,7 +115,7 @@ def _join(lab: Lab, overlay: Overlay, progress: Progress) -> dict[str, Endpoint]
     if before is not None:
         _leave(lab, progress)
     now = Joined(name=overlay.name, programs="" if made is None else str(PROGRAMS_IN_HOST / made.name))
-    _put_scripts(lab, overlay)
+    _put_scripts(lab, overlay, lab.plan.hosts)
     if made is not None:
         progress(f"{overlay.name}: handing its programs to {len(lab.plan.hosts)} hosts")
         lab.on_every_host(lambda host: _put_programs(lab, host, made))
@@ -130,6 +130,27 @@ def _join(lab: Lab, overlay: Overlay, progress: Progress) -> dict[str, Endpoint]
     _wait_until_connected(lab, now)
     _write(lab, now)
     return now.endpoints()
+
+
+def rejoin(lab: Lab, name: str, progress: Progress) -> None:
+    """Run on one host, which has been started again, what joins it; return when every end reaches every other.
+
+    The other hosts are left alone, but for the leader's words to those that join. Nothing is done without an overlay.
+    """
+    with exclusive(lab.rundir):
+        now, host, leader = joined(lab), lab.plan.host(name), lab.plan.hosts[0]
+        if now is None or not now.said:
+            return
+        progress(f"{now.name}: joining {name} again")
+        _put_scripts(lab, catalogue.find(now.name), [host])
+        _run(lab, now, "install", host, {})
+        words = _run(lab, now, "join", leader, {})
+        if host != leader:
+            _run(lab, now, "join", host, words)
+        said = _run(lab, now, "start", host, {} if host == leader else now.said[leader.name])
+        now = now.model_copy(update={"said": {**now.said, name: said}})
+        _write(lab, now)
+        _wait_until_connected(lab, now)
 
 
 def second(lab: Lab, host: str) -> Endpoint:
@@ -193,7 +214,7 @@ def _endpoint(host: str, said: Mapping[str, str]) -> Endpoint:
     return Endpoint(host, said["ADDRESS"], int(said["MTU"]), enter, said.get("OWN", ""))
 
 
-def _put_scripts(lab: Lab, overlay: Overlay) -> None:
+def _put_scripts(lab: Lab, overlay: Overlay, hosts: Sequence[Host]) -> None:
     """The overlay's own folder and what its scripts source, placed relative to each other as they are here."""
     scripts = catalogue.scripts()
     with tempfile.TemporaryDirectory() as temporary:
@@ -204,7 +225,7 @@ def _put_scripts(lab: Lab, overlay: Overlay) -> None:
         shutil.copy(scripts.parent / "lib.sh", staged)
         for path in scripts.glob("*.sh"):
             shutil.copy(path, staged / "overlays")
-        lab.on_every_host(lambda host: lab.provider.put(host.name, staged, IN_HOST))
+        for_each(hosts, lambda host: lab.provider.put(host.name, staged, IN_HOST))
 
 
 def _put_programs(lab: Lab, host: Host, made: Path) -> None:

@@ -165,6 +165,25 @@ def shell(host: Host, lab: LabName = None) -> None:
 
 
 @app.command(rich_help_panel=LABS)
+def restart(host: Host, lab: LabName = None) -> None:
+    """End a host as a power cut does, start it again on its disk and its links, and join it to the overlay again.
+
+    The other hosts run on. What ran on it, beside the overlay, has ended.
+
+    Example:  minigts restart bra
+    """
+    from minigts import lab as labs
+    from minigts import overlays
+
+    opened = _lab_with(host, lab)
+    with screen.progress() as say:
+        say(f"starting {host} again")
+        labs.restart(opened, host)
+        overlays.rejoin(opened, host, say)
+    screen.note(f"{host} is up again")
+
+
+@app.command(rich_help_panel=LABS)
 def link(
     first: Annotated[str, typer.Argument(metavar="HOST", help="One end.")],
     second: Annotated[str, typer.Argument(metavar="HOST", help="The other end.")],

@@ -31,6 +31,17 @@ class Metered(Protocol):
         ...
 
 
+@runtime_checkable
+class Restarts(Protocol):
+    """A provider that can start one host again while the others run on."""
+
+    def restart(self, host: str) -> None:
+        """End a host without asking it, as a power cut does, though its disk is written out before; start it again on
+        its own disk and links, and return when it answers. It has to be configured anew.
+        """
+        ...
+
+
 class Provider(Protocol):
     """One lab, told apart by its run directory: a provider object is cheap and holds no process.
 

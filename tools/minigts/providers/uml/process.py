@@ -33,6 +33,18 @@ def record(rundir: Path) -> None:
     temporary.rename(rundir / _RECORD)
 
 
+def again(rundir: Path, host: str) -> Path:
+    """The file that tells the supervisor to start a host's kernel again as soon as it has ended."""
+    return rundir / "hosts" / host / "again"
+
+
+def end_kernel(rundir: Path, host: str) -> None:
+    """End one host's kernel at once, like a power cut."""
+    pid = kernels(rundir).get(host)
+    if pid is not None:
+        _signal(pid, signal.SIGKILL)
+
+
 def recorded(rundir: Path) -> bool:
     """Whether a supervisor has begun, and may have ended since."""
     return (rundir / _RECORD).exists()

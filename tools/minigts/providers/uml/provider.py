@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 
-from minigts.errors import EnvironmentLacks, HostFailed, MinigtsError
+from minigts.errors import CommandFailed, EnvironmentLacks, HostFailed, MinigtsError
 from minigts.providers.base import Result
 from minigts.providers.uml import client, guest, image, kernel, packing, process
 from minigts.providers.uml.kernel import Machine
 from minigts.providers.uml.supervisor import Launch
 from minigts.topology.plan import Plan
+
+SYNC_TIMEOUT_S = 20.0
 
 
 class UmlProvider:
@@ -55,6 +58,17 @@ class UmlProvider:
         if not directory.is_dir():
             raise HostFailed(f"there is no host {host} in this lab")
         packing.put(self, host, directory, source, target)
+
+    def restart(self, host: str) -> None:
+        """A kernel that has crashed is started again, too; what it had not yet written to its disk is lost."""
+        if process.supervisor(self.rundir) is None:
+            raise HostFailed("the lab's supervisor has ended")
+        with contextlib.suppress(HostFailed, CommandFailed):
+            self.run(host, ["sync"], timeout_s=SYNC_TIMEOUT_S)
+        process.again(self.rundir, host).touch()
+        (self.rundir / "hosts" / host / "control.sock").unlink(missing_ok=True)
+        process.end_kernel(self.rundir, host)
+        guest.wait(self.rundir, [host], lambda _: None)
 
     def attach(self, host: str, argv: Sequence[str]) -> int:
         return client.attach(self.rundir, host, argv)

@@ -9,6 +9,7 @@ that it starts fast and stays small.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import resource
@@ -197,15 +198,64 @@ async def _skip_to_hello(reader: asyncio.StreamReader) -> None:
     await reader.readuntil(wire.HELLO)
 
 
-def start_kernels(launch: Launch, rundir: Path) -> list[Host]:
-    """Create every link, start every kernel with its ends of them, and keep none of the ends."""
-    ends: dict[tuple[str, int], socket.socket] = {}
-    for first, second in launch.links:
-        ends[first], ends[second] = _link()
-    hosts = [_start_kernel(machine, launch, rundir, ends) for machine in launch.machines]
-    for end in ends.values():
-        end.close()
-    return hosts
+class Kernels:
+    """All kernels of a lab, with both ends of every link.
+
+    The ends are kept and outlive the kernels, so that one can be started again on its own links. What comes to one that
+    has ended is thrown away.
+    """
+
+    def __init__(self, launch: Launch, rundir: Path) -> None:
+        self._launch, self._rundir = launch, rundir
+        self._machines = {machine.name: machine for machine in launch.machines}
+        self._ends: dict[tuple[str, int], socket.socket] = {}
+        for first, second in launch.links:
+            self._ends[first], self._ends[second] = _link()
+        self._running: dict[str, Host] = {}
+        self._serving: list[asyncio.Task[None]] = []
+
+    def start_all(self) -> None:
+        for name in self._machines:
+            self._start(name)
+
+    async def attend(self) -> None:
+        """Collect kernels as they end, and start those again that somebody has asked for."""
+        while True:
+            for name, host in self._running.items():
+                if host.kernel.poll() is not None:
+                    self._ended(name)
+            await asyncio.sleep(0.2)
+
+    async def end_all(self) -> None:
+        for host in self._running.values():
+            host.kernel.kill()
+        await asyncio.gather(*self._serving)
+        while any(host.kernel.poll() is None for host in self._running.values()):
+            await asyncio.sleep(0.01)
+
+    def _start(self, name: str) -> None:
+        machine = self._machines[name]
+        for end in self._ends_of(name):
+            asyncio.get_running_loop().remove_reader(end)
+        self._running[name] = _start_kernel(machine, self._launch, self._rundir, self._ends)
+        self._serving.append(asyncio.create_task(self._running[name].serve(machine.control)))
+
+    def _ended(self, name: str) -> None:
+        asked = process.again(self._rundir, name)
+        if asked.exists():
+            asked.unlink()
+            self._start(name)
+            return
+        for end in self._ends_of(name):
+            asyncio.get_running_loop().add_reader(end, _throw_away, end)
+
+    def _ends_of(self, name: str) -> list[socket.socket]:
+        return [self._ends[name, index] for index in range(len(self._machines[name].macs))]
+
+
+def _throw_away(end: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        end.recv(1 << 16, socket.MSG_DONTWAIT)
 
 
 def _start_kernel(machine: Machine, launch: Launch, rundir: Path, ends: dict[tuple[str, int], socket.socket]) -> Host:
@@ -246,20 +296,12 @@ async def supervise(rundir: Path) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, stop.set)
-    hosts = start_kernels(launch, rundir)
-    paths = {machine.name: machine.control for machine in launch.machines}
-    serving = [asyncio.create_task(host.serve(paths[host.name])) for host in hosts]
-    reaping = asyncio.create_task(_reap(hosts))
+    kernels = Kernels(launch, rundir)
+    kernels.start_all()
+    attending = asyncio.create_task(kernels.attend())
     await stop.wait()
-    for host in hosts:
-        host.kernel.kill()
-    await asyncio.gather(*serving, reaping)
-
-
-async def _reap(hosts: list[Host]) -> None:
-    """Collect kernels as they end."""
-    while any(host.kernel.poll() is None for host in hosts):
-        await asyncio.sleep(0.2)
+    attending.cancel()
+    await kernels.end_all()
 
 
 def main() -> None:
