@@ -290,6 +290,19 @@ def test_a_sample_that_is_starved_at_every_attempt_stays_and_is_marked(tmp_path:
     assert cells[row["measurement"], row["source"], row["target"]]["tainted"] == "1"
 
 
+def test_on_a_machine_that_stays_starved_not_every_sample_is_repeated(tmp_path: Path) -> None:
+    begin(tmp_path, ONE_OVERLAY, PLAN)
+    replay = Replay()
+    go(tmp_path, replay, watch=watch_of(1.5))
+    first, *others = rows(tmp_path / "samples.csv")
+    assert (first["repeats"], {other["repeats"] for other in others}) == ("2", {"0"})
+    assert all(row["tainted"] for row in (first, *others))
+    assert len(replay.measured) == MEASURED + 2
+    guard = manifests.read(tmp_path).guard
+    assert guard is not None
+    assert (guard.tainted, guard.repeated) == (MEASURED, 2)
+
+
 def test_a_tainted_sample_does_not_count_beside_others(tmp_path: Path) -> None:
     twice = parse(SMALL.replace("[none, swarm]", "[none]"), "x")
     begin(tmp_path, twice, PLAN)

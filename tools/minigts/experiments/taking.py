@@ -85,6 +85,7 @@ class Taking:
         self._log = log
         self._tried = store.attempts(directory)
         self._warm: set[tuple[str, str, str]] = set()
+        self._starved = False
         self._links = Links()
         self._seconds: dict[str, Endpoint] = {}
         self._around = Surroundings(manifest.plan, endpoints, self._second)
@@ -97,7 +98,8 @@ class Taking:
         except InputError as error:
             return self._impossible(sample, str(error))
         return any(
-            self._attempt(sample, measurement, todo, last=number == ATTEMPTS) for number in range(1, ATTEMPTS + 1)
+            self._attempt(sample, measurement, todo, last=number == ATTEMPTS or self._starved)
+            for number in range(1, ATTEMPTS + 1)
         )
 
     def put_links_back(self) -> None:
@@ -112,7 +114,11 @@ class Taking:
         return False
 
     def _attempt(self, sample: Sample, measurement: AnyMeasurement, todo: Procedure, *, last: bool) -> bool:
-        """Take the sample once and keep what came of it. True when it has a result that stays."""
+        """Take the sample once and keep what came of it. True when it has a result that stays.
+
+        A tainted result stays only at the `last` attempt. After one that has stayed, the machine counts as starved for
+        good, and the next sample's first attempt is its last: repeating everything would help nobody.
+        """
         self._set_links(measurement.links)
         self._warm_up(measurement, sample)
         number, started = self._tried.get(sample.id, 0) + 1, manifests.now()
@@ -129,6 +135,8 @@ class Taking:
             self._log.info("%s in %.2f s", sample.id, result.seconds)
         if again:
             self._tried[sample.id] = number
+        else:
+            self._starved = bool(raw.tainted)
         return not again
 
     def _perform(self, todo: Procedure) -> tuple[Result, tuple[Side, ...]]:
