@@ -109,6 +109,8 @@ def _figures(pairs: Sequence[Pair]) -> tuple[tuple[Figure, ...], tuple[Figure, .
             wholes.append(_figure(pair, cells))
             if len(cells) > 1:
                 singles += [_figure(pair, [cell]) for cell in cells]
+    order = list(dict.fromkeys((figure.experiment, figure.measurement, figure.column) for figure in wholes))
+    wholes.sort(key=lambda figure: order.index((figure.experiment, figure.measurement, figure.column)))
     return _judged(wholes), _judged(singles)
 
 

@@ -33,7 +33,7 @@ def page(comparison: Comparison, target: Path) -> Path:
     caption = [
         "The change from A to B of each figure over all its paths and settings, and its 95 % interval.",
         f"Inside the shaded band, ±{NOTICEABLE:.0%}, a change does not matter.".replace("%", " %"),
-        "Squares differ, circles are the same, open marks are undecided.",
+        "Squares differ, circles are the same, open marks are undecided; an interval may go on outside.",
     ]
     drawing = Drawing("changes", svg, "What changed", caption)
     paragraphs = compare.headline(comparison)
@@ -84,12 +84,14 @@ def _sides(comparison: Comparison) -> Iterator[tuple[str, ...]]:
         yield side, path.name or str(path), words.moment(started), str(sum(each.samples.total for each in results))
 
 
-def _cut(text: str, most: int = 60) -> str:
+def _cut(text: str, most: int = 30) -> str:
     return "–" if not text else text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _table(heading: str, figures: Sequence[Figure], several: bool) -> Table:
-    return Table(heading, COLUMNS, tuple(_row(figure, several) for figure in figures))
+    rows = [_row(figure, several) for figure in figures]
+    shown = [place for place, name in enumerate(COLUMNS) if not name or any(row[place] for row in rows)]
+    return Table(heading, tuple(COLUMNS[at] for at in shown), tuple(tuple(row[at] for at in shown) for row in rows))
 
 
 def _row(figure: Figure, several: bool) -> tuple[str, ...]:
@@ -147,6 +149,18 @@ def _changes(figures: Sequence[Figure]) -> Sheet:
         ]
         axes.set_yticks(range(len(figures)), names)
         axes.set_ylim(len(figures) - 0.5, -0.5)
+        axes.set_xlim(*_limits(figures))
         axes.set_xlabel("change from A to B in %")
         axes.grid(axis="x")
     return sheet
+
+
+def _limits(figures: Sequence[Figure]) -> tuple[float, float]:
+    """Both ends of the axis: room for what was measured itself and for all that differs; the jitter of an idle link may
+    change by hundreds of per cent without a meaning."""
+    telling = [figure for figure in figures if figure.column == "value" or figure.word == "differs"] or list(figures)
+    ratios = [figure.difference.ratio for figure in telling if figure.difference.ratio]
+    least = min((100 * (ratio.low - 1) for ratio in ratios), default=0.0)
+    most = max((100 * (ratio.high - 1) for ratio in ratios), default=0.0)
+    room = max(2.0, 0.08 * (most - least))
+    return least - room, most + room

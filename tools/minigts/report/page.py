@@ -143,10 +143,23 @@ def _environment() -> Environment:
         "moment": words.moment,
         "tight": words.tight,
         "inlined": inlined,
+        "in_a_line": in_a_line,
         "verdict": lambda text: VERDICTS.get(text, "undecided"),
     }
     environment.tests["plain"] = _is_plain
     return environment
+
+
+def in_a_line(entry: Mapping[str, JsonValue]) -> str:
+    """A small tree as text, `kind tbf, dev eth1, rate 6250000`; what is empty is left out."""
+    told = []
+    for key, value in entry.items():
+        if isinstance(value, Mapping):
+            told.append(in_a_line(value))
+        elif value not in (None, "", [], {}):
+            shown = "yes" if value is True else "no" if value is False else str(value)
+            told.append(f"{key.replace('_', ' ')} {shown}")
+    return ", ".join(filter(None, told))
 
 
 def _campaign_facts(stories: Sequence[Story]) -> list[str]:

@@ -14,7 +14,7 @@ _VERSIONS = ("minigts", "commit", "tools")
 _LINK = ("rtt_ms", "rate_mbit", "loss_percent")
 _NOT_COMPARED = frozenset({"noise_before", "noise_after", "certificate", "readback", "guard", "overlays", "emulator"})
 """What differs between any two runs, or follows from what is compared."""
-_WORDS = frozenset({"title", "description", "text", "claims", "published", "figures"})
+_WORDS = frozenset({"title", "description", "text", "claims", "published", "figures", "quick", "paper"})
 """Parts of an experiment that change nothing of what is measured."""
 
 
