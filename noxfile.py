@@ -12,6 +12,7 @@ nox.options.reuse_existing_virtualenvs = True
 UNIT = ("tests/unit", "tests/contract", "tests/topologies", "tests/browser")
 LIVE = ("tests/live", "--require=uml")
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+VAGRANT = ("tests/live/test_vagrant.py", "tests/live/test_vagrantfile.py", "--require=vagrant")
 
 
 def install(session: nox.Session) -> None:
@@ -77,3 +78,14 @@ def plans(session: nox.Session) -> None:
             first.write_text(str(said), encoding="utf-8")
         elif first.read_text(encoding="utf-8") != said:
             session.error(f"{topology}: Python {session.python} makes another plan than {first}")
+
+
+@nox.session
+def vagrant(session: nox.Session) -> None:
+    """Tests on virtual machines; as root, they get a libvirt of their own. Slow without KVM, so only when asked for."""
+    install(session)
+    session.run("./minigts", "libvirt", "start", external=True)
+    try:
+        session.run("pytest", *(session.posargs or VAGRANT))
+    finally:
+        session.run("./minigts", "libvirt", "stop", external=True)

@@ -8,6 +8,8 @@
 #   MINIGTS_DEBIAN_MIRROR  a Debian mirror; else the one in this machine's apt configuration, else mmdebstrap's own
 #   MINIGTS_WIRE           path of wire.py, which host and guest share
 #   MINIGTS_IMAGE_MB       size of the file system in MB
+#   MINIGTS_ALSO           a directory with more: its `packages` are installed too, and its `customize.sh` runs inside the
+#                          new root before the image's own; what that leaves in /usr/lib/minigts/boot is taken out
 #
 #   MINIGTS_LIFELINE       a descriptor that the caller holds open: when it closes, all that was started here ends
 #
@@ -69,7 +71,14 @@ remove_work_directory() {
   rm -f -- "$output/work"
 }
 
-packages() { grep -v '^#' "$here/packages" | paste -sd,; }
+packages() { grep -hv '^#' "$here/packages" ${MINIGTS_ALSO:+"$MINIGTS_ALSO/packages"} | paste -sd,; }
+
+# Customize hooks, a line each, for what else is to be made of the new root.
+also() {
+  [[ -n ${MINIGTS_ALSO:-} ]] || return 0
+  echo "--customize-hook=copy-in ${MINIGTS_ALSO@Q} /tmp"
+  echo "--customize-hook=chroot \"\$1\" /tmp/${MINIGTS_ALSO##*/}/customize.sh"
+}
 
 # The Debian mirror that this machine's own apt uses. On another distribution there is none, and mmdebstrap knows one.
 configured_mirror() {
@@ -93,8 +102,9 @@ add_kernel_suite() {
 # Hooks may not read this user's directories, so the recipe is copied in and runs there.
 # shellcheck disable=SC2016
 bootstrap() {
-  local mirror
+  local mirror hooks
   mirror=$(configured_mirror)
+  mapfile -t hooks < <(also)
   info "building a Debian $suite root from ${mirror:-the usual mirror}"
   HOME=/nonexistent mmdebstrap --mode="$( ((EUID == 0)) && echo root || echo unshare)" --format=directory \
     --variant=minbase --include="$(packages)" --components=main,non-free --keyring="$keys" --skip=check/signed-by \
@@ -104,6 +114,7 @@ bootstrap() {
     "${left_out[@]/#/--dpkgopt=path-exclude=}" \
     --setup-hook="upload ${here@Q}/apt-preferences /etc/apt/preferences.d/kernel" \
     --setup-hook="$(add_kernel_suite)" \
+    "${hooks[@]}" \
     --customize-hook="copy-in ${here@Q} ${MINIGTS_WIRE@Q} /tmp" \
     --customize-hook='chroot "$1" /tmp/image/customize.sh' \
     "$suite" "$work" ${mirror:+"$mirror"}

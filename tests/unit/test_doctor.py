@@ -11,7 +11,7 @@ import pytest
 
 from minigts import machine
 from minigts.doctor import DEFAULT_PROVIDER, Diagnosis, Finding, default_can_run, examine
-from minigts.machine import Disk, Facts, Package, gather, system_packages
+from minigts.machine import Disk, Facts, Package, Virtual, gather, system_packages
 from minigts.providers import registry
 
 GOOD = Facts(
@@ -34,9 +34,15 @@ GOOD = Facts(
     can_install=False,
     packages=(Package("mmdebstrap", present=True),),
     programs=frozenset(),
-    vagrant_libvirt=False,
     modules=frozenset(),
-    kvm="absent",
+    virtual=Virtual(
+        packages=(Package("vagrant", present=True),),
+        libvirt_uri="qemu:///system",
+        libvirt_answers=True,
+        box_ready=True,
+        accelerator="kvm",
+        reason="a guest's kernel ran under it",
+    ),
 )
 FULL = (Disk(Path("cache"), free_mb=100, needed_mb=2000),)
 
@@ -123,21 +129,48 @@ def test_a_provider_that_is_not_built_is_said_to_be_missing_whatever_the_machine
         GOOD,
         root=True,
         programs=frozenset(machine.PROGRAMS),
-        vagrant_libvirt=True,
         modules=frozenset(machine.MODULES),
-        kvm="open",
     )
     assert [each.verdict for each in examine(everything, {"uml"})] == ["runs"] + ["not in this version"] * 2
     assert [each.verdict for each in examine(everything, {"uml", "vagrant", "mininet"})] == ["runs"] * 3
 
 
-def test_kvm_that_opens_is_not_taken_for_kvm_that_works() -> None:
-    vagrant = examine(dataclasses.replace(GOOD, kvm="open"), {"uml"})[1]
-    assert "only booting" in finding(vagrant, "/dev/kvm").meaning
+def vagrant(**changes: Any) -> Diagnosis:
+    virtual = dataclasses.replace(GOOD.virtual, **changes)
+    return examine(dataclasses.replace(GOOD, virtual=virtual), {"vagrant"})[1]
+
+
+def test_a_machine_whose_kvm_has_run_a_guest_runs_vagrant() -> None:
+    assert vagrant().verdict == "runs"
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "remedy"),
+    [
+        ({"packages": (Package("vagrant", present=False),)}, "vagrant", "minigts setup vagrant"),
+        ({"libvirt_answers": False}, "libvirt", "adduser alice libvirt"),
+        ({"libvirt_answers": False}, "libvirt", "minigts libvirt start"),
+    ],
+)
+def test_what_stops_vagrant_has_a_remedy(changes: dict[str, Any], name: str, remedy: str) -> None:
+    diagnosis = vagrant(**changes)
+    assert diagnosis.verdict == "cannot run"
+    assert remedy in finding(diagnosis, name).remedy
+
+
+def test_emulation_says_why_and_how_long() -> None:
+    diagnosis = vagrant(accelerator="emulation", reason="a guest did not run under /dev/kvm: it said nothing")
+    assert diagnosis.verdict == "runs slowly"
+    assert "a guest did not run" in finding(diagnosis, "KVM").meaning
+    assert "20 s for a machine, 4 at a time" in finding(diagnosis, "KVM").meaning
+
+
+def test_kvm_that_is_there_is_not_taken_for_kvm_that_works() -> None:
+    assert "not tried yet" in finding(vagrant(accelerator="untried"), "KVM").meaning
 
 
 def test_this_machine_is_read() -> None:
-    facts = gather(image_ready=False, disks=())
+    facts = gather(image_ready=False, disks=(), virtual=GOOD.virtual)
     assert (facts.system, facts.machine) == (platform.system(), platform.machine())
     assert facts.memory_free_mb > 0
     assert facts.cores > 0

@@ -78,6 +78,17 @@ def test_what_only_tests_need_is_asked_for_by_tests_alone(copy: Path, verb: str,
     assert ("for-tests" in launch(copy, verb).stderr) is asked
 
 
+def test_what_only_one_provider_needs_is_asked_for_when_it_is_set_up(copy: Path) -> None:
+    with (copy.parent / "tools" / "minigts" / "system-packages").open("a") as lines:
+        lines.write(f"no-such-machine  machine-package  vagrant\n{copy.parent}/mini*  launcher-package  vagrant\n")
+    assert "machine-package" not in launch(copy, "up").stderr
+    said = launch(copy, "setup", "vagrant").stderr
+    assert "no-such-package" in said
+    assert "machine-package" in said
+    assert "launcher-package" not in said
+    assert "machine-package" not in launch(copy, "setup", "uml").stderr
+
+
 @pytest.mark.parametrize("arguments", [["plan"], ["doctor"], ["report"], ["down"], ["run", "--help"], ["--help"], []])
 def test_other_verbs_ask_for_no_packages(copy: Path, arguments: list[str]) -> None:
     assert launch(copy, *arguments).stderr == ""

@@ -17,6 +17,8 @@ MEMORY_WANTED_MB = 3072
 """Six hosts with Docker take some 2 GiB together, and the machine itself wants the rest."""
 SOCKET_BUFFER_BYTES = 4 * 2**20
 OPEN_FILES = 1024
+EMULATED_BOOT_S = 20
+SET_UP, OWN_LIBVIRT = "minigts setup vagrant", "minigts libvirt start"
 
 
 @dataclass(frozen=True)
@@ -181,21 +183,31 @@ def _namespaces(facts: Facts) -> Finding:
 
 
 def _vagrant(facts: Facts) -> Iterator[Finding]:
-    wanted = (("vagrant", "vagrant"), ("qemu-system-x86_64", "qemu-system-x86"), ("libvirtd", "libvirt-daemon"))
-    for program, package in wanted:
-        yield _program(facts, program, package)
-    if facts.vagrant_libvirt:
-        yield Finding("vagrant-libvirt", "ok", "installed")
+    virtual = facts.virtual
+    for package in virtual.packages:
+        if package.present:
+            yield Finding(package.name, "ok", "installed")
+        else:
+            yield Finding(package.name, "missing", "not installed", SET_UP)
+    if virtual.libvirt_answers:
+        yield Finding("libvirt", "ok", f"answers at {virtual.libvirt_uri}")
     else:
-        yield Finding("vagrant-libvirt", "missing", "not installed", "sudo apt-get install vagrant-libvirt")
-    if facts.kvm == "open":
-        yield Finding("/dev/kvm", "ok", "opens; whether a guest boots under it, only booting one tells")
-    elif facts.kvm == "forbidden":
-        meaning, remedy = "there, but closed to you: QEMU would emulate", f"sudo adduser {facts.user} kvm"
-        yield Finding("/dev/kvm", "slow", meaning, remedy)
-    else:
-        meaning = "absent: QEMU would emulate, a host then takes half a minute to boot"
-        yield Finding("/dev/kvm", "slow", meaning, "switch virtualisation on in the firmware")
+        remedy = f"sudo systemctl start libvirtd; sudo adduser {facts.user} libvirt. Without systemd: {OWN_LIBVIRT}"
+        yield Finding("libvirt", "missing", f"nothing answers at {virtual.libvirt_uri}", remedy)
+    if not virtual.box_ready:
+        yield Finding("box", "ok", "not built yet: the first up does that, in two minutes or three")
+    yield _accelerator(facts)
+
+
+def _accelerator(facts: Facts) -> Finding:
+    """What machines run on, and how long they take; the figures are of docs/vagrant.md."""
+    virtual = facts.virtual
+    if virtual.accelerator == "kvm":
+        return Finding("KVM", "ok", virtual.reason)
+    if virtual.accelerator == "untried":
+        return Finding("KVM", "ok", f"there, and not tried yet: the first up boots a guest under it; or now: {SET_UP}")
+    meaning = f"{virtual.reason}; QEMU emulates: {EMULATED_BOOT_S} s for a machine, {facts.cores} at a time"
+    return Finding("KVM", "slow", meaning, "see `docs/vagrant.md`; a large lab is quicker on the provider uml")
 
 
 def _mininet(facts: Facts) -> Iterator[Finding]:

@@ -20,12 +20,8 @@ from minigts.shell import run
 
 SHM = Path("/dev/shm")
 SYSTEM_PACKAGES = Path(__file__).parent / "system-packages"
-PROGRAMS = ("vagrant", "qemu-system-x86_64", "libvirtd", "mn")
+PROGRAMS = ("mn",)
 MODULES = ("openvswitch", "sch_netem")
-LIBVIRT_PLUGIN = (
-    (Path("/usr/share/rubygems-integration/all/gems"), "vagrant-libvirt-*"),
-    (Path.home() / ".vagrant.d/gems", "*/gems/vagrant-libvirt-*"),
-)
 NAMESPACE_SWITCHES = (
     ("user/max_user_namespaces", "0", "user.max_user_namespaces=15000"),
     ("kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone=1"),
@@ -59,6 +55,20 @@ class Disk:
 
 
 @dataclass(frozen=True)
+class Virtual:
+    """What virtual machines stand on."""
+
+    packages: tuple[Package, ...]
+    libvirt_uri: str
+    """The libvirt that would be used."""
+    libvirt_answers: bool
+    box_ready: bool
+    accelerator: Literal["kvm", "emulation", "untried"]
+    """Whether a guest has been seen to run under KVM since this machine booted."""
+    reason: str
+
+
+@dataclass(frozen=True)
 class Facts:
     """What was seen. Sizes are what is free now; `shm_free_mb` is None when nothing can be written to /dev/shm."""
 
@@ -86,13 +96,12 @@ class Facts:
     """Whether the launcher can install packages: apt is here, and root or sudo."""
     packages: tuple[Package, ...]
     programs: frozenset[str]
-    vagrant_libvirt: bool
     modules: frozenset[str]
-    kvm: Literal["open", "forbidden", "absent"]
+    virtual: Virtual
 
 
-def gather(*, image_ready: bool, disks: Iterable[Disk]) -> Facts:
-    """Look at this machine. The caller knows the image and what building it takes."""
+def gather(*, image_ready: bool, disks: Iterable[Disk], virtual: Virtual) -> Facts:
+    """Look at this machine. The caller knows the image and what building it takes, and what `virtual` is."""
     root, user = os.geteuid() == 0, _user()
     return Facts(
         system=platform.system(),
@@ -114,9 +123,8 @@ def gather(*, image_ready: bool, disks: Iterable[Disk]) -> Facts:
         can_install=shutil.which("apt-get") is not None and (root or shutil.which("sudo") is not None),
         packages=system_packages(SYSTEM_PACKAGES.read_text(), root=root),
         programs=frozenset(program for program in PROGRAMS if _present(program)),
-        vagrant_libvirt=any(any(folder.glob(pattern)) for folder, pattern in LIBVIRT_PLUGIN),
         modules=frozenset(_modules(MODULES)),
-        kvm=_kvm(),
+        virtual=virtual,
     )
 
 
@@ -208,10 +216,3 @@ def _modules(wanted: Iterable[str]) -> list[str]:
     beside = Path("/lib/modules") / platform.release()
     listed = _read(beside / "modules.dep") + _read(beside / "modules.builtin")
     return [name for name in wanted if (Path("/sys/module") / name).exists() or f"/{name}.ko" in listed]
-
-
-def _kvm() -> Literal["open", "forbidden", "absent"]:
-    device = Path("/dev/kvm")
-    if not device.exists():
-        return "absent"
-    return "open" if os.access(device, os.R_OK | os.W_OK) else "forbidden"

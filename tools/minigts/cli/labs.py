@@ -44,7 +44,7 @@ def plan(
 
     if table and as_json:
         raise InputError("--table and --json exclude each other")
-    planned = _plan(topology)
+    planned = read_plan(topology)
     if table:
         screen.show_plan(planned)
     else:
@@ -68,7 +68,7 @@ def up(
     from minigts import overlays
     from minigts.fidelity import measure
 
-    planned = _plan(topology)
+    planned = read_plan(topology)
     wanted = _one_of("overlay", overlay or planned.overlay, overlays.known())
     with screen.progress() as say:
         made = labs.up(planned, provider, lab, say)
@@ -226,7 +226,8 @@ def check(
     raise typer.Exit(0 if certificate.ok else 1)
 
 
-def _plan(file: Path) -> Plan:
+def read_plan(file: Path) -> Plan:
+    """The plan of a topology file. Raises InputError."""
     from minigts import overlays
     from minigts.topology.load import load
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,9 @@ from minigts.cli import screen
 from minigts.cli.app import app
 from minigts.cli.labs import AsJson
 from minigts.errors import EnvironmentLacks
+
+if TYPE_CHECKING:
+    from minigts.machine import Virtual
 
 PROJECT = "The machine and the project"
 
@@ -31,7 +34,7 @@ def doctor(as_json: AsJson = False) -> None:
     from minigts.providers.uml import image
 
     disks = [machine.Disk(each.directory, each.free_mb, each.needed_mb) for each in image.room()]
-    facts = machine.gather(image_ready=image.present() is not None, disks=disks)
+    facts = machine.gather(image_ready=image.present() is not None, disks=disks, virtual=_virtual())
     diagnoses = examine(facts, registry.names())
     if as_json:
         screen.print_json([{**asdict(each), "verdict": each.verdict} for each in diagnoses])
@@ -61,6 +64,25 @@ def test(
         _prepare_image()
     codes = {pytest.ExitCode.OK: 0, pytest.ExitCode.USAGE_ERROR: 2, pytest.ExitCode.INTERRUPTED: 130}
     raise typer.Exit(codes.get(pytest.ExitCode(pytest.main(arguments or ["tests"])), 1))
+
+
+@app.command(rich_help_panel=PROJECT)
+def setup(provider: Annotated[str, typer.Argument(metavar="PROVIDER", help="Such as vagrant.")]) -> None:
+    """Set a provider up: install its system packages, build what its hosts start from, try what this machine can.
+
+    Example:  minigts setup vagrant
+    """
+    from minigts import paths
+    from minigts.providers import registry
+    from minigts.providers.uml import image
+    from minigts.providers.vagrant import setting
+
+    lacking = registry.make(provider, paths.state_root()).missing()
+    if lacking:
+        raise EnvironmentLacks("\n".join(lacking))
+    with screen.progress() as say:
+        {"uml": image.ensure, "vagrant": setting.prepare}.get(provider, lambda _: None)(say)
+    screen.note(f"provider {provider} can run here")
 
 
 @app.command(rich_help_panel=PROJECT)
@@ -99,6 +121,35 @@ def image_path() -> None:
     if found is None:
         raise EnvironmentLacks("the image is not built yet; build it with: minigts image build")
     typer.echo(found.directory)
+
+
+@image_app.command("box")
+def image_box() -> None:
+    """Build the virtual machines' box if it is not there yet; print its path.
+
+    Example:  minigts image box
+    """
+    from minigts.providers.vagrant import box
+
+    with screen.progress() as say:
+        made = box.ensure(say)
+    typer.echo(made.directory)
+
+
+def _virtual() -> Virtual:
+    """What is here for virtual machines; a KVM that was not tried yet is not tried now."""
+    from minigts import machine
+    from minigts.providers.vagrant import accelerator, box, libvirt, setting
+
+    tried = accelerator.remembered()
+    return machine.Virtual(
+        packages=tuple(machine.Package(name, present) for name, present in setting.packages().items()),
+        libvirt_uri=libvirt.uri(),
+        libvirt_answers=libvirt.answers(),
+        box_ready=box.present() is not None,
+        accelerator="untried" if tried is None else tried.verdict,
+        reason="" if tried is None else tried.reason,
+    )
 
 
 def _prepare_image() -> None:

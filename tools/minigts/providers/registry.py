@@ -9,9 +9,11 @@ from pathlib import Path
 from minigts.errors import InputError
 from minigts.providers.base import Provider
 from minigts.providers.uml.provider import UmlProvider
+from minigts.providers.vagrant.provider import VagrantProvider
 
 _PROVIDERS: dict[str, Callable[[Path], Provider]] = {
     "uml": UmlProvider,
+    "vagrant": VagrantProvider,
 }
 
 DEFAULT = "uml"

@@ -11,7 +11,7 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,30 +122,46 @@ def ensure(progress: Callable[[str], None]) -> Image:
         return ready
     images = paths.cache_root() / "images"
     images.mkdir(parents=True, exist_ok=True)
-    with _only_builder(images, progress):
+    with only_builder(images, progress):
         ready = present()
         return ready or _build(images, progress)
 
 
 def _build(images: Path, progress: Callable[[str], None]) -> Image:
+    clear(images)
+    with building(images / key(), progress):
+        pass
+    return Image(images / key())
+
+
+def clear(images: Path) -> None:
+    """Remove what killed builds have left there. Raises EnvironmentLacks for what this machine has not for another."""
     for left in images.glob("building-*"):
         _undo(left)
     lacking = [*kernel.missing(FINISH_HOSTS), *missing(), *(str(each) for each in room() if not each.enough)]
     if lacking:
         raise EnvironmentLacks("\n".join(lacking))
-    place = images / f"building-{key()}"
+
+
+@contextmanager
+def building(ready: Path, progress: Callable[[str], None], also: Path | None = None) -> Iterator[Path]:
+    """The image being built beside its place `ready`, where it comes when the caller's own work on it has succeeded.
+
+    `also` is a recipe of more, as build.sh has it (MINIGTS_ALSO). Raises EnvironmentLacks, HostFailed.
+    """
+    place = ready.with_name(f"building-{ready.name}")
     place.mkdir()
     try:
-        progress("building the hosts' image from Debian packages; once, a minute or two")
-        _run_recipe(place)
+        progress(f"building the hosts' {'image' if also is None else also.name} from Debian packages; a minute or two")
+        _run_recipe(place, {} if also is None else {"MINIGTS_ALSO": str(also)})
         progress("importing the measuring container into the image")
         _finish(place)
-        place.rename(images / key())
-        (images / FAILED_LOG).unlink(missing_ok=True)
+        yield place
+        place.rename(ready)
+        (ready.parent / FAILED_LOG).unlink(missing_ok=True)
     except BaseException:
         _undo(place)
         raise
-    return Image(images / key())
 
 
 def room() -> tuple[Room, ...]:
@@ -163,9 +179,9 @@ def _existing(path: Path) -> Path:
     return path if path.exists() else _existing(path.parent)
 
 
-def _run_recipe(place: Path) -> None:
+def _run_recipe(place: Path, more: Mapping[str, str]) -> None:
     try:
-        shell.run_group([str(_script()), str(place)], timeout_s=BUILD_TIMEOUT_S, env=_settings())
+        shell.run_group([str(_script()), str(place)], timeout_s=BUILD_TIMEOUT_S, env={**_settings(), **more})
     except CommandFailed as error:
         raise EnvironmentLacks(_explain(error, place.parent)) from error
 
@@ -233,7 +249,7 @@ def _finish(place: Path) -> None:
 
 
 @contextmanager
-def _only_builder(images: Path, progress: Callable[[str], None]) -> Iterator[None]:
+def only_builder(images: Path, progress: Callable[[str], None]) -> Iterator[None]:
     """One build at a time; the lock goes with the process that holds it."""
     with (images / "lock").open("w") as lock:
         try:

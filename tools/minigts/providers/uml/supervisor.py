@@ -81,10 +81,10 @@ class Client:
 class Line:
     """Writes to an agent, never more than a window ahead of what it has taken."""
 
-    def __init__(self, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, writer: asyncio.StreamWriter, window: int) -> None:
         self._writer = writer
         self._waiting = bytearray()
-        self._credit = wire.WINDOW
+        self._credit = window
         self._room = asyncio.Event()
         self._room.set()
 
@@ -115,8 +115,10 @@ class Line:
 class Host:
     """A running kernel and whoever talks to it."""
 
-    def __init__(self, name: str, kernel: subprocess.Popen[bytes], line: socket.socket) -> None:
-        self.name, self.kernel, self._socket = name, kernel, line
+    def __init__(
+        self, name: str, kernel: subprocess.Popen[bytes], line: socket.socket, window: int = wire.WINDOW
+    ) -> None:
+        self.name, self.kernel, self._socket, self._window = name, kernel, line, window
         self._owners: dict[int, tuple[Client, int]] = {}
         self._clients: set[Client] = set()
         self._last_channel = 0
@@ -126,7 +128,7 @@ class Host:
     async def serve(self, path: str) -> None:
         """Carry frames until the kernel ends; then close every connection, so that clients learn of it."""
         reader, writer = await asyncio.open_connection(sock=self._socket)
-        self._line = Line(writer)
+        self._line = Line(writer, self._window)
         server = await _serve_at(path, self._client_connects)
         decoder = wire.Decoder()
         try:

@@ -1,0 +1,140 @@
+"""KVM or emulation, which libvirt, what is missing; with stand-ins for programs that answer differently elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from minigts.providers.vagrant import accelerator, box, libvirt, own, setting
+
+SAYS_IT = f'echo "{accelerator.SAYS}"'
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine whose KVM opens, with a cache, a state directory and programs of its own."""
+    (tmp_path / "kvm").touch()
+    monkeypatch.setattr(accelerator, "KVM", tmp_path / "kvm")
+    monkeypatch.setattr(accelerator, "TRIAL_S", 2.0)
+    monkeypatch.setenv("MINIGTS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("MINIGTS_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.delenv("LIBVIRT_DEFAULT_URI", raising=False)
+    return tmp_path
+
+
+def program(place: Path, name: str, script: str) -> None:
+    file = place / name
+    file.write_text(f"#!/bin/sh\n{script}\n")
+    file.chmod(0o755)
+
+
+def qemu(place: Path, script: str, version: str = "7.2") -> None:
+    program(
+        place,
+        accelerator.PROGRAM,
+        f'if [ "$1" = --version ]; then echo "QEMU emulator version {version}"; exit; fi\n{script}',
+    )
+
+
+@pytest.mark.parametrize(
+    ("script", "verdict", "reason"),
+    [
+        (SAYS_IT, "kvm", "a guest's kernel ran under it"),
+        (f"{SAYS_IT}; exec sleep 30", "kvm", "a guest's kernel ran under it"),
+        ("echo 'kvm run failed Exec format error' >&2; exit 1", "emulation", "kvm run failed Exec format error"),
+        ("exec sleep 30", "emulation", "the guest said nothing within 2 s"),
+        ("echo booting", "emulation", "QEMU ended"),
+    ],
+)
+def test_kvm_counts_when_a_guest_has_run_under_it(machine: Path, script: str, verdict: str, reason: str) -> None:
+    qemu(machine, script)
+    tried = accelerator.decide(machine / "head.img")
+    assert tried.verdict == verdict
+    assert reason in tried.reason
+
+
+def test_the_verdict_is_remembered_and_not_tried_again(machine: Path) -> None:
+    qemu(machine, SAYS_IT)
+    assert accelerator.remembered() is None
+    accelerator.decide(machine / "head.img")
+    qemu(machine, "exit 1")
+    assert accelerator.decide(machine / "head.img").verdict == "kvm"
+
+
+def test_another_qemu_is_tried_anew(machine: Path) -> None:
+    qemu(machine, SAYS_IT)
+    accelerator.decide(machine / "head.img")
+    qemu(machine, "exit 1", version="10.0")
+    assert accelerator.remembered() is None
+    assert accelerator.decide(machine / "head.img").verdict == "emulation"
+
+
+def test_without_the_device_nothing_is_tried(machine: Path) -> None:
+    (machine / "kvm").unlink()
+    tried = accelerator.remembered()
+    assert tried is not None
+    assert tried.verdict == "emulation"
+    assert "is not there" in tried.reason
+
+
+def test_the_initrd_says_what_the_trial_waits_for() -> None:
+    assert f"echo '{accelerator.SAYS}' >/dev/console" in (box.recipe() / "init").read_text()
+
+
+def test_the_systems_libvirt_is_used_unless_another_is_chosen(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert own.keeper() is None
+    assert libvirt.uri() == "qemu:///system"
+    assert libvirt.network_prefix() == ()
+    monkeypatch.setenv("LIBVIRT_DEFAULT_URI", "qemu:///session")
+    assert libvirt.uri() == "qemu:///session"
+
+
+def test_a_libvirt_that_keeps_silent_has_a_remedy(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(machine, "virsh", "echo 'error: failed to connect to the hypervisor' >&2; exit 1")
+    monkeypatch.setattr(setting, "packages", lambda: {"vagrant": True})
+    monkeypatch.setattr(box, "present", lambda: box.Box(machine))
+    (lacking,) = setting.missing()
+    assert "no libvirt answers at qemu:///system" in lacking
+    assert "minigts libvirt start" in lacking
+
+
+def test_packages_that_are_missing_are_named_with_the_command_that_installs_them(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(setting, "packages", lambda: {"vagrant": True, "dnsmasq-base": False, "qemu-utils": False})
+    monkeypatch.setattr(box, "present", lambda: box.Box(machine))
+    assert setting.missing() == [
+        "these packages are not installed: dnsmasq-base qemu-utils; install them with: minigts setup vagrant"
+    ]
+
+
+def test_a_box_is_made_anew_for_other_keys_and_has_a_name_for_each_recipe(machine: Path) -> None:
+    before = box.key()
+    assert box.key() == before
+    for file in (machine / "cache" / "ssh").iterdir():
+        file.unlink()
+    assert box.key() != before
+
+
+def test_the_users_key_is_for_its_user_alone(machine: Path) -> None:
+    made = box.keys()
+    assert made.user.stat().st_mode & 0o077 == 0
+    assert made.known_hosts.read_text().startswith("minigts ssh-ed25519 ")
+
+
+def test_addresses_are_read_from_the_networks_leases(machine: Path) -> None:
+    program(
+        machine,
+        "virsh",
+        """cat <<'END'
+ Expiry Time           MAC address         Protocol   IP address         Hostname   Client ID or DUID
+---------------------------------------------------------------------------------------------------------
+ 2026-11-21 15:40:04   52:54:00:52:59:93   ipv4       10.255.240.9/24    -          01:52:54:00:52:59:93
+ 2026-11-21 15:50:04   52:54:00:52:59:93   ipv4       10.255.240.77/24   -          01:52:54:00:52:59:93
+ 2026-11-21 15:40:09   52:54:00:bf:d7:46   ipv4       10.255.240.12/24   -          01:52:54:00:bf:d7:46
+
+END""",
+    )
+    assert libvirt.addresses() == {"52:54:00:52:59:93": "10.255.240.77", "52:54:00:bf:d7:46": "10.255.240.12"}

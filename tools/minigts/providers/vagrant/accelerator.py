@@ -1,0 +1,97 @@
+"""Whether this machine's KVM really runs a guest: found out by booting one, remembered until the machine boots anew.
+
+/dev/kvm may be there, open, and create virtual machines that no ordinary kernel survives (nested clouds have such). So
+the box's own kernel is started under it; its initrd says one line as soon as it runs.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from minigts import paths, shell
+from minigts.errors import CommandTimeout, MinigtsError
+
+Verdict = Literal["kvm", "emulation"]
+KVM = Path("/dev/kvm")
+PROGRAM = "qemu-system-x86_64"
+SAYS = "minigts: the kernel runs"
+"""What provision/box/init writes on the console."""
+TRIAL_S = 15.0
+"""A guest under a KVM that works says it within a second or two."""
+
+
+class Tried(BaseModel):
+    """What the verdict holds for, and why it is so."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kernel: str
+    boot_id: str
+    qemu: str
+    verdict: Verdict
+    reason: str
+
+
+def remembered() -> Tried | None:
+    """The verdict for this machine as it has booted, with the QEMU that it has; None when it was not tried yet."""
+    if not os.access(KVM, os.R_OK | os.W_OK):
+        reason = f"{KVM} is {'closed to you' if KVM.exists() else 'not there'}"
+        return _tried("emulation", reason)
+    try:
+        found = Tried.model_validate_json(_file().read_text())
+    except (OSError, ValidationError):
+        return None
+    now = _tried(found.verdict, found.reason)
+    return found if found == now else None
+
+
+def decide(disk_head: Path) -> Tried:
+    """The remembered verdict, or that of a trial with the box's first part, which holds boot loader and kernel."""
+    found = remembered()
+    if found is None:
+        found = _try(disk_head)
+        _file().parent.mkdir(parents=True, exist_ok=True)
+        _file().write_text(found.model_dump_json(indent=1) + "\n")
+    return found
+
+
+def _try(disk_head: Path) -> Tried:
+    started = time.monotonic()
+    argv = [
+        *(PROGRAM, "-machine", "pc,accel=kvm", "-cpu", "host", "-m", "256", "-display", "none", "-nic", "none"),
+        *("-no-reboot", "-serial", "stdio", "-monitor", "none"),
+        *("-drive", f"file={disk_head},format=raw,if=virtio,snapshot=on"),
+    ]
+    try:
+        said = shell.run(argv, timeout_s=TRIAL_S, check=False)
+        spoken, why = said.stdout, (said.stderr.strip().splitlines() or ["QEMU ended"])[0]
+    except CommandTimeout as error:
+        spoken, why = error.stdout, f"the guest said nothing within {TRIAL_S:g} s"
+    except MinigtsError as error:
+        spoken, why = "", str(error)
+    if SAYS in spoken:
+        return _tried("kvm", f"a guest's kernel ran under it within {time.monotonic() - started:.0f} s")
+    return _tried("emulation", f"a guest did not run under {KVM}: {why}")
+
+
+def _tried(verdict: Verdict, reason: str) -> Tried:
+    boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return Tried(kernel=platform.release(), boot_id=boot_id, qemu=_qemu(), verdict=verdict, reason=reason)
+
+
+def _qemu() -> str:
+    """Its version, `QEMU emulator version 7.2.22 (Debian …)`; empty where there is none."""
+    try:
+        return shell.run([PROGRAM, "--version"], timeout_s=20, check=False).stdout.partition("\n")[0]
+    except MinigtsError:
+        return ""
+
+
+def _file() -> Path:
+    return paths.cache_root() / "accelerator.json"

@@ -1,0 +1,139 @@
+"""What the Vagrantfile defines: a plan's hosts as libvirt domains, its links as tunnels between them. Pure data.
+
+`minigts libvirt definition` prints it as JSON; the Vagrantfile reads that and nothing else. Everything that names a lab
+in libvirt derives from its run directory, so that labs side by side share nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from minigts.providers.vagrant.accelerator import Verdict
+from minigts.topology.plan import Host, Plan
+
+NETWORK = "minigts"
+NETWORK_ADDRESS = "10.255.240.0/24"
+"""Of the management network: within what topologies may not use (topology/addressing.py), and no host's own address."""
+FIRST_PORT = 10_000
+KVM_BOOT_S = 60
+EMULATED_BOOT_S = 90
+"""How long one machine may take by itself; measured: see docs/vagrant.md."""
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Processor(_Frozen):
+    """What libvirt's domain XML calls `cpu`, and the domain's type."""
+
+    driver: str
+    mode: str
+    model: str | None = None
+    disabled: tuple[str, ...] = ()
+
+
+class Tunnel(_Frozen):
+    """One end of a link: an interface whose frames travel as UDP datagrams over this machine's loopback."""
+
+    mac: str
+    address: str
+    """Loopback address of this lab, to which both ends are bound."""
+    port: int
+    peer_port: int
+
+
+class Machine(_Frozen):
+    name: str
+    domain: str
+    cpus: int
+    memory_mb: int
+    management_mac: str
+    console: str
+    """File into which the machine's serial console is written."""
+    tunnels: tuple[Tunnel, ...]
+
+
+class Definition(_Frozen):
+    version: int = 1
+    lab: str
+    uri: str
+    proxy_command: str | None
+    """How SSH gets to the management network where that lies in another network namespace."""
+    box: str
+    box_version: str
+    catalogue: str
+    private_key: str
+    known_hosts: str
+    network: str = NETWORK
+    network_address: str = NETWORK_ADDRESS
+    prefix: str
+    processor: Processor
+    at_once: int
+    """How many machines may boot at a time."""
+    boot_timeout_s: int
+    machines: tuple[Machine, ...]
+
+
+KVM = Processor(driver="kvm", mode="host-passthrough")
+# QEMU 7.2 emulates CMPXCHG16B with wrong flags, and Debian 13's kernel uses it for every allocation.
+EMULATED = Processor(driver="qemu", mode="custom", model="qemu64", disabled=("cx16",))
+
+
+def processor(verdict: Verdict) -> Processor:
+    return KVM if verdict == "kvm" else EMULATED
+
+
+def at_once(verdict: Verdict, cores: int, hosts: int) -> int:
+    """Emulated machines that share a core only take each other's time, and run into each other's limits."""
+    return hosts if verdict == "kvm" else max(1, min(cores, hosts))
+
+
+def boot_timeout_s(verdict: Verdict, cores: int, hosts: int) -> int:
+    """For the last machine, which waits for those before it."""
+    turns = -(-hosts // at_once(verdict, cores, hosts))
+    return (KVM_BOOT_S if verdict == "kvm" else EMULATED_BOOT_S * 2) * turns
+
+
+def prefix(rundir: Path) -> str:
+    """What the names of a lab's domains and volumes begin with."""
+    return f"minigts-{_digest(str(rundir)).hex()[:8]}-"
+
+
+def machines(plan: Plan, rundir: Path, consoles: Path) -> tuple[Machine, ...]:
+    """The plan's hosts, in its order."""
+    return tuple(_machine(plan, host, rundir, consoles) for host in plan.hosts)
+
+
+def _machine(plan: Plan, host: Host, rundir: Path, consoles: Path) -> Machine:
+    digest = _digest(f"{rundir}/{host.name}")
+    return Machine(
+        name=host.name,
+        domain=prefix(rundir) + host.name,
+        cpus=host.cpus,
+        memory_mb=host.memory_mb,
+        management_mac=":".join(["52", "54", "00", *(f"{byte:02x}" for byte in digest[:3])]),
+        console=str(consoles / f"{host.name}.log"),
+        tunnels=_tunnels(plan, host, rundir),
+    )
+
+
+def _tunnels(plan: Plan, host: Host, rundir: Path) -> tuple[Tunnel, ...]:
+    # 127.64.0.0 to 127.127.255.255: nobody's default, and a lab's own.
+    digest = _digest(str(rundir))
+    address = f"127.{64 + digest[0] % 64}.{digest[1]}.{1 + digest[2] % 254}"
+    index = {link.name: link.index for link in plan.links}
+    made = []
+    for port in host.ports:
+        link = plan.links[index[port.link]]
+        end = link.ends.index(host.name)
+        first = FIRST_PORT + 2 * link.index
+        made.append(Tunnel(mac=port.mac, address=address, port=first + end, peer_port=first + 1 - end))
+    return tuple(made)
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()

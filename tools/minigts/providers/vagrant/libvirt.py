@@ -1,0 +1,117 @@
+"""Which libvirt is used, and what of a lab is in it. Asks `virsh`, whose output is libvirt's stable interface."""
+
+from __future__ import annotations
+
+import os
+
+from minigts import shell
+from minigts.errors import CommandFailed, EnvironmentLacks, MinigtsError
+from minigts.providers.vagrant import definition, own
+
+SYSTEM = "qemu:///system"
+TIMEOUT_S = 60.0
+POOL = "default"
+
+
+def uri() -> str:
+    """The user's choice (LIBVIRT_DEFAULT_URI), else minigts' own libvirt if it runs, else the system's."""
+    chosen = os.environ.get("LIBVIRT_DEFAULT_URI")
+    if chosen:
+        return chosen
+    return own.uri() if own.keeper() is not None else SYSTEM
+
+
+def network_prefix() -> tuple[str, ...]:
+    """What a command is started by, so that it reaches the management network; nothing with the system's libvirt."""
+    keeper = own.keeper()
+    inside = keeper is not None and uri() == own.uri()
+    return ("nsenter", "--target", str(keeper), "--net") if inside else ()
+
+
+def answers() -> bool:
+    """Whether the libvirt that would be used is there and lets this user in."""
+    try:
+        return shell.run(["virsh", "-c", uri(), "uri"], timeout_s=TIMEOUT_S, check=False).code == 0
+    except MinigtsError:
+        return False
+
+
+def running(prefix: str) -> list[str]:
+    """Names of the running domains whose name begins so."""
+    return _named(prefix, "list", "--name")
+
+
+def start_again(domain: str) -> None:
+    """End a machine as a power cut does, if it runs, and start it."""
+    if domain in running(domain):
+        _virsh("destroy", domain)
+    _virsh("start", domain)
+
+
+def addresses() -> dict[str, str]:
+    """MAC -> IPv4 address of every lease of the management network."""
+    said = _virsh("net-dhcp-leases", definition.NETWORK, check=False)
+    # A line: 2026-11-21 15:00:00   52:54:00:aa:bb:cc   ipv4   10.255.240.7/24   -   01:52:54:00:aa:bb:cc
+    rows = [line.split() for line in said.splitlines() if " ipv4 " in line]
+    return {row[2]: row[4].partition("/")[0] for row in sorted(rows)}
+
+
+def remove(prefix: str) -> list[Exception]:
+    """Remove every domain and volume whose name begins so, and the network when no machine is left; the failures."""
+    problems: list[Exception] = []
+    for domain in running(prefix):
+        _attempt(problems, "destroy", domain)
+    for domain in _named(prefix, "list", "--all", "--name"):
+        _attempt(problems, "undefine", domain)
+    for volume in volumes(prefix):
+        _attempt(problems, "vol-delete", volume, "--pool", POOL)
+    if not _named("minigts-", "list", "--all", "--name"):
+        _remove_network(problems)
+    return problems
+
+
+def _remove_network(problems: list[Exception]) -> None:
+    for which, verb in ((("--name",), "net-destroy"), (("--all", "--name"), "net-undefine")):
+        if definition.NETWORK in _named("", "net-list", *which):
+            _attempt(problems, verb, definition.NETWORK)
+
+
+def remove_older_boxes(volume: str) -> None:
+    """Remove the volumes of earlier boxes than that of `volume`, unless a machine may still stand on one."""
+    if _named("minigts-", "list", "--all", "--name"):
+        return
+    for older in volumes(volume.partition("image_")[0]):
+        if older != volume:
+            remove_volume(older)
+
+
+def remove_volume(name: str) -> None:
+    """Remove a volume; nothing happens when it is not there."""
+    _virsh("vol-delete", name, "--pool", POOL, check=False)
+
+
+def volumes(prefix: str) -> list[str]:
+    """Names of the pool's volumes that begin so."""
+    said = _virsh("vol-list", POOL, check=False)
+    names = [line.split()[0] for line in said.splitlines()[2:] if line.split()]
+    return [name for name in names if name.startswith(prefix)]
+
+
+def _named(prefix: str, *argv: str) -> list[str]:
+    return [name for name in _virsh(*argv).split() if name.startswith(prefix)]
+
+
+def _attempt(problems: list[Exception], *argv: str) -> None:
+    try:
+        _virsh(*argv)
+    except MinigtsError as error:
+        problems.append(error)
+
+
+def _virsh(*argv: str, check: bool = True) -> str:
+    try:
+        return shell.run(["virsh", "-c", uri(), *argv], timeout_s=TIMEOUT_S, check=check).stdout
+    except CommandFailed as error:
+        if "failed to connect" in error.stderr:
+            raise EnvironmentLacks(f"libvirt does not answer at {uri()}: {error.stderr.strip()}") from error
+        raise

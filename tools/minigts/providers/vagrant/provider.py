@@ -1,0 +1,241 @@
+"""Provider `vagrant`: every host a libvirt virtual machine, brought up by Vagrant from the project's Vagrantfile.
+
+What `minigts up --provider vagrant` and a plain `vagrant up` make is the same: both go by the same definition, and
+whichever was first, the other finds the machines running. From then on a host is reached over one SSH connection that
+a process of the lab keeps (lines.py), with the image's agent at its far end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tarfile
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path, PurePosixPath
+
+from minigts import paths, shell
+from minigts.errors import CommandFailed, HostFailed, MinigtsError
+from minigts.providers.base import Result
+from minigts.providers.uml import client, process
+from minigts.providers.vagrant import definition, libvirt, lines, setting
+from minigts.providers.vagrant.definition import Definition
+from minigts.topology.plan import Plan
+
+DEFINITION = "definition.json"
+DOTFILE = "vagrant"
+ADDRESS_DEADLINE_S = 30.0
+ANSWER_DEADLINE_S = 120.0
+DESTROY_S = 180.0
+PUT_TIMEOUT_S = 300.0
+SYNC_TIMEOUT_S = 30.0
+LOG_LINES = 12
+UNPACK = 'mkdir -p "$1" && tar -x --no-same-owner -C "$1"'
+
+
+class VagrantProvider:
+    """See `providers.base.Provider`. The run directory has the definition, Vagrant's own records, sockets and logs."""
+
+    name = "vagrant"
+
+    def __init__(self, rundir: Path) -> None:
+        self.rundir = rundir
+
+    def missing(self) -> list[str]:
+        return setting.missing()
+
+    def up(self, plan: Plan, progress: Callable[[str], None]) -> None:
+        if process.supervisor(self.rundir) is None:
+            defined = setting.define(plan, self.rundir, progress)
+            self.rundir.mkdir(parents=True, exist_ok=True)
+            (self.rundir / DEFINITION).write_text(defined.model_dump_json(indent=1) + "\n")
+            try:
+                if not self.all_run(plan):
+                    self._vagrant_up(defined, progress)
+                self._connect(defined)
+            except BaseException:
+                self.down()
+                raise
+        self._wait([host.name for host in plan.hosts], progress)
+
+    def run(
+        self,
+        host: str,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        check: bool = True,
+        stdin: bytes = b"",
+        on_output: Callable[[bytes], None] | None = None,
+    ) -> Result:
+        return client.run(self.rundir, host, argv, timeout_s=timeout_s, check=check, stdin=stdin, on_output=on_output)
+
+    def put(self, host: str, source: Path, target: PurePosixPath) -> None:
+        with tempfile.SpooledTemporaryFile() as packed:
+            with tarfile.open(fileobj=packed, mode="w") as archive:
+                archive.add(source, arcname=target.name)
+            packed.seek(0)
+            argv = ["sh", "-euc", UNPACK, "sh", str(target.parent)]
+            self.run(host, argv, timeout_s=PUT_TIMEOUT_S, stdin=packed.read())
+
+    def restart(self, host: str) -> None:
+        if host not in {path.name for path in self.rundir.glob("hosts/*")}:
+            raise HostFailed(f"there is no host {host} in this lab")
+        with contextlib.suppress(HostFailed, CommandFailed):
+            self.run(host, ["sync"], timeout_s=SYNC_TIMEOUT_S)
+        (self.rundir / "hosts" / host / "control.sock").unlink(missing_ok=True)
+        libvirt.start_again(definition.prefix(self.rundir) + host)
+        self._wait([host], lambda _: None)
+
+    def attach(self, host: str, argv: Sequence[str]) -> int:
+        return client.attach(self.rundir, host, argv)
+
+    def diagnose(self, host: str, into: Path) -> None:
+        into.mkdir(parents=True, exist_ok=True)
+        for log in (setting.consoles(self.rundir) / f"{host}.log", self.rundir / "hosts" / host / "ssh.log"):
+            if log.exists():
+                shutil.copyfile(log, into / ("console.log" if log.stem == host else log.name))
+        try:
+            said = self.run(host, ["dmesg"], timeout_s=30, check=False).stdout
+        except MinigtsError as error:
+            said = f"{error}\n"
+        (into / "dmesg.log").write_text(said)
+
+    def processes(self) -> tuple[int, ...]:
+        keeper = process.supervisor(self.rundir)
+        mark = f"guest={definition.prefix(self.rundir)}".encode()
+        machines = [pid for pid, words in _command_lines() if any(word.startswith(mark) for word in words)]
+        return (*machines, *(() if keeper is None else (keeper,)))
+
+    def down(self) -> None:
+        if not self.rundir.exists():
+            return
+        problems: list[Exception] = [MinigtsError(text) for text in process.end(self.rundir)]
+        defined = self._definition()
+        if defined is not None and not problems:
+            self._vagrant_destroy()
+            problems += libvirt.remove(defined.prefix)
+        self._take_consoles()
+        shutil.rmtree(self.rundir / "hosts", ignore_errors=True)
+        if problems:
+            raise ExceptionGroup(f"lab {self.rundir.name} is not down", problems)
+        (self.rundir / DEFINITION).unlink(missing_ok=True)
+
+    def all_run(self, plan: Plan) -> bool:
+        """Whether every machine of the plan runs, whoever brought it up."""
+        wanted = {machine.domain for machine in definition.machines(plan, self.rundir, self.rundir)}
+        return wanted == set(libvirt.running(definition.prefix(self.rundir)))
+
+    def configured(self, plan: Plan) -> bool:
+        """Whether every host answers with its name, which a machine forgets when it boots anew."""
+        try:
+            said = {host.name: self.run(host.name, ["hostname"], timeout_s=20).stdout.strip() for host in plan.hosts}
+        except MinigtsError:
+            return False
+        return all(host == name for host, name in said.items())
+
+    def forget(self) -> None:
+        """Let go of the machines, and leave them as they are; the run directory goes."""
+        process.end(self.rundir)
+        shutil.rmtree(self.rundir, ignore_errors=True)
+
+    def _take_consoles(self) -> None:
+        """Into the run directory, from where a failed lab's logs are kept."""
+        consoles = setting.consoles(self.rundir)
+        if consoles.is_dir():
+            shutil.copytree(consoles, self.rundir / "consoles", dirs_exist_ok=True)
+            shutil.rmtree(consoles, ignore_errors=True)
+
+    def _definition(self) -> Definition | None:
+        try:
+            return Definition.model_validate_json((self.rundir / DEFINITION).read_text())
+        except (OSError, ValueError):
+            return None
+
+    def _vagrant_up(self, defined: Definition, progress: Callable[[str], None]) -> None:
+        count, how = len(defined.machines), "KVM" if defined.processor.driver == "kvm" else "emulation"
+        progress(f"vagrant up: {count} machines under {how}, {defined.at_once} at a time")
+        limit_s = defined.boot_timeout_s + setting.BOX_S
+        libvirt.remove_older_boxes(f"{defined.box}_vagrant_box_image_{defined.box_version}_box.img")
+        try:
+            self._vagrant(["up", "--provider=libvirt", "--no-color"], limit_s)
+        except CommandFailed as error:
+            last = "".join(f"\n    {line}" for line in error.stdout.splitlines()[-LOG_LINES:])
+            raise HostFailed(f"`vagrant up` did not bring the machines up; it ended with:{last}") from error
+
+    def _vagrant_destroy(self) -> None:
+        """So that Vagrant's own index forgets the machines, too; what it leaves is removed afterwards."""
+        if (self.rundir / DOTFILE).is_dir() and shutil.which("vagrant"):
+            try:
+                self._vagrant(["destroy", "--force", "--no-color"], DESTROY_S)
+            except CommandFailed as error:
+                (self.rundir / "vagrant-destroy.log").write_text(str(error))
+            shutil.rmtree(self.rundir / DOTFILE, ignore_errors=True)
+
+    def _vagrant(self, argv: Sequence[str], timeout_s: float) -> None:
+        """Its processes carry the lab's mark, so that `down` ends them wherever this one has gone."""
+        done = shell.run_group(
+            ["env", "-C", str(paths.project_root()), "vagrant", *argv],
+            timeout_s=timeout_s,
+            env={
+                "MINIGTS_DEFINITION": str(self.rundir / DEFINITION),
+                "VAGRANT_DOTFILE_PATH": str(self.rundir / DOTFILE),
+                process.MARK: str(self.rundir),
+            },
+            patience_s=10,
+        )
+        (self.rundir / f"vagrant-{argv[0]}.log").write_text(done.stdout)
+
+    def _connect(self, defined: Definition) -> None:
+        launch = lines.Launch(
+            _addresses(defined),
+            defined.private_key,
+            defined.known_hosts,
+            defined.box,
+            libvirt.network_prefix(),
+        )
+        for machine in defined.machines:
+            (self.rundir / "hosts" / machine.name).mkdir(parents=True, exist_ok=True)
+        launch.write(self.rundir / process.LAUNCH)
+        lines.start(self.rundir)
+
+    def _wait(self, names: Sequence[str], progress: Callable[[str], None]) -> None:
+        deadline = time.monotonic() + ANSWER_DEADLINE_S
+        for count, name in enumerate(names, 1):
+            while not self._answers(name):
+                if time.monotonic() > deadline:
+                    log = self.rundir / "hosts" / name / "ssh.log"
+                    said = log.read_text(errors="replace").splitlines()[-3:] if log.exists() else []
+                    raise HostFailed(f"host {name} runs and does not answer over SSH: {' '.join(said)}")
+                time.sleep(0.2)
+            progress(f"{count} of {len(names)} hosts answer")
+
+    def _answers(self, name: str) -> bool:
+        try:
+            self.run(name, ["true"], timeout_s=20)
+        except MinigtsError:
+            return False
+        return True
+
+
+def _command_lines() -> Iterator[tuple[int, list[bytes]]]:
+    """Of every process; QEMU's names its machine: `-name guest=minigts-0a1b2c3d-ams,debug-threads=on`."""
+    for directory in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            yield int(directory.name), (directory / "cmdline").read_bytes().split(b"\0")
+
+
+def _addresses(defined: Definition) -> dict[str, str]:
+    """Every host's address in the management network. Raises HostFailed when one has none."""
+    deadline = time.monotonic() + ADDRESS_DEADLINE_S
+    while True:
+        leases = libvirt.addresses()
+        found = {m.name: leases[m.management_mac] for m in defined.machines if m.management_mac in leases}
+        if len(found) == len(defined.machines):
+            return found
+        if time.monotonic() > deadline:
+            lacking = [machine for machine in defined.machines if machine.name not in found]
+            names, consoles = (", ".join(words) for words in zip(*((m.name, m.console) for m in lacking), strict=True))
+            raise HostFailed(f"no address in network {defined.network} for {names}; their consoles are in {consoles}")
+        time.sleep(0.5)

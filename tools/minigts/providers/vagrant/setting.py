@@ -1,0 +1,111 @@
+"""What a lab of virtual machines stands on here: programs, libvirt, the box, KVM or not. Makes the lab's definition."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from minigts import paths
+from minigts.errors import EnvironmentLacks
+from minigts.providers.uml import image
+from minigts.providers.vagrant import accelerator, box, definition, libvirt
+from minigts.providers.vagrant.definition import Definition
+from minigts.topology.plan import Plan
+
+BOX_S = 300
+"""How long Vagrant may take to add a new box and put its disk into the pool."""
+PACKAGES = paths.project_root() / "tools" / "minigts" / "system-packages"
+SET_UP = "minigts setup vagrant"
+UPSTREAM_PLUGIN = "*/gems/vagrant-libvirt-*"
+"""Where Vagrant keeps plugins that it has installed itself, in ~/.vagrant.d/gems or $VAGRANT_HOME/gems."""
+
+
+def packages() -> dict[str, bool]:
+    """The system packages that a lab needs, and whether each is there; its program counts, not the package."""
+    rows = [line.split() for line in PACKAGES.read_text().splitlines() if line and not line.startswith("#")]
+    return {package: _present(program) for program, package, who in rows if who == "vagrant"}
+
+
+def missing() -> list[str]:
+    """What this machine lacks, a sentence each with its remedy."""
+    lacking = " ".join(name for name, present in packages().items() if not present)
+    found = [f"these packages are not installed: {lacking}; install them with: {SET_UP}"] if lacking else []
+    if not found and not libvirt.answers():
+        found.append(
+            f"no libvirt answers at {libvirt.uri()}: sudo systemctl start libvirtd, and sudo adduser {_user()} libvirt;"
+            " where there is no systemd, as root: minigts libvirt start"
+        )
+    return found + ([] if box.present() is not None else image.missing())
+
+
+def prepare(progress: Callable[[str], None]) -> None:
+    """Do now what the first lab would do: build the box, try KVM."""
+    made = box.ensure(progress)
+    progress("trying whether KVM runs a guest here")
+    progress(accelerator.decide(made.disk_head).reason)
+
+
+def define(plan: Plan, rundir: Path, progress: Callable[[str], None]) -> Definition:
+    """The lab's definition; builds the box and tries KVM first, where that has not been done."""
+    made = box.ensure(progress)
+    if accelerator.remembered() is None:
+        progress("trying whether KVM runs a guest here")
+    verdict = accelerator.decide(made.disk_head).verdict
+    _refuse_memory(plan)
+    ours, place = box.keys(), consoles(rundir)
+    place.mkdir(parents=True, exist_ok=True)
+    cores, hosts = len(os.sched_getaffinity(0)), len(plan.hosts)
+    inside = libvirt.network_prefix()
+    return Definition(
+        lab=rundir.name,
+        uri=libvirt.uri(),
+        proxy_command=" ".join([*inside, "/usr/bin/python3", "-ISE", str(_relay()), "%h", "%p"]) if inside else None,
+        box=box.NAME,
+        box_version=made.version,
+        catalogue=str(made.catalogue),
+        private_key=str(ours.user),
+        known_hosts=str(ours.known_hosts),
+        prefix=definition.prefix(rundir),
+        processor=definition.processor(verdict),
+        at_once=definition.at_once(verdict, cores, hosts),
+        boot_timeout_s=definition.boot_timeout_s(verdict, cores, hosts),
+        machines=definition.machines(plan, rundir, place),
+    )
+
+
+def _present(program: str) -> bool:
+    if not program.startswith("/"):
+        return shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") is not None
+    home = Path(os.environ.get("VAGRANT_HOME") or Path.home() / ".vagrant.d")
+    return any(Path("/").glob(program[1:])) or any((home / "gems").glob(UPSTREAM_PLUGIN))
+
+
+def consoles(rundir: Path) -> Path:
+    """Where a lab's consoles are written: beside its run directory, which comes and goes while machines run."""
+    return paths.state_root() / "consoles" / definition.prefix(rundir).rstrip("-")
+
+
+def _relay() -> Path:
+    return Path(__file__).with_name("relay.py")
+
+
+def _refuse_memory(plan: Plan) -> None:
+    free_mb = _free_mb()
+    needed_mb = sum(host.memory_mb for host in plan.hosts)
+    if free_mb < needed_mb:
+        raise EnvironmentLacks(f"the machines of {plan.name} take {needed_mb} MB of memory; {free_mb} MB are free")
+
+
+def _free_mb() -> int:
+    lines = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+    return int(lines["MemAvailable"].split()[0]) >> 10
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "YOU"
