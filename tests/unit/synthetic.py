@@ -218,6 +218,15 @@ def _hops(measurement: str, overlay: str, at: Mapping[str, str], rng: random.Ran
     return {"value": _around(47 - 0.4 * hops * (1 + len(overlay) / 8), rng, 0.01), "retransmits": float(hops)}
 
 
+SUSPECTS = ("window", "queue", "gro")
+
+
+def _suspects(measurement: str, overlay: str, at: Mapping[str, str], rng: random.Random) -> Sample:
+    hops = int(at["path"][-1]) - 1
+    fall = {"tcp-window": 1 / hops, "tcp-gro": 0.05 if hops > 1 and overlay == "mesh" else 1.0}.get(measurement, 0.99)
+    return {"value": _around(45 * fall, rng, 0.01)}
+
+
 def _plain(_measurement: str, overlay: str, _at: Mapping[str, str], rng: random.Random) -> Sample:
     return {"value": _around({"none": 94.0}.get(overlay, 89.0), rng), "retransmits": 3.0}
 
@@ -283,6 +292,36 @@ KINDS = (
         _both_ways,
         overlays=("none", "swarm", "ovs"),
         paths=TWO_WAYS,
+    ),
+    Kind(
+        "window",
+        "Suspects over five hops",
+        [_tcp(congestion=["cubic", "reno"]), *({"name": f"tcp-{name}", "tool": "iperf3-tcp"} for name in SUSPECTS)],
+        _suspects,
+        overlays=("none", "mesh"),
+        paths=FIVE_HOPS,
+        figures=[
+            {
+                "of": ["tcp", *(f"tcp-{name}" for name in SUSPECTS)],
+                "x": "hops",
+                "overlays": ["mesh"],
+                "relative_to": "1",
+            }
+        ],
+    ),
+    Kind(
+        "places",
+        "Placements, one measurement each",
+        [{"name": name, "tool": "iperf3-tcp"} for name in ("host-to-host", "within-own", "within-published")],
+        lambda measurement, *_: {"value": {"host-to-host": 48.0, "within-own": 900.0}.get(measurement, 40.0)},
+        overlays=("none",),
+        figures=[
+            {
+                "of": ["host-to-host", "within-own", "within-published"],
+                "x": "measurement",
+                "relative_to": "host-to-host",
+            }
+        ],
     ),
     Kind(
         "many",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import synthetic
 
-from minigts.report import grammar, render
+from minigts.report import grammar, render, tables
 from minigts.report.grammar import Chart
 from minigts.report.read import read
 
@@ -80,6 +80,28 @@ def test_shares_are_of_an_overlay_or_of_a_place_and_so_are_published_ones(tmp_pa
     assert shares["swarm"].published == pytest.approx(100 * 715 / 756)
     placed = charts(tmp_path, KINDS["placement"])["tcp-by-placement-2"].panels[0].series[0].points
     assert [round(point.published or 0) for point in placed] == [100, 100, 100, 253, 85, 223]
+
+
+def test_several_measurements_share_a_figure(tmp_path: Path) -> None:
+    (chart,) = charts(tmp_path, KINDS["places"]).values()
+    assert [name for _, name in chart.ticks] == ["host-to-host", "within-own", "within-published"]
+    assert [point.value for point in chart.panels[0].series[0].points] == pytest.approx([100, 1875, 83.333333])
+    assert chart.panels[0].label == "TCP\nin % of host-to-host"
+    (table,) = tables.results(read(tmp_path / "places").summary, [])
+    assert table.columns[0] == "measurement"
+    assert [row[0] for row in table.rows] == ["host-to-host", "within-own", "within-published"]
+
+
+def test_curves_of_several_measurements_start_at_their_own_first_hop(tmp_path: Path) -> None:
+    (chart,) = charts(tmp_path, KINDS["window"]).values()
+    assert chart.overlays == ("mesh",)
+    assert chart.variants == ("tcp, congestion cubic", "tcp, congestion reno", "tcp-window", "tcp-queue", "tcp-gro")
+    first = [series.points[0].value for series in chart.panels[0].series]
+    assert first == pytest.approx([100] * 5)
+    last = {series.variant: series.points[-1].value for series in chart.panels[0].series}
+    assert last["tcp-window"] < 25
+    assert last["tcp-queue"] > 90
+    assert chart.panels[0].label == "TCP\nin % of 1 hop"
 
 
 def test_tainted_samples_are_shown_and_counted_and_in_no_median(tmp_path: Path) -> None:

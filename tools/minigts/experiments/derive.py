@@ -98,6 +98,8 @@ def derive(directory: Path) -> tuple[Verdict, ...]:
     return verdicts
 
 
+RATES = {"Gbit/s": 1000.0, "kbit/s": 0.001}
+"""What a published unit is in Mbit/s, in which everything measured is."""
 _Key = tuple[str, str, str, str, str]
 """Overlay, measurement, source, target, condition."""
 
@@ -218,7 +220,7 @@ def _published(entries: Sequence[Published], plan: Plan, key: _Key, hops: int, m
             continue
         for value in entry.values:
             if value.where.items() <= said.items():
-                return value.value
+                return value.value * RATES.get(entry.unit, 1.0)
         if source == plan.hosts[0].name and 0 < hops <= len(entry.by_hops):
             return entry.by_hops[hops - 1]
         for link in plan.links[: len(entry.by_segment)]:

@@ -157,7 +157,7 @@ class Experiment(Strict):
         named_by: dict[str, list[str | None]] = {
             "published": [entry.measurement for entry in self.published],
             "claims": [claim.of for claim in self.claims],
-            "figures": [figure.of for figure in self.figures],
+            "figures": [next((one for one in each.measurements if one not in names), None) for each in self.figures],
         }
         for kind, entries in named_by.items():
             for index, named in enumerate(entries):
@@ -211,7 +211,7 @@ class Experiment(Strict):
                 "overlays": overlays,
                 "claims": tuple(claim for claim in self.claims if claim.of is None or claim.of in kept),
                 "published": tuple(entry for entry in self.published if entry.measurement in kept),
-                "figures": tuple(figure for figure in self.figures if figure.of in kept),
+                "figures": tuple(figure for figure in self.figures if kept.issuperset(figure.measurements)),
             }
         )
 

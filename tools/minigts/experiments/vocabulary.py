@@ -160,14 +160,22 @@ class Line(Strict):
 
 
 class Figure(Strict):
-    """One figure of a measurement. What is absent follows from what the measurement varies; docs/results.md."""
+    """One figure, of a measurement or of several that have one unit. What is absent follows from what they vary;
+    docs/results.md."""
 
-    of: Name
+    of: Name | Annotated[tuple[Name, ...], Field(min_length=1)]
     title: str = ""
     x: str | None = None
-    """A varied setting, or hops, path or overlay."""
+    """A varied setting, or hops, path, overlay or measurement."""
     y: tuple[str, ...] = ()
     """Columns of samples.csv, a panel each."""
     relative_to: str | None = None
     """Each value as a share of what this overlay has at the same x; or a place of the x axis, of what is there."""
+    overlays: tuple[Name, ...] = ()
+    """Of these alone; of all when absent."""
     lines: tuple[Line, ...] = ()
+
+    @property
+    def measurements(self) -> tuple[str, ...]:
+        """The names of what it shows."""
+        return (self.of,) if isinstance(self.of, str) else self.of

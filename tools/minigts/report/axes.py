@@ -92,3 +92,10 @@ def label(axis: str, unit: str, rows: Sequence[SummaryRow]) -> str:
         return f"hops from {words.short(rows[0].source)}, and the host there"
     name = words.axis(axis)
     return f"{name} in {unit}" if unit else "" if axis in ("path", "overlay") else name
+
+
+def place_label(axis: str, place: str, rows: Sequence[SummaryRow]) -> str:
+    """The name of what values are shares of: a place of the axis, or else an overlay."""
+    if axis == "overlay" or all(text_at(row, axis) != place for row in rows):
+        return words.label(place)
+    return words.counted(int(place), "hop") if axis == "hops" else place

@@ -37,7 +37,7 @@ def chart(data: Results, chart: Chart) -> list[str]:
     first = [point for series in chart.panels[0].series for point in series.points]
     caption = [words.middles("Bars" if chart.bars else "Markers", [point.n for point in points])]
     if chart.relative_to:
-        caption.append(f"Each value is a share of that over {words.label(chart.relative_to)} at the same place.")
+        caption.append(f"Each value is a share of that of {chart.relative_to}.")
     if chart.pooled > 1:
         caption.append(f"A point stands for the samples of up to {chart.pooled} paths together.")
     if any(point.predicted is not None for point in first):

@@ -65,19 +65,44 @@ def _panel(axes: Axes, chart: Chart, panel: Panel) -> None:
 
 def _drawn(chart: Chart, panel: Panel) -> Iterator[_Drawn]:
     """Side by side where places are discrete, on the spot along a number."""
-    looks = style.looks(chart.overlays)
-    single = chart.x == "overlay" and len(chart.variants) == 1
+    single = (chart.x == "overlay" and len(chart.variants) == 1) or _one_each(chart, panel)
     beside = 1 if single or not (chart.bars or chart.x == "hops") else len(panel.series)
     room = 0.8 / beside
+    labelled = chart.x != "overlay"
     for index, series in enumerate(panel.series):
-        look = looks[series.overlay]
-        if len(chart.variants) > 1:
-            look = _of_variant(look, chart.variants.index(series.variant))
+        look = _look(chart, series)
         name = (
-            "" if single else " · ".join(filter(None, (look.label if len(chart.overlays) > 1 else "", series.variant)))
+            " · ".join(filter(None, (words.label(series.overlay) if len(chart.overlays) > 1 else "", series.variant)))
+            if labelled or len(chart.variants) > 1
+            else ""
         )
         offset = 0.0 if beside == 1 else room * (index - (beside - 1) / 2) * (1.0 if chart.bars else 0.4)
-        yield _Drawn(series, look, name or (look.label if not single else ""), offset, 0.62 if single else room * 0.9)
+        yield _Drawn(
+            series,
+            look,
+            name or (words.label(series.overlay) if labelled else ""),
+            offset,
+            0.62 if single else room * 0.9,
+        )
+
+
+def _one_each(chart: Chart, panel: Panel) -> bool:
+    """Whether no place has more than one bar, so that each may stand in its middle."""
+    places = [point.x for series in panel.series for point in series.points]
+    return chart.bars and len(places) == len(set(places))
+
+
+def _look(chart: Chart, series: Series) -> style.Look:
+    """Colour and marker tell overlays apart, dashes and fill the variants; or the other way about, if there are more
+    variants than overlays to tell."""
+    overlays, variants = chart.overlays, chart.variants
+    overlay, variant = overlays.index(series.overlay), variants.index(series.variant)
+    if len(variants) == 1:
+        return style.looks(overlays)[series.overlay]
+    if len(variants) > max(len(VARIANT_DASHES) // 2, len(overlays)):
+        look = list(style.looks(["none", *variants]).values())[variant + 1]
+        return _of_variant(look, overlay) if len(overlays) > 1 else look
+    return _of_variant(style.looks(overlays)[series.overlay], variant)
 
 
 def _of_variant(look: style.Look, index: int) -> style.Look:

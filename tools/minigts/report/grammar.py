@@ -10,6 +10,8 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from pydantic import JsonValue
+
 from minigts.report import axes, words
 from minigts.report.read import Figure, Line, Measurement, Published, Results, SummaryRow
 from minigts.statistics import Middle, middle
@@ -99,16 +101,31 @@ def charts(results: Results) -> tuple[Chart, ...]:
     """The figures that the experiment's file asks for, and for every other measurement the one that follows."""
     experiment = results.manifest.experiment
     declared = {measurement.name: measurement for measurement in experiment.measurements}
-    names = dict.fromkeys(row.measurement for row in results.summary)
     made: list[Chart] = []
-    for name in names:
-        asked = [figure for figure in experiment.figures if figure.of == name] or [Figure(of=name)]
-        measurement = declared.get(name, Measurement(name=name))
-        rows = _shown([row for row in results.summary if row.measurement == name])
-        for figure in asked:
-            chart = _chart(results, measurement, figure, rows)
+    for name in dict.fromkeys(row.measurement for row in results.summary):
+        asked = [figure for figure in experiment.figures if name in figure.measurements]
+        for figure in [figure for figure in asked if figure.measurements[0] == name] if asked else [Figure(of=name)]:
+            rows = [row for each in figure.measurements for row in _rows(results, each, len(figure.measurements) > 1)]
+            own = [declared.get(each, Measurement(name=each)) for each in figure.measurements]
+            chart = _chart(results, _together(own), figure, [row for row in rows if row.unit == rows[0].unit])
             made.append(replace(chart, name=_free(chart.name, made)))
     return tuple(made)
+
+
+def _rows(results: Results, measurement: str, among_others: bool) -> list[SummaryRow]:
+    """A measurement's rows; in a figure of several, its name is a setting like others."""
+    rows = _shown([row for row in results.summary if row.measurement == measurement])
+    name = (("measurement", measurement),) if among_others else ()
+    return [replace(row, settings=(*name, *row.settings)) for row in rows]
+
+
+def _together(measurements: Sequence[Measurement]) -> Measurement:
+    """Several measurements as one that varies which of them it is, and whatever any of them varies."""
+    if len(measurements) == 1:
+        return measurements[0]
+    vary = {name: values for each in measurements for name, values in each.vary.items()}
+    names: list[JsonValue] = [each.name for each in measurements]
+    return measurements[0].model_copy(update={"vary": {"measurement": names, **vary}})
 
 
 def _shown(rows: Sequence[SummaryRow]) -> list[SummaryRow]:
@@ -123,15 +140,17 @@ def _free(name: str, taken: Sequence[Chart]) -> str:
 
 def _chart(results: Results, measurement: Measurement, figure: Figure, rows: Sequence[SummaryRow]) -> Chart:
     axis = figure.x if figure.x in axes.possible(measurement) else axes.chosen(measurement, rows)
+    rows = [row for row in rows if not figure.overlays or row.overlay in figure.overlays] or rows
     if axis == "hops":
         rows = [row for row in rows if row.source == rows[0].source]
     place, ticks, unit = axes.places(axis, rows)
-    printed = [entry for entry in results.manifest.experiment.published if entry.measurement == measurement.name]
+    whole = axes.place_label(axis, figure.relative_to, rows) if figure.relative_to else None
+    printed = [each for each in results.manifest.experiment.published if each.measurement in figure.measurements]
     columns = figure.y or (("value",) if figure.relative_to else ("value", *_columns(rows)))
     panels = [
         Panel(
             column,
-            _y_label(column, rows[0], figure.relative_to),
+            _y_label(column, rows[0], whole),
             _series(rows, axis, place, column, figure.relative_to, printed),
             tuple(line for line in figure.lines if (line.y or columns[0]) == column),
         )
@@ -144,7 +163,7 @@ def _chart(results: Results, measurement: Measurement, figure: Figure, rows: Seq
     numeric = axis == "hops" or (axis in measurement.vary and all(axes.number(text) for _, text in ticks))
     return Chart(
         name=_slug(f"{measurement.name}-by-{axis}"),
-        title=figure.title or f"{words.measurement(measurement.name)} by {words.axis(axis)}",
+        title=figure.title or _title(figure, axis, rows),
         measurement=measurement.name,
         quantity=rows[0].quantity,
         x=axis,
@@ -153,10 +172,15 @@ def _chart(results: Results, measurement: Measurement, figure: Figure, rows: Seq
         bars=not numeric,
         panels=tuple(panels),
         marks=_marks(results, axis, unit, rows),
-        relative_to=figure.relative_to,
+        relative_to=whole,
         beyond=beyond,
         pooled=_pooled(rows, axis, place),
     )
+
+
+def _title(figure: Figure, axis: str, rows: Sequence[SummaryRow]) -> str:
+    several = len(figure.measurements) > 1
+    return f"{words.measurement(rows[0].quantity if several else rows[0].measurement)} by {words.axis(axis)}"
 
 
 def _beyond(panel: Panel) -> float | None:
@@ -190,7 +214,8 @@ def _series(
 ) -> tuple[Series, ...]:
     groups: dict[tuple[str, str], dict[float, list[SummaryRow]]] = {}
     for row in rows:
-        variant = ", ".join(f"{name} {value}" for name, value in row.settings if name != axis)
+        words_ = (value if name == "measurement" else f"{name} {value}" for name, value in row.settings if name != axis)
+        variant = ", ".join(words_)
         groups.setdefault((row.overlay, variant), {}).setdefault(place(row), []).append(row)
     made = [
         Series(overlay, variant, tuple(p for x, own in sorted(at.items()) if (p := _point(x, own, column, printed))))
@@ -235,7 +260,7 @@ def _printed(row: SummaryRow, column: str, entries: Sequence[Published]) -> floa
         each.value
         for entry in entries
         for each in entry.values
-        if entry.metric == column and each.where.items() <= said.items()
+        if (entry.measurement, entry.metric) == (row.measurement, column) and each.where.items() <= said.items()
     )
     return next(found, None)
 
@@ -247,11 +272,11 @@ def _relative(made: Sequence[Series], overlay: str, at: float | None) -> tuple[S
     lone = all(len(each.points) == 1 for each in made)  # as when the overlays themselves stand along the axis
 
     def base(series: Series, point: Point) -> Point | None:
-        other = (each for each in made if each.overlay == overlay and each.variant == series.variant)
-        owner = series if at is not None else next(other, None)
         x = point.x if at is None else at
-        points = owner.points if owner else ()
-        return next((each for each in points if each.value and (each.x == x or lone)), None)
+        others = [each for each in made if each.overlay == overlay and each.variant == series.variant]
+        owners = others[:1] if at is None else [series, *made]
+        points = (each for owner in owners for each in owner.points)
+        return next((each for each in points if each.value and (each.x == x or (lone and at is None))), None)
 
     return tuple(
         replace(each, points=tuple(_share(point, whole) for point in each.points if (whole := base(each, point))))
@@ -306,11 +331,10 @@ def _mtu(overlays: object, overlay: str) -> int | None:
     return min((mtu for mtu in known if isinstance(mtu, int)), default=None)
 
 
-def _y_label(column: str, row: SummaryRow, relative_to: str | None) -> str:
-    name = (
-        f"{words.measurement(row.measurement)} in {row.unit}" if column == "value" else words.column(column, row.unit)
-    )
-    return f"{name.rpartition(' in ')[0]}\nin % of {words.label(relative_to)}" if relative_to else name
+def _y_label(column: str, row: SummaryRow, whole: str | None) -> str:
+    own = f"{words.measurement(row.quantity)} in {row.unit}"
+    name = own if column == "value" else words.column(column, row.unit)
+    return f"{name.rpartition(' in ')[0]}\nin % of {whole}" if whole else name
 
 
 def _slug(text: str) -> str:

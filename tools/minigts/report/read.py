@@ -109,12 +109,18 @@ class Figure(BaseModel):
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    of: str
+    of: str | tuple[str, ...]
     title: str = ""
     x: str | None = None
     y: tuple[str, ...] = ()
     relative_to: str | None = None
+    overlays: tuple[str, ...] = ()
     lines: tuple[Line, ...] = ()
+
+    @property
+    def measurements(self) -> tuple[str, ...]:
+        """The names of what it shows."""
+        return (self.of,) if isinstance(self.of, str) else self.of
 
 
 class Printed(BaseModel):

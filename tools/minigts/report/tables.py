@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -33,11 +34,16 @@ class Table:
 
 
 def results(summary: Sequence[SummaryRow], points: Sequence[LatencyPoint]) -> list[Table]:
-    """One table for each measurement over paths, and one for its single segments, in the order of the summary."""
+    """One table for each measurement over paths, and one for its single segments, in the order of the summary;
+    measurements of a single row share one."""
     sums = {(point.measurement, point.overlay, point.source, point.target): point for point in points}
+    sizes = Counter((row.measurement, row.kind) for row in summary)
+    groups: dict[tuple[str, str, str], list[SummaryRow]] = {}
+    for row in summary:
+        name = row.measurement if sizes[row.measurement, row.kind] > 1 else ""
+        groups.setdefault((name, row.kind, row.unit), []).append(row)
     made = []
-    for measurement, kind in dict.fromkeys((row.measurement, row.kind) for row in summary):
-        rows = [row for row in summary if (row.measurement, row.kind) == (measurement, kind)]
+    for (_, kind, _), rows in groups.items():
         keys = [(row.measurement, row.overlay, row.source, row.target) for row in rows]
         made.append(_table(rows, [sums.get(key) if kind == "path" else None for key in keys]))
     return made
@@ -54,10 +60,15 @@ def _table(rows: Sequence[SummaryRow], points: Sequence[LatencyPoint | None]) ->
     single = " over single segments" if rows[0].kind == "segment" else ""
     columns = [column for column in _columns(rows, points) if any(column[1])]
     return Table(
-        heading=f"{words.measurement(rows[0].measurement)}{single}, in {rows[0].unit}{_everywhere(rows)}",
+        heading=f"{words.measurement(_one_name(rows))}{single}, in {rows[0].unit}{_everywhere(rows)}",
         columns=tuple(heading for heading, _ in columns),
         rows=tuple(zip(*(cells for _, cells in columns), strict=True)),
     )
+
+
+def _one_name(rows: Sequence[SummaryRow]) -> str:
+    """The measurement's name, or what several of them measure."""
+    return rows[0].measurement if len({row.measurement for row in rows}) == 1 else rows[0].quantity
 
 
 def _everywhere(rows: Sequence[SummaryRow]) -> str:
@@ -79,6 +90,8 @@ def _columns(
     def numbers(values: Sequence[float | None], *, sign: bool = False) -> tuple[str, ...]:
         return tuple(number(value, digits, sign=sign) for value in values)
 
+    if len({row.measurement for row in rows}) > 1:
+        yield "measurement", tuple(row.measurement for row in rows)
     yield "network", tuple(words.label(row.overlay) for row in rows)
     if not _one_path(rows):
         yield "from → to", tuple(f"{row.source} → {row.target}" for row in rows)
