@@ -13,7 +13,9 @@ The samples are kept as they come, in <out>/guard.jsonl: called again, it goes o
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import random
 import statistics
 import subprocess
@@ -32,7 +34,7 @@ from minigts.experiments.guard import taints
 from minigts.experiments.parsers import iperf3_tcp, iperf3_udp
 from minigts.lab import Lab
 from minigts.topology.plan import Path as PlanPath
-from minigts.watch import Readings, watching
+from minigts.watch import Readings, family, used_s, watching
 
 LOADS = (
     "--cpu 1",
@@ -47,6 +49,7 @@ SETTLE_S = 0.3
 QUIET_CORES, LOOK_S, PATIENCE_S = 0.1, 0.25, 15.0
 """An undisturbed sample waits until others use no more than this, but not for ever."""
 PORT = 5298
+Used = dict[int, tuple[str, float]]
 KINDS = ("RTT", "TCP", "UDP")
 UNITS = {"RTT": "ms above the sum", "TCP": "% below the ceiling", "UDP": "% lost"}
 
@@ -119,10 +122,35 @@ def wait_for_quiet(lab: Lab) -> float:
             return watched.readings.foreign_cores
 
 
+def used_by_others(lab: Lab) -> Used:
+    """Every process that is not the lab's nor this one: its name, and the processor seconds it has used."""
+    own = {os.getpid(), *family(lab.provider.processes())}
+    found = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        pid = int(stat.parent.name)
+        with contextlib.suppress(OSError):
+            name = stat.read_text().partition("(")[2].rpartition(")")[0]
+            if pid not in own:
+                found[pid] = (name, used_s(pid))
+    return found
+
+
+def names_of(
+    before: dict[int, tuple[str, float]], after: dict[int, tuple[str, float]], seconds: float
+) -> dict[str, float]:
+    """Cores by name of the three that used most: what the guard's subtraction can be held against."""
+    cores: dict[str, float] = {}
+    for pid, (name, used) in after.items():
+        cores[name] = cores.get(name, 0.0) + (used - before.get(pid, (name, 0.0))[1]) / seconds
+    most = sorted(cores.items(), key=lambda item: -item[1])[:3]
+    return {name: round(value, 3) for name, value in most if value > 0}
+
+
 def take(lab: Lab, number: int, load: str) -> dict[str, Any]:
     """One sample: what it was, what it came to, what the guard saw and said."""
     path, kind = max(lab.plan.paths, key=lambda path: path.hops), KINDS[number % len(KINDS)]
     before = None if load else wait_for_quiet(lab)
+    others = used_by_others(lab)
     with disturbed(load), watching(lab.provider.processes()) as watched:
         error = TAKE[kind](lab, path)
     assert watched.readings is not None
@@ -131,6 +159,7 @@ def take(lab: Lab, number: int, load: str) -> dict[str, Any]:
         "kind": kind,
         "load": load,
         "before": before,
+        "others": names_of(others, used_by_others(lab), watched.readings.seconds),
         "error": round(error, 4),
         "readings": watched.readings.model_dump(),
     }
