@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import statistics
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,14 +21,13 @@ pytestmark = [pytest.mark.vagrant, pytest.mark.timeout(600)]
 LIMIT_S = 60.0
 PROBES = 60
 INTERVAL_S = 0.02
-TRIES = 3
+WINDOWS = 4
 
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """topologies/pair.yaml, up without an overlay; when it is down, nothing of it is left."""
     plan = load(TOPOLOGIES / "pair.yaml", known_overlays=overlays.known())
-    # libvirt's own state lies in the user's state directory, where it was started.
     made = labs.up(plan, "vagrant", "pair-of-machines", quiet)
     prefix = definition(made).prefix
     try:
@@ -81,24 +79,24 @@ def test_test_traffic_never_takes_the_management_interface(pair: Lab) -> None:
 
 
 @pytest.mark.parametrize("overlay", ["none", "swarm"])
-def test_the_round_trip_is_the_declared_one(pair: Lab, overlay: str) -> None:
+def test_the_lowest_round_trip_is_the_declared_one(pair: Lab, overlay: str) -> None:
+    """A busy machine only ever adds. What was taken off as the emulator's own may have been too much on one."""
     ends = overlays.join(pair, overlay, quiet)
-    declared_ms = pair.plan.path("ams", "bra").rtt_ms
+    declared_ms, taken_off_ms = pair.plan.path("ams", "bra").rtt_ms, 2 * pair.record.own_latency_ms
     prefix = ends["ams"].prefix
     enter = ("nsenter", "--target", prefix[-2], "--net") if prefix else ()
-    medians_ms = []
-    for _ in range(TRIES):
+    lowest_ms = []
+    for _ in range(WINDOWS):
         measured = calibration.probe(
             pair.provider, "ams", ends["bra"].address, count=PROBES, interval_s=INTERVAL_S, prefix=enter
         )
         assert len(measured.rtts_ms) >= PROBES - 2
-        medians_ms.append(measured.median_ms)
-    assert abs(min(medians_ms, key=lambda rtt_ms: abs(rtt_ms - declared_ms)) - declared_ms) <= TOLERANCE_MS[overlay]
-    assert statistics.median(medians_ms) > 0.9 * declared_ms
+        lowest_ms.append(min(measured.rtts_ms))
+    assert declared_ms - taken_off_ms - 0.3 <= min(lowest_ms) <= declared_ms + ABOVE_MS[overlay]
 
 
-TOLERANCE_MS = {"none": 1.0, "swarm": 3.0}
-"""Emulated processors are slow at VXLAN and share the machine's; measured: docs/vagrant.md."""
+ABOVE_MS = {"none": 1.0, "swarm": 3.0}
+"""Emulated processors are slow, above all at VXLAN."""
 
 
 def test_the_domains_follow_libvirts_schema(pair: Lab, tmp_path: Path) -> None:
