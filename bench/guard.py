@@ -30,7 +30,7 @@ from minigts import shell
 from minigts.calibration import probe
 from minigts.cli import screen
 from minigts.errors import MinigtsError
-from minigts.experiments.guard import taints
+from minigts.experiments.guard import LIMITS, taints
 from minigts.experiments.parsers import iperf3_tcp, iperf3_udp
 from minigts.lab import Lab
 from minigts.topology.plan import Path as PlanPath
@@ -191,15 +191,20 @@ def show(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
                 wrong.append((f"{kind}, {UNITS[kind]}", name, str(len(errors)), *quantiles(errors)))
     heads = ("figure", "", ">samples", ">median", ">90 %", ">worst")
     screen.show_table("\nHow far samples are from the plan", heads, wrong)
+    calm = [(row, marks) for row, marks in judged if not row["load"] and row["before"] <= QUIET_CORES]
+    alarms = [row for row, marks in calm if marks]
     found = {
         "disturbed": sum(bool(row["load"]) for row in rows),
         "missed": sum(bool(row["load"]) and not marks for row, marks in judged),
-        "undisturbed": sum(not row["load"] for row in rows),
-        "false_alarms": sum(not row["load"] and bool(marks) for row, marks in judged),
+        "undisturbed": len(calm),
+        "marked": len(alarms),
+        "others_at_work": sum(sum(row["others"].values()) > LIMITS["foreign_cores"] for row in alarms),
+        "never_quiet": sum(not row["load"] for row in rows) - len(calm),
     }
     screen.out().print(
-        f"of {found['disturbed']} disturbed samples {found['missed']} were not marked; "
-        f"of {found['undisturbed']} others {found['false_alarms']} were"
+        f"of {found['disturbed']} disturbed samples {found['missed']} were not marked; of {found['undisturbed']} that began "
+        f"on a quiet machine {found['marked']} were, {found['others_at_work']} of them while the list of processes shows "
+        f"others at work; {found['never_quiet']} found no quiet machine and do not count"
     )
     return found
 
