@@ -202,9 +202,9 @@ def show(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "never_quiet": sum(not row["load"] for row in rows) - len(calm),
     }
     screen.out().print(
-        f"of {found['disturbed']} disturbed samples {found['missed']} were not marked; of {found['undisturbed']} that began "
-        f"on a quiet machine {found['marked']} were, {found['others_at_work']} of them while the list of processes shows "
-        f"others at work; {found['never_quiet']} found no quiet machine and do not count"
+        f"of {found['disturbed']} disturbed samples {found['missed']} were not marked; of {found['undisturbed']} that "
+        f"began on a quiet machine {found['marked']} were, {found['others_at_work']} of them while the list of "
+        f"processes shows others at work; {found['never_quiet']} found no quiet machine and do not count"
     )
     return found
 
