@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from live.conftest import quiet
 from live.program import TOPOLOGIES
 from minigts import calibration, shaping
+from minigts.fidelity import measure
 from minigts.lab import Lab
 
 pytestmark = pytest.mark.uml
@@ -116,3 +118,19 @@ def test_two_labs_of_one_topology_do_not_touch_each_other(make_lab: Any) -> None
     one.provider.run("ams", ["ip", "link", "set", "eth1", "down"], timeout_s=LIMIT_S)
     still = calibration.probe(two.provider, "ams", two.plan.host("bra").address, count=20, interval_s=0.004)
     assert len(still.rtts_ms) == 20
+
+
+def test_the_certificate_has_every_link_and_what_is_set(lab: Lab) -> None:
+    """That figures lie within tolerances depends on what else the machine does; that they are measured does not."""
+    made = measure.certify(lab, quiet)
+    rows = {(row.subject, row.quantity): row for row in made.rows}
+    assert {name for name, quantity in rows if quantity == "settings"} == {host.name for host in lab.plan.hosts}
+    assert [row.note for row in made.rows if row.quantity == "settings" and not row.ok] == []
+    for link in lab.plan.links:
+        rtt, loss, rate = (rows[link.name, quantity] for quantity in ("RTT", "loss", "TCP"))
+        assert rtt.measured is not None and rtt.p99 is not None and rtt.measured <= rtt.p99
+        assert abs(rtt.measured - link.rtt_ms) < 10
+        assert loss.measured is not None and loss.measured < 5
+        assert rate.measured is not None and rate.measured > 5
+    assert ("ams-lon", "RTT") in rows
+    assert measure.of(lab) == made
