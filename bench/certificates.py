@@ -26,9 +26,8 @@ def providers() -> list[str]:
     return [name for name in registry.names() if not registry.make(name, Path("nowhere")).missing()]
 
 
-def all_rows(lab: Lab) -> tuple[Row, ...]:
-    """The certificate's, and those of the paths that it leaves out."""
-    rows = certify(lab, screen.note).rows
+def with_all_paths(lab: Lab, rows: tuple[Row, ...]) -> tuple[Row, ...]:
+    """The certificate's rows, and those of the paths that it leaves out."""
     known = {row.subject for row in rows}
     more = [path for path in lab.plan.paths if path.reachable and path.hops > 1]
     left = [path for path in more if f"{path.source}-{path.target}" not in known]
@@ -41,7 +40,7 @@ def measure(topology: Path, plan: Plan, provider: str) -> dict[str, Any]:
     up_s = time.monotonic() - started
     try:
         certificate = certify(lab, screen.note)
-        rows = all_rows(lab)
+        rows = with_all_paths(lab, certificate.rows)
     finally:
         labs.down(lab)
     rtts = [row for row in rows if row.quantity == "RTT"]
@@ -92,11 +91,14 @@ def worst_rate(rows: list[Row]) -> str:
 def main() -> None:
     arguments = stage.parser(__doc__, "chain6.yaml")
     arguments.add_argument("--only", nargs="*", default=[], metavar="NAME", help="these topologies only, by name")
+    arguments.add_argument("--providers", nargs="*", default=[], metavar="NAME", help="these only; else all that work")
     chosen = arguments.parse_args()
     figures = stage.Figures("certificates", Path("all"))
     shipped = sorted((stage.PROJECT / "topologies").glob("*.yaml"))
     files = [file for file in shipped if not chosen.only or file.stem in chosen.only]
-    found = [measure(file, stage.plan_of(file), provider) for file in files for provider in providers()]
+    found = [
+        measure(file, stage.plan_of(file), provider) for file in files for provider in chosen.providers or providers()
+    ]
     show(found)
     figures.write(chosen.out, {"certificates": found})
 
