@@ -7,9 +7,9 @@
 # shellcheck source=provision/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 
-# A script that starts one more container names it before it sources this.
-readonly container=${container:-measure}
-readonly container_port=${container_port:-measure0}
+# second.sh starts one more container, under other names.
+readonly container=${MINIGTS_CONTAINER:-measure}
+readonly container_port=${MINIGTS_CONTAINER_PORT:-measure0}
 readonly second_container=measure-second
 readonly gateway=169.254.1.1
 readonly engine_log=/var/log/dockerd.log

@@ -16,6 +16,7 @@ from minigts.topology.load import load, parse
 pytestmark = pytest.mark.uml
 
 EXPECTED = {
+    "bridge": ("none", 1500),
     "calico": ("ipip", 1480),
     "calico-cross-subnet": ("none", 1480),
     "calico-never": ("none", 1500),

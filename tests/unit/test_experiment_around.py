@@ -83,7 +83,14 @@ class Hosts(Replay):
         self, host: str, argv: Sequence[str], *, timeout_s: float, check: bool = True, **_ignored: object
     ) -> Result:
         words = " ".join(argv)
-        answers = {"ethtool -K": FEATURES, "/proc/stat": COUNTERS, "iperf3 -s": "", "rm -f": "", "stress-ng": STRESS}
+        answers = {
+            "ethtool -K": FEATURES,
+            "/proc/stat": COUNTERS,
+            "iperf3 -s": "",
+            "rm -f": "",
+            "touch": "",
+            "stress-ng": STRESS,
+        }
         for mark, answer in answers.items():
             if mark in words:
                 self.around.append((host, tuple(argv)))

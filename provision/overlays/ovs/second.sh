@@ -1,27 +1,9 @@
 #!/bin/bash
 # Starts one more container and plugs it into the bridge, on the host of the measuring one.
 #
-# Environment: MINIGTS_INDEX, MINIGTS_MTU.
+# Environment: as for start.sh.
 # Prints: ADDRESS, MTU and ENTER of the container.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-container=measure-second
-container_port=measure1
-# shellcheck source=provision/overlays/docker.sh
-source "$here/../docker.sh"
-# shellcheck source=provision/overlays/ovs/switch.sh
-source "$here/switch.sh"
-
-# Outer IP, UDP, VXLAN and inner Ethernet headers.
-readonly vxlan_bytes=50
-# Above those of the measuring containers.
-address=172.31.$((128 + MINIGTS_INDEX / 250)).$((MINIGTS_INDEX % 250 + 1))
-
-plug_container_in() { ovs-vsctl --if-exists del-port "$container_port" -- add-port "$bridge" "$container_port"; }
-
-run_measuring_container none
-plumb_container_into_segment "$address/16" "$((MINIGTS_MTU - vxlan_bytes))"
-plug_container_in
-wait_for_servers
-describe_measuring_container "$address"
+MINIGTS_CONTAINER=measure-second MINIGTS_CONTAINER_PORT=measure1 MINIGTS_ADDRESS_BLOCK=128 exec "$here/start.sh"

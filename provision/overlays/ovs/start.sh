@@ -1,7 +1,7 @@
 #!/bin/bash
 # Starts the measuring container and plugs it into the bridge.
 #
-# Environment: MINIGTS_INDEX, MINIGTS_MTU.
+# Environment: MINIGTS_INDEX, MINIGTS_MTU; from second.sh, MINIGTS_ADDRESS_BLOCK.
 # Prints: ADDRESS, MTU and ENTER of the container.
 set -euo pipefail
 
@@ -13,7 +13,7 @@ source "$here/switch.sh"
 
 # Outer IP, UDP, VXLAN and inner Ethernet headers.
 readonly vxlan_bytes=50
-address=172.31.$((MINIGTS_INDEX / 250)).$((MINIGTS_INDEX % 250 + 1))
+address=172.31.$((${MINIGTS_ADDRESS_BLOCK:-0} + MINIGTS_INDEX / 250)).$((MINIGTS_INDEX % 250 + 1))
 
 plug_container_in() { ovs-vsctl --if-exists del-port "$container_port" -- add-port "$bridge" "$container_port"; }
 

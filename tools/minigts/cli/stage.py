@@ -47,7 +47,7 @@ class LabStage:
     def set_links(self, links: Links) -> None:
         self.say("setting the links")
         self.drops.expected = links.rate == "unlimited"  # delays are sized for the declared rate
-        labs.set_ports(self.lab, lambda port: _changed(port, links), gro=links.gro)
+        labs.set_ports(self.lab, lambda port: changed(port, links), gro=links.gro)
 
     def watch(self) -> AbstractContextManager[Watched]:
         return self.drops.watching()
@@ -58,7 +58,7 @@ class LabStage:
         return {host: sum(map(used_s, family([pid]))) for host, pid in kernels.items()}
 
 
-def _changed(port: End, links: Links) -> End:
+def changed(port: End, links: Links) -> End:
     """The port as `links` wants it; what they leave out is as declared."""
     outgoing = port.outgoing
     if links.rate == "unlimited":

@@ -34,8 +34,6 @@ echo "device $device"
 ethtool -k "$device"
 """
 _WATCH = """
-: >FILE
-show() { local line; while read -r line; do echo "$1 $line"; done <"$2"; }
 for ((count = 0; count < MOST; count++)); do
   [[ -e FILE ]] || exit 0
   read -r uptime _ </proc/uptime
@@ -102,7 +100,11 @@ def procedure(measurement: AnyMeasurement, sample: Sample, around: Surroundings)
     ports = [way.port + number for number in range(len(sessions) + 1)] if way.port >= FIRST_OWN_PORT else []
     watched = [sample.source, sample.target] if "cpu" in measurement.watch else []
     return Procedure(
-        before=(*_offloads(measurement, source, target, way), *_servers(target, ports)),
+        before=(
+            *_offloads(measurement, source, target, way),
+            *_servers(target, ports),
+            *(Call("begin", host, ("touch", WATCHING)) for host in dict.fromkeys(watched)),
+        ),
         client=client,
         beside=(*sessions, *_stress(measurement, sample), *(_watch(host, limit_s) for host in dict.fromkeys(watched))),
         after=(
