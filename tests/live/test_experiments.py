@@ -1,4 +1,4 @@
-"""An experiment from its file to its verdicts, on hosts: the claims of the files in experiments/ are assertions."""
+"""A campaign from its files to its verdicts, on hosts: the claims of the files in experiments/ are assertions."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from live.program import PROJECT, Program
 
 pytestmark = pytest.mark.uml
 PATIENCE_S = 300.0
-"""A starved machine takes each sample three times."""
+"""A starved machine takes samples several times."""
 
 
-def test_an_overlay_reaches_of_its_hosts_what_its_headers_leave(program: Program, tmp_path: Path) -> None:
-    file = PROJECT / "experiments" / "overlay-host.yaml"
-    only = ("--only", "none", "--only", "swarm")
-    started = program.start("run", str(file), "--quick", *only, "--results", str(tmp_path / "results"))
+def test_claims_hold_on_hosts(program: Program, tmp_path: Path) -> None:
+    """An overlay reaches of its hosts what its headers leave, and a container with its host's network all of it."""
+    files = [str(PROJECT / "experiments" / f"{name}.yaml") for name in ("overlay-host", "placement")]
+    only = [word for name in ("none", "host", "swarm") for word in ("--only", name)]
+    started = program.start("run", *files, "--quick", *only, "--results", str(tmp_path / "results"))
     stdout, stderr = started.communicate(timeout=PATIENCE_S)
     assert started.returncode == 0, stdout + stderr
     page = Path(stdout.splitlines()[-1])
-    with (page.parent / "samples.csv").open(newline="") as stream:
-        samples = list(csv.DictReader(stream))
-    verdicts = json.loads((page.parent / "claims.json").read_text())
-    assert [(row["ok"], float(row["value"]) > 0) for row in samples] == [("true", True)] * 4
-    assert {verdict["overlay"] for verdict in verdicts} == {"none", "swarm"}
     assert page.stat().st_size > 10_000
-    if not any(row["tainted"] for row in samples):
-        failed = [verdict for verdict in verdicts if verdict["verdict"] == "did not"]
-        assert failed == []
+    for name, overlays, samples in (("overlay-host", {"none", "swarm"}, 4), ("placement", {"none", "host"}, 4)):
+        with (page.parent / name / "samples.csv").open(newline="") as stream:
+            rows = list(csv.DictReader(stream))
+        assert [(row["ok"], float(row["value"]) > 0) for row in rows] == [("true", True)] * samples
+        assert {row["overlay"] for row in rows} == overlays
+        if not any(row["tainted"] for row in rows):
+            verdicts = json.loads((page.parent / name / "claims.json").read_text())
+            assert [verdict for verdict in verdicts if verdict["verdict"] == "did not"] == []

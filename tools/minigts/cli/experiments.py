@@ -12,7 +12,7 @@ import typer
 from minigts.cli import screen
 from minigts.cli.app import app
 from minigts.cli.labs import LabName, Provider
-from minigts.errors import HostFailed, InputError
+from minigts.errors import CommandFailed, HostFailed, InputError
 
 if TYPE_CHECKING:
     from minigts.cli.running import Prepared
@@ -80,13 +80,14 @@ def _measure_all(
         for plan, own in running.by_plan(directories, prepared):
             try:
                 complete &= _measure(plan, own, provider, lab, keep=keep)
-            except HostFailed as error:
+            except (HostFailed, CommandFailed) as error:
                 if len(directories) == 1:
                     raise
                 screen.note(f"minigts: {', '.join(each.name for each in own)}: {error}")
                 complete = False
     for directory, each in zip(directories, prepared, strict=True):
-        if not each.samples:
+        # Nothing was left to take, or the lab failed before its tables could be derived.
+        if not each.samples or not (directory / "samples.csv").exists():
             screen.show_outcome(run.finish(directory), directory)
     typer.echo(render(together))
     return complete

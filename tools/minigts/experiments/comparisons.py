@@ -45,8 +45,8 @@ def bounded(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell], _p
     low, high = cell.middle.bounds
     which = f"of {plural(len(cells), 'figure')} {_counted(words)}; " if len(cells) > 1 else ""
     return _together(words), (
-        f"{which}{_named(cell)} {_figure(cell)} (95 % interval {low:.3g} to {high:.3g}), where {claim.range.written} "
-        f"was expected"
+        f"{which}{_named(cell)} {_figure(cell)} (95 % interval {_short(low)} to {_short(high)}), where "
+        f"{claim.range.written} was expected"
     )
 
 
@@ -67,8 +67,8 @@ def changes(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell], _p
     relative = change(first.middle.median, last.middle.median)
     at_first, at_last = (cell.words[claim.by or ""] for cell in (first, last))
     return _together(words), (
-        f"{_figure(first)} at {claim.by} {at_first}, {_figure(last)} at {at_last} (95 % interval {low:.3g} to "
-        f"{high:.3g})" + (f": {relative:+.0%}" if first.middle.median else "") + in_words(first, last)
+        f"{_figure(first)} at {claim.by} {at_first}, {_figure(last)} at {at_last} (95 % interval {_short(low)} to "
+        f"{_short(high)})" + (f": {relative:+.0%}" if first.middle.median else "") + in_words(first, last)
     )
 
 
@@ -154,7 +154,12 @@ def _counted(words: Sequence[Word]) -> str:
 
 
 def _figure(cell: Cell) -> str:
-    return f"{cell.middle.median:.3g} {cell.unit}"
+    return f"{_short(cell.middle.median)} {cell.unit}"
+
+
+def _short(value: float) -> str:
+    """Three digits, and no exponent: 0.206, 47.6, 2710."""
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
 
 
 def _named(cell: Cell) -> str:
