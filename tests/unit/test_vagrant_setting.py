@@ -100,6 +100,15 @@ def test_a_libvirt_that_keeps_silent_has_a_remedy(machine: Path, monkeypatch: py
     assert "minigts libvirt start" in lacking
 
 
+def test_a_pool_that_is_not_active_is_said_before_vagrant_stumbles_over_it(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(machine, "virsh", 'case "$*" in *pool-list\\ --all*) echo default ;; esac')
+    monkeypatch.setattr(setting, "packages", lambda: {"vagrant": True})
+    monkeypatch.setattr(box, "present", lambda: box.Box(machine))
+    assert setting.missing() == ["libvirt's pool 'default' is not active: virsh -c qemu:///system pool-start default"]
+
+
 def test_packages_that_are_missing_are_named_with_the_command_that_installs_them(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,6 +36,13 @@ def answers() -> bool:
         return False
 
 
+def pool_problem() -> str:
+    """What keeps machines' disks out of the pool; empty when it is active, or not there: Vagrant makes it then."""
+    if POOL in _named("", "pool-list", "--all", "--name") and POOL not in _named("", "pool-list", "--name"):
+        return f"libvirt's pool {POOL!r} is not active: virsh -c {uri()} pool-start {POOL}"
+    return ""
+
+
 def running(prefix: str) -> list[str]:
     """Names of the running domains whose name begins so."""
     return _named(prefix, "list", "--name")

@@ -38,6 +38,8 @@ def missing() -> list[str]:
             f"no libvirt answers at {libvirt.uri()}: sudo systemctl start libvirtd, and sudo adduser {_user()} libvirt;"
             " where there is no systemd, as root: minigts libvirt start"
         )
+    elif not found and libvirt.pool_problem():
+        found.append(libvirt.pool_problem())
     return found + ([] if box.present() is not None else image.missing())
 
 

@@ -1,0 +1,113 @@
+"""The provider where machines do not come up, with stand-ins for Vagrant and virsh; and how a host is reached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from minigts.errors import HostFailed
+from minigts.providers.vagrant import definition, lines, setting
+from minigts.providers.vagrant.definition import Definition
+from minigts.providers.vagrant.provider import VagrantProvider
+from minigts.topology.load import load
+from minigts.topology.plan import Plan
+
+PLAN = load(Path(__file__).parents[2] / "topologies" / "pair.yaml")
+
+
+@pytest.fixture
+def rundir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A lab's run directory on a machine whose libvirt has nothing in it."""
+    monkeypatch.setenv("MINIGTS_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("LIBVIRT_DEFAULT_URI", "test:///default")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(setting, "define", define)
+    program(tmp_path, "virsh", f'echo "$@" >>{tmp_path}/asked')
+    made = tmp_path / "state" / "labs" / "pair"
+    made.mkdir(parents=True)
+    return made
+
+
+def define(plan: Plan, rundir: Path, progress: Callable[[str], None]) -> Definition:
+    consoles = setting.consoles(rundir)
+    consoles.mkdir(parents=True)
+    return Definition(
+        lab=plan.name,
+        uri="test:///default",
+        proxy_command=None,
+        box="minigts",
+        box_version="1.0.1",
+        catalogue="",
+        private_key="/key",
+        known_hosts="/known",
+        prefix=definition.prefix(rundir),
+        processor=definition.processor("emulation"),
+        at_once=2,
+        boot_timeout_s=20,
+        machines=definition.machines(plan, rundir, consoles),
+    )
+
+
+def program(place: Path, name: str, script: str) -> None:
+    file = place / name
+    file.write_text(f"#!/bin/sh\n{script}\n")
+    file.chmod(0o755)
+
+
+def test_what_vagrant_said_last_is_said_and_consoles_are_kept(rundir: Path, tmp_path: Path) -> None:
+    console = f"{setting.consoles(rundir)}/ams.log"
+    program(
+        tmp_path,
+        "vagrant",
+        f'[ "$1" != up ] || {{ echo "Kernel panic" >{console}; echo "the box is broken"; exit 1; }}',
+    )
+    with pytest.raises(HostFailed, match=r"did not bring the machines up; it ended with:\n    the box is broken"):
+        VagrantProvider(rundir).up(PLAN, lambda _: None)
+    assert (rundir / "consoles" / "ams.log").read_text() == "Kernel panic\n"
+    assert not setting.consoles(rundir).exists()
+    assert not (rundir / "definition.json").exists()
+
+
+def test_a_failed_start_is_destroyed_by_vagrant_and_swept_by_its_prefix(rundir: Path, tmp_path: Path) -> None:
+    program(tmp_path, "vagrant", f'mkdir -p "$VAGRANT_DOTFILE_PATH"; echo "$1" >>{tmp_path}/verbs; [ "$1" != up ]')
+    with pytest.raises(HostFailed):
+        VagrantProvider(rundir).up(PLAN, lambda _: None)
+    assert (tmp_path / "verbs").read_text().split() == ["up", "destroy"]
+    assert not (rundir / "vagrant").exists()
+    assert "-c test:///default list --all --name" in (tmp_path / "asked").read_text()
+
+
+def test_machines_that_get_no_address_are_named_with_their_consoles(
+    rundir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("minigts.providers.vagrant.provider.ADDRESS_DEADLINE_S", 0.0)
+    program(tmp_path, "vagrant", "exit 0")
+    with pytest.raises(
+        HostFailed, match=r"no address in network minigts for ams, bra; their consoles are in .*/ams.log"
+    ):
+        VagrantProvider(rundir).up(PLAN, lambda _: None)
+
+
+def test_vagrant_is_told_which_lab_it_is_for(rundir: Path, tmp_path: Path) -> None:
+    program(tmp_path, "vagrant", f'[ "$1" != up ] || env >{tmp_path}/environment; exit 1')
+    with pytest.raises(HostFailed):
+        VagrantProvider(rundir).up(PLAN, lambda _: None)
+    told = (tmp_path / "environment").read_text().splitlines()
+    assert f"MINIGTS_DEFINITION={rundir / 'definition.json'}" in told
+    assert f"VAGRANT_DOTFILE_PATH={rundir / 'vagrant'}" in told
+
+
+def test_ssh_checks_the_machines_key_and_uses_no_configuration_of_the_users() -> None:
+    launch = lines.Launch({"ams": "10.255.240.7"}, "/key", "/known", "minigts", ("nsenter", "--target", "7", "--net"))
+    argv = lines.ssh(launch, "ams")
+    assert argv[:8] == ["nsenter", "--target", "7", "--net", "ssh", "-T", "-F", "none"]
+    assert {"StrictHostKeyChecking=yes", "UserKnownHostsFile=/known", "IdentityFile=/key"} <= set(argv)
+    assert argv[-2:] == ["root@10.255.240.7", lines.AGENT]
+
+
+def test_a_launch_is_read_as_it_was_written(tmp_path: Path) -> None:
+    launch = lines.Launch({"ams": "10.255.240.7"}, "/key", "/known", "minigts", ("a", "b"))
+    launch.write(tmp_path / "launch.json")
+    assert lines.Launch.read(tmp_path / "launch.json") == launch
