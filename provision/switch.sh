@@ -28,9 +28,9 @@ make_switch() {
 # Open vSwitch takes every queue off its ports that it did not put there, the links' rates among them, unless a port has
 # this setting (ovs-vswitchd.conf.db(5), QoS type linux-noop). Prints its identity in the database.
 untouched_queues() {
-  local -a known
-  read -ra known < <(ovs-vsctl --bare --columns=_uuid find qos type=linux-noop)
-  if ((${#known[@]})); then echo "${known[0]}"; else ovs-vsctl create qos type=linux-noop; fi
+  local known
+  known=$(ovs-vsctl --bare --columns=_uuid find qos type=linux-noop)
+  if [[ -n $known ]]; then echo "${known%%$'\n'*}"; else ovs-vsctl create qos type=linux-noop; fi
 }
 
 ask_controller() {

@@ -151,3 +151,8 @@ wait_for_servers() {
 servers_listen() {
   nsenter --target "$1" --net ss -Hltn 'sport = 12865 or sport = 5201' | awk 'END { exit NR < 2 }'
 }
+
+if [[ ${MINIGTS_ENGINE:-docker} == namespace ]]; then
+  # shellcheck source=provision/overlays/namespace.sh
+  source "$(dirname "${BASH_SOURCE[0]}")/namespace.sh"
+fi

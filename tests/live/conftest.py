@@ -85,7 +85,7 @@ def endpoints(lab: Lab, request: pytest.FixtureRequest) -> Mapping[str, Endpoint
 def make_lab(tmp_path: Path) -> Iterator[MakeLab]:
     """Brings a topology (a file, or its text) up under a name of its own, and takes it down after the test."""
 
-    def bring_up(topology: Path | str, name: str | None = None) -> Lab:
+    def bring_up(topology: Path | str, name: str | None = None, provider: str = "uml") -> Lab:
         known = overlays.known()
         plan = (
             load(topology, known_overlays=known)
@@ -93,7 +93,7 @@ def make_lab(tmp_path: Path) -> Iterator[MakeLab]:
             else parse(topology, "test.yaml", known_overlays=known)
         )
         with state_directory(tmp_path):
-            return labs.up(plan, "uml", name, quiet)
+            return labs.up(plan, provider, name, quiet)
 
     yield bring_up
     with state_directory(tmp_path):

@@ -33,8 +33,7 @@ GOOD = Facts(
     subordinate_ids=True,
     can_install=False,
     packages=(Package("mmdebstrap", present=True),),
-    programs=frozenset(),
-    modules=frozenset(),
+    mininet_lacks=("namespaces are made by root",),
     virtual=Virtual(
         packages=(Package("vagrant", present=True),),
         libvirt_uri="qemu:///system",
@@ -128,11 +127,17 @@ def test_a_provider_that_is_not_built_is_said_to_be_missing_whatever_the_machine
     everything = dataclasses.replace(
         GOOD,
         root=True,
-        programs=frozenset(machine.PROGRAMS),
-        modules=frozenset(machine.MODULES),
+        mininet_lacks=(),
     )
     assert [each.verdict for each in examine(everything, {"uml"})] == ["runs"] + ["not in this version"] * 2
     assert [each.verdict for each in examine(everything, {"uml", "vagrant", "mininet"})] == ["runs"] * 3
+
+
+def test_mininet_runs_in_a_kernel_of_uml_where_the_machines_own_will_not_do() -> None:
+    mininet = examine(GOOD, {"uml", "mininet"})[2]
+    assert (mininet.verdict, finding(mininet, "kernel").state) == ("runs slowly", "slow")
+    assert "namespaces are made by root" in finding(mininet, "kernel").meaning
+    assert examine(dataclasses.replace(GOOD, shm_free_mb=None), {"uml", "mininet"})[2].verdict == "cannot run"
 
 
 def vagrant(**changes: Any) -> Diagnosis:
@@ -170,7 +175,7 @@ def test_kvm_that_is_there_is_not_taken_for_kvm_that_works() -> None:
 
 
 def test_this_machine_is_read() -> None:
-    facts = gather(image_ready=False, disks=(), virtual=GOOD.virtual)
+    facts = gather(image_ready=False, disks=(), virtual=GOOD.virtual, mininet_lacks=())
     assert (facts.system, facts.machine) == (platform.system(), platform.machine())
     assert facts.memory_free_mb > 0
     assert facts.cores > 0

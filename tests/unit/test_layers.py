@@ -20,7 +20,7 @@ CHAIN = (
     {"lab"},
     {"overlays"},
     {"experiments"},
-    {"fidelity"},
+    {"fidelity", "differences"},
 )
 """From the bottom up: a part may import from every lower row."""
 

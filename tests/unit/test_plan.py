@@ -179,3 +179,56 @@ def test_queue_is_sized(rate: float | None, rtt: float, declared: int | None, ex
 )
 def test_delay_never_drops(rate: float | None, delay: float, jitter: float, expected: int) -> None:
     assert delay_packets(rate, delay, jitter) == expected
+
+
+SWITCHED = """
+hosts: {a: , b: , c: , d: }
+switches: {s1: , s2: {controller: builtin}, s3: {controller: "d:6633"}}
+links:
+  - {ends: [a, s1], rtt: 2ms, rate: 50mbit}
+  - {ends: [s2, b], rtt: 4ms}
+  - {ends: [s1, s2], rtt: 10ms, rate: 20mbit, subnet: 192.168.7.0/24}
+  - {ends: [b, c], rtt: 1ms}
+  - {ends: [s3, c]}
+  - {ends: [s3, d]}
+"""
+
+
+def test_links_that_meet_in_switches_share_a_subnet_and_hosts_come_first() -> None:
+    plan = made(SWITCHED)
+    assert [link.subnet for link in plan.links] == ["192.168.7.0/24"] * 3 + ["10.20.0.0/24"] + ["10.20.1.0/24"] * 2
+    assert [plan.host(name).ports[0].address for name in "ab"] == ["192.168.7.1", "192.168.7.2"]
+    assert [switch.address for switch in plan.switches] == ["192.168.7.3", "192.168.7.4", "10.20.1.3"]
+    assert [plan.far_address(link) for link in plan.links[:3]] == ["192.168.7.3", "192.168.7.2", "192.168.7.4"]
+    assert [[port.name for port in switch.ports] for switch in plan.switches] == [["eth1", "eth2"]] * 3
+
+
+def test_a_way_through_switches_has_all_their_links_and_the_next_host_as_gateway() -> None:
+    plan = made(SWITCHED)
+    path = plan.path("a", "d")
+    assert path.links == ("a-s1", "s1-s2", "s2-b", "b-c", "s3-c", "s3-d")
+    assert (path.rtt_ms, path.rate_mbit) == (17.0, 20.0)
+    vias = {route.to: route.via for route in plan.host("a").routes}
+    assert vias == dict.fromkeys(("10.255.0.2/32", "10.255.0.3/32", "10.255.0.4/32"), "192.168.7.2") | {
+        "10.20.0.0/24": "192.168.7.2",
+        "10.20.1.0/24": "192.168.7.2",
+    }
+    assert {route.via for route in plan.host("d").routes} == {"10.20.1.1"}
+
+
+def test_unrouted_hosts_reach_each_other_through_switches_only() -> None:
+    plan = made(f"{SWITCHED}routing: neighbours")
+    reachable = {(path.source, path.target) for path in plan.paths if path.reachable}
+    assert reachable == {("a", "b"), ("b", "c"), ("c", "d")}
+    assert plan.path("a", "b").links == ("a-s1", "s1-s2", "s2-b")
+
+
+def test_a_controller_is_an_address_that_the_switch_reaches() -> None:
+    plan = made(SWITCHED)
+    assert [switch.controller for switch in plan.switches] == [None, "127.0.0.1:6653", "10.20.1.2:6633"]
+
+
+def test_neighbours_are_all_hosts_of_a_segment_and_no_switch() -> None:
+    plan = made(SWITCHED)
+    near = [(port.name, host.name, far.address) for port, host, far in plan.neighbours(plan.host("b"))]
+    assert near == [("eth1", "a", "192.168.7.1"), ("eth2", "c", "10.20.0.2")]

@@ -4,6 +4,8 @@ A folder may have, beside its scripts,
 
 - variants    a word a line; the overlay `flannel` with the variant `udp` is known as `flannel-udp`, and plain `flannel`
               means the first line
+- engines     on which hosts it runs, a word a line: `docker`, those with a container engine, which is meant without the
+              file; `namespace`, those that are namespaces themselves (see namespace.sh)
 - build/      makes programs that no package holds: see programs.py
 - given       names of programs, a line each, that only the user can bring: see given.py
 """
@@ -25,6 +27,12 @@ class Overlay:
     name: str
     folder: Path
     variant: str
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """What a host must have, one of them; see `Provider.engine`."""
+        listed = self.folder / "engines"
+        return tuple(listed.read_text().split()) if listed.exists() else ("docker",)
 
     def programs(self, progress: Callable[[str], None]) -> Path | None:
         """A directory with what its hosts need beyond their image, made or taken now; None when that is nothing.

@@ -59,7 +59,7 @@ def examine(facts: Facts, built: Collection[str]) -> tuple[Diagnosis, ...]:
     known = (
         ("uml", "one User-Mode Linux kernel a host; no root, no KVM", _uml(facts)),
         ("vagrant", "one libvirt virtual machine a host", _vagrant(facts)),
-        ("mininet", "network namespaces on the machine's own kernel", _mininet(facts)),
+        ("mininet", "Mininet: network namespaces of one kernel, with Open vSwitch", _mininet(facts)),
     )
     return tuple(Diagnosis(name, about, name in built, tuple(findings)) for name, about, findings in known)
 
@@ -211,23 +211,14 @@ def _accelerator(facts: Facts) -> Finding:
 
 
 def _mininet(facts: Facts) -> Iterator[Finding]:
-    if facts.root:
-        yield Finding("root", "ok", "you are root")
-    else:
-        yield Finding("root", "missing", "namespaces and switches are made by root", "run as root")
-    yield _program(facts, "mn", "mininet")
-    for module in ("openvswitch", "sch_netem"):
-        if module in facts.modules:
-            yield Finding(module, "ok", "in the kernel")
-        else:
-            remedy = "boot a distribution's kernel, or use the uml provider, whose kernel has it"
-            yield Finding(module, "missing", "this machine's kernel has no such module", remedy)
-
-
-def _program(facts: Facts, program: str, package: str) -> Finding:
-    if program in facts.programs:
-        return Finding(program, "ok", "installed")
-    return Finding(program, "missing", "not installed", f"sudo apt-get install {package}")
+    """In this machine's own kernel, or else in one of User-Mode Linux."""
+    if not facts.mininet_lacks:
+        yield Finding("kernel", "ok", "this machine's own holds the network, in namespaces without a way out")
+        return
+    meaning = f"one of User-Mode Linux holds the network, since {facts.mininet_lacks[0]}; hosts share one processor"
+    remedy = "as root, on a kernel with openvswitch, netem and ifb: apt-get install mininet openvswitch-switch"
+    yield Finding("kernel", "slow", meaning, remedy)
+    yield from _uml(facts)
 
 
 def default_can_run(diagnoses: Collection[Diagnosis]) -> bool:

@@ -20,8 +20,6 @@ from minigts.shell import run
 
 SHM = Path("/dev/shm")
 SYSTEM_PACKAGES = Path(__file__).parent / "system-packages"
-PROGRAMS = ("mn",)
-MODULES = ("openvswitch", "sch_netem")
 NAMESPACE_SWITCHES = (
     ("user/max_user_namespaces", "0", "user.max_user_namespaces=15000"),
     ("kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone=1"),
@@ -95,13 +93,14 @@ class Facts:
     can_install: bool
     """Whether the launcher can install packages: apt is here, and root or sudo."""
     packages: tuple[Package, ...]
-    programs: frozenset[str]
-    modules: frozenset[str]
     virtual: Virtual
+    mininet_lacks: tuple[str, ...]
+    """Why Mininet cannot run in this machine's own kernel; empty when it can."""
 
 
-def gather(*, image_ready: bool, disks: Iterable[Disk], virtual: Virtual) -> Facts:
-    """Look at this machine. The caller knows the image and what building it takes, and what `virtual` is."""
+def gather(*, image_ready: bool, disks: Iterable[Disk], virtual: Virtual, mininet_lacks: Iterable[str]) -> Facts:
+    """Look at this machine. The caller knows the image and what building it takes, what `virtual` is, and what Mininet
+    says."""
     root, user = os.geteuid() == 0, _user()
     return Facts(
         system=platform.system(),
@@ -122,9 +121,8 @@ def gather(*, image_ready: bool, disks: Iterable[Disk], virtual: Virtual) -> Fac
         subordinate_ids=all(_has_range(Path(file), user) for file in ("/etc/subuid", "/etc/subgid")),
         can_install=shutil.which("apt-get") is not None and (root or shutil.which("sudo") is not None),
         packages=system_packages(SYSTEM_PACKAGES.read_text(), root=root),
-        programs=frozenset(program for program in PROGRAMS if _present(program)),
-        modules=frozenset(_modules(MODULES)),
         virtual=virtual,
+        mininet_lacks=tuple(mininet_lacks),
     )
 
 
@@ -209,10 +207,3 @@ def _has_range(file: Path, user: str) -> bool:
     rows = (line.split(":") for line in _read(file).splitlines())
     owners = (user, str(os.geteuid()))
     return any(len(row) == 3 and row[0] in owners and row[2].isdigit() and int(row[2]) >= 65536 for row in rows)
-
-
-def _modules(wanted: Iterable[str]) -> list[str]:
-    """Those of `wanted` that are in the running kernel or lie beside it as modules."""
-    beside = Path("/lib/modules") / platform.release()
-    listed = _read(beside / "modules.dep") + _read(beside / "modules.builtin")
-    return [name for name in wanted if (Path("/sys/module") / name).exists() or f"/{name}.ko" in listed]

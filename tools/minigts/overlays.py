@@ -23,6 +23,7 @@ What else a folder may have is in catalogue.py. Every script sees
 - MINIGTS_LEADER (an address), MINIGTS_HOSTS (all names), MINIGTS_PEERS (the other hosts' addresses)
 - MINIGTS_LINKS: a word for each of its links, `interface:address:peer:peer's address:link's number`; through a switch
   a word for each host behind it
+- MINIGTS_ENGINE: `docker` or `namespace`, as above
 - MINIGTS_MTU: the smallest of the lab's links
 - MINIGTS_VARIANT: empty for an overlay without variants
 - MINIGTS_PROGRAMS: the directory with what build/ made or the user gave; empty without
@@ -42,6 +43,7 @@ from minigts import catalogue
 from minigts.catalogue import Overlay
 from minigts.errors import InputError, MinigtsError
 from minigts.lab import Lab, Progress, exclusive, for_each
+from minigts.providers.base import Provider
 from minigts.topology.plan import Host, Plan
 
 UNDERLAY = "none"
@@ -101,10 +103,21 @@ def join(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
     Raises InputError for an overlay that is not there, EnvironmentLacks when its programs cannot be had, CommandFailed
     when a script fails.
     """
+    require_engine(lab.provider, name)
     overlay = catalogue.find(name)
     with exclusive(lab.rundir):
         _require(lab)
         return _join(lab, overlay, progress)
+
+
+def require_engine(provider: Provider, name: str) -> None:
+    """Raises InputError when overlay `name` cannot run on this provider's hosts."""
+    if provider.engine not in catalogue.find(name).engines:
+        fitting = ", ".join(other for other in known() if provider.engine in catalogue.find(other).engines)
+        raise InputError(
+            f"overlay {name!r} needs Docker on every host, and a host of provider {provider.name} has none; "
+            f"overlays there are {fitting}: say which with --overlay"
+        )
 
 
 def _join(lab: Lab, overlay: Overlay, progress: Progress) -> dict[str, Endpoint]:
@@ -258,7 +271,7 @@ def _run(lab: Lab, now: Joined, phase: str, host: Host, said: Mapping[str, str])
 
 def _run_script(lab: Lab, now: Joined, script: str, host: Host, said: Mapping[str, str]) -> dict[str, str]:
     own = {"MINIGTS_VARIANT": catalogue.find(now.name).variant, "MINIGTS_PROGRAMS": now.programs}
-    environment = {**said, **_environment(lab.plan, host), **own}
+    environment = {**said, **_environment(lab.plan, host), **own, "MINIGTS_ENGINE": lab.provider.engine}
     settings = [f"{key}={value}" for key, value in environment.items()]
     argv = ["env", *settings, str(IN_HOST / "overlays" / script)]
     result = lab.provider.run(host.name, argv, timeout_s=PHASE_TIMEOUT_S)

@@ -12,7 +12,7 @@ import typer
 from minigts.cli import screen
 from minigts.cli.app import app
 from minigts.cli.labs import LabName, Provider
-from minigts.errors import CommandFailed, HostFailed, InputError
+from minigts.errors import CommandFailed, EnvironmentLacks, HostFailed, InputError
 
 if TYPE_CHECKING:
     from minigts.cli.running import Prepared
@@ -137,18 +137,42 @@ def report(
 
 @app.command(rich_help_panel=EXPERIMENTS)
 def compare(
-    a: Annotated[Path, typer.Argument(metavar="A", help="A results folder, or a campaign's.", show_default=False)],
-    b: Annotated[Path, typer.Argument(metavar="B", help="The one to hold against it.", show_default=False)],
+    a: Annotated[
+        Path | None, typer.Argument(metavar="A", help="A results folder, or a campaign's.", show_default=False)
+    ] = None,
+    b: Annotated[
+        Path | None, typer.Argument(metavar="B", help="The one to hold against it.", show_default=False)
+    ] = None,
     page: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where the page goes.", show_default="B/compared-with-A.html")
     ] = None,
+    providers: Annotated[
+        Path | None, typer.Option(metavar="TOPOLOGY", help="Measure this file on every provider that works here.")
+    ] = None,
+    on: Annotated[list[str] | None, typer.Option(help="With --providers: on these only; repeatable.")] = None,
+    rounds: Annotated[int, typer.Option(min=1, max=100, help="With --providers: how often.")] = 5,
+    as_json: Annotated[bool, typer.Option("--json", help="With --providers: every sample, as JSON.")] = False,
 ) -> None:
     """Say what differs between two runs, or two campaigns, by how much, and whether it matters.
 
     Exit 1 if a figure differs by what matters, as tested; 0 if none does. Needs no hosts.
+    With --providers instead of runs: what one topology costs on each provider, and how exact it is there.
 
     Example:  minigts compare results/multihop-20261121-100000 results/multihop-20261122-100000
+
+    Example:  minigts compare --providers topologies/pair.yaml
     """
+    if providers is not None:
+        if a or b or page:
+            raise InputError("compare: give two results folders, or --providers TOPOLOGY; not both")
+        _compare_providers(providers, on or [], rounds, as_json=as_json)
+        return
+    if a is None or b is None:
+        raise InputError("compare: give two results folders, or --providers TOPOLOGY")
+    _compare_runs(a, b, page)
+
+
+def _compare_runs(a: Path, b: Path, page: Path | None) -> None:
     from minigts.report import compare as comparing
     from minigts.report import comparison as shown
 
@@ -157,3 +181,22 @@ def compare(
     screen.show_comparison(comparing.headline(found), shown.tables(found), shown.notes(found))
     typer.echo(written)
     raise typer.Exit(1 if found.differs else 0)
+
+
+def _compare_providers(topology: Path, on: Sequence[str], rounds: int, *, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from minigts import differences
+    from minigts.providers import registry
+    from minigts.topology.load import load
+
+    for name in on:
+        registry.make(name, Path())
+    with screen.progress() as say:
+        found = differences.compare(load(topology), on or registry.names(), rounds, say)
+    if as_json:
+        screen.print_json(asdict(found))
+    else:
+        screen.show_providers(found)
+    if not found.samples:
+        raise EnvironmentLacks("none of these providers works here; minigts doctor says more")

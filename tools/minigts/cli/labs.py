@@ -67,9 +67,11 @@ def up(
     from minigts import lab as labs
     from minigts import overlays
     from minigts.fidelity import measure
+    from minigts.providers import registry
 
     planned = read_plan(topology)
     wanted = _one_of("overlay", overlay or planned.overlay, overlays.known())
+    overlays.require_engine(registry.make(provider, Path()), wanted)
     with screen.progress() as say:
         made = labs.up(planned, provider, lab, say)
         certificate = measure.of(made) or measure.certify(made, say)

@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from minigts.cli.running import Prepared
+    from minigts.differences import Comparison
     from minigts.doctor import Diagnosis
     from minigts.experiments.run import OnProgress, Outcome
     from minigts.experiments.run import Progress as At
     from minigts.fidelity.certificate import Certificate, Row
     from minigts.lab import Lab
     from minigts.report.tables import Table as Result
+    from minigts.statistics import Middle
     from minigts.topology.plan import Plan
 
 PLAIN_WIDTH = 200
@@ -292,6 +294,26 @@ def certified(row: Row | None) -> str:
     measured = "nothing" if row.measured is None else f"{row.measured:.4g}"
     mark = {True: "", False: " OUTSIDE", None: " ?"}[row.ok]
     return f"{measured} ({row.declared:.4g}) {row.unit}{mark}"
+
+
+def show_providers(found: Comparison) -> None:
+    """A row a quantity, a column a provider: the median, and its interval where there are several rounds."""
+    columns = ("", "", *(f">{name}" for name in found.providers))
+    rows = (
+        (quantity, unit, *(_with_interval(by_provider.get(name)) for name in found.providers))
+        for quantity, unit, by_provider in found.rows()
+    )
+    show_table(f"{found.topology}, {found.path}: medians of {found.rounds} rounds, with 95 % intervals", columns, rows)
+    for name, reason in found.absent.items():
+        note(f"minigts: {name} is left out: {reason}")
+
+
+def _with_interval(middle: Middle | None) -> str:
+    if middle is None:
+        return ""
+    if middle.low is None or middle.high is None:
+        return f"{middle.median:.3g}"
+    return f"{middle.median:.3g} [{middle.low:.3g}, {middle.high:.3g}]"
 
 
 def show_samples(prepared: Iterable[Prepared]) -> None:

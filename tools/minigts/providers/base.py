@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from minigts.topology.plan import Plan
 
@@ -52,6 +52,8 @@ class Provider(Protocol):
 
     name: str
     rundir: Path
+    engine: Literal["docker", "namespace"]
+    """What a host has for containers: Docker, or nothing but what a namespace can do that is a host itself."""
 
     def missing(self) -> list[str]:
         """What this machine lacks to run this provider, a sentence each with its remedy; empty when it can run."""

@@ -19,7 +19,7 @@ import termios
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Literal
 
 from minigts import shell
 from minigts.errors import CommandFailed, CommandTimeout, HostFailed
@@ -40,6 +40,7 @@ class FakeProvider:
     """See `providers.base.Provider`. A lab is `hosts/<name>/root` below the run directory, nothing else."""
 
     name = "fake"
+    engine: Literal["docker", "namespace"] = "docker"
 
     def __init__(self, rundir: Path) -> None:
         self.rundir = rundir

@@ -8,12 +8,14 @@ from pathlib import Path
 
 from minigts.errors import InputError
 from minigts.providers.base import Provider
+from minigts.providers.mininet.provider import MininetProvider
 from minigts.providers.uml.provider import UmlProvider
 from minigts.providers.vagrant.provider import VagrantProvider
 
 _PROVIDERS: dict[str, Callable[[Path], Provider]] = {
     "uml": UmlProvider,
     "vagrant": VagrantProvider,
+    "mininet": MininetProvider,
 }
 
 DEFAULT = "uml"

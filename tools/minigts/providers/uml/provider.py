@@ -6,6 +6,7 @@ import contextlib
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
+from typing import Literal
 
 from minigts.errors import CommandFailed, EnvironmentLacks, HostFailed, MinigtsError
 from minigts.providers.base import Result
@@ -21,6 +22,7 @@ class UmlProvider:
     """See `providers.base.Provider`. The run directory holds every socket, disk and log of the lab."""
 
     name = "uml"
+    engine: Literal["docker", "namespace"] = "docker"
 
     def __init__(self, rundir: Path) -> None:
         self.rundir = rundir

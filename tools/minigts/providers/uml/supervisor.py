@@ -46,13 +46,15 @@ class Launch:
     base: Path
     machines: tuple[Machine, ...]
     links: tuple[tuple[tuple[str, int], tuple[str, int]], ...]
+    instead: tuple[str, ...] = ()
+    """What runs in place of each kernel, if anything; it gets the descriptor of its control line as last argument."""
 
     @classmethod
     def read(cls, path: Path) -> Launch:
         raw = json.loads(path.read_text())
         machines = tuple(Machine(**{**machine, "macs": tuple(machine["macs"])}) for machine in raw["machines"])
         links = tuple(((a[0], a[1]), (b[0], b[1])) for a, b in raw["links"])
-        return cls(Path(raw["boot_directory"]), Path(raw["base"]), machines, links)
+        return cls(Path(raw["boot_directory"]), Path(raw["base"]), machines, links, tuple(raw["instead"]))
 
     def write(self, path: Path) -> None:
         content = {
@@ -60,6 +62,7 @@ class Launch:
             "base": str(self.base),
             "machines": [asdict(machine) for machine in self.machines],
             "links": self.links,
+            "instead": self.instead,
         }
         path.write_text(json.dumps(content))
 
@@ -263,9 +266,12 @@ def _throw_away(end: socket.socket) -> None:
 def _start_kernel(machine: Machine, launch: Launch, rundir: Path, ends: dict[tuple[str, int], socket.socket]) -> Host:
     ours, theirs = socket.socketpair()
     links = [ends[machine.name, index].fileno() for index in range(len(machine.macs))]
+    argv = command_line(machine, rundir, launch.base, theirs.fileno(), links)
+    if launch.instead:
+        argv = [*launch.instead, str(theirs.fileno())]
     with (rundir / machine.console).open("ab") as console:
         kernel = shell.start(
-            command_line(machine, rundir, launch.base, theirs.fileno(), links),
+            argv,
             output=console.fileno(),
             pass_fds=(theirs.fileno(), *links),
             env={

@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from minigts.providers.vagrant.accelerator import Verdict
-from minigts.topology.plan import Host, Plan
+from minigts.topology.plan import Host, Plan, Switch
 
 NETWORK = "minigts"
 NETWORK_ADDRESS = "10.255.240.0/24"
@@ -104,11 +104,11 @@ def prefix(rundir: Path) -> str:
 
 
 def machines(plan: Plan, rundir: Path, consoles: Path) -> tuple[Machine, ...]:
-    """The plan's hosts, in its order."""
-    return tuple(_machine(plan, host, rundir, consoles) for host in plan.hosts)
+    """The plan's hosts and switches, in its order."""
+    return tuple(_machine(plan, host, rundir, consoles) for host in plan.machines)
 
 
-def _machine(plan: Plan, host: Host, rundir: Path, consoles: Path) -> Machine:
+def _machine(plan: Plan, host: Host | Switch, rundir: Path, consoles: Path) -> Machine:
     digest = _digest(f"{rundir}/{host.name}")
     return Machine(
         name=host.name,
@@ -121,7 +121,7 @@ def _machine(plan: Plan, host: Host, rundir: Path, consoles: Path) -> Machine:
     )
 
 
-def _tunnels(plan: Plan, host: Host, rundir: Path) -> tuple[Tunnel, ...]:
+def _tunnels(plan: Plan, host: Host | Switch, rundir: Path) -> tuple[Tunnel, ...]:
     # 127.64.0.0 to 127.127.255.255: nobody's default, and a lab's own.
     digest = _digest(str(rundir))
     address = f"127.{64 + digest[0] % 64}.{digest[1]}.{1 + digest[2] % 254}"

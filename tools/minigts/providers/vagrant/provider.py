@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
+from typing import Literal
 
 from minigts import paths, shell
 from minigts.errors import CommandFailed, HostFailed, MinigtsError
@@ -38,6 +39,7 @@ class VagrantProvider:
     """See `providers.base.Provider`. The run directory has the definition, Vagrant's own records, sockets and logs."""
 
     name = "vagrant"
+    engine: Literal["docker", "namespace"] = "docker"
 
     def __init__(self, rundir: Path) -> None:
         self.rundir = rundir
@@ -57,7 +59,7 @@ class VagrantProvider:
             except BaseException:
                 self.down()
                 raise
-        self._wait([host.name for host in plan.hosts], progress)
+        self._wait([host.name for host in plan.machines], progress)
 
     def run(
         self,
@@ -130,7 +132,7 @@ class VagrantProvider:
     def configured(self, plan: Plan) -> bool:
         """Whether every host answers with its name, which a machine forgets when it boots anew."""
         try:
-            said = {host.name: self.run(host.name, ["hostname"], timeout_s=20).stdout.strip() for host in plan.hosts}
+            said = {host.name: self.run(host.name, ["hostname"], timeout_s=20).stdout.strip() for host in plan.machines}
         except MinigtsError:
             return False
         return all(host == name for host, name in said.items())

@@ -59,7 +59,7 @@ def define(plan: Plan, rundir: Path, progress: Callable[[str], None]) -> Definit
     _refuse_memory(plan)
     ours, place = box.keys(), consoles(rundir)
     place.mkdir(parents=True, exist_ok=True)
-    cores, hosts = len(os.sched_getaffinity(0)), len(plan.hosts)
+    cores, hosts = len(os.sched_getaffinity(0)), len(plan.machines)
     inside = libvirt.network_prefix()
     return Definition(
         lab=rundir.name,
@@ -96,7 +96,7 @@ def _relay() -> Path:
 
 def _refuse_memory(plan: Plan) -> None:
     free_mb = _free_mb()
-    needed_mb = sum(host.memory_mb for host in plan.hosts)
+    needed_mb = sum(host.memory_mb for host in plan.machines)
     if free_mb < needed_mb:
         raise EnvironmentLacks(f"the machines of {plan.name} take {needed_mb} MB of memory; {free_mb} MB are free")
 

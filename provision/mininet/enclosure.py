@@ -1,0 +1,88 @@
+#!/usr/bin/python3
+"""Makes this process the first of a lab's own world on this machine's kernel, and a host's agent in it.
+
+    enclosure.py DIRECTORY GROUP LINE
+
+Started by `unshare` as process 1 in network, mount, process, name and IPC namespaces of its own, without an interface
+that leads out. DIRECTORY, which is empty, becomes its file system's memory; GROUP is its own control group; LINE is
+the descriptor of a stream that the agent's frames run on. The file system is this machine's, seen through a layer that
+takes all that is written; what an image has under /usr/lib/minigts is laid over it. Runs until it is killed, and then
+everything in it ends, since it is process 1.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import sys
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parents[2]
+OWN = Path("usr/lib/minigts")
+OWN_FILES = ("provision/image/agent.py", "provision/image/probe.py", "tools/minigts/providers/uml/wire.py")
+CLONE_NEWCGROUP = 0x02000000
+MS_BIND, MS_REC = 4096, 16384
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def call(result: int) -> None:
+    """Raise what a call of the C library says went wrong."""
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+def mount(source: str, target: Path, kind: str = "", flags: int = 0, options: str = "") -> None:
+    target.mkdir(parents=True, exist_ok=True)
+    call(libc.mount(source.encode(), str(target).encode(), kind.encode(), ctypes.c_ulong(flags), options.encode()))
+
+
+def enter_group(group: Path) -> None:
+    """What runs here sees the group as the root of all groups."""
+    (group / "cgroup.procs").write_text("0")
+    call(libc.unshare(CLONE_NEWCGROUP))
+
+
+def lay_own_files(layer: Path) -> None:
+    (layer / OWN).mkdir(parents=True)
+    for name in OWN_FILES:
+        copy = Path(shutil.copy(PROJECT / name, layer / OWN))
+        copy.chmod(0o755)
+
+
+def make_root(directory: Path) -> Path:
+    mount("tmpfs", directory, "tmpfs", options="mode=755")
+    layer, upper, work, root = (directory / part for part in ("layer", "upper", "work", "root"))
+    lay_own_files(layer)
+    upper.mkdir()
+    work.mkdir()
+    mount("overlay", root, "overlay", options=f"lowerdir={layer}:/,upperdir={upper},workdir={work}")
+    mount("proc", root / "proc", "proc")
+    mount("sysfs", root / "sys", "sysfs")
+    mount("cgroup2", root / "sys/fs/cgroup", "cgroup2")
+    mount("/dev", root / "dev", flags=MS_BIND | MS_REC)
+    mount("tmpfs", root / "run", "tmpfs", options="mode=755")
+    mount("tmpfs", root / "tmp", "tmpfs", options="mode=1777")
+    return root
+
+
+def serve(line: int) -> None:
+    sys.path.insert(0, f"/{OWN}")
+    import agent
+
+    os.write(line, agent.wire.HELLO)
+    agent.Agent(line).serve()
+
+
+def main() -> None:
+    directory, group, line = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+    enter_group(group)
+    os.chroot(make_root(directory))
+    os.chdir("/")
+    serve(line)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""Hosts as namespaces: the same file, the same figures; and nothing is left of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from live.program import TOPOLOGIES, Program, Traces
+from live.test_switches import least_off_ms, tolerance_ms
+from minigts import overlays
+from minigts.providers.uml import process
+
+pytestmark = pytest.mark.mininet
+LIMIT_S = 30.0
+PAIR = str(TOPOLOGIES / "pair.yaml")
+
+
+def test_latency_adds_up_over_five_hops_and_ovs_runs_over_it(make_lab: Any) -> None:
+    lab = make_lab(TOPOLOGIES / "chain6-lan.yaml", provider="mininet")
+    first, *others = (host.name for host in lab.plan.hosts)
+    for target in others:
+        assert abs(least_off_ms(lab, first, target)) <= tolerance_ms(lab.plan.path(first, target).rtt_ms)
+    overlays.join(lab, "ovs", lambda _: None)
+    said = overlays.verify(lab, lambda _: None)
+    assert {facts["ENCAPSULATION"] for facts in said.values()} == {"vxlan"}
+
+
+def test_hosts_have_names_routes_and_files_of_their_own_but_one_kernel(make_lab: Any) -> None:
+    lab = make_lab("name: two\npair: {hosts: [a, b], link: {rate: 50mbit}}\n", provider="mininet")
+    for host, other in pairwise(("a", "b", "a")):
+        lab.provider.run(host, ["sh", "-c", "hostname >/root/mine"], timeout_s=LIMIT_S)
+        assert lab.provider.run(host, ["cat", "/root/mine"], timeout_s=LIMIT_S).stdout == f"{host}\n"
+        address = lab.plan.host(other).address
+        assert address in lab.provider.run(host, ["ip", "route"], timeout_s=LIMIT_S).stdout
+    boot = ["cat", "/proc/sys/kernel/random/boot_id"]
+    assert len({lab.provider.run(host, boot, timeout_s=LIMIT_S).stdout for host in "ab"}) == 1
+    assert lab.provider.run("a", ["ip", "route", "show", "default"], timeout_s=LIMIT_S).stdout == ""
+
+
+def test_an_overlay_that_needs_docker_is_refused_before_anything_starts(program: Program) -> None:
+    refused = program.run("up", PAIR, "--provider", "mininet", "--overlay", "swarm")
+    assert refused.returncode == 2
+    assert "needs Docker on every host" in refused.stderr
+    assert "none, ovs" in refused.stderr
+
+
+def test_nothing_is_left_when_its_supervisor_was_killed(program: Program, traces: Traces) -> None:
+    program.succeeds("up", PAIR, "--provider", "mininet", "--overlay", "none")
+    traces.look()
+    supervisor = process.supervisor(program.rundir("pair"))
+    assert supervisor is not None
+    os.kill(supervisor, signal.SIGKILL)
+    program.succeeds("down", "--all")
+    assert traces.left() == []

@@ -1,0 +1,156 @@
+"""One topology on several providers: what it costs and how exact it is on each, measured the same way.
+
+Rounds alternate between the providers, so that what changes on this machine meanwhile changes all of them. In each
+round the lab is brought up anew, measured over the longest path from its first host, and taken down.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+
+from minigts import lab as labs
+from minigts import overlays, watch
+from minigts.calibration import probe
+from minigts.experiments import tools
+from minigts.experiments.options import TcpOptions, UdpOptions
+from minigts.lab import Lab
+from minigts.providers import registry
+from minigts.statistics import Middle, middle
+from minigts.topology.plan import Path, Plan
+
+Say = Callable[[str], None]
+UDP_SHARES = (0.1, 0.5, 0.9)
+"""Of the path's rate; of UNLIMITED_MBIT where it has none."""
+UNLIMITED_MBIT = 100.0
+PROBES, INTERVAL_S = 200, 0.004
+UDP_S, TCP_S, SLOW_START_S = 2, 3, 1
+MIB = 2**20
+PROC = FilePath("/proc")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One figure of one round."""
+
+    provider: str
+    quantity: str
+    unit: str
+    value: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All samples, and why the other providers have none."""
+
+    topology: str
+    path: str
+    rounds: int
+    samples: tuple[Sample, ...]
+    absent: Mapping[str, str]
+
+    @property
+    def providers(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(sample.provider for sample in self.samples))
+
+    def rows(self) -> Iterator[tuple[str, str, dict[str, Middle]]]:
+        """For each quantity: its name, its unit, and its median with interval by provider."""
+        for quantity, unit in dict.fromkeys((sample.quantity, sample.unit) for sample in self.samples):
+            own = [sample for sample in self.samples if sample.quantity == quantity]
+            by_provider = {name: [one.value for one in own if one.provider == name] for name in self.providers}
+            yield quantity, unit, {name: middle(values) for name, values in by_provider.items() if values}
+
+
+def absent(wanted: Sequence[str]) -> dict[str, str]:
+    """Those of `wanted` that cannot run on this machine, with the first reason."""
+    lacking = {name: registry.make(name, FilePath()).missing() for name in wanted}
+    return {name: reasons[0] for name, reasons in lacking.items() if reasons}
+
+
+def compare(plan: Plan, wanted: Sequence[str], rounds: int, say: Say) -> Comparison:
+    """Measure `plan` on those of `wanted` that work here. Raises what bringing a lab up raises."""
+    missing = absent(wanted)
+    path = _longest(plan)
+    samples: list[Sample] = []
+    for number in range(1, rounds + 1):
+        for name in wanted:
+            if name not in missing:
+                say(f"round {number} of {rounds}: {name}")
+                samples += _round(plan, name, path)
+    return Comparison(plan.name, f"{path.source}-{path.target}", rounds, tuple(samples), missing)
+
+
+def _longest(plan: Plan) -> Path:
+    """From the first host to the one that is most hops away."""
+    own = [path for path in plan.paths if path.reachable and path.source == plan.hosts[0].name]
+    return max(own, key=lambda path: path.hops)
+
+
+def _round(plan: Plan, provider: str, path: Path) -> list[Sample]:
+    """A lab's life. Its name holds the process id, so that it disturbs no other's."""
+    name = f"compare-{provider}-{os.getpid()}"
+    begun = time.monotonic()
+    lab = labs.up(plan, provider, name, lambda _: None)
+    seconds = time.monotonic() - begun
+    try:
+        figures = [("bring-up", "s", seconds), ("memory", "MiB", memory_mib(lab.provider.processes()))]
+        figures += _measure(lab, path)
+        return [Sample(provider, *figure) for figure in figures]
+    finally:
+        labs.down(lab)
+
+
+def _measure(lab: Lab, path: Path) -> Iterator[tuple[str, str, float]]:
+    ends = overlays.join(lab, overlays.UNDERLAY, lambda _: None)
+    way = tools.Way(ends[path.target].address, ends[path.source].mtu, tools.underlay_mtu(lab.plan), path)
+    seen = probe(lab.provider, path.source, way.address, count=PROBES, interval_s=INTERVAL_S)
+    yield "RTT off by", "ms", seen.median_ms - path.rtt_ms
+    yield "RTT, 99th percentile off by", "ms", sorted(seen.rtts_ms)[len(seen.rtts_ms) * 99 // 100] - path.rtt_ms
+    yield from _traffic(lab, way, "TCP", TcpOptions(duration=f"{TCP_S}s", omit=f"{SLOW_START_S}s"))
+    for share in UDP_SHARES:
+        offered_mbit = share * (path.rate_mbit or UNLIMITED_MBIT)
+        options = UdpOptions(duration=f"{UDP_S}s", rate=f"{offered_mbit:g}mbit", datagram="fit")
+        yield from _traffic(lab, way, f"UDP at {offered_mbit:g} Mbit/s", options)
+
+
+def _traffic(lab: Lab, way: tools.Way, name: str, options: TcpOptions | UdpOptions) -> Iterator[tuple[str, str, float]]:
+    """What arrives, what is lost, and what the lab's processes take of the processors for each megabit."""
+    tool = tools.TOOLS["iperf3-tcp" if isinstance(options, TcpOptions) else "iperf3-udp"]
+    argv = tool.argv(options, way)
+    with watch.watching(lab.provider.processes()) as watched:
+        said = lab.provider.run(way.path.source, argv, timeout_s=60)
+    measured = tool.read(said.stdout, said.stderr)
+    yield f"{name}: arrives", "Mbit/s", measured.value
+    if "loss_percent" in measured.extra:
+        yield f"{name}: lost", "%", measured.extra["loss_percent"]
+    readings = watched.readings
+    sent_s = UDP_S if isinstance(options, UdpOptions) else TCP_S + SLOW_START_S
+    if readings is not None and measured.value:
+        cpu_ms = 1000 * readings.own_cores * readings.seconds
+        yield f"{name}: processor for each Mbit", "ms", cpu_ms / (measured.value * sent_s)
+
+
+def memory_mib(roots: Sequence[int]) -> float:
+    """What a lab's processes hold: their proportional share, and in full the unlinked files in which a User-Mode
+    Linux kernel keeps its memory, of which its processes map only what they use now."""
+    size, files = 0, dict[int, int]()
+    for pid in watch.family(roots):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            rollup = (PROC / str(pid) / "smaps_rollup").read_text()
+            fields = {line.split(":")[0]: line.split() for line in rollup.splitlines()[1:]}
+            size += (int(fields["Pss"][1]) - int(fields["Pss_Shmem"][1])) << 10
+            files.update(_memory_files(PROC / str(pid) / "fd"))
+    return (size + sum(files.values())) / MIB
+
+
+def _memory_files(descriptors: FilePath) -> Iterator[tuple[int, int]]:
+    """Of the open files in /dev/shm: number and size in bytes."""
+    for path in descriptors.iterdir():
+        with contextlib.suppress(OSError):  # closed meanwhile
+            if str(path.readlink()).startswith("/dev/shm/"):
+                state = path.stat()
+                yield state.st_ino, state.st_blocks * 512

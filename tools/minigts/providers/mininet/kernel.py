@@ -1,0 +1,96 @@
+"""In which kernel a Mininet network lives: this machine's own where that will do, else one of User-Mode Linux."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from pathlib import Path
+
+from minigts import paths, shell
+from minigts.topology.plan import Plan
+
+NAME = "kernel"
+"""Of the one machine that the lab's supervisor runs: the kernel, or what stands for it."""
+GROUP = "control-group"
+"""The file in the run directory that names the lab's control group."""
+SMALLEST_MB, LARGEST_MB = 512, 2048
+ASKING_TIMEOUT_S = 20.0
+SYSTEM_PYTHON = "/usr/bin/python3"
+"""The one that Debian's package of Mininet is installed for."""
+PROGRAMS = ("unshare", "nsenter", "ip", "tc", "ethtool", "ovs-vswitchd", "ovsdb-server", "ovs-vsctl")
+TRIAL = """
+modprobe -qn openvswitch || test -e /sys/module/openvswitch
+mount -t tmpfs none /mnt
+mkdir /mnt/upper /mnt/work /mnt/root
+mount -t overlay none -o lowerdir=/,upperdir=/mnt/upper,workdir=/mnt/work /mnt/root
+test -e /mnt/root/usr/bin/env
+ip link add trial type veth peer name trial2
+ip link add trial3 type ifb
+tc qdisc add dev trial root tbf rate 1mbit burst 10kb limit 10kb
+tc qdisc add dev trial2 root netem delay 1ms
+"""
+"""In namespaces that vanish with it. The last line that is reached names what is missing."""
+
+
+def natively_missing() -> list[str]:
+    """Why the network cannot live in this machine's own kernel, a sentence each; tries it in throw-away namespaces."""
+    if os.geteuid() != 0:
+        return ["namespaces and switches are made by root"]
+    absent = [program for program in PROGRAMS if shutil.which(program) is None]
+    if absent:
+        return [f"not installed: {', '.join(absent)}; apt-get install mininet openvswitch-switch"]
+    asked = shell.run([SYSTEM_PYTHON, "-c", "import mininet.net"], timeout_s=ASKING_TIMEOUT_S, check=False)
+    if asked.code != 0:
+        return ["Mininet is not installed: apt-get install mininet"]
+    if control_groups() is None:
+        return ["control groups of version 2 are not mounted"]
+    argv = ["unshare", "--net", "--mount", "sh", "-exc", TRIAL]
+    tried = shell.run(argv, timeout_s=ASKING_TIMEOUT_S, check=False)
+    if tried.code != 0:
+        steps = [line.removeprefix("+ ") for line in tried.stderr.splitlines() if line.startswith("+ ")]
+        return [f"this machine's kernel refuses `{steps[-1] if steps else 'unshare'}`"]
+    return []
+
+
+def memory_mb(plan: Plan) -> int:
+    """What the one User-Mode Linux kernel gets: its machines' memory together, within limits, since they share it."""
+    return min(LARGEST_MB, max(SMALLEST_MB, sum(machine.memory_mb for machine in plan.machines)))
+
+
+def control_groups() -> Path | None:
+    """Where control groups of version 2 are mounted."""
+    mounts = (line.split() for line in Path("/proc/self/mounts").read_text().splitlines())
+    return next((Path(fields[1]) for fields in mounts if fields[2] == "cgroup2"), None)
+
+
+def enclosure(rundir: Path) -> tuple[str, ...]:
+    """What runs natively in place of a kernel: namespaces that hold all of the network and have no way out.
+
+    Makes its control group and writes down which it is.
+    """
+    groups = control_groups()
+    assert groups is not None, "natively_missing() was asked"
+    group = groups / f"minigts-{hashlib.sha256(str(rundir).encode()).hexdigest()[:12]}"
+    (rundir / GROUP).write_text(str(group))
+    group.mkdir(exist_ok=True)
+    memory = rundir / "enclosure"
+    memory.mkdir(exist_ok=True)
+    return (
+        *("unshare", "--net", "--mount", "--pid", "--uts", "--ipc", "--fork", "--kill-child"),
+        *(SYSTEM_PYTHON, str(paths.project_root() / "provision" / "mininet" / "enclosure.py")),
+        *(str(memory), str(group)),
+    )
+
+
+def remove_group(rundir: Path) -> None:
+    """Take away the control group that a lab has written down as its own; its processes have ended."""
+    try:
+        group = Path((rundir / GROUP).read_text())
+    except FileNotFoundError:
+        return
+    for directory in sorted(group.rglob("*/"), reverse=True):
+        directory.rmdir()
+    if group.exists():
+        group.rmdir()
+    (rundir / GROUP).unlink()

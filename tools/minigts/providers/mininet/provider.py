@@ -1,0 +1,179 @@
+"""Provider `mininet`: hosts and switches are namespaces of one kernel, made by Mininet.
+
+The kernel is this machine's own where that has what it takes, else one User-Mode Linux kernel of the image. Either has
+an agent, reached as a uml host is; what is to run on a host is entered there by `nsenter`.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from minigts import paths
+from minigts.errors import CommandFailed, CommandTimeout, EnvironmentLacks, HostFailed, MinigtsError
+from minigts.providers.base import Result
+from minigts.providers.mininet import kernel
+from minigts.providers.uml import client, guest, image, packing, process
+from minigts.providers.uml.kernel import Machine
+from minigts.providers.uml.kernel import missing as uml_missing
+from minigts.providers.uml.supervisor import Launch
+from minigts.topology.plan import Plan
+
+MACHINES = "machines.json"
+"""In the run directory: each host's and switch's process in the kernel, by name; there when the network stands."""
+PROGRAM = "mininet/network.py"
+BUILD_TIMEOUT_S = 120.0
+ENTER = ("nsenter", "--net", "--mount", "--uts", "--ipc", "--root", "--wd", "--target")
+
+
+class MininetProvider:
+    """See `providers.base.Provider`."""
+
+    name = "mininet"
+    engine: Literal["docker", "namespace"] = "namespace"
+
+    def __init__(self, rundir: Path) -> None:
+        self.rundir = rundir
+
+    def missing(self) -> list[str]:
+        return [] if not kernel.natively_missing() else uml_missing(hosts=1) + image.missing()
+
+    def up(self, plan: Plan, progress: Callable[[str], None]) -> None:
+        count = len(plan.machines)
+        if process.supervisor(self.rundir) is None or not (self.rundir / MACHINES).exists():
+            try:
+                self._start_kernel(plan, progress)
+                progress(f"Mininet: building {count} machines and {len(plan.links)} links")
+                self._build(plan)
+            except BaseException:
+                self.down()
+                raise
+        progress(f"{count} of {count} hosts answer")
+
+    def _start_kernel(self, plan: Plan, progress: Callable[[str], None]) -> None:
+        (self.rundir / MACHINES).unlink(missing_ok=True)
+        reasons = kernel.natively_missing()
+        if reasons:
+            progress(f"mininet in a User-Mode Linux kernel, since {reasons[0]}")
+            _refuse_processors(plan)
+            ready = image.ensure(progress)
+            machine = Machine(kernel.NAME, kernel.memory_mb(plan), ())
+            launch = Launch(ready.boot, ready.root, (machine,), ())
+        else:
+            progress("mininet in this machine's own kernel")
+            launch = Launch(self.rundir, self.rundir, (Machine(kernel.NAME, 0, ()),), (), kernel.enclosure(self.rundir))
+        guest.start(self.rundir, launch)
+        guest.wait(self.rundir, [kernel.NAME], lambda _: None)
+
+    def _build(self, plan: Plan) -> None:
+        program = (paths.project_root() / "provision" / PROGRAM).read_bytes()
+        wanted = json.dumps(_wanted(plan))
+        said = client.run(
+            self.rundir,
+            kernel.NAME,
+            ["env", f"MINIGTS_NETWORK={wanted}", kernel.SYSTEM_PYTHON, "-", PROGRAM],
+            timeout_s=BUILD_TIMEOUT_S,
+            check=True,
+            stdin=program,
+            on_output=None,
+        ).stdout
+        temporary = self.rundir / f"{MACHINES}.new"
+        temporary.write_text(json.dumps(json.loads(said)))
+        temporary.rename(self.rundir / MACHINES)
+
+    def run(
+        self,
+        host: str,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        check: bool = True,
+        stdin: bytes = b"",
+        on_output: Callable[[bytes], None] | None = None,
+    ) -> Result:
+        inside = [*self._enter(host), *argv]
+        try:
+            result = client.run(
+                self.rundir,
+                kernel.NAME,
+                inside,
+                timeout_s=timeout_s,
+                check=False,
+                stdin=stdin,
+                on_output=on_output,
+            )
+        except CommandTimeout as error:
+            raise CommandTimeout(host, argv, timeout_s, error.stdout, error.stderr) from None
+        except HostFailed as error:
+            raise HostFailed(f"host {host}: its kernel is gone ({error})") from error
+        if check and result.code != 0:
+            raise CommandFailed(host, argv, result.code, result.stdout, result.stderr)
+        return replace(result, host=host, argv=tuple(argv))
+
+    def put(self, host: str, source: Path, target: PurePosixPath) -> None:
+        self._enter(host)
+        packing.put(self, host, self.rundir / "hosts" / kernel.NAME, source, target, shared=not self._native)
+
+    def attach(self, host: str, argv: Sequence[str]) -> int:
+        return client.attach(self.rundir, kernel.NAME, [*self._enter(host), *argv])
+
+    def diagnose(self, host: str, into: Path) -> None:
+        into.mkdir(parents=True, exist_ok=True)
+        console = self.rundir / "hosts" / kernel.NAME / "console.log"
+        if console.exists():
+            shutil.copyfile(console, into / "console.log")
+        try:
+            said = self.run(host, ["sh", "-c", "dmesg; ip -s link; ss -anp"], timeout_s=10, check=False).stdout
+        except HostFailed as error:
+            said = f"{error}\n"
+        (into / "dmesg.log").write_text(said)
+
+    def processes(self) -> tuple[int, ...]:
+        supervisor = process.supervisor(self.rundir)
+        return () if supervisor is None else (supervisor,)
+
+    def down(self) -> None:
+        problems: list[Exception] = [MinigtsError(text) for text in process.end(self.rundir)]
+        (self.rundir / MACHINES).unlink(missing_ok=True)
+        try:
+            kernel.remove_group(self.rundir)
+        except OSError as error:
+            problems.append(error)
+        if problems:
+            raise ExceptionGroup(f"lab {self.rundir.name} is not down", problems)
+
+    @property
+    def _native(self) -> bool:
+        return (self.rundir / kernel.GROUP).exists()
+
+    def _enter(self, host: str) -> list[str]:
+        try:
+            machines = json.loads((self.rundir / MACHINES).read_text())
+        except FileNotFoundError:
+            raise HostFailed(f"host {host} is not running: there is no host {host} in this lab") from None
+        if host not in machines:
+            raise HostFailed(f"there is no host {host} in this lab")
+        return [*ENTER, str(machines[host]), "--"]
+
+
+def _wanted(plan: Plan) -> dict[str, object]:
+    """What provision/mininet/network.py reads."""
+    ends: dict[str, list[str]] = {link.name: [] for link in plan.links}
+    for machine in plan.machines:
+        for port in machine.ports:
+            ends[port.link] += [machine.name, port.name, port.mac]
+    return {
+        "hosts": [host.name for host in plan.hosts],
+        "switches": [switch.name for switch in plan.switches],
+        "links": list(ends.values()),
+    }
+
+
+def _refuse_processors(plan: Plan) -> None:
+    several = [host.name for host in plan.hosts if host.cpus > 1]
+    if several:
+        raise EnvironmentLacks(f"{', '.join(several)}: a uml kernel has one processor; write `cpus: 1`")
