@@ -60,24 +60,23 @@ def test_hosts_reach_each_other_through_switches(make_lab: Any, provider: str) -
 
 def learns(lab: Lab) -> None:
     """The switch without a controller knows behind which port each host is that has sent something."""
-    table = said(lab, "s-ams", "ovs-appctl", "fdb/show", "br0")
+    table = said(lab, "s1", "ovs-appctl", "fdb/show", "br0")
     rows = (line.split() for line in table.splitlines()[1:])
     behind = {mac: port for port, _, mac, _ in rows}
-    ports = {port.peer_host: port.name for port in lab.plan.machine("s-ams").ports}
+    ports = {port.peer_host: port.name for port in lab.plan.machine("s1").ports}
     numbers = {
-        name: said(lab, "s-ams", "ovs-vsctl", "get", "interface", port, "ofport").strip()
-        for name, port in ports.items()
+        name: said(lab, "s1", "ovs-vsctl", "get", "interface", port, "ofport").strip() for name, port in ports.items()
     }
-    for host, towards in (("ams1", "ams1"), ("ams3", "ams3"), ("bra2", "s-bra")):
+    for host, towards in (("ams1", "ams1"), ("ams3", "ams3"), ("bra2", "s2")):
         assert behind[lab.plan.host(host).ports[0].mac] == numbers[towards]
 
 
 def does_as_it_is_told(lab: Lab) -> None:
     """The other one has flows for those who have talked, which its controller has installed; no rule of its own."""
-    assert said(lab, "s-bra", "ovs-vsctl", "get-fail-mode", "br0").strip() == "secure"
+    assert said(lab, "s2", "ovs-vsctl", "get-fail-mode", "br0").strip() == "secure"
     bra1, bra2 = (lab.plan.host(name).ports[0].mac for name in ("bra1", "bra2"))
     least_off_ms(lab, "bra1", "bra2")
-    flows = said(lab, "s-bra", "ovs-ofctl", "dump-flows", "br0")
+    flows = said(lab, "s2", "ovs-ofctl", "dump-flows", "br0")
     assert re.search(rf"idle_timeout=\d+.*dl_src={bra1},dl_dst={bra2}.*actions=output", flows), flows
     assert "actions=NORMAL" not in flows
-    assert not re.search(r"idle_timeout", said(lab, "s-ams", "ovs-ofctl", "dump-flows", "br0"))
+    assert not re.search(r"idle_timeout", said(lab, "s1", "ovs-ofctl", "dump-flows", "br0"))

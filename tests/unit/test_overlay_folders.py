@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from minigts import overlays, paths, programs
-from minigts.errors import MinigtsError
+from minigts.errors import InputError, MinigtsError
 
 FOLDERS = sorted(path.parent for path in (paths.project_root() / "provision" / "overlays").glob("*/join.sh"))
 
@@ -29,6 +29,22 @@ def test_overlay_is_complete(folder: Path) -> None:
     phases = ("install.sh", "join.sh", "start.sh", "verify.sh", "leave.sh")
     assert [name for name in phases if not (folder / name).stat().st_mode & 0o100] == []
     assert (folder / "README.md").exists()
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: str(folder.name))
+def test_engines_are_ones_that_hosts_have(folder: Path) -> None:
+    listed = folder / "engines"
+    assert not listed.exists() or set(listed.read_text().split()) <= {"docker", "namespace"}
+
+
+def test_an_overlay_that_needs_docker_is_refused_where_there_is_none() -> None:
+    overlays.require_engine("uml", "docker", "swarm")
+    overlays.require_engine("mininet", "namespace", "calico-never")
+    with pytest.raises(
+        InputError, match=r"'swarm' needs Docker on every host.* provider mininet .*none, ovs"
+    ) as refused:
+        overlays.require_engine("mininet", "namespace", "swarm")
+    assert refused.value.exit_code == 2
 
 
 def test_variant_is_a_name_of_its_own_and_the_first_is_the_plain_one() -> None:

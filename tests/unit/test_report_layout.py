@@ -94,3 +94,11 @@ def test_no_two_hosts_touch(drawn: Plan) -> None:
     placed = positions(drawn)
     assert len(placed) == len(drawn.hosts)
     assert min(math.dist(a, b) for a, b in combinations(placed.values(), 2)) > 0.9
+
+
+def test_what_hangs_on_a_row_stands_around_it() -> None:
+    placed = positions(plan(7, (0, 1), (0, 2), (0, 3), (3, 4), (3, 5), (3, 6)))
+    assert placed["h0"][1] == pytest.approx(placed["h3"][1])
+    assert all(placed[leaf][0] < placed["h0"][0] for leaf in ("h1", "h2"))
+    assert all(placed[leaf][0] > placed["h3"][0] for leaf in ("h4", "h5", "h6"))
+    assert min(math.dist(placed[a], placed[b]) for a, b in combinations(placed, 2)) > 0.8

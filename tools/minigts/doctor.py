@@ -216,7 +216,10 @@ def _mininet(facts: Facts) -> Iterator[Finding]:
         yield Finding("kernel", "ok", "this machine's own holds the network, in namespaces without a way out")
         return
     meaning = f"one of User-Mode Linux holds the network, since {facts.mininet_lacks[0]}; hosts share one processor"
-    remedy = "as root, on a kernel with openvswitch, netem and ifb: apt-get install mininet openvswitch-switch"
+    remedy = (
+        "as root, on a kernel with openvswitch, netem and ifb: "
+        "apt-get install mininet openvswitch-switch iperf3 netperf tcpdump"
+    )
     yield Finding("kernel", "slow", meaning, remedy)
     yield from _uml(facts)
 

@@ -12,6 +12,9 @@ ROW = 6
 DOWN = 1.4
 """From one row to the next: room for a label beside the link that turns."""
 
+APART, REACH = 1.6, 1.25
+"""Between those of a row that others hang on, and from one of them to what hangs on it."""
+
 Position = tuple[float, float]
 
 
@@ -50,7 +53,7 @@ def _walk(neighbours: Neighbours, start: str) -> list[str]:
 
 
 def _shape(neighbours: Neighbours, names: Sequence[str]) -> dict[str, Position]:
-    """Coordinates of one connected part: a row, a star, or else a circle."""
+    """Coordinates of one connected part: a row, a star, a row with leaves around it, or else a circle."""
     degrees = {name: len(neighbours[name]) for name in names}
     is_tree = sum(degrees.values()) == 2 * (len(names) - 1)
     if is_tree and max(degrees.values()) <= 2:
@@ -59,7 +62,30 @@ def _shape(neighbours: Neighbours, names: Sequence[str]) -> dict[str, Position]:
     centre = max(names, key=lambda name: degrees[name])
     if is_tree and degrees[centre] == len(names) - 1:
         return {centre: (0.0, 0.0)} | _circle(neighbours[centre], least=1.25, apart=1.5)
+    inner = [name for name in names if degrees[name] > 1]
+    spine = {name: [other for other in neighbours[name] if other in inner] for name in inner}
+    if is_tree and max(map(len, spine.values())) <= 2:
+        end = next(name for name in inner if len(spine[name]) <= 1)
+        leaves = {name: [other for other in neighbours[name] if other not in spine] for name in _walk(spine, end)}
+        return _with_leaves(leaves)
     return _circle(names, least=1.0)
+
+
+def _with_leaves(leaves: Neighbours) -> dict[str, Position]:
+    """A row of those that have several links, as switches do, each with what hangs on it around it: at both ends of the
+    row outwards, else above and below in turns."""
+    placed: dict[str, Position] = {}
+    last = len(leaves) - 1
+    for column, (name, hanging) in enumerate(leaves.items()):
+        x = APART * column
+        placed[name] = (x, 0.0)
+        outwards = math.pi if column == 0 else 0.0
+        for index, leaf in enumerate(hanging):
+            angle = outwards + (index - (len(hanging) - 1) / 2) * math.pi / max(3, len(hanging) + 1)
+            if 0 < column < last:
+                angle = math.pi / 2 * (1 if index % 2 == 0 else -1) + (index // 2) * math.pi / 8
+            placed[leaf] = (x + REACH * math.cos(angle), REACH * math.sin(angle))
+    return placed
 
 
 def _chain(names: Sequence[str]) -> dict[str, Position]:

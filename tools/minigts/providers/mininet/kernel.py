@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from minigts import paths, shell
@@ -18,9 +20,11 @@ SMALLEST_MB, LARGEST_MB = 512, 2048
 ASKING_TIMEOUT_S = 20.0
 SYSTEM_PYTHON = "/usr/bin/python3"
 """The one that Debian's package of Mininet is installed for."""
-PROGRAMS = ("unshare", "nsenter", "ip", "tc", "ethtool", "ovs-vswitchd", "ovsdb-server", "ovs-vsctl")
+PROGRAMS = (
+    *("unshare", "nsenter", "ip", "tc", "ethtool", "ovs-vswitchd", "ovsdb-server", "ovs-vsctl", "modprobe"),
+    *("iperf3", "netserver", "netperf", "ping", "tcpdump"),
+)
 TRIAL = """
-modprobe -qn openvswitch || test -e /sys/module/openvswitch
 mount -t tmpfs none /mnt
 mkdir /mnt/upper /mnt/work /mnt/root
 mount -t overlay none -o lowerdir=/,upperdir=/mnt/upper,workdir=/mnt/work /mnt/root
@@ -30,27 +34,35 @@ ip link add trial3 type ifb
 tc qdisc add dev trial root tbf rate 1mbit burst 10kb limit 10kb
 tc qdisc add dev trial2 root netem delay 1ms
 """
-"""In namespaces that vanish with it. The last line that is reached names what is missing."""
+"""In namespaces that vanish with it. The line that fails names what is missing."""
 
 
 def natively_missing() -> list[str]:
-    """Why the network cannot live in this machine's own kernel, a sentence each; tries it in throw-away namespaces."""
+    """Why the network cannot live in this machine's own kernel: the first reason, a sentence; empty when it can."""
+    return list(islice(_reasons(), 1))
+
+
+def _reasons() -> Iterator[str]:
+    """From the cheapest look to the dearest; each takes for granted that those before it found nothing."""
     if os.geteuid() != 0:
-        return ["namespaces and switches are made by root"]
+        yield "namespaces and switches are made by root"
     absent = [program for program in PROGRAMS if shutil.which(program) is None]
+    if not Path("/sys/module/openvswitch").exists() and "modprobe" not in absent:
+        asked = shell.run(["modprobe", "-qn", "openvswitch"], timeout_s=ASKING_TIMEOUT_S, check=False)
+        if asked.code != 0:
+            yield "this machine's kernel has no openvswitch"
     if absent:
-        return [f"not installed: {', '.join(absent)}; apt-get install mininet openvswitch-switch"]
+        yield f"not installed: {', '.join(absent)}"
     asked = shell.run([SYSTEM_PYTHON, "-c", "import mininet.net"], timeout_s=ASKING_TIMEOUT_S, check=False)
     if asked.code != 0:
-        return ["Mininet is not installed: apt-get install mininet"]
+        yield "Mininet is not installed"
     if control_groups() is None:
-        return ["control groups of version 2 are not mounted"]
+        yield "control groups of version 2 are not mounted"
     argv = ["unshare", "--net", "--mount", "sh", "-exc", TRIAL]
     tried = shell.run(argv, timeout_s=ASKING_TIMEOUT_S, check=False)
     if tried.code != 0:
         steps = [line.removeprefix("+ ") for line in tried.stderr.splitlines() if line.startswith("+ ")]
-        return [f"this machine's kernel refuses `{steps[-1] if steps else 'unshare'}`"]
-    return []
+        yield f"this machine's kernel refuses `{steps[-1] if steps else 'unshare'}`"
 
 
 def memory_mb(plan: Plan) -> int:
