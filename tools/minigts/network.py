@@ -18,14 +18,17 @@ SYSCTLS = (
     # Every path starts from the same state: what an earlier connection learnt does not shape the next one.
     "net.ipv4.tcp_no_metrics_save=1",
     # Windows for the longest chain: 100 Mbit/s over 200 ms are 2.5 MB, and a window counts twice the payload.
+    "net.ipv4.tcp_rmem=4096 131072 16777216",
+    "net.ipv4.tcp_wmem=4096 65536 16777216",
+)
+KERNEL_SYSCTLS = (
     "net.core.rmem_max=16777216",
     "net.core.wmem_max=16777216",
     # Hosts share processors: what arrives while the receiver waits for its turn must find room, or UDP seems to lose.
     "net.core.rmem_default=4194304",
     "net.core.netdev_max_backlog=10000",
-    "net.ipv4.tcp_rmem=4096 131072 16777216",
-    "net.ipv4.tcp_wmem=4096 65536 16777216",
 )
+"""Settings of a whole kernel; a host that shares one with others cannot make them, and does not see the last."""
 
 
 def script(plan: Plan, machine: Host | Switch) -> str:
@@ -34,9 +37,11 @@ def script(plan: Plan, machine: Host | Switch) -> str:
         f"hostname {shlex.quote(machine.name)}",
         f"printf %s {shlex.quote(_hosts_file(plan))} >/etc/hosts",
         f"sysctl -qw {shlex.join(SYSCTLS)}",
+        f"[[ ! -e /proc/sys/net/core/netdev_max_backlog ]] || sysctl -qw {shlex.join(KERNEL_SYSCTLS)}",
         *(_name_port(port.mac, port.name) for port in machine.ports),
         *(_without_ipv6(port.name) for port in machine.ports),
         "ip -batch - <<'END'",
+        "link set dev lo up",
         *(f"link set dev {port.name} mtu {port.mtu} up" for port in machine.ports),
         *(_addresses(machine) if isinstance(machine, Host) else ()),
         "END",

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from minigts import paths
+from minigts import network, paths
 from minigts.errors import CommandFailed, CommandTimeout, EnvironmentLacks, HostFailed, MinigtsError
 from minigts.providers.base import Result
 from minigts.providers.mininet import kernel
@@ -68,22 +68,22 @@ class MininetProvider:
             launch = Launch(self.rundir, self.rundir, (Machine(kernel.NAME, 0, ()),), (), kernel.enclosure(self.rundir))
         guest.start(self.rundir, launch)
         guest.wait(self.rundir, [kernel.NAME], lambda _: None)
+        if reasons:  # the machine's own are not the lab's to change
+            self._in_kernel(["sysctl", "-qw", *network.KERNEL_SYSCTLS])
 
     def _build(self, plan: Plan) -> None:
         program = (paths.project_root() / "provision" / PROGRAM).read_bytes()
         wanted = json.dumps(_wanted(plan))
-        said = client.run(
-            self.rundir,
-            kernel.NAME,
-            ["env", f"MINIGTS_NETWORK={wanted}", kernel.SYSTEM_PYTHON, "-", PROGRAM],
-            timeout_s=BUILD_TIMEOUT_S,
-            check=True,
-            stdin=program,
-            on_output=None,
-        ).stdout
+        said = self._in_kernel(["env", f"MINIGTS_NETWORK={wanted}", kernel.SYSTEM_PYTHON, "-", PROGRAM], program)
         temporary = self.rundir / f"{MACHINES}.new"
         temporary.write_text(json.dumps(json.loads(said)))
         temporary.rename(self.rundir / MACHINES)
+
+    def _in_kernel(self, argv: Sequence[str], stdin: bytes = b"") -> str:
+        """What a command says that runs beside the hosts, in the network that none of them is in."""
+        return client.run(
+            self.rundir, kernel.NAME, argv, timeout_s=BUILD_TIMEOUT_S, check=True, stdin=stdin, on_output=None
+        ).stdout
 
     def run(
         self,
