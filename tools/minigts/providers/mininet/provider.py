@@ -14,12 +14,13 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from minigts import network, paths
-from minigts.errors import CommandFailed, CommandTimeout, EnvironmentLacks, HostFailed, MinigtsError
+from minigts.errors import CommandFailed, CommandTimeout, HostFailed, MinigtsError
 from minigts.providers.base import Result
 from minigts.providers.mininet import kernel
 from minigts.providers.uml import client, guest, image, packing, process
 from minigts.providers.uml.kernel import Machine
 from minigts.providers.uml.kernel import missing as uml_missing
+from minigts.providers.uml.provider import refuse_processors
 from minigts.providers.uml.supervisor import Launch
 from minigts.topology.plan import Plan
 
@@ -59,7 +60,7 @@ class MininetProvider:
         reasons = kernel.natively_missing()
         if reasons:
             progress(f"mininet in a User-Mode Linux kernel, since {reasons[0]}")
-            _refuse_processors(plan)
+            refuse_processors(plan)
             ready = image.ensure(progress)
             machine = Machine(kernel.NAME, kernel.memory_mb(plan), ())
             launch = Launch(ready.boot, ready.root, (machine,), ())
@@ -171,9 +172,3 @@ def _wanted(plan: Plan) -> dict[str, object]:
         "switches": [switch.name for switch in plan.switches],
         "links": list(ends.values()),
     }
-
-
-def _refuse_processors(plan: Plan) -> None:
-    several = [host.name for host in plan.hosts if host.cpus > 1]
-    if several:
-        raise EnvironmentLacks(f"{', '.join(several)}: a uml kernel has one processor; write `cpus: 1`")

@@ -33,7 +33,7 @@ class UmlProvider:
     def up(self, plan: Plan, progress: Callable[[str], None]) -> None:
         names = [machine.name for machine in plan.machines]
         if process.supervisor(self.rundir) is None:
-            _refuse_processors(plan)
+            refuse_processors(plan)
             _refuse_memory(plan)
             ready = image.ensure(progress)
             guest.start(self.rundir, _launch(plan, ready))
@@ -100,7 +100,8 @@ class UmlProvider:
             raise ExceptionGroup(f"lab {self.rundir.name} is not down", problems)
 
 
-def _refuse_processors(plan: Plan) -> None:
+def refuse_processors(plan: Plan) -> None:
+    """Raises EnvironmentLacks for a host that is to have several."""
     several = [host.name for host in plan.hosts if host.cpus > 1]
     if several:
         raise EnvironmentLacks(

@@ -1,0 +1,59 @@
+"""What the provider mininet asks Mininet for, and what it takes away. Its hosts are tested live and by contract."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from minigts.errors import EnvironmentLacks
+from minigts.providers.mininet import kernel, provider
+from minigts.topology.load import parse
+from minigts.topology.plan import Plan
+
+TEXT = """name: x
+hosts: {a: {memory: 128MB}, b: {memory: 1GB}}
+switches: {s: }
+links: [{ends: [a, s]}, {ends: [s, b]}]
+"""
+
+
+def plan(text: str = TEXT) -> Plan:
+    return parse(text, "x.yaml")
+
+
+def test_mininet_is_asked_for_every_machine_and_link_by_its_planned_names() -> None:
+    wanted = provider._wanted(plan())
+    assert wanted["hosts"] == ["a", "b"]
+    assert wanted["switches"] == ["s"]
+    assert wanted["links"] == [
+        ["a", "eth1", "02:6d:67:00:00:01", "s", "eth1", "02:6d:67:00:00:02"],
+        ["b", "eth1", "02:6d:67:00:01:02", "s", "eth2", "02:6d:67:00:01:01"],
+    ]
+
+
+@pytest.mark.parametrize(("hosts", "wanted_mb"), [("a: {memory: 128MB}", 512), ("a: , b: {memory: 1GB}", 1536)])
+def test_the_one_kernel_gets_its_machines_memory_together(hosts: str, wanted_mb: int) -> None:
+    assert kernel.memory_mb(plan(f"name: x\nrouting: neighbours\nhosts: {{{hosts}}}\n")) == wanted_mb
+
+
+def test_the_one_kernel_gets_no_more_than_it_can_use() -> None:
+    assert kernel.memory_mb(plan("name: x\nchain: {hosts: 40}\n")) == kernel.LARGEST_MB
+
+
+def test_several_processors_are_refused_in_a_kernel_that_has_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernel, "natively_missing", lambda: ["you are not root"])
+    with pytest.raises(EnvironmentLacks, match="a: a uml kernel has one processor"):
+        provider.MininetProvider(tmp_path).up(plan("name: x\nhosts: {a: {cpus: 2}}\n"), lambda _: None)
+
+
+def test_only_the_group_that_was_written_down_is_taken_away(tmp_path: Path) -> None:
+    own, other = tmp_path / "groups" / "own", tmp_path / "groups" / "other"
+    (own / "minigts" / "1").mkdir(parents=True)
+    other.mkdir()
+    (tmp_path / kernel.GROUP).write_text(str(own))
+    for _ in range(2):
+        kernel.remove_group(tmp_path)
+    assert (own.exists(), other.exists(), (tmp_path / kernel.GROUP).exists()) == (False, True, False)
