@@ -8,6 +8,7 @@ import pytest
 
 from minigts import overlays, paths, programs
 from minigts.errors import InputError, MinigtsError
+from minigts.providers import registry
 
 FOLDERS = sorted(path.parent for path in (paths.project_root() / "provision" / "overlays").glob("*/join.sh"))
 
@@ -38,12 +39,13 @@ def test_engines_are_ones_that_hosts_have(folder: Path) -> None:
 
 
 def test_an_overlay_that_needs_docker_is_refused_where_there_is_none() -> None:
-    overlays.require_engine("uml", "docker", "swarm")
-    overlays.require_engine("mininet", "namespace", "calico-never")
+    mininet = registry.make("mininet", Path())
+    overlays.require_engine(registry.make("uml", Path()), "swarm")
+    overlays.require_engine(mininet, "calico-never")
     with pytest.raises(
         InputError, match=r"'swarm' needs Docker on every host.* provider mininet .*none, ovs"
     ) as refused:
-        overlays.require_engine("mininet", "namespace", "swarm")
+        overlays.require_engine(mininet, "swarm")
     assert refused.value.exit_code == 2
 
 
