@@ -20,6 +20,7 @@ from minigts.experiments.options import Links
 from minigts.experiments.run import Outcome, run_together
 from minigts.overlays import Endpoint
 from minigts.providers.base import Result
+from minigts.report import render
 
 PLAN = chain(4)
 HEAD = """\
@@ -191,6 +192,7 @@ def test_an_overlay_that_cannot_be_joined_is_skipped_with_its_reason(tmp_path: P
     assert "no such module" in outcome.skipped["swarm"]
     assert manifests.read(directory).skipped == outcome.skipped
     assert stage.calls == ["join swarm", "leave swarm", "join none", "leave none"]
+    assert "swarm was skipped: " in render(directory).read_text()
 
 
 def test_what_cannot_be_measured_is_a_failed_sample_that_says_why(tmp_path: Path) -> None:

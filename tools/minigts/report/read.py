@@ -177,6 +177,8 @@ class Manifest(BaseModel):
     started: str | None = None
     ended: str | None = None
     samples_planned: int | None = None
+    skipped: dict[str, str] = {}
+    """Overlays that could not be joined, and why."""
 
     @property
     def extra(self) -> dict[str, JsonValue]:

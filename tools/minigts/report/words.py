@@ -68,7 +68,8 @@ def state(results: Results) -> str | None:
     missing = results.missing_samples
     lack = f" {counted(missing, 'sample')} of {results.manifest.samples_planned} missing." if missing else ""
     ended = " It was interrupted, or is still running." if results.manifest.ended is None else ""
-    return f"This run is incomplete.{lack}{ended} What follows rests on the samples that are there."
+    skipped = "".join(f" {name} was skipped: {reason}." for name, reason in results.manifest.skipped.items())
+    return f"This run is incomplete.{lack}{ended}{skipped} What follows rests on the samples that are there."
 
 
 def counts(results: Results) -> str:
