@@ -59,13 +59,13 @@ def chart(data: Results, chart: Chart) -> list[str]:
 def _sources(data: Results, chart: Chart) -> str:
     """Where the measurement's published values were printed, in brackets."""
     entries = data.manifest.experiment.published
-    sources = dict.fromkeys(entry.source for entry in entries if entry.measurement == chart.measurement)
+    sources = dict.fromkeys(entry.source for entry in entries if entry.measurement in chart.measurements)
     return f" ({'; '.join(filter(None, sources))})" if any(sources) else ""
 
 
 def _trends(data: Results, chart: Chart) -> list[str]:
     """The published trends, in the experiment's own words; they have no numbers that could be drawn."""
-    told = [e for e in data.manifest.experiment.published if e.measurement == chart.measurement and e.trend]
+    told = [e for e in data.manifest.experiment.published if e.measurement in chart.measurements and e.trend]
     return [f"Published: {e.trend.rstrip('.')}{f' ({e.source})' if e.source else ''}." for e in told]
 
 

@@ -74,7 +74,7 @@ class Chart:
 
     name: str
     title: str
-    measurement: str
+    measurements: tuple[str, ...]
     quantity: str
     x: str
     x_label: str
@@ -164,7 +164,7 @@ def _chart(results: Results, measurement: Measurement, figure: Figure, rows: Seq
     return Chart(
         name=_slug(f"{measurement.name}-by-{axis}"),
         title=figure.title or _title(figure, axis, rows),
-        measurement=measurement.name,
+        measurements=figure.measurements,
         quantity=rows[0].quantity,
         x=axis,
         x_label=axes.label(axis, unit, rows),

@@ -67,13 +67,15 @@ def _story(directory: Path) -> Story:
     data = read(directory)
     plan = data.manifest.plan
     charts = grammar.charts(data)
-    by_hops = {chart.measurement for chart in charts if chart.x == "hops"}
-    summary = [row for row in data.summary if row.measurement in by_hops]
+    by_hops = {name for chart in charts if chart.x == "hops" for name in chart.measurements}
+    summary = [row for row in data.summary if row.measurement in by_hops and not row.settings]
     names = derive.measurements(summary, "latency")
     latency = [point for name in names for point in derive.latency_points(summary, name, plan)]
     throughput = derive.throughput_points(summary, plan)
     told = [*words.latency(latency), *words.throughput(throughput)]
-    told += [sentence for chart in charts if chart.measurement not in by_hops for sentence in words.ends(chart)]
+    told += [
+        sentence for chart in charts if not by_hops.issuperset(chart.measurements) for sentence in words.ends(chart)
+    ]
     if not data.summary:
         told.append("There are no medians to draw: summary.csv is absent or empty.")
     if data.claims:
@@ -95,7 +97,7 @@ def _drawings(data: Results, charts: Sequence[Chart], latency: Sequence[LatencyP
         made.append(Drawing(name, style.save(figure, folder, name), heading, caption))
 
     for chart in charts:
-        points = derive.from_first([point for point in latency if point.measurement == chart.measurement])
+        points = derive.from_first([point for point in latency if (point.measurement,) == chart.measurements])
         if chart.x == "hops" and chart.quantity == "latency" and not chart.relative_to and points:
             add(figures.latency_by_hops(points), chart.name, chart.title, captions.latency(data, chart, points))
         else:
