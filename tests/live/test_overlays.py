@@ -124,12 +124,14 @@ def test_overlay_heals_when_a_host_was_started_again(pair: Lab, name: str) -> No
     """Killed like by a power cut; the other host is left alone."""
     overlays.join(pair, name, ignore)
     booted = {host.name: boot_id(pair, host.name) for host in pair.plan.hosts}
+    pair.provider.run("bra", ["sh", "-c", f"echo {name} >/var/lib/kept"], timeout_s=10)
 
     labs.restart(pair, "bra")
     overlays.rejoin(pair, "bra", ignore)
 
     assert {said["ENCAPSULATION"] for said in overlays.verify(pair, ignore).values()} == {EXPECTED[name][0]}
     assert (boot_id(pair, "ams") == booted["ams"], boot_id(pair, "bra") == booted["bra"]) == (True, False)
+    assert pair.provider.run("bra", ["cat", "/var/lib/kept"], timeout_s=10).stdout == f"{name}\n"
 
 
 def boot_id(lab: Lab, host: str) -> str:
