@@ -119,33 +119,25 @@ def test_overlay_joins_proves_its_path_and_leaves_nothing(pair: Lab, name: str) 
     assert state(pair) == before
 
 
-@pytest.mark.parametrize("name", ["mesh", "swarm"])
+@pytest.mark.parametrize("name", ["flannel", "swarm"])
 def test_overlay_heals_when_a_host_was_started_again(pair: Lab, name: str) -> None:
-    """Killed like by a power cut; the other host is left alone."""
+    """Killed like by a power cut; the other host is left alone. `verify` says the same twice: see overlays.py."""
     overlays.join(pair, name, ignore)
     booted = {host.name: boot_id(pair, host.name) for host in pair.plan.hosts}
     pair.provider.run("bra", ["sh", "-c", f"echo {name} >/var/lib/kept"], timeout_s=10)
 
     labs.restart(pair, "bra")
     overlays.rejoin(pair, "bra", ignore)
+    proven = overlays.verify(pair, ignore)
 
-    assert {said["ENCAPSULATION"] for said in overlays.verify(pair, ignore).values()} == {EXPECTED[name][0]}
+    assert {said["ENCAPSULATION"] for said in proven.values()} == {EXPECTED[name][0]}
+    assert overlays.verify(pair, ignore) == proven
     assert (boot_id(pair, "ams") == booted["ams"], boot_id(pair, "bra") == booted["bra"]) == (True, False)
     assert pair.provider.run("bra", ["cat", "/var/lib/kept"], timeout_s=10).stdout == f"{name}\n"
 
 
 def boot_id(lab: Lab, host: str) -> str:
     return lab.provider.run(host, ["cat", "/proc/sys/kernel/random/boot_id"], timeout_s=10).stdout
-
-
-def test_flannel_says_the_same_of_its_leases_a_moment_later(pair: Lab) -> None:
-    """An experiment takes a difference for another data path."""
-    overlays.join(pair, "flannel", ignore)
-
-    first = overlays.verify(pair, ignore)
-
-    assert overlays.verify(pair, ignore) == first
-    assert first["ams"]["LEASE"] != first["bra"]["LEASE"]
 
 
 def reaches(lab: Lab, source: overlays.Endpoint, target: overlays.Endpoint, within_s: int) -> bool:
