@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,7 +47,11 @@ def lab_of(plan: Plan) -> Iterator[Lab]:
 
 
 def perform(bench: Callable[[], None]) -> None:
-    """Run a bench; what minigts can explain ends it with a message instead of a traceback."""
+    """Run a bench; what minigts can explain ends it with a message instead of a traceback.
+
+    A SIGTERM, as timeout(1) sends it, unwinds it too: its lab is taken down.
+    """
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         bench()
     except (Exception, KeyboardInterrupt) as error:
