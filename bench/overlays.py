@@ -73,8 +73,8 @@ class Row:
     cpu_ms_mb: tuple[float, ...] = ()
     heal_s: float | None = None
     """None: not within HEALS_WITHIN_S."""
-    load_1min: float = 0.0
-    """Of this machine afterwards: what else used its processors shows in all of it."""
+    load_1min: float | None = None
+    """Of this machine afterwards: what else used its processors shows in all of it. None: not noted."""
 
 
 def plan_at(topology: Path, rate: str) -> Plan:
@@ -189,7 +189,7 @@ def table(rows: Sequence[Row]) -> list[str]:
     lines = [f"| {' | '.join(HEADS)} |", "|---" * len(HEADS) + "|"]
     lines += [f"| `{row.overlay}` | {' | '.join(cells(row, plain))} |" for row in rows if not row.refused]
     refused = [f"- `{row.overlay}`: {row.refused}" for row in rows if row.refused]
-    loads = [row.load_1min for row in rows if not row.refused]
+    loads = [row.load_1min for row in rows if row.load_1min is not None]
     if loads:
         lines += ["", f"Load of the machine after each: {min(loads):.1f} to {max(loads):.1f} (1-minute average)."]
     return [*lines, *(["", "Not on this topology:", "", *refused] if refused else [])]
