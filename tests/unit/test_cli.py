@@ -30,6 +30,7 @@ VERBS = (
     "check",
     "run",
     "report",
+    "compare",
     "doctor",
     "test",
     "schema",

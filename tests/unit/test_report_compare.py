@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 import synthetic
+from typer.testing import CliRunner
 
+from minigts.cli.app import app
 from minigts.errors import InputError
 from minigts.report import comparison as shown
 from minigts.report import render
@@ -102,6 +104,23 @@ def test_runs_with_nothing_in_common_are_refused(run: Path, tmp_path: Path) -> N
         compare(run, tmp_path / "absent")
     with pytest.raises(InputError, match="holds no results"):
         compare(run, tmp_path.joinpath("empty").mkdir() or tmp_path / "empty")
+
+
+@pytest.mark.parametrize(("by", "code", "said"), [(1.0, 0, "No difference"), (0.9, 1, "differs by what matters")])
+def test_the_command_tells_by_its_exit_code_whether_something_differs(
+    run: Path, tmp_path: Path, by: float, code: int, said: str
+) -> None:
+    other = synthetic.write(tmp_path / "b", scaled("swarm", by))
+    done = CliRunner().invoke(app, ["compare", str(run), str(other)])
+    assert done.exit_code == code
+    assert done.stdout.splitlines()[-1] == str(other / "compared-with-a.html")
+    assert said in done.stdout
+
+
+def test_the_command_refuses_what_is_no_results_folder(run: Path, tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["compare", str(run), str(tmp_path / "absent")])
+    assert done.exit_code == 2
+    assert "no such results directory" in done.stderr
 
 
 def test_the_page_says_it_too(run: Path, tmp_path: Path) -> None:
