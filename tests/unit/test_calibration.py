@@ -1,0 +1,65 @@
+"""The emulator's own latency: what a busy machine adds is not taken off a link."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+import pytest
+
+from minigts import calibration
+from minigts.errors import HostFailed
+from minigts.providers.base import Provider, Result
+from minigts.topology.load import parse
+
+PLAN = parse("name: two\npair: {link: {rtt: 10ms, rate: 50mbit}}\n", "two.yaml")
+WINDOW = calibration.PROBES
+
+
+class Prober:
+    """Answers each probe of a host with the next list of round trips, in milliseconds."""
+
+    def __init__(self, *answers_ms: list[float]) -> None:
+        self.answers_ms = list(answers_ms)
+        self.calls = 0
+
+    def run(self, host: str, argv: list[str], **_: Any) -> Result:
+        rtts_ms = self.answers_ms[min(self.calls, len(self.answers_ms) - 1)]
+        self.calls += 1
+        said = json.dumps({"sent": 3 * WINDOW, "rtts_us": [rtt * 1000 for rtt in rtts_ms]})
+        return Result(host, tuple(argv), 0, said, "", 0.0)
+
+
+def own_latency_ms(prober: Prober) -> float:
+    return calibration.own_latency_ms(cast(Provider, prober), PLAN)
+
+
+def windows(*rtts_ms: float) -> list[float]:
+    return [rtt for rtt in rtts_ms for _ in range(WINDOW)]
+
+
+def test_a_quiet_machine_is_measured_once() -> None:
+    prober = Prober(windows(10.2, 10.21, 10.9))
+    assert own_latency_ms(prober) == pytest.approx(0.1)
+    assert prober.calls == 1
+
+
+def test_windows_that_disagree_are_measured_again() -> None:
+    prober = Prober(windows(11.5, 12.4, 13.9), windows(10.2, 11.1, 10.22))
+    assert own_latency_ms(prober) == pytest.approx(0.1)
+    assert prober.calls == 2
+
+
+def test_a_machine_that_stays_busy_is_left_with_the_lowest() -> None:
+    prober = Prober(windows(11.5, 12.4, 13.9), windows(11.0, 12.0, 13.0))
+    assert own_latency_ms(prober) == pytest.approx(0.5)
+    assert prober.calls == calibration.CALLS
+
+
+def test_a_link_faster_than_declared_has_nothing_taken_off() -> None:
+    assert own_latency_ms(Prober(windows(9.9, 9.9, 9.9))) == 0
+
+
+def test_a_link_that_carries_nothing_says_so() -> None:
+    with pytest.raises(HostFailed, match="0 of 120 echo requests answered"):
+        own_latency_ms(Prober([]))
