@@ -26,11 +26,13 @@ start_router() {
   [[ $MINIGTS_VARIANT == fast ]] || options+=(--no-fastdp)
   [[ $MINIGTS_VARIANT != *encrypted ]] || options+=(--password minigts)
   mkdir -p "$weave_data"
-  modprobe -a openvswitch vport_vxlan
+  # The router makes a dummy interface for a moment, to set its bridge's MTU.
+  modprobe -a openvswitch vport_vxlan bridge veth dummy
   use_iptables
   # shellcheck disable=SC2046
   CHECKPOINT_DISABLE=1 start_daemon weaver "$MINIGTS_PROGRAMS/weaver" "${options[@]}" $(neighbours)
-  wait_until 60 router_answers || fatal "Weave's router did not start: $(tail -n 5 "$(daemon_log weaver)")"
+  wait_until 60 router_settled || true
+  router_answers || fatal "Weave's router did not start: $(tail -n 5 "$(daemon_log weaver)")"
 }
 
 neighbours() { for link in $MINIGTS_LINKS; do cut -d: -f4 <<<"$link"; done; }
@@ -38,6 +40,9 @@ neighbours() { for link in $MINIGTS_LINKS; do cut -d: -f4 <<<"$link"; done; }
 peer_name() { printf '7a:00:00:00:%02x:%02x' $((MINIGTS_INDEX / 256)) $((MINIGTS_INDEX % 256)); }
 
 router_answers() { curl -sf -o /dev/null "http://$weave_control/status"; }
+
+# It answers, or will never do so.
+router_settled() { router_answers || ! daemon_runs weaver; }
 
 # A line for each connection, as `weave status connections` shows it:
 # -> 10.20.0.2:6783        established fastdp 7a:00:00:00:00:01(bra) mtu=1410
@@ -56,8 +61,11 @@ every_connection_on_its_path() {
 }
 
 stop_router() {
+  local device
   stop_daemon weaver
-  ip link delete "$weave_bridge" 2>/dev/null || true
+  for device in vethwe-bridge vethwe-pcap "$weave_bridge"; do
+    ip link delete "$device" 2>/dev/null || true
+  done
   [[ ! -e /sys/class/net/$weave_datapath ]] || "$MINIGTS_PROGRAMS/weaveutil" delete-datapath "$weave_datapath"
   rm -rf "$weave_data"
   modprobe -r vport_vxlan openvswitch || true
