@@ -93,5 +93,5 @@ def test_what_is_missing_is_asked_for_in_one_message(
 
 
 def test_catalogue_asks_for_what_the_folder_names() -> None:
-    with pytest.raises(EnvironmentLacks, match=r"(?s)data/weave.*weaver, weaveutil"):
+    with pytest.raises(EnvironmentLacks, match=r"(?s)data/weave.*weave needs its own programs weaver,"):
         catalogue.find("weave").programs(lambda _: None)

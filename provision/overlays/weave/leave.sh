@@ -11,5 +11,6 @@ source "$here/../docker.sh"
 source "$here/router.sh"
 
 docker_answers && remove_measuring_container
+unplumb_container
 stop_router
 stop_docker

@@ -66,7 +66,7 @@ stop_router() {
   for device in vethwe-bridge vethwe-pcap "$weave_bridge"; do
     ip link delete "$device" 2>/dev/null || true
   done
-  [[ ! -e /sys/class/net/$weave_datapath ]] || "$MINIGTS_PROGRAMS/weaveutil" delete-datapath "$weave_datapath"
+  [[ ! -e /sys/class/net/$weave_datapath ]] || ovs-dpctl del-dp "$weave_datapath"
   rm -rf "$weave_data"
   modprobe -r vport_vxlan openvswitch || true
 }
