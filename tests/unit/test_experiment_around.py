@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from minigts.experiments.load import parse
 from minigts.experiments.matrix import matrix
 from minigts.experiments.model import Experiment
 from minigts.experiments.options import Links
+from minigts.experiments.procedure import WATCHING, Surroundings, procedure
 from minigts.experiments.run import Outcome, run_together
 from minigts.overlays import Endpoint
 from minigts.providers.base import Result
@@ -89,7 +92,7 @@ class Hosts(Replay):
             "/proc/stat": COUNTERS,
             "iperf3 -s": "",
             "rm -f": "",
-            "touch": "",
+            "mkfifo": "",
             "stress-ng": STRESS,
         }
         for mark, answer in answers.items():
@@ -160,6 +163,23 @@ def test_counters_of_both_hosts_are_sampled_beside(tmp_path: Path) -> None:
     [directory], _, _ = go(tmp_path, Stage(), experiment(TCP.replace("}}", "}, watch: [cpu]}")))
     row = rows(directory)[0]
     assert (row["cpu_source_percent"], row["cpu_target_inside_percent"]) == ("80", "80")
+
+
+def test_the_watcher_waits_between_its_looks_and_ends_with_its_file(tmp_path: Path) -> None:
+    clock = tmp_path / "clock"
+    tcp = experiment(TCP.replace("}}", "}, watch: [cpu]}"))
+    around = Surroundings(PLAN, endpoints(PLAN, "none"), Stage().second)
+    todo = procedure(tcp.measurement("tcp").under(""), matrix(tcp, PLAN)[0], around)
+    for call in (todo.before[0], todo.beside[0]):
+        words = [word.replace(WATCHING, str(clock)) for word in call.argv]
+        watcher = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        if call.name == "cpu":
+            time.sleep(1)
+            clock.unlink()
+        said, complaints = watcher.communicate(timeout=10)
+    assert complaints == ""
+    assert 2 <= said.count("@ ") <= 6
+    assert said.count("stat cpu ") == said.count("@ ")
 
 
 def test_stress_takes_a_share_of_the_time_on_both_hosts(tmp_path: Path) -> None:

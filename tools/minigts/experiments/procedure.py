@@ -23,6 +23,7 @@ FIRST_OWN_PORT = 5301
 SHORT_S = 20.0
 WATCHED_EVERY_S = 0.25
 WATCHING = "/run/minigts-watching"
+"""A pipe on which nothing ever comes, so that waiting on it costs no process; hosts have no /dev/fd."""
 OFFLOADS = ("tso", "gso", "tx-udp-segmentation")
 """TCP segmentation by the device, by the kernel just above it, and what took the place of UDP fragmentation offload,
 which Linux 4.14 removed. ethtool(8)."""
@@ -33,7 +34,9 @@ for feature in OFFLOADS; do ethtool -K "$device" "$feature" STATE; done
 echo "device $device"
 ethtool -k "$device"
 """
+_MAKE_CLOCK = ("sh", "-c", 'rm -f "$0" && mkfifo "$0"', WATCHING)
 _WATCH = """
+exec 9<>FILE
 for ((count = 0; count < MOST; count++)); do
   [[ -e FILE ]] || exit 0
   read -r uptime _ </proc/uptime
@@ -43,7 +46,7 @@ for ((count = 0; count < MOST; count++)); do
   for file in /sys/fs/cgroup/{docker/*,minigts/*}/cpu.stat; do
     [[ ! -r $file ]] || { read -r line <"$file" && echo "cgroup ${file:15:-9} $line"; } 2>/dev/null
   done
-  read -r -t EVERY <> <(:) || :
+  read -r -t EVERY -u 9 || :
 done
 """
 
@@ -103,7 +106,7 @@ def procedure(measurement: AnyMeasurement, sample: Sample, around: Surroundings)
         before=(
             *_offloads(measurement, source, target, way),
             *_servers(target, ports),
-            *(Call("begin", host, ("touch", WATCHING)) for host in dict.fromkeys(watched)),
+            *(Call("begin", host, _MAKE_CLOCK) for host in dict.fromkeys(watched)),
         ),
         client=client,
         beside=(*sessions, *_stress(measurement, sample), *(_watch(host, limit_s) for host in dict.fromkeys(watched))),
