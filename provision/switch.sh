@@ -2,7 +2,8 @@
 # Makes this machine a switch of the lab. Read by bash behind lib.sh and overlays/openvswitch.sh; then one of
 #
 #   make_switch      a bridge over all links that learns by itself, with an address of the switch's own
-#   ask_controller   from now on the bridge forwards what its OpenFlow controller says, and nothing else
+#   ask_controller   from now on the bridge forwards what its OpenFlow controller says, and nothing else; from when that
+#                    listens, if it is the user's own
 #
 # A second run of either changes nothing. Variables:
 #   MINIGTS_PORTS        interfaces of its links
@@ -42,13 +43,23 @@ ask_controller() {
       -- set controller "$bridge" connection_mode=out-of-band
     wait_until 20 controller_answers || fatal "the built-in controller does not answer the switch"
     ;;
-  *) ovs-vsctl set-fail-mode "$bridge" secure -- set-controller "$bridge" "tcp:$MINIGTS_CONTROLLER" ;;
+  *) ask_when_it_listens "${MINIGTS_CONTROLLER%:*}" "${MINIGTS_CONTROLLER##*:}" ;;
   esac
 }
 
 start_controller() {
   [[ ! -e $controller_pid ]] || return 0
   ovs-testcontroller --detach --no-chdir --pidfile="$controller_pid" "ptcp:$1:127.0.0.1"
+}
+
+# ask_when_it_listens ADDRESS PORT: a controller of the user's own may come later; until then the bridge learns by itself.
+ask_when_it_listens() {
+  [[ ! -e $controller_pid ]] || return 0
+  # shellcheck disable=SC2016
+  setsid bash -c '
+    until (exec 3<>"/dev/tcp/$1/$2") 2>/dev/null; do sleep 0.5; done
+    ovs-vsctl set-fail-mode "$0" secure -- set-controller "$0" "tcp:$1:$2"' "$bridge" "$1" "$2" &>/dev/null </dev/null &
+  echo $! >"$controller_pid"
 }
 
 controller_answers() { [[ $(ovs-vsctl get controller "$bridge" is_connected) == true ]]; }
