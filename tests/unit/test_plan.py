@@ -226,6 +226,7 @@ def test_unrouted_hosts_reach_each_other_through_switches_only() -> None:
 def test_a_controller_is_an_address_that_the_switch_reaches() -> None:
     plan = made(SWITCHED)
     assert [switch.controller for switch in plan.switches] == [None, "127.0.0.1:6653", "10.20.1.2:6633"]
+    assert [plan.asks_controller(plan.path(*pair)) for pair in ("ab", "bc", "cd")] == [True, False, True]
 
 
 def test_neighbours_are_all_hosts_of_a_segment_and_no_switch() -> None:

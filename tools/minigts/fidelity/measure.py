@@ -182,6 +182,9 @@ def _path_of(link: Link) -> Path:
 
 
 def _path_rows(lab: Lab, name: str, path: Path, address: str, in_time: InTime) -> Iterator[Row]:
+    if lab.plan.asks_controller(path):
+        # A controller makes the pair's flows when it first sees it; until then each packet goes to it.
+        probe(lab.provider, path.source, address, count=1, interval_s=PROBE_INTERVAL_S)
     for _ in range(ATTEMPTS):
         seen = probe(lab.provider, path.source, address, count=PROBES, interval_s=PROBE_INTERVAL_S)
         row = rtt_row(lab.plan, name, path, seen.rtts_ms)

@@ -179,6 +179,11 @@ class Plan(_Frozen):
         """Whether both ends are hosts."""
         return not {switch.name for switch in self.switches} & {*link.ends}
 
+    def asks_controller(self, path: Path) -> bool:
+        """Whether a switch on the way does what an OpenFlow controller says."""
+        told = [switch for switch in self.switches if switch.controller is not None]
+        return any(port.link in path.links for switch in told for port in switch.ports)
+
     def far_address(self, link: Link) -> str:
         """The address on `link` of its second end, as its first end reaches it."""
         far = self.machine(link.ends[1])
