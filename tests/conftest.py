@@ -10,8 +10,10 @@ import pytest
 
 from minigts.providers import registry
 from minigts.providers.base import Provider
+from minigts.providers.uml import full_kernel
 
 BROWSER = "browser"
+FULL_KERNEL = "full_kernel"
 
 
 def _browser() -> str | None:
@@ -32,9 +34,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--require",
         action="append",
         default=[],
-        choices=(*registry.names(), BROWSER),
+        choices=(*registry.names(), BROWSER, FULL_KERNEL),
         metavar="WHAT",
-        help="fail, instead of skipping, when this machine cannot run the provider WHAT, or has no browser",
+        help="fail, instead of skipping, when this machine cannot run the provider WHAT, or has no such thing",
     )
     parser.addoption(
         "--fuzz", type=int, default=2000, metavar="N", help="how many broken outputs the parsers are given in all"
@@ -47,12 +49,15 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     for name in registry.names():
         config.addinivalue_line("markers", f"{name}: needs hosts of provider {name}")
+    config.addinivalue_line(
+        "markers", f"{FULL_KERNEL}: needs hosts with the full kernel, which `minigts kernel build` makes"
+    )
     config.addinivalue_line("markers", f"{BROWSER}: needs a browser, Debian's chromium or chromium-headless-shell")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """A test marked for a provider that this machine cannot run, or for a browser, says why it does not run."""
-    for name in (*registry.names(), BROWSER):
+    for name in (*registry.names(), BROWSER, FULL_KERNEL):
         if item.get_closest_marker(name) is not None:
             _demand(item.config, name)
 
@@ -69,6 +74,8 @@ def _missing(name: str, config: Any) -> list[str]:
     known: dict[str, list[str]] = config.stash.setdefault(_MISSING, {})
     if name == BROWSER:
         return [] if _browser() else ["needs chromium-headless-shell or chromium; apt-get install one of them"]
+    if name == FULL_KERNEL:
+        return [] if full_kernel.present() else ["the full kernel is not built; minigts kernel build"]
     if name not in known:
         provider: Provider = registry.make(name, config.rootpath)
         known[name] = provider.missing()

@@ -5,50 +5,27 @@
 #   build.sh --undo OUTPUT removes OUTPUT, and what a build that was killed has left elsewhere
 #
 # Environment:
-#   MINIGTS_DEBIAN_MIRROR  a Debian mirror; else the one in this machine's apt configuration, else mmdebstrap's own
 #   MINIGTS_WIRE           path of wire.py, which host and guest share
 #   MINIGTS_IMAGE_MB       size of the file system in MB
 #   MINIGTS_ALSO           a directory with more: its `packages` are installed too, and its `customize.sh` runs inside the
 #                          new root before the image's own; what that leaves in /usr/lib/minigts/boot is taken out
-#
-#   MINIGTS_LIFELINE       a descriptor that the caller holds open: when it closes, all that was started here ends
+#   and those of ../debian.sh
 #
 # Unpacks some 700 MB, for root into OUTPUT, for others into /var/tmp.
 # Leaves in OUTPUT: root.ext4, boot/ (the User-Mode Linux kernel with the libraries it runs with) and packages.lock.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-# shellcheck source=provision/lib.sh
-source "$here/../lib.sh"
+# shellcheck source=provision/debian.sh
+source "$here/../debian.sh"
 
-readonly suite=trixie
 readonly kernel_suite=sid # the first kernels with seccomp mode: see docs/decisions/0001-uml-kernel.md
-readonly keys=/usr/share/keyrings/debian-archive-keyring.gpg
 readonly image_mb=${MINIGTS_IMAGE_MB:-2500}
 
 # What the image holds for Debian's own sake or a screen's: a host shows no manual, draws nothing and speaks English.
 readonly left_out=('/usr/share/doc/*' '/usr/share/man/*' '/usr/share/info/*' '/usr/share/locale/*' '/usr/share/X11/*'
   '/usr/share/bash-completion/*' '/usr/share/lintian/*' '/usr/share/bug/*' '/usr/lib/*/libLLVM*' '/usr/lib/*/libgallium*'
   '/usr/lib/*/libz3*' '/usr/lib/*/dri/*' /usr/bin/ctr /usr/bin/containerd-shim /usr/bin/containerd-shim-runc-v1)
-
-# as_root COMMAND…: as root, or as root of a user namespace that has this user's subordinate ids. Such a root may not
-# enter the user's own directories.
-as_root() {
-  if ((EUID == 0)); then "$@"; else mmdebstrap --unshare-helper "$@"; fi
-}
-
-# Whatever the caller dies of, that closes its end of the pipe. This script must lead a process group of its own.
-end_with_caller() {
-  [[ -n ${MINIGTS_LIFELINE:-} ]] || return 0
-  exec 9<&"$MINIGTS_LIFELINE" </dev/null
-  {
-    cat <&9
-    kill -TERM -- "-$$"
-  } &>/dev/null &
-  # shellcheck disable=SC2064
-  trap "kill $!" EXIT
-  exec 9<&-
-}
 
 # Sets `work`: where the root is unpacked; `work` in the output is or leads to it, so that it can be undone. Not under
 # the output when it is not root who builds: root of a user namespace may not enter the user's own directories.
@@ -80,44 +57,18 @@ also() {
   echo "--customize-hook=chroot \"\$1\" /tmp/${MINIGTS_ALSO##*/}/customize.sh"
 }
 
-# The Debian mirror that this machine's own apt uses. On another distribution there is none, and mmdebstrap knows one.
-configured_mirror() {
-  if [[ -n ${MINIGTS_DEBIAN_MIRROR:-} ]]; then
-    echo "$MINIGTS_DEBIAN_MIRROR"
-  else
-    # shellcheck disable=SC2016
-    apt-get indextargets --format '$(ORIGIN) $(LABEL) $(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
-      awk '$1 == "Debian" && $2 == "Debian" { print $3; exit }'
-  fi
-}
-
-# A setup hook: the kernel's suite comes from the same mirror. One that is slow to follow may hold an index of it past
-# its date, which is signed all the same.
-# shellcheck disable=SC2016
-add_kernel_suite() {
-  printf 'sed -n "s|^deb \\(.*\\) %s .*|deb [check-valid-until=no] \\1 %s main|p" ' "$suite" "$kernel_suite"
-  echo '"$1/etc/apt/sources.list" >"$1/etc/apt/sources.list.d/kernel.list"'
-}
-
 # Hooks may not read this user's directories, so the recipe is copied in and runs there.
 # shellcheck disable=SC2016
 bootstrap() {
-  local mirror hooks
-  mirror=$(configured_mirror)
+  local hooks
   mapfile -t hooks < <(also)
-  info "building a Debian $suite root from ${mirror:-the usual mirror}"
-  HOME=/nonexistent mmdebstrap --mode="$( ((EUID == 0)) && echo root || echo unshare)" --format=directory \
-    --variant=minbase --include="$(packages)" --components=main,non-free --keyring="$keys" --skip=check/signed-by \
-    --aptopt='Apt::Install-Recommends "false"' \
-    --aptopt='Acquire::Retries "3"' \
-    --aptopt='Acquire::http::Timeout "20"' \
+  make_debian_root "$work" --format=directory --include="$(packages)" --components=main,non-free \
     "${left_out[@]/#/--dpkgopt=path-exclude=}" \
     --setup-hook="upload ${here@Q}/apt-preferences /etc/apt/preferences.d/kernel" \
-    --setup-hook="$(add_kernel_suite)" \
+    --setup-hook="$(add_suite "$kernel_suite")" \
     "${hooks[@]}" \
     --customize-hook="copy-in ${here@Q} ${MINIGTS_WIRE@Q} /tmp" \
-    --customize-hook='chroot "$1" /tmp/image/customize.sh' \
-    "$suite" "$work" ${mirror:+"$mirror"}
+    --customize-hook='chroot "$1" /tmp/image/customize.sh'
 }
 
 # Written through a descriptor, which is all that the root of a user namespace needs; nobody else gets at the file.

@@ -20,6 +20,10 @@ PROJECT = "The machine and the project"
 
 image_app = typer.Typer(no_args_is_help=True, help="The hosts' image: built once, then kept.")
 app.add_typer(image_app, name="image", rich_help_panel=PROJECT)
+kernel_app = typer.Typer(
+    no_args_is_help=True, help="The hosts' full kernel: compiled once, then used by every new lab."
+)
+app.add_typer(kernel_app, name="kernel", rich_help_panel=PROJECT)
 
 
 @app.command(rich_help_panel=PROJECT)
@@ -153,6 +157,48 @@ def _virtual() -> Virtual:
         accelerator="untried" if tried is None else tried.verdict,
         reason="" if tried is None else tried.reason,
     )
+
+
+@kernel_app.command("build")
+def kernel_build() -> None:
+    """Compile the full kernel if it is not there yet; print its path. It takes some minutes.
+
+    It has what Debian's has not: address translation, nftables for IP, WireGuard. Labs that are brought up from then on
+    run it.
+
+    Example:  minigts kernel build
+    """
+    from minigts.providers.uml import full_kernel
+
+    with screen.progress() as say:
+        made = full_kernel.ensure(say)
+    typer.echo(made.directory)
+
+
+@kernel_app.command("path")
+def kernel_path() -> None:
+    """Print where the full kernel lies; exit 3 if it is not built.
+
+    Example:  minigts kernel path
+    """
+    from minigts.providers.uml import full_kernel
+
+    found = full_kernel.present()
+    if found is None:
+        raise EnvironmentLacks("the full kernel is not built yet; build it with: minigts kernel build")
+    typer.echo(found.directory)
+
+
+@kernel_app.command("remove")
+def kernel_remove() -> None:
+    """Remove the full kernel: new labs run Debian's again. Labs that are up keep theirs.
+
+    Example:  minigts kernel remove
+    """
+    from minigts.providers.uml import full_kernel
+
+    full_kernel.remove()
+    screen.note("new labs run Debian's kernel")
 
 
 def _prepare_image() -> None:

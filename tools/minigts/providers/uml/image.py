@@ -80,7 +80,7 @@ def recipe() -> tuple[Path, ...]:
     """Every file that the image is made from, in a fixed order."""
     directory = paths.project_root() / "provision"
     own = sorted(path for path in (directory / "image").iterdir() if path.is_file())
-    return (*own, directory / "lib.sh", Path(wire.__file__))
+    return (*own, directory / "debian.sh", directory / "lib.sh", Path(wire.__file__))
 
 
 def key() -> str:

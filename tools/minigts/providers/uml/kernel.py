@@ -15,6 +15,8 @@ from pathlib import Path
 MODULE_BENCHMARKS = ("raid6_init", "raid6_select_algo", "register_xor_blocks", "calibrate_xor_blocks")
 """Start-up measurements for software RAID, under their names in kernels 6.1 to 7.2; together they cost 1 s a boot."""
 
+SPARE_INTERFACES = ("fb_tunnels=initns", "dummy.numdummies=0", "ifb.numifbs=0")
+"""A kernel that has its drivers built in would make interfaces that nobody asked for, in every namespace."""
 VECTOR_DEPTH = 128
 BARE_MB = 100
 """Memory that a kernel and its agent take, with some to spare; bench/memory measures it."""
@@ -62,6 +64,7 @@ def command_line(machine: Machine, rundir: Path, base: Path, control_fd: int, li
         "con0=null,fd:1",
         "quiet",
         "seccomp=auto",
+        *SPARE_INTERFACES,
         f"uml_dir={rundir / 'hosts' / machine.name}/",
         "umid=uml",
         f"initcall_blacklist={','.join(MODULE_BENCHMARKS)}",

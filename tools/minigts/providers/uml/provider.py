@@ -5,16 +5,19 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from minigts.errors import CommandFailed, EnvironmentLacks, HostFailed, MinigtsError
 from minigts.providers.base import Result
-from minigts.providers.uml import client, guest, image, kernel, packing, process
+from minigts.providers.uml import client, full_kernel, guest, image, kernel, packing, process
+from minigts.providers.uml.full_kernel import FullKernel
 from minigts.providers.uml.kernel import Machine
 from minigts.providers.uml.supervisor import Launch
 from minigts.topology.plan import Plan
 
+MODULES = PurePosixPath("/usr/lib/modules")
 SYNC_TIMEOUT_S = 20.0
 
 
@@ -35,13 +38,23 @@ class UmlProvider:
         if process.supervisor(self.rundir) is None:
             refuse_processors(plan)
             _refuse_memory(plan)
-            ready = image.ensure(progress)
-            guest.start(self.rundir, _launch(plan, ready))
+            ready, full = image.ensure(progress), full_kernel.present()
+            boot = ready.boot if full is None else full.directory
+            guest.start(self.rundir, _launch(plan, ready, boot))
+        else:
+            full = None
         try:
             guest.wait(self.rundir, names, progress)
+            if full is not None:
+                self._tell_what_is_built_in(names, full)
         except MinigtsError:
             process.end(self.rundir)
             raise
+
+    def _tell_what_is_built_in(self, names: Sequence[str], full: FullKernel) -> None:
+        """So that a script may load a module and need not know that it is there already."""
+        with ThreadPoolExecutor(len(names)) as pool:
+            list(pool.map(lambda name: self.put(name, full.modules, MODULES / full.modules.name), names))
 
     def run(
         self,
@@ -115,10 +128,10 @@ def _refuse_memory(plan: Plan) -> None:
         raise EnvironmentLacks("\n".join(lacking))
 
 
-def _launch(plan: Plan, ready: image.Image) -> Launch:
+def _launch(plan: Plan, ready: image.Image, boot: Path) -> Launch:
     machines = tuple(Machine(one.name, one.memory_mb, tuple(port.mac for port in one.ports)) for one in plan.machines)
     ends: dict[str, list[tuple[str, int]]] = {link.name: [] for link in plan.links}
     for one in plan.machines:
         for index, port in enumerate(one.ports):
             ends[port.link].append((one.name, index))
-    return Launch(ready.boot, ready.root, machines, tuple((pair[0], pair[1]) for pair in ends.values()))
+    return Launch(boot, ready.root, machines, tuple((pair[0], pair[1]) for pair in ends.values()))

@@ -1,0 +1,67 @@
+#!/bin/bash
+# Runs inside the Debian root that build.sh makes: compiles the kernel of `config`. Leaves its products in /tmp/out.
+set -euo pipefail
+
+readonly source=/usr/src/linux-source-7.2 tree=/tmp/tree out=/tmp/out
+
+unpack_source() {
+  mkdir "$tree" "$out"
+  tar -x -C "$tree" --strip-components=1 -f "$source.tar.xz"
+  rm "$source.tar.xz"
+}
+
+# A processor that goes to sleep looks for alarms that came while its signals were off, and not for input that did. The
+# packet that arrives in that moment waits for the next alarm: docs/decisions/0006-full-kernel.md. So input wakes it, too.
+mend_idle_sleep() {
+  change arch/um/os-Linux/time.c \
+    's/sigaddset(&set, SIGALRM);/& sigaddset(\&set, SIGIO); sigaddset(\&set, SIGCHLD);/'
+  change arch/um/os-Linux/signal.c 's/!!(signals_pending & SIGALRM_MASK)/!!signals_pending/'
+}
+
+# Links need no names to be looked up, so the kernel can do without the machine's C library.
+allow_static_link() { change arch/um/drivers/Kconfig '/select MAY_HAVE_RUNTIME_DEPS/d'; }
+
+# change FILE SED-EXPRESSION: fails if that changes nothing.
+change() {
+  cp "$tree/$1" /tmp/before
+  sed -i "$2" "$tree/$1"
+  ! cmp -s "$tree/$1" /tmp/before || {
+    echo "error: there is nothing left to change in $1: has the kernel been mended?" >&2
+    exit 1
+  }
+}
+
+# Every line of `config` must be met: a name that is gone would take what it stands for with it in silence.
+configure() {
+  sed -E '/^[A-Z0-9]/s/^/CONFIG_/' "${0%/*}/config" >/tmp/wanted
+  make -s -C "$tree" ARCH=um KCONFIG_ALLCONFIG=/tmp/wanted allnoconfig
+  ! grep '^CONFIG_' /tmp/wanted | grep -vxFf "$tree/.config" >&2 || {
+    echo "error: the kernel cannot have the lines above" >&2
+    exit 1
+  }
+}
+
+# Not silent: its lines are the progress that is shown.
+compile() { make -C "$tree" ARCH=um -j"$(nproc)"; }
+
+# modprobe finds every module built in, so a script that loads one need not know. The directory's name says for which
+# kernel.
+keep_products() {
+  local release modules
+  release=$(make -s -C "$tree" ARCH=um kernelrelease)
+  modules=/usr/lib/modules/$release
+  install -D -m 644 -t "$modules" "$tree"/modules.builtin "$tree"/modules.builtin.modinfo
+  : >"$modules/modules.order"
+  depmod -a "$release"
+  mkdir "$out/modules"
+  cp -r "$modules" "$out/modules/"
+  strip -o "$out/linux" "$tree/linux"
+  dpkg-query -W -f '${Version}\n' "${source##*/}" >"$out/version"
+}
+
+unpack_source
+mend_idle_sleep
+allow_static_link
+configure
+compile
+keep_products
