@@ -56,7 +56,7 @@ in_container() {
   if [[ -n ${ENTER:-} ]]; then nsenter --target "$ENTER" --net "$@"; else "$@"; fi
 }
 
-# The ways in which this host's own packets to PEER leave by its links, a word each: vxlan, udp, ipip, none.
+# The ways in which this host's own packets to PEER leave by its links, a word each: vxlan, udp, wireguard, ipip, none.
 seen_on_links() {
   local capture
   timeout 30 tcpdump -i any -n -q -l -Q out "greater $payload_bytes and ($own_packets)" \
@@ -73,7 +73,8 @@ seen_on_links() {
 
 enough_captured() { (($(on_links | wc -l) >= echoes)); }
 
-# What is inside cannot be read where it is a frame or in a datagram of a program's own: there the size tells.
+# What is inside cannot be read where it is a frame, encrypted, or in a datagram of a program's own: there the size
+# tells. WireGuard pads to 16 bytes and adds 16 in front and 16 behind.
 # A line of the capture: 12:00:00.1 eth1  Out IP 10.255.0.1.44321 > 10.255.0.2.4789: UDP, length 1050
 on_links() {
   awk -v peer="$PEER" -v bytes="$payload_bytes" '
@@ -81,6 +82,7 @@ on_links() {
     / > [0-9.]+\.(4789|8472|6784): / { if ($NF == bytes + 50) print "vxlan"; next }
     / > [0-9.]+\.8285: / { if ($NF == bytes + 28) print "udp"; next }
     / > [0-9.]+\.(655|6783): / { if ($NF >= bytes + 46 && $NF <= bytes + 110) print "udp"; next }
+    / > [0-9.]+\.51820: / { if ($NF == int((bytes + 28 + 15) / 16) * 16 + 32) print "wireguard"; next }
     !index($0, "> " peer ": ICMP echo request") { next }
     /: IP [0-9.]+ > / { print "ipip"; next }
     { print "none" }' /tmp/verify.capture

@@ -6,6 +6,8 @@
 
 # shellcheck source=provision/overlays/etcd.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../etcd.sh"
+# shellcheck source=provision/overlays/needs.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../needs.sh"
 
 readonly flannel_network=172.31.0.0/16
 readonly subnet_file=/run/flannel/subnet.env
@@ -48,6 +50,10 @@ choose_interface() {
     make_tunnel_device
     make_underlay_interface
     ;;
+  wireguard)
+    need_modules wireguard
+    make_underlay_interface
+    ;;
   *) make_underlay_interface ;;
   esac
 }
@@ -68,7 +74,7 @@ every_host_has_lease() { (($(leases | wc -l) >= $(wc -w <<<"$MINIGTS_HOSTS"))); 
 
 remove_flannel_interfaces() {
   local device
-  for device in flannel.1 flannel.ipip docker0 "$underlay"; do
+  for device in flannel.1 flannel.ipip flannel-wg docker0 "$underlay"; do
     ip link delete "$device" 2>/dev/null || true
   done
   ip route flush root "$flannel_network" || true
