@@ -15,10 +15,12 @@ CHAIN = (
     {"errors"},
     {"topology", "statistics"},
     {"paths", "network", "shell", "shaping", "watch"},
-    {"providers", "programs", "given"},
+    {"programs", "given"},
+    {"providers"},
     {"calibration", "catalogue", "switches"},
     {"lab"},
     {"overlays"},
+    {"policy"},
     {"experiments"},
     {"fidelity", "differences"},
 )

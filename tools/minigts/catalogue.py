@@ -8,6 +8,8 @@ A folder may have, beside its scripts,
               file; `namespace`, those that are namespaces themselves (see namespace.sh)
 - build/      makes programs that no package holds: see programs.py
 - given       names of programs, a line each, that only the user can bring: see given.py
+- upon        the name of another folder, whose scripts and programs this one's scripts use
+- policy      says how the overlay enforces rules between containers: see policy.py
 """
 
 from __future__ import annotations
@@ -34,15 +36,22 @@ class Overlay:
         listed = self.folder / "engines"
         return tuple(listed.read_text().split()) if listed.exists() else ("docker",)
 
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Its own folder, and the one that its scripts use."""
+        upon = self.folder / "upon"
+        return (self.folder, scripts() / upon.read_text().strip()) if upon.exists() else (self.folder,)
+
     def programs(self, progress: Callable[[str], None]) -> Path | None:
         """A directory with what its hosts need beyond their image, made or taken now; None when that is nothing.
 
         Its name says what it holds. Raises EnvironmentLacks, MinigtsError.
         """
-        if (self.folder / "build").is_dir():
-            return programs.ensure(self.folder / "build", progress)
-        if (self.folder / "given").exists():
-            return given.take(self.folder.name, (self.folder / "given").read_text().split(), progress)
+        for folder in self.folders:
+            if (folder / "build").is_dir():
+                return programs.ensure(folder / "build", progress)
+            if (folder / "given").exists():
+                return given.take(folder.name, (folder / "given").read_text().split(), progress)
         return None
 
 

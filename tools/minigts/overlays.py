@@ -17,7 +17,8 @@ and, where it needs it,
 
 - second.sh   one more container beside the measuring one, for what happens within one host; prints the same as start.sh
 
-What else a folder may have is in catalogue.py. Every script sees
+A script that ends with code 3 has said what this machine lacks. What else a folder may have is in catalogue.py. Every
+script sees
 
 - MINIGTS_HOST, MINIGTS_ADDRESS (its own, on the loopback), MINIGTS_INDEX (from 0)
 - MINIGTS_LEADER (an address), MINIGTS_HOSTS (all names), MINIGTS_PEERS (the other hosts' addresses)
@@ -41,7 +42,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from minigts import catalogue
 from minigts.catalogue import Overlay
-from minigts.errors import InputError, MinigtsError
+from minigts.errors import CommandFailed, EnvironmentLacks, InputError, MinigtsError
 from minigts.lab import Lab, Progress, exclusive, for_each
 from minigts.providers.base import Provider
 from minigts.topology.plan import Host, Plan
@@ -87,6 +88,11 @@ class Joined(BaseModel):
 def known() -> tuple[str, ...]:
     """Names of the overlays there are, with their variants, in alphabetical order."""
     return catalogue.known()
+
+
+def enforcing() -> tuple[str, ...]:
+    """Names of the overlays that enforce rules between containers."""
+    return tuple(name for name in known() if (catalogue.find(name).folder / "policy").exists())
 
 
 def joined(lab: Lab) -> Joined | None:
@@ -228,13 +234,12 @@ def _endpoint(host: str, said: Mapping[str, str]) -> Endpoint:
 
 
 def _put_scripts(lab: Lab, overlay: Overlay, hosts: Sequence[Host]) -> None:
-    """The overlay's own folder and what its scripts source, placed relative to each other as they are here."""
+    """The overlay's folders and what its scripts source, placed relative to each other as they are here."""
     scripts = catalogue.scripts()
     with tempfile.TemporaryDirectory() as temporary:
         staged = Path(temporary) / IN_HOST.name
-        shutil.copytree(
-            overlay.folder, staged / "overlays" / overlay.folder.name, ignore=shutil.ignore_patterns("build")
-        )
+        for folder in overlay.folders:
+            shutil.copytree(folder, staged / "overlays" / folder.name, ignore=shutil.ignore_patterns("build"))
         shutil.copy(scripts.parent / "lib.sh", staged)
         for path in scripts.glob("*.sh"):
             shutil.copy(path, staged / "overlays")
@@ -274,7 +279,12 @@ def _run_script(lab: Lab, now: Joined, script: str, host: Host, said: Mapping[st
     environment = {**said, **_environment(lab.plan, host), **own, "MINIGTS_ENGINE": lab.provider.engine}
     settings = [f"{key}={value}" for key, value in environment.items()]
     argv = ["env", *settings, str(IN_HOST / "overlays" / script)]
-    result = lab.provider.run(host.name, argv, timeout_s=PHASE_TIMEOUT_S)
+    try:
+        result = lab.provider.run(host.name, argv, timeout_s=PHASE_TIMEOUT_S)
+    except CommandFailed as error:
+        if error.code == EnvironmentLacks.exit_code:
+            raise EnvironmentLacks(f"{now.name}: {error.stderr.strip()}") from error
+        raise
     lines = [line.partition("=") for line in result.stdout.splitlines() if "=" in line]
     return {key: value for key, _, value in lines}
 

@@ -7,7 +7,10 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source "$here/../docker.sh"
 # shellcheck source=provision/overlays/bird.sh
 source "$here/../bird.sh"
+# shellcheck source=provision/overlays/policy.sh
+source "$here/../policy.sh"
 
+remove_policy
 docker_answers && remove_measuring_container
 unplumb_container
 stop_bird

@@ -1,13 +1,14 @@
-"""The command line. `app` starts and ends it; `labs`, `experiments` and `project` hold a short function for each
-verb, `libvirt` those that only virtual machines need; `running` takes an experiment from its file to results; `screen`
-is how it looks. Nothing else prints.
+"""The command line. `app` starts and ends it; `labs`, `policy`, `experiments` and `project` hold a short function for
+each verb, `libvirt` those that only virtual machines need; `running` takes an experiment from its file to results;
+`screen` is how it looks. Nothing else prints.
 """
 
 # In this order the verbs are listed.
 from minigts.cli import labs  # isort: skip
+from minigts.cli import policy  # isort: skip
 from minigts.cli import experiments  # isort: skip
 from minigts.cli import project  # isort: skip
 from minigts.cli import libvirt  # isort: skip
 from minigts.cli.app import main
 
-__all__ = ["experiments", "labs", "libvirt", "main", "project"]
+__all__ = ["experiments", "labs", "libvirt", "main", "policy", "project"]

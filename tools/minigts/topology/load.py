@@ -19,7 +19,7 @@ from minigts.topology.checks import check
 from minigts.topology.draft import draft
 from minigts.topology.model import Topology, did_you_mean
 from minigts.topology.plan import Plan
-from minigts.topology.tree import Data, Finding, Location, path_of, read_tree
+from minigts.topology.tree import Data, Finding, Location, Tree, path_of, read_tree
 from minigts.topology.units import shown
 
 LARGEST_BYTES = 256_000
@@ -80,16 +80,18 @@ def parse(text: str, file: str, *, known_overlays: Collection[str] | None = None
     drafted = draft(tree.data)
     topology, findings = _validate(tree.data)
     findings += check(tree.data, drafted, known_overlays)
-    problems = [Problem(file, max(1, tree.line(where)), _sentence(where, message)) for where, message in findings]
+    problems = [problem(file, tree, finding) for finding in findings]
     problems = sorted({*tree.problems, *problems})
     if topology is None or problems:
         raise InputError(_bounded(problems, file))
     return build(topology, drafted)
 
 
-def _sentence(where: Location, message: str) -> str:
+def problem(file: str, tree: Tree, finding: Finding) -> Problem:
+    """A finding with its line."""
+    where, message = finding
     path = path_of(where)
-    return f"{path}: {message}" if path else message
+    return Problem(file, max(1, tree.line(where)), f"{path}: {message}" if path else message)
 
 
 def _bounded(problems: list[Problem], file: str) -> list[Problem]:
@@ -105,7 +107,12 @@ def _validate(data: Data) -> tuple[Topology | None, list[Finding]]:
     try:
         return Topology.model_validate(data), []
     except ValidationError as error:
-        return None, [(_where(detail), _message(detail)) for detail in error.errors(include_url=False)]
+        return None, findings_of(error, Topology)
+
+
+def findings_of(error: ValidationError, root: type[BaseModel]) -> list[Finding]:
+    """What a document of the model `root` has wrong, in the language's words, each with its place."""
+    return [(_where(detail), _message(detail, root)) for detail in error.errors(include_url=False)]
 
 
 def _where(detail: ErrorDetails) -> Location:
@@ -113,7 +120,7 @@ def _where(detail: ErrorDetails) -> Location:
     return detail["loc"][:-1] if detail["type"] == "missing" else detail["loc"]
 
 
-def _message(detail: ErrorDetails) -> str:
+def _message(detail: ErrorDetails, root: type[BaseModel]) -> str:
     """pydantic's words in those of the language."""
     last = detail["loc"][-1] if detail["loc"] else ""
     match detail["type"]:
@@ -122,7 +129,7 @@ def _message(detail: ErrorDetails) -> str:
         case "missing":
             return f"{str(last)!r} is missing"
         case "extra_forbidden":
-            known = [*_model_at(detail["loc"][:-1]).model_fields]
+            known = [each.alias or name for name, each in _model_at(detail["loc"][:-1], root).model_fields.items()]
             return f"unknown key{did_you_mean(str(last), known) or '; keys here are ' + ', '.join(known)}"
         case "model_type" | "dict_type" | "model_attributes_type":
             return f"{_found(detail)} where a mapping is wanted, as in `key: value`"
@@ -136,9 +143,9 @@ def _found(detail: ErrorDetails) -> str:
     return shown(detail["input"])
 
 
-def _model_at(location: Location) -> type[BaseModel]:
+def _model_at(location: Location, root: type[BaseModel]) -> type[BaseModel]:
     """The model of the mapping at `location`; indices and host names stay within a list's or mapping's model."""
-    model: type[BaseModel] = Topology
+    model = root
     for part in location:
         field = model.model_fields.get(str(part))
         model = next(_models_in(field.annotation), model) if field else model

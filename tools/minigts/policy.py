@@ -1,0 +1,234 @@
+"""Which containers may reach which: a small file of rules, and the nftables rules that the hosts make of it.
+
+    name: shop
+    default: deny                 # what no rule says; `allow` unless given
+    groups:                       # containers, by the names of their hosts
+      web: [ams]
+      store: [bra, mil]
+    rules:                        # the first that fits holds
+      - allow: {from: web, to: store, protocol: tcp, ports: [5201]}
+      - deny: {from: web, to: store, protocol: icmp}
+
+A rule speaks of who opens a connection; answers pass by themselves. It is enforced where the network leads packets into
+the container that they are for, on that container's host, in a table of its own that is put in place in one piece.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from minigts import overlays
+from minigts.errors import EnvironmentLacks, InputError, MinigtsError, Problem
+from minigts.lab import Lab, exclusive
+from minigts.overlays import Endpoint
+from minigts.topology.load import findings_of, problem, read_text
+from minigts.topology.model import did_you_mean
+from minigts.topology.plan import Host
+from minigts.topology.tree import Finding, read_tree
+from minigts.topology.units import shown
+
+TABLE = "minigts_policy"
+NFT_TIMEOUT_S = 30.0
+ANY = "any"
+"""As `from` or `to`: every container."""
+
+
+def _port(value: object) -> int:
+    if not isinstance(value, str) or not re.fullmatch(r"[0-9]{1,5}", value, re.ASCII) or not 0 < int(value) < 65536:
+        raise ValueError(f"{shown(value)} is not a port: write a whole number from 1 to 65535")
+    return int(value)
+
+
+def _one_of(what: str, *words: str) -> BeforeValidator:
+    def parse(value: object) -> object:
+        if value not in words:
+            hint = did_you_mean(value, words) if isinstance(value, str) else ""
+            raise ValueError(f"{shown(value)} is not {what}: write {' or '.join(words)}{hint}")
+        return value
+
+    return BeforeValidator(parse)
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Flow(_Part):
+    """Connections from the containers of one group to those of another."""
+
+    source: str = Field(alias="from")
+    target: str = Field(alias="to")
+    protocol: Annotated[Literal["tcp", "udp", "icmp"], _one_of("a protocol", "tcp", "udp", "icmp")] | None = None
+    ports: tuple[Annotated[int, BeforeValidator(_port)], ...] = ()
+
+    @model_validator(mode="after")
+    def _ports_have_a_protocol(self) -> Self:
+        if self.ports and self.protocol not in ("tcp", "udp"):
+            raise ValueError("ports belong to a protocol: add `protocol: tcp` or `protocol: udp`")
+        return self
+
+
+class Rule(_Part):
+    """One key: what happens to a flow."""
+
+    allow: Flow | None = None
+    deny: Flow | None = None
+
+    @model_validator(mode="after")
+    def _one_key(self) -> Self:
+        if (self.allow is None) == (self.deny is None):
+            raise ValueError("a rule has exactly one key: allow or deny")
+        return self
+
+    @property
+    def action(self) -> Literal["allow", "deny"]:
+        return "deny" if self.allow is None else "allow"
+
+    @property
+    def flow(self) -> Flow:
+        flow = self.allow or self.deny
+        assert flow is not None  # the validator saw to it
+        return flow
+
+
+class Policy(_Part):
+    """A policy file."""
+
+    name: str
+    default: Annotated[Literal["allow", "deny"], _one_of("a default", "allow", "deny")] = "allow"
+    groups: dict[str, tuple[str, ...]]
+    rules: tuple[Rule, ...] = ()
+
+
+def load(path: Path, hosts: Collection[str]) -> Policy:
+    """The policy in `path` for a lab with these hosts. Raises InputError with every problem, each with its line."""
+    return parse(read_text(path), str(path), hosts)
+
+
+def parse(text: str, file: str, hosts: Collection[str]) -> Policy:
+    """As `load`, from text; `file` is the name that messages carry. Pure."""
+    tree = read_tree(text, file)
+    findings: list[Finding] = []
+    policy = None
+    if tree.data is None:
+        raise InputError([Problem(file, 0, "nothing in it; a policy has `name:`, `groups:` and `rules:`")])
+    try:
+        policy = Policy.model_validate(tree.data)
+        findings = list(_unknown_names(policy, hosts))
+    except ValidationError as error:
+        findings = findings_of(error, Policy)
+    problems = sorted({*tree.problems, *(problem(file, tree, finding) for finding in findings)})
+    if policy is None or problems:
+        raise InputError(problems)
+    return policy
+
+
+def _unknown_names(policy: Policy, hosts: Collection[str]) -> Iterator[Finding]:
+    for name, members in policy.groups.items():
+        if name == ANY:
+            yield ("groups", name), f"{ANY!r} is every container already: choose another name"
+        for index, member in enumerate(members):
+            if member not in hosts:
+                yield ("groups", name, index), f"no host {shown(member)}{_known(member, 'hosts', hosts)}"
+    groups = (*policy.groups, ANY)
+    for index, rule in enumerate(policy.rules):
+        for key, group in (("from", rule.flow.source), ("to", rule.flow.target)):
+            if group not in groups:
+                yield ("rules", index, rule.action, key), f"no group {shown(group)}{_known(group, 'groups', groups)}"
+
+
+def _known(word: str, kind: str, known: Collection[str]) -> str:
+    return did_you_mean(word, known) or f"; {kind} are {', '.join(known)}"
+
+
+def ruleset(policy: Policy, ends: Mapping[str, Endpoint], host: str) -> str:
+    """What `nft -f` reads on `host`: the rules for connections to its container. Pure; see nft(8).
+
+    Whatever rules were there before give way in the same step.
+    """
+    own = ends[host].address
+    lines = [
+        _rule_line(policy, rule, ends)
+        for rule in policy.rules
+        if rule.flow.target == ANY or host in policy.groups[rule.flow.target]
+    ]
+    containers = _addresses(ends, ends)
+    rules = "".join(f"    {line}\n" for line in lines if line)
+    return (
+        f"table inet {TABLE}\n"
+        f"delete table inet {TABLE}\n"
+        f"table inet {TABLE} {{\n"
+        "  chain forward {\n"
+        "    type filter hook forward priority filter; policy accept;\n"
+        "    ct state established,related accept\n"
+        f"    ip saddr {containers} ip daddr {own} jump to_container\n"
+        "  }\n"
+        "  chain to_container {\n"
+        f"{rules}"
+        f"    counter {_VERDICT[policy.default]}\n"
+        "  }\n"
+        "}\n"
+    )
+
+
+_VERDICT = {"allow": "accept", "deny": "drop"}
+
+
+def _rule_line(policy: Policy, rule: Rule, ends: Mapping[str, Endpoint]) -> str:
+    """One line of nftables; empty when nobody is in the group that it speaks of."""
+    flow = rule.flow
+    sources = tuple(ends) if flow.source == ANY else policy.groups[flow.source]
+    if not sources:
+        return ""
+    words = [f"ip saddr {_addresses(ends, sources)}"]
+    if flow.ports:
+        words.append(f"{flow.protocol} dport {{ {', '.join(str(port) for port in flow.ports)} }}")
+    elif flow.protocol:
+        words.append(f"meta l4proto {flow.protocol}")
+    return " ".join([*words, "counter", _VERDICT[rule.action]])
+
+
+def _addresses(ends: Mapping[str, Endpoint], hosts: Collection[str]) -> str:
+    addresses = sorted({ipaddress.IPv4Address(ends[host].address) for host in hosts})
+    return f"{{ {', '.join(map(str, addresses))} }}"
+
+
+def apply(lab: Lab, policy: Policy) -> None:
+    """Put the policy in force on every host, in place of what was there.
+
+    Raises MinigtsError when the overlay that is joined enforces none, EnvironmentLacks when the hosts' kernel cannot.
+    """
+    with exclusive(lab.rundir):
+        now = overlays.joined(lab)
+        name = "none" if now is None else now.name
+        if now is None or not now.said or name not in overlays.enforcing():
+            raise MinigtsError(f"overlay {name} enforces no policy; those that do: {', '.join(overlays.enforcing())}")
+        _require_nftables(lab)
+        ends = now.endpoints()
+        lab.on_every_host(lambda host: _nft(lab, host, ruleset(policy, ends, host.name)))
+
+
+def remove(lab: Lab) -> None:
+    """Take whatever policy is in force off every host."""
+    with exclusive(lab.rundir):
+        lab.on_every_host(lambda host: _nft(lab, host, f"table inet {TABLE}\ndelete table inet {TABLE}\n"))
+
+
+def _nft(lab: Lab, host: Host, rules: str) -> None:
+    lab.provider.run(host.name, ["nft", "-f", "-"], timeout_s=NFT_TIMEOUT_S, stdin=rules.encode())
+
+
+def _require_nftables(lab: Lab) -> None:
+    first = lab.plan.hosts[0].name
+    asked = ["nft", "--check", f"add table inet {TABLE}"]
+    if lab.provider.run(first, asked, timeout_s=NFT_TIMEOUT_S, check=False).code != 0:
+        raise EnvironmentLacks(
+            "the hosts' kernel has no nftables for IP: build the full one with `minigts kernel build`, and bring the "
+            "lab up anew"
+        )
