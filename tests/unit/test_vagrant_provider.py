@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import socket
+import subprocess
+import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from minigts.errors import HostFailed
 from minigts.providers.vagrant import definition, lines, setting
+from minigts.providers.vagrant import relay as module
 from minigts.providers.vagrant.definition import Definition
 from minigts.providers.vagrant.provider import VagrantProvider
 from minigts.topology.load import load
@@ -111,3 +116,31 @@ def test_a_launch_is_read_as_it_was_written(tmp_path: Path) -> None:
     launch = lines.Launch({"ams": "10.255.240.7"}, "/key", "/known", "minigts", ("a", "b"))
     launch.write(tmp_path / "launch.json")
     assert lines.Launch.read(tmp_path / "launch.json") == launch
+
+
+def relay(port: int, data: bytes) -> subprocess.CompletedProcess[bytes]:
+    argv = [sys.executable, "-ISE", module.__file__, "127.0.0.1", str(port)]
+    return subprocess.run(argv, input=data, capture_output=True, timeout=30, check=False)
+
+
+def test_the_relay_carries_both_ways_and_ends_with_the_connection() -> None:
+    data = bytes(range(256)) * 300
+
+    def echo(server: socket.socket) -> None:
+        connection, _ = server.accept()
+        with connection:
+            while piece := connection.recv(65536):
+                connection.sendall(piece)
+
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+        echoed = pool.submit(echo, server)
+        done = relay(server.getsockname()[1], data)
+        echoed.result(timeout=30)
+    assert (done.returncode, done.stdout, done.stderr) == (0, data, b"")
+
+
+def test_the_relay_says_nothing_while_nobody_listens() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    done = relay(port, b"")
+    assert (done.returncode, done.stderr) == (1, b"")

@@ -14,7 +14,11 @@ CHUNK = 1 << 16
 
 
 def main() -> None:
-    connection = socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=10)
+    """Says nothing when there is no connection: SSH says that, and asks again while a machine boots."""
+    try:
+        connection = socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=10)
+    except OSError:
+        raise SystemExit(1) from None
     connection.settimeout(None)
     waiting = [0, connection.fileno()]
     while connection.fileno() in waiting:
