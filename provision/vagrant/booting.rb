@@ -29,7 +29,8 @@ module Minigts
   def self.definition(topology)
     return JSON.parse(File.read(ENV["MINIGTS_DEFINITION"])) if defined_by_caller?
 
-    said, problems, ended = Open3.capture3(PROGRAM, "libvirt", "definition", topology)
+    build = (ARGV & %w[up reload]).empty? ? [] : ["--build"]
+    said, problems, ended = Open3.capture3(PROGRAM, "libvirt", "definition", *build, topology)
     raise Problem, problems.strip unless ended.success?
 
     JSON.parse(said)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -28,6 +27,7 @@ def rundir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MINIGTS_STATE", str(tmp_path / "state"))
     monkeypatch.setenv("LIBVIRT_DEFAULT_URI", "test:///default")
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(setting, "prepare", lambda progress: None)
     monkeypatch.setattr(setting, "define", define)
     program(tmp_path, "virsh", f'echo "$@" >>{tmp_path}/asked')
     made = tmp_path / "state" / "labs" / "pair"
@@ -35,7 +35,7 @@ def rundir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return made
 
 
-def define(plan: Plan, rundir: Path, progress: Callable[[str], None]) -> Definition:
+def define(plan: Plan, rundir: Path) -> Definition:
     consoles = setting.consoles(rundir)
     consoles.mkdir(parents=True)
     return Definition(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -42,8 +42,11 @@ def libvirt_stop() -> None:
 
 
 @libvirt_app.command("definition")
-def libvirt_definition(topology: Topology) -> None:
-    """Print what the Vagrantfile defines for a topology file, as JSON. Builds the box first, if it is not there yet.
+def libvirt_definition(
+    topology: Topology,
+    build: Annotated[bool, typer.Option("--build", help="Build the box first, if it is not there yet.")] = False,
+) -> None:
+    """Print what the Vagrantfile defines for a topology file, as JSON.
 
     Example:  minigts libvirt definition topologies/pair.yaml
     """
@@ -55,7 +58,9 @@ def libvirt_definition(topology: Topology) -> None:
     if lacking:
         raise EnvironmentLacks("\n".join(lacking))
     with screen.progress() as say:
-        made = setting.define(plan, _rundir(plan.name), say)
+        if build:
+            setting.prepare(say)
+        made = setting.define(plan, _rundir(plan.name))
     typer.echo(made.model_dump_json(indent=1))
 
 
@@ -80,9 +85,12 @@ def libvirt_joined(topology: Topology) -> None:
 @libvirt_app.command("left", hidden=True)
 def libvirt_left(topology: Topology) -> None:
     """Called by the Vagrantfile when a machine is destroyed: the lab is one no more."""
+    from minigts import lab as labs
     from minigts.providers.vagrant.provider import VagrantProvider
 
-    VagrantProvider(_rundir(read_plan(topology).name)).forget()
+    provider = VagrantProvider(_rundir(read_plan(topology).name))
+    with labs.exclusive(provider.rundir):
+        provider.left()
 
 
 def _rundir(name: str) -> Path:

@@ -49,11 +49,13 @@ class VagrantProvider:
 
     def up(self, plan: Plan, progress: Callable[[str], None]) -> None:
         if process.supervisor(self.rundir) is None:
-            defined = setting.define(plan, self.rundir, progress)
+            setting.prepare(progress)
+            defined = setting.define(plan, self.rundir)
             self.rundir.mkdir(parents=True, exist_ok=True)
             (self.rundir / DEFINITION).write_text(defined.model_dump_json(indent=1) + "\n")
             try:
                 if not self.all_run(plan):
+                    setting.refuse_memory(plan)
                     self._vagrant_up(defined, progress)
                 self._connect(defined)
             except BaseException:
@@ -141,6 +143,12 @@ class VagrantProvider:
         """Let go of the machines, and leave them as they are; the run directory goes."""
         process.end(self.rundir)
         shutil.rmtree(self.rundir, ignore_errors=True)
+
+    def left(self) -> None:
+        """Some of the machines have been destroyed by Vagrant: the lab is one no more."""
+        self.forget()
+        if not libvirt.running(definition.prefix(self.rundir)):
+            shutil.rmtree(setting.consoles(self.rundir), ignore_errors=True)
 
     def _take_consoles(self) -> None:
         """Into the run directory, from where a failed lab's logs are kept."""

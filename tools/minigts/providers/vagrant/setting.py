@@ -19,6 +19,8 @@ BOX_S = 300
 """How long Vagrant may take to add a new box and put its disk into the pool."""
 PACKAGES = paths.project_root() / "tools" / "minigts" / "system-packages"
 SET_UP = "minigts setup vagrant"
+NO_VERSION = "0"
+"""Of a box that is not built; machines that there are go by the one that they were made from."""
 UPSTREAM_PLUGIN = "*/gems/vagrant-libvirt-*"
 """Where Vagrant keeps plugins that it has installed itself, in ~/.vagrant.d/gems or $VAGRANT_HOME/gems."""
 
@@ -44,19 +46,17 @@ def missing() -> list[str]:
 
 
 def prepare(progress: Callable[[str], None]) -> None:
-    """Do now what the first lab would do: build the box, try KVM."""
-    made = box.ensure(progress)
-    progress("trying whether KVM runs a guest here")
-    progress(accelerator.decide(made.disk_head).reason)
-
-
-def define(plan: Plan, rundir: Path, progress: Callable[[str], None]) -> Definition:
-    """The lab's definition; builds the box and tries KVM first, where that has not been done."""
+    """Build the box and try KVM, unless that has been done. Raises EnvironmentLacks and HostFailed."""
     made = box.ensure(progress)
     if accelerator.remembered() is None:
         progress("trying whether KVM runs a guest here")
-    verdict = accelerator.decide(made.disk_head).verdict
-    _refuse_memory(plan)
+        progress(accelerator.decide(made.disk_head).reason)
+
+
+def define(plan: Plan, rundir: Path) -> Definition:
+    """The lab's definition. Before `prepare` it is good for everything but bringing machines up."""
+    made, tried = box.present(), accelerator.remembered()
+    verdict: accelerator.Verdict = "emulation" if tried is None else tried.verdict
     ours, place = box.keys(), consoles(rundir)
     place.mkdir(parents=True, exist_ok=True)
     cores, hosts = len(os.sched_getaffinity(0)), len(plan.machines)
@@ -66,8 +66,8 @@ def define(plan: Plan, rundir: Path, progress: Callable[[str], None]) -> Definit
         uri=libvirt.uri(),
         proxy_command=" ".join([*inside, "/usr/bin/python3", "-ISE", str(_relay()), "%h", "%p"]) if inside else None,
         box=box.NAME,
-        box_version=made.version,
-        catalogue=str(made.catalogue),
+        box_version=made.version if made else NO_VERSION,
+        catalogue=str(made.catalogue) if made else "",
         private_key=str(ours.user),
         known_hosts=str(ours.known_hosts),
         prefix=definition.prefix(rundir),
@@ -94,7 +94,8 @@ def _relay() -> Path:
     return Path(__file__).with_name("relay.py")
 
 
-def _refuse_memory(plan: Plan) -> None:
+def refuse_memory(plan: Plan) -> None:
+    """Raises EnvironmentLacks when this machine has not as much memory free as the plan's machines take."""
     free_mb = _free_mb()
     needed_mb = sum(host.memory_mb for host in plan.machines)
     if free_mb < needed_mb:
