@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import pytest
+from experiment_lab import recorded
+
+from minigts.experiments import counters
+from minigts.experiments.parsers import ParseError
+
+
+def test_processor_use_of_a_host_and_its_busiest_group() -> None:
+    use = counters.processor_use(recorded("counters-uml.txt"))
+    assert use.intervals >= 5
+    assert 60 <= use.host_percent <= 110
+    assert max(use.groups_percent, key=lambda name: use.groups_percent[name]).startswith("docker/")
+
+
+def test_processor_use_of_outer_processes_is_their_seconds() -> None:
+    use = counters.processor_use("@ 1.0\nprocess 5.00\n@ 1.5\nprocess 5.25\n@ 2.0\nprocess 5.5\n@ 2.")
+    assert (use.host_percent, use.groups_percent) == (50.0, {})
+
+
+def test_offloads_are_read_back_with_what_is_fixed() -> None:
+    features = counters.ethtool_features(recorded("ethtool-container.txt"))
+    assert counters.device(recorded("ethtool-container.txt")) == "eth0"
+    assert features["tcp-segmentation-offload"] == counters.Feature(on=False, fixed=False)
+    assert features["large-receive-offload"] == counters.Feature(on=False, fixed=True)
+
+
+def test_stress_says_for_how_long_it_really_ran() -> None:
+    run = counters.stress_ng(recorded("stress-ng.txt"))
+    assert (run.stressor, run.operations, run.seconds, run.user_s) == ("cpu", 1098, 1.02, 0.94)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "@ 1.0\nstat cpu 1 2 3\n", "@ x\nprocess 1\n@ 2\nprocess 2\n", "Segmentation fault"]
+)
+def test_counters_that_say_nothing_are_one_error(text: str) -> None:
+    for parser in (counters.processor_use, counters.stress_ng, counters.ethtool_features):
+        with pytest.raises(ParseError):
+            parser(text)
