@@ -82,3 +82,20 @@ def does_as_it_is_told(lab: Lab) -> None:
     assert re.search(rf"idle_timeout=\d+.*dl_src={bra1},dl_dst={bra2}.*actions=output", flows), flows
     assert "actions=NORMAL" not in flows
     assert not re.search(r"idle_timeout", said(lab, "s1", "ovs-ofctl", "dump-flows", "br0"))
+
+
+@pytest.mark.mininet
+def test_a_controller_on_a_host_takes_over_when_it_listens(make_lab: Any) -> None:
+    """Before, the switch learns by itself; in-band, over the segment itself."""
+    links = "".join(f"  - {{ends: [{host}, s1], rtt: 2ms}}\n" for host in "abc")
+    hosts = 'hosts: {a: , b: , c: }\nswitches: {s1: {controller: "c:6633"}}\n'
+    lab = make_lab(f"name: told\n{hosts}links:\n{links}", provider="mininet")
+    assert abs(least_off_ms(lab, "a", "b")) <= tolerance_ms(4.0)
+    assert "NORMAL" in said(lab, "s1", "ovs-ofctl", "dump-flows", "br0")
+    lab.provider.run("c", ["ovs-testcontroller", "--detach", "--unixctl=none", "ptcp:6633"], timeout_s=LIMIT_S)
+    wait = ["bash", "-c", "until ovs-vsctl get controller br0 is_connected | grep -q true; do sleep 0.2; done"]
+    lab.provider.run("s1", wait, timeout_s=60)
+    assert abs(least_off_ms(lab, "a", "b")) <= tolerance_ms(4.0)
+    flows = said(lab, "s1", "ovs-ofctl", "dump-flows", "br0")
+    assert "CONTROLLER" in flows
+    assert "NORMAL" not in flows
