@@ -33,8 +33,9 @@ start_router() {
   # The router makes a dummy interface for a moment, to set its bridge's MTU.
   modprobe -a openvswitch vport_vxlan bridge veth dummy
   use_iptables
+  # Where it runs it leaves a mark, by which the next one takes itself for the same, started again.
   # shellcheck disable=SC2046
-  CHECKPOINT_DISABLE=1 start_daemon weaver "$MINIGTS_PROGRAMS/weaver" "${options[@]}" $(neighbours)
+  (cd "$weave_data" && CHECKPOINT_DISABLE=1 start_daemon weaver "$MINIGTS_PROGRAMS/weaver" "${options[@]}" $(neighbours))
   wait_until 60 router_settled || true
   router_answers || fatal "Weave's router did not start: $(tail -n 5 "$(daemon_log weaver)")"
 }
