@@ -15,13 +15,12 @@ from minigts.topology.load import parse
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
-def process(proc: Path, pid: int, *, used: int, waited_ns: int, children: str = "") -> None:
+def process(proc: Path, pid: int, *, used: int, waited_ns: int, parent: int = 1) -> None:
     task = proc / str(pid) / "task" / str(pid)
     task.mkdir(parents=True, exist_ok=True)
     # The name may hold blanks and brackets; utime, stime, cutime and cstime are the 14th to 17th fields.
-    (proc / str(pid) / "stat").write_text(f"{pid} (a) b) S 1 1 1 0 -1 0 0 0 0 0 {used} 1 2 3 20 0 3 0 99\n")
+    (proc / str(pid) / "stat").write_text(f"{pid} (a) b) S {parent} 1 1 0 -1 0 0 0 0 0 {used} 1 2 3 20 0 3 0 99\n")
     (task / "schedstat").write_text(f"5000000000 {waited_ns} 17\n")
-    (task / "children").write_text(children)
 
 
 def machine(proc: Path, *, busy: int, steal: int, stalled_us: int | None) -> None:
@@ -34,13 +33,14 @@ def machine(proc: Path, *, busy: int, steal: int, stalled_us: int | None) -> Non
 
 def test_what_others_use_is_all_that_is_used_less_the_labs_own(tmp_path: Path) -> None:
     machine(tmp_path, busy=1000, steal=0, stalled_us=0)
-    process(tmp_path, 10, used=100, waited_ns=0, children="11 ")
-    process(tmp_path, 11, used=50, waited_ns=10**9)
+    process(tmp_path, 10, used=100, waited_ns=0)
+    process(tmp_path, 11, used=50, waited_ns=10**9, parent=10)
     before = watch.snapshot([10], tmp_path)
     machine(tmp_path, busy=1100, steal=5, stalled_us=40_000)
-    process(tmp_path, 10, used=120, waited_ns=10**7, children="11 12 ")
-    process(tmp_path, 11, used=60, waited_ns=10**9)
-    process(tmp_path, 12, used=0, waited_ns=10**7)
+    process(tmp_path, 10, used=120, waited_ns=10**7)
+    process(tmp_path, 11, used=60, waited_ns=10**9, parent=10)
+    process(tmp_path, 12, used=0, waited_ns=10**7, parent=11)
+    process(tmp_path, 13, used=500, waited_ns=10**9)
     after = watch.snapshot([10], tmp_path)
     seen = watch.between(before, after, 1.5)
     own_s = (20 + 10 + 6) * TICK_S  # the new child brings what its own ended children used

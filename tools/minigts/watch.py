@@ -162,16 +162,19 @@ class _Timer:
 
 
 def family(roots: Iterable[int], proc: Path = PROC) -> Iterator[int]:
-    """`roots` and everything below them; children are listed by thread (proc(5), task/TID/children)."""
+    """`roots` and everything below them, by every process's own word on its parent: field 4 of /proc/PID/stat."""
+    children: dict[int, list[int]] = {}
+    for stat in proc.glob("[0-9]*/stat"):
+        fields = _fields(stat)
+        if fields:
+            children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
     waiting, seen = list(roots), set()
     while waiting:
         pid = waiting.pop()
-        if pid in seen:
-            continue
-        seen.add(pid)
-        yield pid
-        for thread in (proc / str(pid) / "task").glob("*/children"):
-            waiting.extend(map(int, _text(thread).split()))
+        if pid not in seen:
+            seen.add(pid)
+            yield pid
+            waiting.extend(children.get(pid, ()))
 
 
 def used_s(pid: int, proc: Path = PROC) -> float:
@@ -211,6 +214,11 @@ def _throttled_s(membership: Path) -> float | None:
         if "throttled_time" in facts:
             return int(facts["throttled_time"]) / 1e9
     return None
+
+
+def _fields(stat: Path) -> list[str]:
+    """What follows the program's name, which may hold anything: state, parent, …; empty when the process has ended."""
+    return _text(stat).rpartition(")")[2].split()
 
 
 def _text(path: Path) -> str:

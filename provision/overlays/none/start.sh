@@ -1,7 +1,7 @@
 #!/bin/bash
 # The baseline is the plain host, as in the study: the tools' servers run on it without a container.
 #
-# Environment: MINIGTS_ADDRESS.
+# Environment: MINIGTS_ADDRESS, MINIGTS_MTU.
 # Prints: ADDRESS, MTU; no ENTER, since there is nothing to enter.
 set -euo pipefail
 
@@ -18,7 +18,11 @@ start_servers() {
   wait_until 10 servers_listen || fatal "netserver and iperf3 do not listen"
 }
 
-smallest_mtu() { cat /sys/class/net/eth*/mtu | sort -n | head -n 1; }
+# Of this host's own links; a host without any has the lab's.
+smallest_mtu() {
+  compgen -G '/sys/class/net/eth*/mtu' >/dev/null || echo "$MINIGTS_MTU"
+  cat /sys/class/net/eth*/mtu 2>/dev/null | sort -n | head -n 1
+}
 
 start_servers
 echo "ADDRESS=$MINIGTS_ADDRESS"
