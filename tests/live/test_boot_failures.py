@@ -28,8 +28,8 @@ def second_host_gets(memory_mb: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Less memory than a topology may ask for."""
     as_planned = provider._launch
 
-    def launch(plan: Plan, ready: image.Image) -> Launch:
-        first, second = (made := as_planned(plan, ready)).machines
+    def launch(plan: Plan, ready: image.Image, boot: Path) -> Launch:
+        first, second = (made := as_planned(plan, ready, boot)).machines
         return dataclasses.replace(made, machines=(first, dataclasses.replace(second, memory_mb=memory_mb)))
 
     monkeypatch.setattr(provider, "_launch", launch)

@@ -58,14 +58,25 @@ def test_commands_of_a_shaped_port() -> None:
     assert [shlex.join(argv) for argv in shaping.commands(SHAPED)] == [
         "ethtool -K eth1 gro off",
         "sh -c 'ip link show dev ifb-eth1 >/dev/null 2>&1 || ip link add ifb-eth1 type ifb'",
+        "sh -c '[ ! -e /proc/sys/net/ipv6/conf/ifb-eth1/disable_ipv6 ]"
+        " || echo 1 >/proc/sys/net/ipv6/conf/ifb-eth1/disable_ipv6'",
         "ip link set dev ifb-eth1 up",
         "tc qdisc replace dev eth1 root tbf rate 50000000bit burst 25000 limit 260938",
         "tc qdisc replace dev ifb-eth1 root netem delay 10875.000us 1000.000us loss random 0.1000000% limit 2906"
         f" seed {SEED}",
         "tc qdisc replace dev eth1 clsact",
-        "tc filter replace dev eth1 ingress pref 1 handle 800::1 protocol all u32 match u32 0 0"
+        "tc filter replace dev eth1 ingress pref 1 handle 800::1 protocol all u32 match u16 0x0806 0xffff at -2"
+        " action ok",
+        "tc filter replace dev eth1 ingress pref 1 handle 800::2 protocol all u32 match u32 0 0"
         " action mirred egress redirect dev ifb-eth1",
     ]
+
+
+@pytest.mark.parametrize("loss_percent", [0.0, 100.0])
+def test_arp_is_held_up_as_all_else_unless_the_link_loses_some(loss_percent: float) -> None:
+    incoming = SHAPED.incoming.model_copy(update={"loss_percent": loss_percent})
+    arp = shaping.commands(SHAPED.model_copy(update={"incoming": incoming}))[-2]
+    assert shlex.join(arp).endswith("match u16 0x0806 0xffff at -2 action mirred egress redirect dev ifb-eth1")
 
 
 def test_an_unshaped_port_has_a_plain_queue_and_no_redirect() -> None:

@@ -108,7 +108,10 @@ def _device_commands(port: End) -> tuple[Argv, ...]:
         return (gro,)
     # `ip link add` has no form that accepts a device which is there already.
     add = f"ip link show dev {device} >/dev/null 2>&1 || ip link add {device} type ifb"
-    return (gro, ("sh", "-c", add), ("ip", "link", "set", "dev", device, "up"))
+    # Its router solicitations would each take one of the numbers that decide which packets are lost.
+    ipv6 = f"/proc/sys/net/ipv6/conf/{device}/disable_ipv6"
+    silence = f"[ ! -e {ipv6} ] || echo 1 >{ipv6}"
+    return (gro, ("sh", "-c", add), ("sh", "-c", silence), ("ip", "link", "set", "dev", device, "up"))
 
 
 def _tc(port: End, own_latency_ms: float) -> tuple[Argv, ...]:
@@ -135,14 +138,28 @@ def _plain_queue(port: End) -> Argv:
 
 
 def _redirect(port: End, own_latency_ms: float) -> tuple[Argv, ...]:
-    # u32 with its handle given can be replaced in place; matchall cannot (EEXIST).
-    every_frame = ("pref", "1", "handle", "800::1", "protocol", "all", "u32", "match", "u32", "0", "0")
     to_ifb = ("action", "mirred", "egress", "redirect", "dev", ifb(port))
+    is_arp, always = ("u16", "0x0806", "0xffff", "at", "-2"), ("u32", "0", "0")
     return (
         _delay(port, own_latency_ms),
         ("qdisc", "replace", "dev", port.name, "clsact"),
-        ("filter", "replace", "dev", port.name, "ingress", *every_frame, *to_ifb),
+        (*_arriving(port, 1, is_arp), *(("action", "ok") if _loses_some(port.incoming) else to_ifb)),
+        (*_arriving(port, 2, always), *to_ifb),
     )
+
+
+def _arriving(port: End, number: int, match: Argv) -> Argv:
+    # u32 with its handle given can be replaced in place; matchall cannot (EEXIST). Both rules are in one table, since
+    # a second one's number changes when the kernel loads a module for it.
+    rule = ("pref", "1", "handle", f"800::{number}", "protocol", "all", "u32", "match", *match)
+    return ("filter", "replace", "dev", port.name, "ingress", *rule)
+
+
+def _loses_some(shaping: Shaping) -> bool:
+    """Then ARP goes round the loss: kernels exchange it when it suits them, each frame takes one of the numbers that
+    the seed gives, and the same file would no longer lose the same packets. A link that is cut loses it as well.
+    """
+    return 0 < shaping.loss_percent < 100
 
 
 def _delay(port: End, own_latency_ms: float) -> Argv:
