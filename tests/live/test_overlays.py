@@ -117,9 +117,11 @@ def test_overlay_joins_proves_its_path_and_leaves_nothing(pair: Lab, name: str) 
     before = state(pair)
     encapsulation, mtu = EXPECTED[name]
 
-    endpoints = overlays.join(pair, name, ignore)
-    proven = overlays.verify(pair, ignore)
-    overlays.leave(pair, ignore)
+    try:
+        endpoints = overlays.join(pair, name, ignore)
+        proven = overlays.verify(pair, ignore)
+    finally:
+        overlays.leave(pair, ignore)
 
     assert {said["ENCAPSULATION"] for said in proven.values()} == {encapsulation}
     assert {end.mtu for end in endpoints.values()} == {mtu}

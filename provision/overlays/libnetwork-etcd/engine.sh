@@ -1,10 +1,10 @@
 # shellcheck shell=bash
 # Sourced by this overlay's scripts: the engine that comes with MINIGTS_PROGRAMS, on the store that the leader keeps.
 #
-# Environment: MINIGTS_ADDRESS, MINIGTS_LEADER, MINIGTS_PROGRAMS.
+# Environment: MINIGTS_ADDRESS, MINIGTS_HOST, MINIGTS_LEADER, MINIGTS_PROGRAMS.
 
 # In the store a network's containers are told apart by their names.
-container=measure-$MINIGTS_HOST
+MINIGTS_CONTAINER=${MINIGTS_CONTAINER:-measure}-$MINIGTS_HOST
 
 # shellcheck source=provision/overlays/docker.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../docker.sh"
