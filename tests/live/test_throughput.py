@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from minigts import calibration, overlays
+from minigts.errors import CommandFailed
 from minigts.experiments import tools
 from minigts.experiments.model import TcpOptions, UdpOptions
 from minigts.lab import Lab
@@ -71,8 +72,17 @@ def test_a_link_loses_what_it_declares_and_carries_no_more_than_its_rate(make_la
     assert_likely(count - len(probed.rtts_ms), count, both_ways)
     options = UdpOptions(duration="4s", rate="30mbit", datagram="1400B")
     expected_mbit = RATE_MBIT * 1400 / (1400 + 42) * (1 - LOSS_PERCENT / 100)
-    arrived_mbit = most(0.95 * expected_mbit, lambda: measure(lab, ends, "a", "b", options).value)
+    arrived_mbit = most(0.95 * expected_mbit, lambda: unless_greeting_is_lost(lab, ends, options))
     assert arrived_mbit == pytest.approx(expected_mbit, rel=0.05)
+
+
+def unless_greeting_is_lost(lab: Lab, ends: Mapping[str, Endpoint], options: UdpOptions) -> float:
+    """iperf3 begins with one datagram each way and does not repeat them: of 25 runs here one cannot begin."""
+    try:
+        return measure(lab, ends, "a", "b", options).value
+    except CommandFailed as error:
+        assert "unable to read from stream socket" in str(error)
+        return 0.0
 
 
 def most(enough: float, attempt: Callable[[], float]) -> float:
