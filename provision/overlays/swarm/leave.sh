@@ -11,9 +11,10 @@ leave_swarm() {
   remove_measuring_container
   remove_second_container
   docker_api POST '/swarm/leave?force=1' >/dev/null 2>&1 || true
+  # Docker makes it for every node of a Swarm, and would make it again for the next overlay: it is in its own store.
+  docker_api DELETE /networks/docker_gwbridge >/dev/null 2>&1 || true
 }
 
-# Docker makes it for every node of a Swarm and keeps it.
 remove_gateway_bridge() { ip link delete docker_gwbridge 2>/dev/null || true; }
 
 leave_swarm
