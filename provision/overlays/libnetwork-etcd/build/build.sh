@@ -7,26 +7,15 @@
 # Needs apt and Debian's keys, which the hosts' image needs too. apt checks the package against Debian's signature.
 #
 # Environment:
-#   MINIGTS_DEBIAN_MIRROR  a Debian mirror; else the one in this machine's apt configuration, else Debian's own
+#   MINIGTS_DEBIAN_MIRROR  a Debian mirror; else the one in this machine's apt configuration
 set -euo pipefail
 
+# shellcheck source=provision/debian.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../../../debian.sh"
+
 readonly output=$1
-readonly suite=bookworm
+readonly engine_suite=bookworm
 readonly version='20.10.*'
-readonly keys=/usr/share/keyrings/debian-archive-keyring.gpg
-
-fatal() {
-  printf 'error: %s\n' "$*" >&2
-  exit 1
-}
-
-mirror() {
-  local configured
-  # shellcheck disable=SC2016
-  configured=$(apt-get indextargets --format '$(ORIGIN) $(LABEL) $(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
-    awk '$1 == "Debian" && $2 == "Debian" { print $3; exit }')
-  echo "${MINIGTS_DEBIAN_MIRROR:-${configured:-http://deb.debian.org/debian}}"
-}
 
 # apt with lists and sources of its own: nothing of this machine's is read or changed.
 apart() {
@@ -36,8 +25,11 @@ apart() {
 }
 
 fetch_packages() {
+  local mirror
+  mirror=$(configured_mirror)
+  [[ -n $mirror ]] || fatal "this machine's apt names no Debian mirror: set MINIGTS_DEBIAN_MIRROR to one"
   mkdir -p "$work"/{lists,cache}/partial "$work/package"
-  echo "deb [signed-by=$keys check-valid-until=no] $(mirror) $suite main" >"$work/sources.list"
+  echo "deb [signed-by=$keys check-valid-until=no] $mirror $engine_suite main" >"$work/sources.list"
   apart update
   (cd "$work/package" && apart download "docker.io=$version" libdevmapper1.02.1)
 }
