@@ -118,17 +118,8 @@ def _line(axes: Axes, drawn: _Drawn, *, joined: bool) -> None:
         [point.x + drawn.offset for point in points],
         [point.value for point in points],
         yerr=_reach(points),
-        color=look.colour,
-        marker=look.marker,
-        markersize=4.6,
-        markerfacecolor=look.colour if look.filled else style.PAPER,
-        linestyle=look.dashes if joined else "none",
-        linewidth=1.0,
-        capsize=2.5,
-        capthick=0.9,
-        elinewidth=0.9,
         label=drawn.label,
-        zorder=3,
+        **style.markers(look, joined=joined),
     )
 
 

@@ -66,17 +66,8 @@ def _measured(
         [point.hops + offset for point in points],
         middle,
         yerr=[[m - low for m, low, _ in values], [high - m for m, _, high in values]],
-        color=look.colour,
-        marker=look.marker,
-        markersize=4.6,
-        markerfacecolor=look.colour if look.filled else style.PAPER,
-        linestyle=look.dashes if joined else "none",
-        linewidth=1.0,
-        capsize=2.5,
-        capthick=0.9,
-        elinewidth=0.9,
         label=look.label,
-        zorder=3,
+        **style.markers(look, joined=joined),
     )
 
 

@@ -147,6 +147,22 @@ def looks(overlays: Iterable[str]) -> dict[str, Look]:
     return found
 
 
+def markers(look: Look, *, joined: bool) -> dict[str, Any]:
+    """What `Axes.errorbar` takes to draw medians with their intervals, joined by the look's own kind of line."""
+    return {
+        "color": look.colour,
+        "marker": look.marker,
+        "markersize": 4.6,
+        "markerfacecolor": look.colour if look.filled else PAPER,
+        "linestyle": look.dashes if joined else "none",
+        "linewidth": 1.0,
+        "capsize": 2.5,
+        "capthick": 0.9,
+        "elinewidth": 0.9,
+        "zorder": 3,
+    }
+
+
 def offsets(count: int) -> list[float]:
     """How far beside its hop count each of `count` series is drawn, so that none hides another."""
     return [_step(count) * (index - (count - 1) / 2) for index in range(count)]
