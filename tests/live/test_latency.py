@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from minigts import calibration
+from minigts import lab as labs
 from minigts.lab import Lab
 from minigts.overlays import Endpoint
 
@@ -21,7 +22,8 @@ PROBES = 60
 INTERVAL_S = 0.004
 TRIES = 6
 """How often a measurement may be repeated on a machine that does something else too; its tolerance stays, and the
-lowest counts: foreign load only ever adds."""
+lowest counts: foreign load only ever adds. Round trips shorter than declared are those of a machine that was busier
+when the lab was calibrated: it is calibrated again, as `minigts check` does, and nothing seen before counts."""
 QUIET_PERCENT, QUIET_PATIENCE_S = 15.0, 20.0
 
 
@@ -60,9 +62,13 @@ def test_a_paths_latency_is_the_sum_of_its_segments(
     declared_ms = lab.plan.path(source, target).rtt_ms
     assert math.isclose(declared_ms, sum(lab.plan.path(*segment).rtt_ms for segment in segments))
     seen: dict[tuple[str, str], list[float]] = {}
+    path_ms = sum_ms = declared_ms
     for attempt in range(TRIES):
         if attempt:
             wait_for_quiet()
+        if min(path_ms, sum_ms) < declared_ms - tolerance_ms(declared_ms):
+            labs.calibrate(lab)
+            seen.clear()
         for pair in {(source, target), *segments}:
             seen.setdefault(pair, []).append(median_rtt_ms(lab, endpoints, *pair))
         lowest_ms = {pair: min(rtts_ms) for pair, rtts_ms in seen.items()}

@@ -13,6 +13,15 @@ from minigts.providers.base import Provider, Result
 from minigts.topology.load import parse
 
 PLAN = parse("name: two\npair: {link: {rtt: 10ms, rate: 50mbit}}\n", "two.yaml")
+CHAIN = """
+name: five
+hosts: {a: {}, b: {}, c: {}, d: {}, e: {}}
+links:
+- {ends: [a, b], rtt: 10ms}
+- {ends: [b, c], rtt: 10ms}
+- {ends: [c, d], rtt: 10ms, loss: 1%}
+- {ends: [d, e], rtt: 10ms}
+"""
 WINDOW = calibration.PROBES
 
 
@@ -22,8 +31,10 @@ class Prober:
     def __init__(self, *answers_ms: list[float]) -> None:
         self.answers_ms = list(answers_ms)
         self.calls = 0
+        self.asked: set[tuple[str, str]] = set()
 
     def run(self, host: str, argv: list[str], **_: Any) -> Result:
+        self.asked.add((host, argv[1]))
         rtts_ms = self.answers_ms[min(self.calls, len(self.answers_ms) - 1)]
         self.calls += 1
         said = json.dumps({"sent": 3 * WINDOW, "rtts_us": [rtt * 1000 for rtt in rtts_ms]})
@@ -58,6 +69,18 @@ def test_a_machine_that_stays_busy_is_left_with_the_lowest() -> None:
 
 def test_a_link_faster_than_declared_has_nothing_taken_off() -> None:
     assert own_latency_ms(Prober(windows(9.9, 9.9, 9.9))) == 0
+
+
+def test_what_is_taken_off_already_counts_as_the_emulators() -> None:
+    prober = Prober(windows(9.7, 9.71, 9.9))
+    assert calibration.own_latency_ms(cast(Provider, prober), PLAN, 0.25) == pytest.approx(0.1)
+
+
+def test_the_longest_path_without_chance_stands_for_every_link() -> None:
+    plan = parse(CHAIN, "five.yaml")
+    prober = Prober(windows(20.4, 20.41, 21.0))
+    assert calibration.own_latency_ms(cast(Provider, prober), plan) == pytest.approx(0.1)
+    assert prober.asked == {("a", plan.host("c").address)}
 
 
 def test_a_link_that_carries_nothing_says_so() -> None:

@@ -10,12 +10,13 @@ from pydantic import BaseModel
 
 from minigts.errors import HostFailed
 from minigts.providers.base import Provider
-from minigts.topology.plan import Link, Plan
+from minigts.shaping import added_delay_ms
+from minigts.topology.plan import End, Path, Plan
 
 WINDOWS = 3
 PROBES = 40
 AGREEMENT_MS = 0.04
-"""How near each other the two lowest windows are when nothing else uses the machine."""
+"""How near each other the two lowest windows are, for each hop, when nothing else uses the machine."""
 CALLS = 5
 """How often the windows are measured at the most."""
 INTERVAL_S = 0.004
@@ -50,30 +51,32 @@ def probe(
     return RoundTrips(answer.sent, tuple(rtt_us / 1000 for rtt_us in answer.rtts_us))
 
 
-def own_latency_ms(provider: Provider, plan: Plan) -> float:
-    """Half of what the RTT over one link exceeds its declared RTT; 0 if no link has a delay to take it off.
+def own_latency_ms(provider: Provider, plan: Plan, taken_off_ms: float = 0.0) -> float:
+    """What the RTT over a path exceeds its declared RTT, for one link and one way; 0 if no link has a delay to take it
+    off.
 
     The RTT is the lowest of three windows' lower quartiles, since a busy machine only ever adds. As long as the two
     lowest are apart, three more are measured: what a busy machine adds must not be taken off the link for good.
 
-    Call it when links are shaped as declared. A provider makes all links alike, so one stands for all: the first that
-    has a delay and no loss or jitter, else the first that has a delay.
+    Call it when links are shaped as declared, but for `taken_off_ms` of each delay. A provider makes all links alike,
+    so one path stands for all: the one with the most hops, of those without loss or jitter if there are any. What the
+    two hosts at its ends take themselves then weighs least, and does not add up over hops. Raises HostFailed.
     """
-    delayed = [link for link in plan.links if link.rtt_ms > 0]
-    if not delayed:
+    if not any(link.rtt_ms > 0 for link in plan.links):
         return 0.0
-    link = min(delayed, key=lambda link: (link.loss_percent > 0 or _jitter(plan, link), link.index))
+    path = min((path for path in plan.paths if path.reachable), key=lambda path: (_random(plan, path), -path.hops))
+    delays_ms = sum(added_delay_ms(port.incoming, taken_off_ms) for port in _ports(plan, path))
     count = WINDOWS * PROBES
     quartiles_ms: list[float] = []
     for _ in range(CALLS):
-        rtts_ms = probe(provider, link.ends[0], plan.far_address(link), count=count, interval_s=INTERVAL_S).rtts_ms
-        if len(rtts_ms) < 2:
-            answered = f"{len(rtts_ms)} of {count} echo requests answered"
-            raise HostFailed(f"link {link.name} carries next to nothing: {answered}")
-        quartiles_ms = sorted([*quartiles_ms, *_quartiles_ms(rtts_ms)])
-        if len(quartiles_ms) < 2 or quartiles_ms[1] - quartiles_ms[0] <= AGREEMENT_MS:
+        seen = probe(provider, path.source, plan.address_over(path), count=count, interval_s=INTERVAL_S)
+        if len(seen.rtts_ms) < 2:
+            answered = f"{len(seen.rtts_ms)} of {count} echo requests answered"
+            raise HostFailed(f"the path from {path.source} to {path.target} carries next to nothing: {answered}")
+        quartiles_ms = sorted([*quartiles_ms, *_quartiles_ms(seen.rtts_ms)])
+        if len(quartiles_ms) < 2 or quartiles_ms[1] - quartiles_ms[0] <= AGREEMENT_MS * path.hops:
             break
-    return round(max(0.0, (quartiles_ms[0] - link.rtt_ms) / 2), 4)
+    return round(max(0.0, (quartiles_ms[0] - delays_ms) / (2 * path.hops)), 4)
 
 
 def _quartiles_ms(rtts_ms: Sequence[float]) -> list[float]:
@@ -83,5 +86,11 @@ def _quartiles_ms(rtts_ms: Sequence[float]) -> list[float]:
     return [statistics.quantiles(rtts_ms[start : start + size], n=4)[0] for start in starts]
 
 
-def _jitter(plan: Plan, link: Link) -> bool:
-    return any(port.outgoing.jitter_ms > 0 for port in plan.machine(link.ends[0]).ports if port.link == link.name)
+def _random(plan: Plan, path: Path) -> bool:
+    """Whether the path loses packets or delays them by chance."""
+    return path.loss_percent > 0 or any(port.incoming.jitter_ms > 0 for port in _ports(plan, path))
+
+
+def _ports(plan: Plan, path: Path) -> list[End]:
+    """Both ends of each link on the way."""
+    return [port for machine in plan.machines for port in machine.ports if port.link in path.links]

@@ -158,19 +158,25 @@ def _bring_up(lab: Lab, plan: Plan, provider_name: str, progress: Progress) -> N
     if lacking:
         raise EnvironmentLacks("\n".join(lacking))
     (lab.rundir / "plan.json").write_text(plan.model_dump_json(indent=1) + "\n")
-    record = Record(provider=provider_name, created=datetime.now(UTC))
-    lab.write(record)
+    lab.write(Record(provider=provider_name, created=datetime.now(UTC)))
     also = f" and {len(plan.switches)} switches" if plan.switches else ""
     progress(f"starting {len(plan.hosts)} hosts{also}")
     provider.up(plan, progress)
     progress("configuring addresses, routes and links")
     _configure(lab, 0.0)
     progress("measuring the emulator's own latency")
-    own_latency_ms = calibration.own_latency_ms(provider, plan)
-    if own_latency_ms:
-        shape(lab, own_latency_ms)
+    calibrate(lab)
     lab.on_every_switch(lambda switch: switches.do(provider, switch, "ask_controller"))
-    lab.write(record.model_copy(update={"state": "up", "own_latency_ms": own_latency_ms}))
+    lab.write(lab.record.model_copy(update={"state": "up"}))
+
+
+def calibrate(lab: Lab) -> None:
+    """Measure the emulator's own latency, as it is now, and take it off every delay instead of what was taken off."""
+    taken_off_ms = lab.record.own_latency_ms
+    own_latency_ms = calibration.own_latency_ms(lab.provider, lab.plan, taken_off_ms)
+    if own_latency_ms != taken_off_ms:
+        shape(lab, own_latency_ms)
+        lab.write(lab.record.model_copy(update={"own_latency_ms": own_latency_ms}))
 
 
 def restart(lab: Lab, name: str) -> None:

@@ -35,6 +35,10 @@ class Row(BaseModel):
     note: str = ""
     p99: float | None = None
 
+    @property
+    def too_low(self) -> bool:
+        return self.ok is False and self.measured is not None and self.measured < self.declared
+
     def in_words(self) -> str:
         measured = "nothing" if self.measured is None else f"{self.measured:g} {self.unit}"
         verdict = {True: "ok", False: "outside", None: "not judged"}[self.ok]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from minigts.fidelity.certificate import Certificate, Row, jitter_ms, rtt_tolerance_ms
-from minigts.fidelity.measure import FILE, Say, Way, address_of, certify, path_rows, tcp_mbit
+from minigts.fidelity.measure import FILE, Say, Way, certify, path_rows, tcp_mbit
 from minigts.lab import Lab
 from minigts.topology.plan import Plan
 
@@ -77,7 +77,7 @@ def _tcp_by_hops(lab: Lab, say: Say) -> Iterator[Row]:
         if path.tcp_ceiling_mbit is None:
             continue
         say(f"throughput over {path.hops} hops")
-        way = Way(path.source, path.target, address_of(lab.plan, path), path.rtt_ms)
+        way = Way(path.source, path.target, lab.plan.address_over(path), path.rtt_ms)
         measured, note = tcp_mbit(lab, way, least_slow_start_s=LONG_SLOW_START_S)
         tolerance = PATH_TOLERANCE_SHARE * path.tcp_ceiling_mbit
         yield Row(

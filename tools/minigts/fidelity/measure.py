@@ -62,17 +62,20 @@ class Way:
 def certify(lab: Lab, say: Say) -> Certificate:
     """Measure the lab and leave certificate.json in its run directory. Raises what `Provider.run` raises.
 
-    Links that lose at random begin their random numbers anew at the end, as if nothing had been sent.
+    Where round trips are shorter than declared, `up` met a busier machine than there is now: the emulator's own latency
+    is measured again, then the round trips. Links that lose at random begin their random numbers anew at the end, as if
+    nothing had been sent.
     """
-    record, started = lab.record, time.monotonic()
+    started = time.monotonic()
     with watching(lab.provider.processes()) as watched:
         in_time = _within(BUDGET_S)
-        rows = (
-            *_settings(lab, say),
-            *_round_trips(lab, say, in_time),
-            *_losses(lab, say),
-            *_rates(lab, say, in_time),
-        )
+        round_trips = tuple(_round_trips(lab, say, in_time))
+        if any(row.too_low for row in round_trips):
+            say("certificate: faster than declared; the emulator's own latency, again")
+            labs.calibrate(lab)
+            round_trips = tuple(_round_trips(lab, say, in_time))
+        rows = (*_settings(lab, say), *round_trips, *_losses(lab, say), *_rates(lab, say, in_time))
+    record = lab.record
     if any(port.incoming.seed is not None for machine in lab.plan.machines for port in machine.ports):
         labs.shape(lab, record.own_latency_ms)
     made = Certificate(
@@ -164,7 +167,7 @@ def _round_trips(lab: Lab, say: Say, in_time: InTime) -> Iterator[Row]:
 
 def path_rows(lab: Lab, name: str, path: Path, in_time: InTime = lambda: True) -> Iterator[Row]:
     """Round trips over a path from end to end, and their loss if none is declared."""
-    yield from _path_rows(lab, name, path, address_of(lab.plan, path), in_time)
+    yield from _path_rows(lab, name, path, lab.plan.address_over(path), in_time)
 
 
 def _path_of(link: Link) -> Path:
@@ -261,11 +264,3 @@ def tcp_mbit(lab: Lab, way: Way, *, least_slow_start_s: int = 1) -> tuple[float 
         return round(iperf3_tcp(said.stdout, said.stderr).received_mbit, 4), ""
     except (ParseError, CommandFailed) as error:
         return None, str(error)
-
-
-def address_of(plan: Plan, path: Path) -> str:
-    """Where the path's target answers: by its own address where routes lead there, else on the shared segment."""
-    if plan.routing == "routed":
-        return plan.host(path.target).address
-    near = plan.neighbours(plan.host(path.source))
-    return next(far.address for port, host, far in near if host.name == path.target and port.link == path.links[0])

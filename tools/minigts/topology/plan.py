@@ -191,6 +191,13 @@ class Plan(_Frozen):
             return far.address
         return next(port.address for port in far.ports if port.link == link.name)
 
+    def address_over(self, path: Path) -> str:
+        """Where the path's target answers: by its own address where routes lead there, else on the shared segment."""
+        if self.routing == "routed":
+            return self.host(path.target).address
+        near = self.neighbours(self.host(path.source))
+        return next(far.address for port, host, far in near if host.name == path.target and port.link == path.links[0])
+
     def neighbours(self, host: Host) -> Iterator[tuple[Port, Host, Port]]:
         """Every other host on a segment of `host`: by which port it is reached, the host, its port there."""
         subnets = {link.name: link.subnet for link in self.links}
