@@ -21,7 +21,7 @@ from minigts import overlays
 from minigts.cli import screen
 from minigts.errors import MinigtsError
 from minigts.lab import Lab
-from minigts.providers.uml import process
+from minigts.providers.agent import process
 
 PROC = Path("/proc")
 MIB = 1 << 20

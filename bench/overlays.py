@@ -2,7 +2,8 @@
 
 For each, from the first host to the last: how long it takes to join, its MTU, what `verify` captures on the links, the
 round trip that it adds to the underlay's, TCP and UDP at a shaped rate, the processor time that a megabyte costs each
-host, TCP's retransmissions, and how long it takes to heal when a link that was cut is there again.
+host, TCP's retransmissions, and how long it takes to heal: when a link that was cut is there again, and when a host
+that was killed has been started again.
 
 A figure that is there is not taken again: the table grows by parts, and `--again` starts anew. `--page` writes it into
 a page of the documentation, between its marks.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import json
 import re
+import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -49,7 +51,8 @@ HEADS = (
     "CPU, ms a MB: sender",
     "receiver",
     "each between",
-    "heals, s",
+    "heals: link, s",
+    "host, s",
 )
 
 
@@ -72,9 +75,13 @@ class Row:
     udp_lost_percent: float = 0.0
     cpu_ms_mb: tuple[float, ...] = ()
     heal_s: float | None = None
-    """None: not within HEALS_WITHIN_S."""
+    """After a cut link. None: not within HEALS_WITHIN_S."""
+    restart_s: float | None = None
+    """After a host was killed. None: not within HEALS_WITHIN_S."""
     load_1min: float | None = None
     """Of this machine afterwards: what else used its processors shows in all of it. None: not noted."""
+    kernel: str = ""
+    """The hosts' own."""
 
 
 def plan_at(topology: Path, rate: str) -> Plan:
@@ -86,7 +93,8 @@ def plan_at(topology: Path, rate: str) -> Plan:
 def take(lab: Lab, name: str) -> Row:
     """All figures of one overlay, which is joined for it and leaves again."""
     first, last = lab.plan.hosts[0].name, lab.plan.hosts[-1].name
-    row = Row(name, lab.plan.path(first, last).hops, manifest.now())
+    kernel = lab.provider.run(first, ["uname", "-r"], timeout_s=10).stdout.strip()
+    row = Row(name, lab.plan.path(first, last).hops, manifest.now(), kernel=kernel)
     underlay_ms = lowest_rtt_ms(lab, (), first, lab.plan.hosts[-1].address)
     started = time.monotonic()
     try:
@@ -122,6 +130,7 @@ def measure(lab: Lab, name: str, source: Endpoint, target: Endpoint) -> dict[str
         "udp_lost_percent": round(udp.lost_percent, 3),
         "cpu_ms_mb": tuple(round(1000 * seconds / megabytes(tcp_text), 2) for seconds in spent),
         "heal_s": heal_s(lab, source, target),
+        "restart_s": restart_s(lab, name, source, target),
     }
 
 
@@ -170,6 +179,25 @@ def heal_s(lab: Lab, source: Endpoint, target: Endpoint) -> float | None:
     return healed_s
 
 
+def restart_s(lab: Lab, name: str, source: Endpoint, target: Endpoint) -> float | None:
+    """From the moment that the second host is killed until it has booted, what an overlay starts at a boot has been
+    started, the ends reach each other, and `verify` finds all well. None when they do not.
+    """
+    host = lab.plan.hosts[1].name
+    screen.note(f"{name}: killing {host} and starting it again")
+    started = time.monotonic()
+    labs.restart(lab, host)
+    overlays.rejoin(lab, host, screen.note)
+    now = overlays.joined(lab)
+    assert now is not None
+    ends = now.endpoints()
+    if not reaches(lab, ends[source.host], ends[target.host], HEALS_WITHIN_S):
+        return None
+    healed_s = round(time.monotonic() - started, 1)
+    overlays.verify(lab, screen.note)
+    return healed_s
+
+
 def reaches(lab: Lab, source: Endpoint, target: Endpoint, within_s: int) -> bool:
     """Echoes one by one: `ping -w` gives up as soon as a router says that there is no way."""
     echoes = 'until ping -n -q -c 1 -W 1 "$0"; do sleep 0.2; done'
@@ -187,7 +215,13 @@ def table(rows: Sequence[Row]) -> list[str]:
     """Lines of Markdown; the overlay `none` is what the others' TCP is a share of."""
     plain = next((row.tcp_mbit for row in rows if row.overlay == overlays.UNDERLAY and not row.refused), None)
     lines = [f"| {' | '.join(HEADS)} |", "|---" * len(HEADS) + "|"]
-    lines += [f"| `{row.overlay}` | {' | '.join(cells(row, plain))} |" for row in rows if not row.refused]
+    measured = [row for row in rows if not row.refused]
+    usual = statistics.mode(row.kernel for row in measured) if measured else ""
+    marks = {row.overlay: "" if row.kernel == usual else "¹" for row in measured}
+    lines += [f"| `{row.overlay}`{marks[row.overlay]} | {' | '.join(cells(row, plain))} |" for row in measured]
+    others = sorted({row.kernel for row in measured} - {usual})
+    if others:
+        lines += ["", f"¹ hosts with kernel {', '.join(others)} (`minigts kernel build`); all others with {usual}."]
     refused = [f"- `{row.overlay}`: {row.refused}" for row in rows if row.refused]
     loads = [row.load_1min for row in rows if row.load_1min is not None]
     if loads:
@@ -209,7 +243,7 @@ def cells(row: Row, plain_mbit: float | None) -> tuple[str, ...]:
         f"{sender:.1f}",
         f"{receiver:.1f}",
         f"{sum(between) / len(between):.1f}" if between else "",
-        f"not in {HEALS_WITHIN_S}" if row.heal_s is None else f"{row.heal_s:g}",
+        *(f"not in {HEALS_WITHIN_S}" if seconds is None else f"{seconds:g}" for seconds in (row.heal_s, row.restart_s)),
     )
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
 OWN = Path("usr/lib/minigts")
-OWN_FILES = ("provision/image/agent.py", "provision/image/probe.py", "tools/minigts/providers/uml/wire.py")
+OWN_FILES = ("provision/image/agent.py", "provision/image/probe.py", "tools/minigts/providers/agent/wire.py")
 CLONE_NEWCGROUP = 0x02000000
 MS_BIND, MS_REC = 4096, 16384
 

@@ -9,7 +9,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 
 # Larger than whatever else crosses the links meanwhile, and different from what the other hosts send for their own proof.
 readonly payload_bytes=$((1000 + MINIGTS_INDEX % 100 * 3))
-readonly own_packets='udp or ip proto 4 or icmp'
+readonly own_packets='udp or ip proto 4 or esp or icmp'
 readonly echoes=5
 
 # prove_encapsulation EXPECTED: by capture on the links. Prints ENCAPSULATION.
@@ -56,7 +56,8 @@ in_container() {
   if [[ -n ${ENTER:-} ]]; then nsenter --target "$ENTER" --net "$@"; else "$@"; fi
 }
 
-# The ways in which this host's own packets to PEER leave by its links, a word each: vxlan, udp, wireguard, ipip, none.
+# The ways in which this host's own packets to PEER leave by its links, a word each: vxlan, esp, udp, wireguard, ipip,
+# none.
 seen_on_links() {
   local capture
   timeout 30 tcpdump -i any -n -q -l -Q out "greater $payload_bytes and ($own_packets)" \
@@ -80,6 +81,7 @@ on_links() {
   awk -v peer="$PEER" -v bytes="$payload_bytes" '
     $2 !~ /^eth/ { next }
     / > [0-9.]+\.(4789|8472|6784): / { if ($NF == bytes + 50) print "vxlan"; next }
+    / > [0-9.]+: ESP\(/ { if ($NF >= bytes + 58 && $NF <= bytes + 110) print "esp"; next }
     / > [0-9.]+\.8285: / { if ($NF == bytes + 28) print "udp"; next }
     / > [0-9.]+\.(655|6783): / { if ($NF >= bytes + 46 && $NF <= bytes + 110) print "udp"; next }
     / > [0-9.]+\.51820: / { if ($NF == int((bytes + 28 + 15) / 16) * 16 + 32) print "wireguard"; next }

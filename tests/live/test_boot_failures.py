@@ -10,7 +10,8 @@ import pytest
 from live.program import TOPOLOGIES, Traces
 from minigts import lab as labs
 from minigts.errors import HostFailed
-from minigts.providers.uml import client, guest, image, provider
+from minigts.providers.agent import client
+from minigts.providers.uml import guest, image, provider
 from minigts.providers.uml.supervisor import Launch
 from minigts.topology.load import load
 from minigts.topology.plan import Plan

@@ -11,7 +11,7 @@ import pytest
 
 from live.program import TOPOLOGIES, Program, Traces, kernel, until
 from minigts.lab import Lab
-from minigts.providers.uml import process
+from minigts.providers.agent import process
 
 pytestmark = pytest.mark.uml
 UP = ("up", str(TOPOLOGIES / "pair.yaml"), "--overlay", "none")

@@ -12,7 +12,7 @@ import pytest
 from live.program import TOPOLOGIES, Program, Traces
 from live.test_switches import least_off_ms, tolerance_ms
 from minigts import overlays
-from minigts.providers.uml import process
+from minigts.providers.agent import process
 
 pytestmark = pytest.mark.mininet
 LIMIT_S = 30.0

@@ -37,13 +37,14 @@ EXPECTED = {
     "ovs": ("vxlan", 1450),
     "romana": ("none", 1500),
     "swarm": ("vxlan", 1450),
+    "swarm-encrypted": ("esp", 1424),
     "weave": ("vxlan", 1410),
     "weave-sleeve": ("udp", 1410),
     "weave-sleeve-encrypted": ("udp", 1410),
 }
 """What crosses the link between two neighbours, and the overlay's MTU in bytes."""
 
-FULL_KERNEL = ("canal", "flannel-wireguard")
+FULL_KERNEL = ("canal", "flannel-wireguard", "swarm-encrypted")
 """Overlays that Debian's kernel cannot carry."""
 
 NEIGHBOURS = """\

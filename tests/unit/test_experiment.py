@@ -10,7 +10,7 @@ from minigts.experiments.load import load, parse, topology_file
 from minigts.experiments.matrix import matrix
 from minigts.experiments.model import Experiment, UdpOptions
 from minigts.experiments.run import total_s
-from minigts.experiments.tools import Way, command, offered_mbit, predicted
+from minigts.experiments.tools import Way, command, offered_mbit, outer_mtu, predicted
 from minigts.topology.plan import Plan
 
 MULTIHOP = Path(__file__).parents[2] / "experiments" / "multihop.yaml"
@@ -198,6 +198,22 @@ def test_a_share_needs_a_path_with_a_rate() -> None:
     assert offered_mbit("2gbit", chain(rate_mbit=None).path("ams", "lon")) == 2000
     with pytest.raises(InputError, match="ams to lon: rate 90% is a share of the path's rate"):
         offered_mbit("90%", chain(rate_mbit=None).path("ams", "lon"))
+
+
+@pytest.mark.parametrize(
+    ("mtu", "seen", "outer"),
+    [
+        (1500, {"none"}, 1500),
+        (1450, {"vxlan"}, 1500),
+        (1410, {"vxlan"}, 1460),
+        (1480, {"none"}, 1480),
+        (1410, {"udp"}, 1500),
+        (1480, {"none", "ipip"}, 1500),
+        (1450, set(), 1500),
+    ],
+)
+def test_an_overlay_that_leaves_room_does_not_fill_the_links_frames(mtu: int, seen: set[str], outer: int) -> None:
+    assert outer_mtu(mtu, 1500, seen) == outer
 
 
 @pytest.mark.parametrize(

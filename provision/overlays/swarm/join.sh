@@ -1,7 +1,8 @@
 #!/bin/bash
 # Makes the hosts a Swarm: the leader its only manager, the others workers.
 #
-# Environment: MINIGTS_ADDRESS, MINIGTS_LEADER (addresses of this host and the leader's); TOKEN (for workers).
+# Environment: MINIGTS_ADDRESS, MINIGTS_LEADER (addresses of this host and the leader's), MINIGTS_VARIANT; TOKEN (for
+# workers).
 # Prints, on the leader: TOKEN=…
 set -euo pipefail
 
@@ -22,9 +23,9 @@ found_swarm() {
 
 # Internal: without the gateway bridge, since nothing here leaves the lab.
 create_network() {
-  docker_api POST /networks/create "$(jq -nc --arg name measure --arg subnet "$subnet" \
-    '{Name: $name, Driver: "overlay", Attachable: true, Internal: true, IPAM: {Config: [{Subnet: $subnet}]}}')" \
-    >/dev/null
+  docker_api POST /networks/create "$(jq -nc --arg name measure --arg subnet "$subnet" --arg variant "$MINIGTS_VARIANT" \
+    '{Name: $name, Driver: "overlay", Attachable: true, Internal: true, IPAM: {Config: [{Subnet: $subnet}]},
+      Options: (if $variant == "encrypted" then {encrypted: ""} else {} end)}')" >/dev/null
 }
 
 join_swarm() {

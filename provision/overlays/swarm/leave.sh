@@ -1,5 +1,7 @@
 #!/bin/bash
 # Takes the container, the network and the Swarm off this host, and stops the engine.
+#
+# Environment: MINIGTS_VARIANT.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -17,6 +19,15 @@ leave_swarm() {
 
 remove_gateway_bridge() { ip link delete docker_gwbridge 2>/dev/null || true; }
 
+# Docker leaves the tables, and what it had no time to take back.
+remove_encryption() {
+  local table
+  ip xfrm state flush
+  ip xfrm policy flush
+  for table in filter mangle; do nft delete table ip "$table" 2>/dev/null || true; done
+}
+
 leave_swarm
 stop_docker
 remove_gateway_bridge
+[[ $MINIGTS_VARIANT != encrypted ]] || remove_encryption

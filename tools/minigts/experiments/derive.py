@@ -26,7 +26,7 @@ from minigts.experiments.options import Links
 from minigts.experiments.parsers import ParseError
 from minigts.experiments.readings import read
 from minigts.experiments.store import RawSample
-from minigts.experiments.tools import TOOLS, Measured, Way, predicted, underlay_mtu
+from minigts.experiments.tools import TOOLS, Measured, Way, outer_mtu, predicted, underlay_mtu
 from minigts.experiments.vocabulary import METRICS, Published
 from minigts.statistics import middle
 from minigts.topology.plan import Plan
@@ -201,9 +201,17 @@ class _Predictions:
         endpoint = facts.endpoints.get(target) if facts else None
         return endpoint.mtu if endpoint else underlay_mtu(self._manifest.plan)
 
+    def _encapsulations(self, overlay: str) -> set[str]:
+        """As `verify` saw them at each host; empty where it said nothing."""
+        facts = self._manifest.overlays.get(overlay)
+        said = json.loads(facts.verify) if facts and facts.verify.startswith("{") else {}
+        return {each["ENCAPSULATION"] for each in said.values() if "ENCAPSULATION" in each}
+
     def _predicted(self, overlay: str, measurement: str, source: str, target: str, condition: str) -> float | None:
         plan = self._manifest.plan
-        way = Way("", self.mtu(overlay, target), underlay_mtu(plan), path_between(plan, source, target))
+        mtu = self.mtu(overlay, target)
+        outer = outer_mtu(mtu, underlay_mtu(plan), self._encapsulations(overlay))
+        way = Way("", mtu, outer, path_between(plan, source, target))
         asked = self._manifest.experiment.measurement(measurement).under(condition)
         # What the plan promises holds for the links as it declares them, and for one session.
         usual = asked.links == Links() and getattr(asked.options, "sessions", None) is None

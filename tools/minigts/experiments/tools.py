@@ -7,7 +7,7 @@ The servers (netserver, iperf3 -s) listen at every endpoint; an overlay's join s
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -33,6 +33,9 @@ NETPERF_SELECTORS = (
 )
 MOST_INTERIM_RESULTS = 5000
 """netperf prints some 120 bytes for each; beyond this its histogram, fine at short round trips, is enough."""
+ENCAPSULATION_BYTES = {"none": 0, "ipip": 20, "vxlan": 50}
+"""What an overlay's headers add to a packet, by what `verify` saw on the links. Of others, which pad or encrypt, it is
+not known beforehand: they are taken to fill the underlay's MTU."""
 START_S = 0.25
 """What starting a program in a container on an emulated host costs, beside the measuring itself."""
 
@@ -41,11 +44,13 @@ Quantity = Literal["latency", "throughput"]
 
 @dataclass(frozen=True)
 class Way:
-    """From one endpoint to another: the far address, both MTUs in bytes, and the plan's path."""
+    """From one endpoint to another: the far address, both MTUs in bytes, and the plan's path. `outer_mtu` is what a
+    packet of `mtu` bytes has become when a link carries it, encapsulated.
+    """
 
     address: str
     mtu: int
-    underlay_mtu: int
+    outer_mtu: int
     path: Path
     port: int = IPERF3_PORT
     """Of iperf3's server."""
@@ -122,6 +127,12 @@ def underlay_mtu(plan: Plan) -> int:
     return min((port.mtu for host in plan.hosts for port in host.ports), default=1500)
 
 
+def outer_mtu(mtu: int, underlay: int, seen: Collection[str]) -> int:
+    """What a packet of `mtu` bytes has become on links of MTU `underlay`, where `seen` are the encapsulations there."""
+    added = ENCAPSULATION_BYTES.get("+".join(seen))
+    return underlay if added is None else min(underlay, mtu + added)
+
+
 def _netperf_argv(options: NetperfOptions, way: Way) -> tuple[str, ...]:
     # Eight bytes each way instead of one fill the same Ethernet frame, and make the interim results, printed with
     # two decimals in bytes per second, exact to some microseconds.
@@ -196,11 +207,11 @@ def _tcp_read(stdout: str, stderr: str) -> Measured:
 
 
 def _tcp_predicted(_options: TcpOptions, way: Way) -> float | None:
-    """The lowest rate times payload over frame; an encapsulated packet fills the underlay's frame, so its payload
-    is the overlay's MTU less 52 bytes of IP and TCP headers with timestamps."""
+    """The lowest rate times payload over frame; the payload is the overlay's MTU less 52 bytes of IP and TCP
+    headers with timestamps, the frame what the links carry of it."""
     if way.path.rate_mbit is None:
         return None
-    return way.path.rate_mbit * (way.mtu - 52) / (way.underlay_mtu + 14)
+    return way.path.rate_mbit * (way.mtu - 52) / (way.outer_mtu + 14)
 
 
 def offered_mbit(rate: str, path: Path) -> float:
@@ -238,7 +249,7 @@ def _udp_predicted(options: UdpOptions, way: Way) -> float | None:
     if way.path.rate_mbit is not None:
         size = datagram_bytes(options.datagram, way.mtu)
         fragments = math.ceil((size + 8) / (way.mtu - 20))
-        frame_bytes = size + 8 + fragments * (20 + 14 + max(0, way.underlay_mtu - way.mtu))
+        frame_bytes = size + 8 + fragments * (20 + 14 + max(0, way.outer_mtu - way.mtu))
         offered = min(offered, way.path.rate_mbit * size / frame_bytes)
     return offered * (1 - way.path.loss_percent / 100)
 

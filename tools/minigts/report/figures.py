@@ -7,14 +7,13 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from minigts.report import marks, style
-from minigts.report.derive import LatencyPoint, P, ThroughputPoint
+from minigts.report.derive import LatencyPoint
 from minigts.topology import tolerance
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Point = LatencyPoint | ThroughputPoint
 Values = Sequence[tuple[float, float, float]]
 """Median and the two ends of its interval, for each point."""
 
@@ -35,7 +34,7 @@ def latency_by_hops(points: Sequence[LatencyPoint]) -> Figure:
         for overlay, _, offset, own in _series(points):
             _stacks(axes, own, offset, width, label=overlay == points[0].overlay)
         for _, look, offset, own in _series(points):
-            _measured(axes, own, [(p.median_ms, p.low_ms, p.high_ms) for p in own], look, offset, joined=False)
+            _measured(axes, own, [(p.median_ms, p.low_ms, p.high_ms) for p in own], look, offset)
             marks.excluded(axes, [(point.hops + offset, value) for point in own for value in point.excluded])
             marks.doubtful(axes, [(point.hops + offset, point.median_ms) for point in own if point.doubtful])
         axes.set_ylabel("RTT in ms")
@@ -47,7 +46,7 @@ def latency_by_hops(points: Sequence[LatencyPoint]) -> Figure:
     return figure
 
 
-def _series(points: Sequence[P]) -> list[tuple[str, style.Look, float, list[P]]]:
+def _series(points: Sequence[LatencyPoint]) -> list[tuple[str, style.Look, float, list[LatencyPoint]]]:
     """Each overlay with its look, its place beside the hop count, and its points."""
     names = list(dict.fromkeys(point.overlay for point in points))
     looks = style.looks(names)
@@ -57,17 +56,15 @@ def _series(points: Sequence[P]) -> list[tuple[str, style.Look, float, list[P]]]
     ]
 
 
-def _measured(
-    axes: Axes, points: Sequence[Point], values: Values, look: style.Look, offset: float, *, joined: bool = True
-) -> None:
-    """Medians with their intervals, joined by the overlay's own kind of line."""
+def _measured(axes: Axes, points: Sequence[LatencyPoint], values: Values, look: style.Look, offset: float) -> None:
+    """Medians with their intervals."""
     middle = [value[0] for value in values]
     axes.errorbar(
         [point.hops + offset for point in points],
         middle,
         yerr=[[m - low for m, low, _ in values], [high - m for m, _, high in values]],
         label=look.label,
-        **style.markers(look, joined=joined),
+        **style.markers(look, joined=False),
     )
 
 
@@ -106,7 +103,7 @@ def _residuals(axes: Axes, points: Sequence[LatencyPoint]) -> None:
     for _, look, offset, own in _series(points):
         known = [point for point in own if point.residual_ms is not None]
         values = [(p.residual_ms or 0.0, p.residual_low_ms or 0.0, p.residual_high_ms or 0.0) for p in known]
-        _measured(axes, known, values, look, offset, joined=False)
+        _measured(axes, known, values, look, offset)
     axes.set_ylim(*_symmetric(points))
     axes.set_ylabel("RTT − sum\nof segments in ms")
     handles, labels = axes.get_legend_handles_labels()
@@ -120,7 +117,7 @@ def _symmetric(points: Sequence[LatencyPoint]) -> tuple[float, float]:
     return -most, most
 
 
-def _hop_axis(axes: Axes, points: Sequence[Point]) -> None:
+def _hop_axis(axes: Axes, points: Sequence[LatencyPoint]) -> None:
     """Hop counts with the host's name beneath."""
     hosts = {point.hops: {p.target for p in points if p.hops == point.hops} for point in points}
     names = [_short(min(own)) if len(own) == 1 else f"{len(own)} hosts" for own in hosts.values()]

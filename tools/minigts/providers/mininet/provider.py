@@ -15,9 +15,11 @@ from typing import Literal
 
 from minigts import network, paths
 from minigts.errors import CommandFailed, CommandTimeout, HostFailed, MinigtsError
+from minigts.providers.agent import client, process
+from minigts.providers.agent.provider import AgentProvider
 from minigts.providers.base import Result
 from minigts.providers.mininet import kernel
-from minigts.providers.uml import client, guest, image, packing, process
+from minigts.providers.uml import guest, image, packing
 from minigts.providers.uml.kernel import Machine
 from minigts.providers.uml.kernel import missing as uml_missing
 from minigts.providers.uml.provider import refuse_processors
@@ -31,14 +33,11 @@ BUILD_TIMEOUT_S = 120.0
 ENTER = ("nsenter", "--net", "--mount", "--uts", "--ipc", "--root", "--wd", "--target")
 
 
-class MininetProvider:
+class MininetProvider(AgentProvider):
     """See `providers.base.Provider`."""
 
     name = "mininet"
     engine: Literal["docker", "namespace"] = "namespace"
-
-    def __init__(self, rundir: Path) -> None:
-        self.rundir = rundir
 
     def missing(self) -> list[str]:
         return [] if not kernel.natively_missing() else uml_missing(hosts=1) + image.missing()
@@ -132,10 +131,6 @@ class MininetProvider:
         except HostFailed as error:
             said = f"{error}\n"
         (into / "dmesg.log").write_text(said)
-
-    def processes(self) -> tuple[int, ...]:
-        supervisor = process.supervisor(self.rundir)
-        return () if supervisor is None else (supervisor,)
 
     def down(self) -> None:
         problems: list[Exception] = [MinigtsError(text) for text in process.end(self.rundir)]

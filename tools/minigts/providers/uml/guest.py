@@ -11,7 +11,7 @@ from pathlib import Path
 
 from minigts import paths, shell
 from minigts.errors import HostFailed, MinigtsError
-from minigts.providers.uml import client, process
+from minigts.providers.agent import client, process
 from minigts.providers.uml.supervisor import Launch
 
 BOOT_DEADLINE_S = 60.0

@@ -18,7 +18,8 @@ from pathlib import Path
 
 from minigts import paths, shell
 from minigts.errors import CommandFailed, EnvironmentLacks, MinigtsError
-from minigts.providers.uml import client, guest, kernel, process, wire
+from minigts.providers.agent import client, process, wire
+from minigts.providers.uml import guest, kernel
 from minigts.providers.uml.kernel import Machine
 from minigts.providers.uml.supervisor import Launch
 

@@ -1,16 +1,21 @@
-"""One User-Mode Linux kernel: its command line, and where its memory lies. Standard library only."""
+"""One User-Mode Linux kernel: its command line, its process, and where its memory lies. Standard library only."""
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import platform
+import re
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from minigts.providers.agent import process
 
 MODULE_BENCHMARKS = ("raid6_init", "raid6_select_algo", "register_xor_blocks", "calibrate_xor_blocks")
 """Start-up measurements for software RAID, under their names in kernels 6.1 to 7.2; together they cost 1 s a boot."""
@@ -70,6 +75,32 @@ def command_line(machine: Machine, rundir: Path, base: Path, control_fd: int, li
         f"initcall_blacklist={','.join(MODULE_BENCHMARKS)}",
         *links,
     ]
+
+
+def again(rundir: Path, host: str) -> Path:
+    """The file that tells the supervisor to start a host's kernel again as soon as it has ended."""
+    return rundir / "hosts" / host / "again"
+
+
+def end(rundir: Path, host: str) -> None:
+    """End one host's kernel at once, like a power cut."""
+    pid = running(rundir).get(host)
+    if pid is not None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def running(rundir: Path) -> dict[str, int]:
+    """The process id of each host's kernel, the supervisor's child with that host's disk on its command line."""
+    pid, found = process.supervisor(rundir), {}
+    for task in Path(f"/proc/{pid}/task").glob("*/children") if pid is not None else ():
+        for child in task.read_text().split():
+            with contextlib.suppress(OSError):
+                words = Path(f"/proc/{child}/cmdline").read_bytes().decode(errors="replace")
+                named = re.search(r"/hosts/([^/]+)/disk\.cow", words)
+                if named:
+                    found[named[1]] = int(child)
+    return found
 
 
 def missing(hosts: int) -> list[str]:

@@ -10,8 +10,9 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from minigts.errors import CommandFailed, EnvironmentLacks, HostFailed, MinigtsError
-from minigts.providers.base import Result
-from minigts.providers.uml import client, full_kernel, guest, image, kernel, packing, process
+from minigts.providers.agent import process
+from minigts.providers.agent.provider import AgentProvider
+from minigts.providers.uml import full_kernel, guest, image, kernel, packing
 from minigts.providers.uml.full_kernel import FullKernel
 from minigts.providers.uml.kernel import Machine
 from minigts.providers.uml.supervisor import Launch
@@ -21,14 +22,11 @@ MODULES = PurePosixPath("/usr/lib/modules")
 SYNC_TIMEOUT_S = 20.0
 
 
-class UmlProvider:
+class UmlProvider(AgentProvider):
     """See `providers.base.Provider`. The run directory holds every socket, disk and log of the lab."""
 
     name = "uml"
     engine: Literal["docker", "namespace"] = "docker"
-
-    def __init__(self, rundir: Path) -> None:
-        self.rundir = rundir
 
     def missing(self) -> list[str]:
         return kernel.missing(hosts=1) + image.missing()
@@ -56,18 +54,6 @@ class UmlProvider:
         with ThreadPoolExecutor(len(names)) as pool:
             list(pool.map(lambda name: self.put(name, full.modules, MODULES / full.modules.name), names))
 
-    def run(
-        self,
-        host: str,
-        argv: Sequence[str],
-        *,
-        timeout_s: float,
-        check: bool = True,
-        stdin: bytes = b"",
-        on_output: Callable[[bytes], None] | None = None,
-    ) -> Result:
-        return client.run(self.rundir, host, argv, timeout_s=timeout_s, check=check, stdin=stdin, on_output=on_output)
-
     def put(self, host: str, source: Path, target: PurePosixPath) -> None:
         directory = self.rundir / "hosts" / host
         if not directory.is_dir():
@@ -80,13 +66,10 @@ class UmlProvider:
             raise HostFailed("the lab's supervisor has ended")
         with contextlib.suppress(HostFailed, CommandFailed):
             self.run(host, ["sync"], timeout_s=SYNC_TIMEOUT_S)
-        process.again(self.rundir, host).touch()
+        kernel.again(self.rundir, host).touch()
         (self.rundir / "hosts" / host / "control.sock").unlink(missing_ok=True)
-        process.end_kernel(self.rundir, host)
+        kernel.end(self.rundir, host)
         guest.wait(self.rundir, [host], lambda _: None)
-
-    def attach(self, host: str, argv: Sequence[str]) -> int:
-        return client.attach(self.rundir, host, argv)
 
     def diagnose(self, host: str, into: Path) -> None:
         into.mkdir(parents=True, exist_ok=True)
@@ -99,13 +82,9 @@ class UmlProvider:
             said = f"{error}\n"
         (into / "dmesg.log").write_text(said)
 
-    def processes(self) -> tuple[int, ...]:
-        supervisor = process.supervisor(self.rundir)
-        return () if supervisor is None else (supervisor,)
-
     def kernels(self) -> dict[str, int]:
         """The process of this machine that is each host's kernel; its guests' programs are below it."""
-        return process.kernels(self.rundir)
+        return kernel.running(self.rundir)
 
     def down(self) -> None:
         problems: list[Exception] = [MinigtsError(text) for text in process.end(self.rundir)]

@@ -2,7 +2,7 @@
 
 Run as `python -m minigts.providers.uml.supervisor RUNDIR [PARENT]`; told its parent's id, it ends with it. It reads
 RUNDIR/launch.json, writes RUNDIR/supervisor.json before it starts anything, and listens on hosts/NAME/control.sock for
-clients that speak the frames of wire.py. A client that goes away takes its commands with it. Standard library only, so
+clients (agent/host.py). A client that goes away takes its commands with it. Standard library only, so
 that it starts fast and stays small.
 """
 
@@ -15,26 +15,19 @@ import os
 import resource
 import signal
 import socket
-import subprocess
 import sys
-from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from minigts import shell
-from minigts.providers.uml import process, wire
-from minigts.providers.uml.kernel import Machine, command_line, memory_directory
+from minigts.providers.agent import process
+from minigts.providers.agent.host import Host
+from minigts.providers.uml.kernel import Machine, again, command_line, memory_directory
 
 SOCKET_BUFFER_BYTES = 4 << 20
 BUFFER_OPTIONS = ((32, socket.SO_SNDBUF), (33, socket.SO_RCVBUF))
 """SO_SNDBUFFORCE and SO_RCVBUFFORCE, which Python does not name and which let root pass net.core.wmem_max (socket(7)),
 each with what others have to be content with."""
-WAITING_LIMIT_BYTES = 1 << 20
-UNREAD_LIMIT_BYTES = 64 << 20
-"""A client that leaves this much of its commands' output unread is cut off."""
-
-
-Connected = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -67,142 +60,6 @@ class Launch:
         path.write_text(json.dumps(content))
 
 
-@dataclass(eq=False)
-class Client:
-    """A connection to a host's socket, with its running commands: its own channel -> the agent's channel."""
-
-    writer: asyncio.StreamWriter
-    channels: dict[int, int] = field(default_factory=dict)
-
-    def send(self, frame: wire.Frame) -> None:
-        if self.writer.transport.get_write_buffer_size() > UNREAD_LIMIT_BYTES:
-            self.writer.transport.abort()
-        elif not self.writer.is_closing():
-            self.writer.write(frame.encode())
-
-
-class Line:
-    """Writes to an agent, never more than a window ahead of what it has taken."""
-
-    def __init__(self, writer: asyncio.StreamWriter, window: int) -> None:
-        self._writer = writer
-        self._waiting = bytearray()
-        self._credit = window
-        self._room = asyncio.Event()
-        self._room.set()
-
-    def send(self, frame: wire.Frame) -> None:
-        self._waiting += frame.encode()
-        self._pump()
-
-    def taken(self, count: int) -> None:
-        self._credit += count
-        self._pump()
-
-    async def room(self) -> None:
-        """Wait until what is to be written has become little."""
-        await self._room.wait()
-
-    def _pump(self) -> None:
-        now = self._waiting[: self._credit]
-        if now and not self._writer.is_closing():
-            self._writer.write(bytes(now))
-        del self._waiting[: len(now)]
-        self._credit -= len(now)
-        if len(self._waiting) > WAITING_LIMIT_BYTES:
-            self._room.clear()
-        else:
-            self._room.set()
-
-
-class Host:
-    """A running kernel and whoever talks to it."""
-
-    def __init__(
-        self, name: str, kernel: subprocess.Popen[bytes], line: socket.socket, window: int = wire.WINDOW
-    ) -> None:
-        self.name, self.kernel, self._socket, self._window = name, kernel, line, window
-        self._owners: dict[int, tuple[Client, int]] = {}
-        self._clients: set[Client] = set()
-        self._last_channel = 0
-        self._answers = asyncio.Event()
-        self._ended = asyncio.Event()
-
-    async def serve(self, path: str) -> None:
-        """Carry frames until the kernel ends; then close every connection, so that clients learn of it."""
-        reader, writer = await asyncio.open_connection(sock=self._socket)
-        self._line = Line(writer, self._window)
-        server = await _serve_at(path, self._client_connects)
-        decoder = wire.Decoder()
-        try:
-            await _skip_to_hello(reader)
-            self._answers.set()
-            while data := await reader.read(1 << 16):
-                for frame in decoder.feed(data):
-                    if frame.kind == wire.TAKEN:
-                        self._line.taken(*wire.COUNT.unpack(frame.payload))
-                    else:
-                        self._to_client(frame)
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass
-        finally:
-            self._ended.set()
-            server.close()
-            for client in self._clients:
-                client.writer.close()
-
-    def _to_client(self, frame: wire.Frame) -> None:
-        client, channel = self._owners.get(frame.channel, (None, 0))
-        if client is not None:
-            client.send(wire.Frame(channel, frame.kind, frame.payload))
-            if frame.kind == wire.EXIT:
-                del client.channels[channel]
-        if frame.kind == wire.EXIT:
-            self._owners.pop(frame.channel, None)
-
-    async def _client_connects(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        client = Client(writer)
-        self._clients.add(client)
-        decoder = wire.Decoder()
-        try:
-            await self._answers.wait()
-            while data := await reader.read(1 << 16):
-                for frame in decoder.feed(data):
-                    self._to_agent(client, frame)
-                await self._line.room()
-        except ConnectionError:
-            pass
-        finally:
-            self._clients.discard(client)
-            for channel in client.channels.values():
-                self._line.send(wire.Frame(channel, wire.KILL, b""))
-                self._owners.pop(channel, None)
-            writer.close()
-
-    def _to_agent(self, client: Client, frame: wire.Frame) -> None:
-        if frame.kind == wire.RUN:
-            self._last_channel += 1
-            client.channels[frame.channel] = self._last_channel
-            self._owners[self._last_channel] = (client, frame.channel)
-        channel = client.channels.get(frame.channel)
-        if channel is not None:
-            self._line.send(wire.Frame(channel, frame.kind, frame.payload))
-
-
-async def _serve_at(path: str, connected: Connected) -> asyncio.Server:
-    """The socket appears when it listens, never before; and it stays when the server closes, for one that refuses
-    tells a client at once that the kernel has ended."""
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    listener.bind(f"{path}.new")
-    server = await asyncio.start_unix_server(connected, sock=listener)
-    Path(f"{path}.new").rename(path)
-    return server
-
-
-async def _skip_to_hello(reader: asyncio.StreamReader) -> None:
-    await reader.readuntil(wire.HELLO)
-
-
 class Kernels:
     """All kernels of a lab, with both ends of every link.
 
@@ -227,15 +84,15 @@ class Kernels:
         """Collect kernels as they end, and start those again that somebody has asked for."""
         while True:
             for name, host in self._running.items():
-                if host.kernel.poll() is not None:
+                if host.process.poll() is not None:
                     self._ended(name)
             await asyncio.sleep(0.2)
 
     async def end_all(self) -> None:
         for host in self._running.values():
-            host.kernel.kill()
+            host.process.kill()
         await asyncio.gather(*self._serving)
-        while any(host.kernel.poll() is None for host in self._running.values()):
+        while any(host.process.poll() is None for host in self._running.values()):
             await asyncio.sleep(0.01)
 
     def _start(self, name: str) -> None:
@@ -246,7 +103,7 @@ class Kernels:
         self._serving.append(asyncio.create_task(self._running[name].serve(machine.control)))
 
     def _ended(self, name: str) -> None:
-        asked = process.again(self._rundir, name)
+        asked = again(self._rundir, name)
         if asked.exists():
             asked.unlink()
             self._start(name)

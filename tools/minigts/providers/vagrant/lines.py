@@ -17,8 +17,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from minigts import paths, shell
-from minigts.providers.uml import process
-from minigts.providers.uml.supervisor import Host
+from minigts.providers.agent import process
+from minigts.providers.agent.host import Host
 
 AGENT = "/usr/lib/minigts/line.py"
 WINDOW = 1 << 20

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from minigts import paths, shell
 from minigts.errors import EnvironmentLacks, HostFailed, MinigtsError
-from minigts.providers.uml import process
+from minigts.providers.agent import process
 
 START_DEADLINE_S = 30.0
 FOLDERS = ("etc", "run", "lib", "cache", "log", "pool")

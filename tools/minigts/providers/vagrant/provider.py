@@ -18,8 +18,8 @@ from typing import Literal
 
 from minigts import paths, shell
 from minigts.errors import CommandFailed, HostFailed, MinigtsError
-from minigts.providers.base import Result
-from minigts.providers.uml import client, process
+from minigts.providers.agent import process
+from minigts.providers.agent.provider import AgentProvider
 from minigts.providers.vagrant import definition, libvirt, lines, setting
 from minigts.providers.vagrant.definition import Definition
 from minigts.topology.plan import Plan
@@ -35,14 +35,11 @@ LOG_LINES = 12
 UNPACK = 'mkdir -p "$1" && tar -x --no-same-owner -C "$1"'
 
 
-class VagrantProvider:
+class VagrantProvider(AgentProvider):
     """See `providers.base.Provider`. The run directory has the definition, Vagrant's own records, sockets and logs."""
 
     name = "vagrant"
     engine: Literal["docker", "namespace"] = "docker"
-
-    def __init__(self, rundir: Path) -> None:
-        self.rundir = rundir
 
     def missing(self) -> list[str]:
         return setting.missing()
@@ -63,18 +60,6 @@ class VagrantProvider:
                 raise
         self._wait([host.name for host in plan.machines], progress)
 
-    def run(
-        self,
-        host: str,
-        argv: Sequence[str],
-        *,
-        timeout_s: float,
-        check: bool = True,
-        stdin: bytes = b"",
-        on_output: Callable[[bytes], None] | None = None,
-    ) -> Result:
-        return client.run(self.rundir, host, argv, timeout_s=timeout_s, check=check, stdin=stdin, on_output=on_output)
-
     def put(self, host: str, source: Path, target: PurePosixPath) -> None:
         with tempfile.SpooledTemporaryFile() as packed:
             with tarfile.open(fileobj=packed, mode="w") as archive:
@@ -91,9 +76,6 @@ class VagrantProvider:
         (self.rundir / "hosts" / host / "control.sock").unlink(missing_ok=True)
         libvirt.start_again(definition.prefix(self.rundir) + host)
         self._wait([host], lambda _: None)
-
-    def attach(self, host: str, argv: Sequence[str]) -> int:
-        return client.attach(self.rundir, host, argv)
 
     def diagnose(self, host: str, into: Path) -> None:
         into.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import signal
 import time
 from pathlib import Path
@@ -33,18 +32,6 @@ def record(rundir: Path) -> None:
     temporary.rename(rundir / _RECORD)
 
 
-def again(rundir: Path, host: str) -> Path:
-    """The file that tells the supervisor to start a host's kernel again as soon as it has ended."""
-    return rundir / "hosts" / host / "again"
-
-
-def end_kernel(rundir: Path, host: str) -> None:
-    """End one host's kernel at once, like a power cut."""
-    pid = kernels(rundir).get(host)
-    if pid is not None:
-        _signal(pid, signal.SIGKILL)
-
-
 def recorded(rundir: Path) -> bool:
     """Whether a supervisor has begun, and may have ended since."""
     return (rundir / _RECORD).exists()
@@ -62,7 +49,7 @@ def supervisor(rundir: Path) -> int | None:
 
 
 def marked(rundir: Path) -> list[int]:
-    """Process ids of the lab's supervisor and kernels, whoever is their parent now."""
+    """Process ids of the lab's supervisor and of what it started, whoever is their parent now."""
     mark = f"{MARK}={rundir}".encode()
     found = []
     for directory in Path("/proc").glob("[0-9]*"):
@@ -72,21 +59,8 @@ def marked(rundir: Path) -> list[int]:
     return [pid for pid in found if pid != os.getpid()]
 
 
-def kernels(rundir: Path) -> dict[str, int]:
-    """The process id of each host's kernel, the supervisor's child with that host's disk on its command line."""
-    pid, found = supervisor(rundir), {}
-    for task in Path(f"/proc/{pid}/task").glob("*/children") if pid is not None else ():
-        for child in task.read_text().split():
-            with contextlib.suppress(OSError):
-                words = Path(f"/proc/{child}/cmdline").read_bytes().decode(errors="replace")
-                named = re.search(r"/hosts/([^/]+)/disk\.cow", words)
-                if named:
-                    found[named[1]] = int(child)
-    return found
-
-
 def end(rundir: Path, patience_s: float = 5.0) -> list[str]:
-    """End the lab's supervisor, then whatever kernel is left. Returns what could not be ended, a sentence each."""
+    """End the lab's supervisor, then whatever is left. Returns what could not be ended, a sentence each."""
     (rundir / LAUNCH).unlink(missing_ok=True)
     pid = supervisor(rundir)
     if pid is not None:

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from minigts.errors import CommandFailed, CommandTimeout, HostFailed
+from minigts.providers.agent import wire
 from minigts.providers.base import Result
-from minigts.providers.uml import wire
 
 GRACE_S = 10.0
 """How much longer than its own limit a command may be silent before the host counts as gone."""
