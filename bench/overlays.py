@@ -11,6 +11,7 @@ a page of the documentation, between its marks.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import statistics
@@ -206,7 +207,9 @@ def reaches(lab: Lab, source: Endpoint, target: Endpoint, within_s: int) -> bool
 
 
 def reason(error: CommandFailed) -> str:
-    """What the script that failed said last."""
+    """What the script that failed said last; iperf3's errors are in its JSON."""
+    with contextlib.suppress(ValueError, KeyError, TypeError):
+        return str(json.loads(error.stdout)["error"])
     said = (error.stderr or error.stdout).strip().splitlines()
     return said[-1].removeprefix("error: ") if said else str(error)
 

@@ -10,6 +10,7 @@ import pytest
 
 from live.program import TOPOLOGIES
 from minigts import calibration
+from minigts import lab as labs
 from minigts.lab import Lab
 
 PROBES, INTERVAL_S, TRIES = 60, 0.004, 3
@@ -27,15 +28,18 @@ def tolerance_ms(rtt_ms: float) -> float:
 def least_off_ms(lab: Lab, source: str, target: str) -> float:
     """How far the median round trip lies from the plan's, the nearest of three windows, since a busy machine adds."""
 
-    address = lab.plan.host(target).address
+    address, declared_ms = lab.plan.host(target).address, lab.plan.path(source, target).rtt_ms
     calibration.probe(lab.provider, source, address, count=1, interval_s=INTERVAL_S)  # flows come with a first packet
 
     def off_ms() -> float:
         seen = calibration.probe(lab.provider, source, address, count=PROBES, interval_s=INTERVAL_S)
         assert len(seen.rtts_ms) >= PROBES - 2, f"{source} to {target} loses packets"
-        return seen.median_ms - lab.plan.path(source, target).rtt_ms
+        off = seen.median_ms - declared_ms
+        if off < -tolerance_ms(declared_ms):  # as `minigts check` does: the machine was busier at `up`
+            labs.calibrate(lab)
+        return off
 
-    return until(off_ms, tolerance_ms(lab.plan.path(source, target).rtt_ms))
+    return until(off_ms, tolerance_ms(declared_ms))
 
 
 def until(attempt: Callable[[], float], enough: float) -> float:
