@@ -188,7 +188,11 @@ def restart_s(lab: Lab, name: str, source: Endpoint, target: Endpoint) -> float 
     screen.note(f"{name}: killing {host} and starting it again")
     started = time.monotonic()
     labs.restart(lab, host)
-    overlays.rejoin(lab, host, screen.note)
+    try:
+        overlays.rejoin(lab, host, screen.note)
+    except CommandFailed as error:
+        screen.note(f"{name}: {reason(error)}")
+        return None
     now = overlays.joined(lab)
     assert now is not None
     ends = now.endpoints()

@@ -9,14 +9,15 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=provision/overlays/docker.sh
 source "$here/../docker.sh"
 
+# UDP is published on the address that clients ask: the proxy answers from whichever it likes, if it listens on all.
 container_settings() {
-  jq -nc --arg network "$1" '{
+  jq -nc --arg network "$1" --arg address "$MINIGTS_ADDRESS" '{
     Image: "minigts/measure",
     Cmd: ["/bin/sh", "-c", "netserver -4 && exec iperf3 -s"],
     ExposedPorts: {"5201/tcp": {}, "5201/udp": {}},
     HostConfig: {
       NetworkMode: $network, Privileged: true, LogConfig: {Type: "none"},
-      PortBindings: {"5201/tcp": [{HostPort: "5201"}], "5201/udp": [{HostPort: "5201"}]}
+      PortBindings: {"5201/tcp": [{HostPort: "5201"}], "5201/udp": [{HostIp: $address, HostPort: "5201"}]}
     }
   }'
 }

@@ -9,6 +9,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=provision/overlays/libnetwork-etcd/engine.sh
 source "$here/engine.sh"
 
+let_go
 run_measuring_container measure
 wait_for_servers
 describe_measuring_container "$(container_address measure)"
