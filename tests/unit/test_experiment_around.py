@@ -14,7 +14,7 @@ from experiment_lab import Replay, begin, chain, endpoints, recorded, watch_of
 
 from minigts.errors import CommandFailed, InputError
 from minigts.experiments import manifest as manifests
-from minigts.experiments import store
+from minigts.experiments import run, store
 from minigts.experiments.load import parse
 from minigts.experiments.matrix import matrix
 from minigts.experiments.model import Experiment
@@ -203,6 +203,17 @@ def test_what_was_measured_over_a_data_path_that_changed_is_taken_again(tmp_path
     assert (len(hosts.measured), outcome.done, outcome.failed) == (2, 1, ())
     sample = matrix(experiment(TCP), PLAN)[0].id
     assert [raw.error for raw in store.earlier(directory, sample)] == ["the data path changed meanwhile: udp"]
+
+
+def test_a_sample_that_fails_is_reason_to_look_at_the_data_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing came through any more, so nothing was taken that a proof could be asked for."""
+    monkeypatch.setattr(run, "AFTER_A_FAILURE_S", 0.0)
+    tcp = TCP.replace("}}", "}, ends: {from: second, to: container}}")
+    stage = Stage(seen=["vxlan", "does not reach its peer"])
+    go(tmp_path, stage, experiment(tcp))
+    assert stage.calls == ["join none", "leave none", "join none", "leave none"]
 
 
 def test_an_overlay_that_cannot_be_joined_is_skipped_with_its_reason(tmp_path: Path) -> None:

@@ -29,8 +29,9 @@ from minigts.topology.plan import Plan
 
 JOINS = 3
 """How often an overlay is joined in one run: anew when its data path turned out to be another one."""
-VERIFIED_EVERY_S = 60.0
-"""A data path that changes meanwhile (Weave's routers fell back to user space) costs the samples of this time."""
+VERIFIED_EVERY_S, AFTER_A_FAILURE_S = 60.0, 5.0
+"""How long a proof of the data path holds; after a sample that failed it holds no longer than the second. One that
+changes meanwhile (Weave's routers fell back to user space) costs the samples of this time."""
 
 
 @dataclass(frozen=True)
@@ -135,14 +136,17 @@ class _Watch:
         self._since: list[tuple[_Part, Sample]] = []
         self._verified = time.monotonic()
 
-    def taken(self, part: _Part, sample: Sample) -> bool:
-        """False when the overlay has to be joined anew."""
-        self._since.append((part, sample))
-        return time.monotonic() < self._verified + VERIFIED_EVERY_S or self.steady()
+    def taken(self, part: _Part, sample: Sample, *, good: bool) -> bool:
+        """False when the overlay has to be joined anew. A sample that failed is a reason to look soon."""
+        if good:
+            self._since.append((part, sample))
+        wait_s = VERIFIED_EVERY_S if good else AFTER_A_FAILURE_S
+        return time.monotonic() < self._verified + wait_s or self._proven()
 
     def steady(self) -> bool:
-        if not self._since:
-            return True
+        return not self._since or self._proven()
+
+    def _proven(self) -> bool:
         try:
             now = self.stage.verify(self._overlay)
         except CommandFailed as error:
@@ -192,7 +196,7 @@ class _Part:
                 started = time.monotonic()
                 good = taking.take(sample)
                 clock.finished(self, sample, time.monotonic() - started, good)
-                if good and not watch.taken(self, sample):
+                if not watch.taken(self, sample, good=good):
                     return False
         finally:
             taking.put_links_back()
