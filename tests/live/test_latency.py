@@ -22,8 +22,8 @@ PROBES = 60
 INTERVAL_S = 0.004
 TRIES = 6
 """How often a measurement may be repeated on a machine that does something else too; its tolerance stays, and the
-lowest counts: foreign load only ever adds. Round trips shorter than declared are those of a machine that was busier
-when the lab was calibrated: it is calibrated again, as `minigts check` does, and nothing seen before counts."""
+lowest counts: most load adds. Round trips shorter than declared are those of a machine that was in another state when
+the lab was calibrated: it is calibrated again, as `minigts check` does, and nothing seen before counts."""
 Seen = dict[tuple[str, str], list[float]]
 """By pair of hosts the medians in ms."""
 QUIET_PERCENT, QUIET_PATIENCE_S = 15.0, 20.0
