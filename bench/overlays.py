@@ -189,13 +189,10 @@ def restart_s(lab: Lab, name: str, source: Endpoint, target: Endpoint) -> float 
     started = time.monotonic()
     labs.restart(lab, host)
     try:
-        overlays.rejoin(lab, host, screen.note)
+        ends = overlays.rejoin(lab, host, screen.note)
     except CommandFailed as error:
         screen.note(f"{name}: {reason(error)}")
         return None
-    now = overlays.joined(lab)
-    assert now is not None
-    ends = now.endpoints()
     if not reaches(lab, ends[source.host], ends[target.host], HEALS_WITHIN_S):
         return None
     healed_s = round(time.monotonic() - started, 1)

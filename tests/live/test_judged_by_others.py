@@ -56,10 +56,10 @@ def test_delays_in_a_row_add_up(
     for attempt in range(TRIES):
         if attempt:
             wait_for_quiet()
+        if seen and min(seen) < sum_ms:  # as `minigts check` does: the machine was busier when the lab was calibrated
+            labs.calibrate(lab)
+            seen.clear()
         seen.append(measure(lab, endpoints[source], endpoints[target]))
         if abs(min(seen) - sum_ms) <= tolerance_ms:
             return
-        if min(seen) < sum_ms:  # as `minigts check` does: the machine was busier when the lab was calibrated
-            labs.calibrate(lab)
-            seen.clear()
     pytest.fail(f"the tries gave {seen} ms; the segments add up to {sum_ms} ± {tolerance_ms:.2f} ms")

@@ -134,7 +134,7 @@ def test_overlay_joins_proves_its_path_and_leaves_nothing(pair: Lab, name: str) 
     assert state(pair) == before
 
 
-@pytest.mark.parametrize("name", ["flannel", "libnetwork-etcd"])
+@pytest.mark.parametrize("name", ["flannel", "libnetwork-etcd", "swarm"])
 def test_overlay_heals_when_a_host_was_started_again(pair: Lab, name: str) -> None:
     """Killed like by a power cut; the other host is left alone. `verify` says the same twice: see overlays.py."""
     overlays.join(pair, name, ignore)

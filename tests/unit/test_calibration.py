@@ -83,6 +83,13 @@ def test_the_longest_path_without_chance_stands_for_every_link() -> None:
     assert prober.asked == {("a", plan.host("c").address)}
 
 
+def test_a_host_by_itself_behind_a_switch_has_no_path_to_measure() -> None:
+    text = "name: one\nhosts: {a: {}}\nswitches: {s: {}}\nlinks: [{ends: [a, s], rtt: 1ms}]\n"
+    prober = Prober([])
+    assert calibration.own_latency_ms(cast(Provider, prober), parse(text, "one.yaml")) == 0
+    assert prober.calls == 0
+
+
 def test_a_link_that_carries_nothing_says_so() -> None:
     with pytest.raises(HostFailed, match="0 of 120 echo requests answered"):
         own_latency_ms(Prober([]))

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from minigts.errors import HostFailed
 from minigts.providers.base import Provider
 from minigts.shaping import added_delay_ms
-from minigts.topology.plan import End, Path, Plan
+from minigts.topology.plan import Path, Plan
 
 WINDOWS = 3
 PROBES = 40
@@ -53,7 +53,7 @@ def probe(
 
 def own_latency_ms(provider: Provider, plan: Plan, taken_off_ms: float = 0.0) -> float:
     """What the RTT over a path exceeds its declared RTT, for one link and one way; 0 if no link has a delay to take it
-    off.
+    off, or no two hosts reach each other.
 
     The RTT is the lowest of three windows' lower quartiles, since a busy machine only ever adds. As long as the two
     lowest are apart, three more are measured: what a busy machine adds must not be taken off the link for good.
@@ -62,10 +62,11 @@ def own_latency_ms(provider: Provider, plan: Plan, taken_off_ms: float = 0.0) ->
     so one path stands for all: the one with the most hops, of those without loss or jitter if there are any. What the
     two hosts at its ends take themselves then weighs least, and does not add up over hops. Raises HostFailed.
     """
-    if not any(link.rtt_ms > 0 for link in plan.links):
+    paths = [path for path in plan.paths if path.reachable]
+    if not paths or not any(link.rtt_ms > 0 for link in plan.links):
         return 0.0
-    path = min((path for path in plan.paths if path.reachable), key=lambda path: (_random(plan, path), -path.hops))
-    delays_ms = sum(added_delay_ms(port.incoming, taken_off_ms) for port in _ports(plan, path))
+    path = min(paths, key=lambda path: (_random(plan, path), -path.hops))
+    delays_ms = sum(added_delay_ms(port.incoming, taken_off_ms) for port in plan.ends_on(path))
     count = WINDOWS * PROBES
     quartiles_ms: list[float] = []
     for _ in range(CALLS):
@@ -88,9 +89,4 @@ def _quartiles_ms(rtts_ms: Sequence[float]) -> list[float]:
 
 def _random(plan: Plan, path: Path) -> bool:
     """Whether the path loses packets or delays them by chance."""
-    return path.loss_percent > 0 or any(port.incoming.jitter_ms > 0 for port in _ports(plan, path))
-
-
-def _ports(plan: Plan, path: Path) -> list[End]:
-    """Both ends of each link on the way."""
-    return [port for machine in plan.machines for port in machine.ports if port.link in path.links]
+    return path.loss_percent > 0 or any(port.incoming.jitter_ms > 0 for port in plan.ends_on(path))

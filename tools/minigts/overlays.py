@@ -151,15 +151,16 @@ def _join(lab: Lab, overlay: Overlay, progress: Progress) -> dict[str, Endpoint]
     return now.endpoints()
 
 
-def rejoin(lab: Lab, name: str, progress: Progress) -> None:
-    """Run on one host, which has been started again, what joins it; return when every end reaches every other.
+def rejoin(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
+    """Run on one host, which has been started again, what joins it; return, when every end reaches every other, where
+    the overlay can be measured.
 
     The other hosts are left alone, but for the leader's words to those that join. Nothing is done without an overlay.
     """
     with exclusive(lab.rundir):
         now, host, leader = joined(lab), lab.plan.host(name), lab.plan.hosts[0]
         if now is None or not now.said:
-            return
+            return {}
         progress(f"{now.name}: joining {name} again")
         _put_scripts(lab, catalogue.find(now.name), [host])
         _run(lab, now, "install", host, {})
@@ -170,6 +171,7 @@ def rejoin(lab: Lab, name: str, progress: Progress) -> None:
         now = now.model_copy(update={"said": {**now.said, name: said}})
         _write(lab, now)
         _wait_until_connected(lab, now)
+        return now.endpoints()
 
 
 def second(lab: Lab, host: str) -> Endpoint:

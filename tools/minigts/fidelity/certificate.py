@@ -123,8 +123,7 @@ def rtt_tolerance_ms(tolerances: Tolerances, declared_ms: float, jitter: float =
 
 def jitter_ms(plan: Plan, path: Path) -> float:
     """Declared jitter over the path, both ways."""
-    ports = [port for machine in plan.machines for port in machine.ports if port.link in path.links]
-    return sum(port.outgoing.jitter_ms for port in ports)
+    return sum(port.outgoing.jitter_ms for port in plan.ends_on(path))
 
 
 def loss_row(plan: Plan, subject: str, path: Path, lost: int, sent: int) -> Row:

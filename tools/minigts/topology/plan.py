@@ -198,6 +198,10 @@ class Plan(_Frozen):
         near = self.neighbours(self.host(path.source))
         return next(far.address for port, host, far in near if host.name == path.target and port.link == path.links[0])
 
+    def ends_on(self, path: Path) -> list[End]:
+        """Both ends of each link on the way."""
+        return [port for machine in self.machines for port in machine.ports if port.link in path.links]
+
     def neighbours(self, host: Host) -> Iterator[tuple[Port, Host, Port]]:
         """Every other host on a segment of `host`: by which port it is reached, the host, its port there."""
         subnets = {link.name: link.subnet for link in self.links}

@@ -77,7 +77,6 @@ class Host:
         self._clients: set[Client] = set()
         self._last_channel = 0
         self._answers = asyncio.Event()
-        self._ended = asyncio.Event()
 
     async def serve(self, path: str) -> None:
         """Carry frames until the line ends; then close every connection, so that clients learn of it."""
@@ -97,7 +96,6 @@ class Host:
         except (ConnectionError, asyncio.IncompleteReadError):
             pass
         finally:
-            self._ended.set()
             server.close()
             for client in self._clients:
                 client.writer.close()

@@ -64,17 +64,23 @@ def end(rundir: Path, patience_s: float = 5.0) -> list[str]:
     (rundir / LAUNCH).unlink(missing_ok=True)
     pid = supervisor(rundir)
     if pid is not None:
-        _signal(pid, signal.SIGTERM)
+        send(pid, signal.SIGTERM)
         if not _gone([pid], patience_s):
-            _signal(pid, signal.SIGKILL)
+            send(pid, signal.SIGKILL)
     left = marked(rundir)
     for process in left:
-        _signal(process, signal.SIGKILL)
+        send(process, signal.SIGKILL)
     pids = left if pid is None else [pid, *left]
     if _gone(pids, patience_s):
         (rundir / _RECORD).unlink(missing_ok=True)
         return []
     return [f"process {pid} does not end" for pid in pids if started_ticks(pid) is not None]
+
+
+def send(pid: int, number: signal.Signals) -> None:
+    """Send a process a signal, unless it has ended."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
 
 
 def started_ticks(pid: int) -> int | None:
@@ -93,11 +99,6 @@ def _gone(pids: list[int], patience_s: float) -> bool:
             return False
         time.sleep(0.01)
     return True
-
-
-def _signal(pid: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, number)
 
 
 def _boot_id() -> str:

@@ -86,8 +86,7 @@ def end(rundir: Path, host: str) -> None:
     """End one host's kernel at once, like a power cut."""
     pid = running(rundir).get(host)
     if pid is not None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+        process.send(pid, signal.SIGKILL)
 
 
 def running(rundir: Path) -> dict[str, int]:

@@ -2,8 +2,8 @@
 
 Run as `python -m minigts.providers.uml.supervisor RUNDIR [PARENT]`; told its parent's id, it ends with it. It reads
 RUNDIR/launch.json, writes RUNDIR/supervisor.json before it starts anything, and listens on hosts/NAME/control.sock for
-clients (agent/host.py). A client that goes away takes its commands with it. Standard library only, so
-that it starts fast and stays small.
+clients (agent/host.py). A client that goes away takes its commands with it. Standard library only, so that it starts
+fast and stays small.
 """
 
 from __future__ import annotations
