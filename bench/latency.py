@@ -23,7 +23,6 @@ from minigts.overlays import Endpoint
 from minigts.topology.load import parse
 from minigts.topology.plan import Path
 
-INTERVAL_S = 0.004
 BARE = "name: bare\nchain: {hosts: 6, link: {}}\n"
 
 
@@ -31,7 +30,7 @@ def median_rtt_ms(lab: Lab, ends: Mapping[str, Endpoint], path: Path, count: int
     """With the host's own probe; it enters the network of a container and nothing else of it."""
     source, target = ends[path.source], ends[path.target]
     enter = ("nsenter", "--net", "--target", source.prefix[-2], "--") if source.prefix else ()
-    seen = probe(lab.provider, path.source, target.address, count=count, interval_s=INTERVAL_S, prefix=enter)
+    seen = probe(lab.provider, path.source, target.address, count=count, prefix=enter)
     return seen.median_ms
 
 

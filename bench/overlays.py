@@ -35,7 +35,7 @@ from minigts.topology.plan import Plan
 
 UDP_MBIT = 40
 IP_AND_UDP = 28
-ECHOES, ECHO_INTERVAL_S = 250, 0.004
+ECHOES = 250
 CUT_S = 10.0
 """Longer than most overlays' timers: they give the neighbour up, and have to find it again."""
 HEALS_WITHIN_S = 120
@@ -137,7 +137,7 @@ def measure(lab: Lab, name: str, source: Endpoint, target: Endpoint) -> dict[str
 
 def lowest_rtt_ms(lab: Lab, prefix: Sequence[str], source: str, address: str) -> float:
     """On a path in use: a host that has slept answers late."""
-    argv = [*prefix, "ping", "-n", "-q", "-c", str(ECHOES), "-i", str(ECHO_INTERVAL_S), address]
+    argv = [*prefix, "ping", "-n", "-q", "-c", str(ECHOES), "-i", f"{lab.provider.pace_s:g}", address]
     said = lab.provider.run(source, argv, timeout_s=60).stdout
     return float(said.splitlines()[-1].split(" = ")[1].split("/")[0])
 

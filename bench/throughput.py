@@ -50,7 +50,8 @@ def measurements(seconds: int) -> dict[str, AnyMeasurement]:
 def take(lab: Lab, ends: Mapping[str, Endpoint], overlay: str, path: Path, what: AnyMeasurement) -> Sample:
     source, target = ends[path.source], ends[path.target]
     way = tools.Way(target.address, target.mtu, tools.underlay_mtu(lab.plan), path)
-    said = lab.provider.run(path.source, tools.command(what, source, way), timeout_s=tools.timeout_s(what, path))
+    argv = tools.command(what, source, way, lab.provider.pace_s)
+    said = lab.provider.run(path.source, argv, timeout_s=tools.timeout_s(what, path))
     measured = tools.read(what.tool, said.stdout, said.stderr).value
     predicted = tools.predicted(what, way)
     if predicted is None:

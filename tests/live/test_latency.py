@@ -19,7 +19,6 @@ pytestmark = pytest.mark.uml
 HOSTS = ("ams", "bra", "lju", "mil", "ham", "lon")
 PAIRS = tuple(combinations(HOSTS, 2))
 PROBES = 60
-INTERVAL_S = 0.004
 TRIES = 6
 """How often a measurement may be repeated on a machine that does something else too; its tolerance stays, and the
 lowest counts: most load adds. Round trips shorter than declared are those of a machine that was in another state when
@@ -38,7 +37,7 @@ def median_rtt_ms(lab: Lab, endpoints: Mapping[str, Endpoint], source: str, targ
     prefix = endpoints[source].prefix
     enter = ("nsenter", "--target", prefix[-2], "--net") if prefix else ()
     address = endpoints[target].address
-    measured = calibration.probe(lab.provider, source, address, count=PROBES, interval_s=INTERVAL_S, prefix=enter)
+    measured = calibration.probe(lab.provider, source, address, count=PROBES, prefix=enter)
     assert len(measured.rtts_ms) >= PROBES - 2, f"{source} to {target} loses packets: {measured}"
     return measured.median_ms
 

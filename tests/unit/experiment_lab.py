@@ -169,6 +169,7 @@ class Replay:
     """
 
     name = "replay"
+    pace_s = 0.004
 
     def __init__(self, before: Callable[[int, Sequence[str]], Result | None] = lambda _number, _argv: None) -> None:
         self.before = before

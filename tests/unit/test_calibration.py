@@ -28,6 +28,8 @@ WINDOW = calibration.PROBES
 class Prober:
     """Answers each probe of a host with the next list of round trips, in milliseconds."""
 
+    pace_s = 0.02
+
     def __init__(self, *answers_ms: list[float]) -> None:
         self.answers_ms = list(answers_ms)
         self.calls = 0

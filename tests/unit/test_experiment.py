@@ -182,10 +182,10 @@ def test_only_keeps_a_part_and_refuses_what_is_not_there() -> None:
 def test_commands_are_what_a_person_would_type() -> None:
     plan, source = chain(), endpoints(chain(), "swarm")["ams"]
     commands = {
-        entry.name: " ".join(command(entry, source, way(plan, "lon", "swarm"))) for entry in small().measurements
+        entry.name: " ".join(command(entry, source, way(plan, "lon", "swarm"), 0.02)) for entry in small().measurements
     }
     kept_awake, _, client = commands["latency"].partition(" 10.255.0.3 ")
-    assert kept_awake.startswith("in swarm sh -c ping -q -n -i 0.004 -w ")
+    assert kept_awake.startswith("in swarm sh -c ping -q -n -i 0.02 -w ")
     assert client.startswith(
         "netperf -4 -H 10.255.0.3 -p 12865 -t UDP_RR -l -7 -P 0 -f b -D -0.000001 -- -r 8,8 -k MIN_"
     )

@@ -168,7 +168,7 @@ def test_counters_of_both_hosts_are_sampled_beside(tmp_path: Path) -> None:
 def test_the_watcher_waits_between_its_looks_and_ends_with_its_file(tmp_path: Path) -> None:
     clock = tmp_path / "clock"
     tcp = experiment(TCP.replace("}}", "}, watch: [cpu]}"))
-    around = Surroundings(PLAN, endpoints(PLAN, "none"), Stage().second)
+    around = Surroundings(PLAN, endpoints(PLAN, "none"), Stage().second, 0.004)
     todo = procedure(tcp.measurement("tcp").under(""), matrix(tcp, PLAN)[0], around)
     for call in (todo.before[0], todo.beside[0]):
         words = [word.replace(WATCHING, str(clock)) for word in call.argv]

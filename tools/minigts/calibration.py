@@ -19,8 +19,6 @@ AGREEMENT_MS = 0.04
 """How near each other the two lowest windows are, for each hop, when nothing else uses the machine."""
 CALLS = 5
 """How often the windows are measured at the most."""
-INTERVAL_S = 0.004
-"""Short enough that no host falls asleep between two probes, so that the quartile is that of a path in use."""
 PROBE = "/usr/lib/minigts/probe.py"
 
 
@@ -42,11 +40,20 @@ class RoundTrips:
 
 
 def probe(
-    provider: Provider, host: str, address: str, *, count: int, interval_s: float, prefix: tuple[str, ...] = ()
+    provider: Provider,
+    host: str,
+    address: str,
+    *,
+    count: int,
+    interval_s: float | None = None,
+    prefix: tuple[str, ...] = (),
 ) -> RoundTrips:
-    """Send `count` echo requests from `host` to `address`; see provision/image/probe.py."""
-    argv = [*prefix, PROBE, address, str(count), str(interval_s)]
-    said = provider.run(host, argv, timeout_s=count * interval_s + 30).stdout
+    """Send `count` echo requests from `host` to `address`, at the provider's own pace if no other is asked for; see
+    provision/image/probe.py.
+    """
+    pace_s = provider.pace_s if interval_s is None else interval_s
+    argv = [*prefix, PROBE, address, str(count), str(pace_s)]
+    said = provider.run(host, argv, timeout_s=count * pace_s + 30).stdout
     answer = _Answer.model_validate_json(said)
     return RoundTrips(answer.sent, tuple(rtt_us / 1000 for rtt_us in answer.rtts_us))
 
@@ -70,7 +77,7 @@ def own_latency_ms(provider: Provider, plan: Plan, taken_off_ms: float = 0.0) ->
     count = WINDOWS * PROBES
     quartiles_ms: list[float] = []
     for _ in range(CALLS):
-        seen = probe(provider, path.source, plan.address_over(path), count=count, interval_s=INTERVAL_S)
+        seen = probe(provider, path.source, plan.address_over(path), count=count)
         if len(seen.rtts_ms) < 2:
             answered = f"{len(seen.rtts_ms)} of {count} echo requests answered"
             raise HostFailed(f"the path from {path.source} to {path.target} carries next to nothing: {answered}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 
@@ -24,10 +24,12 @@ from minigts.statistics import Middle, middle
 from minigts.topology.plan import Path, Plan
 
 Say = Callable[[str], None]
+Figure = tuple[str, str, float]
+"""Quantity, unit and value."""
 UDP_SHARES = (0.1, 0.5, 0.9)
 """Of the path's rate; of UNLIMITED_MBIT where it has none."""
 UNLIMITED_MBIT = 100.0
-PROBES, INTERVAL_S = 200, 0.004
+PROBES = 200
 UDP_S, TCP_S, SLOW_START_S = 2, 3, 1
 MIB = 2**20
 PROC = FilePath("/proc")
@@ -104,21 +106,25 @@ def _round(plan: Plan, provider: str, path: Path) -> list[Sample]:
         labs.down(lab)
 
 
-def _measure(lab: Lab, path: Path) -> Iterator[tuple[str, str, float]]:
+def _measure(lab: Lab, path: Path) -> Iterator[Figure]:
     ends = overlays.join(lab, overlays.UNDERLAY, lambda _: None)
     way = tools.Way(ends[path.target].address, ends[path.source].mtu, tools.underlay_mtu(lab.plan), path)
-    seen = probe(lab.provider, path.source, way.address, count=PROBES, interval_s=INTERVAL_S)
+    seen = probe(lab.provider, path.source, way.address, count=PROBES)
     yield "RTT off by", "ms", seen.median_ms - path.rtt_ms
     yield "RTT, 99th percentile off by", "ms", sorted(seen.rtts_ms)[len(seen.rtts_ms) * 99 // 100] - path.rtt_ms
-    yield from _traffic(lab, way, "TCP", TcpOptions(duration=f"{TCP_S}s", omit=f"{SLOW_START_S}s"))
-    for share in UDP_SHARES:
-        offered_mbit = share * (path.rate_mbit or UNLIMITED_MBIT)
-        options = UdpOptions(duration=f"{UDP_S}s", rate=f"{offered_mbit:g}mbit", datagram="fit")
-        yield from _traffic(lab, way, f"UDP at {offered_mbit:g} Mbit/s", options)
+    yield from traffic(lab, way, [share * (path.rate_mbit or UNLIMITED_MBIT) for share in UDP_SHARES])
 
 
-def _traffic(lab: Lab, way: tools.Way, name: str, options: TcpOptions | UdpOptions) -> Iterator[tuple[str, str, float]]:
-    """What arrives, what is lost, and what the lab's processes take of the processors for each megabit."""
+def traffic(lab: Lab, way: tools.Way, offered_mbit: Iterable[float]) -> Iterator[Figure]:
+    """TCP, then UDP at each of the rates: what arrives, what is lost, and what the lab's processes take of this
+    machine's processors for each megabit."""
+    yield from _load(lab, way, "TCP", TcpOptions(duration=f"{TCP_S}s", omit=f"{SLOW_START_S}s"))
+    for rate_mbit in offered_mbit:
+        options = UdpOptions(duration=f"{UDP_S}s", rate=f"{rate_mbit:g}mbit", datagram="fit")
+        yield from _load(lab, way, f"UDP at {rate_mbit:g} Mbit/s", options)
+
+
+def _load(lab: Lab, way: tools.Way, name: str, options: TcpOptions | UdpOptions) -> Iterator[Figure]:
     tool = tools.TOOLS["iperf3-tcp" if isinstance(options, TcpOptions) else "iperf3-udp"]
     argv = tool.argv(options, way)
     with watch.watching(lab.provider.processes()) as watched:

@@ -83,6 +83,8 @@ class Surroundings:
     plan: Plan
     endpoints: Mapping[str, Endpoint]
     second: Second
+    pace_s: float
+    """The provider's: between echo requests that keep hosts awake."""
 
     def endpoint(self, overlay: str, host: str) -> Endpoint:
         if host not in self.endpoints:
@@ -98,7 +100,7 @@ def procedure(measurement: AnyMeasurement, sample: Sample, around: Surroundings)
     source, way = client_end(measurement, sample, around), way_of(measurement, sample, around)
     target = _server_end(measurement, sample, around)
     limit_s = timeout_s(measurement, way.path)
-    client = Call("client", sample.source, command(measurement, source, way), limit_s)
+    client = Call("client", sample.source, command(measurement, source, way, around.pace_s), limit_s)
     sessions = tuple(_sessions(measurement, sample, around, way))
     ports = [way.port + number for number in range(len(sessions) + 1)] if way.port >= FIRST_OWN_PORT else []
     watched = [sample.source, sample.target] if "cpu" in measurement.watch else []
@@ -165,7 +167,7 @@ def _sessions(measurement: AnyMeasurement, sample: Sample, around: Surroundings,
         raise InputError(f"{sample.id}: {wanted + 1} sessions need as many hosts beside {sample.target}")
     for number, host in enumerate(others[:wanted], start=1):
         own = replace(way, port=way.port + number, path=path_between(around.plan, host, sample.target))
-        argv = command(measurement, around.endpoint(sample.overlay, host), own)
+        argv = command(measurement, around.endpoint(sample.overlay, host), own, around.pace_s)
         yield Call("session", host, argv, timeout_s(measurement, own.path))
 
 

@@ -88,7 +88,7 @@ class Taking:
         self._starved = False
         self._links = Links()
         self._seconds: dict[str, Endpoint] = {}
-        self._around = Surroundings(manifest.plan, endpoints, self._second)
+        self._around = Surroundings(manifest.plan, endpoints, self._second, provider.pace_s)
 
     def take(self, sample: Sample) -> bool:
         """Take it, in several attempts if need be. True when it has a result."""

@@ -78,22 +78,25 @@ class Tool:
     predicted: Callable[[Any, Way], float | None]
 
 
-def command(measurement: AnyMeasurement, source: Endpoint, way: Way) -> tuple[str, ...]:
-    """The client's whole command line on the source's host. Raises InputError for a rate that cannot be known."""
+def command(measurement: AnyMeasurement, source: Endpoint, way: Way, pace_s: float) -> tuple[str, ...]:
+    """The client's whole command line on the source's host. `pace_s` is the provider's.
+
+    Raises InputError for a rate that cannot be known.
+    """
     tool = TOOLS[measurement.tool]
     argv = tool.argv(measurement.options, way)
     if tool.quantity == "latency":
-        argv = _on_a_path_in_use(argv, way, round(timeout_s(measurement, way.path)))
+        argv = _on_a_path_in_use(argv, way, pace_s, round(timeout_s(measurement, way.path)))
     return (*source.prefix, *argv)
 
 
-def _on_a_path_in_use(argv: tuple[str, ...], way: Way, at_most_s: int) -> tuple[str, ...]:
-    """Run `argv` while echo requests every 4 ms keep the hosts on the way from falling asleep.
+def _on_a_path_in_use(argv: tuple[str, ...], way: Way, pace_s: float, at_most_s: int) -> tuple[str, ...]:
+    """Run `argv` while echo requests at the provider's pace keep the hosts on the way from falling asleep.
 
     A host that has slept for tens of milliseconds takes 0.1 to 0.2 ms longer for its next packet, which is the
     emulator's doing and not the link's. Calibration measures at the same pace: docs/decisions/0003-own-latency.md.
     """
-    beside = f'ping -q -n -i 0.004 -w {at_most_s} "$0" >/dev/null 2>&1 & trap "kill $!" EXIT; "$@"'
+    beside = f'ping -q -n -i {pace_s:g} -w {at_most_s} "$0" >/dev/null 2>&1 & trap "kill $!" EXIT; "$@"'
     return ("sh", "-c", beside, way.address, *argv)
 
 

@@ -32,7 +32,7 @@ InTime = Callable[[], bool]
 """Whether there is time left to measure something again."""
 FILE = "certificate.json"
 
-PROBES, PROBE_INTERVAL_S = 120, 0.004
+PROBES = 120
 LOSSY_PROBES, LOSSY_INTERVAL_S = 1500, 0.002
 ATTEMPTS = 3
 """What lies outside its tolerance is measured again, since the machine may have been busy for a moment…"""
@@ -187,9 +187,9 @@ def _path_of(link: Link) -> Path:
 def _path_rows(lab: Lab, name: str, path: Path, address: str, in_time: InTime) -> Iterator[Row]:
     if lab.plan.asks_controller(path):
         # A controller makes the pair's flows when it first sees it; until then each packet goes to it.
-        probe(lab.provider, path.source, address, count=1, interval_s=PROBE_INTERVAL_S)
+        probe(lab.provider, path.source, address, count=1)
     for _ in range(ATTEMPTS):
-        seen = probe(lab.provider, path.source, address, count=PROBES, interval_s=PROBE_INTERVAL_S)
+        seen = probe(lab.provider, path.source, address, count=PROBES)
         row = rtt_row(lab.plan, name, path, seen.rtts_ms)
         if row.ok or not seen.rtts_ms or not in_time():
             break

@@ -55,6 +55,11 @@ class Provider(Protocol):
     engine: Literal["docker", "namespace"]
     """What a host has for containers: Docker, or nothing but what a namespace can do that is a host itself."""
 
+    @property
+    def pace_s(self) -> float:
+        """Seconds between echo requests that keep the hosts on a path awake, and are no load that makes them late."""
+        ...
+
     def missing(self) -> list[str]:
         """What this machine lacks to run this provider, a sentence each with its remedy; empty when it can run."""
         ...

@@ -45,6 +45,10 @@ class FakeProvider:
     def __init__(self, rundir: Path) -> None:
         self.rundir = rundir
 
+    @property
+    def pace_s(self) -> float:
+        return 0.004
+
     def missing(self) -> list[str]:
         return []
 

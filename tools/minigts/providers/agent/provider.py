@@ -8,12 +8,18 @@ from pathlib import Path
 from minigts.providers.agent import client, process
 from minigts.providers.base import Result
 
+PACE_S = 0.004
+
 
 class AgentProvider:
     """See `providers.base.Provider`. A host's line ends in hosts/NAME/control.sock of the run directory."""
 
     def __init__(self, rundir: Path) -> None:
         self.rundir = rundir
+
+    @property
+    def pace_s(self) -> float:
+        return PACE_S
 
     def run(
         self,

@@ -1,0 +1,82 @@
+"""What joins two virtual machines: the UDP tunnels that links are, beside a bridge with taps.
+
+Between the same two emulated or KVM machines, in turn: over their link, which declares neither delay nor rate here, and
+over the management network, which is a bridge of libvirt's. So both carry what they can. Echo requests, TCP, and UDP at
+several rates, with what arrives, what is lost, and what each megabit takes of this machine's processors.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bench import stage
+from minigts import lab as labs
+from minigts import overlays
+from minigts.calibration import probe
+from minigts.cli import screen
+from minigts.differences import Figure, traffic
+from minigts.experiments import tools
+from minigts.lab import Lab
+from minigts.topology.load import parse
+
+BARE = "name: bare\nhosts: {ams: {}, bra: {}}\nlinks: [{ends: [ams, bra]}]\n"
+BRIDGED = "mgmt0"
+PROBES = 300
+MTU = 1500
+
+
+def bridged_address(lab: Lab, host: str) -> str:
+    """Of the machine's interface in the management network, which `minigts` itself uses for SSH alone."""
+    said = lab.provider.run(host, ["ip", "-j", "-4", "address", "show", "dev", BRIDGED], timeout_s=30).stdout
+    (device,) = json.loads(said)
+    return str(device["addr_info"][0]["local"])
+
+
+def measure(lab: Lab, address: str, rates_mbit: list[float]) -> Iterator[Figure]:
+    seen = probe(lab.provider, "ams", address, count=PROBES)
+    yield "RTT, median", "ms", seen.median_ms
+    yield "RTT, lowest", "ms", min(seen.rtts_ms)
+    yield from traffic(lab, tools.Way(address, MTU, MTU, lab.plan.path("ams", "bra")), rates_mbit)
+
+
+def show(rows: list[dict[str, Any]]) -> None:
+    cells = [
+        (row["quantity"], row["unit"], *(f"{statistics.median(row[way]):.3g}" for way in ("tunnel", "bridge")))
+        for row in rows
+    ]
+    screen.show_table("Medians of the rounds", ("", "", ">UDP tunnel", ">bridge"), cells)
+
+
+def main() -> None:
+    arguments = stage.parser(__doc__, "pair.yaml")
+    arguments.add_argument(
+        "--rates", type=float, nargs="*", default=[20, 50, 100], metavar="MBIT", help="offered by UDP"
+    )
+    arguments.add_argument("--rounds", type=int, default=5)
+    chosen = arguments.parse_args()
+    figures = stage.Figures("tunnels", Path("a pair without shaping"))
+    lab = labs.up(parse(BARE, "bare", known_overlays=overlays.known()), "vagrant", f"bench-{os.getpid()}", screen.note)
+    found: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: {"tunnel": [], "bridge": []})
+    try:
+        ends = overlays.join(lab, overlays.UNDERLAY, screen.note)
+        ways = {"tunnel": ends["bra"].address, "bridge": bridged_address(lab, "bra")}
+        for number in range(1, chosen.rounds + 1):
+            for name, address in ways.items():
+                screen.note(f"round {number} of {chosen.rounds}: {name}")
+                for quantity, unit, value in measure(lab, address, chosen.rates):
+                    found[quantity, unit][name].append(value)
+    finally:
+        labs.down(lab)
+    rows = [{"quantity": quantity, "unit": unit, **values} for (quantity, unit), values in found.items()]
+    show(rows)
+    figures.write(chosen.out, {"rounds": chosen.rounds, "rows": rows})
+
+
+if __name__ == "__main__":
+    stage.perform(main)
