@@ -27,7 +27,7 @@ TRIES = 4
 
 def ping_ms(lab: Lab, source: Endpoint, target: Endpoint) -> float:
     """The median of 40 echo requests, as ping prints them."""
-    argv = [*source.prefix, "ping", "-n", "-i", "0.004", "-c", "40", target.address]
+    argv = [*source.prefix, "ping", "-n", "-i", f"{lab.provider.pace_s:g}", "-c", "40", target.address]
     said = lab.provider.run(source.host, argv, timeout_s=60)
     return parsers.ping(said.stdout, said.stderr).median_ms
 

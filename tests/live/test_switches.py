@@ -12,6 +12,7 @@ from live.program import TOPOLOGIES
 from minigts import calibration
 from minigts import lab as labs
 from minigts.lab import Lab
+from minigts.topology.tolerance import tolerance_ms
 
 PROBES, TRIES = 60, 3
 LIMIT_S = 30.0
@@ -19,10 +20,6 @@ LIMIT_S = 30.0
 both = pytest.mark.parametrize(
     "provider", [pytest.param("uml", marks=pytest.mark.uml), pytest.param("mininet", marks=pytest.mark.mininet)]
 )
-
-
-def tolerance_ms(rtt_ms: float) -> float:
-    return 0.3 + 0.005 * rtt_ms
 
 
 def least_off_ms(lab: Lab, source: str, target: str) -> float:

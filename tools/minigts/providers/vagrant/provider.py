@@ -45,9 +45,13 @@ class VagrantProvider(AgentProvider):
     @property
     def pace_s(self) -> float:
         """Six emulated machines on two cores, with a request every 4 ms over all of them, are busy with that alone."""
+        return EMULATED_PACE_S if self.emulated else PACE_S
+
+    @property
+    def emulated(self) -> bool:
+        """Whether QEMU emulates the machines' processors."""
         defined = self._definition()
-        emulated = defined is not None and defined.processor.driver != definition.KVM.driver
-        return EMULATED_PACE_S if emulated else PACE_S
+        return defined is not None and defined.processor == definition.EMULATED
 
     def missing(self) -> list[str]:
         return setting.missing()
