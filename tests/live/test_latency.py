@@ -28,7 +28,7 @@ the lab was calibrated: it is calibrated again, as `minigts check` does, and not
 Seen = dict[tuple[str, str], list[float]]
 """By pair of hosts the medians in ms."""
 EMULATED_MS = {"none": 1.0, "swarm": 2.5}
-"""What the two ends of a path may take beyond its tolerance where QEMU emulates their processors: see docs/vagrant.md."""
+"""What the ends of a path may add to its tolerance where QEMU emulates their processors: see docs/vagrant.md."""
 QUIET_PERCENT, QUIET_PATIENCE_S = 15.0, 20.0
 
 
