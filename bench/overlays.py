@@ -173,11 +173,7 @@ def heal_s(lab: Lab, source: Endpoint, target: Endpoint) -> float | None:
     started = time.monotonic()
     if uncut:
         raise MinigtsError(f"{source.host} still reaches {target.host} over a link that is cut")
-    if not reaches(lab, source, target, HEALS_WITHIN_S):
-        return None
-    healed_s = round(time.monotonic() - started, 1)
-    overlays.verify(lab, screen.note)
-    return healed_s
+    return healthy_s(lab, source, target, started)
 
 
 def restart_s(lab: Lab, name: str, source: Endpoint, target: Endpoint) -> float | None:
@@ -193,7 +189,12 @@ def restart_s(lab: Lab, name: str, source: Endpoint, target: Endpoint) -> float 
     except CommandFailed as error:
         screen.note(f"{name}: {reason(error)}")
         return None
-    if not reaches(lab, ends[source.host], ends[target.host], HEALS_WITHIN_S):
+    return healthy_s(lab, ends[source.host], ends[target.host], started)
+
+
+def healthy_s(lab: Lab, source: Endpoint, target: Endpoint, started: float) -> float | None:
+    """Seconds from `started` until the ends reach each other, None when they do not. Raises when `verify` then fails."""
+    if not reaches(lab, source, target, HEALS_WITHIN_S):
         return None
     healed_s = round(time.monotonic() - started, 1)
     overlays.verify(lab, screen.note)
