@@ -193,7 +193,7 @@ def restart_s(lab: Lab, name: str, source: Endpoint, target: Endpoint) -> float 
 
 
 def healthy_s(lab: Lab, source: Endpoint, target: Endpoint, started: float) -> float | None:
-    """Seconds from `started` until the ends reach each other, None when they do not. Raises when `verify` then fails."""
+    """Seconds from `started` until the ends reach each other and all is well; None when they do not in time."""
     if not reaches(lab, source, target, HEALS_WITHIN_S):
         return None
     healed_s = round(time.monotonic() - started, 1)
