@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from minigts.report.read import Quantity, SummaryRow
 from minigts.topology.plan import Plan
@@ -77,9 +76,6 @@ class ThroughputPoint:
         return self.median_mbit / self.bound_mbit if self.bound_mbit else None
 
 
-P = TypeVar("P", LatencyPoint, ThroughputPoint)
-
-
 def paths(summary: Iterable[SummaryRow], measurement: str) -> list[SummaryRow]:
     """The measurement's rows over whole paths, by overlay in the order of the file, then by hops."""
     rows = [row for row in summary if row.measurement == measurement and row.kind == "path"]
@@ -93,7 +89,7 @@ def measurements(summary: Iterable[SummaryRow], *quantities: Quantity) -> list[s
     return list(dict.fromkeys(name for wanted in quantities for quantity, name in names if quantity == wanted))
 
 
-def from_first(points: Sequence[P]) -> list[P]:
+def from_first(points: Sequence[LatencyPoint]) -> list[LatencyPoint]:
     """The points whose path begins where the first one's does: those that a figure by hops can show."""
     return [point for point in points if point.source == points[0].source]
 
