@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping
 from itertools import combinations, pairwise
-from pathlib import Path
 
 import pytest
 
-from minigts import calibration, overlays
+from live.patience import ends_ms, wait_for_quiet
+from minigts import calibration
 from minigts import lab as labs
 from minigts.lab import Lab
 from minigts.overlays import Endpoint
-from minigts.providers.vagrant.provider import VagrantProvider
 from minigts.topology.tolerance import tolerance_ms
 
 pytestmark = pytest.mark.uml
@@ -27,9 +25,6 @@ lowest counts: most load adds. Round trips shorter than declared are those of a 
 the lab was calibrated: it is calibrated again, as `minigts check` does, and nothing seen before counts."""
 Seen = dict[tuple[str, str], list[float]]
 """By pair of hosts the medians in ms."""
-EMULATED_MS = {"none": 1.0, "swarm": 2.5}
-"""What the ends of a path may add to its tolerance where QEMU emulates their processors: see docs/vagrant.md."""
-QUIET_PERCENT, QUIET_PATIENCE_S = 15.0, 20.0
 
 
 def median_rtt_ms(lab: Lab, endpoints: Mapping[str, Endpoint], source: str, target: str) -> float:
@@ -40,25 +35,6 @@ def median_rtt_ms(lab: Lab, endpoints: Mapping[str, Endpoint], source: str, targ
     measured = calibration.probe(lab.provider, source, address, count=PROBES, prefix=enter)
     assert len(measured.rtts_ms) >= PROBES - 2, f"{source} to {target} loses packets: {measured}"
     return measured.median_ms
-
-
-def ends_ms(lab: Lab) -> float:
-    """What the ends of a path, or of a segment, may add; calibration has taken off what the hosts between them do."""
-    emulated = isinstance(lab.provider, VagrantProvider) and lab.provider.emulated
-    joined = overlays.joined(lab)
-    return EMULATED_MS[joined.name] if emulated and joined else 0.0
-
-
-def wait_for_quiet() -> None:
-    """Before a repetition, until hardly anything waits for a processor, or patience is over. Source: the kernel's
-    Documentation/accounting/psi.rst."""
-    pressure = Path("/proc/pressure/cpu")
-    deadline = time.monotonic() + QUIET_PATIENCE_S
-    while pressure.exists() and time.monotonic() < deadline:
-        some = pressure.read_text().split()[1]  # some avg10=0.00 avg60=…
-        if float(some.removeprefix("avg10=")) < QUIET_PERCENT:
-            return
-        time.sleep(1)
 
 
 @pytest.fixture(scope="session")
