@@ -13,13 +13,22 @@ readonly weave_control=127.0.0.1:6784
 readonly weave_bridge=weave
 readonly weave_datapath=datapath
 
-# A list of no rules proves nothing: only a chain that can be made does.
+# use_iptables: this host's own, whose rules are then noted as they are before the router adds to them; or its stand-in. A
+# list of no rules proves nothing: only a chain that can be made does.
 use_iptables() {
+  local before
+  before=$(nft list ruleset 2>/dev/null) || true
   if iptables -w -t nat -N MINIGTS-PROBE 2>/dev/null; then
     iptables -w -t nat -X MINIGTS-PROBE
+    [[ -e $weave_data/rules ]] || echo "$before" >"$weave_data/rules"
   else
     PATH=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/bin:$PATH
   fi
+}
+
+# The router leaves its rules behind when it ends.
+restore_rules() {
+  [[ ! -e $weave_data/rules ]] || { echo "flush ruleset" && cat "$weave_data/rules"; } | nft -f -
 }
 
 # Every host is told of its neighbours only; what lies behind them it learns.
@@ -68,6 +77,7 @@ every_connection_on_its_path() {
 stop_router() {
   local device
   stop_daemon weaver
+  restore_rules
   for device in vethwe-bridge vethwe-pcap "$weave_bridge"; do
     ip link delete "$device" 2>/dev/null || true
   done
