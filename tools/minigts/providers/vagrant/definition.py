@@ -34,6 +34,8 @@ class Processor(_Frozen):
     mode: str
     model: str | None = None
     disabled: tuple[str, ...] = ()
+    translated_mb: int | None = None
+    """Of memory for the guest's code as QEMU has translated it, beside the guest's own; None where nothing is."""
 
 
 class Tunnel(_Frozen):
@@ -80,7 +82,7 @@ class Definition(_Frozen):
 
 KVM = Processor(driver="kvm", mode="host-passthrough")
 # QEMU 7.2 emulates CMPXCHG16B with wrong flags, and Debian 13's kernel uses it for every allocation.
-EMULATED = Processor(driver="qemu", mode="custom", model="qemu64", disabled=("cx16",))
+EMULATED = Processor(driver="qemu", mode="custom", model="qemu64", disabled=("cx16",), translated_mb=512)
 
 
 def processor(verdict: Verdict) -> Processor:

@@ -16,6 +16,8 @@ from minigts.providers.vagrant.definition import Definition
 from minigts.topology.plan import Plan
 
 BOX_S = 300
+QEMU_MB = 160
+"""What a machine takes of this one beside its own memory and its translated code; measured: see docs/vagrant.md."""
 """How long Vagrant may take to add a new box and put its disk into the pool."""
 PACKAGES = paths.project_root() / "tools" / "minigts" / "system-packages"
 SET_UP = "minigts setup vagrant"
@@ -55,8 +57,7 @@ def prepare(progress: Callable[[str], None]) -> None:
 
 def define(plan: Plan, rundir: Path) -> Definition:
     """The lab's definition. Before `prepare` it is good for everything but bringing machines up."""
-    made, tried = box.present(), accelerator.remembered()
-    verdict: accelerator.Verdict = "emulation" if tried is None else tried.verdict
+    made, verdict = box.present(), _verdict()
     ours, place = box.keys(), consoles(rundir)
     place.mkdir(parents=True, exist_ok=True)
     cores, hosts = len(os.sched_getaffinity(0)), len(plan.machines)
@@ -78,6 +79,11 @@ def define(plan: Plan, rundir: Path) -> Definition:
     )
 
 
+def _verdict() -> accelerator.Verdict:
+    tried = accelerator.remembered()
+    return "emulation" if tried is None else tried.verdict
+
+
 def _present(program: str) -> bool:
     if not program.startswith("/"):
         return shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") is not None
@@ -97,7 +103,8 @@ def _relay() -> Path:
 def refuse_memory(plan: Plan) -> None:
     """Raises EnvironmentLacks when this machine has not as much memory free as the plan's machines take."""
     free_mb = _free_mb()
-    needed_mb = sum(host.memory_mb for host in plan.machines)
+    own_mb = QEMU_MB + (definition.processor(_verdict()).translated_mb or 0)
+    needed_mb = sum(host.memory_mb + own_mb for host in plan.machines)
     if free_mb < needed_mb:
         raise EnvironmentLacks(f"the machines of {plan.name} take {needed_mb} MB of memory; {free_mb} MB are free")
 
