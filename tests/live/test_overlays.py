@@ -21,6 +21,9 @@ EXPECTED = {
     "calico": ("ipip", 1480),
     "calico-cross-subnet": ("none", 1480),
     "calico-never": ("none", 1500),
+    "calico-node": ("ipip", 1480),
+    "calico-node-never": ("none", 1500),
+    "calico-node-vxlan": ("vxlan", 1450),
     "canal": ("vxlan", 1450),
     "flannel": ("vxlan", 1450),
     "flannel-host-gw": ("none", 1500),
@@ -45,7 +48,7 @@ EXPECTED = {
 }
 """What crosses the link between two neighbours, and the overlay's MTU in bytes."""
 
-FULL_KERNEL = ("canal", "flannel-wireguard", "swarm-encrypted")
+FULL_KERNEL = ("calico-node", "calico-node-never", "calico-node-vxlan", "canal", "flannel-wireguard", "swarm-encrypted")
 """Overlays that Debian's kernel cannot carry."""
 
 SURVIVORS = ("flannel", "libnetwork-etcd", "swarm")

@@ -20,6 +20,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MINIGTS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("MINIGTS_DATA", str(tmp_path / "data"))
     monkeypatch.delenv("MINIGTS_WEAVE", raising=False)
+    monkeypatch.delenv("MINIGTS_CALICO", raising=False)
 
 
 def archive(members: Mapping[str, bytes], compression: str = "") -> bytes:
@@ -54,11 +55,28 @@ def oci_image(place: Path) -> None:
     place.write_bytes(archive({"blobs/sha256/11": b'{"schemaVersion": 2}', "blobs/sha256/22": layer}))
 
 
+def release(place: Path) -> None:
+    """An archive that holds images, and one program again as a link to the same."""
+    image = archive({"abc/layer.tar": archive({"home/weave/weaver": b"weaver"})})
+    place.write_bytes(archive({"release/images/weave.tar": image, "release/bin/weaveutil": b"weaveutil"}, "gz"))
+
+
+def linked(place: Path) -> None:
+    with tarfile.open(place, "w") as tar:
+        for name in ("weaver", "other"):
+            header = tarfile.TarInfo(name)
+            header.size = len(WANTED[name == "other"])
+            tar.addfile(header, io.BytesIO(WANTED[name == "other"].encode()))
+        header = tarfile.TarInfo("bin/weaveutil")
+        header.type, header.linkname = tarfile.LNKTYPE, "other"
+        tar.addfile(header)
+
+
 def take() -> Path:
     return given.take("weave", WANTED, lambda _: None)
 
 
-@pytest.mark.parametrize("make", [directory, plain_archive, docker_image, oci_image])
+@pytest.mark.parametrize("make", [directory, plain_archive, docker_image, oci_image, release, linked])
 def test_programs_are_taken_from(make: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert callable(make)
     make(tmp_path / "place")
@@ -69,6 +87,18 @@ def test_programs_are_taken_from(make: object, tmp_path: Path, monkeypatch: pyte
     assert {path.name: path.read_text() for path in taken.iterdir()} == {name: name for name in WANTED}
     assert all(path.stat().st_mode & 0o111 for path in taken.iterdir())
     assert take() == taken
+
+
+def test_a_program_for_another_processor_is_passed_over(tmp_path: Path) -> None:
+    own = Path("/proc/self/exe").read_bytes()[:64]
+    foreign = own[:18] + b"\xff\xff" + own[20:]
+    kinds = {"amd64": own, "other": foreign}
+    members = {f"bin/{kind}/{name}": content for kind, content in kinds.items() for name in WANTED}
+    place = tmp_path / "data" / "weave"
+    place.parent.mkdir()
+    place.write_bytes(archive(members))
+
+    assert {path.read_bytes() for path in take().iterdir()} == {own}
 
 
 def test_other_content_is_another_place(tmp_path: Path) -> None:
@@ -95,3 +125,13 @@ def test_what_is_missing_is_asked_for_in_one_message(
 def test_catalogue_asks_for_what_the_folder_names() -> None:
     with pytest.raises(EnvironmentLacks, match=r"(?s)data/weave.*weave needs its own programs weaver,"):
         catalogue.find("weave").programs(lambda _: None)
+
+
+def test_a_name_with_a_hyphen_is_asked_for_by_its_first_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(EnvironmentLacks, match=r"(?s)data/calico: .*calico-node needs .* set MINIGTS_CALICO to"):
+        catalogue.find("calico-node-never").programs(lambda _: None)
+
+    (tmp_path / "weave").mkdir()
+    monkeypatch.setenv("MINIGTS_CALICO", str(tmp_path / "weave"))
+    with pytest.raises(EnvironmentLacks, match=rf"{tmp_path}/weave holds no bird, .*calico, calico-node"):
+        catalogue.find("calico-node").programs(lambda _: None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from minigts import policy
@@ -47,6 +49,18 @@ def test_the_first_rule_that_fits_stands_first() -> None:
 def test_an_empty_group_opens_nothing() -> None:
     text = SHOP.replace("web: [ams]", "web: []")
     assert "dport" not in policy.ruleset(policy.parse(text, "shop.yaml", HOSTS), ENDS, "bra")
+
+
+def test_a_network_that_enforces_by_itself_gets_the_rules_by_host() -> None:
+    text = SHOP.replace("web: [ams]", "web: [ams]\n  nobody: []") + "  - allow: {from: nobody, to: any}\n"
+
+    assert json.loads(policy.document(policy.parse(text, "shop.yaml", HOSTS), HOSTS)) == {
+        "default": "deny",
+        "rules": [
+            {"action": "allow", "from": ["ams"], "to": ["bra", "mil"], "protocol": "tcp", "ports": [5201, 12865]},
+            {"action": "deny", "from": ["ams", "bra", "mil"], "to": ["ams"], "protocol": "icmp", "ports": []},
+        ],
+    }
 
 
 @pytest.mark.parametrize(

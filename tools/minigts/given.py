@@ -1,10 +1,13 @@
 """Programs that neither a package nor a module registry holds: the user brings them, and minigts takes them from there.
 
-For the overlay `weave` the user sets MINIGTS_WEAVE to one of these, or puts one at `<data root>/weave`:
+For the overlay `weave` the user sets MINIGTS_WEAVE to one of these, or puts one at `<data root>/weave`; for
+`calico-node`, by the first word of its name, MINIGTS_CALICO and `<data root>/calico`:
 
 - a directory that holds the programs
-- a tar archive with the programs anywhere in it, also one that `docker save` made of an image
+- a tar archive with the programs anywhere in it, also one that `docker save` made of images, or one that holds such
 - an http or https address of such an archive
+
+A program for another kind of processor, as a release for all of them has it too, is passed over.
 
 What was taken lies in `<cache root>/programs/<hash of its content>`.
 """
@@ -25,13 +28,15 @@ from minigts import paths
 from minigts.errors import EnvironmentLacks
 
 DOWNLOAD_TIMEOUT_S = 60.0
+_ELF_BYTES, _ELF_MACHINE = 20, slice(18, 20)
+"""The start of a program, and where it names its processor: see elf(5)."""
 
 
 def take(overlay: str, wanted: Collection[str], progress: Callable[[str], None]) -> Path:
     """The directory with the `wanted` programs of that overlay. Raises EnvironmentLacks, which says what to do."""
     programs = paths.cache_root() / "programs"
     programs.mkdir(parents=True, exist_ok=True)
-    place = os.environ.get(variable(overlay)) or str(paths.data_root() / overlay)
+    place = os.environ.get(variable(overlay)) or str(_own_place(overlay))
     with tempfile.TemporaryDirectory(dir=programs, prefix="taking-") as temporary:
         taken = Path(temporary) / "taken"
         taken.mkdir()
@@ -50,13 +55,22 @@ def take(overlay: str, wanted: Collection[str], progress: Callable[[str], None])
 
 def variable(overlay: str) -> str:
     """The environment variable in which the user says where an overlay's programs are."""
-    return f"MINIGTS_{overlay.upper()}"
+    return f"MINIGTS_{_key(overlay).upper()}"
+
+
+def _own_place(overlay: str) -> Path:
+    return paths.data_root() / _key(overlay)
+
+
+def _key(overlay: str) -> str:
+    """A variable's name has no hyphen."""
+    return overlay.partition("-")[0]
 
 
 def _remedy(overlay: str, wanted: Collection[str]) -> str:
     return (
         f"{overlay} needs its own programs {', '.join(wanted)}, which minigts does not contain: put them into "
-        f"{paths.data_root() / overlay}, or set {variable(overlay)} to a directory, an archive (tar, or what "
+        f"{_own_place(overlay)}, or set {variable(overlay)} to a directory, an archive (tar, or what "
         f"`docker save` writes), or the http(s) address of an archive that holds them"
     )
 
@@ -77,14 +91,16 @@ def _collect(place: str, wanted: Collection[str], into: Path, progress: Callable
 
 
 def _in_archive(file: IO[bytes], wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes]]]:
-    """Name and content of each wanted program; an image's layers are looked into."""
+    """Name and content of each wanted program; images, and their layers, are looked into."""
     with tarfile.open(fileobj=file) as archive:
         for member in archive:
             name = PurePosixPath(member.name)
-            content = archive.extractfile(member) if member.isfile() else None
-            if content is not None and name.name in wanted:
+            wanted_one = name.name in wanted and (member.isreg() or member.islnk())
+            holds_more = member.isreg() and (name.suffix == ".tar" or "blobs" in name.parts)
+            content = archive.extractfile(member) if wanted_one or holds_more else None
+            if content is not None and wanted_one:
                 yield name.name, content
-            elif content is not None and (name.name == "layer.tar" or "blobs" in name.parts):
+            elif content is not None:
                 yield from _in_layer(content, wanted)
 
 
@@ -97,9 +113,16 @@ def _in_layer(content: IO[bytes], wanted: Collection[str]) -> Iterator[tuple[str
 
 
 def _write(found: Iterator[tuple[str, IO[bytes]]], into: Path) -> None:
+    with Path("/proc/self/exe").open("rb") as interpreter:
+        own = interpreter.read(_ELF_BYTES)
     for name, content in found:
-        with content, (into / name).open("wb") as target:
-            shutil.copyfileobj(content, target)
+        with content:
+            start = content.read(_ELF_BYTES)
+            if start[:4] == own[:4] and start[_ELF_MACHINE] != own[_ELF_MACHINE]:
+                continue
+            with (into / name).open("wb") as target:
+                target.write(start)
+                shutil.copyfileobj(content, target)
         (into / name).chmod(0o755)
 
 

@@ -16,6 +16,7 @@ An overlay is a folder under provision/overlays with five scripts, each of which
 and, where it needs it,
 
 - second.sh   one more container beside the measuring one, for what happens within one host; prints the same as start.sh
+- policy.sh   on all hosts at once: the network itself enforces POLICY (see policy.py) from now on; empty: none
 
 A script that ends with code 3 has said what this machine lacks. What else a folder may have is in catalogue.py. Every
 script sees
@@ -93,6 +94,16 @@ def known() -> tuple[str, ...]:
 def enforcing() -> tuple[str, ...]:
     """Names of the overlays that enforce rules between containers."""
     return tuple(name for name in known() if (catalogue.find(name).folder / "policy").exists())
+
+
+def enforces_itself(name: str) -> bool:
+    """Whether that overlay has a policy of its own kind made of the rules; else its hosts filter by nftables."""
+    return (catalogue.find(name).folder / "policy.sh").exists()
+
+
+def enforce(lab: Lab, now: Joined, rules: str) -> None:
+    """Have the network that is joined enforce these rules itself; none when empty. The caller holds the lab."""
+    _on_all(lab, now, "policy", {"POLICY": rules})
 
 
 def joined(lab: Lab) -> Joined | None:

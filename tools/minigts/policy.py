@@ -10,12 +10,14 @@
       - deny: {from: web, to: store, protocol: icmp}
 
 A rule speaks of who opens a connection; answers pass by themselves. It is enforced where the network leads packets into
-the container that they are for, on that container's host, in a table of its own that is put in place in one piece.
+the container that they are for, on that container's host: in a table of its own that is put in place in one piece, or
+by the network itself, where that has policies of its own.
 """
 
 from __future__ import annotations
 
 import ipaddress
+import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
@@ -199,6 +201,29 @@ def _addresses(ends: Mapping[str, Endpoint], hosts: Collection[str]) -> str:
     return f"{{ {', '.join(map(str, addresses))} }}"
 
 
+def document(policy: Policy, hosts: Collection[str]) -> str:
+    """The rules as JSON, with hosts in the places of groups; what an overlay's policy.sh reads. Pure.
+
+    {"default": "deny",
+     "rules": [{"action": "allow", "from": ["ams"], "to": ["bra"], "protocol": "tcp", "ports": [5201]}]}
+    """
+
+    def members(group: str) -> list[str]:
+        return list(hosts if group == ANY else policy.groups[group])
+
+    rules = [
+        {
+            "action": rule.action,
+            "from": members(rule.flow.source),
+            "to": members(rule.flow.target),
+            "protocol": rule.flow.protocol,
+            "ports": list(rule.flow.ports),
+        }
+        for rule in policy.rules
+    ]
+    return json.dumps({"default": policy.default, "rules": [rule for rule in rules if rule["from"] and rule["to"]]})
+
+
 def apply(lab: Lab, policy: Policy) -> None:
     """Put the policy in force on every host, in place of what was there.
 
@@ -209,6 +234,9 @@ def apply(lab: Lab, policy: Policy) -> None:
         name = "none" if now is None else now.name
         if now is None or not now.said or name not in overlays.enforcing():
             raise MinigtsError(f"overlay {name} enforces no policy; those that do: {', '.join(overlays.enforcing())}")
+        if overlays.enforces_itself(name):
+            overlays.enforce(lab, now, document(policy, [host.name for host in lab.plan.hosts]))
+            return
         _require_nftables(lab)
         ends = now.endpoints()
         lab.on_every_host(lambda host: _nft(lab, host, ruleset(policy, ends, host.name)))
@@ -217,6 +245,10 @@ def apply(lab: Lab, policy: Policy) -> None:
 def remove(lab: Lab) -> None:
     """Take whatever policy is in force off every host."""
     with exclusive(lab.rundir):
+        now = overlays.joined(lab)
+        if now is not None and now.said and overlays.enforces_itself(now.name):
+            overlays.enforce(lab, now, "")
+            return
         lab.on_every_host(lambda host: _nft(lab, host, f"table inet {TABLE}\ndelete table inet {TABLE}\n"))
 
 

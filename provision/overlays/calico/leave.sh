@@ -12,13 +12,6 @@ source "$here/../policy.sh"
 # shellcheck source=provision/overlays/calico/path.sh
 source "$here/path.sh"
 
-# The interface comes with its module and goes with it; that of a kernel that has it built in is put back as it was.
-remove_tunnel() {
-  modprobe -r ipip 2>/dev/null && return
-  ip address flush dev "$tunnel"
-  ip link set "$tunnel" down
-}
-
 remove_policy
 docker_answers && remove_measuring_container
 unplumb_container

@@ -3,8 +3,9 @@
 #
 # Environment: MINIGTS_VARIANT (when to use IP-in-IP: always, cross-subnet, never), MINIGTS_PEERS, MINIGTS_LINKS.
 
-# shellcheck disable=SC2034 # for those who source this
-readonly tunnel=tunl0
+# shellcheck source=provision/overlays/tunnel.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../tunnel.sh"
+
 readonly outer_header_bytes=20
 
 # A block of 64 addresses, as Calico gives out.
