@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -83,7 +83,11 @@ def endpoints(lab: Lab, request: pytest.FixtureRequest) -> Mapping[str, Endpoint
 
 @pytest.fixture
 def make_lab(tmp_path: Path) -> Iterator[MakeLab]:
-    """Brings a topology (a file, or its text) up under a name of its own, and takes it down after the test."""
+    """Brings a topology (a file, or its text) up under a name of its own, and takes it down after the test.
+
+    Its run directory is the test's own, but that of virtual machines: a libvirt of minigts' own is known by its state.
+    """
+    made: list[Lab] = []
 
     def bring_up(topology: Path | str, name: str | None = None, provider: str = "uml") -> Lab:
         known = overlays.known()
@@ -92,13 +96,15 @@ def make_lab(tmp_path: Path) -> Iterator[MakeLab]:
             if isinstance(topology, Path)
             else parse(topology, "test.yaml", known_overlays=known)
         )
-        with state_directory(tmp_path):
-            return labs.up(plan, provider, name, quiet)
+        with nullcontext() if provider == "vagrant" else state_directory(tmp_path):
+            made.append(labs.up(plan, provider, name, quiet))
+        return made[-1]
 
     yield bring_up
     with state_directory(tmp_path):
-        for each in labs.all_labs():
-            labs.down(each)
+        half_up = [lab for lab in labs.all_labs() if lab not in made]
+    for each in (*made, *half_up):
+        labs.down(each)
 
 
 @pytest.fixture
