@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from minigts.errors import EnvironmentLacks
 from minigts.providers.vagrant import accelerator, box, libvirt, own, setting
+from minigts.topology.load import parse
 
 SAYS_IT = f'echo "{accelerator.SAYS}"'
 
@@ -147,3 +149,14 @@ def test_addresses_are_read_from_the_networks_leases(machine: Path) -> None:
 END""",
     )
     assert libvirt.addresses() == {"52:54:00:52:59:93": "10.255.240.77", "52:54:00:bf:d7:46": "10.255.240.12"}
+
+
+def test_machines_that_this_one_has_no_memory_for_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Beside its own memory each takes QEMU's, and where it is emulated what its translated code takes."""
+    plan = parse("name: two\npair: {hosts: [a, b]}\ndefaults: {host: {memory: 1GB}}\n", "two.yaml")
+    monkeypatch.setattr(accelerator, "KVM", tmp_path / "none")
+    monkeypatch.setattr(setting, "_free_mb", lambda: 3000)
+    with pytest.raises(EnvironmentLacks, match="machines of two take 3392 MB of memory; 3000 MB are free"):
+        setting.refuse_memory(plan)
+    monkeypatch.setattr(setting, "_free_mb", lambda: 3392)
+    setting.refuse_memory(plan)
