@@ -51,7 +51,7 @@ class VagrantProvider(AgentProvider):
     def emulated(self) -> bool:
         """Whether QEMU emulates the machines' processors."""
         defined = self._definition()
-        return defined is not None and defined.processor == definition.EMULATED
+        return defined is not None and defined.processor.driver == definition.EMULATED.driver
 
     def missing(self) -> list[str]:
         return setting.missing()
