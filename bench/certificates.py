@@ -6,13 +6,11 @@ the topology's tolerance, and how long bringing up and measuring took.
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 from typing import Any
 
 from bench import stage
-from minigts import lab as labs
 from minigts.cli import screen
 from minigts.fidelity.certificate import Row
 from minigts.fidelity.measure import certify, path_rows
@@ -36,13 +34,10 @@ def with_all_paths(lab: Lab, rows: tuple[Row, ...]) -> tuple[Row, ...]:
 
 def measure(topology: Path, plan: Plan, provider: str) -> dict[str, Any]:
     started = time.monotonic()
-    lab = labs.up(plan, provider, f"bench-{os.getpid()}", screen.note)
-    up_s = time.monotonic() - started
-    try:
+    with stage.lab_of(plan, provider) as lab:
+        up_s = time.monotonic() - started
         certificate = certify(lab, screen.note)
         rows = with_all_paths(lab, certificate.rows)
-    finally:
-        labs.down(lab)
     rtts = [row for row in rows if row.quantity == "RTT"]
     return {
         "topology": topology.name,

@@ -57,7 +57,7 @@ UNITS = {"RTT": "ms above the sum", "TCP": "% below the ceiling", "UDP": "% lost
 def rtt_surplus_ms(lab: Lab, path: PlanPath) -> float:
     """How far the median lies above the sum of the segments."""
     address = lab.plan.host(path.target).address
-    return probe(lab.provider, path.source, address, count=120, interval_s=0.004).median_ms - path.rtt_ms
+    return probe(lab.provider, path.source, address, count=120).median_ms - path.rtt_ms
 
 
 def tcp_below_percent(lab: Lab, path: PlanPath) -> float:

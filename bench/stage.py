@@ -37,9 +37,9 @@ def plan_of(topology: Path) -> Plan:
 
 
 @contextmanager
-def lab_of(plan: Plan) -> Iterator[Lab]:
+def lab_of(plan: Plan, provider: str = "uml") -> Iterator[Lab]:
     """A lab for this bench alone, without overlay; taken down at the end."""
-    made = labs.up(plan, "uml", f"bench-{os.getpid()}", screen.note)
+    made = labs.up(plan, provider, f"bench-{os.getpid()}", screen.note)
     try:
         yield made
     finally:

@@ -8,7 +8,6 @@ several rates, with what arrives, what is lost, and what each megabit takes of t
 from __future__ import annotations
 
 import json
-import os
 import statistics
 from collections import defaultdict
 from collections.abc import Iterator
@@ -16,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from bench import stage
-from minigts import lab as labs
 from minigts import overlays
 from minigts.calibration import probe
 from minigts.cli import screen
@@ -61,9 +59,8 @@ def main() -> None:
     arguments.add_argument("--rounds", type=int, default=5)
     chosen = arguments.parse_args()
     figures = stage.Figures("tunnels", Path("a pair without shaping"))
-    lab = labs.up(parse(BARE, "bare", known_overlays=overlays.known()), "vagrant", f"bench-{os.getpid()}", screen.note)
     found: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: {"tunnel": [], "bridge": []})
-    try:
+    with stage.lab_of(parse(BARE, "bare"), "vagrant") as lab:
         ends = overlays.join(lab, overlays.UNDERLAY, screen.note)
         ways = {"tunnel": ends["bra"].address, "bridge": bridged_address(lab, "bra")}
         for number in range(1, chosen.rounds + 1):
@@ -71,8 +68,6 @@ def main() -> None:
                 screen.note(f"round {number} of {chosen.rounds}: {name}")
                 for quantity, unit, value in measure(lab, address, chosen.rates):
                     found[quantity, unit][name].append(value)
-    finally:
-        labs.down(lab)
     rows = [{"quantity": quantity, "unit": unit, **values} for (quantity, unit), values in found.items()]
     show(rows)
     figures.write(chosen.out, {"rounds": chosen.rounds, "rows": rows})

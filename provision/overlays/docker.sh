@@ -126,8 +126,7 @@ plumb_container_by_route() {
   local address=$1 mtu=$2
   plumb_container "$mtu"
   sysctl -qw "net.ipv4.conf.$container_port.proxy_arp=1" "net.ipv4.neigh.$container_port.proxy_delay=0"
-  # The kernel answers for addresses that it would itself send elsewhere.
-  ip route replace "$gateway" dev lo
+  give_gateway_a_way
   ip route replace "$address" dev "$container_port"
   nsenter --target "$(container_process)" --net ip -batch - <<<"
 address add $address/32 dev eth0
@@ -135,6 +134,9 @@ link set eth0 up
 route add $gateway dev eth0 scope link
 route add default via $gateway dev eth0"
 }
+
+# The kernel answers ARP for addresses that it would itself send elsewhere, and a lab's hosts have no default route.
+give_gateway_a_way() { ip route replace "$gateway" dev lo; }
 
 unplumb_container() {
   ip link delete "$container_port" 2>/dev/null || true

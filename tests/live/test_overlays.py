@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from minigts import catalogue, overlays, paths
+from live.conftest import skip_without_programs
 from minigts import lab as labs
-from minigts.errors import EnvironmentLacks
+from minigts import overlays, paths
 from minigts.lab import Lab
 from minigts.topology.load import load, parse
 from minigts.topology.tolerance import tolerance_ms
@@ -124,10 +124,7 @@ def test_every_overlay_is_expected_here() -> None:
     ],
 )
 def test_overlay_joins_proves_its_path_and_leaves_nothing(pair: Lab, name: str) -> None:
-    try:
-        catalogue.find(name).programs(ignore)
-    except EnvironmentLacks as lacking:
-        pytest.skip(str(lacking))
+    skip_without_programs(name)
     before = state(pair)
     encapsulation, mtu = EXPECTED[name]
 

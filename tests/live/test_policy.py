@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from minigts import catalogue, overlays, paths, policy
+from live.conftest import skip_without_programs
 from minigts import lab as labs
-from minigts.errors import EnvironmentLacks, MinigtsError
+from minigts import overlays, paths, policy
+from minigts.errors import MinigtsError
 from minigts.lab import Lab
 from minigts.overlays import Endpoint
 from minigts.topology.load import load
@@ -63,10 +64,7 @@ def tables(lab: Lab) -> str:
 
 @pytest.mark.parametrize("name", ["calico", "calico-node", "romana", "canal"])
 def test_what_is_denied_is_denied_and_what_is_allowed_is_allowed(pair: Lab, name: str) -> None:
-    try:
-        catalogue.find(name).programs(ignore)
-    except EnvironmentLacks as lacking:
-        pytest.skip(str(lacking))
+    skip_without_programs(name)
     hosts = [host.name for host in pair.plan.hosts]
     ends = overlays.join(pair, name, ignore)
     ams, bra = ends["ams"], ends["bra"]

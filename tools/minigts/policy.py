@@ -107,6 +107,10 @@ class Policy(_Part):
     groups: dict[str, tuple[str, ...]]
     rules: tuple[Rule, ...] = ()
 
+    def members(self, group: str, hosts: Collection[str]) -> tuple[str, ...]:
+        """The group's hosts; `any` are all of the lab's, which are `hosts`."""
+        return tuple(hosts) if group == ANY else self.groups[group]
+
 
 def load(path: Path, hosts: Collection[str]) -> Policy:
     """The policy in `path` for a lab with these hosts. Raises InputError with every problem, each with its line."""
@@ -155,11 +159,7 @@ def ruleset(policy: Policy, ends: Mapping[str, Endpoint], host: str) -> str:
     Whatever rules were there before give way in the same step.
     """
     own = ends[host].address
-    lines = [
-        _rule_line(policy, rule, ends)
-        for rule in policy.rules
-        if rule.flow.target == ANY or host in policy.groups[rule.flow.target]
-    ]
+    lines = [_rule_line(policy, rule, ends) for rule in policy.rules if host in policy.members(rule.flow.target, ends)]
     containers = _addresses(ends, ends)
     rules = "".join(f"    {line}\n" for line in lines if line)
     return (
@@ -185,7 +185,7 @@ _VERDICT = {"allow": "accept", "deny": "drop"}
 def _rule_line(policy: Policy, rule: Rule, ends: Mapping[str, Endpoint]) -> str:
     """One line of nftables; empty when nobody is in the group that it speaks of."""
     flow = rule.flow
-    sources = tuple(ends) if flow.source == ANY else policy.groups[flow.source]
+    sources = policy.members(flow.source, ends)
     if not sources:
         return ""
     words = [f"ip saddr {_addresses(ends, sources)}"]
@@ -207,15 +207,11 @@ def document(policy: Policy, hosts: Collection[str]) -> str:
     {"default": "deny",
      "rules": [{"action": "allow", "from": ["ams"], "to": ["bra"], "protocol": "tcp", "ports": [5201]}]}
     """
-
-    def members(group: str) -> list[str]:
-        return list(hosts if group == ANY else policy.groups[group])
-
     rules = [
         {
             "action": rule.action,
-            "from": members(rule.flow.source),
-            "to": members(rule.flow.target),
+            "from": policy.members(rule.flow.source, hosts),
+            "to": policy.members(rule.flow.target, hosts),
             "protocol": rule.flow.protocol,
             "ports": list(rule.flow.ports),
         }

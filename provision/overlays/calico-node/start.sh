@@ -11,9 +11,7 @@ source "$here/../docker.sh"
 # shellcheck source=provision/overlays/calico-node/node.sh
 source "$here/node.sh"
 
-# The container sends everything to an address for which the kernel answers as long as it would send it elsewhere itself:
-# that takes a way, and the lab's hosts have no default one.
-ip route replace "$gateway" dev lo
+give_gateway_a_way
 run_measuring_container none
 process=$(container_process)
 # One that was there before this host was started again gives its address back.

@@ -41,13 +41,10 @@ class FakeProvider:
 
     name = "fake"
     engine: Literal["docker", "namespace"] = "docker"
+    pace_s = 0.004
 
     def __init__(self, rundir: Path) -> None:
         self.rundir = rundir
-
-    @property
-    def pace_s(self) -> float:
-        return 0.004
 
     def missing(self) -> list[str]:
         return []
