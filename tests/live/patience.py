@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
+from minigts import lab as labs
 from minigts import overlays
+from minigts.experiments.guard import taints
 from minigts.lab import Lab
 from minigts.providers.vagrant.provider import VagrantProvider
+from minigts.watch import watching
 
 EMULATED_MS = {"none": 1.0, "swarm": 2.5}
-QUIET_PERCENT, QUIET_PATIENCE_S = 15.0, 20.0
+QUIET_PATIENCE_S = 20.0
 
 
 def ends_ms(lab: Lab) -> float:
@@ -20,13 +22,24 @@ def ends_ms(lab: Lab) -> float:
     return EMULATED_MS[joined.name if joined else overlays.UNDERLAY] if emulated else 0.0
 
 
-def wait_for_quiet() -> None:
-    """Before a repetition, until hardly anything waits for a processor, or patience is over. Source: the kernel's
-    Documentation/accounting/psi.rst."""
-    pressure = Path("/proc/pressure/cpu")
+def wait_for_quiet(lab: Lab) -> None:
+    """Before a repetition, until the guard would not mark a second of this machine's, or patience is over."""
     deadline = time.monotonic() + QUIET_PATIENCE_S
-    while pressure.exists() and time.monotonic() < deadline:
-        some = pressure.read_text().split()[1]  # some avg10=0.00 avg60=…
-        if float(some.removeprefix("avg10=")) < QUIET_PERCENT:
+    while time.monotonic() < deadline:
+        with watching(lab.provider.processes()) as watched:
+            time.sleep(1)
+        if not taints(watched.readings):
             return
-        time.sleep(1)
+
+
+def calibrated_anew(lab: Lab, off_ms: float, tolerance_ms: float, *, longer_too: bool) -> bool:
+    """Whether round trips of `off_ms` beyond the declared ones made it calibrate the lab again: nothing seen before
+    counts then.
+
+    The machine may have been in another state at `up`. `minigts check`, too, measures the emulator's own latency again
+    when round trips are shorter than declared; after longer ones, which may be a moment's load, tests do so last.
+    """
+    anew = off_ms < -tolerance_ms or (longer_too and off_ms > tolerance_ms)
+    if anew:
+        labs.calibrate(lab)
+    return anew

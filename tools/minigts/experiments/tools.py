@@ -86,18 +86,18 @@ def command(measurement: AnyMeasurement, source: Endpoint, way: Way, pace_s: flo
     tool = TOOLS[measurement.tool]
     argv = tool.argv(measurement.options, way)
     if tool.quantity == "latency":
-        argv = _on_a_path_in_use(argv, way, pace_s, round(timeout_s(measurement, way.path)))
+        argv = on_a_path_in_use(argv, way.address, pace_s, round(timeout_s(measurement, way.path)))
     return (*source.prefix, *argv)
 
 
-def _on_a_path_in_use(argv: tuple[str, ...], way: Way, pace_s: float, at_most_s: int) -> tuple[str, ...]:
-    """Run `argv` while echo requests at the provider's pace keep the hosts on the way from falling asleep.
+def on_a_path_in_use(argv: tuple[str, ...], address: str, pace_s: float, at_most_s: int) -> tuple[str, ...]:
+    """Run `argv` while echo requests at the provider's pace keep the hosts on the way to `address` from falling asleep.
 
     A host that has slept for tens of milliseconds takes 0.1 to 0.2 ms longer for its next packet, which is the
     emulator's doing and not the link's. Calibration measures at the same pace: docs/decisions/0003-own-latency.md.
     """
     beside = f'ping -q -n -i {pace_s:g} -w {at_most_s} "$0" >/dev/null 2>&1 & trap "kill $!" EXIT; "$@"'
-    return ("sh", "-c", beside, way.address, *argv)
+    return ("sh", "-c", beside, address, *argv)
 
 
 def warm_up(source: Endpoint, way: Way) -> tuple[str, ...]:
