@@ -29,8 +29,7 @@ BARE = "name: bare\nchain: {hosts: 6, link: {}}\n"
 def median_rtt_ms(lab: Lab, ends: Mapping[str, Endpoint], path: Path, count: int) -> float:
     """With the host's own probe; it enters the network of a container and nothing else of it."""
     source, target = ends[path.source], ends[path.target]
-    enter = ("nsenter", "--net", "--target", source.prefix[-2], "--") if source.prefix else ()
-    seen = probe(lab.provider, path.source, target.address, count=count, prefix=enter)
+    seen = probe(lab.provider, path.source, target.address, count=count, prefix=source.network)
     return seen.median_ms
 
 

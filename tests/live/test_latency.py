@@ -27,10 +27,8 @@ Seen = dict[tuple[str, str], list[float]]
 
 def median_rtt_ms(lab: Lab, endpoints: Mapping[str, Endpoint], source: str, target: str) -> float:
     """Of an overlay's endpoints; the probe is the host's own program, in the container's network."""
-    prefix = endpoints[source].prefix
-    enter = ("nsenter", "--target", prefix[-2], "--net") if prefix else ()
-    address = endpoints[target].address
-    measured = calibration.probe(lab.provider, source, address, count=PROBES, prefix=enter)
+    address, inside = endpoints[target].address, endpoints[source].network
+    measured = calibration.probe(lab.provider, source, address, count=PROBES, prefix=inside)
     assert len(measured.rtts_ms) >= PROBES - 2, f"{source} to {target} loses packets: {measured}"
     return measured.median_ms
 

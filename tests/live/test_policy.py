@@ -46,14 +46,13 @@ def ignore(_: str) -> None: ...
 
 def reaches(lab: Lab, source: Endpoint, target: Endpoint) -> dict[str, bool]:
     """Which of the target's services answer from inside the source's container."""
-    enter = ["nsenter", "--net", "--target", source.prefix[-2], "--"]
     asked = {
         "icmp": ["ping", "-c", "1", "-W", "2", target.address],
         "netserver": ["timeout", "3", "bash", "-c", f"exec 3<>/dev/tcp/{target.address}/{NETSERVER}"],
         "iperf3": ["timeout", "3", "bash", "-c", f"exec 3<>/dev/tcp/{target.address}/{IPERF3}"],
     }
     return {
-        what: lab.provider.run(source.host, [*enter, *argv], timeout_s=20, check=False).code == 0
+        what: lab.provider.run(source.host, [*source.network, *argv], timeout_s=20, check=False).code == 0
         for what, argv in asked.items()
     }
 

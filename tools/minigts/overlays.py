@@ -70,6 +70,11 @@ class Endpoint:
     own: str = ""
     """The container's own address on its host, where `address` is another one: Docker's bridge with published ports."""
 
+    @property
+    def network(self) -> tuple[str, ...]:
+        """In front of a command it runs the host's own program in the container's network, and in nothing else."""
+        return ("nsenter", "--net", *self.prefix[-3:]) if self.prefix else ()
+
 
 class Joined(BaseModel):
     """overlay.json in the run directory: the overlay that is up, with what its scripts said on each host."""
