@@ -84,11 +84,14 @@ def _remove_network(problems: list[Exception]) -> None:
 
 
 def remove_older_boxes(volume: str) -> None:
-    """Remove the volumes of earlier boxes than that of `volume`, unless a machine may still stand on one."""
+    """Remove the volumes of earlier boxes than that of `volume`, unless a machine may still stand on one.
+
+    Their names differ in the time at which the box was made: another checkout's newer box stays.
+    """
     if _named("minigts-", "list", "--all", "--name"):
         return
     for older in volumes(volume.partition("image_")[0]):
-        if older != volume:
+        if older < volume:
             remove_volume(older)
 
 
