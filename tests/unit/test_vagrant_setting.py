@@ -129,6 +129,12 @@ def test_a_box_is_made_anew_for_other_keys_and_has_a_name_for_each_recipe(machin
     assert box.key() != before
 
 
+def test_looking_for_the_box_makes_no_keys_and_needs_no_ssh(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(machine / "nothing"))
+    assert box.present() is None
+    assert not (machine / "cache" / "ssh").exists()
+
+
 def test_the_users_key_is_for_its_user_alone(machine: Path) -> None:
     made = box.keys()
     assert made.user.stat().st_mode & 0o077 == 0

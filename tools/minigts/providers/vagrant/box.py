@@ -53,8 +53,7 @@ class Keys:
 
 def keys() -> Keys:
     """This machine's keys, made now if they are not there yet."""
-    folder = _keys_folder()
-    made = Keys(folder / "user", folder / "known_hosts")
+    folder, made = _keys_folder(), _keys()
     if not made.known_hosts.exists():
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         for name in ("user", "host"):
@@ -81,7 +80,9 @@ def key() -> str:
 
 
 def present() -> Box | None:
-    """The box for this recipe and these keys, if it has been built."""
+    """The box for this recipe and these keys, if it has been built. Makes nothing: without keys there is no box."""
+    if not _keys().known_hosts.exists():
+        return None
     directory = _boxes() / key()
     return Box(directory) if directory.is_dir() else None
 
@@ -134,6 +135,11 @@ def _describe(place: Path, ready: Path) -> None:
 
 def _boxes() -> Path:
     return paths.cache_root() / "boxes"
+
+
+def _keys() -> Keys:
+    """Where this machine's keys are, or will be."""
+    return Keys(_keys_folder() / "user", _keys_folder() / "known_hosts")
 
 
 def _keys_folder() -> Path:
