@@ -1,29 +1,37 @@
 #!/bin/bash
-# Builds flanneld from its Go module, at the version in go.mod and with the hashes in go.sum.
+# Builds flanneld from its Go module, at the version in go.mod and with the hashes in go.sum: by this machine's Go and C
+# compiler, or, where they are absent or too old, by Debian's in a root of its own that is gone afterwards.
 #
 #   build.sh OUTPUT        OUTPUT is an existing, empty directory
 #
-# Needs Go (the version that go.mod names, or a later one) and, for the udp backend, a C compiler.
+# Environment: that of ../../../debian.sh. The Debian root takes some 1.5 GB in /var/tmp while it is there.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-readonly here output=$1
+# shellcheck source=provision/debian.sh
+source "$here/../../../debian.sh"
 
-fatal() {
-  printf 'error: %s\n' "$*" >&2
-  exit 1
+readonly output=$1
+readonly go_suite=sid
+readonly certificates=/etc/ssl/certs/ca-certificates.crt
+
+# Go 1.21 and later fetches the version that go.mod names, unless it was told not to; an older one cannot read go.mod.
+machine_will_do() {
+  command -v cc >/dev/null && command -v go >/dev/null && (cd "$here" && go list -m) &>/dev/null
 }
 
-check_tools() {
-  command -v go >/dev/null || fatal "flanneld is built with Go: install Go 1.25 or later, or apt-get install golang-go"
-  command -v cc >/dev/null || fatal "flanneld's udp backend is written in C: apt-get install gcc libc6-dev"
+# This machine's certificates go along: they may name an authority that is its own.
+# shellcheck disable=SC2016
+build_in_debian_root() {
+  local -a trust=()
+  [[ ! -r $certificates ]] || trust=(--customize-hook="upload $certificates $certificates")
+  TMPDIR=/var/tmp make_debian_root - --format=null --include=golang-go,gcc,libc6-dev,ca-certificates \
+    --setup-hook="upload ${here@Q}/apt-preferences /etc/apt/preferences.d/go" \
+    --setup-hook="$(add_suite "$go_suite")" \
+    "${trust[@]}" \
+    --customize-hook="copy-in ${here@Q} /tmp" \
+    --customize-hook='chroot "$1" /tmp/build/compile.sh /tmp' \
+    --customize-hook="copy-out /tmp/flanneld ${output@Q}"
 }
 
-# Static: it runs on hosts that have another C library.
-build_flanneld() {
-  CGO_ENABLED=1 go build -C "$here" -mod=readonly -trimpath -buildvcs=false \
-    -ldflags '-s -w -linkmode external -extldflags -static' -o "$output/flanneld" github.com/flannel-io/flannel
-}
-
-check_tools
-build_flanneld
+if machine_will_do; then "$here/compile.sh" "$output"; else build_in_debian_root; fi
