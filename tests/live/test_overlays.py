@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from live.conftest import skip_without_programs
+from live.conftest import quiet, skip_without_programs
 from minigts import lab as labs
 from minigts import overlays, paths
 from minigts.lab import Lab
@@ -84,19 +84,16 @@ def state_root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def pair(state_root: Path) -> Iterator[Lab]:
     plan = load(paths.project_root() / "topologies" / "pair.yaml")
-    lab = labs.up(plan, "uml", None, ignore)
+    lab = labs.up(plan, "uml", None, quiet)
     yield lab
     labs.down(lab)
 
 
 @pytest.fixture(scope="module")
 def chain(state_root: Path) -> Iterator[Lab]:
-    lab = labs.up(parse(NEIGHBOURS, "mesh3.yaml"), "uml", None, ignore)
+    lab = labs.up(parse(NEIGHBOURS, "mesh3.yaml"), "uml", None, quiet)
     yield lab
     labs.down(lab)
-
-
-def ignore(_: str) -> None: ...
 
 
 def state(lab: Lab) -> dict[str, str]:
@@ -129,12 +126,12 @@ def test_overlay_joins_proves_its_path_and_leaves_nothing(pair: Lab, name: str) 
     encapsulation, mtu = EXPECTED[name]
 
     try:
-        endpoints = overlays.join(pair, name, ignore)
-        proven = overlays.verify(pair, ignore)
+        endpoints = overlays.join(pair, name, quiet)
+        proven = overlays.verify(pair, quiet)
         if name in SURVIVORS:
             survives_a_power_cut(pair, name)
     finally:
-        overlays.leave(pair, ignore)
+        overlays.leave(pair, quiet)
 
     assert {said["ENCAPSULATION"] for said in proven.values()} == {encapsulation}
     assert {end.mtu for end in endpoints.values()} == {mtu}
@@ -147,11 +144,11 @@ def survives_a_power_cut(lab: Lab, name: str) -> None:
     lab.provider.run("bra", ["sh", "-c", f"echo {name} >/var/lib/kept"], timeout_s=10)
 
     labs.restart(lab, "bra")
-    overlays.rejoin(lab, "bra", ignore)
-    proven = overlays.verify(lab, ignore)
+    overlays.rejoin(lab, "bra", quiet)
+    proven = overlays.verify(lab, quiet)
 
     assert {said["ENCAPSULATION"] for said in proven.values()} == {EXPECTED[name][0]}
-    assert overlays.verify(lab, ignore) == proven
+    assert overlays.verify(lab, quiet) == proven
     assert (boot_id(lab, "ams") == booted["ams"], boot_id(lab, "bra") == booted["bra"]) == (True, False)
     assert lab.provider.run("bra", ["cat", "/var/lib/kept"], timeout_s=10).stdout == f"{name}\n"
 
@@ -170,14 +167,14 @@ def reaches(lab: Lab, source: overlays.Endpoint, target: overlays.Endpoint, with
 @pytest.fixture(scope="module")
 def meshed(chain: Lab, request: pytest.FixtureRequest) -> tuple[overlays.Endpoint, ...]:
     """The chain's ends, with that overlay."""
-    ends = overlays.join(chain, request.param, ignore)
+    ends = overlays.join(chain, request.param, quiet)
     return tuple(ends[host.name] for host in chain.plan.hosts)
 
 
 def proves_what_is_joined(lab: Lab) -> None:
     joined = overlays.joined(lab)
     assert joined is not None
-    assert {said["ENCAPSULATION"] for said in overlays.verify(lab, ignore).values()} == {EXPECTED[joined.name][0]}
+    assert {said["ENCAPSULATION"] for said in overlays.verify(lab, quiet).values()} == {EXPECTED[joined.name][0]}
 
 
 @pytest.mark.parametrize("meshed", ["mesh"], indirect=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from live.conftest import skip_without_programs
+from live.conftest import quiet, skip_without_programs
 from minigts import lab as labs
 from minigts import overlays, paths, policy
 from minigts.errors import MinigtsError
@@ -36,12 +36,9 @@ rules:
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MINIGTS_STATE", str(tmp_path_factory.mktemp("state")))
-        lab = labs.up(load(paths.project_root() / "topologies" / "pair.yaml"), "uml", None, ignore)
+        lab = labs.up(load(paths.project_root() / "topologies" / "pair.yaml"), "uml", None, quiet)
         yield lab
         labs.down(lab)
-
-
-def ignore(_: str) -> None: ...
 
 
 def reaches(lab: Lab, source: Endpoint, target: Endpoint) -> dict[str, bool]:
@@ -65,7 +62,7 @@ def tables(lab: Lab) -> str:
 def test_what_is_denied_is_denied_and_what_is_allowed_is_allowed(pair: Lab, name: str) -> None:
     skip_without_programs(name)
     hosts = [host.name for host in pair.plan.hosts]
-    ends = overlays.join(pair, name, ignore)
+    ends = overlays.join(pair, name, quiet)
     ams, bra = ends["ams"], ends["bra"]
 
     before = reaches(pair, ams, bra)
@@ -76,7 +73,7 @@ def test_what_is_denied_is_denied_and_what_is_allowed_is_allowed(pair: Lab, name
     opened = reaches(pair, ams, bra)
     policy.remove(pair)
     after = reaches(pair, ams, bra)
-    overlays.leave(pair, ignore)
+    overlays.leave(pair, quiet)
 
     assert before == after == {"icmp": True, "netserver": True, "iperf3": True}
     assert closed == {"icmp": False, "netserver": True, "iperf3": False}
@@ -86,6 +83,6 @@ def test_what_is_denied_is_denied_and_what_is_allowed_is_allowed(pair: Lab, name
 
 
 def test_an_overlay_that_enforces_nothing_says_so(pair: Lab) -> None:
-    overlays.join(pair, "none", ignore)
+    overlays.join(pair, "none", quiet)
     with pytest.raises(MinigtsError, match="overlay none enforces no policy; those that do: calico"):
         policy.apply(pair, policy.parse(OPEN, "open.yaml", ["ams", "bra"]))

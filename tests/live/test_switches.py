@@ -14,7 +14,7 @@ from minigts.lab import Lab
 from minigts.providers import registry
 from minigts.topology.tolerance import tolerance_ms
 
-PROBES, TRIES = 60, 4
+PROBES, TRIES = 60, 3
 LIMIT_S = 30.0
 
 everywhere = pytest.mark.parametrize(

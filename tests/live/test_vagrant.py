@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from live.conftest import quiet
-from live.patience import ends_ms
 from live.program import TOPOLOGIES
 from minigts import calibration, overlays, shaping, shell
 from minigts import lab as labs
@@ -17,7 +16,7 @@ from minigts.lab import Lab
 from minigts.providers.vagrant import libvirt
 from minigts.providers.vagrant.definition import Definition
 from minigts.topology.load import load
-from minigts.topology.tolerance import TOLERANCE_MS, tolerance_ms
+from minigts.topology.tolerance import TOLERANCE_MS
 
 pytestmark = [pytest.mark.vagrant, pytest.mark.timeout(600)]
 LIMIT_S = 60.0
@@ -90,8 +89,11 @@ def test_the_lowest_round_trip_is_the_declared_one(pair: Lab, overlay: str) -> N
         measured = calibration.probe(pair.provider, "ams", address, count=PROBES, prefix=inside)
         assert len(measured.rtts_ms) >= PROBES - 2
         lowest_ms.append(min(measured.rtts_ms))
-    off_ms = min(lowest_ms) - declared_ms
-    assert -taken_off_ms - TOLERANCE_MS <= off_ms <= tolerance_ms(declared_ms) + ends_ms(pair)
+    assert declared_ms - taken_off_ms - TOLERANCE_MS <= min(lowest_ms) <= declared_ms + ABOVE_MS[overlay]
+
+
+ABOVE_MS = {"none": 1.0, "swarm": 3.0}
+"""Emulated processors are slow, above all at VXLAN."""
 
 
 def test_the_domains_follow_libvirts_schema(pair: Lab, tmp_path: Path) -> None:
