@@ -1,9 +1,9 @@
 """The emulation, judged by tools that nobody here wrote: Debian's ping and netperf over the chain of six.
 
 The idea is mahimahi's (delays in a row: expect their sum) and Mininet's (test_hifi.py, ±20 %); here it is 1 %, and
-0.35 ms where that is more, since ping prints three digits. netperf may have 0.5 ms: at both its ends a program has to
-be woken, which in an emulated host takes some 0.25 ms. It exchanges once a round trip, so hosts are kept awake beside
-it as experiments keep them: docs/decisions/0003-own-latency.md.
+0.5 ms where that is more: ping prints three digits, and at both of netperf's ends a program has to be woken. netperf
+exchanges once a round trip, so hosts are kept awake beside it as experiments keep them:
+docs/decisions/0003-own-latency.md. Of both the lowest counts; medians are test_latency.py's.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import combinations
 
 import pytest
 
-from live.patience import calibrated_anew, ends_ms, wait_for_quiet
+from live.patience import ends_ms, patiently
 from minigts.experiments import parsers
 from minigts.experiments.tools import on_a_path_in_use
 from minigts.lab import Lab
@@ -21,16 +21,14 @@ from minigts.overlays import Endpoint
 
 pytestmark = pytest.mark.uml
 PAIRS = tuple(combinations(("ams", "bra", "lju", "mil", "ham", "lon"), 2))
-TOLERANCE_SHARE = 0.01
-TRIES = 4
-"""On a machine that does something else too a host answers late; what is left is the lowest of the tries' figures."""
+TOLERANCE_MS, TOLERANCE_SHARE = 0.5, 0.01
 
 
 def ping_ms(lab: Lab, source: Endpoint, target: Endpoint) -> float:
-    """The median of 40 echo requests, as ping prints them."""
+    """The lowest of 40 echo requests, as ping prints them."""
     argv = [*source.prefix, "ping", "-n", "-i", f"{lab.provider.pace_s:g}", "-c", "40", target.address]
     said = lab.provider.run(source.host, argv, timeout_s=60)
-    return parsers.ping(said.stdout, said.stderr).median_ms
+    return parsers.ping(said.stdout, said.stderr).min_ms
 
 
 def netperf_ms(lab: Lab, source: Endpoint, target: Endpoint) -> float:
@@ -42,7 +40,7 @@ def netperf_ms(lab: Lab, source: Endpoint, target: Endpoint) -> float:
 
 
 @pytest.mark.parametrize("endpoints", ["none"], indirect=True)
-@pytest.mark.parametrize(("measure", "least_ms"), [(ping_ms, 0.35), (netperf_ms, 0.5)], ids=["ping", "netperf"])
+@pytest.mark.parametrize("measure", [ping_ms, netperf_ms], ids=["ping", "netperf"])
 @pytest.mark.parametrize(("source", "target"), PAIRS, ids=["-".join(pair) for pair in PAIRS])
 def test_delays_in_a_row_add_up(
     lab: Lab,
@@ -50,16 +48,11 @@ def test_delays_in_a_row_add_up(
     source: str,
     target: str,
     measure: Callable[[Lab, Endpoint, Endpoint], float],
-    least_ms: float,
 ) -> None:
     sum_ms = lab.plan.path(source, target).rtt_ms
-    tolerance_ms = max(least_ms, TOLERANCE_SHARE * sum_ms) + ends_ms(lab)
+    tolerance_ms = max(TOLERANCE_MS, TOLERANCE_SHARE * sum_ms) + ends_ms(lab)
     seen: list[float] = []
-    for attempt in range(TRIES):
-        if attempt:
-            wait_for_quiet(lab)
-            if calibrated_anew(lab, min(seen) - sum_ms, tolerance_ms, longer_too=attempt > TRIES // 2):
-                seen.clear()
+    for _ in patiently(lab, seen.clear):
         seen.append(measure(lab, endpoints[source], endpoints[target]))
         if abs(min(seen) - sum_ms) <= tolerance_ms:
             return

@@ -8,7 +8,7 @@ from itertools import combinations, pairwise
 
 import pytest
 
-from live.patience import calibrated_anew, ends_ms, wait_for_quiet
+from live.patience import ends_ms, patiently
 from minigts import calibration
 from minigts.lab import Lab
 from minigts.overlays import Endpoint
@@ -18,9 +18,6 @@ pytestmark = pytest.mark.uml
 HOSTS = ("ams", "bra", "lju", "mil", "ham", "lon")
 PAIRS = tuple(combinations(HOSTS, 2))
 PROBES = 60
-TRIES = 6
-"""How often a measurement may be repeated on a machine that does something else too; its tolerance stays, and the
-lowest counts: most load adds."""
 Seen = dict[tuple[str, str], list[float]]
 """By pair of hosts the medians in ms."""
 
@@ -47,15 +44,9 @@ def test_a_paths_latency_is_the_sum_of_its_segments(
     segments = tuple(pairwise(way))
     declared_ms = lab.plan.path(source, target).rtt_ms
     assert math.isclose(declared_ms, sum(lab.plan.path(*segment).rtt_ms for segment in segments))
-    path_ms = sum_ms = declared_ms
     allowed_ms = tolerance_ms(declared_ms) + ends_ms(lab)
     apart_ms = tolerance_ms(declared_ms) + ends_ms(lab) * (len(segments) - 1)
-    for attempt in range(TRIES):
-        if attempt:
-            wait_for_quiet(lab)
-            off_ms = min(path_ms, sum_ms) - declared_ms
-            if calibrated_anew(lab, off_ms, tolerance_ms(declared_ms), longer_too=attempt > TRIES // 2):
-                seen.clear()
+    for attempt in patiently(lab, seen.clear):
         for pair in {(source, target), *segments}:
             if attempt or pair not in seen:
                 seen.setdefault(pair, []).append(median_rtt_ms(lab, endpoints, *pair))

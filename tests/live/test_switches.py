@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from live.patience import calibrated_anew, ends_ms
+from live.patience import ends_ms, patiently
 from live.program import TOPOLOGIES
 from minigts import calibration
 from minigts.lab import Lab
 from minigts.providers import registry
 from minigts.topology.tolerance import tolerance_ms
 
-PROBES, TRIES = 60, 3
+PROBES = 60
 LIMIT_S = 30.0
 
 everywhere = pytest.mark.parametrize(
@@ -28,9 +28,7 @@ def least_off_ms(lab: Lab, source: str, target: str) -> float:
     calibration.probe(lab.provider, source, address, count=1)  # flows come with a first packet
     allowed_ms = tolerance_ms(declared_ms) + ends_ms(lab)
     seen: list[float] = []
-    for attempt in range(TRIES):
-        if attempt and calibrated_anew(lab, min(seen), tolerance_ms(declared_ms), longer_too=attempt > TRIES // 2):
-            seen.clear()
+    for _ in patiently(lab, seen.clear):
         measured = calibration.probe(lab.provider, source, address, count=PROBES)
         assert len(measured.rtts_ms) >= PROBES - 2, f"{source} to {target} loses packets"
         seen.append(measured.median_ms - declared_ms)
