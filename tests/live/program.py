@@ -16,11 +16,12 @@ from typing import Any
 PROJECT = Path(__file__).parents[2]
 TOPOLOGIES = PROJECT / "topologies"
 LIMIT_S = 90.0
+PATIENCE_S = 30.0
 
 
-def until(condition: Callable[[], bool], patience_s: float = 10.0) -> bool:
+def until(condition: Callable[[], bool]) -> bool:
     """Whether `condition` came to hold in time."""
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + PATIENCE_S
     while not condition():
         if time.monotonic() > deadline:
             return False
@@ -106,7 +107,7 @@ class Traces:
 
     def left(self) -> list[str]:
         """What is left of the lab after some patience; empty when nothing is."""
-        until(lambda: not self._now(), 5)
+        until(lambda: not self._now())
         return self._now()
 
     def _now(self) -> list[str]:

@@ -113,7 +113,7 @@ def _telling_how_to_resume(directory: Path) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        screen.note(f"minigts: what was measured is kept; go on with: minigts run --resume {directory}")
+        screen.note(f"minigts: nothing that was measured is lost; go on with: minigts run --resume {directory}")
         raise
 
 
