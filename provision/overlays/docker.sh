@@ -14,6 +14,7 @@ readonly second_container=measure-second
 readonly gateway=169.254.1.1
 readonly engine_log=/var/log/dockerd.log
 readonly engine_deadline_s=60
+engine=(dockerd)
 
 # docker_api METHOD PATH [JSON]: the answer on stdout; fails with the engine's own words.
 docker_api() {
@@ -29,17 +30,24 @@ docker_api() {
   printf '%s\n' "$answer"
 }
 
-# start_docker FLAG…: the engine, if it does not run yet; $engine where that is not the image's own.
+# start_docker FLAG…: the engine, if it does not run yet; ${engine[@]} where that is not the image's own.
 start_docker() {
   docker_answers && return
   modprobe -a overlay bridge veth vxlan br_netfilter ip_vs
-  setsid "${engine:-dockerd}" --userland-proxy=false --iptables=false --ip6tables=false "$@" >>"$engine_log" 2>&1 </dev/null &
+  setsid "${engine[@]}" --userland-proxy=false --iptables=false --ip6tables=false "$@" >>"$engine_log" 2>&1 </dev/null &
   wait_until "$engine_deadline_s" docker_answers ||
     fatal "the Docker engine did not start within $engine_deadline_s s: $(tail -n 5 "$engine_log")"
 }
 
 docker_answers() {
   [[ -S /run/docker.sock ]] && curl -sf -o /dev/null --unix-socket /run/docker.sock http://docker/_ping
+}
+
+# docker_to_leave: whether there is an engine to take things off. One that was killed is started again: its containers
+# run on without it, and only an engine takes them away.
+docker_to_leave() {
+  docker_answers && return
+  [[ -e /run/docker.pid ]] && (start_docker --ip-masq=false --bridge=none)
 }
 
 stop_docker() {

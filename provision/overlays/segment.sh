@@ -23,7 +23,7 @@ start_on_segment() {
 }
 
 leave_segment() {
-  docker_answers && remove_measuring_container && docker_api DELETE /networks/measure >/dev/null
+  docker_to_leave && remove_measuring_container && docker_api DELETE /networks/measure >/dev/null
   stop_docker
 }
 

@@ -112,6 +112,15 @@ def test_every_overlay_is_expected_here() -> None:
     assert overlays.known() == tuple(EXPECTED)
 
 
+def test_leaving_takes_away_what_a_killed_engine_left(pair: Lab) -> None:
+    """Its containers run on, and a Swarm's node that could not say so has not left: the next test joins one again."""
+    before = state(pair)
+    overlays.join(pair, "swarm", quiet)
+    pair.provider.run("bra", ["sh", "-c", "kill -9 $(cat /run/docker.pid)"], timeout_s=10)
+    overlays.leave(pair, quiet)
+    assert state(pair) == before
+
+
 # swarm first: what it left in Docker's store, the next overlay would bring back.
 @pytest.mark.parametrize(
     "name",

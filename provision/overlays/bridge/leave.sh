@@ -12,7 +12,7 @@ remove_routes() {
   done
 }
 
-docker_answers && remove_measuring_container && remove_second_container
+docker_to_leave && remove_measuring_container && remove_second_container
 stop_docker
 ip link delete docker0 2>/dev/null || true
 remove_routes

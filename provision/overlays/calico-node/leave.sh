@@ -12,7 +12,7 @@ source "$here/../tunnel.sh"
 # shellcheck source=provision/overlays/calico-node/node.sh
 source "$here/node.sh"
 
-docker_answers && remove_measuring_container
+docker_to_leave && remove_measuring_container
 unplumb_container
 stop_daemon confd
 stop_daemon bird

@@ -13,7 +13,7 @@ source "$here/../policy.sh"
 source "$here/path.sh"
 
 remove_policy
-docker_answers && remove_measuring_container
+docker_to_leave && remove_measuring_container
 unplumb_container
 stop_bird
 remove_tunnel

@@ -10,7 +10,7 @@ source "$here/../docker.sh"
 # shellcheck source=provision/overlays/flannel/flanneld.sh
 source "$here/flanneld.sh"
 
-docker_answers && remove_measuring_container
+docker_to_leave && remove_measuring_container
 stop_docker
 stop_daemon flanneld
 stop_etcd

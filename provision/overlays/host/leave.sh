@@ -6,5 +6,5 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=provision/overlays/docker.sh
 source "$here/../docker.sh"
 
-docker_answers && remove_measuring_container
+docker_to_leave && remove_measuring_container
 stop_docker

@@ -12,7 +12,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../docker.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/../etcd.sh"
 
 # shellcheck disable=SC2034 # docker.sh reads it
-readonly engine=$MINIGTS_PROGRAMS/dockerd
+readonly engine=(env "LD_LIBRARY_PATH=$MINIGTS_PROGRAMS" "$MINIGTS_PROGRAMS/dockerd")
 readonly subnet=172.30.0.0/16
 
 # What the engine wrote down before a power cut it takes for the present when it starts again, and then looks for a
@@ -20,7 +20,7 @@ readonly subnet=172.30.0.0/16
 # in start.sh.
 start_engine() {
   docker_answers || rm -f /var/lib/docker/network/files/local-kv.db
-  LD_LIBRARY_PATH=$MINIGTS_PROGRAMS start_docker --ip-masq=false --bridge=none "--cluster-store=etcd://$MINIGTS_LEADER:2379" \
+  start_docker --ip-masq=false --bridge=none "--cluster-store=etcd://$MINIGTS_LEADER:2379" \
     "--cluster-advertise=$MINIGTS_ADDRESS:2376"
 }
 

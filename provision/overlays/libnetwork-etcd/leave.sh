@@ -8,7 +8,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=provision/overlays/libnetwork-etcd/engine.sh
 source "$here/engine.sh"
 
-docker_answers && remove_measuring_container
+docker_to_leave && remove_measuring_container
 stop_docker
 stop_etcd
 ip link delete docker_gwbridge 2>/dev/null || true

@@ -12,7 +12,7 @@ source "$here/segments.sh"
 # shellcheck source=provision/overlays/mesh/sleeve.sh
 source "$here/sleeve.sh"
 
-docker_answers && remove_measuring_container
+docker_to_leave && remove_measuring_container
 unplumb_container
 stop_bird
 remove_tunnels

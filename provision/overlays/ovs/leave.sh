@@ -8,7 +8,7 @@ source "$here/../docker.sh"
 # shellcheck source=provision/overlays/ovs/switch.sh
 source "$here/switch.sh"
 
-docker_answers && remove_measuring_container && remove_second_container
+docker_to_leave && remove_measuring_container && remove_second_container
 unplumb_container
 ip link delete measure1 2>/dev/null || true
 stop_switch "$bridge"

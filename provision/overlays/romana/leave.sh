@@ -11,7 +11,7 @@ source "$here/../bird.sh"
 source "$here/../policy.sh"
 
 remove_policy
-docker_answers && remove_measuring_container
+docker_to_leave && remove_measuring_container
 unplumb_container
 stop_bird
 stop_docker

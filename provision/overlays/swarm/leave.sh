@@ -9,13 +9,21 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source "$here/../docker.sh"
 
 leave_swarm() {
-  docker_answers || return 0
+  docker_to_leave || return 0
   remove_measuring_container
   remove_second_container
-  docker_api POST '/swarm/leave?force=1' >/dev/null 2>&1 || true
+  wait_until 30 left_swarm || warn "Docker does not leave the Swarm: $(tail -n 5 "$engine_log")"
   # Docker makes it for every node of a Swarm, and would make it again for the next overlay: it is in its own store.
   docker_api DELETE /networks/docker_gwbridge >/dev/null 2>&1 || true
 }
+
+left_swarm() {
+  docker_api POST '/swarm/leave?force=1' >/dev/null 2>&1
+  [[ $(docker_api GET /info | jq -r .Swarm.LocalNodeState) == inactive ]]
+}
+
+# What a node keeps of a Swarm that it could not leave in order: with it, it could not join another.
+forget_swarm() { rm -rf /var/lib/docker/swarm; }
 
 remove_gateway_bridge() { ip link delete docker_gwbridge 2>/dev/null || true; }
 
@@ -29,5 +37,6 @@ remove_encryption() {
 
 leave_swarm
 stop_docker
+forget_swarm
 remove_gateway_bridge
 [[ $MINIGTS_VARIANT != encrypted ]] || remove_encryption

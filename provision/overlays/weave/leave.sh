@@ -10,7 +10,7 @@ source "$here/../docker.sh"
 # shellcheck source=provision/overlays/weave/router.sh
 source "$here/router.sh"
 
-docker_answers && remove_measuring_container
+docker_to_leave && remove_measuring_container
 unplumb_container
 stop_router
 stop_docker
