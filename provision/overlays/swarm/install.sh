@@ -12,4 +12,4 @@ source "$here/../needs.sh"
 
 # IPsec, and what Docker marks by iptables for it.
 [[ $MINIGTS_VARIANT != encrypted ]] || need_modules xfrm_user esp4 xt_mark xt_policy xt_u32
-start_docker --config-file="$here/engine.json" --ip-masq=false --bridge=none
+start_docker --ip-masq=false --bridge=none
