@@ -13,7 +13,7 @@ from minigts.providers.vagrant.provider import VagrantProvider
 from minigts.watch import watching
 
 EMULATED_MS = {"none": 1.0, "swarm": 2.5}
-QUIET_PATIENCE_S = 20.0
+QUIET_PATIENCE_S = 10.0
 CALIBRATIONS, TRIES = 5, 3
 
 
