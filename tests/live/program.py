@@ -105,19 +105,23 @@ class Traces:
             grown = bool(children)
         self.processes.update((pid, started) for pid in ours if (started := _started(pid)))
 
-    def left(self) -> list[str]:
-        """What is left of the lab after some patience; empty when nothing is."""
-        until(lambda: not self._now())
-        return self._now()
+    def left(self, but: str = "") -> list[str]:
+        """What is left of the lab after some patience, `but` for that folder of its state; empty when nothing is."""
+        until(lambda: not self._now(but))
+        return self._now(but)
 
-    def _now(self) -> list[str]:
+    def _now(self, but: str) -> list[str]:
         alive = [pid for pid, started in self.processes.items() if _started(pid) == started]
         return [
             *(f"process {pid}" for pid in {*alive, *_marked(self.state)}),
             *(f"socket {line}" for line in _unix_sockets() if str(self.state) in line),
-            *(f"file {path}" for path in self.state.rglob("*") if path != self.state / "labs"),
+            *(f"file {path}" for path in self._files() if path.parts[0] != but),
             *(f"/dev/shm/{name}" for name in _shared_memory() - self.shared_memory),
         ]
+
+    def _files(self) -> list[Path]:
+        """Within the state directory, where the folder of labs may stay."""
+        return [path.relative_to(self.state) for path in self.state.rglob("*") if path != self.state / "labs"]
 
 
 def _marked(state: Path) -> list[int]:
