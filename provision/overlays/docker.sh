@@ -14,7 +14,7 @@ readonly second_container=measure-second
 readonly gateway=169.254.1.1
 readonly engine_log=/var/log/dockerd.log
 readonly engine_deadline_s=60
-engine=(dockerd)
+engine=(dockerd) # an overlay that brings one of its own sets another
 
 # docker_api METHOD PATH [JSON]: the answer on stdout; fails with the engine's own words.
 docker_api() {
@@ -30,7 +30,7 @@ docker_api() {
   printf '%s\n' "$answer"
 }
 
-# start_docker FLAG…: the engine, if it does not run yet; ${engine[@]} where that is not the image's own.
+# start_docker FLAG…: the engine, if it does not run yet.
 start_docker() {
   docker_answers && return
   modprobe -a overlay bridge veth vxlan br_netfilter ip_vs

@@ -11,8 +11,6 @@ start_docker() { modprobe -a bridge veth vxlan br_netfilter; }
 
 docker_answers() { true; }
 
-docker_to_leave() { true; }
-
 stop_docker() { :; }
 
 # In the foreground, so that all of them are one process group.

@@ -109,13 +109,13 @@ def test_output_arrives_before_the_command_ends(lab: Provider) -> None:
     started, arrived = time.monotonic(), []
     lab.run(
         "h1",
-        ["sh", "-c", "echo first; sleep 3; echo second"],
+        ["sh", "-c", "echo first; sleep 1.5; echo second"],
         timeout_s=LIMIT_S,
         on_output=lambda data: arrived.append((data, time.monotonic() - started)),
     )
     ended_s = time.monotonic() - started
     assert [data for data, _ in arrived] == [b"first\n", b"second\n"]
-    assert arrived[0][1] < ended_s - 1.5
+    assert arrived[0][1] < ended_s - 1.2
 
 
 def test_commands_on_one_host_run_at_the_same_time(lab: Provider) -> None:
@@ -132,9 +132,9 @@ def test_commands_on_one_host_run_at_the_same_time(lab: Provider) -> None:
 def test_commands_on_all_hosts_run_at_the_same_time(lab: Provider) -> None:
     started = time.monotonic()
     with ThreadPoolExecutor(3) as pool:
-        said = list(pool.map(lambda host: sh(lab, f"sleep 3; echo {host}", host), HOSTS))
+        said = list(pool.map(lambda host: sh(lab, f"sleep 1; echo {host}", host), HOSTS))
     assert said == [f"{host}\n" for host in HOSTS]
-    assert time.monotonic() - started < 8
+    assert time.monotonic() - started < 2.5
 
 
 def test_a_command_may_end_while_another_speaks(lab: Provider) -> None:
@@ -150,7 +150,7 @@ def test_time_over_says_so_and_keeps_what_was_said(lab: Provider) -> None:
     started = time.monotonic()
     with pytest.raises(CommandTimeout, match="was ended after 1 s") as failed:
         lab.run("h1", ["sh", "-c", "echo begun; sleep 100"], timeout_s=1)
-    assert time.monotonic() - started < 30
+    assert time.monotonic() - started < 5
     assert (failed.value.stdout, failed.value.code, failed.value.host) == ("begun\n", 124, "h1")
 
 
@@ -180,7 +180,9 @@ def running(lab: Provider, word: str, host: str = "h1") -> bool:
 
 
 def test_a_daemon_outlives_the_command_that_started_it(lab: Provider) -> None:
+    started = time.monotonic()
     sh(lab, "setsid sleep 5000077 >/dev/null 2>&1 </dev/null &")
+    assert time.monotonic() - started < 4
     try:
         time.sleep(0.5)
         assert running(lab, "5000077")
@@ -189,9 +191,9 @@ def test_a_daemon_outlives_the_command_that_started_it(lab: Provider) -> None:
 
 
 def test_a_daemon_that_holds_the_output_does_not_hold_the_command(lab: Provider) -> None:
-    result = lab.run("h1", ["sh", "-c", "echo said; sleep 20 &"], timeout_s=LIMIT_S)
+    result = lab.run("h1", ["sh", "-c", "echo said; sleep 5 &"], timeout_s=LIMIT_S)
     assert result.stdout == "said\n"
-    assert result.seconds < 15
+    assert result.seconds < 4
 
 
 @pytest.mark.parametrize("host", ["h9", "H1", "", "h1/", "../h1"])

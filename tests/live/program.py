@@ -16,12 +16,11 @@ from typing import Any
 PROJECT = Path(__file__).parents[2]
 TOPOLOGIES = PROJECT / "topologies"
 LIMIT_S = 90.0
-PATIENCE_S = 30.0
 
 
-def until(condition: Callable[[], bool]) -> bool:
+def until(condition: Callable[[], bool], patience_s: float = 10.0) -> bool:
     """Whether `condition` came to hold in time."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + patience_s
     while not condition():
         if time.monotonic() > deadline:
             return False
@@ -107,7 +106,7 @@ class Traces:
 
     def left(self, but: str = "") -> list[str]:
         """What is left of the lab after some patience, `but` for that folder of its state; empty when nothing is."""
-        until(lambda: not self._now(but))
+        until(lambda: not self._now(but), 5)
         return self._now(but)
 
     def _now(self, but: str) -> list[str]:

@@ -90,7 +90,7 @@ def test_a_kernel_killed(program: Program, traces: Traces) -> None:
     traces.look()
     killed = kernel(program, "pair", "bra")
     subprocess.run(["kill", "-9", str(killed)], check=True)
-    assert until(lambda: states(program)["bra"] != "answers")
+    assert until(lambda: states(program)["bra"] != "answers", 5)
     assert states(program) == {"ams": "answers", "bra": "host bra is not running"}
     assert program.succeeds("exec", "ams", "--", "echo", "still here") == "still here\n"
     assert "bra is not running" in program.run("exec", "bra", "--", "true").stderr
@@ -112,7 +112,7 @@ def test_the_supervisor_killed(program: Program, traces: Traces) -> None:
     program.succeeds(*UP)
     traces.look()
     subprocess.run(["kill", "-9", str(supervisor(program))], check=True)
-    assert until(lambda: not process.marked(program.rundir("pair"))), "kernels outlive their supervisor"
+    assert until(lambda: not process.marked(program.rundir("pair")), 5), "kernels outlive their supervisor"
     assert set(states(program).values()) == {"host ams is not running", "host bra is not running"}
     program.succeeds("down")
     assert traces.left() == []
@@ -130,7 +130,7 @@ def test_a_client_killed_takes_its_command_with_it(program: Program) -> None:
     assert until(lambda: running() == "2")
     client.kill()
     client.communicate()
-    assert until(lambda: running() == "0")
+    assert until(lambda: running() == "0", 5)
 
 
 @pytest.mark.parametrize("moment_s", [0.0, 0.7, 1.6])

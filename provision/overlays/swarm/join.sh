@@ -7,12 +7,10 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-# shellcheck source=provision/overlays/docker.sh
-source "$here/../docker.sh"
+# shellcheck source=provision/overlays/swarm/node.sh
+source "$here/node.sh"
 
 readonly subnet=172.30.0.0/16
-
-swarm_state() { docker_api GET /info | jq -r .Swarm.LocalNodeState; }
 
 swarm_active() { [[ $(swarm_state) == active ]]; }
 

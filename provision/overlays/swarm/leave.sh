@@ -5,8 +5,8 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-# shellcheck source=provision/overlays/docker.sh
-source "$here/../docker.sh"
+# shellcheck source=provision/overlays/swarm/node.sh
+source "$here/node.sh"
 
 leave_swarm() {
   docker_to_leave || return 0
@@ -19,7 +19,7 @@ leave_swarm() {
 
 left_swarm() {
   docker_api POST '/swarm/leave?force=1' >/dev/null 2>&1
-  [[ $(docker_api GET /info | jq -r .Swarm.LocalNodeState) == inactive ]]
+  [[ $(swarm_state) == inactive ]]
 }
 
 # What a node keeps of a Swarm that it could not leave in order: with it, it could not join another.
