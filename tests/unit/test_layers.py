@@ -88,20 +88,3 @@ def test_only_shell_starts_processes(module: Path) -> None:
 @pytest.mark.parametrize("module", [module for module in MODULES if part_of(module) != "cli"], ids=name)
 def test_only_the_command_line_prints_and_exits(module: Path) -> None:
     assert not {call for call in calls(module) if call in ("print", "sys.exit", "exit", "quit", "sys.stdout.write")}
-
-
-@pytest.mark.parametrize("module", MODULES, ids=name)
-def test_modules_and_functions_fit_their_reader(module: Path) -> None:
-    assert len(module.read_text(encoding="utf-8").splitlines()) <= 400
-    functions = (node for node in ast.walk(tree(module)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
-    long = [f"{node.name} ({lines})" for node in functions if (lines := body_lines(node)) > 40]
-    assert not long, f"longer than a screen: {', '.join(long)}"
-
-
-def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Lines from the signature to the end, without the docstring."""
-    assert function.end_lineno is not None
-    first = function.body[0]
-    documented = ast.get_docstring(function) is not None and first.end_lineno is not None
-    docstring = first.end_lineno - first.lineno + 1 if documented and first.end_lineno is not None else 0
-    return function.end_lineno - function.lineno + 1 - docstring

@@ -1,8 +1,10 @@
-"""Where minigts keeps things outside a project: images in the cache, running labs in the state directory."""
+"""Where minigts keeps things outside a project: images in the cache, running labs in the state directory; and how a file
+is written so that nobody ever reads half of it."""
 
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 import platformdirs
@@ -26,6 +28,23 @@ def state_root() -> Path:
 def project_root() -> Path:
     """The checkout this program runs from: its provision/ directory is part of the program."""
     return Path(__file__).resolve().parents[2]
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Put `content` into the file `path`, mode 0600, in one step: whoever reads it, or crashes, sees the old or the new.
+
+    Several writers at once do not meet: each has a temporary file of its own beside it, `.NAME.*`, which a crash may
+    leave behind.
+    """
+    data = content.encode() if isinstance(content, str) else content
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
 
 
 def _chosen(variable: str, default: Path) -> Path:
