@@ -1,28 +1,27 @@
 """Where minigts keeps things outside a project: images in the cache, running labs in the state directory; and how a file
-is written so that nobody ever reads half of it."""
+is written so that nobody ever reads half of it, and read so that nobody waits for it or runs out of memory over it."""
 
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from pathlib import Path
-
-import platformdirs
 
 
 def cache_root() -> Path:
     """Images and what else can be made again; `MINIGTS_CACHE` overrides the XDG directory."""
-    return _chosen("MINIGTS_CACHE", platformdirs.user_cache_path("minigts"))
+    return _chosen("MINIGTS_CACHE", "user_cache_path")
 
 
 def data_root() -> Path:
     """What only the user can bring, such as programs of their own; `MINIGTS_DATA` overrides the XDG directory."""
-    return _chosen("MINIGTS_DATA", platformdirs.user_data_path("minigts"))
+    return _chosen("MINIGTS_DATA", "user_data_path")
 
 
 def state_root() -> Path:
     """Run directories of labs; `MINIGTS_STATE` overrides the XDG directory."""
-    return _chosen("MINIGTS_STATE", platformdirs.user_state_path("minigts"))
+    return _chosen("MINIGTS_STATE", "user_state_path")
 
 
 def project_root() -> Path:
@@ -47,5 +46,20 @@ def write_whole(path: Path, content: str | bytes) -> None:
         raise
 
 
-def _chosen(variable: str, default: Path) -> Path:
-    return Path(os.environ.get(variable) or default).absolute()
+def read_whole(path: Path, most_bytes: int) -> bytes:
+    """The content of a regular file. Raises OSError for anything else (a pipe, a device, a link, a directory), and for
+    one that holds more than `most_bytes`.
+    """
+    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(f"{path.name} is no regular file")
+        content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise OSError(f"{path.name} holds more than {most_bytes} bytes")
+    return content
+
+
+def _chosen(variable: str, default: str) -> Path:
+    import platformdirs  # here, so that a lab's supervisor, which only writes files, stays small
+
+    return Path(os.environ.get(variable) or getattr(platformdirs, default)("minigts")).absolute()
