@@ -29,6 +29,10 @@ text = text.replace("BYSTANDER", str(bystander.pid)).replace("STARTED", str(proc
 text = text.replace("BOOT", Path("/proc/sys/kernel/random/boot_id").read_text().strip())
 (rundir / "supervisor.json").write_bytes(text.encode("latin-1"))
 problems = process.end(rundir, 0.2)
+try:
+    bystander.wait(0.3)  # a signal takes its time
+except subprocess.TimeoutExpired:
+    pass
 print(json.dumps({"problems": problems, "bystander": bystander.poll(), "left": os.listdir(rundir)}))
 """
 """Whatever it signals by mistake is in the namespace that it runs in."""

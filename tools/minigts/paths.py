@@ -1,5 +1,8 @@
-"""Where minigts keeps things outside a project: images in the cache, running labs in the state directory; and how a file
-is written so that nobody ever reads half of it, and read so that nobody waits for it or runs out of memory over it."""
+"""Where minigts keeps things outside a project: images in the cache, running labs in the state directory.
+
+And how a file is written so that nobody ever reads half of it, and read so that nobody waits for it or runs out of
+memory over it.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +11,22 @@ import stat
 import tempfile
 from pathlib import Path
 
+import platformdirs
+
 
 def cache_root() -> Path:
     """Images and what else can be made again; `MINIGTS_CACHE` overrides the XDG directory."""
-    return _chosen("MINIGTS_CACHE", "user_cache_path")
+    return _chosen("MINIGTS_CACHE", platformdirs.user_cache_path("minigts"))
 
 
 def data_root() -> Path:
     """What only the user can bring, such as programs of their own; `MINIGTS_DATA` overrides the XDG directory."""
-    return _chosen("MINIGTS_DATA", "user_data_path")
+    return _chosen("MINIGTS_DATA", platformdirs.user_data_path("minigts"))
 
 
 def state_root() -> Path:
     """Run directories of labs; `MINIGTS_STATE` overrides the XDG directory."""
-    return _chosen("MINIGTS_STATE", "user_state_path")
+    return _chosen("MINIGTS_STATE", platformdirs.user_state_path("minigts"))
 
 
 def project_root() -> Path:
@@ -30,7 +35,7 @@ def project_root() -> Path:
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Put `content` into the file `path`, mode 0600, in one step: whoever reads it, or crashes, sees the old or the new.
+    """Put `content` into the file `path`, mode 0600, in one step: a reader, also after a crash, sees the old or the new.
 
     Several writers at once do not meet: each has a temporary file of its own beside it, `.NAME.*`, which a crash may
     leave behind.
@@ -40,7 +45,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
-        os.replace(temporary, path)
+        Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
@@ -50,7 +55,7 @@ def read_whole(path: Path, most_bytes: int) -> bytes:
     """The content of a regular file. Raises OSError for anything else (a pipe, a device, a link, a directory), and for
     one that holds more than `most_bytes`.
     """
-    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(f"{path.name} is no regular file")
         content = file.read(most_bytes + 1)
@@ -59,7 +64,5 @@ def read_whole(path: Path, most_bytes: int) -> bytes:
     return content
 
 
-def _chosen(variable: str, default: str) -> Path:
-    import platformdirs  # here, so that a lab's supervisor, which only writes files, stays small
-
-    return Path(os.environ.get(variable) or getattr(platformdirs, default)("minigts")).absolute()
+def _chosen(variable: str, default: Path) -> Path:
+    return Path(os.environ.get(variable) or default).absolute()

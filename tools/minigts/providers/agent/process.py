@@ -5,7 +5,7 @@ not a whole record is none. A signal goes to a process that is held by a pidfd (
 its mark are looked at, or not at all: whatever a record says, nothing that is not the lab's is ever signalled.
 
 No supervisor escapes `end`, whenever it was started: it records itself before it reads what to start, and `end`
-takes that away before it looks for the record. Standard library only.
+takes that away before it looks for the record.
 """
 
 from __future__ import annotations
