@@ -9,10 +9,10 @@ import pytest
 
 from live.conftest import quiet
 from live.program import TOPOLOGIES
-from minigts import calibration, shaping
 from minigts import lab as labs
+from minigts import shaping
 from minigts.fidelity import measure
-from minigts.lab import Lab
+from minigts.lab import Lab, calibration
 
 pytestmark = pytest.mark.uml
 LIMIT_S = 30.0

@@ -17,7 +17,7 @@ CHAIN = (
     {"paths", "network", "shell", "shaping", "watch"},
     {"programs", "given"},
     {"providers"},
-    {"calibration", "catalogue", "switches"},
+    {"catalogue", "switches"},
     {"lab"},
     {"overlays"},
     {"policy"},

@@ -35,7 +35,7 @@ def project_root() -> Path:
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Put `content` into the file `path`, mode 0600, in one step: a reader, also after a crash, sees the old or the new.
+    """Put `content` into the file `path`, mode 0600, in one step: a reader sees the old or the new, also after a crash.
 
     Several writers at once do not meet: each has a temporary file of its own beside it, `.NAME.*`, which a crash may
     leave behind.
@@ -55,9 +55,11 @@ def read_whole(path: Path, most_bytes: int) -> bytes:
     """The content of a regular file. Raises OSError for anything else (a pipe, a device, a link, a directory), and for
     one that holds more than `most_bytes`.
     """
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(f"{path.name} is no regular file")
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(f"{path.name} is no regular file")
+    with os.fdopen(handle, "rb") as file:
         content = file.read(most_bytes + 1)
     if len(content) > most_bytes:
         raise OSError(f"{path.name} holds more than {most_bytes} bytes")

@@ -18,12 +18,12 @@ from pydantic import ValidationError
 
 from minigts import lab as labs
 from minigts import shaping
-from minigts.calibration import RoundTrips, probe
 from minigts.errors import CommandFailed
 from minigts.experiments.guard import taints
 from minigts.experiments.parsers import ParseError, iperf3_tcp
 from minigts.fidelity.certificate import Certificate, Row, loss_row, rate_row, rtt_row, settings_row
 from minigts.lab import Lab
+from minigts.lab.calibration import RoundTrips, probe
 from minigts.topology.plan import End, Host, Link, Path, Plan, Switch
 from minigts.watch import watching
 

@@ -19,8 +19,9 @@ from typing import IO, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from minigts import calibration, network, paths, shaping, switches
+from minigts import network, paths, shaping, switches
 from minigts.errors import EnvironmentLacks, HostFailed, InputError, MinigtsError
+from minigts.lab import calibration
 from minigts.providers import registry
 from minigts.providers.base import Provider, Restarts
 from minigts.topology.plan import End, Host, Machine, Plan, Switch
