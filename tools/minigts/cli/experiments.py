@@ -46,11 +46,14 @@ def run(
     Example:  minigts run experiments/multihop.yaml
     """
     from minigts.cli import running
+    from minigts.lab import checked_name
 
     if bool(experiments) == bool(resume):
         raise InputError("run: name an experiment, as in experiments/multihop.yaml, or --resume a results folder")
     if paper and quick:
         raise InputError("run: --paper and --quick exclude each other")
+    if lab is not None:
+        checked_name(lab)
     if resume:
         directories, prepared = running.reopen(resume)
     else:
@@ -100,7 +103,7 @@ def _measure(plan: Plan, directories: Sequence[Path], provider: str, lab: str | 
     with ExitStack() as stack:
         with screen.progress() as say:
             opened = stack.enter_context(running.lab_for(plan, provider, lab, keep=keep, say=say))
-            running.describe_lab(directories, opened, say)
+            running.describe_lab(directories, opened, say, fresh=lab is None)
         with screen.measuring() as (step, on_progress):
             outcomes = running.take(directories, opened, step, on_progress)
     for outcome, directory in zip(outcomes, directories, strict=True):

@@ -82,7 +82,7 @@ def marked(rundir: Path) -> list[int]:
 
 def end(rundir: Path, patience_s: float = 5.0) -> list[str]:
     """End the lab's supervisor, then whatever is left. Returns what could not be ended, a sentence each."""
-    _remove(rundir / LAUNCH)
+    remove(rundir / LAUNCH)
     first = _supervisor(rundir)
     if first is not None:
         send_marked(first, signal.SIGTERM, MARK, str(rundir))
@@ -93,7 +93,7 @@ def end(rundir: Path, patience_s: float = 5.0) -> list[str]:
         send_marked(process, signal.SIGKILL, MARK, str(rundir))
     every = left if first is None else [first, *left]
     if _gone(every, patience_s):
-        _remove(rundir / _RECORD)
+        remove(rundir / _RECORD)
         return []
     return [f"process {process.pid} does not end" for process in every if process.runs]
 
@@ -182,7 +182,7 @@ def _gone(processes: list[Process], patience_s: float) -> bool:
     return True
 
 
-def _remove(path: Path) -> None:
+def remove(path: Path) -> None:
     """Take a file of the run directory away, whatever is in its place."""
     try:
         path.unlink(missing_ok=True)
