@@ -133,7 +133,7 @@ def _change(document: Any, chance: random.Random) -> str:
     if isinstance(node, dict) and key in node and chance.random() < 0.2:
         del node[key]
         return f"without {key!r}"
-    value = chance.choice([*VALUES, *TOKENS])
+    value = copy.deepcopy(chance.choice([*VALUES, *TOKENS]))
     if isinstance(node, dict) and chance.random() < 0.1:
         key = f"{key}x"
     node[key] = value

@@ -21,8 +21,10 @@ CHAIN = (
     {"lab"},
     {"overlays"},
     {"policy"},
+    {"tools"},
+    {"fidelity"},
     {"experiments"},
-    {"fidelity", "differences"},
+    {"differences"},
 )
 """From the bottom up: a part may import from every lower row."""
 

@@ -14,8 +14,8 @@ from experiment_lab import RECORDED, recorded
 from mutants import mutated
 
 from minigts.experiments import counters
-from minigts.experiments.parsers import ParseError
 from minigts.experiments.tools import TOOLS
+from minigts.tools.parsers import ParseError
 
 PARSERS: dict[str, Callable[[str, str], object]] = {
     "netperf": TOOLS["netperf-rr"].read,

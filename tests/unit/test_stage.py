@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from minigts.cli.stage import settings
 from minigts.experiments.options import Links
+from minigts.experiments.stage import settings
 from minigts.lab import DECLARED, Settings
 
 

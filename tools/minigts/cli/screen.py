@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from minigts.cli.running import Prepared
     from minigts.differences import Comparison
     from minigts.doctor import Diagnosis
+    from minigts.experiments.campaign import Prepared
     from minigts.experiments.run import OnProgress, Outcome
     from minigts.experiments.run import Progress as At
     from minigts.fidelity.certificate import Certificate, Row

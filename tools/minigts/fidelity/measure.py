@@ -19,11 +19,11 @@ from pydantic import ValidationError
 from minigts import lab as labs
 from minigts import paths
 from minigts.errors import CommandFailed
-from minigts.experiments.guard import taints
-from minigts.experiments.parsers import ParseError, iperf3_tcp
 from minigts.fidelity.certificate import Certificate, Row, loss_row, rate_row, rtt_row, settings_row
+from minigts.fidelity.host_load import taints
 from minigts.lab import Lab, links
 from minigts.lab.calibration import RoundTrips, probe
+from minigts.tools.parsers import ParseError, iperf3_tcp
 from minigts.topology.plan import End, Host, Link, Path, Switch
 from minigts.watch import watching
 

@@ -38,8 +38,8 @@ Progress = Callable[[str], None]
 MARKER = "minigts-lab"
 """The first thing that is made in a run directory: what lacks it, and lab.json, is no lab."""
 RECORD, PLAN = "lab.json", "plan.json"
-LIMIT_BYTES = 32 << 20
-"""Of every record; the plan of 250 hosts in a row has 12 MB."""
+LIMIT_BYTES, PLAN_LIMIT_BYTES = 4 << 20, 128 << 20
+"""Of every record; the plan of 250 hosts in a row has 61 MB. It is parsed when its digest is the recorded one."""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 
 
@@ -133,7 +133,7 @@ class Lab:
 
     def _content(self, name: str) -> bytes | None:
         try:
-            return paths.read_whole(self.rundir / name, LIMIT_BYTES)
+            return paths.read_whole(self.rundir / name, PLAN_LIMIT_BYTES if name == PLAN else LIMIT_BYTES)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:

@@ -16,7 +16,6 @@ from pydantic import JsonValue
 
 from minigts import lab as labs
 from minigts import overlays, paths, shell
-from minigts.cli.stage import LabStage
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError
 from minigts.experiments import manifest as manifests
 from minigts.experiments import run, store
@@ -24,6 +23,7 @@ from minigts.experiments.load import load, topology_file
 from minigts.experiments.manifest import Manifest
 from minigts.experiments.matrix import Sample, matrix
 from minigts.experiments.model import Experiment
+from minigts.experiments.stage import LabStage
 from minigts.fidelity.measure import certify
 from minigts.lab import Lab, links
 from minigts.topology.load import load as load_topology

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from minigts import lab as labs
 from minigts import overlays
-from minigts.cli.drops import Drops
+from minigts.experiments.drops import Drops
 from minigts.experiments.options import Links, size_bytes
 from minigts.lab import Lab, Settings
 from minigts.overlays import Endpoint
