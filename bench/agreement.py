@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from bench import stage
-from minigts.cli import running, screen
-from minigts.experiments import manifest
+from minigts.cli import screen
+from minigts.experiments import campaign, manifest
 from minigts.experiments.matrix import matrix
 
 PLACE = ("overlay", "measurement", "source", "target")
@@ -35,14 +35,14 @@ def finished(runs: Path) -> list[Path]:
 
 def take(runs: Path, experiment: Path, only: list[str], repetitions: int, wanted: int) -> None:
     """So many runs more, on one lab."""
-    read = running.prepare(experiment, paper=False, quick=False, only=only)
+    read = campaign.prepare(experiment, paper=False, quick=False, only=only)
     longer = read.experiment.model_copy(update={"repetitions": repetitions})
     prepared = dataclasses.replace(read, experiment=longer, samples=matrix(longer, read.plan))
-    with running.lab_for(prepared.plan, "uml", None, keep=False, say=screen.note) as lab:
+    with campaign.lab_for(prepared.plan, "uml", None, keep=False, say=screen.note) as lab:
         for number in range(wanted):
             screen.note(f"run {number + 1} of {wanted}")
-            directories = running.begin(runs, [prepared], lab.provider.name)
-            running.take(directories, lab, screen.note, lambda _at: None)
+            directories = campaign.begin(runs, [prepared], lab.provider.name)
+            campaign.take(directories, lab, screen.note, lambda _at: None)
 
 
 def summary(folder: Path) -> Summary:

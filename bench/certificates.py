@@ -36,7 +36,7 @@ def measure(topology: Path, plan: Plan, provider: str) -> dict[str, Any]:
     started = time.monotonic()
     with stage.lab_of(plan, provider) as lab:
         up_s = time.monotonic() - started
-        certificate = certify(lab, screen.note)
+        certificate = certify(lab, screen.note, bringing_up=True)
         rows = with_all_paths(lab, certificate.rows)
     rtts = [row for row in rows if row.quantity == "RTT"]
     return {

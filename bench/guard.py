@@ -27,12 +27,12 @@ from typing import Any
 
 from bench import stage
 from minigts import shell
-from minigts.calibration import probe
 from minigts.cli import screen
 from minigts.errors import MinigtsError
-from minigts.experiments.guard import LIMITS, taints
-from minigts.experiments.parsers import iperf3_tcp, iperf3_udp
+from minigts.fidelity.host_load import LIMITS, taints
 from minigts.lab import Lab
+from minigts.lab.calibration import probe
+from minigts.tools.parsers import iperf3_tcp, iperf3_udp
 from minigts.topology.plan import Path as PlanPath
 from minigts.watch import Readings, family, used_s, watching
 

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from bench import stage
-from minigts.calibration import probe
 from minigts.cli import screen
 from minigts.lab import Lab
+from minigts.lab.calibration import probe
 from minigts.topology.load import parse
 from minigts.topology.plan import Plan
 

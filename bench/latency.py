@@ -15,10 +15,10 @@ from typing import Any
 
 from bench import stage
 from minigts import overlays
-from minigts.calibration import probe
 from minigts.cli import screen
 from minigts.fidelity.certificate import rtt_tolerance_ms
 from minigts.lab import Lab
+from minigts.lab.calibration import probe
 from minigts.overlays import Endpoint
 from minigts.topology.load import parse
 from minigts.topology.plan import Path

@@ -26,10 +26,11 @@ from minigts import lab as labs
 from minigts import overlays, watch
 from minigts.cli import screen
 from minigts.errors import CommandFailed, MinigtsError
-from minigts.experiments import manifest, parsers
+from minigts.experiments import manifest
 from minigts.lab import Lab
 from minigts.overlays import Endpoint
 from minigts.providers.base import Metered
+from minigts.tools import parsers
 from minigts.topology.load import parse
 from minigts.topology.plan import Plan
 

@@ -16,11 +16,11 @@ from typing import Any
 
 from bench import stage
 from minigts import overlays
-from minigts.calibration import probe
 from minigts.cli import screen
 from minigts.differences import Figure, traffic
 from minigts.experiments import tools
 from minigts.lab import Lab
+from minigts.lab.calibration import probe
 from minigts.topology.load import parse
 
 BARE = "name: bare\nhosts: {ams: {}, bra: {}}\nlinks: [{ends: [ams, bra]}]\n"

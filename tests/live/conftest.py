@@ -49,6 +49,12 @@ def state_directory(directory: Path) -> Iterator[None]:
             os.environ["MINIGTS_STATE"] = before
 
 
+def take_down(lab: Lab) -> None:
+    """A lab is taken down from the state directory that it lies in."""
+    with state_directory(lab.rundir.parents[1]):
+        labs.down(lab)
+
+
 def lab_that_is_up(plan: Plan) -> Lab | None:
     """MINIGTS_LAB, or the one lab of the user's that is up with this plan's hosts and links."""
     named = os.environ.get("MINIGTS_LAB")
@@ -80,7 +86,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     with state_directory(tmp_path_factory.mktemp("state")):
         made = labs.up(plan, "uml", "live", quiet)
     yield made
-    labs.down(made)
+    take_down(made)
 
 
 @pytest.fixture(scope="session", params=["none", "swarm"])
@@ -112,7 +118,7 @@ def make_lab(tmp_path: Path) -> Iterator[MakeLab]:
     with state_directory(tmp_path):
         half_up = [lab for lab in labs.all_labs() if lab not in made]
     for each in (*made, *half_up):
-        labs.down(each)
+        take_down(each)
 
 
 @pytest.fixture

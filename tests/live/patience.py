@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from minigts import lab as labs
 from minigts import overlays
-from minigts.experiments.guard import taints
+from minigts.fidelity.host_load import taints
 from minigts.lab import Lab
 from minigts.providers.vagrant.provider import VagrantProvider
 from minigts.watch import watching

@@ -14,10 +14,10 @@ from itertools import combinations
 import pytest
 
 from live.patience import ends_ms, patiently
-from minigts.experiments import parsers
 from minigts.experiments.tools import on_a_path_in_use
 from minigts.lab import Lab
 from minigts.overlays import Endpoint
+from minigts.tools import parsers
 
 pytestmark = pytest.mark.uml
 PAIRS = tuple(combinations(("ams", "bra", "lju", "mil", "ham", "lon"), 2))

@@ -9,10 +9,10 @@ import pytest
 
 from live.conftest import quiet
 from live.program import TOPOLOGIES
-from minigts import calibration, shaping
 from minigts import lab as labs
+from minigts import shaping
 from minigts.fidelity import measure
-from minigts.lab import Lab
+from minigts.lab import DECLARED, Lab, Settings, calibration
 
 pytestmark = pytest.mark.uml
 LIMIT_S = 30.0
@@ -137,13 +137,43 @@ def test_the_certificate_has_every_link_and_what_is_set(lab: Lab) -> None:
     assert measure.of(lab) == made
 
 
-def test_a_lab_that_is_faster_than_declared_is_calibrated_anew(lab: Lab) -> None:
+def test_a_lab_that_is_faster_than_declared_is_told_and_calibrated_when_asked(lab: Lab) -> None:
     """As after an `up` on a busier machine: too much has been taken off every delay."""
-    too_much_ms = lab.record.own_latency_ms + 1
-    labs.shape(lab, too_much_ms)
+    too_much_ms = lab.record.own_latency_ms + 3
     lab.write(lab.record.model_copy(update={"own_latency_ms": too_much_ms}))
+    labs.reshape(lab)
 
     made = measure.certify(lab, quiet)
 
-    assert made.own_latency_ms == lab.record.own_latency_ms < too_much_ms - 0.5
-    assert [row.note for row in made.rows if row.quantity == "settings" and not row.ok] == []
+    assert made.too_fast
+    assert made.own_latency_ms == lab.record.own_latency_ms == too_much_ms
+    assert labs.calibrate(lab) == lab.record.own_latency_ms < too_much_ms - 0.5
+    again = measure.certify(lab, quiet)
+    assert [row.note for row in again.rows if row.quantity == "settings" and not row.ok] == []
+
+
+def test_a_cut_link_stays_cut_until_it_is_made_whole(make_lab: Any) -> None:
+    """Over a restart, a measurement, a calibration and an experiment's settings; each would once have healed it."""
+    lab = make_lab("name: cut\nchain: {hosts: 3, link: {rtt: 2ms, rate: 50mbit}}\n")
+    first, second, _ = (host.name for host in lab.plan.hosts)
+    address = lab.plan.far_address(lab.plan.links[0])
+
+    def answers() -> bool:
+        argv = ["ping", "-c", "2", "-i", "0.2", "-W", "1", address]
+        return bool(lab.provider.run(first, argv, timeout_s=LIMIT_S, check=False).code == 0)
+
+    assert answers()
+    labs.set_link(lab, first, second, up=False)
+    assert not answers()
+    labs.restart(lab, second)
+    assert not answers()
+    certificate = measure.certify(lab, quiet)
+    assert certificate.cut == (lab.plan.links[0].name,)
+    assert [row.note for row in certificate.rows if row.quantity == "settings" and not row.ok] == []
+    assert not answers()
+    labs.calibrate(lab)
+    labs.set_links(lab, Settings(unlimited=True, gro="on"))
+    labs.set_links(lab, DECLARED)
+    assert not answers()
+    labs.set_link(lab, first, second, up=True)
+    assert answers()

@@ -9,8 +9,7 @@ from itertools import combinations, pairwise
 import pytest
 
 from live.patience import ends_ms, patiently
-from minigts import calibration
-from minigts.lab import Lab
+from minigts.lab import Lab, calibration
 from minigts.overlays import Endpoint
 from minigts.topology.tolerance import tolerance_ms
 

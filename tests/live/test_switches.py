@@ -9,8 +9,7 @@ import pytest
 
 from live.patience import ends_ms, patiently
 from live.program import TOPOLOGIES
-from minigts import calibration
-from minigts.lab import Lab
+from minigts.lab import Lab, calibration
 from minigts.providers import registry
 from minigts.topology.tolerance import tolerance_ms
 

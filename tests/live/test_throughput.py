@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from minigts import calibration, overlays
+from minigts import overlays
 from minigts.errors import CommandFailed
 from minigts.experiments import tools
 from minigts.experiments.model import TcpOptions, UdpOptions
-from minigts.lab import Lab
+from minigts.lab import Lab, calibration
 from minigts.overlays import Endpoint
 
 pytestmark = pytest.mark.uml

@@ -11,9 +11,9 @@ import pytest
 from live.conftest import quiet
 from live.patience import ends_ms, patiently
 from live.program import TOPOLOGIES
-from minigts import calibration, overlays, shaping, shell
 from minigts import lab as labs
-from minigts.lab import Lab
+from minigts import overlays, shaping, shell
+from minigts.lab import Lab, calibration
 from minigts.providers.vagrant import libvirt
 from minigts.providers.vagrant.definition import Definition
 from minigts.topology.load import load

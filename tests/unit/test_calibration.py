@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from minigts import calibration
 from minigts.errors import HostFailed
+from minigts.lab import calibration
 from minigts.providers.base import Provider, Result
 from minigts.topology.load import parse
 

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from minigts.cli import running
 from minigts.errors import InputError
+from minigts.experiments import campaign, store
 from minigts.experiments import manifest as manifests
-from minigts.experiments import store
 from minigts.experiments.store import RawSample
 
 PROJECT = Path(__file__).parents[2]
@@ -19,47 +18,47 @@ CAMPAIGN_S = 25 * 60
 """Of measuring; joining overlays comes to it, and the whole has to end within 40 minutes on two cores."""
 
 
-def prepared(*names: str, **how: bool) -> tuple[running.Prepared, ...]:
+def prepared(*names: str, **how: bool) -> tuple[campaign.Prepared, ...]:
     chosen = {"paper": False, "quick": True, **how}
-    return running.prepare_all([EXPERIMENTS / f"{name}.yaml" for name in names], only=(), **chosen)
+    return campaign.prepare_all([EXPERIMENTS / f"{name}.yaml" for name in names], only=(), **chosen)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.stem))
 def test_every_experiment_says_what_it_claims_and_what_was_published(file: Path) -> None:
-    experiment = running.prepare(file, paper=False, quick=False, only=()).experiment
+    experiment = campaign.prepare(file, paper=False, quick=False, only=()).experiment
     assert experiment.name == file.stem
     assert experiment.claims
     assert experiment.published
     assert all("report" in entry.source or "study" in entry.source for entry in experiment.published)
     assert experiment.paper is not None
-    assert running.prepare(file, paper=True, quick=False, only=()).seconds > 60
+    assert campaign.prepare(file, paper=True, quick=False, only=()).seconds > 60
 
 
 def test_all_of_them_quickly_are_measured_in_time() -> None:
-    everything = running.prepare_all(FILES, paper=False, quick=True, only=())
+    everything = campaign.prepare_all(FILES, paper=False, quick=True, only=())
     assert sum(each.seconds for each in everything) < CAMPAIGN_S
 
 
 def test_a_campaign_lies_in_one_folder_and_is_written_down_before_it_starts(tmp_path: Path) -> None:
     chosen = prepared("cpu", "fragmentation", "star")
-    directories = running.begin(tmp_path, chosen, "uml")
+    directories = campaign.begin(tmp_path, chosen, "uml")
     assert [directory.name for directory in directories] == ["cpu", "fragmentation", "star"]
     assert {directory.parent.parent for directory in directories} == {tmp_path}
-    found, again = running.reopen(directories[0].parent)
+    found, again = campaign.reopen(directories[0].parent)
     assert found == directories
     assert [(each.experiment, each.samples) for each in again] == [(each.experiment, each.samples) for each in chosen]
 
 
 def test_one_experiment_is_no_campaign(tmp_path: Path) -> None:
-    [directory] = running.begin(tmp_path, prepared("cpu"), "uml")
+    [directory] = campaign.begin(tmp_path, prepared("cpu"), "uml")
     assert (directory.parent, directory.name[:4]) == (tmp_path, "cpu-")
-    assert running.reopen(directory)[0] == (directory,)
+    assert campaign.reopen(directory)[0] == (directory,)
 
 
 def test_experiments_of_one_topology_share_a_lab_and_finished_ones_need_none(tmp_path: Path) -> None:
     chosen = prepared("cpu", "fragmentation", "star")
-    directories = running.begin(tmp_path, chosen, "uml")
-    groups = running.by_plan(directories, chosen)
+    directories = campaign.begin(tmp_path, chosen, "uml")
+    groups = campaign.by_plan(directories, chosen)
     assert [(plan.name, [path.name for path in own]) for plan, own in groups] == [
         ("lan-unlimited", ["cpu", "fragmentation"]),
         ("star", ["star"]),
@@ -69,21 +68,21 @@ def test_experiments_of_one_topology_share_a_lab_and_finished_ones_need_none(tmp
             sample=sample.id, host="c1", argv=(), code=0, stdout="", stderr="", started="", seconds=1, attempt=1
         )
         store.save(directories[2], raw)
-    directories, left = running.reopen(directories[0].parent)
-    assert [plan.name for plan, _ in running.by_plan(directories, left)] == ["lan-unlimited"]
+    directories, left = campaign.reopen(directories[0].parent)
+    assert [plan.name for plan, _ in campaign.by_plan(directories, left)] == ["lan-unlimited"]
 
 
 def test_only_reaches_those_that_have_it() -> None:
-    chosen = running.prepare_all(FILES, paper=False, quick=True, only=("ovs", "within"))
+    chosen = campaign.prepare_all(FILES, paper=False, quick=True, only=("ovs", "within"))
     assert {each.experiment.name for each in chosen} == {"overlay-ovs", "overlay-host", "multihop-overlays"}
     with pytest.raises(InputError, match="no experiment has nonsense"):
-        running.prepare_all(FILES, paper=False, quick=True, only=("nonsense",))
+        campaign.prepare_all(FILES, paper=False, quick=True, only=("nonsense",))
 
 
 def test_a_folder_stands_for_its_experiments(tmp_path: Path) -> None:
-    assert running.files([EXPERIMENTS]) == tuple(FILES)
+    assert campaign.files([EXPERIMENTS]) == tuple(FILES)
     with pytest.raises(InputError, match="holds no experiment"):
-        running.files([tmp_path])
+        campaign.files([tmp_path])
 
 
 def test_the_same_experiment_twice_is_refused() -> None:
@@ -92,6 +91,6 @@ def test_the_same_experiment_twice_is_refused() -> None:
 
 
 def test_the_manifest_of_a_run_that_never_started_can_be_read(tmp_path: Path) -> None:
-    [directory] = running.begin(tmp_path, prepared("window"), "uml")
+    [directory] = campaign.begin(tmp_path, prepared("window"), "uml")
     manifest = manifests.read(directory)
     assert (manifest.ended, manifest.certificate, manifest.skipped) == (None, {}, {})

@@ -94,10 +94,10 @@ def test_a_rate_is_held_against_the_ceiling(measured: float | None, ok: bool) ->
 def test_paths_cover_every_link_with_as_few_as_possible() -> None:
     star = parse("name: x\nstar: {clients: 3, link: {rtt: 1ms}}\n", "f.yaml")
     apart = parse("name: x\nrouting: neighbours\nchain: {hosts: 4, link: {rtt: 1ms}}\n", "f.yaml")
-    assert [(path.source, path.target) for path in covering(CHAIN)] == [("h1", "h4")]
-    assert {link for path in covering(star) for link in path.links} == {link.name for link in star.links}
-    assert len(covering(star)) == 2
-    assert covering(apart) == []
+    assert [(path.source, path.target) for path in covering(CHAIN.paths)] == [("h1", "h4")]
+    assert {link for path in covering(star.paths) for link in path.links} == {link.name for link in star.links}
+    assert len(covering(star.paths)) == 2
+    assert covering(apart.paths) == []
 
 
 def test_tolerances_that_are_not_given_keep_their_default() -> None:

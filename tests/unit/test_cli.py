@@ -28,6 +28,7 @@ VERBS = (
     "link",
     "restart",
     "check",
+    "calibrate",
     "run",
     "report",
     "compare",

@@ -9,7 +9,7 @@ import pytest
 from experiment_lab import readings
 
 from minigts import shaping, watch
-from minigts.experiments.guard import taints
+from minigts.fidelity.host_load import taints
 from minigts.topology.load import parse
 
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")

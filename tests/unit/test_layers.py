@@ -17,12 +17,14 @@ CHAIN = (
     {"paths", "network", "shell", "shaping", "watch"},
     {"programs", "given"},
     {"providers"},
-    {"calibration", "catalogue", "switches"},
+    {"catalogue", "switches"},
     {"lab"},
     {"overlays"},
     {"policy"},
+    {"tools"},
+    {"fidelity"},
     {"experiments"},
-    {"fidelity", "differences"},
+    {"differences"},
 )
 """From the bottom up: a part may import from every lower row."""
 

@@ -8,8 +8,8 @@ from experiment_lab import RECORDED, recorded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minigts.experiments import parsers
-from minigts.experiments.parsers import ParseError
+from minigts.tools import parsers
+from minigts.tools.parsers import ParseError
 
 Parser = Callable[[str, str], object]
 PARSERS: dict[str, Parser] = {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from minigts.errors import EnvironmentLacks
+from minigts.errors import EnvironmentLacks, HostFailed
 from minigts.providers.mininet import kernel, provider
 from minigts.topology.load import parse
 from minigts.topology.plan import Plan
@@ -49,11 +49,43 @@ def test_several_processors_are_refused_in_a_kernel_that_has_one(
         provider.MininetProvider(tmp_path).up(plan("name: x\nhosts: {a: {cpus: 2}}\n"), lambda _: None)
 
 
-def test_only_the_group_that_was_written_down_is_taken_away(tmp_path: Path) -> None:
-    own, other = tmp_path / "groups" / "own", tmp_path / "groups" / "other"
+@pytest.fixture
+def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where control groups are, with one that is no lab's."""
+    made = tmp_path / "groups"
+    (made / "other").mkdir(parents=True)
+    monkeypatch.setattr(kernel, "control_groups", lambda: made)
+    return made
+
+
+def test_the_group_that_was_made_is_taken_away_and_no_other(tmp_path: Path, groups: Path) -> None:
+    rundir = tmp_path / "lab"
+    rundir.mkdir()
+    own = Path(kernel.enclosure(rundir)[-1])
     (own / "minigts" / "1").mkdir(parents=True)
-    other.mkdir()
-    (tmp_path / kernel.GROUP).write_text(str(own))
     for _ in range(2):
-        kernel.remove_group(tmp_path)
-    assert (own.exists(), other.exists(), (tmp_path / kernel.GROUP).exists()) == (False, True, False)
+        kernel.remove_group(rundir)
+    assert list(groups.iterdir()) == [groups / "other"]
+    assert not (rundir / kernel.GROUP).exists()
+
+
+@pytest.mark.parametrize("written", ["{groups}/other", "{groups}", "{groups}/..", "", ".", "\0"])
+def test_what_is_written_down_does_not_say_which_group_is_taken_away(
+    tmp_path: Path, groups: Path, written: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A damaged record must not choose directories to remove: empty ones in the working directory, or anywhere."""
+    rundir = tmp_path / "lab"
+    (rundir / "empty").mkdir(parents=True)
+    monkeypatch.chdir(rundir)
+    (rundir / kernel.GROUP).write_text(written.replace("{groups}", str(groups)))
+    kernel.remove_group(rundir)
+    assert (groups / "other").is_dir()
+    assert (rundir / "empty").is_dir()
+    assert not (rundir / kernel.GROUP).exists()
+
+
+@pytest.mark.parametrize("content", ["", "[]", "null", "{", '{"a": "x"}', '{"a": -1}', '{"a": true}', "\udcff"])
+def test_a_damaged_list_of_machines_is_an_error_of_the_host(tmp_path: Path, content: str) -> None:
+    (tmp_path / provider.MACHINES).write_bytes(content.encode(errors="surrogateescape"))
+    with pytest.raises(HostFailed, match=r"host a cannot be entered: the lab's machines\.json is damaged"):
+        provider.MininetProvider(tmp_path).run("a", ["true"], timeout_s=1)

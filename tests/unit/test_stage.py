@@ -1,31 +1,23 @@
-"""What a measurement's `links:` make of a port as the topology declares it."""
+"""What a measurement's `links:` ask of a lab; what they leave out is as declared."""
 
 from __future__ import annotations
 
 import pytest
-from experiment_lab import chain
 
-from minigts.cli.stage import changed
 from minigts.experiments.options import Links
-from minigts.shaping import script
-from minigts.topology.plan import Port, Shaping
-
-PORT = chain().hosts[0].ports[0].model_copy(update={"outgoing": Shaping(delay_ms=5, rate_mbit=50, queue_bytes=262_500)})
+from minigts.experiments.stage import settings
+from minigts.lab import DECLARED, Settings
 
 
 @pytest.mark.parametrize(
-    ("links", "rate_mbit", "queue_bytes"),
+    ("links", "wanted"),
     [
-        (Links(), 50, 262_500),
-        (Links(queue="30kB"), 50, 30_000),
-        (Links(rate="unlimited"), None, None),
-        (Links(rate="unlimited", queue="30kB"), None, None),
-        (Links(gro="on"), 50, 262_500),
+        (Links(), DECLARED),
+        (Links(queue="30kB"), Settings(queue_bytes=30_000)),
+        (Links(rate="unlimited"), Settings(unlimited=True)),
+        (Links(rate="unlimited", queue="30kB"), Settings(unlimited=True)),
+        (Links(gro="on"), Settings(gro="on")),
     ],
 )
-def test_what_links_leave_out_is_as_declared(links: Links, rate_mbit: float | None, queue_bytes: int | None) -> None:
-    found: Port = changed(PORT, links)
-    assert (found.outgoing.rate_mbit, found.outgoing.queue_bytes) == (rate_mbit, queue_bytes)
-    assert found.outgoing.delay_ms == 5
-    assert found.model_copy(update={"outgoing": PORT.outgoing}) == PORT
-    assert ("tbf" in script([found])) == (rate_mbit is not None)
+def test_links_to_settings(links: Links, wanted: Settings) -> None:
+    assert settings(links) == wanted

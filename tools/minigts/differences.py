@@ -15,10 +15,10 @@ from pathlib import Path as FilePath
 
 from minigts import lab as labs
 from minigts import overlays, watch
-from minigts.calibration import probe
 from minigts.experiments import tools
 from minigts.experiments.options import TcpOptions, UdpOptions
 from minigts.lab import Lab
+from minigts.lab.calibration import probe
 from minigts.providers import registry
 from minigts.statistics import Middle, middle
 from minigts.topology.plan import Path, Plan

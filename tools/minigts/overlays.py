@@ -33,13 +33,14 @@ script sees
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, field_validator
 
 from minigts import catalogue
 from minigts.catalogue import Overlay
@@ -87,6 +88,13 @@ class Joined(BaseModel):
     said: dict[str, dict[str, str]] = {}
     """KEY=VALUE lines of start.sh by host; empty while the overlay is being joined."""
 
+    @field_validator("said")
+    @classmethod
+    def _has_ends(cls, said: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+        if not all("ADDRESS" in own and re.fullmatch("[0-9]{1,5}", own.get("MTU", "")) for own in said.values()):
+            raise ValueError("an end has no ADDRESS or no MTU")
+        return said
+
     def endpoints(self) -> dict[str, Endpoint]:
         return {host: _endpoint(host, said) for host, said in self.said.items()}
 
@@ -112,11 +120,11 @@ def enforce(lab: Lab, now: Joined, rules: str) -> None:
 
 
 def joined(lab: Lab) -> Joined | None:
-    """What is joined on this lab now."""
-    try:
-        return Joined.model_validate_json((lab.rundir / "overlay.json").read_text())
-    except (OSError, ValidationError):
-        return None
+    """What is joined on this lab now. Raises MinigtsError when overlay.json is damaged, or of other hosts."""
+    now = lab.read("overlay.json", Joined)
+    if now is not None and (now.name not in known() or set(now.said) not in (set(), {h.name for h in lab.plan.hosts})):
+        raise lab.damaged("overlay.json", "names an overlay or hosts that there are not")
+    return now
 
 
 def join(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
@@ -327,6 +335,4 @@ def _environment(plan: Plan, host: Host) -> dict[str, str]:
 
 
 def _write(lab: Lab, content: Joined) -> None:
-    temporary = lab.rundir / "overlay.json.new"
-    temporary.write_text(content.model_dump_json(indent=1) + "\n")
-    temporary.rename(lab.rundir / "overlay.json")
+    lab.put("overlay.json", content.model_dump_json(indent=1) + "\n")

@@ -1,6 +1,6 @@
 """The command line. `app` starts and ends it; `labs`, `policy`, `experiments` and `project` hold a short function for
-each verb, `libvirt` those that only virtual machines need; `running` takes an experiment from its file to results;
-`screen` is how it looks. Nothing else prints.
+each verb, `libvirt` those that only virtual machines need; `screen` is how it looks. Nothing else prints; what a verb
+does is done elsewhere.
 """
 
 # In this order the verbs are listed.

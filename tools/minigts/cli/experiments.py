@@ -15,7 +15,7 @@ from minigts.cli.labs import LabName, Provider
 from minigts.errors import CommandFailed, EnvironmentLacks, HostFailed, InputError
 
 if TYPE_CHECKING:
-    from minigts.cli.running import Prepared
+    from minigts.experiments.campaign import Prepared
     from minigts.topology.plan import Plan
 
 EXPERIMENTS = "Experiments"
@@ -45,22 +45,25 @@ def run(
 
     Example:  minigts run experiments/multihop.yaml
     """
-    from minigts.cli import running
+    from minigts.experiments import campaign
+    from minigts.lab import checked_name
 
     if bool(experiments) == bool(resume):
         raise InputError("run: name an experiment, as in experiments/multihop.yaml, or --resume a results folder")
     if paper and quick:
         raise InputError("run: --paper and --quick exclude each other")
+    if lab is not None:
+        checked_name(lab)
     if resume:
-        directories, prepared = running.reopen(resume)
+        directories, prepared = campaign.reopen(resume)
     else:
-        files = running.files(experiments or ())
-        prepared = running.prepare_all(files, paper=paper, quick=quick, only=only or ())
+        files = campaign.files(experiments or ())
+        prepared = campaign.prepare_all(files, paper=paper, quick=quick, only=only or ())
     if dry_run:
         screen.show_samples(prepared)
         return
     if not resume:
-        directories = running.begin(results, prepared, provider)
+        directories = campaign.begin(results, prepared, provider)
     raise typer.Exit(0 if _measure_all(directories, prepared, provider, lab, keep=keep) else 1)
 
 
@@ -68,8 +71,7 @@ def _measure_all(
     directories: Sequence[Path], prepared: Sequence[Prepared], provider: str, lab: str | None, *, keep: bool
 ) -> bool:
     """Measure all, those of one topology in one lab, and report; whether every sample has a result."""
-    from minigts.cli import running
-    from minigts.experiments import run
+    from minigts.experiments import campaign, run
     from minigts.report import render
 
     together = directories[0].parent if len(directories) > 1 else directories[0]
@@ -77,7 +79,7 @@ def _measure_all(
     screen.note(f"{', '.join(each.experiment.name for each in prepared)}: {screen.duration(seconds)} of measuring")
     complete = True
     with _telling_how_to_resume(together):
-        for plan, own in running.by_plan(directories, prepared):
+        for plan, own in campaign.by_plan(directories, prepared):
             try:
                 complete &= _measure(plan, own, provider, lab, keep=keep)
             except (HostFailed, CommandFailed) as error:
@@ -95,14 +97,14 @@ def _measure_all(
 
 def _measure(plan: Plan, directories: Sequence[Path], provider: str, lab: str | None, *, keep: bool) -> bool:
     """Measure what one lab can measure; whether every sample has a result."""
-    from minigts.cli import running
+    from minigts.experiments import campaign
 
     with ExitStack() as stack:
         with screen.progress() as say:
-            opened = stack.enter_context(running.lab_for(plan, provider, lab, keep=keep, say=say))
-            running.describe_lab(directories, opened, say)
+            opened = stack.enter_context(campaign.lab_for(plan, provider, lab, keep=keep, say=say))
+            campaign.describe_lab(directories, opened, say, fresh=lab is None)
         with screen.measuring() as (step, on_progress):
-            outcomes = running.take(directories, opened, step, on_progress)
+            outcomes = campaign.take(directories, opened, step, on_progress)
     for outcome, directory in zip(outcomes, directories, strict=True):
         screen.show_outcome(outcome, directory)
     return not any(outcome.failed for outcome in outcomes)

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from minigts.cli.running import Prepared
     from minigts.differences import Comparison
     from minigts.doctor import Diagnosis
+    from minigts.experiments.campaign import Prepared
     from minigts.experiments.run import OnProgress, Outcome
     from minigts.experiments.run import Progress as At
     from minigts.fidelity.certificate import Certificate, Row
@@ -234,6 +234,7 @@ def yes(value: bool) -> str:
 
 def lab_facts(lab: Lab) -> dict[str, object]:
     """A lab as `status --json` shows it. A lab whose making was interrupted has a `problem` instead of hosts."""
+    from minigts import lab as labs
     from minigts import overlays
 
     facts: dict[str, object] = {"name": lab.name, "rundir": str(lab.rundir)}
@@ -245,6 +246,8 @@ def lab_facts(lab: Lab) -> dict[str, object]:
             "state": record.state,
             "overlay": None if joined is None else joined.name,
             "created": record.created.isoformat(),
+            "cut": labs.cut_links(lab),
+            "settings": record.settings.model_dump(),
             "hosts": lab.state_of_hosts(),
         }
     except (MinigtsError, OSError, ValueError) as error:
@@ -263,6 +266,22 @@ def show_labs(labs: Iterable[Lab]) -> None:
         rows = ((h.name, h.location or "", h.address, str(states.get(h.name))) for h in lab.plan.machines)
         title = f"{lab.name}  {facts['topology']} on {facts['provider']}, overlay {facts['overlay'] or '—'}"
         show_table(title, ("host", "location", "address", "state"), rows)
+        for line in deviations(lab):
+            console.print(line, markup=False, soft_wrap=True)
+
+
+def deviations(lab: Lab) -> list[str]:
+    """In what the links of a lab are not as declared, and what puts them back, a line each."""
+    from minigts.lab import DECLARED, links
+
+    cut = zip(links.cut_links(lab), links.how_to_mend(lab), strict=True)
+    lines = [f"{name} is cut; whole again by: {command}" for name, command in cut]
+    if lab.record.settings != DECLARED:
+        lines.append(
+            f"links are set by an experiment that runs or was broken off ({lab.record.settings}); the next one, "
+            f"minigts run --lab {lab.name}, begins by putting the links back"
+        )
+    return lines
 
 
 def show_certificate(certificate: Certificate) -> None:
@@ -277,6 +296,14 @@ def show_certificate(certificate: Certificate) -> None:
     for row in certificate.rows:
         if row.ok is not True or (row not in measured and row.quantity != "settings"):
             console.print(f"{row.subject} {row.quantity}: {row.in_words()}  {row.note}", markup=False, soft_wrap=True)
+    for name in certificate.cut:
+        console.print(f"{name} is cut: neither it nor what passes it was measured", markup=False, soft_wrap=True)
+    if certificate.too_fast:
+        console.print(
+            "round trips are shorter than declared, since too much was taken off the delays: minigts calibrate",
+            markup=False,
+            soft_wrap=True,
+        )
     for reason in certificate.busy:
         console.print(f"the machine was busy: {reason}", markup=False)
     console.print(

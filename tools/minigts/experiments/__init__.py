@@ -1,6 +1,6 @@
 """Experiments: what is measured, in which order, with which tool, and what the samples say.
 
-`model` and `load` read a file, `matrix` orders its samples, `tools` and `parsers` speak to netperf, iperf3 and
-ping, `run` executes, `store` keeps the raw outputs, `derive` makes tables of them,
-`statistics` and `claims` judge.
+`campaign` takes experiments from their files to results: `model` and `load` read a file, `matrix` orders its samples,
+`tools` speaks to netperf, iperf3 and ping, `run` executes, on a real lab through `stage` and `drops`, `store` keeps the
+raw outputs, `derive` makes tables of them, `statistics` and `claims` judge. Nothing here prints.
 """

@@ -23,12 +23,12 @@ from minigts.experiments.matrix import Cell as Row
 from minigts.experiments.matrix import Sample, cells, matrix, path_between
 from minigts.experiments.model import settings
 from minigts.experiments.options import Links
-from minigts.experiments.parsers import ParseError
 from minigts.experiments.readings import read
 from minigts.experiments.store import RawSample
 from minigts.experiments.tools import TOOLS, Measured, Way, outer_mtu, predicted, underlay_mtu
 from minigts.experiments.vocabulary import METRICS, Published
 from minigts.statistics import middle
+from minigts.tools.parsers import ParseError
 from minigts.topology.plan import Plan
 
 EXTRA = (

@@ -6,9 +6,9 @@ import statistics
 from collections.abc import Sequence
 
 from minigts.experiments import counters, tools
-from minigts.experiments.parsers import ParseError
 from minigts.experiments.store import RawSample, Side
 from minigts.experiments.tools import Measured
+from minigts.tools.parsers import ParseError
 
 SHOWN_OFFLOADS = ("tcp-segmentation-offload", "generic-segmentation-offload", "tx-udp-segmentation")
 

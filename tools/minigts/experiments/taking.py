@@ -12,13 +12,12 @@ from threading import Event
 from typing import Protocol
 
 from minigts.errors import CommandTimeout, InputError
-from minigts.experiments import guard, readings, store
 from minigts.experiments import manifest as manifests
+from minigts.experiments import readings, store
 from minigts.experiments.manifest import Manifest
 from minigts.experiments.matrix import Sample
 from minigts.experiments.model import AnyMeasurement
 from minigts.experiments.options import Links
-from minigts.experiments.parsers import ParseError
 from minigts.experiments.procedure import (
     WATCHED_EVERY_S,
     Call,
@@ -30,8 +29,10 @@ from minigts.experiments.procedure import (
 )
 from minigts.experiments.store import RawSample, Side
 from minigts.experiments.tools import warm_up
+from minigts.fidelity.host_load import taints
 from minigts.overlays import Endpoint
 from minigts.providers.base import Provider, Result
+from minigts.tools.parsers import ParseError
 from minigts.watch import Watched
 
 ATTEMPTS = 3
@@ -125,7 +126,7 @@ class Taking:
         with self._stage.watch() as watched:
             result, around = self._perform(todo)
         raw = _raw(sample, result, around, started, number)
-        raw = raw.model_copy(update={"machine": watched.readings, "tainted": guard.taints(watched.readings)})
+        raw = raw.model_copy(update={"machine": watched.readings, "tainted": taints(watched.readings)})
         again = bool(raw.error or (raw.tainted and not last))
         store.save(self._directory, raw, repeated=again)
         if again or raw.tainted:

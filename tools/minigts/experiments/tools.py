@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from minigts.errors import InputError
-from minigts.experiments import parsers
 from minigts.experiments.model import AnyMeasurement
 from minigts.experiments.options import (
     NetperfOptions,
@@ -23,6 +22,7 @@ from minigts.experiments.options import (
     size_bytes,
 )
 from minigts.overlays import Endpoint
+from minigts.tools import parsers
 from minigts.topology.plan import Path, Plan
 
 NETSERVER_PORT = 12865

@@ -36,8 +36,10 @@ class Row(BaseModel):
     p99: float | None = None
 
     @property
-    def too_low(self) -> bool:
-        return self.ok is False and self.measured is not None and self.measured < self.declared
+    def too_fast(self) -> bool:
+        """Whether it is a round trip that is shorter than declared."""
+        low = self.measured is not None and self.measured < self.declared
+        return self.quantity == "RTT" and self.ok is False and low
 
     def in_words(self) -> str:
         measured = "nothing" if self.measured is None else f"{self.measured:g} {self.unit}"
@@ -60,6 +62,13 @@ class Certificate(BaseModel):
     """How long measuring took."""
     busy: tuple[str, ...] = ()
     """What else the machine did meanwhile, if it was enough to doubt the figures."""
+    cut: tuple[str, ...] = ()
+    """Links that had been cut: neither they nor paths over them were measured."""
+
+    @property
+    def too_fast(self) -> bool:
+        """Whether round trips are shorter than declared: calibration met a busier machine than there is now."""
+        return any(row.too_fast for row in self.rows)
 
     @property
     def ok(self) -> bool:
@@ -71,7 +80,8 @@ class Certificate(BaseModel):
         outside = sum(row.ok is False for row in self.rows)
         unsure = sum(row.ok is None for row in self.rows)
         said = "all within tolerance" if self.ok else f"{outside} of {len(self.rows)} outside the tolerance"
-        return said + (f", {unsure} not judged" if unsure else "")
+        cut = f"; cut, and not measured: {', '.join(self.cut)}" if self.cut else ""
+        return said + (f", {unsure} not judged" if unsure else "") + cut
 
     def in_words(self) -> dict[str, JsonValue]:
         """For people, by subject and quantity; settings that are as declared are left to the verdict."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from minigts.fidelity.certificate import Certificate, Row, jitter_ms, rtt_tolerance_ms
-from minigts.fidelity.measure import FILE, Say, Way, certify, path_rows, tcp_mbit
-from minigts.lab import Lab
+from minigts.fidelity.measure import Say, Way, certify, keep, path_rows, tcp_mbit
+from minigts.lab import Lab, whole_paths
 from minigts.topology.plan import Plan
 
 NO_FASTER_SHARE = 0.05
@@ -20,7 +20,7 @@ def check(lab: Lab, say: Say) -> Certificate:
     certificate = certify(lab, say)
     rows = (*certificate.rows, *_expected(lab, certificate.rows, say))
     made = certificate.model_copy(update={"rows": rows})
-    made.write(lab.rundir / FILE)
+    keep(lab, made)
     return made
 
 
@@ -41,7 +41,7 @@ def _expected(lab: Lab, rows: Sequence[Row], say: Say) -> Iterator[Row]:
 def _other_paths(lab: Lab, rows: Sequence[Row], say: Say) -> Iterator[Row]:
     """Round trips of the paths of several hops that the certificate has left out."""
     measured = {row.subject for row in rows if row.quantity == "RTT"}
-    paths = [path for path in lab.plan.paths if path.reachable and path.hops > 1]
+    paths = [path for path in whole_paths(lab) if path.reachable and path.hops > 1]
     for path in paths:
         name = f"{path.source}-{path.target}"
         if name not in measured:
@@ -72,7 +72,7 @@ def _sums(plan: Plan, rows: Sequence[Row]) -> Iterator[Row]:
 def _tcp_by_hops(lab: Lab, say: Say) -> Iterator[Row]:
     """TCP from the first host to each it reaches, by hops, against the plan's ceiling. Nothing where links lose."""
     first = lab.plan.hosts[0].name
-    paths = [path for path in lab.plan.paths if path.reachable and path.source == first and not path.loss_percent]
+    paths = [path for path in whole_paths(lab) if path.reachable and path.source == first and not path.loss_percent]
     for path in sorted(paths, key=lambda path: path.hops):
         if path.tcp_ceiling_mbit is None:
             continue

@@ -17,20 +17,21 @@ from typing import Any
 from pydantic import ValidationError
 
 from minigts import lab as labs
-from minigts import shaping
-from minigts.calibration import RoundTrips, probe
+from minigts import paths
 from minigts.errors import CommandFailed
-from minigts.experiments.guard import taints
-from minigts.experiments.parsers import ParseError, iperf3_tcp
 from minigts.fidelity.certificate import Certificate, Row, loss_row, rate_row, rtt_row, settings_row
-from minigts.lab import Lab
-from minigts.topology.plan import End, Host, Link, Path, Plan, Switch
+from minigts.fidelity.host_load import taints
+from minigts.lab import Lab, links
+from minigts.lab.calibration import RoundTrips, probe
+from minigts.tools.parsers import ParseError, iperf3_tcp
+from minigts.topology.plan import End, Host, Link, Path, Switch
 from minigts.watch import watching
 
 Say = Callable[[str], None]
 InTime = Callable[[], bool]
 """Whether there is time left to measure something again."""
 FILE = "certificate.json"
+LIMIT_BYTES = 16 << 20
 
 PROBES = 120
 LOSSY_PROBES, LOSSY_INTERVAL_S = 1500, 0.002
@@ -59,25 +60,29 @@ class Way:
     port: int = RATE_PORT
 
 
-def certify(lab: Lab, say: Say) -> Certificate:
+def certify(lab: Lab, say: Say, *, bringing_up: bool = False) -> Certificate:
     """Measure the lab and leave certificate.json in its run directory. Raises what `Provider.run` raises.
 
-    Where round trips are shorter than declared, `up` met a busier machine than there is now: the emulator's own latency
-    is measured again, then the round trips. Links that lose at random begin their random numbers anew at the end, as if
-    nothing had been sent.
+    Nothing is set: a link that is cut is named and not measured, and so is no path over it. Links that lose at random
+    begin their random numbers anew at the end, as if nothing had been sent, unless somebody has set them otherwise.
+
+    Only where the lab is being brought up, and round trips are shorter than declared since calibration met a busier
+    machine than there is now, is it calibrated again.
     """
     started = time.monotonic()
     with watching(lab.provider.processes()) as watched:
         in_time = _within(BUDGET_S)
         round_trips = tuple(_round_trips(lab, say, in_time))
-        if any(row.too_low for row in round_trips):
+        if bringing_up and any(row.too_fast for row in round_trips):
             say("certificate: faster than declared; the emulator's own latency, again")
             labs.calibrate(lab)
             round_trips = tuple(_round_trips(lab, say, in_time))
-        rows = (*_settings(lab, say), *round_trips, *_losses(lab, say), *_rates(lab, say, in_time))
+        settings = tuple(_settings(lab, say))
+        rows = (*settings, *round_trips, *_losses(lab, say), *_rates(lab, say, in_time))
     record = lab.record
-    if any(port.incoming.seed is not None for machine in lab.plan.machines for port in machine.ports):
-        labs.shape(lab, record.own_latency_ms)
+    seeded = any(port.incoming.seed is not None for machine in lab.plan.machines for port in machine.ports)
+    if seeded and all(row.ok for row in settings):
+        labs.reshape(lab)
     made = Certificate(
         lab=lab.name,
         provider=record.provider,
@@ -85,9 +90,20 @@ def certify(lab: Lab, say: Say) -> Certificate:
         rows=rows,
         seconds=round(time.monotonic() - started, 2),
         busy=taints(watched.readings),
+        cut=tuple(labs.cut_links(lab)),
     )
-    made.write(lab.rundir / FILE)
+    keep(lab, made)
     return made
+
+
+def after_up(lab: Lab, say: Say) -> Certificate:
+    """The certificate of a lab that `up` has returned: its own, or, for one that is new, the first."""
+    return of(lab) or certify(lab, say, bringing_up=not (lab.rundir / FILE).exists())
+
+
+def keep(lab: Lab, certificate: Certificate) -> None:
+    """Write it down as the lab's own."""
+    lab.put(FILE, certificate.model_dump_json(indent=1) + "\n")
 
 
 def _within(seconds: float) -> InTime:
@@ -96,18 +112,20 @@ def _within(seconds: float) -> InTime:
 
 
 def of(lab: Lab) -> Certificate | None:
-    """The certificate that the lab has already."""
+    """The certificate that the lab has already; None when its links have been set otherwise since."""
     try:
-        return Certificate.model_validate_json((lab.rundir / FILE).read_bytes())
+        certificate = Certificate.model_validate_json(paths.read_whole(lab.rundir / FILE, LIMIT_BYTES))
     except (OSError, ValidationError):
         return None
+    same = (lab.record.own_latency_ms, tuple(labs.cut_links(lab)))
+    return certificate if (certificate.own_latency_ms, certificate.cut) == same else None
 
 
-def covering(plan: Plan) -> list[Path]:
+def covering(among: Sequence[Path]) -> list[Path]:
     """Paths of several hops that together pass every link that any such path passes, the longest first."""
     chosen: list[Path] = []
     passed: set[str] = set()
-    for path in sorted(plan.paths, key=lambda path: -path.hops):
+    for path in sorted(among, key=lambda path: -path.hops):
         if path.reachable and path.hops > 1 and not passed.issuperset(path.links):
             chosen.append(path)
             passed.update(path.links)
@@ -117,19 +135,18 @@ def covering(plan: Plan) -> list[Path]:
 def _settings(lab: Lab, say: Say) -> Iterator[Row]:
     """Queueing disciplines, MTU and offloads as each host's kernel has them."""
     say("certificate: reading back what is set")
-    own_latency_ms = lab.record.own_latency_ms
+    record = lab.record
 
     def read_back(host: Host | Switch) -> Row:
         ports = " ".join(shlex.quote(port.name) for port in host.ports)
         script = f"tc -j qdisc show; ip -j link show; for port in {ports}; do ethtool --json -k $port; done"
         text = lab.provider.run(host.name, ["sh", "-c", script], timeout_s=20).stdout
-        qdiscs, links, *features = _documents(text)
-        shown = json.dumps(qdiscs)
-        different = [text for port in host.ports for text in shaping.differences(port, shown, own_latency_ms)]
-        mtus = {link["ifname"]: link["mtu"] for link in links}
+        qdiscs, devices, *features = _documents(text)
+        different = links.differences(host, record, json.dumps(qdiscs))
+        mtus = {device["ifname"]: device["mtu"] for device in devices}
         facts = []
         for port, (feature,) in zip(host.ports, features, strict=True):
-            different += _interface_differences(port, mtus.get(port.name), feature)
+            different += _interface_differences(port, mtus.get(port.name), feature, record.settings.gro)
             on = sorted(name for name, value in feature.items() if isinstance(value, dict) and value.get("active"))
             facts.append(f"{port.name}: MTU {mtus.get(port.name)}, on are {', '.join(on)}")
         return settings_row(host.name, different, facts)
@@ -147,22 +164,28 @@ def _documents(text: str) -> list[Any]:
     return found
 
 
-def _interface_differences(port: End, mtu: int | None, features: dict[str, Any]) -> Iterator[str]:
+def _interface_differences(port: End, mtu: int | None, features: dict[str, Any], gro: str) -> Iterator[str]:
     if mtu != port.mtu:
         yield f"{port.name}: MTU is {mtu}, declared {port.mtu}"
-    if features.get("generic-receive-offload", {}).get("active"):
-        yield f"{port.name}: generic receive offload is on"
+    active = "on" if features.get("generic-receive-offload", {}).get("active") else "off"
+    if active != gro:
+        yield f"{port.name}: generic receive offload is {active}"
 
 
 def _round_trips(lab: Lab, say: Say, in_time: InTime) -> Iterator[Row]:
     """One after the other: hosts share processors, and two at once would not be as one alone."""
-    for link in lab.plan.links:
+    for link in _whole_links(lab):
         say(f"certificate: round trips over {link.name}")
         yield from _path_rows(lab, link.name, _path_of(link), lab.plan.far_address(link), in_time)
-    for path in covering(lab.plan):
+    for path in covering(labs.whole_paths(lab)):
         name = f"{path.source}-{path.target}"
         say(f"certificate: round trips from {path.source} to {path.target}")
         yield from path_rows(lab, name, path, in_time)
+
+
+def _whole_links(lab: Lab) -> list[Link]:
+    cut = lab.record.cut
+    return [link for link in lab.plan.links if link.name not in cut]
 
 
 def path_rows(lab: Lab, name: str, path: Path, in_time: InTime = lambda: True) -> Iterator[Row]:
@@ -200,7 +223,7 @@ def _path_rows(lab: Lab, name: str, path: Path, address: str, in_time: InTime) -
 
 def _losses(lab: Lab, say: Say) -> Iterator[Row]:
     """Links with a declared loss, with as many probes as its judgement needs, up to a limit."""
-    lossy = [link for link in lab.plan.links if link.loss_percent]
+    lossy = [link for link in _whole_links(lab) if link.loss_percent]
     for link in lossy:
         say(f"certificate: loss of {link.name}")
         seen = _lossy_round_trips(lab, link)
@@ -215,7 +238,7 @@ def _lossy_round_trips(lab: Lab, link: Link) -> RoundTrips:
 
 def _rates(lab: Lab, say: Say, in_time: InTime) -> Iterator[Row]:
     """TCP from first end to second, over several links at once; those outside their tolerance again, alone."""
-    rated = [link for link in lab.plan.links if link.rate_mbit is not None]
+    rated = [link for link in _whole_links(lab) if link.rate_mbit is not None]
     for batch in _batches([link for link in rated if not link.loss_percent]):
         say(f"certificate: rate of {', '.join(link.name for link in batch)}")
         with ThreadPoolExecutor(max_workers=len(batch)) as pool:
@@ -235,10 +258,10 @@ def _rate_row_alone(lab: Lab, link: Link, row: Row, say: Say, in_time: InTime) -
     return row
 
 
-def _batches(links: Sequence[Link]) -> Iterator[list[Link]]:
+def _batches(rated: Sequence[Link]) -> Iterator[list[Link]]:
     """Together within what the processor carries, or one alone."""
     batch: list[Link] = []
-    for link in links:
+    for link in rated:
         if batch and sum(each.rate_mbit or 0 for each in (*batch, link)) > MOST_AT_ONCE_MBIT:
             yield batch
             batch = []

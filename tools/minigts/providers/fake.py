@@ -23,6 +23,7 @@ from typing import IO, Literal
 
 from minigts import shell
 from minigts.errors import CommandFailed, CommandTimeout, HostFailed
+from minigts.providers.agent import process
 from minigts.providers.base import Result
 from minigts.topology.plan import Plan
 
@@ -64,12 +65,12 @@ class FakeProvider:
         stdin: bytes = b"",
         on_output: Callable[[bytes], None] | None = None,
     ) -> Result:
-        started = time.monotonic()
+        begun = time.monotonic()
         root = self._root(host)
         self._log(host, argv)
         mark = f"{os.getpid()}-{next(_numbers)}"
         try:
-            process = shell.start(
+            started = shell.start(
                 _inside(root, argv),
                 stdin=subprocess.PIPE,
                 output=subprocess.PIPE,
@@ -80,16 +81,16 @@ class FakeProvider:
         except OSError as error:
             code, overdue, said = NOT_FOUND, False, ("", f"{argv[0]}: {error}\n")
         else:
-            conversation = _Conversation(process, stdin, on_output)
-            overdue = not conversation.lasts_until(started + timeout_s)
+            conversation = _Conversation(started, stdin, on_output)
+            overdue = not conversation.lasts_until(begun + timeout_s)
             if overdue:
-                _kill_marked(f"{COMMAND_MARK}={mark}")
+                _kill_marked(COMMAND_MARK, mark)
             code, said = conversation.end()
         if overdue:
             raise CommandTimeout(host, argv, timeout_s, *said)
         if check and code != 0:
             raise CommandFailed(host, argv, code, *said)
-        return Result(host, tuple(argv), code, *said, time.monotonic() - started)
+        return Result(host, tuple(argv), code, *said, time.monotonic() - begun)
 
     def put(self, host: str, source: Path, target: PurePosixPath) -> None:
         place = self._root(host) / str(target).lstrip("/")
@@ -105,7 +106,7 @@ class FakeProvider:
         before = signal.signal(signal.SIGINT, lambda *_: None)  # what is typed is the command's business
         terminal = termios.tcgetattr(0) if os.isatty(0) else None
         try:
-            process = shell.start(
+            started = shell.start(
                 _inside(root, argv),
                 stdin=0,
                 output=1,
@@ -114,7 +115,7 @@ class FakeProvider:
                 cwd=root,
                 new_session=False,
             )
-            return _exit_code(process.wait())
+            return _exit_code(started.wait())
         except OSError as error:
             os.write(2, f"{argv[0]}: {error}\n".encode())
             return NOT_FOUND
@@ -129,10 +130,10 @@ class FakeProvider:
         (into / "console.log").write_text(console.read_text() if console.exists() else "")
 
     def processes(self) -> tuple[int, ...]:
-        return tuple(_carrying(f"{LAB_MARK}={self.rundir}".encode()))
+        return tuple(each.pid for each in process.carrying(LAB_MARK, str(self.rundir)))
 
     def down(self) -> None:
-        _kill_marked(f"{LAB_MARK}={self.rundir}")
+        _kill_marked(LAB_MARK, str(self.rundir))
         shutil.rmtree(self.rundir / "hosts", ignore_errors=True)
 
     def _root(self, host: str) -> Path:
@@ -236,20 +237,9 @@ def _exit_code(returncode: int) -> int:
     return returncode if returncode >= 0 else 128 - returncode
 
 
-def _kill_marked(mark: str) -> None:
-    """End every process that carries `mark` in its environment, until none is left to fork another."""
-    while marked := list(_carrying(mark.encode())):
-        for pid in marked:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+def _kill_marked(variable: str, value: str) -> None:
+    """End every process that has this in its environment, until none is left to fork another."""
+    while marked := process.carrying(variable, value):
+        for each in marked:
+            process.send_marked(each, signal.SIGKILL, variable, value)
         time.sleep(0.005)
-
-
-def _carrying(mark: bytes) -> list[int]:
-    """Process ids; a process that has ended, waited for or not, has no environment."""
-    found = []
-    for directory in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if mark in (directory / "environ").read_bytes().split(b"\0"):
-                found.append(int(directory.name))
-    return found

@@ -87,7 +87,10 @@ def _connect(rundir: Path, host: str) -> socket.socket:
     """A path through an open directory: a socket's own may be 107 bytes at the most (unix(7))."""
     if host not in {path.name for path in rundir.glob("hosts/*")}:
         raise HostFailed(f"there is no host {host} in this lab")
-    directory = os.open(rundir / "hosts" / host, os.O_PATH | os.O_DIRECTORY)
+    try:
+        directory = os.open(rundir / "hosts" / host, os.O_PATH | os.O_DIRECTORY)
+    except OSError as error:  # the lab is being taken down
+        raise HostFailed(f"host {host} is not running") from error
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.settimeout(CONNECT_S)
     try:

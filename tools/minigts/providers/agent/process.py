@@ -1,6 +1,8 @@
 """Which processes are a lab's: its supervisor, by a record; all of them, by a mark in their environment.
 
-A process id alone proves nothing, since ids are used again: a record holds the start time and the boot too.
+A process id alone proves nothing, since ids are used again: a record holds the start time and the boot too, and what is
+not a whole record is none. A signal goes to a process that is held by a pidfd (pidfd_open(2)) while its start time and
+its mark are looked at, or not at all: whatever a record says, nothing that is not the lab's is ever signalled.
 
 No supervisor escapes `end`, whenever it was started: it records itself before it reads what to start, and `end`
 takes that away before it looks for the record.
@@ -8,28 +10,50 @@ takes that away before it looks for the record.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
+import shutil
 import signal
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
+
+from minigts import paths
+from minigts.errors import MinigtsError
+
+T = TypeVar("T")
 
 MARK = "MINIGTS_RUNDIR"
 """Environment variable that every process of a lab carries; its value is the lab's run directory."""
 LAUNCH = "launch.json"
 """What the supervisor is to start, in the run directory."""
+_LAUNCH_LIMIT_BYTES = 16 << 20
 
 _RECORD = "supervisor.json"
+_RECORD_LIMIT_BYTES = 4096
+_HIGHEST_PID = 1 << 22
+"""PID_MAX_LIMIT of a 64-bit Linux, proc(5)."""
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process, now and for good: no other has its id and its start time, in clock ticks since boot."""
+
+    pid: int
+    started: int
+
+    @property
+    def runs(self) -> bool:
+        return started_ticks(self.pid) == self.started
 
 
 def record(rundir: Path) -> None:
     """Write down that this process is the lab's supervisor."""
     pid = os.getpid()
     content = {"pid": pid, "started": started_ticks(pid), "boot": _boot_id()}
-    temporary = rundir / f"{_RECORD}.new"
-    temporary.write_text(json.dumps(content))
-    temporary.rename(rundir / _RECORD)
+    paths.write_whole(rundir / _RECORD, json.dumps(content))
 
 
 def recorded(rundir: Path) -> bool:
@@ -37,68 +61,135 @@ def recorded(rundir: Path) -> bool:
     return (rundir / _RECORD).exists()
 
 
-def supervisor(rundir: Path) -> int | None:
-    """The process id of the lab's supervisor; None if it does not run."""
+def read_launch(path: Path, build: Callable[[Any], T]) -> T:
+    """What `build` makes of the JSON in launch.json. Raises MinigtsError for a file that does not hold it."""
     try:
-        content = json.loads((rundir / _RECORD).read_text())
-    except (OSError, ValueError):
-        return None
-    pid = int(content["pid"])
-    same = content["boot"] == _boot_id() and content["started"] == started_ticks(pid)
-    return pid if same else None
+        return build(json.loads(paths.read_whole(path, _LAUNCH_LIMIT_BYTES)))
+    except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        raise MinigtsError(f"{path.name} does not say what to start ({type(error).__name__}): {error}") from error
+
+
+def supervisor(rundir: Path) -> int | None:
+    """The process id of the lab's supervisor; None if it does not run, or if nothing whole is recorded."""
+    found = _supervisor(rundir)
+    return None if found is None else found.pid
 
 
 def marked(rundir: Path) -> list[int]:
     """Process ids of the lab's supervisor and of what it started, whoever is their parent now."""
-    mark = f"{MARK}={rundir}".encode()
-    found = []
-    for directory in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if mark in (directory / "environ").read_bytes().split(b"\0"):
-                found.append(int(directory.name))
-    return [pid for pid in found if pid != os.getpid()]
+    return [found.pid for found in carrying(MARK, str(rundir))]
 
 
 def end(rundir: Path, patience_s: float = 5.0) -> list[str]:
     """End the lab's supervisor, then whatever is left. Returns what could not be ended, a sentence each."""
-    (rundir / LAUNCH).unlink(missing_ok=True)
-    pid = supervisor(rundir)
-    if pid is not None:
-        send(pid, signal.SIGTERM)
-        if not _gone([pid], patience_s):
-            send(pid, signal.SIGKILL)
-    left = marked(rundir)
+    remove(rundir / LAUNCH)
+    first = _supervisor(rundir)
+    if first is not None:
+        send_marked(first, signal.SIGTERM, MARK, str(rundir))
+        if not _gone([first], patience_s):
+            send_marked(first, signal.SIGKILL, MARK, str(rundir))
+    left = carrying(MARK, str(rundir))
     for process in left:
-        send(process, signal.SIGKILL)
-    pids = left if pid is None else [pid, *left]
-    if _gone(pids, patience_s):
-        (rundir / _RECORD).unlink(missing_ok=True)
+        send_marked(process, signal.SIGKILL, MARK, str(rundir))
+    every = left if first is None else [first, *left]
+    if _gone(every, patience_s):
+        remove(rundir / _RECORD)
         return []
-    return [f"process {pid} does not end" for pid in pids if started_ticks(pid) is not None]
+    return [f"process {process.pid} does not end" for process in every if process.runs]
 
 
-def send(pid: int, number: signal.Signals) -> None:
-    """Send a process a signal, unless it has ended."""
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, number)
+def carrying(variable: str, value: str) -> list[Process]:
+    """Every other process that has this variable with this value in its environment; none that has ended."""
+    found = []
+    for directory in Path("/proc").glob("[0-9]*"):
+        pid = int(directory.name)
+        started = started_ticks(pid)
+        if pid != os.getpid() and started is not None and _carries(pid, variable, value):
+            found.append(Process(pid, started))
+    return found
+
+
+def send_marked(process: Process, number: signal.Signals, variable: str, value: str) -> bool:
+    """Send a signal to `process` if it still runs and has this variable with this value in its environment."""
+    return send_if(process.pid, number, lambda: process.runs and _carries(process.pid, variable, value))
+
+
+def send_if(pid: int, number: signal.Signals, is_meant: Callable[[], bool]) -> bool:
+    """Send the process `pid` a signal if `is_meant` says so once it is held: then no other process can take its place.
+
+    False when nothing was sent: it has ended, it is another user's, it is not the one that is meant, or no other
+    process could have that id.
+    """
+    if not 1 < pid <= _HIGHEST_PID or pid == os.getpid():
+        return False
+    try:
+        held = os.pidfd_open(pid)
+    except OSError:
+        return False
+    try:
+        if not is_meant():
+            return False
+        signal.pidfd_send_signal(held, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    finally:
+        os.close(held)
+    return True
 
 
 def started_ticks(pid: int) -> int | None:
     """When a process started, in clock ticks since boot; None if it has ended (a zombie has)."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
         return None
     return None if fields[0] in "ZX" else int(fields[19])
 
 
-def _gone(pids: list[int], patience_s: float) -> bool:
+def _supervisor(rundir: Path) -> Process | None:
+    found = _recorded_process(rundir / _RECORD)
+    return found if found is not None and found.runs and _carries(found.pid, MARK, str(rundir)) else None
+
+
+def _recorded_process(path: Path) -> Process | None:
+    """What a record holds: `{"pid": 4711, "started": 8154711, "boot": "0f…"}` of this boot. None for anything else."""
+    try:
+        content = json.loads(paths.read_whole(path, _RECORD_LIMIT_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(content, dict) or content.get("boot") != _boot_id():
+        return None
+    pid, started = content.get("pid"), content.get("started")
+    # By type, since True is an int, too.
+    if type(pid) is not int or type(started) is not int or not 1 < pid <= _HIGHEST_PID or started <= 0:
+        return None
+    return Process(pid, started)
+
+
+def _carries(pid: int, variable: str, value: str) -> bool:
+    try:
+        return f"{variable}={value}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
+
+
+def _gone(processes: list[Process], patience_s: float) -> bool:
     deadline = time.monotonic() + patience_s
-    while any(started_ticks(pid) is not None for pid in pids):
+    while any(process.runs for process in processes):
         if time.monotonic() > deadline:
             return False
         time.sleep(0.01)
     return True
+
+
+def remove(path: Path) -> None:
+    """Take a file of the run directory away, whatever is in its place."""
+    try:
+        path.unlink(missing_ok=True)
+    except IsADirectoryError:
+        shutil.rmtree(path)
+    except NotADirectoryError:
+        pass
 
 
 def _boot_id() -> str:

@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from minigts import paths, shell
+from minigts.providers.agent import process
 from minigts.topology.plan import Plan
 
 NAME = "kernel"
@@ -83,8 +84,8 @@ def enclosure(rundir: Path) -> tuple[str, ...]:
     """
     groups = control_groups()
     assert groups is not None, "natively_missing() was asked"
-    group = groups / f"minigts-{hashlib.sha256(str(rundir).encode()).hexdigest()[:12]}"
-    (rundir / GROUP).write_text(str(group))
+    group = groups / _group_name(rundir)
+    paths.write_whole(rundir / GROUP, str(group))
     group.mkdir(exist_ok=True)
     memory = rundir / "enclosure"
     memory.mkdir(exist_ok=True)
@@ -96,13 +97,19 @@ def enclosure(rundir: Path) -> tuple[str, ...]:
 
 
 def remove_group(rundir: Path) -> None:
-    """Take away the control group that a lab has written down as its own; its processes have ended."""
-    try:
-        group = Path((rundir / GROUP).read_text())
-    except FileNotFoundError:
+    """Take away a lab's control group; its processes have ended. Its name follows from the run directory: what is
+    written down there only says that there is one.
+    """
+    if not os.path.lexists(rundir / GROUP):
         return
-    for directory in sorted(group.rglob("*/"), reverse=True):
-        directory.rmdir()
-    if group.exists():
+    groups = control_groups()
+    group = None if groups is None else groups / _group_name(rundir)
+    if group is not None and group.is_dir():
+        for directory in sorted(group.rglob("*/"), reverse=True):
+            directory.rmdir()
         group.rmdir()
-    (rundir / GROUP).unlink()
+    process.remove(rundir / GROUP)
+
+
+def _group_name(rundir: Path) -> str:
+    return f"minigts-{hashlib.sha256(str(rundir).encode()).hexdigest()[:12]}"

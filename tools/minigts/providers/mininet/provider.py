@@ -11,7 +11,9 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
 
 from minigts import network, paths
 from minigts.errors import CommandFailed, CommandTimeout, HostFailed, MinigtsError
@@ -28,6 +30,8 @@ from minigts.topology.plan import Plan
 
 MACHINES = "machines.json"
 """In the run directory: each host's and switch's process in the kernel, by name; there when the network stands."""
+MACHINES_LIMIT_BYTES = 1 << 20
+_Machines = TypeAdapter(dict[str, Annotated[int, Field(gt=1, strict=True)]])
 PROGRAM = "mininet/network.py"
 BUILD_TIMEOUT_S = 120.0
 ENTER = ("nsenter", "--net", "--mount", "--uts", "--ipc", "--root", "--wd", "--target")
@@ -55,7 +59,7 @@ class MininetProvider(AgentProvider):
         progress(f"{count} of {count} hosts answer")
 
     def _start_kernel(self, plan: Plan, progress: Callable[[str], None]) -> None:
-        (self.rundir / MACHINES).unlink(missing_ok=True)
+        process.remove(self.rundir / MACHINES)
         reasons = kernel.natively_missing()
         if reasons:
             progress(f"mininet in a User-Mode Linux kernel, since {reasons[0]}")
@@ -75,9 +79,7 @@ class MininetProvider(AgentProvider):
         program = (paths.project_root() / "provision" / PROGRAM).read_bytes()
         wanted = json.dumps(_wanted(plan))
         said = self._in_kernel(["env", f"MINIGTS_NETWORK={wanted}", kernel.SYSTEM_PYTHON, "-", PROGRAM], program)
-        temporary = self.rundir / f"{MACHINES}.new"
-        temporary.write_text(json.dumps(json.loads(said)))
-        temporary.rename(self.rundir / MACHINES)
+        paths.write_whole(self.rundir / MACHINES, json.dumps(json.loads(said)))
 
     def _in_kernel(self, argv: Sequence[str], stdin: bytes = b"") -> str:
         """What a command says that runs beside the hosts, in the network that none of them is in."""
@@ -134,7 +136,7 @@ class MininetProvider(AgentProvider):
 
     def down(self) -> None:
         problems: list[Exception] = [MinigtsError(text) for text in process.end(self.rundir)]
-        (self.rundir / MACHINES).unlink(missing_ok=True)
+        process.remove(self.rundir / MACHINES)
         try:
             kernel.remove_group(self.rundir)
         except OSError as error:
@@ -148,9 +150,11 @@ class MininetProvider(AgentProvider):
 
     def _enter(self, host: str) -> list[str]:
         try:
-            machines = json.loads((self.rundir / MACHINES).read_text())
+            machines = _Machines.validate_json(paths.read_whole(self.rundir / MACHINES, MACHINES_LIMIT_BYTES))
         except FileNotFoundError:
             raise HostFailed(f"host {host} is not running: there is no host {host} in this lab") from None
+        except (OSError, ValueError) as error:
+            raise HostFailed(f"host {host} cannot be entered: the lab's {MACHINES} is damaged") from error
         if host not in machines:
             raise HostFailed(f"there is no host {host} in this lab")
         return [*ENTER, str(machines[host]), "--"]

@@ -86,20 +86,28 @@ def end(rundir: Path, host: str) -> None:
     """End one host's kernel at once, like a power cut."""
     pid = running(rundir).get(host)
     if pid is not None:
-        process.send(pid, signal.SIGKILL)
+        process.send_if(pid, signal.SIGKILL, lambda: running(rundir).get(host) == pid)
 
 
 def running(rundir: Path) -> dict[str, int]:
     """The process id of each host's kernel, the supervisor's child with that host's disk on its command line."""
     pid, found = process.supervisor(rundir), {}
     for task in Path(f"/proc/{pid}/task").glob("*/children") if pid is not None else ():
-        for child in task.read_text().split():
+        for child in _children(task):
             with contextlib.suppress(OSError):
                 words = Path(f"/proc/{child}/cmdline").read_bytes().decode(errors="replace")
                 named = re.search(r"/hosts/([^/]+)/disk\.cow", words)
                 if named:
                     found[named[1]] = int(child)
     return found
+
+
+def _children(task: Path) -> list[str]:
+    """Process ids, of a file of proc(5) that goes with its thread."""
+    try:
+        return task.read_text().split()
+    except OSError:
+        return []
 
 
 def missing(hosts: int) -> list[str]:

@@ -18,8 +18,10 @@ import socket
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from minigts import shell
+from minigts.errors import MinigtsError
 from minigts.providers.agent import process
 from minigts.providers.agent.host import Host
 from minigts.providers.uml.kernel import Machine, again, command_line, memory_directory
@@ -44,7 +46,10 @@ class Launch:
 
     @classmethod
     def read(cls, path: Path) -> Launch:
-        raw = json.loads(path.read_text())
+        return process.read_launch(path, cls._build)
+
+    @classmethod
+    def _build(cls, raw: Any) -> Launch:
         machines = tuple(Machine(**{**machine, "macs": tuple(machine["macs"])}) for machine in raw["machines"])
         links = tuple(((a[0], a[1]), (b[0], b[1])) for a, b in raw["links"])
         return cls(Path(raw["boot_directory"]), Path(raw["base"]), machines, links, tuple(raw["instead"]))
@@ -177,7 +182,10 @@ def main() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     process.record(rundir)
-    asyncio.run(supervise(rundir))
+    try:
+        asyncio.run(supervise(rundir))
+    except MinigtsError as error:
+        raise SystemExit(str(error)) from None
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ from pydantic import JsonValue
 
 from minigts import lab as labs
 from minigts import overlays, paths, shell
-from minigts.cli.stage import LabStage
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError
 from minigts.experiments import manifest as manifests
 from minigts.experiments import run, store
@@ -24,8 +23,9 @@ from minigts.experiments.load import load, topology_file
 from minigts.experiments.manifest import Manifest
 from minigts.experiments.matrix import Sample, matrix
 from minigts.experiments.model import Experiment
+from minigts.experiments.stage import LabStage
 from minigts.fidelity.measure import certify
-from minigts.lab import Lab
+from minigts.lab import Lab, links
 from minigts.topology.load import load as load_topology
 from minigts.topology.plan import Plan
 
@@ -158,12 +158,17 @@ def _manifest(prepared: Prepared, provider: str) -> Manifest:
 def lab_for(plan: Plan, provider: str, named: str | None, *, keep: bool, say: Say) -> Iterator[Lab]:
     """A lab of `plan`: the one that is up as `named`, or a new one, taken down at the end unless kept.
 
-    Raises InputError when the one that is up has other hosts or links.
+    Raises InputError when the one that is up has other hosts or links, or when one of them is cut: the results would
+    be of another topology than their manifest says.
     """
     if named is not None:
         found = labs.open_lab(named)
         if found.plan.hosts != plan.hosts or found.plan.links != plan.links:
             raise InputError(f"lab {named} is {found.plan.name}; the experiment is made for {plan.name}")
+        _require_whole(found)
+        if found.record.settings != labs.DECLARED:
+            say("links are as an experiment that was broken off has left them: setting them as declared")
+            labs.set_links(found, labs.DECLARED)
         yield found
         return
     made = labs.up(plan, provider, f"{plan.name}-{os.getpid()}", say)
@@ -174,12 +179,22 @@ def lab_for(plan: Plan, provider: str, named: str | None, *, keep: bool, say: Sa
             labs.down(made)
 
 
-def describe_lab(directories: Sequence[Path], lab: Lab, say: Say) -> None:
-    """Measure the lab, and put what it is into the manifests that do not have it yet; its certificate beside them."""
+def _require_whole(lab: Lab) -> None:
+    cut = labs.cut_links(lab)
+    if cut:
+        mend = ", ".join(links.how_to_mend(lab))
+        raise InputError(f"lab {lab.name} has links that are cut ({', '.join(cut)}); make them whole first: {mend}")
+
+
+def describe_lab(directories: Sequence[Path], lab: Lab, say: Say, *, fresh: bool) -> None:
+    """Measure the lab, and put what it is into the manifests that do not have it yet; its certificate beside them.
+
+    `fresh`: it was brought up for them, so that it may be calibrated again.
+    """
     new = [directory for directory in directories if not manifests.read(directory).certificate]
     if not new:
         return
-    certificate = certify(lab, say)
+    certificate = certify(lab, say, bringing_up=fresh)
     facts = {
         "provider": lab.provider.name,
         "tools": _tools(lab),

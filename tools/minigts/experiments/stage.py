@@ -10,12 +10,11 @@ from functools import cached_property
 
 from minigts import lab as labs
 from minigts import overlays
-from minigts.cli.drops import Drops
+from minigts.experiments.drops import Drops
 from minigts.experiments.options import Links, size_bytes
-from minigts.lab import Lab
+from minigts.lab import Lab, Settings
 from minigts.overlays import Endpoint
 from minigts.providers.base import Metered
-from minigts.topology.plan import End
 from minigts.watch import Watched, family, used_s
 
 LIMIT_S = 60.0
@@ -47,7 +46,7 @@ class LabStage:
     def set_links(self, links: Links) -> None:
         self.say("setting the links")
         self.drops.expected = links.rate == "unlimited"  # delays are sized for the declared rate
-        labs.set_ports(self.lab, lambda port: changed(port, links), gro=links.gro)
+        labs.set_links(self.lab, settings(links))
 
     def watch(self) -> AbstractContextManager[Watched]:
         return self.drops.watching()
@@ -58,11 +57,8 @@ class LabStage:
         return {host: sum(map(used_s, family([pid]))) for host, pid in kernels.items()}
 
 
-def changed(port: End, links: Links) -> End:
-    """The port as `links` wants it; what they leave out is as declared."""
-    outgoing = port.outgoing
-    if links.rate == "unlimited":
-        outgoing = outgoing.model_copy(update={"rate_mbit": None, "queue_bytes": None})
-    elif links.queue and outgoing.rate_mbit is not None:
-        outgoing = outgoing.model_copy(update={"queue_bytes": size_bytes(links.queue)})
-    return port.model_copy(update={"outgoing": outgoing})
+def settings(links: Links) -> Settings:
+    """What `links` ask for; what they leave out is as declared."""
+    unlimited = links.rate == "unlimited"
+    queue_bytes = size_bytes(links.queue) if links.queue and not unlimited else None
+    return Settings(unlimited=unlimited, queue_bytes=queue_bytes, gro=links.gro)

@@ -1,0 +1,196 @@
+"""Hosts for tests that need no kernel: each holds what `tc` and `ethtool` are told, and shows it as they do.
+
+A lab of them lives in this process. Nothing of a script is run; only the lines that set shaping are understood.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal
+
+import pytest
+
+from minigts.errors import HostFailed
+from minigts.providers import registry
+from minigts.providers.base import Result
+from minigts.topology.plan import Plan
+
+
+@dataclass
+class Network:
+    """Everything of one lab that is not in its run directory, as kernels would hold it."""
+
+    plan: Plan
+    tbf: dict[tuple[str, str], tuple[float, int, int]] = field(default_factory=dict)
+    """By host and port: bit/s, burst, limit in bytes."""
+    netem: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    gro: set[tuple[str, str]] = field(default_factory=set)
+    surplus_ms: float = 0.1
+    """What a link takes one way beyond what netem adds."""
+    set: int = 0
+    """How often something was set on a host."""
+
+
+NETWORKS: dict[Path, Network] = {}
+"""By run directory, as kernels outlive the object that stands for their provider."""
+
+
+class TcHosts:
+    """See `providers.base.Provider`."""
+
+    name = "tc-hosts"
+    engine: Literal["docker", "namespace"] = "docker"
+    pace_s = 0.004
+
+    def __init__(self, rundir: Path) -> None:
+        self.rundir = rundir
+
+    def missing(self) -> list[str]:
+        return []
+
+    def up(self, plan: Plan, progress: Callable[[str], None]) -> None:
+        (self.rundir / "hosts").mkdir()
+        NETWORKS[self.rundir] = Network(plan)
+        progress(f"{len(plan.machines)} of {len(plan.machines)} hosts answer")
+
+    def run(
+        self,
+        host: str,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        check: bool = True,
+        stdin: bytes = b"",
+        on_output: Callable[[bytes], None] | None = None,
+    ) -> Result:
+        network = NETWORKS.get(self.rundir)
+        if network is None or host not in {machine.name for machine in network.plan.machines}:
+            raise HostFailed(f"host {host} is not running")
+        stdout = self._answer(network, host, list(argv), stdin.decode())
+        if on_output is not None:
+            on_output(stdout.encode())
+        return Result(host, tuple(argv), 0, stdout, "", 0.0)
+
+    def put(self, host: str, source: Path, target: PurePosixPath) -> None:
+        self.run(host, ["true"], timeout_s=1)
+
+    def attach(self, host: str, argv: Sequence[str]) -> int:
+        return self.run(host, argv, timeout_s=1).code
+
+    def restart(self, host: str) -> None:
+        """Whatever was set on it is lost."""
+        network = NETWORKS[self.rundir]
+        for held in (network.tbf, network.netem):
+            for key in [key for key in held if key[0] == host]:
+                del held[key]
+        network.gro -= {key for key in network.gro if key[0] == host}
+
+    def diagnose(self, host: str, into: Path) -> None:
+        into.mkdir(parents=True, exist_ok=True)
+
+    def processes(self) -> tuple[int, ...]:
+        return ()
+
+    def down(self) -> None:
+        NETWORKS.pop(self.rundir, None)
+
+    def _answer(self, network: Network, host: str, argv: list[str], stdin: str) -> str:  # noqa: PLR0911
+        match argv:
+            case ["bash", "-eu", "-s"]:
+                self._set(network, host, stdin)
+                return ""
+            case ["tc", "-j", "-batch", "-"]:
+                self._set(network, host, stdin)
+                return self._qdiscs(network, host)
+            case ["sh", "-c", script] if script.startswith("tc -j qdisc show; ip -j link show"):
+                return self._settings(network, host)
+            case [program, address, count, _] if program.endswith("probe.py"):
+                return self._probe(network, host, address, int(count))
+            case ["env", *_, phase] if phase.endswith("/start.sh"):
+                return f"ADDRESS={network.plan.host(host).address}\nMTU=1500\n"
+            case ["iperf3", "-c", *_]:
+                return '{"error": "no server here"}'
+        return ""
+
+    def _set(self, network: Network, host: str, script: str) -> None:
+        for line in script.splitlines():
+            words = line.split()
+            match words:
+                case ["qdisc", "replace", "dev", port, "root", "tbf", "rate", rate, "burst", burst, "limit", limit]:
+                    network.tbf[host, port] = (float(rate.removesuffix("bit")), int(burst), int(limit))
+                case ["qdisc", "replace", "dev", port, "root", "pfifo", *_]:
+                    network.tbf.pop((host, port), None)
+                case ["qdisc", "replace", "dev", device, "root", "netem", *options]:
+                    network.netem[host, device.removeprefix("ifb-")] = _netem(options)
+                case ["qdisc", "del", "dev", port, "clsact"]:
+                    network.netem.pop((host, port), None)
+                case ["ethtool", "-K", port, "gro", state]:
+                    (network.gro.add if state == "on" else network.gro.discard)((host, port))
+                case _:
+                    continue
+            network.set += 1
+
+    def _qdiscs(self, network: Network, host: str) -> str:
+        shown: list[dict[str, Any]] = []
+        for (where, port), (rate, burst, limit) in network.tbf.items():
+            options = {"rate": round(rate / 8), "burst": burst, "limit": limit}
+            shown += [{"kind": "tbf", "dev": port, "options": options}] if where == host else []
+        for (where, port), options in network.netem.items():
+            if where == host:
+                shown += [{"kind": "clsact", "dev": port}, {"kind": "netem", "dev": f"ifb-{port}", "options": options}]
+        return json.dumps(shown)
+
+    def _settings(self, network: Network, host: str) -> str:
+        ports = network.plan.machine(host).ports
+        links = [{"ifname": port.name, "mtu": port.mtu} for port in ports]
+        features = [
+            [{"ifname": port.name, "generic-receive-offload": {"active": (host, port.name) in network.gro}}]
+            for port in ports
+        ]
+        return "\n".join([self._qdiscs(network, host), json.dumps(links), *map(json.dumps, features)])
+
+    def _probe(self, network: Network, host: str, address: str, count: int) -> str:
+        """Every request comes back, unless a link on the way loses all."""
+        path = _path(network.plan, host, address)
+        held = [
+            network.netem.get((machine.name, port.name), {})
+            for machine in network.plan.machines
+            for port in machine.ports
+            if port.link in path
+        ]
+        if any(each.get("loss-random", {}).get("loss", 0) == 1 for each in held):
+            return json.dumps({"sent": count, "rtts_us": []})
+        delays_ms = sum(each.get("delay", {}).get("delay", 0) * 1000 for each in held)
+        rtt_us = 1000 * (delays_ms + 2 * len(path) * network.surplus_ms)
+        return json.dumps({"sent": count, "rtts_us": [rtt_us] * count})
+
+
+def _netem(options: list[str]) -> dict[str, Any]:
+    shown: dict[str, Any] = {"limit": int(options[options.index("limit") + 1])}
+    delay_us = float(options[options.index("delay") + 1].removesuffix("us"))
+    jitter = re.findall(r"^([\d.]+)us$", options[2]) if len(options) > 2 else []
+    shown["delay"] = {"delay": delay_us / 1e6, "jitter": float(jitter[0]) / 1e6 if jitter else 0.0}
+    if "loss" in options:
+        shown["loss-random"] = {"loss": float(options[options.index("loss") + 2].removesuffix("%")) / 100}
+    if "seed" in options:
+        shown["seed"] = int(options[options.index("seed") + 1])
+    return shown
+
+
+def _path(plan: Plan, source: str, address: str) -> tuple[str, ...]:
+    """The links on the way to an address of another host's."""
+    host = plan.host(source)
+    for port in host.ports:
+        if address in (port.peer_address, port.address):
+            return (port.link,)
+    target = next(other for other in plan.hosts if address == other.address)
+    return plan.path(source, target.name).links
+
+
+def register(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until the test ends, the provider can be asked for by its name."""
+    monkeypatch.setitem(registry._PROVIDERS, TcHosts.name, TcHosts)

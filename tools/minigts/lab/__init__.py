@@ -1,0 +1,45 @@
+"""A lab: a plan that a provider has brought up. It outlives the command that made it, in one run directory.
+
+`record`: names, run directories, what is written down of a lab, and its lock. `life`: up, down, restart. `links`: what
+every port should look like now, and all shaping. `calibration`: the emulator's own latency, measured. Overlays and
+measurements stand on it and are elsewhere.
+"""
+
+from minigts.lab.life import down, restart, up
+from minigts.lab.links import calibrate, cut_links, reshape, set_link, set_links, whole_paths
+from minigts.lab.record import (
+    DECLARED,
+    Lab,
+    Progress,
+    Record,
+    Settings,
+    all_labs,
+    checked_name,
+    exclusive,
+    for_each,
+    labs_directory,
+    open_lab,
+)
+
+__all__ = [
+    "DECLARED",
+    "Lab",
+    "Progress",
+    "Record",
+    "Settings",
+    "all_labs",
+    "calibrate",
+    "checked_name",
+    "cut_links",
+    "down",
+    "exclusive",
+    "for_each",
+    "labs_directory",
+    "open_lab",
+    "reshape",
+    "restart",
+    "set_link",
+    "set_links",
+    "up",
+    "whole_paths",
+]

@@ -1,0 +1,183 @@
+"""A lab's life: up, down, and one host started again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+from minigts import network, paths, switches
+from minigts.errors import EnvironmentLacks, InputError, MinigtsError
+from minigts.lab import links
+from minigts.lab.record import (
+    MARKER,
+    Lab,
+    Progress,
+    Record,
+    checked_name,
+    exclusive,
+    lab_named,
+    require_own,
+    why_foreign,
+)
+from minigts.providers import registry
+from minigts.providers.base import Provider, Restarts
+from minigts.topology.plan import Host, Plan, Switch
+
+LONGEST_PATH_BYTES = 200
+"""Of a run directory. User-Mode Linux cuts the paths of a host's own files below it off after 255 bytes, and makes them
+elsewhere; mount(8) takes no longer one. Sockets are reached through an open directory: their 107 bytes are no limit."""
+
+
+def up(plan: Plan, provider_name: str, name: str | None, progress: Progress) -> Lab:
+    """Bring `plan` up as the lab `name` (the plan's own by default) and return when it is configured and shaped.
+
+    A lab of that name that is up with the same plan on the same provider is left as it is. On failure nothing is left
+    running. Raises InputError when the name is none, or taken by another plan, another provider or something that is no
+    lab; EnvironmentLacks, HostFailed.
+    """
+    lab = lab_named(plan.name if name is None else name)
+    require_own(lab.rundir)
+    _refuse_long_path(lab.rundir)
+    with exclusive(lab.rundir):
+        if _is_up(lab, plan, provider_name):
+            return lab
+        _remove(lab)
+        lab = Lab(lab.rundir)  # the one before remembers its plan and its provider
+        lab.rundir.mkdir(mode=0o700)
+        (lab.rundir / MARKER).touch(mode=0o600)
+        try:
+            _bring_up(lab, plan, provider_name, progress)
+        except BaseException as error:
+            try:
+                if isinstance(error, Exception):  # and not that the user broke it off
+                    _keep_consoles(lab)
+            finally:
+                _remove(lab)
+            raise
+    return lab
+
+
+def down(lab: Lab) -> None:
+    """Take a lab down and remove its run directory. Works after any crash, and whatever its records hold; a second call
+    does nothing. Raises InputError for what is no lab of minigts', which is left alone.
+    """
+    require_own(lab.rundir)
+    with exclusive(lab.rundir):
+        _remove(lab)
+
+
+def restart(lab: Lab, name: str) -> None:
+    """End a host or switch without asking it, start it again on its own disk and links, and configure it as it was: a
+    link that was cut stays cut.
+
+    What ran on it has ended; the others run on. Raises EnvironmentLacks when the provider cannot do it.
+    """
+    if not isinstance(lab.provider, Restarts):
+        raise EnvironmentLacks(f"provider {lab.provider.name} cannot start one host again")
+    machine = next(each for each in lab.plan.machines if each.name == name)
+    with exclusive(lab.rundir):
+        lab.provider.restart(name)
+        _configure(lab, machine)
+        if isinstance(machine, Switch):
+            switches.do(lab.provider, machine, "ask_controller")
+
+
+def _refuse_long_path(rundir: Path) -> None:
+    excess = len(os.fsencode(rundir)) - LONGEST_PATH_BYTES
+    if excess > 0:
+        raise InputError(
+            f"the run directory {rundir} has {excess} bytes more than the {LONGEST_PATH_BYTES} that hosts can do with: "
+            f"choose a shorter name with --lab, or a shorter state directory by MINIGTS_STATE"
+        )
+
+
+def _bring_up(lab: Lab, plan: Plan, provider_name: str, progress: Progress) -> None:
+    provider = registry.make(provider_name, lab.rundir)
+    lacking = provider.missing()
+    if lacking:
+        raise EnvironmentLacks("\n".join(lacking))
+    digest = lab.write_plan(plan)
+    lab.write(Record(provider=provider_name, created=datetime.now(UTC), plan_sha256=digest))
+    also = f" and {len(plan.switches)} switches" if plan.switches else ""
+    progress(f"starting {len(plan.hosts)} hosts{also}")
+    provider.up(plan, progress)
+    progress("configuring addresses, routes and links")
+    lab.on_every_machine(lambda machine: _configure(lab, machine))
+    progress("measuring the emulator's own latency")
+    links.calibrate_held(lab)
+    lab.on_every_switch(lambda switch: switches.do(provider, switch, "ask_controller"))
+    lab.write(lab.record.model_copy(update={"state": "up"}))
+
+
+def _configure(lab: Lab, machine: Host | Switch) -> None:
+    text = network.script(lab.plan, machine)
+    if isinstance(machine, Switch):
+        links.run_script(lab.provider, machine, text)
+        switches.do(lab.provider, machine, "make_switch")
+        text = ""
+    links.run_script(lab.provider, machine, text + links.script(machine, lab.record))
+
+
+def _is_up(lab: Lab, plan: Plan, provider_name: str) -> bool:
+    """Whether the lab runs already. A lab that started and never finished, or lost a host, does not count.
+
+    Raises InputError when what runs has another plan or is on another provider.
+    """
+    if not lab.rundir.is_dir() or not (lab.rundir / "lab.json").exists() or lab.record.state != "up":
+        return False
+    answers = set(lab.state_of_hosts().values())
+    if "answers" not in answers:
+        return False
+    remedy = f"minigts down {lab.name}, or choose another name with --lab NAME"
+    if lab.record.provider != provider_name:
+        raise InputError(f"lab {lab.name} is up on provider {lab.record.provider}, not on {provider_name}: {remedy}")
+    if lab.plan != plan:
+        raise InputError(f"lab {lab.name} is up with another plan: {remedy}")
+    return answers == {"answers"}
+
+
+def _remove(lab: Lab) -> None:
+    """End what runs of the lab, then remove its run directory; the caller holds the lab."""
+    require_own(lab.rundir)
+    if not lab.rundir.exists():
+        return
+    problems: list[Exception] = []
+    for provider in _possible_providers(lab):
+        try:
+            provider.down()
+        except ExceptionGroup as error:
+            problems += error.exceptions
+        except (MinigtsError, OSError) as error:
+            problems.append(error)
+    if problems:
+        raise ExceptionGroup(f"lab {lab.name} is not down", problems)
+    shutil.rmtree(lab.rundir)
+
+
+def _possible_providers(lab: Lab) -> list[Provider]:
+    """The lab's provider; all of them when its record cannot be read, since each ends only what it recorded itself."""
+    try:
+        return [lab.provider]
+    except MinigtsError:
+        return [registry.make(name, lab.rundir) for name in registry.names()]
+
+
+def _keep_consoles(lab: Lab) -> None:
+    """What explains a failed start outlives it, in the state directory's `failed` folder; the last one only."""
+    kept = paths.state_root() / "failed" / checked_name(lab.name)
+    if why_foreign(kept) is not None:
+        return
+    shutil.rmtree(kept, ignore_errors=True)
+    kept.mkdir(parents=True, mode=0o700)
+    (kept / MARKER).touch(mode=0o600)
+    for file in _explaining(lab.rundir):
+        copy = kept / file.relative_to(lab.rundir)
+        copy.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        shutil.copyfile(file, copy)
+
+
+def _explaining(rundir: Path) -> list[Path]:
+    found = (path for path in rundir.rglob("*") if path.suffix in (".log", ".json"))
+    return [path for path in found if path.is_file() and not path.is_symlink()]

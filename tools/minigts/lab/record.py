@@ -1,0 +1,310 @@
+"""What is known of a lab without asking it: its name, its run directory, the records in it, and its lock.
+
+A run directory is `<state root>/labs/<name>`; it holds plan.json and lab.json beside what the provider puts there.
+Names are only names: `checked_name` is the one place where they are judged, and `require_own` the one that says what
+may be removed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from difflib import get_close_matches
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Annotated, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from minigts import paths
+from minigts.errors import InputError, MinigtsError
+from minigts.providers import registry
+from minigts.providers.base import Provider
+from minigts.topology.plan import Host, Machine, Plan, Switch
+
+T = TypeVar("T")
+M = TypeVar("M", bound=Machine)
+Content = TypeVar("Content", bound=BaseModel)
+Progress = Callable[[str], None]
+
+MARKER = "minigts-lab"
+"""The first thing that is made in a run directory: what lacks it, and lab.json, is no lab."""
+RECORD, PLAN = "lab.json", "plan.json"
+LIMIT_BYTES, PLAN_LIMIT_BYTES = 4 << 20, 128 << 20
+"""Of every record; the plan of 250 hosts in a row has 61 MB. It is parsed when its digest is the recorded one."""
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
+
+
+class Settings(BaseModel):
+    """How an experiment has set every link of a lab for as long as it measures, instead of as declared."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    unlimited: bool = False
+    """No link has a rate."""
+    queue_bytes: Annotated[int, Field(gt=0)] | None = None
+    """In front of every rate; None: as declared."""
+    gro: Literal["on", "off"] = "off"
+    """Generic receive offload of every port."""
+
+
+DECLARED = Settings()
+
+
+class Record(BaseModel):
+    """lab.json: what the lab is of, and everything in which its links differ from the plan."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    provider: str
+    created: datetime
+    state: Literal["starting", "up"] = "starting"
+    plan_sha256: str = ""
+    """Of plan.json as it was written, so that another one is not taken for it."""
+    own_latency_ms: Annotated[float, Field(ge=0)] = 0.0
+    """The emulator's own one-way latency over a link, taken off every link's delay."""
+    cut: frozenset[str] = frozenset()
+    """The names of links that have been cut."""
+    settings: Settings = DECLARED
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A lab, up or not, told apart by its run directory."""
+
+    rundir: Path
+
+    @property
+    def name(self) -> str:
+        return self.rundir.name
+
+    @cached_property
+    def plan(self) -> Plan:
+        """Raises MinigtsError when plan.json is not what the lab was made of."""
+        digest, content = self.record.plan_sha256, self._content(PLAN)
+        if content is None:
+            raise self.damaged(PLAN, "is missing")
+        if digest and hashlib.sha256(content).hexdigest() != digest:
+            raise self.damaged(PLAN, "is not the one that the lab was made of")
+        return self._parsed(PLAN, content, Plan)
+
+    @property
+    def record(self) -> Record:
+        """As it stands on disk now. Raises MinigtsError when the lab has no readable record."""
+        record = self.read(RECORD, Record)
+        if record is None:
+            if not self.rundir.is_dir():
+                raise MinigtsError(f"lab {self.name} has been taken down")
+            raise MinigtsError(f"lab {self.name} was never complete: minigts down {self.name}")
+        return record
+
+    def write(self, record: Record) -> None:
+        self.put(RECORD, record.model_dump_json(indent=2) + "\n")
+
+    def write_plan(self, plan: Plan) -> str:
+        """Write plan.json; its SHA-256, for the record."""
+        content = plan.model_dump_json(indent=1) + "\n"
+        self.put(PLAN, content)
+        return hashlib.sha256(content.encode()).hexdigest()
+
+    def read(self, name: str, model: type[Content]) -> Content | None:
+        """The record `name` in the run directory; None when it is not there. Raises MinigtsError when it is damaged."""
+        content = self._content(name)
+        return None if content is None else self._parsed(name, content, model)
+
+    def put(self, name: str, content: str) -> None:
+        """Write the file `name` in the run directory. Raises MinigtsError when the lab has been taken down."""
+        try:
+            paths.write_whole(self.rundir / name, content)
+        except FileNotFoundError as error:
+            raise MinigtsError(f"lab {self.name} has been taken down") from error
+
+    def damaged(self, name: str, reason: str) -> MinigtsError:
+        """The one sentence about a record that cannot be used, with what to do."""
+        return MinigtsError(f"lab {self.name}: its {name} {reason}; take it down with: minigts down {self.name}")
+
+    def _content(self, name: str) -> bytes | None:
+        try:
+            return paths.read_whole(self.rundir / name, PLAN_LIMIT_BYTES if name == PLAN else LIMIT_BYTES)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise self.damaged(name, f"cannot be read ({error.strerror or error})") from error
+
+    def _parsed(self, name: str, content: bytes, model: type[Content]) -> Content:
+        try:
+            return model.model_validate_json(content)
+        except ValidationError as error:
+            first = error.errors(include_input=False, include_url=False, include_context=False)[0]
+            where = ".".join(map(str, first["loc"]))[:60]
+            # By `ascii`, since what a damaged file holds must not reach a terminal.
+            raise self.damaged(name, f"is damaged ({ascii(where)[1:-1] or 'file'}: {first['type']})") from error
+
+    @cached_property
+    def provider(self) -> Provider:
+        named = self.record.provider
+        if named not in registry.names():
+            raise self.damaged(RECORD, f"names a provider that there is not, {named[:60]!a}")
+        return registry.make(named, self.rundir)
+
+    def state_of_hosts(self) -> dict[str, str]:
+        """For each host and switch `answers` or why it does not."""
+
+        def ask(machine: Host | Switch) -> str:
+            try:
+                self.provider.run(machine.name, ["true"], timeout_s=5)
+            except MinigtsError as error:
+                return str(error)
+            return "answers"
+
+        return self.on_every_machine(ask)
+
+    def on_every_host(self, work: Callable[[Host], T]) -> dict[str, T]:
+        """Do `work` for all hosts at once; the first error is raised after all have ended."""
+        return for_each(self.plan.hosts, work)
+
+    def on_every_machine(self, work: Callable[[Host | Switch], T]) -> dict[str, T]:
+        """The same for all hosts and switches."""
+        return for_each(self.plan.machines, work)
+
+    def on_every_switch(self, work: Callable[[Switch], T]) -> dict[str, T]:
+        """The same for all switches."""
+        return for_each(self.plan.switches, work)
+
+
+def for_each(machines: Sequence[M], work: Callable[[M], T]) -> dict[str, T]:
+    """Do `work` for all of them at once; the first error is raised after all have ended."""
+    with ThreadPoolExecutor(max_workers=max(1, len(machines))) as pool:
+        started = {machine.name: pool.submit(work, machine) for machine in machines}
+    return {name: future.result() for name, future in started.items()}
+
+
+def checked_name(name: str) -> str:
+    """`name`, which a lab can have. Raises InputError, and nothing has been touched."""
+    if not _NAME.fullmatch(name):
+        shown = ascii(name) if len(name) <= 80 else f"{name[:80]!a}…"
+        raise InputError(
+            f"{shown} is no name of a lab: write at most 64 letters, digits, hyphens, underscores and dots, as in "
+            f"pair-2, with a letter, a digit or an underscore first"
+        )
+    return name
+
+
+def labs_directory() -> Path:
+    """Where run directories lie."""
+    return paths.state_root() / "labs"
+
+
+def lab_named(name: str) -> Lab:
+    """The lab of that name, whether there is one or not. Raises InputError for what is no name."""
+    return Lab(labs_directory() / checked_name(name))
+
+
+def all_labs() -> list[Lab]:
+    """Every lab of this user with a run directory, up or not, by name. What is no lab of minigts' is left out."""
+    directory = labs_directory()
+    found = sorted(directory.iterdir()) if directory.is_dir() else []
+    return [Lab(path) for path in found if _NAME.fullmatch(path.name) and why_foreign(path) is None]
+
+
+def open_lab(name: str | None = None) -> Lab:
+    """The lab called `name`, or the only one there is. Raises InputError that says which there are."""
+    if name is not None:
+        lab = lab_named(name)
+        require_own(lab.rundir)
+    labs = {lab.name: lab for lab in all_labs()}
+    if name is None and len(labs) == 1:
+        return next(iter(labs.values()))
+    if name is not None and name in labs:
+        return labs[name]
+    if not labs:
+        raise InputError("no lab is up; bring one up with: minigts up topologies/chain6.yaml")
+    known = ", ".join(labs)
+    if name is None:
+        raise InputError(f"several labs are up ({known}): say which with --lab")
+    close = get_close_matches(name, labs, 1)
+    raise InputError(f"no lab {name!r}{f'; did you mean {close[0]!r}?' if close else ''} Labs are: {known}")
+
+
+def why_foreign(rundir: Path) -> str | None:
+    """What is in a run directory's place that is no lab of minigts', in words; None when it is one, or nothing is.
+
+    A directory that holds nothing is a lab whose making was broken off at once.
+    """
+    try:
+        mode = rundir.lstat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if stat.S_ISLNK(mode):
+        return f"a symbolic link to {ascii(str(rundir.readlink()))[1:-1]}"
+    if not stat.S_ISDIR(mode):
+        return "no directory"
+    if any(os.path.lexists(rundir / name) for name in (MARKER, RECORD)):
+        return None
+    with suppress(FileNotFoundError):
+        if any(rundir.iterdir()):
+            return f"a directory without {RECORD}"
+    return None
+
+
+def require_own(rundir: Path) -> None:
+    """Raises InputError unless what is there, if anything is, lies among the labs and is one that minigts made."""
+    name = checked_name(rundir.name)
+    if rundir.parent != labs_directory():
+        raise InputError(f"{rundir} does not lie in {labs_directory()}: it is left alone")
+    foreign = why_foreign(rundir)
+    if foreign is not None:
+        raise InputError(
+            f"{rundir} is {foreign}, and no lab of minigts: it is left alone; move it away, or choose another name "
+            f"than {name}"
+        )
+
+
+@contextmanager
+def exclusive(rundir: Path) -> Iterator[None]:
+    """One command at a time changes the lab of this run directory; others wait for their turn.
+
+    The lock goes with the process that holds it, and its file with the lab. Not to be nested.
+    """
+    path = rundir.parent / f".{rundir.name}.lock"
+    with _locked(path):
+        try:
+            yield
+        finally:
+            if not os.path.lexists(rundir):
+                # By its holder alone: whoever waits for it finds that it is gone, and makes a new one.
+                path.unlink(missing_ok=True)
+
+
+def _locked(path: Path) -> IO[bytes]:
+    """Waits for its turn. A lock whose file is no longer the one of that name is nobody's: then it begins anew."""
+    while True:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            lock = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600), "r+b")
+        except FileNotFoundError:  # its directory went in between
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if _is_still(path, lock):
+                return lock
+        except BaseException:
+            lock.close()
+            raise
+        lock.close()
+
+
+def _is_still(path: Path, lock: IO[bytes]) -> bool:
+    try:
+        named = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return os.path.samestat(named, os.fstat(lock.fileno()))
