@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -105,13 +105,20 @@ def start(
     cwd: Path | None = None,
     new_session: bool = True,
     dies_with_parent: bool = False,
+    before_exec: Callable[[], None] | None = None,
 ) -> subprocess.Popen[bytes]:
     """Start a process and do not wait for it. By default it has no input, and its errors join its output.
 
     In a session of its own it outlives the caller; with `dies_with_parent` the kernel kills it as soon as the
-    thread that started it ends (Linux only; prctl(2), PR_SET_PDEATHSIG). The caller owns the returned process and
-    must end it or record its id.
+    thread that started it ends (Linux only; prctl(2), PR_SET_PDEATHSIG). `before_exec` is called in the new process,
+    as its last act before it becomes the program. The caller owns the returned process and must end it or record its id.
     """
+    own = [*([_die_with_parent] if dies_with_parent else []), *([before_exec] if before_exec else [])]
+
+    def prepare() -> None:
+        for act in own:
+            act()
+
     return subprocess.Popen(
         list(argv),
         stdin=stdin,
@@ -122,7 +129,7 @@ def start(
         cwd=cwd,
         start_new_session=new_session,
         # Safe, since the only caller that asks for it, the supervisor, has one thread.
-        preexec_fn=_die_with_parent if dies_with_parent else None,  # noqa: PLW1509
+        preexec_fn=prepare if own else None,  # noqa: PLW1509
     )
 
 

@@ -116,7 +116,7 @@ class MininetProvider(AgentProvider):
 
     def put(self, host: str, source: Path, target: PurePosixPath) -> None:
         self._enter(host)
-        packing.put(self, host, self.rundir / "hosts" / kernel.NAME, source, target, shared=not self._native)
+        packing.put(self, host, None if self._native else self.rundir / "shared" / kernel.NAME, source, target)
 
     def attach(self, host: str, argv: Sequence[str]) -> int:
         return client.attach(self.rundir, kernel.NAME, [*self._enter(host), *argv])

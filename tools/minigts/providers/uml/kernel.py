@@ -23,6 +23,8 @@ MODULE_BENCHMARKS = ("raid6_init", "raid6_select_algo", "register_xor_blocks", "
 SPARE_INTERFACES = ("fb_tunnels=initns", "dummy.numdummies=0", "ifb.numifbs=0")
 """A kernel that has its drivers built in would make interfaces that nobody asked for, in every namespace."""
 VECTOR_DEPTH = 128
+HOSTFS = "init_hostfs"
+"""What makes a directory of this machine one that a guest can mount."""
 BARE_MB = 100
 """Memory that a kernel and its agent take, with some to spare; bench/memory measures it."""
 
@@ -47,12 +49,50 @@ class Machine:
         return f"hosts/{self.name}/control.sock"
 
     @property
+    def own(self) -> str:
+        """A directory for what the kernel makes for itself."""
+        return f"hosts/{self.name}/own"
+
+    @property
+    def shared(self) -> str:
+        """A directory that the guest may read from by hostfs."""
+        return f"shared/{self.name}"
+
+    @property
     def disk(self) -> str:
         return f"hosts/{self.name}/disk.cow"
 
 
-def command_line(machine: Machine, rundir: Path, base: Path, control_fd: int, link_fds: Sequence[int]) -> list[str]:
-    """The arguments of `linux`, which must inherit the descriptors named here."""
+@dataclass(frozen=True)
+class Directories:
+    """Descriptors of directories that a kernel inherits, and by which it names what is in them.
+
+    So no path of this machine stands in its arguments: a comma or a space would part it there, and the names of its
+    sockets would be too long.
+    """
+
+    rundir: int
+    base: int
+    """Where the base image lies."""
+    shared: int
+    """What the guest may mount by hostfs."""
+    memory: int
+
+
+def through(descriptor: int, path: str = "") -> str:
+    """A path below a directory that is open as `descriptor`, for a process that has inherited it."""
+    return f"/proc/self/fd/{descriptor}/{path}"
+
+
+def command_line(
+    machine: Machine, base: str, control_fd: int, link_fds: Sequence[int], inherited: Directories, *, hostfs: bool
+) -> list[str]:
+    """The arguments of `linux`, which must inherit the descriptors named here. `base` is the base image's file name.
+
+    Without `hostfs` the guest can mount no directory of this machine.
+    """
+    image = through(inherited.base, base)
+    off = MODULE_BENCHMARKS if hostfs else (*MODULE_BENCHMARKS, HOSTFS)
     links = [
         f"vec{index}:transport=fd,fd={fd},depth={VECTOR_DEPTH},mac={mac}"
         for index, (fd, mac) in enumerate(zip(link_fds, machine.macs, strict=True))
@@ -60,7 +100,7 @@ def command_line(machine: Machine, rundir: Path, base: Path, control_fd: int, li
     return [
         "./linux",
         f"mem={machine.memory_mb}M",
-        f"ubd0={base}" if machine.writes_base else f"ubd0={rundir / machine.disk},{base}",
+        f"ubd0={image}" if machine.writes_base else f"ubd0={through(inherited.rundir, machine.disk)},{image}",
         "root=/dev/ubda",
         "rw",
         "init=/usr/lib/minigts/agent.py",
@@ -70,9 +110,10 @@ def command_line(machine: Machine, rundir: Path, base: Path, control_fd: int, li
         "quiet",
         "seccomp=auto",
         *SPARE_INTERFACES,
-        f"uml_dir={rundir / 'hosts' / machine.name}/",
+        f"uml_dir={through(inherited.rundir, machine.own)}/",
         "umid=uml",
-        f"initcall_blacklist={','.join(MODULE_BENCHMARKS)}",
+        f"hostfs={through(inherited.shared)}",
+        f"initcall_blacklist={','.join(off)}",
         *links,
     ]
 

@@ -55,10 +55,9 @@ class UmlProvider(AgentProvider):
             list(pool.map(lambda name: self.put(name, full.modules, MODULES / full.modules.name), names))
 
     def put(self, host: str, source: Path, target: PurePosixPath) -> None:
-        directory = self.rundir / "hosts" / host
-        if not directory.is_dir():
+        if not (self.rundir / "hosts" / host).is_dir():
             raise HostFailed(f"there is no host {host} in this lab")
-        packing.put(self, host, directory, source, target)
+        packing.put(self, host, self.rundir / "shared" / host, source, target)
 
     def restart(self, host: str) -> None:
         """A kernel that has crashed is started again, too; what it had not yet written to its disk is lost."""
