@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from minigts import memory
 from minigts.shell import run
 
 SHM = Path("/dev/shm")
@@ -108,7 +109,7 @@ def gather(*, image_ready: bool, disks: Iterable[Disk], virtual: Virtual, minine
         root=root,
         user=user,
         cores=len(os.sched_getaffinity(0)),
-        memory_free_mb=_memory_free_mb(),
+        memory_free_mb=min((limit.free_mb for limit in memory.limits() if limit.name != str(SHM)), default=0),
         open_files=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
         shm_free_mb=shutil.disk_usage(SHM).free >> 20 if os.access(SHM, os.W_OK) else None,
         shm_executable=_executable(SHM),
@@ -153,15 +154,6 @@ def _read(path: Path) -> str:
         return path.read_text().strip()
     except OSError:
         return ""
-
-
-def _memory_free_mb() -> int:
-    """MemAvailable of /proc/meminfo, or what the control group leaves (cgroup v2), whichever is less."""
-    lines = dict(line.split(":", 1) for line in _read(Path("/proc/meminfo")).splitlines())
-    free = int(lines.get("MemAvailable", "0 kB").split()[0]) >> 10
-    group = Path("/sys/fs/cgroup") / _read(Path("/proc/self/cgroup")).rpartition("0::/")[2]
-    limit, used = _read(group / "memory.max"), _read(group / "memory.current")
-    return min(free, int(limit) - int(used) >> 20) if limit.isdigit() and used.isdigit() else free
 
 
 def _executable(folder: Path) -> bool:

@@ -60,9 +60,10 @@ def test(
 
     Example:  minigts test tests/unit -k plan
     """
-    from minigts import paths
+    from minigts import paths, shell
 
     os.chdir(paths.project_root())
+    os.umask(shell.FOR_OTHERS)  # some of what tests make is for another user
     try:
         import pytest
     except ImportError as error:

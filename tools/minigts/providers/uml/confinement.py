@@ -1,9 +1,10 @@
-"""What a User-Mode Linux kernel may reach of this machine: its own files, and nothing that listens. Standard library only.
+"""What a User-Mode Linux kernel may reach of this machine: its own files, and nothing that listens.
 
-Whoever is root in a guest may load code into its kernel, and that is a process of the caller's; so it is the process that is
-held, from before it starts, by what any user may ask of the machine's kernel and nobody can take back:
+Whoever is root in a guest may load code into its kernel, and that is a process of the caller's. So the process is held,
+from before it starts, by what any user may ask of the machine's kernel and nobody can take back. Standard library only.
 
-- Landlock (landlock(7)) holds files to a list; from its fourth version TCP too, from its sixth signals and abstract sockets.
+- Landlock (landlock(7)) holds files to a list; from its fourth version TCP too, from its sixth signals and abstract
+  sockets.
 - A seccomp filter (seccomp(2)) refuses what Landlock does not know: sockets of every other kind, another mode, owner or
   time for a file that is only named, keys, shared memory, and system calls newer than this list.
 - Capabilities, which only root has, go.
@@ -87,14 +88,12 @@ def may_write(path: Path) -> Rule:
 
 def may_keep_house(directory: Path) -> Rule:
     """Make and remove files, directories and sockets too, in a directory that nobody else opens anything in."""
-    return Rule(
-        directory, may_write(directory).rights | MAKE_DIRECTORY | MAKE_SOCKET | REMOVE | REMOVE_DIRECTORY
-    )
+    return Rule(directory, may_write(directory).rights | MAKE_DIRECTORY | MAKE_SOCKET | REMOVE | REMOVE_DIRECTORY)
 
 
 def version() -> int:
     """Of this machine's Landlock, from 1 on; 0 where there is none, or it is switched off."""
-    return max(0, _libc().syscall(CREATE_RULESET, None, ctypes.c_size_t(0), VERSION))
+    return max(0, int(_libc().syscall(CREATE_RULESET, None, ctypes.c_size_t(0), VERSION)))
 
 
 def prepare(rules: Sequence[Rule]) -> Callable[[], None]:
@@ -105,7 +104,9 @@ def prepare(rules: Sequence[Rule]) -> Callable[[], None]:
     """
     libc, ruleset, program = _libc(), _Ruleset.of(rules, version()), _filter()
     header = ctypes.create_string_buffer(struct.pack("=Ii", 0x20080522, 0))
-    capabilities = ctypes.create_string_buffer(struct.pack("=6I", 1 << CAP_DAC_OVERRIDE, 1 << CAP_DAC_OVERRIDE, 0, 0, 0, 0))
+    capabilities = ctypes.create_string_buffer(
+        struct.pack("=6I", 1 << CAP_DAC_OVERRIDE, 1 << CAP_DAC_OVERRIDE, 0, 0, 0, 0)
+    )
 
     def enter() -> None:
         # What a plain user has not got fails here, and there is nothing to take away from.
@@ -172,9 +173,7 @@ class _Program(ctypes.Structure):
 def _filter() -> _Program:
     """For each system call the first line that fits: another architecture's, one that is too new, one of the list."""
     refuse = [
-        part
-        for number in REFUSED
-        for part in ((IF_EQUAL, 0, 1, number), (RETURN, 0, 0, FAIL_WITH | errno.EPERM))
+        part for number in REFUSED for part in ((IF_EQUAL, 0, 1, number), (RETURN, 0, 0, FAIL_WITH | errno.EPERM))
     ]
     instructions = [
         (LOAD, 0, 0, 4),

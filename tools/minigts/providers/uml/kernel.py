@@ -7,7 +7,6 @@ import mmap
 import os
 import platform
 import re
-import shutil
 import signal
 import sys
 import tempfile
@@ -25,8 +24,6 @@ SPARE_INTERFACES = ("fb_tunnels=initns", "dummy.numdummies=0", "ifb.numifbs=0")
 VECTOR_DEPTH = 128
 HOSTFS = "init_hostfs"
 """What makes a directory of this machine one that a guest can mount."""
-BARE_MB = 100
-"""Memory that a kernel and its agent take, with some to spare; bench/memory measures it."""
 
 
 @dataclass(frozen=True)
@@ -143,20 +140,12 @@ def running(rundir: Path) -> dict[str, int]:
     return found
 
 
-def missing(hosts: int) -> list[str]:
-    """What this machine lacks to run that many kernels, a sentence each."""
+def missing() -> list[str]:
+    """What this machine lacks to run a kernel, a sentence each; how many it has room for, demand.py says."""
     if (sys.platform, platform.machine()) != ("linux", "x86_64"):
         return [f"User-Mode Linux runs on x86-64 Linux only; this is {platform.machine()} {platform.system()}"]
-    directory = memory_directory()
-    if directory is None:
+    if memory_directory() is None:
         return ["/dev/shm must be writable and allow execution: sudo mount -o remount,rw,exec /dev/shm"]
-    free_mb = shutil.disk_usage(directory).free >> 20
-    if free_mb < hosts * BARE_MB:
-        return [
-            f"{directory} holds the hosts' memory: {free_mb} MB are free, {hosts} hosts take {hosts * BARE_MB} MB and "
-            f"with Docker thrice that; sudo mount -o remount,size=4g {directory}, or start the container with "
-            f"--shm-size=4g"
-        ]
     return []
 
 

@@ -125,7 +125,7 @@ def _throw_away(end: socket.socket) -> None:
 
 
 def _start_kernel(machine: Machine, launch: Launch, rundir: Path, ends: dict[tuple[str, int], socket.socket]) -> Host:
-    """A kernel that reaches its own files and no others (confinement.py), or what runs instead, which is not confined."""
+    """A kernel that reaches its own files and no others (confinement.py), or what runs instead, unconfined."""
     ours, theirs = socket.socketpair()
     links = tuple(ends[machine.name, index].fileno() for index in range(len(machine.macs)))
     with ExitStack() as stack, (rundir / machine.console).open("ab") as console:
@@ -162,7 +162,7 @@ def _inherited(machine: Machine, launch: Launch, rundir: Path, stack: ExitStack)
     try:
         return Directories(*(_opened(path, stack) for path in paths))
     finally:
-        memory.rmdir()  # files without a name can be made in it still, and others not: nothing is left, whatever happens
+        memory.rmdir()  # a file without a name can still be made in it, and no other: nothing is left, come what may
 
 
 def _opened(directory: Path, stack: ExitStack) -> int:
@@ -213,6 +213,7 @@ async def supervise(rundir: Path) -> None:
 
 def main() -> None:
     rundir = Path(sys.argv[1])
+    os.umask(0o077)
     if len(sys.argv) > 2:
         shell.die_with_parent(int(sys.argv[2]))
     os.chdir(rundir)
