@@ -86,6 +86,8 @@ class Facts:
     seccomp: bool
     """Whether a process may filter its own system calls, which a UML kernel prefers; `ptrace` is its other way."""
     ptrace: bool
+    landlock: int
+    """The version of Landlock, by which a process may give up files; 0 where it is absent or switched off."""
     socket_buffer_bytes: int
     """What a socket gets when 4 MiB are asked for."""
     namespaces_blocked_by: str
@@ -99,9 +101,11 @@ class Facts:
     """Why Mininet cannot run in this machine's own kernel; empty when it can."""
 
 
-def gather(*, image_ready: bool, disks: Iterable[Disk], virtual: Virtual, mininet_lacks: Iterable[str]) -> Facts:
-    """Look at this machine. The caller knows the image and what building it takes, what `virtual` is, and what Mininet
-    says."""
+def gather(
+    *, image_ready: bool, disks: Iterable[Disk], landlock: int, virtual: Virtual, mininet_lacks: Iterable[str]
+) -> Facts:
+    """Look at this machine. The caller knows the image and what building it takes, what confines a kernel, what
+    `virtual` is, and what Mininet says."""
     root, user = os.geteuid() == 0, _user()
     return Facts(
         system=platform.system(),
@@ -117,6 +121,7 @@ def gather(*, image_ready: bool, disks: Iterable[Disk], virtual: Virtual, minine
         disks=tuple(disks),
         seccomp=_succeeds(FILTER_CALLS),
         ptrace=_succeeds(TRACE),
+        landlock=landlock,
         socket_buffer_bytes=_socket_buffer_bytes(4 * 2**20),
         namespaces_blocked_by=_namespaces_blocked_by(),
         subordinate_ids=all(_has_range(Path(file), user) for file in ("/etc/subuid", "/etc/subgid")),
