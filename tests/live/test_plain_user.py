@@ -31,7 +31,7 @@ NEEDLESS = shutil.ignore_patterns(
 RUN_LIMIT_S = 300.0
 EXPERIMENT = """name: small
 title: A small one
-topology: topologies/pair.yaml
+topology: PROJECT/topologies/pair.yaml
 overlays: [none]
 seed: 1
 repetitions: 1
@@ -51,6 +51,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     _link(made.directory, home / "cache" / "images" / made.directory.name)
     for part in ("tools", "provision", "topologies"):
         shutil.copytree(PROJECT / part, home / "project" / part, ignore=NEEDLESS)
+    shutil.copy(PROJECT / "pyproject.toml", home / "project")
     packages = home / "packages"
     _link(Path(sysconfig.get_path("purelib")), packages)
     for directory in (home, home / "cache", home / "cache" / "images", home / "state"):
@@ -91,7 +92,7 @@ def test_a_plain_user_has_the_whole_life_of_a_lab(plain: Program) -> None:
 def test_nobody_else_reads_what_a_run_leaves_or_reaches_what_it_runs(plain: Program) -> None:
     """Files, sockets and records are their owner's alone; what listens, listens to nobody outside this machine."""
     home = plain.state.parent
-    (home / "small.yaml").write_text(EXPERIMENT)
+    (home / "small.yaml").write_text(EXPERIMENT.replace("PROJECT", str(plain.project)))
     (home / "small.yaml").chmod(0o644)
     results = home / "results"
     before = _listeners()
