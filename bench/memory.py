@@ -1,4 +1,4 @@
-"""Memory and idle processor time of six hosts, bare and with Docker, Swarm and a container on each.
+"""Memory and idle processor time of six hosts, bare and with Docker, Swarm and a container on each; or other overlays.
 
 A guest's memory is a file in /dev/shm that was unlinked as soon as it was open; its kernel maps it, and so do the
 guest's processes. `pss` are the proportional set sizes of all processes of the lab (proc_pid_smaps(5)), which count a
@@ -144,19 +144,23 @@ def show(found: dict[str, dict[str, Any]], hosts: int) -> None:
     )
     heads = ("", *(f">{kind.replace('_', ' ')}" for kind in kinds), ">all, a host", ">idle CPU %, a host")
     screen.show_table(f"MiB of {hosts} hosts together", heads, rows)
-    first, last = (each["mib"]["all"] for each in (found["none"], found["swarm"]))
-    screen.out().print(f"with Swarm / bare = {last / first:.2f}; of 2 GiB {last / 2048:.2f}")
+    (bare, first), *_, (full, last) = ((name, each["mib"]["all"]) for name, each in found.items())
+    screen.out().print(f"{full} / {bare} = {last / first:.2f}; of 2 GiB {last / 2048:.2f}")
 
 
 def main() -> None:
     arguments = stage.parser(__doc__, "chain6.yaml")
+    arguments.add_argument(
+        "--overlays", nargs="+", default=["none", "swarm"], help="The first is held against the last."
+    )
     arguments.add_argument("--seconds", type=float, default=10, help="of rest, and then of watching")
     chosen = arguments.parse_args()
     figures = stage.Figures("memory", chosen.topology)
     found = {}
     plan = stage.plan_of(chosen.topology)
-    with stage.lab_of(plan) as lab:
-        for overlay in ("none", "swarm"):
+    for overlay in chosen.overlays:
+        # A lab of its own for each: a guest's memory file never shrinks.
+        with stage.lab_of(plan) as lab:
             overlays.join(lab, overlay, screen.note)
             found[overlay] = look(lab, chosen.seconds)
     show(found, len(plan.hosts))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import subprocess
 import sys
 import time
@@ -161,9 +160,11 @@ def _shared_memory() -> frozenset[str]:
 
 def kernel(program: Program, lab: str, host: str) -> int:
     """The process id of a host's kernel."""
-    own = re.compile(rb"\0uml_dir=" + re.escape(str(program.rundir(lab) / "hosts" / host)).encode() + rb"/?\0")
+    directory = f"MINIGTS_RUNDIR={program.rundir(lab)}".encode()
     for pid in _marked(program.state):
         with contextlib.suppress(OSError):
-            if own.search(Path(f"/proc/{pid}/cmdline").read_bytes()):
+            words = Path(f"/proc/{pid}/cmdline").read_bytes()
+            ours = directory in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+            if ours and f"/hosts/{host}/disk.cow".encode() in words:
                 return pid
     raise AssertionError(f"no kernel of {host} runs")

@@ -6,6 +6,7 @@ import json
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -15,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from live.program import PROJECT, Program, Traces
+from live.program import PROJECT, Program, Traces, kernel, until
+from minigts.providers.agent import process
 from minigts.providers.uml import image
 
 pytestmark = [
@@ -23,10 +25,19 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="a plain user runs all of these tests already"),
 ]
 NEEDLESS = shutil.ignore_patterns(
-    *("__pycache__", "tests", "matplotlib*", "numpy*", "contourpy*", "fontTools", "PIL", "pillow*"),
-    *("mypy*", "hypothesis*", "pip", "setuptools", "nox", "virtualenv*", "_pytest", "ruff*"),
+    *("__pycache__", "tests", "mypy*", "hypothesis*", "pip", "setuptools", "nox", "virtualenv*", "_pytest", "ruff*"),
 )
-"""What `up`, `exec` and `down` do without."""
+"""What the program does without."""
+RUN_LIMIT_S = 300.0
+EXPERIMENT = """name: small
+title: A small one
+topology: PROJECT/topologies/pair.yaml
+overlays: [none]
+seed: 1
+repetitions: 1
+measurements:
+  - {name: tcp, tool: iperf3-tcp, paths: [{from: ams, to: bra}], options: {duration: 1s}}
+"""
 
 
 @pytest.fixture
@@ -40,6 +51,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     _link(made.directory, home / "cache" / "images" / made.directory.name)
     for part in ("tools", "provision", "topologies"):
         shutil.copytree(PROJECT / part, home / "project" / part, ignore=NEEDLESS)
+    shutil.copy(PROJECT / "pyproject.toml", home / "project")
     packages = home / "packages"
     _link(Path(sysconfig.get_path("purelib")), packages)
     for directory in (home, home / "cache", home / "cache" / "images", home / "state"):
@@ -75,6 +87,61 @@ def test_a_plain_user_has_the_whole_life_of_a_lab(plain: Program) -> None:
     assert [node["Status"]["State"] for node in nodes] == ["ready", "ready"]
     plain.succeeds("down")
     assert traces.left() == []
+
+
+def test_nobody_else_reads_what_a_run_leaves_or_reaches_what_it_runs(plain: Program) -> None:
+    """Files, sockets and records are their owner's alone; what listens, listens to nobody outside this machine."""
+    home = plain.state.parent
+    (home / "small.yaml").write_text(EXPERIMENT.replace("PROJECT", str(plain.project)))
+    (home / "small.yaml").chmod(0o644)
+    results = home / "results"
+    before = _listeners()
+    run = ("run", str(home / "small.yaml"), "--keep", "--results", str(results))
+    started = plain.start(*run)
+    stdout, stderr = started.communicate(timeout=RUN_LIMIT_S)
+    assert started.returncode == 0, stdout + stderr
+    assert "root" not in stderr  # no warning: they are a plain user
+    _fail_to_come_up(plain)
+    new = {line for line in _listeners() - before if not _on_loopback(line)}
+    ours = {f"pid={pid}," for pid in _processes_of(plain)}
+    assert len(ours) >= 3  # a supervisor and two kernels
+    assert [line for line in new if any(pid in line for pid in ours)] == []
+    left = [path for place in (plain.state, results) for path in (place, *place.rglob("*"))]
+    kinds = {path.suffix or path.name for path in left}
+    assert {".sock", ".log", ".json", ".csv", ".html", ".cow", "failed"} <= kinds
+    assert [str(path) for path in left if path.lstat().st_mode & 0o077] == []
+    assert {path.lstat().st_uid for path in left} == {plain.user}
+
+
+def _fail_to_come_up(program: Program) -> None:
+    """A lab one of whose kernels ends as it boots: its consoles are kept."""
+    started = program.start("up", str(program.project / "topologies" / "pair.yaml"), "--lab", "broken")
+
+    def ends() -> bool:
+        try:
+            os.kill(kernel(program, "broken", "bra"), signal.SIGKILL)
+        except AssertionError:
+            return False
+        return True
+
+    assert until(ends, 60)
+    assert started.wait(120) == 1
+    assert (program.state / "failed" / "broken").is_dir()
+
+
+def _listeners() -> set[str]:
+    """What listens on this machine for TCP, or takes UDP, a line each, with the processes."""
+    argv = ["ss", "-Hlntup"]
+    return set(subprocess.run(argv, capture_output=True, text=True, check=True).stdout.splitlines())
+
+
+def _on_loopback(line: str) -> bool:
+    """`tcp LISTEN 0 128 127.0.0.1:631 0.0.0.0:* users:(…)`."""
+    return line.split()[4].rpartition(":")[0].strip("[]").startswith(("127.", "::1"))
+
+
+def _processes_of(program: Program) -> list[int]:
+    return [pid for lab in (program.state / "labs").iterdir() for pid in process.marked(lab)]
 
 
 def _free_user() -> int:

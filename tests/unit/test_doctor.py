@@ -28,6 +28,7 @@ GOOD = Facts(
     disks=(Disk(Path("cache"), free_mb=20_000, needed_mb=2000),),
     seccomp=True,
     ptrace=True,
+    landlock=7,
     socket_buffer_bytes=4 * 2**20,
     namespaces_blocked_by="",
     subordinate_ids=True,
@@ -94,6 +95,7 @@ def test_what_stops_uml_has_a_remedy(changes: dict[str, Any], name: str, remedy:
     ("changes", "name", "cost"),
     [
         ({"cores": 1}, "cores", "jitter"),
+        ({"landlock": 0}, "confinement", "reads and writes your files"),
         ({"socket_buffer_bytes": 212_992}, "socket buffers", "0.8 Gbit/s"),
         ({"open_files": 256}, "open files", "256"),
         ({"seccomp": False}, "system calls", "two times slower"),
@@ -175,7 +177,7 @@ def test_kvm_that_is_there_is_not_taken_for_kvm_that_works() -> None:
 
 
 def test_this_machine_is_read() -> None:
-    facts = gather(image_ready=False, disks=(), virtual=GOOD.virtual, mininet_lacks=())
+    facts = gather(landlock=0, image_ready=False, disks=(), virtual=GOOD.virtual, mininet_lacks=())
     assert (facts.system, facts.machine) == (platform.system(), platform.machine())
     assert facts.memory_free_mb > 0
     assert facts.cores > 0
@@ -203,3 +205,15 @@ def test_the_package_list_goes_by_programs_and_files(tmp_path: Path) -> None:
 def test_subordinate_ids_are_read_from_their_file(tmp_path: Path, lines: str, enough: bool) -> None:
     (tmp_path / "subuid").write_text(lines + "\n")
     assert machine._has_range(tmp_path / "subuid", "alice") is enough
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"landlock": 1}, "its own files, no socket"),
+        ({"landlock": 7}, "its own files, no signal, no socket"),
+        ({"landlock": 7, "seccomp": False}, "its own files, no signal"),
+    ],
+)
+def test_what_confines_a_kernel_is_said(changes: dict[str, Any], says: str) -> None:
+    assert finding(uml(**changes), "confinement").meaning.endswith(says)

@@ -20,7 +20,7 @@ def images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache of its own on a machine that lacks nothing."""
     monkeypatch.setenv("MINIGTS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(image, "missing", lambda: [])
-    monkeypatch.setattr(image.kernel, "missing", lambda hosts: [])
+    monkeypatch.setattr(image.kernel, "missing", lambda: [])
     return tmp_path / "cache" / "images"
 
 

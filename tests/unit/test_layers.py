@@ -14,7 +14,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 CHAIN = (
     {"errors"},
     {"topology", "statistics"},
-    {"paths", "network", "shell", "shaping", "watch"},
+    {"paths", "memory", "network", "shell", "shaping", "watch"},
     {"programs", "given"},
     {"providers"},
     {"catalogue", "switches"},
@@ -30,7 +30,7 @@ CHAIN = (
 
 ASIDE = {
     "report": {"topology", "statistics", "errors"},
-    "machine": {"shell", "errors"},
+    "machine": {"shell", "memory", "errors"},
     "doctor": {"machine", "errors"},
 }
 """Parts beside the chain, and the only ones they may import."""

@@ -67,6 +67,7 @@ def examine(facts: Facts, built: Collection[str]) -> tuple[Diagnosis, ...]:
 def _uml(facts: Facts) -> Iterator[Finding]:
     yield _processor(facts)
     yield _system_calls(facts)
+    yield _confinement(facts)
     yield _shm(facts)
     yield _memory(facts)
     yield _cores(facts)
@@ -100,6 +101,17 @@ def _system_calls(facts: Facts) -> Finding:
     meaning = "a UML kernel catches those of its processes by seccomp or ptrace; both are forbidden here"
     remedy = "sudo sysctl -w kernel.yama.ptrace_scope=1; in a container: --cap-add SYS_PTRACE"
     return Finding(name, "missing", meaning, remedy)
+
+
+def _confinement(facts: Facts) -> Finding:
+    """What holds a guest's root to its own files: providers/uml/confinement.py."""
+    name = "confinement"
+    if facts.landlock == 0:
+        meaning = "Landlock is absent or switched off: hosts get no hostfs, but what root in one loads into its kernel "
+        remedy = "boot Linux 5.13 or later with landlock in `lsm=`; until then run in hosts only what you trust"
+        return Finding(name, "slow", f"{meaning}reads and writes your files", remedy)
+    held = ["its own files", *(["no signal"] if facts.landlock >= 6 else []), *(["no socket"] if facts.seccomp else [])]
+    return Finding(name, "ok", f"Landlock {facts.landlock} holds each host's kernel to {', '.join(held)}")
 
 
 def _shm(facts: Facts) -> Finding:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from minigts import memory
 from minigts.shell import run
 
 SHM = Path("/dev/shm")
@@ -85,6 +86,8 @@ class Facts:
     seccomp: bool
     """Whether a process may filter its own system calls, which a UML kernel prefers; `ptrace` is its other way."""
     ptrace: bool
+    landlock: int
+    """The version of Landlock, by which a process may give up files; 0 where it is absent or switched off."""
     socket_buffer_bytes: int
     """What a socket gets when 4 MiB are asked for."""
     namespaces_blocked_by: str
@@ -98,9 +101,11 @@ class Facts:
     """Why Mininet cannot run in this machine's own kernel; empty when it can."""
 
 
-def gather(*, image_ready: bool, disks: Iterable[Disk], virtual: Virtual, mininet_lacks: Iterable[str]) -> Facts:
-    """Look at this machine. The caller knows the image and what building it takes, what `virtual` is, and what Mininet
-    says."""
+def gather(
+    *, image_ready: bool, disks: Iterable[Disk], landlock: int, virtual: Virtual, mininet_lacks: Iterable[str]
+) -> Facts:
+    """Look at this machine. The caller knows the image and what building it takes, what confines a kernel, what
+    `virtual` is, and what Mininet says."""
     root, user = os.geteuid() == 0, _user()
     return Facts(
         system=platform.system(),
@@ -108,7 +113,7 @@ def gather(*, image_ready: bool, disks: Iterable[Disk], virtual: Virtual, minine
         root=root,
         user=user,
         cores=len(os.sched_getaffinity(0)),
-        memory_free_mb=_memory_free_mb(),
+        memory_free_mb=min((limit.free_mb for limit in memory.limits() if limit.name != str(SHM)), default=0),
         open_files=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
         shm_free_mb=shutil.disk_usage(SHM).free >> 20 if os.access(SHM, os.W_OK) else None,
         shm_executable=_executable(SHM),
@@ -116,6 +121,7 @@ def gather(*, image_ready: bool, disks: Iterable[Disk], virtual: Virtual, minine
         disks=tuple(disks),
         seccomp=_succeeds(FILTER_CALLS),
         ptrace=_succeeds(TRACE),
+        landlock=landlock,
         socket_buffer_bytes=_socket_buffer_bytes(4 * 2**20),
         namespaces_blocked_by=_namespaces_blocked_by(),
         subordinate_ids=all(_has_range(Path(file), user) for file in ("/etc/subuid", "/etc/subgid")),
@@ -153,15 +159,6 @@ def _read(path: Path) -> str:
         return path.read_text().strip()
     except OSError:
         return ""
-
-
-def _memory_free_mb() -> int:
-    """MemAvailable of /proc/meminfo, or what the control group leaves (cgroup v2), whichever is less."""
-    lines = dict(line.split(":", 1) for line in _read(Path("/proc/meminfo")).splitlines())
-    free = int(lines.get("MemAvailable", "0 kB").split()[0]) >> 10
-    group = Path("/sys/fs/cgroup") / _read(Path("/proc/self/cgroup")).rpartition("0::/")[2]
-    limit, used = _read(group / "memory.max"), _read(group / "memory.current")
-    return min(free, int(limit) - int(used) >> 20) if limit.isdigit() and used.isdigit() else free
 
 
 def _executable(folder: Path) -> bool:

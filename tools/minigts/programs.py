@@ -48,7 +48,7 @@ def _build(recipe: Path, ready: Path) -> None:
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir()
     try:
-        shell.run([str(recipe / "build.sh"), str(place)], timeout_s=BUILD_TIMEOUT_S)
+        shell.run([str(recipe / "build.sh"), str(place)], timeout_s=BUILD_TIMEOUT_S, umask=shell.FOR_OTHERS)
     except CommandFailed as error:
         raise MinigtsError(f"{recipe.parent.name}: its programs could not be built\n{error}") from error
     else:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -16,6 +16,8 @@ from typing import IO
 from minigts.errors import CommandFailed, CommandTimeout, EnvironmentLacks
 
 _PR_SET_PDEATHSIG = 1
+FOR_OTHERS = 0o022
+"""The umask of what makes a system's files, which others than this user read there."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ def run(
     stdin: bytes = b"",
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
+    umask: int = -1,
 ) -> Completed:
     """Run a command to its end and capture what it says; `env` is added to this process's own.
 
@@ -52,6 +55,7 @@ def run(
             timeout=timeout_s,
             env={**os.environ, **(env or {})},
             cwd=cwd,
+            umask=umask,
             check=False,
         )
     except FileNotFoundError as error:
@@ -67,7 +71,12 @@ def run(
 
 
 def run_group(
-    argv: Sequence[str], *, timeout_s: float, env: Mapping[str, str] | None = None, patience_s: float = 30.0
+    argv: Sequence[str],
+    *,
+    timeout_s: float,
+    env: Mapping[str, str] | None = None,
+    patience_s: float = 30.0,
+    umask: int = -1,
 ) -> Completed:
     """Run a command that starts many others, in a process group of its own; its errors join its output.
 
@@ -78,7 +87,7 @@ def run_group(
     started = time.monotonic()
     lifeline = {"MINIGTS_LIFELINE": "0", **(env or {})}
     with tempfile.TemporaryFile() as output:
-        process = start(argv, output=output, stdin=subprocess.PIPE, env=lifeline)
+        process = start(argv, output=output, stdin=subprocess.PIPE, env=lifeline, umask=umask)
         try:
             code = process.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -105,13 +114,22 @@ def start(
     cwd: Path | None = None,
     new_session: bool = True,
     dies_with_parent: bool = False,
+    before_exec: Callable[[], None] | None = None,
+    umask: int = -1,
 ) -> subprocess.Popen[bytes]:
     """Start a process and do not wait for it. By default it has no input, and its errors join its output.
 
     In a session of its own it outlives the caller; with `dies_with_parent` the kernel kills it as soon as the
-    thread that started it ends (Linux only; prctl(2), PR_SET_PDEATHSIG). The caller owns the returned process and
-    must end it or record its id.
+    thread that started it ends (Linux only; prctl(2), PR_SET_PDEATHSIG). `before_exec` is called in the new process,
+    as its last act before it becomes the program; `umask` is this process's own unless it is given. The caller owns the
+    returned process and must end it or record its id.
     """
+    own = [*([_die_with_parent] if dies_with_parent else []), *([before_exec] if before_exec else [])]
+
+    def prepare() -> None:
+        for act in own:
+            act()
+
     return subprocess.Popen(
         list(argv),
         stdin=stdin,
@@ -121,8 +139,9 @@ def start(
         env={**os.environ, **(env or {})},
         cwd=cwd,
         start_new_session=new_session,
+        umask=umask,
         # Safe, since the only caller that asks for it, the supervisor, has one thread.
-        preexec_fn=_die_with_parent if dies_with_parent else None,  # noqa: PLW1509
+        preexec_fn=prepare if own else None,  # noqa: PLW1509
     )
 
 

@@ -17,6 +17,9 @@ from typer.core import TyperGroup
 
 from minigts.cli import screen
 
+PRIVATE = 0o077
+"""The umask of all that minigts writes: results, labs' records and logs, sockets are their owner's alone."""
+
 
 class _Guarded(TyperGroup):
     """Turns an error that minigts can explain into its message and exit code; others are bugs."""
@@ -48,6 +51,7 @@ app = typer.Typer(
 def main() -> None:
     """What `./minigts` runs. A SIGTERM unwinds the program like an error: what it started is taken down."""
     signal.signal(signal.SIGTERM, _terminate)
+    os.umask(PRIVATE)
     app(prog_name="minigts")
 
 

@@ -11,7 +11,7 @@ import typer
 
 from minigts.cli import screen
 from minigts.cli.app import app
-from minigts.cli.labs import LabName, Provider
+from minigts.cli.labs import LabName, Provider, require_room, warn_of_root
 from minigts.errors import CommandFailed, EnvironmentLacks, HostFailed, InputError
 
 if TYPE_CHECKING:
@@ -62,6 +62,10 @@ def run(
     if dry_run:
         screen.show_samples(prepared)
         return
+    if lab is None:
+        for plan, overlays in running.overlays_by_plan(prepared):
+            require_room(plan, provider, overlays, "")
+        warn_of_root(provider)
     if not resume:
         directories = campaign.begin(results, prepared, provider)
     raise typer.Exit(0 if _measure_all(directories, prepared, provider, lab, keep=keep) else 1)

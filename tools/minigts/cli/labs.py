@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Collection
 from dataclasses import asdict
@@ -72,12 +73,34 @@ def up(
     planned = read_plan(topology)
     wanted = _one_of("overlay", overlay or planned.overlay, overlays.known())
     overlays.require_engine(registry.make(provider, Path()), wanted)
+    require_room(planned, provider, [wanted], lab or planned.name)
+    warn_of_root(provider)
     with screen.progress() as say:
         made = labs.up(planned, provider, lab, say)
         certificate = measure.after_up(made, say)
         overlays.join(made, wanted, say)
     screen.show_certificate(certificate)
     screen.note(f"lab {made.name} is up; try: minigts exec {planned.hosts[0].name} -- ip address")
+
+
+def warn_of_root(provider: str) -> None:
+    """One line for whoever brings hosts up as root and need not."""
+    if provider == "uml" and os.geteuid() == 0:
+        screen.note("minigts: the hosts' kernels run as root, since you are; a plain user is enough, and safer")
+
+
+def require_room(planned: Plan, provider: str, overlays: Collection[str], name: str) -> None:
+    """Raise EnvironmentLacks when there is not the memory for a lab with each of the overlays, one at a time.
+
+    One that is up under that name has its memory.
+    """
+    from minigts import lab as labs
+    from minigts.providers import registry
+    from minigts.providers.base import Sized
+
+    made = registry.make(provider, Path())
+    if isinstance(made, Sized) and name not in {each.name for each in labs.all_labs()}:
+        made.require_room(planned, sorted(overlays))
 
 
 @app.command(rich_help_panel=LABS)

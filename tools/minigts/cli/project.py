@@ -36,12 +36,13 @@ def doctor(as_json: AsJson = False) -> None:
     from minigts.doctor import default_can_run, examine
     from minigts.providers import registry
     from minigts.providers.mininet.kernel import natively_missing
-    from minigts.providers.uml import image
+    from minigts.providers.uml import confinement, image
 
     disks = [machine.Disk(each.directory, each.free_mb, each.needed_mb) for each in image.room()]
     lacks = natively_missing()
     built = image.present() is not None
-    facts = machine.gather(image_ready=built, disks=disks, virtual=_virtual(), mininet_lacks=lacks)
+    landlock = confinement.version()
+    facts = machine.gather(image_ready=built, disks=disks, landlock=landlock, virtual=_virtual(), mininet_lacks=lacks)
     diagnoses = examine(facts, registry.names())
     if as_json:
         screen.print_json([{**asdict(each), "verdict": each.verdict} for each in diagnoses])
@@ -60,9 +61,10 @@ def test(
 
     Example:  minigts test tests/unit -k plan
     """
-    from minigts import paths
+    from minigts import paths, shell
 
     os.chdir(paths.project_root())
+    os.umask(shell.FOR_OTHERS)  # some of what tests make is for another user
     try:
         import pytest
     except ImportError as error:

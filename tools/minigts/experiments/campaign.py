@@ -110,6 +110,18 @@ def by_plan(directories: Sequence[Path], prepared: Sequence[Prepared]) -> tuple[
     return tuple((plan, tuple(path for path, each in pairs if each.plan == plan)) for plan in plans)
 
 
+def overlays_by_plan(prepared: Sequence[Prepared]) -> tuple[tuple[Plan, tuple[str, ...]], ...]:
+    """The overlays that each plan's lab will have, one at a time."""
+    found: list[tuple[Plan, list[str]]] = []
+    for each in prepared:
+        own = next((overlays for plan, overlays in found if plan == each.plan), None)
+        if own is None:
+            own = []
+            found.append((each.plan, own))
+        own += [sample.overlay for sample in each.samples]
+    return tuple((plan, tuple(dict.fromkeys(overlays))) for plan, overlays in found if overlays)
+
+
 def begin(results: Path, prepared: Sequence[Prepared], provider: str) -> tuple[Path, ...]:
     """A results directory for each experiment, with its manifest; those of several lie in one folder, the campaign's.
 

@@ -23,6 +23,18 @@ class Result:
 
 
 @runtime_checkable
+class Sized(Protocol):
+    """A provider that knows what memory its hosts will take."""
+
+    def require_room(self, plan: Plan, overlays: Sequence[str]) -> None:
+        """Raise EnvironmentLacks when this machine has not the memory for the plan's hosts with each of the overlays.
+
+        They come one at a time. Starts nothing, and has to be asked before anything is started.
+        """
+        ...
+
+
+@runtime_checkable
 class Metered(Protocol):
     """A provider each of whose hosts is one process of this machine, with all below it: its cost can be read."""
 

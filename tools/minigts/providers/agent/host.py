@@ -141,6 +141,9 @@ class Host:
 async def _serve_at(path: str, connected: Connected) -> asyncio.Server:
     """The socket appears when it listens, never before; and it stays when the server closes, for one that refuses
     tells a client at once that the kernel has ended."""
+    Path(f"{path}.new").unlink(
+        missing_ok=True
+    )  # a guest's root may have made one, so that its host could not be reached
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(f"{path}.new")
     server = await asyncio.start_unix_server(connected, sock=listener)

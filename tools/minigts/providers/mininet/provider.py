@@ -21,7 +21,7 @@ from minigts.providers.agent import client, process
 from minigts.providers.agent.provider import AgentProvider
 from minigts.providers.base import Result
 from minigts.providers.mininet import kernel
-from minigts.providers.uml import guest, image, packing
+from minigts.providers.uml import demand, guest, image, packing
 from minigts.providers.uml.kernel import Machine
 from minigts.providers.uml.kernel import missing as uml_missing
 from minigts.providers.uml.provider import refuse_processors
@@ -44,7 +44,12 @@ class MininetProvider(AgentProvider):
     engine: Literal["docker", "namespace"] = "namespace"
 
     def missing(self) -> list[str]:
-        return [] if not kernel.natively_missing() else uml_missing(hosts=1) + image.missing()
+        return [] if not kernel.natively_missing() else uml_missing() + image.missing()
+
+    def require_room(self, plan: Plan, overlays: Sequence[str]) -> None:
+        """Natively the hosts take hardly more than what runs on them."""
+        if kernel.natively_missing():
+            demand.require([demand.Kernel(kernel.NAME, kernel.memory_mb(plan), "whole")], overlays)
 
     def up(self, plan: Plan, progress: Callable[[str], None]) -> None:
         count = len(plan.machines)
@@ -64,6 +69,7 @@ class MininetProvider(AgentProvider):
         if reasons:
             progress(f"mininet in a User-Mode Linux kernel, since {reasons[0]}")
             refuse_processors(plan)
+            self.require_room(plan, [demand.BARE])
             ready = image.ensure(progress)
             machine = Machine(kernel.NAME, kernel.memory_mb(plan), ())
             launch = Launch(ready.boot, ready.root, (machine,), ())
@@ -118,7 +124,7 @@ class MininetProvider(AgentProvider):
 
     def put(self, host: str, source: Path, target: PurePosixPath) -> None:
         self._enter(host)
-        packing.put(self, host, self.rundir / "hosts" / kernel.NAME, source, target, shared=not self._native)
+        packing.put(self, host, None if self._native else self.rundir / "shared" / kernel.NAME, source, target)
 
     def attach(self, host: str, argv: Sequence[str]) -> int:
         return client.attach(self.rundir, kernel.NAME, [*self._enter(host), *argv])

@@ -87,7 +87,8 @@ def _build(progress: Callable[[str], None]) -> FullKernel:
     try:
         progress("building the hosts' full kernel from Debian's source; once, five to ten minutes on two processors")
         with _watched(place / "log", progress):
-            shell.run_group([str(_recipe() / "build.sh"), str(place)], timeout_s=BUILD_TIMEOUT_S)
+            argv = [str(_recipe() / "build.sh"), str(place)]
+            shell.run_group(argv, timeout_s=BUILD_TIMEOUT_S, umask=shell.FOR_OTHERS)
         place.rename(_kernels() / _key())
     except CommandFailed as error:
         kept = _kernels() / "failed-build.log"

@@ -25,7 +25,8 @@ def start(rundir: Path, launch: Launch, *, ends_with_caller: bool = False) -> No
     What an earlier start left in the run directory goes: its sockets must not be taken for the new ones.
     """
     process.end(rundir)
-    shutil.rmtree(rundir / "hosts", ignore_errors=True)
+    for directory in ("hosts", "shared"):
+        shutil.rmtree(rundir / directory, ignore_errors=True)
     for machine in launch.machines:
         (rundir / "hosts" / machine.name).mkdir(parents=True, exist_ok=True)
     launch.write(rundir / process.LAUNCH)

@@ -19,15 +19,15 @@ from pathlib import Path
 from minigts import paths, shell
 from minigts.errors import CommandFailed, EnvironmentLacks, MinigtsError
 from minigts.providers.agent import client, process, wire
-from minigts.providers.uml import guest, kernel
+from minigts.providers.uml import demand, guest, kernel
 from minigts.providers.uml.kernel import Machine
 from minigts.providers.uml.supervisor import Launch
 
 BUILD_TIMEOUT_S = 1800.0
 UNDO_TIMEOUT_S = 120.0
 FINISH_TIMEOUT_S = 180.0
-FINISH_HOSTS = 3
-"""As many bare hosts take what the one with Docker that finishes the image does."""
+FINISH_MB = 512
+"""Memory of the host with Docker that finishes the image."""
 UNPACKED_MB, PACKED_MB = 1200, 800
 """Room that the build takes for the unpacked root, and that the image then takes; with what may come to them."""
 KEYS = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
@@ -139,9 +139,10 @@ def clear(images: Path) -> None:
     """Remove what killed builds have left there. Raises EnvironmentLacks for what this machine has not for another."""
     for left in images.glob("building-*"):
         _undo(left)
-    lacking = [*kernel.missing(FINISH_HOSTS), *missing(), *(str(each) for each in room() if not each.enough)]
+    lacking = [*kernel.missing(), *missing(), *(str(each) for each in room() if not each.enough)]
     if lacking:
         raise EnvironmentLacks("\n".join(lacking))
+    demand.require([demand.Kernel("image", FINISH_MB, "whole")], [demand.BARE])
 
 
 @contextmanager
@@ -182,7 +183,8 @@ def _existing(path: Path) -> Path:
 
 def _run_recipe(place: Path, more: Mapping[str, str]) -> None:
     try:
-        shell.run_group([str(_script()), str(place)], timeout_s=BUILD_TIMEOUT_S, env={**_settings(), **more})
+        argv = [str(_script()), str(place)]
+        shell.run_group(argv, timeout_s=BUILD_TIMEOUT_S, env={**_settings(), **more}, umask=shell.FOR_OTHERS)
     except CommandFailed as error:
         raise EnvironmentLacks(_explain(error, place.parent)) from error
 
@@ -227,7 +229,7 @@ def _finish(place: Path) -> None:
     """Boot the new root, writing to it, for what only a running host can do."""
     rundir = place / "finish"
     rundir.mkdir()
-    machine = Machine("image", 512, (), writes_base=True)
+    machine = Machine("image", FINISH_MB, (), writes_base=True)
     guest.start(rundir, Launch(place / "boot", place / "root.ext4", (machine,), ()), ends_with_caller=True)
     try:
         guest.wait(rundir, ["image"], lambda _: None)

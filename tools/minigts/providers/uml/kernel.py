@@ -7,7 +7,6 @@ import mmap
 import os
 import platform
 import re
-import shutil
 import signal
 import sys
 import tempfile
@@ -23,8 +22,8 @@ MODULE_BENCHMARKS = ("raid6_init", "raid6_select_algo", "register_xor_blocks", "
 SPARE_INTERFACES = ("fb_tunnels=initns", "dummy.numdummies=0", "ifb.numifbs=0")
 """A kernel that has its drivers built in would make interfaces that nobody asked for, in every namespace."""
 VECTOR_DEPTH = 128
-BARE_MB = 100
-"""Memory that a kernel and its agent take, with some to spare; bench/memory measures it."""
+HOSTFS = "init_hostfs"
+"""What makes a directory of this machine one that a guest can mount."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +46,50 @@ class Machine:
         return f"hosts/{self.name}/control.sock"
 
     @property
+    def own(self) -> str:
+        """A directory for what the kernel makes for itself."""
+        return f"hosts/{self.name}/own"
+
+    @property
+    def shared(self) -> str:
+        """A directory that the guest may read from by hostfs."""
+        return f"shared/{self.name}"
+
+    @property
     def disk(self) -> str:
         return f"hosts/{self.name}/disk.cow"
 
 
-def command_line(machine: Machine, rundir: Path, base: Path, control_fd: int, link_fds: Sequence[int]) -> list[str]:
-    """The arguments of `linux`, which must inherit the descriptors named here."""
+@dataclass(frozen=True)
+class Directories:
+    """Descriptors of directories that a kernel inherits, and by which it names what is in them.
+
+    So no path of this machine stands in its arguments: a comma or a space would part it there, and the names of its
+    sockets would be too long.
+    """
+
+    rundir: int
+    base: int
+    """Where the base image lies."""
+    shared: int
+    """What the guest may mount by hostfs."""
+    memory: int
+
+
+def through(descriptor: int, path: str = "") -> str:
+    """A path below a directory that is open as `descriptor`, for a process that has inherited it."""
+    return f"/proc/self/fd/{descriptor}/{path}"
+
+
+def command_line(
+    machine: Machine, base: str, control_fd: int, link_fds: Sequence[int], inherited: Directories, *, hostfs: bool
+) -> list[str]:
+    """The arguments of `linux`, which must inherit the descriptors named here. `base` is the base image's file name.
+
+    Without `hostfs` the guest can mount no directory of this machine.
+    """
+    image = through(inherited.base, base)
+    off = MODULE_BENCHMARKS if hostfs else (*MODULE_BENCHMARKS, HOSTFS)
     links = [
         f"vec{index}:transport=fd,fd={fd},depth={VECTOR_DEPTH},mac={mac}"
         for index, (fd, mac) in enumerate(zip(link_fds, machine.macs, strict=True))
@@ -60,7 +97,7 @@ def command_line(machine: Machine, rundir: Path, base: Path, control_fd: int, li
     return [
         "./linux",
         f"mem={machine.memory_mb}M",
-        f"ubd0={base}" if machine.writes_base else f"ubd0={rundir / machine.disk},{base}",
+        f"ubd0={image}" if machine.writes_base else f"ubd0={through(inherited.rundir, machine.disk)},{image}",
         "root=/dev/ubda",
         "rw",
         "init=/usr/lib/minigts/agent.py",
@@ -70,9 +107,10 @@ def command_line(machine: Machine, rundir: Path, base: Path, control_fd: int, li
         "quiet",
         "seccomp=auto",
         *SPARE_INTERFACES,
-        f"uml_dir={rundir / 'hosts' / machine.name}/",
+        f"uml_dir={through(inherited.rundir, machine.own)}/",
         "umid=uml",
-        f"initcall_blacklist={','.join(MODULE_BENCHMARKS)}",
+        f"hostfs={through(inherited.shared)}",
+        f"initcall_blacklist={','.join(off)}",
         *links,
     ]
 
@@ -110,20 +148,12 @@ def _children(task: Path) -> list[str]:
         return []
 
 
-def missing(hosts: int) -> list[str]:
-    """What this machine lacks to run that many kernels, a sentence each."""
+def missing() -> list[str]:
+    """What this machine lacks to run a kernel, a sentence each; how many it has room for, demand.py says."""
     if (sys.platform, platform.machine()) != ("linux", "x86_64"):
         return [f"User-Mode Linux runs on x86-64 Linux only; this is {platform.machine()} {platform.system()}"]
-    directory = memory_directory()
-    if directory is None:
+    if memory_directory() is None:
         return ["/dev/shm must be writable and allow execution: sudo mount -o remount,rw,exec /dev/shm"]
-    free_mb = shutil.disk_usage(directory).free >> 20
-    if free_mb < hosts * BARE_MB:
-        return [
-            f"{directory} holds the hosts' memory: {free_mb} MB are free, {hosts} hosts take {hosts * BARE_MB} MB and "
-            f"with Docker thrice that; sudo mount -o remount,size=4g {directory}, or start the container with "
-            f"--shm-size=4g"
-        ]
     return []
 
 

@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path, PurePosixPath
 
 from minigts.providers.base import Provider
+from minigts.providers.uml import confinement
 
 TIMEOUT_S = 120.0
 PACKED = "packed.tar"
@@ -23,11 +24,12 @@ rmdir "$from"
 UNPACK = 'mkdir -p "$1" && tar -x --no-same-owner -C "$1"'
 
 
-def put(
-    provider: Provider, host: str, directory: Path, source: Path, target: PurePosixPath, *, shared: bool = True
-) -> None:
-    """`Provider.put` for a host in a User-Mode Linux kernel, which can read `directory`; or is not `shared`."""
-    if not shared:
+def put(provider: Provider, host: str, directory: Path | None, source: Path, target: PurePosixPath) -> None:
+    """`Provider.put` for a host in a User-Mode Linux kernel whose hostfs begins in `directory`, or elsewhere (None).
+
+    A kernel that cannot be confined has no hostfs.
+    """
+    if directory is None or confinement.version() == 0:
         packed = io.BytesIO()
         _pack(source, target, packed)
         argv = ["sh", "-euc", UNPACK, "sh", str(target.parent)]
@@ -36,7 +38,7 @@ def put(
     with tempfile.TemporaryDirectory(dir=directory, prefix="put.") as place:
         with (Path(place) / PACKED).open("wb") as file:
             _pack(source, target, file)
-        argv = ["sh", "-euc", UNPACK_SHARED, "sh", place, PACKED, str(target.parent)]
+        argv = ["sh", "-euc", UNPACK_SHARED, "sh", Path(place).name, PACKED, str(target.parent)]
         provider.run(host, argv, timeout_s=TIMEOUT_S)
 
 

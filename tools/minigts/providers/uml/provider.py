@@ -12,7 +12,7 @@ from typing import Literal
 from minigts.errors import CommandFailed, EnvironmentLacks, HostFailed, MinigtsError
 from minigts.providers.agent import process
 from minigts.providers.agent.provider import AgentProvider
-from minigts.providers.uml import full_kernel, guest, image, kernel, packing
+from minigts.providers.uml import demand, full_kernel, guest, image, kernel, packing
 from minigts.providers.uml.full_kernel import FullKernel
 from minigts.providers.uml.kernel import Machine
 from minigts.providers.uml.supervisor import Launch
@@ -29,13 +29,16 @@ class UmlProvider(AgentProvider):
     engine: Literal["docker", "namespace"] = "docker"
 
     def missing(self) -> list[str]:
-        return kernel.missing(hosts=1) + image.missing()
+        return kernel.missing() + image.missing()
+
+    def require_room(self, plan: Plan, overlays: Sequence[str]) -> None:
+        demand.require(demand.of_plan(plan), overlays)
 
     def up(self, plan: Plan, progress: Callable[[str], None]) -> None:
         names = [machine.name for machine in plan.machines]
         if process.supervisor(self.rundir) is None:
             refuse_processors(plan)
-            _refuse_memory(plan)
+            self.require_room(plan, [demand.BARE])  # an overlay, which may be another than the plan's, is the caller's
             ready, full = image.ensure(progress), full_kernel.present()
             boot = ready.boot if full is None else full.directory
             guest.start(self.rundir, _launch(plan, ready, boot))
@@ -55,10 +58,9 @@ class UmlProvider(AgentProvider):
             list(pool.map(lambda name: self.put(name, full.modules, MODULES / full.modules.name), names))
 
     def put(self, host: str, source: Path, target: PurePosixPath) -> None:
-        directory = self.rundir / "hosts" / host
-        if not directory.is_dir():
+        if not (self.rundir / "hosts" / host).is_dir():
             raise HostFailed(f"there is no host {host} in this lab")
-        packing.put(self, host, directory, source, target)
+        packing.put(self, host, self.rundir / "shared" / host, source, target)
 
     def restart(self, host: str) -> None:
         """A kernel that has crashed is started again, too; what it had not yet written to its disk is lost."""
@@ -99,12 +101,6 @@ def refuse_processors(plan: Plan) -> None:
         raise EnvironmentLacks(
             f"{', '.join(several)}: a uml kernel has one processor; write `cpus: 1` or choose another provider"
         )
-
-
-def _refuse_memory(plan: Plan) -> None:
-    lacking = kernel.missing(len(plan.machines))
-    if lacking:
-        raise EnvironmentLacks("\n".join(lacking))
 
 
 def _launch(plan: Plan, ready: image.Image, boot: Path) -> Launch:

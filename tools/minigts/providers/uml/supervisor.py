@@ -16,7 +16,9 @@ import resource
 import signal
 import socket
 import sys
-from dataclasses import asdict, dataclass
+import tempfile
+from contextlib import ExitStack
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,9 @@ from minigts import shell
 from minigts.errors import MinigtsError
 from minigts.providers.agent import process
 from minigts.providers.agent.host import Host
-from minigts.providers.uml.kernel import Machine, again, command_line, memory_directory
+from minigts.providers.uml import confinement
+from minigts.providers.uml.confinement import Rule
+from minigts.providers.uml.kernel import Directories, Machine, again, command_line, memory_directory, through
 
 SOCKET_BUFFER_BYTES = 4 << 20
 BUFFER_OPTIONS = ((32, socket.SO_SNDBUF), (33, socket.SO_RCVBUF))
@@ -126,27 +130,65 @@ def _throw_away(end: socket.socket) -> None:
 
 
 def _start_kernel(machine: Machine, launch: Launch, rundir: Path, ends: dict[tuple[str, int], socket.socket]) -> Host:
+    """A kernel that reaches its own files and no others (confinement.py), or what runs instead, unconfined."""
     ours, theirs = socket.socketpair()
-    links = [ends[machine.name, index].fileno() for index in range(len(machine.macs))]
-    argv = command_line(machine, rundir, launch.base, theirs.fileno(), links)
-    if launch.instead:
-        argv = [*launch.instead, str(theirs.fileno())]
-    with (rundir / machine.console).open("ab") as console:
+    links = tuple(ends[machine.name, index].fileno() for index in range(len(machine.macs)))
+    with ExitStack() as stack, (rundir / machine.console).open("ab") as console:
+        argv, directories, confine = [*launch.instead, str(theirs.fileno())], (), None
+        environment = {process.MARK: str(rundir)}
+        if not launch.instead:
+            inherited = _inherited(machine, launch, rundir, stack)
+            argv = command_line(
+                machine, launch.base.name, theirs.fileno(), links, inherited, hostfs=confinement.version() > 0
+            )
+            directories = astuple(inherited)
+            confine = confinement.prepare(_rules(machine, launch, rundir, inherited))
+            environment |= {"LD_LIBRARY_PATH": ".", "TMPDIR": through(inherited.memory)}
         kernel = shell.start(
             argv,
             output=console.fileno(),
-            pass_fds=(theirs.fileno(), *links),
-            env={
-                "LD_LIBRARY_PATH": ".",
-                "TMPDIR": str(memory_directory() or rundir),
-                process.MARK: str(rundir),
-            },
+            pass_fds=(theirs.fileno(), *links, *directories),
+            env=environment,
             cwd=launch.boot_directory,
             new_session=False,
             dies_with_parent=True,
+            before_exec=confine,
         )
     theirs.close()
     return Host(machine.name, kernel, ours)
+
+
+def _inherited(machine: Machine, launch: Launch, rundir: Path, stack: ExitStack) -> Directories:
+    """The directories that a kernel gets, open as long as `stack` is."""
+    for directory in (machine.own, machine.shared):
+        (rundir / directory).mkdir(parents=True, exist_ok=True)
+    memory = Path(tempfile.mkdtemp(prefix="minigts-", dir=memory_directory() or rundir))
+    paths = (rundir, launch.base.parent, rundir / machine.shared, memory)
+    try:
+        return Directories(*(_opened(path, stack) for path in paths))
+    finally:
+        memory.rmdir()  # a file without a name can still be made in it, and no other: nothing is left, come what may
+
+
+def _opened(directory: Path, stack: ExitStack) -> int:
+    descriptor = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    stack.callback(os.close, descriptor)
+    return descriptor
+
+
+def _rules(machine: Machine, launch: Launch, rundir: Path, inherited: Directories) -> list[Rule]:
+    """What a kernel of User-Mode Linux opens: these, all of them."""
+    host = (rundir / machine.console).parent
+    return [
+        confinement.may_run(launch.boot_directory),
+        confinement.may_write(launch.base) if machine.writes_base else confinement.may_read(launch.base),
+        confinement.may_write(host),
+        confinement.may_keep_house(rundir / machine.own),
+        confinement.may_read(rundir / machine.shared),
+        confinement.may_write(Path(through(inherited.memory))),
+        *map(confinement.may_read, map(Path, ("/proc/cpuinfo", "/dev/random", "/dev/urandom"))),
+        confinement.may_write(Path("/dev/null")),
+    ]
 
 
 def _link() -> tuple[socket.socket, socket.socket]:
@@ -176,6 +218,7 @@ async def supervise(rundir: Path) -> None:
 
 def main() -> None:
     rundir = Path(sys.argv[1])
+    os.umask(0o077)
     if len(sys.argv) > 2:
         shell.die_with_parent(int(sys.argv[2]))
     os.chdir(rundir)

@@ -103,7 +103,7 @@ def _build(progress: Callable[[str], None]) -> Box:
     image.clear(_boxes())
     with image.building(ready, progress, _recipe_with_keys()) as place:
         progress("making a disk that boots by itself")
-        shell.run([str(recipe() / "assemble.sh"), str(place)], timeout_s=ASSEMBLE_TIMEOUT_S)
+        shell.run([str(recipe() / "assemble.sh"), str(place)], timeout_s=ASSEMBLE_TIMEOUT_S, umask=shell.FOR_OTHERS)
         _describe(place, ready)
     return Box(ready)
 

@@ -1,0 +1,100 @@
+"""How much memory this machine has for a lab: what is free, what shared memory may hold, what control groups leave."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+NO_LIMIT_BYTES = 1 << 60
+"""Version 1 of control groups writes a number beyond this where there is no limit."""
+GROUP_FILES = {
+    "cgroup2": ("memory.max", "memory.current", "inactive_file"),
+    "cgroup": ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+}
+"""For each version: the limit, what is used, and what of that memory.stat counts as files that nobody has used of late,
+which the kernel gives up first."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What holds memory back, with what it leaves now and what it would leave if nothing ran; in MB of 2^20 bytes."""
+
+    name: str
+    free_mb: int
+    whole_mb: int
+    remedy: str
+
+
+def limits(proc: Path = Path("/proc"), shared: Path = Path("/dev/shm")) -> tuple[Limit, ...]:
+    """Everything that holds memory back on this machine, the least free first. What cannot be read is left out."""
+    found = [*_machine(proc), *_shared(shared), *_groups(proc)]
+    return tuple(sorted(found, key=lambda limit: limit.free_mb))
+
+
+def _machine(proc: Path) -> Iterator[Limit]:
+    lines = dict(line.split(":", 1) for line in _read(proc / "meminfo").splitlines() if ":" in line)
+    try:
+        free_mb, whole_mb = (int(lines[name].split()[0]) >> 10 for name in ("MemAvailable", "MemTotal"))
+    except (KeyError, ValueError, IndexError):
+        return
+    yield Limit("this machine's memory", free_mb, whole_mb, "end other programs")
+
+
+def _shared(shared: Path) -> Iterator[Limit]:
+    """Its file system is asked, not what may be written there: that is another question."""
+    try:
+        state = os.statvfs(shared)
+    except OSError:
+        return
+    free_mb, whole_mb = (blocks * state.f_frsize >> 20 for blocks in (state.f_bavail, state.f_blocks))
+    remedy = f"sudo mount -o remount,size=SIZE {shared}, or start the container with --shm-size=SIZE"
+    yield Limit(str(shared), free_mb, whole_mb, remedy)
+
+
+def _groups(proc: Path) -> Iterator[Limit]:
+    """This process's control group and all above it, as far as they can be seen from here."""
+    for kind, top, directory in _group_directories(proc):
+        limit_file, used_file, idle = GROUP_FILES[kind]
+        for group in (directory, *directory.parents):
+            limit, used = _number(group / limit_file), _number(group / used_file)
+            if limit is not None and used is not None and limit < NO_LIMIT_BYTES:
+                fields = dict(line.split(" ", 1) for line in _read(group / "memory.stat").splitlines() if " " in line)
+                unused = int(fields.get(idle, "0"))
+                free_mb = max(0, limit - used + unused) >> 20
+                name = f"the limit of the control group {group}"
+                yield Limit(name, free_mb, limit >> 20, "give the container or the service more memory")
+            if group == top:
+                break
+
+
+def _group_directories(proc: Path) -> Iterator[tuple[str, Path, Path]]:
+    """For each hierarchy that can limit memory: its version, its mount point, and where this process is in it."""
+    lines = (line.split(":", 2) for line in _read(proc / "self" / "cgroup").splitlines())
+    own = {name: path for _, names, path in (line for line in lines if len(line) == 3) for name in names.split(",")}
+    for line in _read(proc / "self" / "mountinfo").splitlines():
+        before, _, after = line.partition(" - ")
+        fields, more = before.split(), after.split()
+        if len(fields) < 5 or len(more) < 3 or more[0] not in GROUP_FILES:
+            continue
+        controller = "" if more[0] == "cgroup2" else "memory"
+        if controller not in own or (controller and controller not in more[2].split(",")):
+            continue
+        root, top = fields[3], Path(fields[4])
+        below = own[controller].removeprefix(root if root != "/" else "").lstrip("/")
+        # A container may see a name that does not exist where it looks: then its own group is the top.
+        directory = top / below if (top / below).is_dir() else top
+        yield more[0], top, directory
+
+
+def _number(path: Path) -> int | None:
+    text = _read(path).strip()
+    return int(text) if text.isdigit() else None
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""

@@ -1,0 +1,199 @@
+"""What a User-Mode Linux kernel may reach of this machine: its own files, and nothing that listens.
+
+Whoever is root in a guest may load code into its kernel, and that is a process of the caller's. So the process is held,
+from before it starts, by what any user may ask of the machine's kernel and nobody can take back. Standard library only.
+
+- Landlock (landlock(7)) holds files to a list; from its fourth version TCP too, from its sixth signals and abstract
+  sockets.
+- A seccomp filter (seccomp(2)) refuses what Landlock does not know: sockets of every other kind, another mode, owner or
+  time for a file that is only named, keys, shared memory, and system calls newer than this list.
+- Capabilities, which only root has, go.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
+"""Numbers of system calls that the C library has no functions for; these and those below are x86-64's."""
+CAPSET = 126
+VERSION = 1
+"""Asks landlock_create_ruleset for the newest version that it knows."""
+PATH_BENEATH = 1
+
+EXECUTE, WRITE, READ, LIST = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+REMOVE_DIRECTORY, REMOVE, MAKE_DIRECTORY, MAKE_FILE, MAKE_SOCKET = 1 << 4, 1 << 5, 1 << 7, 1 << 8, 1 << 9
+TRUNCATE = 1 << 14
+FILE_RIGHTS = EXECUTE | WRITE | READ | TRUNCATE
+"""The only ones that a rule for a file, not a directory, may name."""
+HANDLED = {1: (1 << 13) - 1, 2: 1 << 13, 3: TRUNCATE, 5: 1 << 15}
+"""The rights to files that each version of Landlock brought; all are withheld but for the rules."""
+TCP_FROM, SCOPES_FROM = 4, 6
+TCP_BIND_AND_CONNECT = ABSTRACT_SOCKETS_AND_SIGNALS = 1 << 0 | 1 << 1
+
+PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 24, 38, 22, 47, 4
+FILTER = 2
+CAP_DAC_OVERRIDE = 1
+"""The one that stays with root, whose lab may run from another user's cache."""
+LAST_CAPABILITY = 63
+
+NEWEST = 462
+"""mseal(2). What comes after it is as if this machine's kernel were older."""
+REFUSED = (
+    *(41,),  # socket: Landlock knows TCP, and neither UDP nor the sockets that have a path
+    *(90, 268, 452, 92, 94, 260),  # chmod, fchmodat, fchmodat2, chown, lchown, fchownat
+    *(76, 132, 235, 261, 280),  # truncate, utime, utimes, futimesat, utimensat
+    *(188, 189, 190, 197, 198, 199),  # setxattr and removexattr, with l and f
+    *(248, 249, 250),  # add_key, request_key, keyctl
+    *(29, 30, 64, 68, 240),  # shmget, shmat, semget, msgget, mq_open
+    *(425, 321, 298, 323),  # io_uring_setup, bpf, perf_event_open, userfaultfd
+    *(155, 165, 166, 272, 308, 428, 429, 430, 442),  # pivot_root, mount, umount2, unshare, setns; and mount's newer kin
+)
+ARCHITECTURE = 0xC000003E
+RETURN, LOAD, IF_EQUAL, IF_GREATER = 0x06, 0x20, 0x15, 0x25
+"""Instructions of classic BPF, as struct sock_filter has them."""
+ALLOW, FAIL_WITH = 0x7FFF0000, 0x00050000
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Rights to a file, or to a directory and all that is below it. A path that is not there opens nothing."""
+
+    path: Path
+    rights: int
+
+
+def may_run(directory: Path) -> Rule:
+    """Read all of a directory, and execute what is in it."""
+    return Rule(directory, READ | LIST | EXECUTE)
+
+
+def may_read(path: Path) -> Rule:
+    return Rule(path, READ | LIST)
+
+
+def may_write(path: Path) -> Rule:
+    """Read and write what is there, and make files beside it: no directory, link, socket or device, and remove nothing.
+
+    So nothing there ever leads anywhere else for whoever opens it from outside.
+    """
+    return Rule(path, READ | LIST | WRITE | TRUNCATE | MAKE_FILE)
+
+
+def may_keep_house(directory: Path) -> Rule:
+    """Make and remove files, directories and sockets too, in a directory that nobody else opens anything in."""
+    return Rule(directory, may_write(directory).rights | MAKE_DIRECTORY | MAKE_SOCKET | REMOVE | REMOVE_DIRECTORY)
+
+
+def version() -> int:
+    """Of this machine's Landlock, from 1 on; 0 where there is none, or it is switched off."""
+    return max(0, int(_libc().syscall(CREATE_RULESET, None, ctypes.c_size_t(0), VERSION)))
+
+
+def prepare(rules: Sequence[Rule]) -> Callable[[], None]:
+    """A function for a child of this process to call before it becomes another program; it holds what that starts, too.
+
+    Where there is no Landlock, the rest holds. The rules are opened here and now, and the ruleset stays open until the
+    function is gone.
+    """
+    libc, ruleset, program = _libc(), _Ruleset.of(rules, version()), _filter()
+    header = ctypes.create_string_buffer(struct.pack("=Ii", 0x20080522, 0))
+    capabilities = ctypes.create_string_buffer(
+        struct.pack("=6I", 1 << CAP_DAC_OVERRIDE, 1 << CAP_DAC_OVERRIDE, 0, 0, 0, 0)
+    )
+
+    def enter() -> None:
+        # What a plain user has not got fails here, and there is nothing to take away from.
+        for capability in range(LAST_CAPABILITY + 1):
+            if capability != CAP_DAC_OVERRIDE:
+                libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
+        libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+        libc.syscall(CAPSET, header, capabilities)
+        _check(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+        if ruleset is not None:
+            _check(libc.syscall(RESTRICT_SELF, ruleset.descriptor, 0))
+        if libc.prctl(PR_SET_SECCOMP, FILTER, ctypes.byref(program), 0, 0) != 0 and ctypes.get_errno() != errno.EINVAL:
+            _check(-1)  # EINVAL: a machine whose kernel has no filters; doctor says so
+
+    return enter
+
+
+class _Ruleset:
+    """An open Landlock ruleset; it is closed with the object."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+
+    def __del__(self) -> None:
+        os.close(self.descriptor)
+
+    @classmethod
+    def of(cls, rules: Sequence[Rule], version: int) -> _Ruleset | None:
+        if version == 0:
+            return None
+        handled = sum(rights for since, rights in HANDLED.items() if since <= version)
+        attributes = struct.pack(
+            "=QQQ",
+            handled,
+            TCP_BIND_AND_CONNECT if version >= TCP_FROM else 0,
+            ABSTRACT_SOCKETS_AND_SIGNALS if version >= SCOPES_FROM else 0,
+        )
+        # An older kernel takes no more than the fields that it knows, or zeroes.
+        descriptor = _check(_libc().syscall(CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0))
+        ruleset = cls(descriptor)
+        for rule in rules:
+            ruleset._allow(rule, handled)
+        return ruleset
+
+    def _allow(self, rule: Rule, handled: int) -> None:
+        try:
+            path = os.open(rule.path, os.O_PATH | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return
+        try:
+            rights = rule.rights & handled & (-1 if rule.path.is_dir() else FILE_RIGHTS)
+            beneath = struct.pack("=Qi", rights, path)
+            _check(_libc().syscall(ADD_RULE, self.descriptor, PATH_BENEATH, beneath, 0))
+        finally:
+            os.close(path)
+
+
+class _Program(ctypes.Structure):
+    """struct sock_fprog; `code` is kept with it."""
+
+    _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_char_p))
+
+
+def _filter() -> _Program:
+    """For each system call the first line that fits: another architecture's, one that is too new, one of the list."""
+    refuse = [
+        part for number in REFUSED for part in ((IF_EQUAL, 0, 1, number), (RETURN, 0, 0, FAIL_WITH | errno.EPERM))
+    ]
+    instructions = [
+        (LOAD, 0, 0, 4),
+        (IF_EQUAL, 1, 0, ARCHITECTURE),
+        (RETURN, 0, 0, FAIL_WITH | errno.ENOSYS),
+        (LOAD, 0, 0, 0),
+        (IF_GREATER, 0, 1, NEWEST),
+        (RETURN, 0, 0, FAIL_WITH | errno.ENOSYS),
+        *refuse,
+        (RETURN, 0, 0, ALLOW),
+    ]
+    return _Program(len(instructions), b"".join(struct.pack("=HBBI", *each) for each in instructions))
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _check(result: int) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result
