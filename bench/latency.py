@@ -17,7 +17,7 @@ from bench import stage
 from minigts import overlays
 from minigts.calibration import probe
 from minigts.cli import screen
-from minigts.fidelity.certificate import rtt_tolerance_ms
+from minigts.judge.tolerances import round_trip
 from minigts.lab import Lab
 from minigts.overlays import Endpoint
 from minigts.topology.load import parse
@@ -49,7 +49,7 @@ def measure_pairs(lab: Lab, overlay: str, count: int, rounds: int) -> list[dict[
                 "median_ms": round(median_ms, 4),
                 "medians_ms": [round(each, 4) for each in medians],
                 "surplus_ms": round(median_ms - path.rtt_ms, 4),
-                "tolerance_ms": round(rtt_tolerance_ms(lab.plan.tolerances, path.rtt_ms), 4),
+                "tolerance_ms": round(round_trip(lab.plan, path).of(path.rtt_ms), 4),
             }
         )
     return rows

@@ -13,7 +13,8 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 CHAIN = (
     {"errors"},
-    {"topology", "statistics"},
+    {"topology"},
+    {"judge"},
     {"paths", "network", "shell", "shaping", "watch"},
     {"programs", "given"},
     {"providers"},
@@ -27,7 +28,7 @@ CHAIN = (
 """From the bottom up: a part may import from every lower row."""
 
 ASIDE = {
-    "report": {"topology", "statistics", "errors"},
+    "report": {"topology", "judge", "errors"},
     "machine": {"shell", "errors"},
     "doctor": {"machine", "errors"},
 }

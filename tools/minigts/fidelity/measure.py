@@ -158,11 +158,16 @@ def _round_trips(lab: Lab, say: Say, in_time: InTime) -> Iterator[Row]:
     """One after the other: hosts share processors, and two at once would not be as one alone."""
     for link in lab.plan.links:
         say(f"certificate: round trips over {link.name}")
-        yield from _path_rows(lab, link.name, _path_of(link), lab.plan.far_address(link), in_time)
+        yield from link_rows(lab, link, in_time)
     for path in covering(lab.plan):
         name = f"{path.source}-{path.target}"
         say(f"certificate: round trips from {path.source} to {path.target}")
         yield from path_rows(lab, name, path, in_time)
+
+
+def link_rows(lab: Lab, link: Link, in_time: InTime = lambda: True) -> Iterator[Row]:
+    """Round trips over a link from end to end, and their loss if none is declared."""
+    yield from _path_rows(lab, link.name, _path_of(link), lab.plan.far_address(link), in_time)
 
 
 def path_rows(lab: Lab, name: str, path: Path, in_time: InTime = lambda: True) -> Iterator[Row]:
