@@ -2,5 +2,5 @@
 
 `model` and `load` read a file, `matrix` orders its samples, `tools` and `parsers` speak to netperf, iperf3 and
 ping, `run` executes, `store` keeps the raw outputs, `derive` makes tables of them,
-`statistics` and `claims` judge.
+`claims` and `comparisons` find what a claim speaks of; minigts.judge decides.
 """

@@ -8,7 +8,7 @@ from functools import cached_property
 from minigts.fidelity.certificate import Certificate, Row
 from minigts.fidelity.measure import FILE, Say, Way, certify, link_rows, path_rows, tcp_mbit
 from minigts.judge import tolerances
-from minigts.judge.cells import PathCell, by_hops, ends, measured_once
+from minigts.judge.cells import PathCell, by_hops, ends, measured_once, plural
 from minigts.judge.latency import segment_sums
 from minigts.judge.throughput import reaches_ceiling
 from minigts.judge.tolerances import CEILING
@@ -81,7 +81,7 @@ class Measurements:
         first = plan.hosts[0].name
         paths = [path for path in plan.paths if path.reachable and path.source == first and not path.loss_percent]
         for path in sorted(paths, key=lambda path: path.hops):
-            self._say(f"throughput over {path.hops} hops")
+            self._say(f"throughput over {plural(path.hops, 'hop')}")
             way = Way(path.source, path.target, plan.address_over(path), path.rtt_ms)
             measured, note = tcp_mbit(self._lab, way, least_slow_start_s=LONG_SLOW_START_S)
             if measured is None:
@@ -110,9 +110,10 @@ def judged(plan: Plan, quantity: str, word: str, measured: Measurements) -> Judg
     """What becomes of one entry of the file's `expect:`."""
     if quantity == "latency":
         return WORDS[word](measured.latencies, plan)
-    lacking = "; ".join(f"{path}: {note}" for path, note in measured.notes.items())
     cells = measured.throughputs
-    return Judgement("failed", f"not measured: {lacking}") if measured.notes else WORDS[word](cells, plan)
+    if measured.notes:
+        return Judgement("failed", "; ".join(f"{path}: {note}" for path, note in measured.notes.items()))
+    return WORDS[word](cells, plan)
 
 
 def expected_rows(plan: Plan, measured: Measurements) -> Iterator[Row]:
@@ -140,6 +141,7 @@ def _sum_rows(plan: Plan, measured: Measurements) -> Iterator[Row]:
             measured=each.cell.estimate.median,
             tolerance=round(each.tolerance.of(each.total_ms), 4),
             ok=each.agrees,
+            wanted=f"the segments' {each.total_ms:.4f} ± {each.tolerance.of(each.total_ms):.3g} ms",
         )
 
 
@@ -148,7 +150,7 @@ def _ceiling_rows(measured: Measurements) -> Iterator[Row]:
         if cell.predicted is not None:
             yield Row(
                 subject=_name(cell),
-                quantity=f"TCP over {cell.hops} hops",
+                quantity=f"TCP over {plural(cell.hops, 'hop')}",
                 unit="Mbit/s",
                 declared=cell.predicted,
                 measured=cell.estimate.median,
@@ -174,7 +176,7 @@ def _shape_row(plan: Plan, quantity: str, word: str, judgement: Judgement, measu
         tolerance=0.0,
         ok=judgement.ok,
         note=judgement.detail,
-        wanted=f"{word}, from {both[0].estimate.median:.4g} over {both[0].hops} on" if both else word,
+        wanted=f"{word} against {both[0].estimate.median:.4g} over {plural(both[0].hops, 'hop')}" if both else word,
     )
 
 

@@ -283,7 +283,7 @@ class Star(_Shorthand):
 
 
 class Expect(_Spec):
-    """One thing that must hold on a lab of this topology; `minigts check` and pytest read it. One key an entry."""
+    """One thing that must hold on a lab of this topology; `minigts check` judges it. One key an entry."""
 
     latency: Annotated[LatencyWord, _choice("an expectation", *EXPECTATIONS["latency"])] | None = Field(
         None,
