@@ -16,7 +16,7 @@ from minigts.providers import registry
 
 PROBES = 60
 LIMIT_S = 30.0
-SWITCH_MS = 0.1
+SWITCH_MS = 0.08
 """What Open vSwitch takes longer for a round trip than a link does, on the way of two or three links; docs/trust.md."""
 
 everywhere = pytest.mark.parametrize(

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 import pytest
 from experiment_lab import SEGMENTS_MS, chain
 
+from minigts.experiments import manifest as manifests
 from minigts.experiments.claims import Cell, evaluate
 from minigts.experiments.model import Claim
 from minigts.judge.statistics import Estimate
+from minigts.report.read import read
 
 PLAN = chain(6)
 HOSTS = [host.name for host in PLAN.hosts]
@@ -134,3 +137,12 @@ def test_a_claim_speaks_of_its_own_measurement_and_overlay() -> None:
     assert [(entry.overlay, entry.verdict) for entry in found] == [("none", "undecided")]
     found = evaluate([Claim(throughput="falls-with-hops", of="tcp", overlay="swarm")], cells, PLAN)
     assert [(entry.overlay, entry.verdict) for entry in found] == [("swarm", "undecided")]
+
+
+def test_a_results_folder_of_before_opens_with_its_words() -> None:
+    """Its file claimed `hardly-falls`, and its claims.json says `did not`."""
+    folder = Path(__file__).parent / "report_sample"
+    assert '"hardly-falls"' in (folder / "manifest.json").read_text()
+    assert '"did not"' in (folder / "claims.json").read_text()
+    assert [claim.word for claim in manifests.read(folder).experiment.claims][-1] == "level"
+    assert [claim.verdict for claim in read(folder).claims] == ["held", "held", "failed", "held", "undecided"]
