@@ -16,7 +16,7 @@ from typing import Any
 from bench import stage
 from minigts import overlays
 from minigts.cli import screen
-from minigts.fidelity.certificate import rtt_tolerance_ms
+from minigts.judge.tolerances import round_trip
 from minigts.lab import Lab
 from minigts.lab.calibration import probe
 from minigts.overlays import Endpoint
@@ -49,7 +49,7 @@ def measure_pairs(lab: Lab, overlay: str, count: int, rounds: int) -> list[dict[
                 "median_ms": round(median_ms, 4),
                 "medians_ms": [round(each, 4) for each in medians],
                 "surplus_ms": round(median_ms - path.rtt_ms, 4),
-                "tolerance_ms": round(rtt_tolerance_ms(lab.plan.tolerances, path.rtt_ms), 4),
+                "tolerance_ms": round(round_trip(lab.plan, path).of(path.rtt_ms), 4),
             }
         )
     return rows

@@ -11,6 +11,8 @@ import pytest
 from live.program import PROJECT, Program
 
 pytestmark = pytest.mark.uml
+CLAIMS = {"overlay-host": 3, "placement": 1}
+"""How many verdicts there are on what `--only` leaves."""
 PATIENCE_S = 300.0
 """A starved machine takes samples several times."""
 
@@ -24,11 +26,18 @@ def test_claims_hold_on_hosts(program: Program, tmp_path: Path) -> None:
     assert started.returncode == 0, stdout + stderr
     page = Path(stdout.splitlines()[-1])
     assert page.stat().st_size > 10_000
+    missed: list[dict[str, str]] = []
+    tainted: list[str] = []
     for name, overlays, samples in (("overlay-host", {"none", "swarm"}, 4), ("placement", {"none", "host"}, 4)):
         with (page.parent / name / "samples.csv").open(newline="") as stream:
             rows = list(csv.DictReader(stream))
         assert [(row["ok"], float(row["value"]) > 0) for row in rows] == [("true", True)] * samples
         assert {row["overlay"] for row in rows} == overlays
-        if not any(row["tainted"] for row in rows):
-            verdicts = json.loads((page.parent / name / "claims.json").read_text())
-            assert [verdict for verdict in verdicts if verdict["verdict"] == "did not"] == []
+        verdicts = json.loads((page.parent / name / "claims.json").read_text())
+        measured = [each for each in verdicts if "measured" not in each["detail"]]
+        assert len(measured) == CLAIMS[name]
+        missed += [each for each in measured if each["verdict"] != "held"]
+        tainted += [row["tainted"] for row in rows if row["tainted"]]
+    if missed and tainted:
+        pytest.skip(f"the machine did something else meanwhile ({tainted[0]}): {missed}")
+    assert missed == []

@@ -9,9 +9,9 @@ from itertools import combinations, pairwise
 import pytest
 
 from live.patience import ends_ms, patiently
+from minigts.judge.tolerances import round_trip
 from minigts.lab import Lab, calibration
 from minigts.overlays import Endpoint
-from minigts.topology.tolerance import tolerance_ms
 
 pytestmark = pytest.mark.uml
 HOSTS = ("ams", "bra", "lju", "mil", "ham", "lon")
@@ -43,8 +43,9 @@ def test_a_paths_latency_is_the_sum_of_its_segments(
     segments = tuple(pairwise(way))
     declared_ms = lab.plan.path(source, target).rtt_ms
     assert math.isclose(declared_ms, sum(lab.plan.path(*segment).rtt_ms for segment in segments))
-    allowed_ms = tolerance_ms(declared_ms) + ends_ms(lab)
-    apart_ms = tolerance_ms(declared_ms) + ends_ms(lab) * (len(segments) - 1)
+    tolerance = round_trip(lab.plan, lab.plan.path(source, target))
+    allowed_ms = tolerance.of(declared_ms) + ends_ms(lab)
+    apart_ms = tolerance.of(declared_ms) + ends_ms(lab) * (len(segments) - 1)
     for attempt in patiently(lab, seen.clear):
         for pair in {(source, target), *segments}:
             if attempt or pair not in seen:

@@ -10,9 +10,9 @@ import pytest
 from live.conftest import quiet, skip_without_programs
 from minigts import lab as labs
 from minigts import overlays, paths
+from minigts.judge.tolerances import round_trip
 from minigts.lab import Lab
 from minigts.topology.load import load, parse
-from minigts.topology.tolerance import tolerance_ms
 
 pytestmark = pytest.mark.uml
 
@@ -197,7 +197,7 @@ def test_mesh_crosses_hosts_that_the_underlay_does_not(chain: Lab, meshed: tuple
     across_ms = lowest_rtt_ms(chain, first, third)
 
     assert alone.code != 0
-    assert across_ms == pytest.approx(segments_ms, abs=tolerance_ms(segments_ms))
+    assert across_ms == pytest.approx(segments_ms, abs=round_trip(chain.plan).of(segments_ms))
     proves_what_is_joined(chain)
 
 

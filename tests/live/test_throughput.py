@@ -12,6 +12,7 @@ from minigts import overlays
 from minigts.errors import CommandFailed
 from minigts.experiments import tools
 from minigts.experiments.model import TcpOptions, UdpOptions
+from minigts.judge.tolerances import CEILING
 from minigts.lab import Lab, calibration
 from minigts.overlays import Endpoint
 
@@ -48,8 +49,8 @@ def test_tcp_reaches_what_the_plan_predicts_at_every_hop(
     ceiling_mbit = lab.plan.path("ams", target).tcp_ceiling_mbit
     assert ceiling_mbit is not None
     options = TcpOptions(duration="4s", omit="2s")
-    most_mbit = most(0.85 * ceiling_mbit, lambda: measure(lab, endpoints, "ams", target, options).value)
-    assert 0.85 * ceiling_mbit <= most_mbit <= 1.01 * ceiling_mbit
+    most_mbit = most(CEILING.low * ceiling_mbit, lambda: measure(lab, endpoints, "ams", target, options).value)
+    assert CEILING.allows(most_mbit, ceiling_mbit)
 
 
 @underlay

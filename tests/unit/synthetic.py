@@ -355,7 +355,7 @@ def campaign(directory: Path) -> Path:
         {
             "claim": "a",
             "overlay": "mesh",
-            "verdict": "did not",
+            "verdict": "failed",
             "text": "The overlay is slower.",
             "detail": "94.0 to 94.1",
         },

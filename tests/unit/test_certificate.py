@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from minigts.errors import InputError
-from minigts.fidelity.certificate import Certificate, exact_interval, judge_loss, loss_row, rate_row, rtt_row
+from minigts.fidelity.certificate import Certificate, loss_row, rate_row, rtt_row
 from minigts.fidelity.measure import covering
+from minigts.judge.loss import exact_interval, judge_loss
 from minigts.topology.load import parse
 from minigts.topology.plan import Plan
 

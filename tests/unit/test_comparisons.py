@@ -8,7 +8,7 @@ from minigts.experiments.cells import Cell
 from minigts.experiments.claims import evaluate
 from minigts.experiments.comparisons import magnitude
 from minigts.experiments.vocabulary import Claim
-from minigts.statistics import Middle
+from minigts.judge.statistics import Estimate
 
 PLAN = chain()
 
@@ -25,7 +25,7 @@ def cell(
         hops=1,
         kind="path",
         unit="ms" if metric == "jitter_ms" else "Mbit/s",
-        middle=Middle(5, value, half, value, value - half, value + half),
+        estimate=Estimate(5, value, half, value, value - half, value + half),
         predicted=None,
         published=None,
         metric=metric,
@@ -46,7 +46,7 @@ NEARLY = claim(throughput="compared", than={"overlay": "none"}, range="90 to 100
 
 
 @pytest.mark.parametrize(
-    ("value", "half", "word"), [(95, 1, "held"), (80, 1, "did not"), (91, 2, "undecided"), (120, 1, "did not")]
+    ("value", "half", "word"), [(95, 1, "held"), (80, 1, "failed"), (91, 2, "undecided"), (120, 1, "failed")]
 )
 def test_a_ratio_holds_when_its_whole_interval_lies_in_the_range(value: float, half: float, word: str) -> None:
     cells = [cell(100, 0.1), cell(value, half, overlay="swarm")]
@@ -63,10 +63,10 @@ def test_of_several_comparisons_one_that_fails_decides() -> None:
     good = [cell(200, condition="datagram=1packet offload=on"), cell(100, condition="datagram=1packet offload=off")]
     bad = [cell(100, condition="datagram=3packets offload=on"), cell(100, condition="datagram=3packets offload=off")]
     assert verdict(double, *good) == "held"
-    assert verdict(double, *good, *bad) == "did not"
+    assert verdict(double, *good, *bad) == "failed"
 
 
-@pytest.mark.parametrize(("mtu", "value", "word"), [(1450, 70, "held"), (1450, 99, "did not"), (1500, 70, "undecided")])
+@pytest.mark.parametrize(("mtu", "value", "word"), [(1450, 70, "held"), (1450, 99, "failed"), (1500, 70, "undecided")])
 def test_a_drop_past_the_mtu_compares_the_two_sizes_around_it(mtu: int, value: float, word: str) -> None:
     drop = claim(throughput="drops-past-mtu", range="55 to 85 %")
     sizes = {"1300B": 95.0, "1400B": 100.0, "1440B": value}
@@ -74,7 +74,7 @@ def test_a_drop_past_the_mtu_compares_the_two_sizes_around_it(mtu: int, value: f
     assert verdict(drop, *cells) == word
 
 
-@pytest.mark.parametrize(("last", "word"), [(50, "held"), (99.9, "did not"), (150, "did not")])
+@pytest.mark.parametrize(("last", "word"), [(50, "held"), (99.9, "failed"), (150, "failed")])
 def test_falls_looks_at_the_ends_by_size_and_not_by_spelling(last: float, word: str) -> None:
     falls = claim(throughput="falls", by="stress")
     cells = [

@@ -13,7 +13,8 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 CHAIN = (
     {"errors"},
-    {"topology", "statistics"},
+    {"topology"},
+    {"judge"},
     {"paths", "memory", "network", "shell", "shaping", "watch"},
     {"programs", "given"},
     {"providers"},
@@ -29,7 +30,7 @@ CHAIN = (
 """From the bottom up: a part may import from every lower row."""
 
 ASIDE = {
-    "report": {"topology", "statistics", "errors"},
+    "report": {"topology", "judge", "errors"},
     "machine": {"shell", "memory", "errors"},
     "doctor": {"machine", "errors"},
 }

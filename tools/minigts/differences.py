@@ -17,10 +17,10 @@ from minigts import lab as labs
 from minigts import overlays, watch
 from minigts.experiments import tools
 from minigts.experiments.options import TcpOptions, UdpOptions
+from minigts.judge.statistics import Estimate, estimate
 from minigts.lab import Lab
 from minigts.lab.calibration import probe
 from minigts.providers import registry
-from minigts.statistics import Middle, middle
 from minigts.topology.plan import Path, Plan
 
 Say = Callable[[str], None]
@@ -59,12 +59,12 @@ class Comparison:
     def providers(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(sample.provider for sample in self.samples))
 
-    def rows(self) -> Iterator[tuple[str, str, dict[str, Middle]]]:
+    def rows(self) -> Iterator[tuple[str, str, dict[str, Estimate]]]:
         """For each quantity: its name, its unit, and its median with interval by provider."""
         for quantity, unit in dict.fromkeys((sample.quantity, sample.unit) for sample in self.samples):
             own = [sample for sample in self.samples if sample.quantity == quantity]
             by_provider = {name: [one.value for one in own if one.provider == name] for name in self.providers}
-            yield quantity, unit, {name: middle(values) for name, values in by_provider.items() if values}
+            yield quantity, unit, {name: estimate(values) for name, values in by_provider.items() if values}
 
 
 def absent(wanted: Sequence[str]) -> dict[str, str]:

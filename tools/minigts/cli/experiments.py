@@ -63,7 +63,7 @@ def run(
         screen.show_samples(prepared)
         return
     if lab is None:
-        for plan, overlays in running.overlays_by_plan(prepared):
+        for plan, overlays in campaign.overlays_by_plan(prepared):
             require_room(plan, provider, overlays, "")
         warn_of_root(provider)
     if not resume:

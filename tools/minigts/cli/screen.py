@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from minigts.experiments.run import OnProgress, Outcome
     from minigts.experiments.run import Progress as At
     from minigts.fidelity.certificate import Certificate, Row
+    from minigts.judge.statistics import Estimate
     from minigts.lab import Lab
     from minigts.report.tables import Table as Result
-    from minigts.statistics import Middle
     from minigts.topology.plan import Plan
 
 PLAIN_WIDTH = 200
@@ -335,12 +335,12 @@ def show_providers(found: Comparison) -> None:
         note(f"minigts: {name} is left out: {reason}")
 
 
-def _with_interval(middle: Middle | None) -> str:
-    if middle is None:
+def _with_interval(estimate: Estimate | None) -> str:
+    if estimate is None:
         return ""
-    if middle.low is None or middle.high is None:
-        return f"{middle.median:.3g}"
-    return f"{middle.median:.3g} [{middle.low:.3g}, {middle.high:.3g}]"
+    if estimate.low is None or estimate.high is None:
+        return f"{estimate.median:.3g}"
+    return f"{estimate.median:.3g} [{estimate.low:.3g}, {estimate.high:.3g}]"
 
 
 def show_samples(prepared: Iterable[Prepared]) -> None:

@@ -2,5 +2,6 @@
 
 `campaign` takes experiments from their files to results: `model` and `load` read a file, `matrix` orders its samples,
 `tools` speaks to netperf, iperf3 and ping, `run` executes, on a real lab through `stage` and `drops`, `store` keeps the
-raw outputs, `derive` makes tables of them, `statistics` and `claims` judge. Nothing here prints.
+raw outputs, `derive` makes tables of them, `claims` and `comparisons` find what a claim speaks of; `judge`
+decides. Nothing here prints.
 """

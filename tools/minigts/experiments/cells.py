@@ -6,35 +6,23 @@ from dataclasses import dataclass
 from typing import Literal
 
 from minigts.experiments.model import settings
-from minigts.statistics import Middle
-
-Word = Literal["held", "did not", "undecided"]
-Judgement = tuple[Word, str]
-"""A verdict's word, and the sentence with the numbers."""
+from minigts.judge.cells import PathCell
+from minigts.judge.verdicts import Word
 
 
-@dataclass(frozen=True)
-class Cell:
+@dataclass(frozen=True, kw_only=True)
+class Cell(PathCell):
     """All good samples of one measurement between two hosts over one overlay under one condition."""
 
     overlay: str
     measurement: str
     quantity: Literal["latency", "throughput"]
-    source: str
-    target: str
-    hops: int
-    kind: Literal["path", "segment"]
-    unit: str
-    middle: Middle
-    predicted: float | None
     published: float | None
     metric: str = ""
     """Which of the samples' figures, in `unit`: empty for their value, else `loss_percent`, `jitter_ms`, …"""
     condition: str = ""
     """What varies, as `datagram=1400B offload=on`."""
     mtu: int = 1500
-    values: tuple[float, ...] = ()
-    """The samples that `middle` is of."""
     tainted: int = 0
     """How many samples were taken while the machine was starved. They count only where there are no others."""
 
@@ -62,8 +50,3 @@ class Verdict:
     text: str
     detail: str
     why: str = ""
-
-
-def plural(count: int, one: str) -> str:
-    """`1 hop`, `2 hops`."""
-    return f"{count} {one}" if count == 1 else f"{count} {one}s"

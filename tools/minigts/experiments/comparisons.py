@@ -1,56 +1,60 @@
-"""The claims that hold one condition, overlay or measurement against another, or against a range. Pure."""
+"""The claims that hold one condition, overlay or measurement against another, or against a range: what is held against
+what, and the sentence. minigts.judge.ranges decides. Pure."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from typing import Literal, TypeVar
 
-from minigts.experiments.cells import Cell, Judgement, Word, plural
+from minigts.experiments.cells import Cell
 from minigts.experiments.model import settings
 from minigts.experiments.options import BYTES, SECONDS, datagram_bytes
-from minigts.experiments.tested import direction, in_words, ratio_percent
-from minigts.experiments.vocabulary import Claim, Range
-from minigts.statistics import change
-from minigts.topology.plan import Plan
+from minigts.experiments.vocabulary import Claim
+from minigts.judge import ranges
+from minigts.judge.cells import evidence, plural, ratio_percent
+from minigts.judge.statistics import change
+from minigts.judge.verdicts import Judgement, Word, together
 
 T = TypeVar("T")
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)([A-Za-z%]*)")
 _FACTORS = {**SECONDS, **BYTES, "kbit": 1e3, "mbit": 1e6, "gbit": 1e9, "packet": 1.0, "packets": 1.0, "%": 1.0, "": 1.0}
 
 
-def compared(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell], _plan: Plan) -> Judgement:
+def compared(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell]) -> Judgement:
     """Each cell against the one that differs from it in what `than` says: the ratio, in per cent, within the range."""
     assert claim.range is not None
     pairs = [(cell, other) for cell in cells for other in _counterparts(cell, claim, everything)]
     if not pairs:
-        return "undecided", "what to compare it with was not measured"
-    ratios = [(_ratio_percent(cell, other), cell, other) for cell, other in pairs]
-    words = [_placed(low, high, claim.range) for (low, _, high), _, _ in ratios]
-    (low, ratio, high), cell, other = _telling(ratios, words)
+        return Judgement("undecided", "what to compare it with was not measured")
+    words = [ranges.compared(cell, other, claim.range) for cell, other in pairs]
+    cell, other = _telling(pairs, words)
+    low, ratio, high = ratio_percent(cell, other)
     share = f"{ratio:.0f} % (95 % interval {low:.0f} to {high:.0f} %)"
     which = f"of {plural(len(pairs), 'comparison')} {_counted(words)}; " if len(pairs) > 1 else ""
-    return _together(words), (
+    return Judgement(
+        together(words),
         f"{which}{_named(cell)} {_figure(cell)} against {_figure(other)} {_named(other)}: {share}, where "
-        f"{claim.range.written} was expected{in_words(other, cell)}"
+        f"{claim.range.written} was expected{evidence(other, cell)}",
     )
 
 
-def bounded(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell], _plan: Plan) -> Judgement:
+def bounded(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell]) -> Judgement:
     """Every cell within the range."""
     assert claim.range is not None
-    words = [_placed(*cell.middle.bounds, claim.range) for cell in cells]
+    words = [ranges.bounded(cell, claim.range) for cell in cells]
     cell = _telling(cells, words)
-    low, high = cell.middle.bounds
+    low, high = cell.estimate.bounds
     which = f"of {plural(len(cells), 'figure')} {_counted(words)}; " if len(cells) > 1 else ""
-    return _together(words), (
+    return Judgement(
+        together(words),
         f"{which}{_named(cell)} {_figure(cell)} (95 % interval {_short(low)} to {_short(high)}), where "
-        f"{claim.range.written} was expected"
+        f"{claim.range.written} was expected",
     )
 
 
-def changes(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell], _plan: Plan) -> Judgement:
+def changes(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell]) -> Judgement:
     """From the first value of `by` to the last it falls, or rises; for every series that has several values."""
     series: dict[tuple[tuple[str, str], ...], list[Cell]] = {}
     for cell in cells:
@@ -60,19 +64,21 @@ def changes(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell], _p
     ordered = [sorted(each, key=lambda cell: magnitude(cell.words[claim.by or ""])) for each in series.values()]
     ends = [(each[0], each[-1]) for each in ordered if len(each) > 1]
     if not ends:
-        return "undecided", f"no two values of {claim.by} were measured"
-    words = [_direction(claim.word, first, last) for first, last in ends]
+        return Judgement("undecided", f"no two values of {claim.by} were measured")
+    word: Literal["falls", "rises"] = "falls" if claim.word == "falls" else "rises"
+    words = [ranges.goes(word, first, last) for first, last in ends]
     first, last = _telling(ends, words)
-    low, high = last.middle.bounds
-    relative = change(first.middle.median, last.middle.median)
+    low, high = last.estimate.bounds
+    relative = change(first.estimate.median, last.estimate.median)
     at_first, at_last = (cell.words[claim.by or ""] for cell in (first, last))
-    return _together(words), (
+    return Judgement(
+        together(words),
         f"{_figure(first)} at {claim.by} {at_first}, {_figure(last)} at {at_last} (95 % interval {_short(low)} to "
-        f"{_short(high)})" + (f": {relative:+.0%}" if first.middle.median else "") + in_words(first, last)
+        f"{_short(high)})" + (f": {relative:+.0%}" if first.estimate.median else "") + evidence(first, last),
     )
 
 
-def drops_past_mtu(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell], _plan: Plan) -> Judgement:
+def drops_past_mtu(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell]) -> Judgement:
     """The smallest datagram that needs fragments against the largest that does not."""
     assert claim.range is not None
     sized = [cell for cell in cells if "datagram" in cell.words]
@@ -80,12 +86,13 @@ def drops_past_mtu(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Ce
     whole = [cell for cell in sized if fits_mtu(cell)]
     cut = [cell for cell in sized if not fits_mtu(cell)]
     if not whole or not cut:
-        return "undecided", "no datagrams on both sides of the MTU were measured"
-    low, ratio, high = _ratio_percent(cut[0], whole[-1])
-    return _placed(low, high, claim.range), (
+        return Judgement("undecided", "no datagrams on both sides of the MTU were measured")
+    low, ratio, high = ratio_percent(cut[0], whole[-1])
+    return Judgement(
+        ranges.compared(cut[0], whole[-1], claim.range),
         f"{_figure(cut[0])} with datagrams of {cut[0].words['datagram']}, which the MTU of {cut[0].mtu} cuts in two, "
         f"against {_figure(whole[-1])} with {whole[-1].words['datagram']}: {ratio:.0f} % (95 % interval {low:.0f} to "
-        f"{high:.0f} %), where {claim.range.written} was expected"
+        f"{high:.0f} %), where {claim.range.written} was expected",
     )
 
 
@@ -112,49 +119,18 @@ def _counterparts(cell: Cell, claim: Claim, everything: Iterable[Cell]) -> list[
     return [other for other in everything if other.metric == cell.metric and wanted.items() <= other.words.items()]
 
 
-def _ratio_percent(above: Cell, below: Cell) -> tuple[float, float, float]:
-    """Low end, ratio of medians and high end of what `above` is of `below`. With too few samples to draw from, the ends
-    are those of both intervals together."""
-    if (drawn := ratio_percent(above, below)) is not None:
-        return drawn
-    (low, high), (below_low, below_high) = above.middle.bounds, below.middle.bounds
-    ratio = _percent(above.middle.median, below.middle.median)
-    return _percent(low, below_high), ratio, _percent(high, below_low)
-
-
-def _percent(part: float, whole: float) -> float:
-    return 100 * part / whole if whole > 0 else math.inf
-
-
-def _placed(low: float, high: float, limits: Range) -> Word:
-    if low >= limits.low and high <= limits.high:
-        return "held"
-    return "did not" if high < limits.low or low > limits.high else "undecided"
-
-
-def _direction(word: str, first: Cell, last: Cell) -> Word:
-    found = direction(first, last)
-    if found == "unclear":
-        return "undecided"
-    return "held" if found == word else "did not"
-
-
-def _together(words: Sequence[Word]) -> Word:
-    return "did not" if "did not" in words else "undecided" if "undecided" in words else "held"
-
-
 def _telling(entries: Sequence[T], words: Sequence[Word]) -> T:
     """The one to show: the first that decides."""
-    return entries[words.index(_together(words))]
+    return entries[words.index(together(words))]
 
 
 def _counted(words: Sequence[Word]) -> str:
     held = words.count("held")
-    return "all hold" if held == len(words) else f"{held} hold, {words.count('did not')} do not"
+    return "all hold" if held == len(words) else f"{held} hold, {words.count('failed')} do not"
 
 
 def _figure(cell: Cell) -> str:
-    return f"{_short(cell.middle.median)} {cell.unit}"
+    return f"{_short(cell.estimate.median)} {cell.unit}"
 
 
 def _short(value: float) -> str:

@@ -27,7 +27,7 @@ from minigts.experiments.readings import read
 from minigts.experiments.store import RawSample
 from minigts.experiments.tools import TOOLS, Measured, Way, outer_mtu, predicted, underlay_mtu
 from minigts.experiments.vocabulary import METRICS, Published
-from minigts.statistics import middle
+from minigts.judge.statistics import estimate
 from minigts.tools.parsers import ParseError
 from minigts.topology.plan import Plan
 
@@ -156,7 +156,7 @@ def _cell(
         kind=what.kind,
         unit=FURTHER.get(metric, tool.unit),
         mtu=promised.mtu(overlay, what.target),
-        middle=middle(values, seed),
+        estimate=estimate(values, seed),
         values=tuple(values),
         predicted=None if metric else promised(*key),
         published=_published(manifest.experiment.published, plan, key, what.hops, metric),
@@ -277,7 +277,7 @@ def _machine_columns(raw: RawSample) -> Mapping[str, str]:
 
 def _summary_row(cell: Cell) -> Mapping[str, str]:
     """A single sample has no interval: low and high are then the value itself, and `n` is 1."""
-    found = cell.middle
+    found = cell.estimate
     return {
         **settings(cell.condition),
         "overlay": cell.overlay,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
 from minigts.experiments.options import Name, Strict
+from minigts.judge.ranges import Range
+from minigts.topology.expectations import LatencyWord, ThroughputWord
 
 Quantity = Literal["latency", "throughput", "loss", "jitter", "cpu"]
 METRICS: dict[Quantity, tuple[str, str]] = {
@@ -23,16 +24,6 @@ METRICS: dict[Quantity, tuple[str, str]] = {
 _NUMBER = r"(\d+(?:\.\d+)?)"
 _ONE_SIDED = re.compile(rf"(under|over) {_NUMBER} ?(%|ms|Mbit/s)?")
 _BETWEEN = re.compile(rf"{_NUMBER} to {_NUMBER} ?(%|ms|Mbit/s)?")
-
-
-@dataclass(frozen=True)
-class Range:
-    """`under 30 ms`, `over 95 %`, `90 to 100 %`: an interval, its unit, and how it was written."""
-
-    low: float
-    high: float
-    unit: str
-    written: str
 
 
 def _range(text: object) -> object:
@@ -54,8 +45,10 @@ Limits = Annotated[Range, BeforeValidator(_range), PlainSerializer(lambda limits
 General = Literal["compared", "bounded", "falls", "rises", "drops-past-mtu"]
 """compared: `where` against `than`, the ratio within `range`. bounded: within `range`. falls, rises: from the first
 to the last value of `by`. drops-past-mtu: the first datagram that needs fragments against the last that does not."""
-LatencyClaim = Literal["sum-of-segments", "as-declared"] | General
-ThroughputClaim = Literal["within-ceiling", "falls-with-hops", "hardly-falls"] | General
+LatencyClaim = LatencyWord | General
+ThroughputClaim = Annotated[ThroughputWord | General, BeforeValidator(lambda word: FORMER_WORDS.get(word, word))]
+FORMER_WORDS = {"hardly-falls": "level"}
+"""Words of earlier files, and of the results they made; both mean a change of a tenth at most."""
 NEEDS: dict[str, tuple[str, ...]] = {
     "compared": ("than", "range"),
     "bounded": ("range",),

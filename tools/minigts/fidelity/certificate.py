@@ -6,17 +6,14 @@ JSON for programs, words for manifests and tables.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path as FilePath
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from minigts.topology.plan import Path, Plan, Tolerances
-
-SURE = 0.99
-"""The level of what is said of a loss: of a hundred links that are as declared, one is judged wrongly."""
-JITTER_PART = 0.25
-"""Of the round trip's declared jitter, added to the tolerance of its median."""
+from minigts.judge import tolerances
+from minigts.judge.loss import CONFIDENCE, judge_loss
+from minigts.topology.plan import Path, Plan
 
 
 class Row(BaseModel):
@@ -34,6 +31,8 @@ class Row(BaseModel):
     ok: bool | None
     note: str = ""
     p99: float | None = None
+    wanted: str = ""
+    """What is expected, where that is not `declared` ± `tolerance`: `85% to 102% of 47.8 Mbit/s`."""
 
     @property
     def too_fast(self) -> bool:
@@ -43,6 +42,9 @@ class Row(BaseModel):
 
     def in_words(self) -> str:
         measured = "nothing" if self.measured is None else f"{self.measured:g} {self.unit}"
+        if self.wanted:
+            verdict = {True: "held", False: "failed", None: "undecided"}[self.ok]
+            return f"{measured}, expected {self.wanted}: {verdict}"
         verdict = {True: "ok", False: "outside", None: "not judged"}[self.ok]
         tail = "" if self.p99 is None else f", 99 % within {self.p99:g} {self.unit}"
         return f"{measured}, declared {self.declared:g} ± {self.tolerance:.3g} {self.unit}: {verdict}{tail}"
@@ -111,7 +113,7 @@ def settings_row(host: str, differences: Sequence[str], facts: Sequence[str]) ->
 
 def rtt_row(plan: Plan, subject: str, path: Path, rtts_ms: Sequence[float]) -> Row:
     """The median round trip of a path against the sum of its segments."""
-    tolerance = rtt_tolerance_ms(plan.tolerances, path.rtt_ms, jitter_ms(plan, path))
+    tolerance = tolerances.round_trip(plan, path)
     ordered = sorted(rtts_ms)
     median = ordered[(len(ordered) - 1) // 2] if ordered else None
     return Row(
@@ -120,93 +122,41 @@ def rtt_row(plan: Plan, subject: str, path: Path, rtts_ms: Sequence[float]) -> R
         unit="ms",
         declared=path.rtt_ms,
         measured=None if median is None else round(median, 4),
-        tolerance=round(tolerance, 4),
-        ok=median is not None and abs(median - path.rtt_ms) <= tolerance,
+        tolerance=round(tolerance.of(path.rtt_ms), 4),
+        ok=median is not None and tolerance.allows(median, path.rtt_ms),
         p99=round(ordered[math.ceil(0.99 * len(ordered)) - 1], 4) if ordered else None,
     )
-
-
-def rtt_tolerance_ms(tolerances: Tolerances, declared_ms: float, jitter: float = 0.0) -> float:
-    """How far a median RTT may lie from what is declared; `jitter` in ms is that of the whole round trip."""
-    return tolerances.rtt_ms + tolerances.rtt_percent / 100 * declared_ms + JITTER_PART * jitter
-
-
-def jitter_ms(plan: Plan, path: Path) -> float:
-    """Declared jitter over the path, both ways."""
-    return sum(port.outgoing.jitter_ms for port in plan.ends_on(path))
 
 
 def loss_row(plan: Plan, subject: str, path: Path, lost: int, sent: int) -> Row:
     """Echo requests without answer: a loss on the way there and one on the way back look the same."""
     both_ways = round(100 * (1 - (1 - path.loss_percent / 100) ** 2), 6)
-    ok, low, high = judge_loss(lost, sent, both_ways, plan.tolerances.loss_points)
-    note = f"there and back, {sent} probes: {low:.2g} to {high:.2g} %, {SURE:.0%} sure"
+    tolerance = tolerances.loss(plan)
+    ok, low, high = judge_loss(lost, sent, both_ways, tolerance.of(both_ways))
+    note = f"there and back, {sent} probes: {low:.2g} to {high:.2g} %, {CONFIDENCE:.0%} sure"
     return Row(
         subject=subject,
         quantity="loss",
         unit="%",
         declared=both_ways,
         measured=round(100 * lost / sent, 4),
-        tolerance=plan.tolerances.loss_points,
+        tolerance=tolerance.of(both_ways),
         ok=ok,
         note=note if ok is not None else f"{note}; too few to judge such a loss",
     )
 
 
-def judge_loss(lost: int, sent: int, declared_percent: float, points: float) -> tuple[bool | None, float, float]:
-    """Whether `lost` of `sent` agrees with what was declared, and between which shares in per cent the true loss lies.
-
-    It agrees when the exact interval of the true loss (Clopper and Pearson, 1934) meets what is declared ± `points`.
-    None when as few probes would likely all come back over a link with that loss: then they cannot tell it from none.
-    """
-    low, high = (100 * share for share in exact_interval(lost, sent, 1 - SURE))
-    if declared_percent > 0 and (1 - declared_percent / 100) ** sent > 1 - SURE:
-        return None, low, high
-    return low <= declared_percent + points and high >= declared_percent - points, low, high
-
-
-def exact_interval(hits: int, of: int, doubt: float) -> tuple[float, float]:
-    """Between which shares the true one lies, but for a chance of `doubt`, when `hits` of `of` were seen."""
-    low = 0.0 if hits == 0 else _share_where(lambda share: 1 - _at_most(hits - 1, of, share), doubt / 2, rising=True)
-    high = 1.0 if hits == of else _share_where(lambda share: _at_most(hits, of, share), doubt / 2, rising=False)
-    return low, high
-
-
 def rate_row(plan: Plan, link: str, ceiling_mbit: float, measured: float | None, note: str, *, judged: bool) -> Row:
     """TCP over a link against what its rate leaves for payload."""
-    tolerance = plan.tolerances.rate_percent / 100 * ceiling_mbit
-    within = measured is not None and abs(measured - ceiling_mbit) <= tolerance
+    tolerance = tolerances.rate(plan)
+    within = measured is not None and tolerance.allows(measured, ceiling_mbit)
     return Row(
         subject=link,
         quantity="TCP",
         unit="Mbit/s",
         declared=round(ceiling_mbit, 4),
         measured=measured,
-        tolerance=round(tolerance, 4),
+        tolerance=round(tolerance.of(ceiling_mbit), 4),
         ok=within if judged else None,
         note=note,
     )
-
-
-def _share_where(chance: Callable[[float], float], wanted: float, *, rising: bool) -> float:
-    """By halving: where a chance that rises or falls with the share reaches `wanted`."""
-    low, high = 0.0, 1.0
-    for _ in range(50):
-        middle = (low + high) / 2
-        if (chance(middle) < wanted) == rising:
-            low = middle
-        else:
-            high = middle
-    return low
-
-
-def _at_most(hits: int, of: int, share: float) -> float:
-    """The chance of at most `hits` among `of` when each comes with the chance `share`."""
-    if share in (0.0, 1.0):
-        return float(share == 0.0 or hits >= of)
-    logs = math.log(share), math.log1p(-share)
-    return min(1.0, sum(math.exp(_log_choices(of, k) + k * logs[0] + (of - k) * logs[1]) for k in range(hits + 1)))
-
-
-def _log_choices(of: int, hits: int) -> float:
-    return math.lgamma(of + 1) - math.lgamma(hits + 1) - math.lgamma(of - hits + 1)

@@ -1,110 +1,190 @@
-"""What a topology file expects of its lab beyond the certificate: its `expect:`, measured."""
+"""What a topology file expects of its lab beyond the certificate: its `expect:`, measured once. judge/ decides."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
-from minigts.fidelity.certificate import Certificate, Row, jitter_ms, rtt_tolerance_ms
-from minigts.fidelity.measure import Say, Way, certify, keep, path_rows, tcp_mbit
-from minigts.lab import Lab, whole_paths
-from minigts.topology.plan import Plan
+from minigts.fidelity.certificate import Certificate, Row
+from minigts.fidelity.measure import Say, Way, certify, keep, link_rows, path_rows, tcp_mbit
+from minigts.judge import tolerances
+from minigts.judge.cells import PathCell, by_hops, ends, measured_once, plural
+from minigts.judge.latency import segment_sums
+from minigts.judge.throughput import reaches_ceiling
+from minigts.judge.tolerances import CEILING
+from minigts.judge.verdicts import Judgement
+from minigts.judge.words import WORDS
+from minigts.lab import Lab, whole_links, whole_paths
+from minigts.topology.plan import Link, Path, Plan
 
-NO_FASTER_SHARE = 0.05
 LONG_SLOW_START_S = 3
 """Over many hops: TCP doubles its window once a round trip, and after it leaves slow start grows more slowly."""
-PATH_TOLERANCE_SHARE = 0.15
+
+
+class Measurements:
+    """Round trips and TCP of a lab's paths, each measured when it is first asked for.
+
+    `rows` is what the certificate has measured already: its round trips are not measured again.
+    """
+
+    def __init__(self, lab: Lab, say: Say, rows: Sequence[Row] = ()) -> None:
+        self._lab, self._say, self._rows = lab, say, rows
+        self.notes: dict[str, str] = {}
+        """Why a throughput could not be measured, by path."""
+
+    @cached_property
+    def further_round_trips(self) -> tuple[Row, ...]:
+        """Of every link and path that the certificate has left out."""
+        return tuple(self._round_trips())
+
+    @cached_property
+    def latencies(self) -> tuple[PathCell, ...]:
+        """Median round trips of each link and reachable path, in ms."""
+        plan = self._lab.plan
+        measured = {row.subject: row for row in (*self._rows, *self.further_round_trips) if row.quantity == "RTT"}
+        links = [(link.name, *link.ends, 1, link.rtt_ms) for link in plan.links if _carries_its_ends(plan, link)]
+        paths = [
+            (_name(path), path.source, path.target, path.hops, path.rtt_ms) for path in plan.paths if path.hops > 1
+        ]
+        return tuple(
+            PathCell(
+                source=source,
+                target=target,
+                hops=hops,
+                kind="segment" if hops == 1 else "path",
+                unit="ms",
+                estimate=measured_once(row.measured, tolerances.round_trip(plan)),
+                predicted=declared_ms,
+            )
+            for name, source, target, hops, declared_ms in (*links, *paths)
+            if (row := measured.get(name)) is not None and row.measured is not None
+        )
+
+    @cached_property
+    def throughputs(self) -> tuple[PathCell, ...]:
+        """TCP from the first host to each that it reaches without loss, in Mbit/s; the shortest path first."""
+        return tuple(self._throughputs())
+
+    def _round_trips(self) -> Iterator[Row]:
+        measured = {row.subject for row in self._rows if row.quantity == "RTT"}
+        for link in whole_links(self._lab):
+            if link.name not in measured:
+                self._say(f"round trips over {link.name}")
+                yield from link_rows(self._lab, link)
+        for path in whole_paths(self._lab):
+            if path.reachable and path.hops > 1 and _name(path) not in measured:
+                self._say(f"round trips from {path.source} to {path.target}")
+                yield from path_rows(self._lab, _name(path), path)
+
+    def _throughputs(self) -> Iterator[PathCell]:
+        plan = self._lab.plan
+        first = plan.hosts[0].name
+        reached = [path for path in whole_paths(self._lab) if path.reachable and path.source == first]
+        paths = [path for path in reached if not path.loss_percent]
+        for path in sorted(paths, key=lambda path: path.hops):
+            self._say(f"throughput over {plural(path.hops, 'hop')}")
+            way = Way(path.source, path.target, plan.address_over(path), path.rtt_ms)
+            measured, note = tcp_mbit(self._lab, way, least_slow_start_s=LONG_SLOW_START_S)
+            if measured is None:
+                self.notes[_name(path)] = note
+            else:
+                yield PathCell(
+                    source=path.source,
+                    target=path.target,
+                    hops=path.hops,
+                    unit="Mbit/s",
+                    estimate=measured_once(measured, tolerances.rate(plan)),
+                    predicted=path.tcp_ceiling_mbit,
+                )
 
 
 def check(lab: Lab, say: Say) -> Certificate:
     """The certificate, and what the file expects, all of it in certificate.json."""
     certificate = certify(lab, say)
-    rows = (*certificate.rows, *_expected(lab, certificate.rows, say))
-    made = certificate.model_copy(update={"rows": rows})
-    keep(lab, made)
-    return made
+    rows = (*certificate.rows, *expected_rows(lab.plan, Measurements(lab, say, certificate.rows)))
+    whole = certificate.model_copy(update={"rows": rows})
+    keep(lab, whole)
+    return whole
 
 
-def _expected(lab: Lab, rows: Sequence[Row], say: Say) -> Iterator[Row]:
-    wanted = {(key, value) for entry in lab.plan.expect for key, value in entry.items()}
-    if ("latency", "sum-of-segments") in wanted:
-        others = list(_other_paths(lab, rows, say))
-        yield from others
-        yield from _sums(lab.plan, [*rows, *others])
-    if ("throughput", "within-ceiling") in wanted or ("throughput", "falls-with-hops") in wanted:
-        by_hops = list(_tcp_by_hops(lab, say))
-        if ("throughput", "within-ceiling") in wanted:
-            yield from by_hops
-        if ("throughput", "falls-with-hops") in wanted:
-            yield from _falls(by_hops)
+def judged(plan: Plan, quantity: str, word: str, measured: Measurements) -> Judgement:
+    """What becomes of one entry of the file's `expect:`."""
+    if quantity == "latency":
+        return WORDS[word](measured.latencies, plan)
+    cells = measured.throughputs
+    if measured.notes:
+        return Judgement("failed", "; ".join(f"{path}: {note}" for path, note in measured.notes.items()))
+    return WORDS[word](cells, plan)
 
 
-def _other_paths(lab: Lab, rows: Sequence[Row], say: Say) -> Iterator[Row]:
-    """Round trips of the paths of several hops that the certificate has left out."""
-    measured = {row.subject for row in rows if row.quantity == "RTT"}
-    paths = [path for path in whole_paths(lab) if path.reachable and path.hops > 1]
-    for path in paths:
-        name = f"{path.source}-{path.target}"
-        if name not in measured:
-            say(f"round trips from {path.source} to {path.target}")
-            yield from path_rows(lab, name, path)
+def expected_rows(plan: Plan, measured: Measurements) -> Iterator[Row]:
+    """What the certificate shows of the file's `expect:`: a row for each path, or one for a shape over the hops."""
+    wanted = list(dict.fromkeys((key, word) for entry in plan.expect for key, word in entry.items()))
+    if any(quantity == "latency" for quantity, _ in wanted):
+        yield from measured.further_round_trips
+    for quantity, word in wanted:
+        judgement = judged(plan, quantity, word, measured)
+        if word == "sum-of-segments" and (sums := list(_sum_rows(plan, measured))):
+            yield from sums
+        elif word == "within-ceiling" and (shares := list(_ceiling_rows(measured))):
+            yield from shares
+        elif word != "as-declared":
+            yield _shape_row(plan, quantity, word, judgement, measured)
 
 
-def _sums(plan: Plan, rows: Sequence[Row]) -> Iterator[Row]:
-    """Each path of several hops against the sum of what its segments measured."""
-    measured = {row.subject: row.measured for row in rows if row.quantity == "RTT" and row.measured is not None}
-    for path in plan.paths:
-        name = f"{path.source}-{path.target}"
-        known = [measured[link] for link in path.links if link in measured]
-        if path.hops > 1 and name in measured and len(known) == path.hops:
-            total = round(sum(known), 4)
-            tolerance = rtt_tolerance_ms(plan.tolerances, total, jitter_ms(plan, path))
-            yield Row(
-                subject=name,
-                quantity="RTT, sum of segments",
-                unit="ms",
-                declared=total,
-                measured=measured[name],
-                tolerance=round(tolerance, 4),
-                ok=abs(measured[name] - total) <= tolerance,
-            )
-
-
-def _tcp_by_hops(lab: Lab, say: Say) -> Iterator[Row]:
-    """TCP from the first host to each it reaches, by hops, against the plan's ceiling. Nothing where links lose."""
-    first = lab.plan.hosts[0].name
-    paths = [path for path in whole_paths(lab) if path.reachable and path.source == first and not path.loss_percent]
-    for path in sorted(paths, key=lambda path: path.hops):
-        if path.tcp_ceiling_mbit is None:
-            continue
-        say(f"throughput over {path.hops} hops")
-        way = Way(path.source, path.target, lab.plan.address_over(path), path.rtt_ms)
-        measured, note = tcp_mbit(lab, way, least_slow_start_s=LONG_SLOW_START_S)
-        tolerance = PATH_TOLERANCE_SHARE * path.tcp_ceiling_mbit
+def _sum_rows(plan: Plan, measured: Measurements) -> Iterator[Row]:
+    for each in segment_sums(measured.latencies, plan):
         yield Row(
-            subject=f"{path.source}-{path.target}",
-            quantity=f"TCP over {path.hops} hops",
-            unit="Mbit/s",
-            declared=path.tcp_ceiling_mbit,
-            measured=measured,
-            tolerance=round(tolerance, 4),
-            ok=measured is not None and abs(measured - path.tcp_ceiling_mbit) <= tolerance,
-            note=note,
+            subject=_name(each.cell),
+            quantity="RTT, sum of segments",
+            unit="ms",
+            declared=round(each.total_ms, 4),
+            measured=each.cell.estimate.median,
+            tolerance=round(each.tolerance.of(each.total_ms), 4),
+            ok=each.agrees,
+            wanted=f"the segments' {each.total_ms:.4f} ± {each.tolerance.of(each.total_ms):.3g} ms",
         )
 
 
-def _falls(by_hops: Sequence[Row]) -> Iterator[Row]:
-    """TCP over more hops is no faster than over fewer: each against the slowest before it."""
-    slowest = None
-    for row in by_hops:
-        if slowest is not None and row.measured is not None:
-            tolerance = NO_FASTER_SHARE * slowest
-            yield row.model_copy(
-                update={
-                    "quantity": f"{row.quantity}, no faster than over fewer",
-                    "declared": slowest,
-                    "tolerance": round(tolerance, 4),
-                    "ok": row.measured <= slowest + tolerance,
-                }
+def _ceiling_rows(measured: Measurements) -> Iterator[Row]:
+    for cell in by_hops(measured.throughputs):
+        if cell.predicted is not None:
+            yield Row(
+                subject=_name(cell),
+                quantity=f"TCP over {plural(cell.hops, 'hop')}",
+                unit="Mbit/s",
+                declared=cell.predicted,
+                measured=cell.estimate.median,
+                tolerance=round((1 - CEILING.low) * cell.predicted, 4),
+                ok=reaches_ceiling(cell),
+                wanted=f"{CEILING.in_words} of {cell.predicted:.4g} Mbit/s",
             )
-        if row.measured is not None:
-            slowest = row.measured if slowest is None else min(slowest, row.measured)
+    for path, note in measured.notes.items():
+        yield Row(
+            subject=path, quantity="TCP", unit="Mbit/s", declared=0, measured=None, tolerance=0, ok=False, note=note
+        )
+
+
+def _shape_row(plan: Plan, quantity: str, word: str, judgement: Judgement, measured: Measurements) -> Row:
+    """The longest path, held against the shortest; neither where there are no two."""
+    both = ends(measured.throughputs) if quantity == "throughput" else None
+    return Row(
+        subject=_name(both[1]) if both else plan.name,
+        quantity=f"TCP, {word}" if quantity == "throughput" else f"RTT, {word}",
+        unit="Mbit/s" if quantity == "throughput" else "ms",
+        declared=both[0].estimate.median if both else 0.0,
+        measured=both[1].estimate.median if both else None,
+        tolerance=0.0,
+        ok=judgement.ok,
+        note=judgement.detail,
+        wanted=f"{word} against {both[0].estimate.median:.4g} over {plural(both[0].hops, 'hop')}" if both else word,
+    )
+
+
+def _carries_its_ends(plan: Plan, link: Link) -> bool:
+    """Whether what its ends send each other takes this link, and not another beside it."""
+    return not plan.joins_hosts(link) or plan.path(*link.ends).links == (link.name,)
+
+
+def _name(path: Path | PathCell) -> str:
+    return f"{path.source}-{path.target}"

@@ -174,18 +174,18 @@ def _interface_differences(port: End, mtu: int | None, features: dict[str, Any],
 
 def _round_trips(lab: Lab, say: Say, in_time: InTime) -> Iterator[Row]:
     """One after the other: hosts share processors, and two at once would not be as one alone."""
-    for link in _whole_links(lab):
+    for link in labs.whole_links(lab):
         say(f"certificate: round trips over {link.name}")
-        yield from _path_rows(lab, link.name, _path_of(link), lab.plan.far_address(link), in_time)
+        yield from link_rows(lab, link, in_time)
     for path in covering(labs.whole_paths(lab)):
         name = f"{path.source}-{path.target}"
         say(f"certificate: round trips from {path.source} to {path.target}")
         yield from path_rows(lab, name, path, in_time)
 
 
-def _whole_links(lab: Lab) -> list[Link]:
-    cut = lab.record.cut
-    return [link for link in lab.plan.links if link.name not in cut]
+def link_rows(lab: Lab, link: Link, in_time: InTime = lambda: True) -> Iterator[Row]:
+    """Round trips over a link from end to end, and their loss if none is declared."""
+    yield from _path_rows(lab, link.name, _path_of(link), lab.plan.far_address(link), in_time)
 
 
 def path_rows(lab: Lab, name: str, path: Path, in_time: InTime = lambda: True) -> Iterator[Row]:
@@ -223,7 +223,7 @@ def _path_rows(lab: Lab, name: str, path: Path, address: str, in_time: InTime) -
 
 def _losses(lab: Lab, say: Say) -> Iterator[Row]:
     """Links with a declared loss, with as many probes as its judgement needs, up to a limit."""
-    lossy = [link for link in _whole_links(lab) if link.loss_percent]
+    lossy = [link for link in labs.whole_links(lab) if link.loss_percent]
     for link in lossy:
         say(f"certificate: loss of {link.name}")
         seen = _lossy_round_trips(lab, link)
@@ -238,7 +238,7 @@ def _lossy_round_trips(lab: Lab, link: Link) -> RoundTrips:
 
 def _rates(lab: Lab, say: Say, in_time: InTime) -> Iterator[Row]:
     """TCP from first end to second, over several links at once; those outside their tolerance again, alone."""
-    rated = [link for link in _whole_links(lab) if link.rate_mbit is not None]
+    rated = [link for link in labs.whole_links(lab) if link.rate_mbit is not None]
     for batch in _batches([link for link in rated if not link.loss_percent]):
         say(f"certificate: rate of {', '.join(link.name for link in batch)}")
         with ThreadPoolExecutor(max_workers=len(batch)) as pool:

@@ -6,7 +6,7 @@ measurements stand on it and are elsewhere.
 """
 
 from minigts.lab.life import down, restart, up
-from minigts.lab.links import calibrate, cut_links, reshape, set_link, set_links, whole_paths
+from minigts.lab.links import calibrate, cut_links, reshape, set_link, set_links, whole_links, whole_paths
 from minigts.lab.record import (
     DECLARED,
     Lab,
@@ -41,5 +41,6 @@ __all__ = [
     "set_link",
     "set_links",
     "up",
+    "whole_links",
     "whole_paths",
 ]

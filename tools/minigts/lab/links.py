@@ -13,7 +13,7 @@ from minigts.errors import HostFailed, InputError
 from minigts.lab import calibration
 from minigts.lab.record import Lab, Record, Settings, exclusive
 from minigts.providers.base import Provider
-from minigts.topology.plan import End, Host, Path, Switch
+from minigts.topology.plan import End, Host, Link, Path, Switch
 
 SHAPE_TIMEOUT_S = 60.0
 
@@ -110,6 +110,12 @@ def calibrate_held(lab: Lab) -> float:
         lab.write(record.model_copy(update={"own_latency_ms": own_latency_ms}))
         reshape(lab)
     return own_latency_ms
+
+
+def whole_links(lab: Lab) -> tuple[Link, ...]:
+    """The plan's links that are not cut."""
+    cut = lab.record.cut
+    return tuple(link for link in lab.plan.links if link.name not in cut)
 
 
 def whole_paths(lab: Lab) -> tuple[Path, ...]:

@@ -12,10 +12,10 @@ from statistics import median
 from typing import Literal
 
 from minigts.errors import InputError
+from minigts.judge.statistics import NOTICEABLE, SIGNIFICANCE, Difference, difference, holm, least_p, significant
 from minigts.report import grammar, words
 from minigts.report.read import Results, SummaryRow, read, runs
 from minigts.report.settings import Change, changes
-from minigts.statistics import NOTICEABLE, SURE, Difference, difference, holm, least_p, sure
 
 Word = Literal["identical", "differs", "differs too little to matter", "same", "unclear", "too few samples"]
 MATTERS_POINTS = 1.0
@@ -172,7 +172,7 @@ def _figure(pair: Pair, cells: Sequence[_Cell]) -> Figure:
 def _first_word(strata: Sequence[tuple[list[float], list[float]]]) -> Word:
     if all(sorted(a) == sorted(b) for a, b in strata):
         return "identical"
-    return "too few samples" if least_p(strata) > SURE else "unclear"
+    return "too few samples" if least_p(strata) > SIGNIFICANCE else "unclear"
 
 
 def _judged(figures: Sequence[Figure]) -> tuple[Figure, ...]:
@@ -187,7 +187,7 @@ def _word(figure: Figure, p: float, family: int) -> Word:
     if figure.word == "identical":
         return "identical"
     change, low, high, enough = _extent(figure)
-    if sure(p):
+    if significant(p):
         return "differs" if abs(change) >= enough else "differs too little to matter"
     n = min(figure.difference.n_a, figure.difference.n_b)
     if n > figure.cells and -enough < low <= high < enough:
@@ -198,7 +198,7 @@ def _word(figure: Figure, p: float, family: int) -> Word:
 def _hopeless(figure: Figure, family: int) -> bool:
     """Whether not even the clearest difference between so many samples could have passed the correction."""
     per_cell = [[0.0] * max(1, n // figure.cells) for n in (figure.difference.n_a, figure.difference.n_b)]
-    return not sure(family * least_p([(per_cell[0], per_cell[1])] * figure.cells))
+    return not significant(family * least_p([(per_cell[0], per_cell[1])] * figure.cells))
 
 
 def _extent(figure: Figure) -> tuple[float, float, float, float]:

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from minigts.errors import MinigtsError
+from minigts.judge.statistics import NOTICEABLE, SIGNIFICANCE
 from minigts.report import compare, style, words
 from minigts.report.compare import Comparison, Figure
 from minigts.report.page import Drawing, compare_page
 from minigts.report.render import write
 from minigts.report.tables import Table, number
-from minigts.statistics import NOTICEABLE, SURE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Sheet
@@ -61,7 +61,7 @@ def notes(comparison: Comparison) -> list[str]:
     told = [
         f"Figures by network: the Wilcoxon–Mann–Whitney test, exact, stratified by path and setting; p is corrected by "
         f"Holm's procedure for the {len(comparison.figures)} figures tested, so that the chance of one wrong "
-        f"'differs' among them is {SURE:.0%} at the most; δ runs from −1 (all of B below all of A) to 1. "
+        f"'differs' among them is {SIGNIFICANCE:.0%} at the most; δ runs from −1 (all of B below all of A) to 1. "
         f"A difference matters from {NOTICEABLE:.0%} on (percentages: from 1 point on).".replace("%", " %")
     ]
     if comparison.cells:

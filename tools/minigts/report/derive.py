@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from minigts.judge.latency import segments_of, single_segments, way
+from minigts.judge.tolerances import Tolerance, round_trip
 from minigts.report.read import Quantity, SummaryRow
 from minigts.topology.plan import Plan
-from minigts.topology.tolerance import tolerance_ms
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class LatencyPoint:
     low_ms: float
     high_ms: float
     published_ms: float | None
+    tolerance: Tolerance
     segments_ms: tuple[float, ...] = ()
     residual_ms: float | None = None
     residual_low_ms: float | None = None
@@ -43,14 +45,14 @@ class LatencyPoint:
 
     @property
     def tolerance_ms(self) -> float | None:
-        return None if self.sum_ms is None else tolerance_ms(self.sum_ms)
+        return None if self.sum_ms is None else self.tolerance.of(self.sum_ms)
 
     @property
     def within(self) -> bool | None:
         """Whether the residual lies inside the tolerance; None when there is no residual."""
-        if self.residual_ms is None or self.tolerance_ms is None:
+        if self.residual_ms is None or self.sum_ms is None:
             return None
-        return abs(self.residual_ms) <= self.tolerance_ms
+        return self.tolerance.allows(self.median_ms, self.sum_ms)
 
 
 @dataclass(frozen=True)
@@ -96,36 +98,19 @@ def from_first(points: Sequence[LatencyPoint]) -> list[LatencyPoint]:
 
 def latency_points(summary: Sequence[SummaryRow], measurement: str, plan: Plan | None) -> tuple[LatencyPoint, ...]:
     """One point for each overlay and path, with the sum of its segments where all of them were measured."""
-    singles = _single_segments(row for row in summary if row.measurement == measurement)
-    return tuple(_latency_point(row, _segments_of(row, singles, plan)) for row in paths(summary, measurement))
+    rows = [row for row in summary if row.measurement == measurement]
+    singles = {name: single_segments(row for row in rows if row.overlay == name) for name in {r.overlay for r in rows}}
+    return tuple(
+        _latency_point(
+            row,
+            segments_of(row, singles[row.overlay], plan) if plan else (),
+            round_trip(plan, way(row, plan) if plan else None),
+        )
+        for row in paths(summary, measurement)
+    )
 
 
-def _single_segments(rows: Iterable[SummaryRow]) -> dict[tuple[str, frozenset[str]], SummaryRow]:
-    """The measurement of each single segment by overlay and ends. A path of one hop stands in for its segment."""
-    found: dict[tuple[str, frozenset[str]], SummaryRow] = {}
-    for row in rows:
-        key = (row.overlay, frozenset((row.source, row.target)))
-        if row.kind == "segment" or (row.hops == 1 and key not in found):
-            found[key] = row
-    return found
-
-
-def _segments_of(
-    row: SummaryRow, singles: dict[tuple[str, frozenset[str]], SummaryRow], plan: Plan | None
-) -> list[SummaryRow]:
-    """The measured segments on the row's way; empty when the plan does not know the way or one is missing."""
-    if plan is None:
-        return []
-    try:
-        names = plan.path(row.source, row.target).links
-    except KeyError:
-        return []
-    ends = {link.name: frozenset(link.ends) for link in plan.links}
-    keys = [(row.overlay, ends[name]) for name in names]
-    return [singles[key] for key in keys] if all(key in singles for key in keys) else []
-
-
-def _latency_point(row: SummaryRow, segments: Sequence[SummaryRow]) -> LatencyPoint:
+def _latency_point(row: SummaryRow, segments: Sequence[SummaryRow], tolerance: Tolerance) -> LatencyPoint:
     point = LatencyPoint(
         overlay=row.overlay,
         measurement=row.measurement,
@@ -137,6 +122,7 @@ def _latency_point(row: SummaryRow, segments: Sequence[SummaryRow]) -> LatencyPo
         low_ms=row.median - row.below,
         high_ms=row.median + row.above,
         published_ms=row.published,
+        tolerance=tolerance,
         segments_ms=tuple(segment.median for segment in segments),
         excluded=tuple(row.cell.excluded),
         doubtful=row.doubtful,
@@ -177,9 +163,5 @@ def throughput_points(summary: Sequence[SummaryRow], plan: Plan | None) -> tuple
 
 
 def _ceiling(row: SummaryRow, plan: Plan | None) -> float | None:
-    if plan is None or row.quantity != "tcp":
-        return None
-    try:
-        return plan.path(row.source, row.target).tcp_ceiling_mbit
-    except KeyError:
-        return None
+    path = way(row, plan) if plan and row.quantity == "tcp" else None
+    return path.tcp_ceiling_mbit if path else None

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from minigts.report import marks, style
 from minigts.report.derive import LatencyPoint
-from minigts.topology import tolerance
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -97,7 +96,7 @@ def _residuals(axes: Axes, points: Sequence[LatencyPoint]) -> None:
         facecolor=style.SHADE,
         edgecolor=style.FAINT,
         linewidth=0.5,
-        label=f"tolerance ±({tolerance.IN_WORDS})",
+        label=f"tolerance ±({points[0].tolerance.in_words})",
     )
     axes.axhline(0, color=style.INK, linewidth=0.7)
     for _, look, offset, own in _series(points):

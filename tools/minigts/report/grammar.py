@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
+from minigts.judge.statistics import Estimate, estimate
 from minigts.report import axes, words
 from minigts.report.read import Figure, Line, Measurement, Published, Results, SummaryRow
-from minigts.statistics import Middle, middle
 
 PANELS = re.compile(r"loss_percent|jitter_ms|cpu_percent")
 """Columns that get a panel of their own without being asked for."""
@@ -232,12 +232,12 @@ def _point(x: float, rows: Sequence[SummaryRow], column: str, printed: Sequence[
     predicted = [row.predicted for row in rows if row.predicted is not None] if column == "value" else []
     if column == "value" and len(rows) == 1:
         row = rows[0]
-        found = Middle(row.n, row.mean, row.stdev, row.median, row.low, row.high)
+        found = Estimate(row.n, row.mean, row.stdev, row.median, row.low, row.high)
     else:
         values = [value for row in rows for value in row.cell.columns.get(column, ())]
         if not values:
             return None
-        found = middle(values)
+        found = estimate(values)
     return Point(
         x,
         found.median,

@@ -34,7 +34,6 @@ VARIABLES = {style.INK: "currentColor", style.PAPER: "var(--paper)", style.SHADE
     colour.lower(): f"var(--series-{number})" for number, (colour, *_) in enumerate(style.OTHERS, 1)
 }
 """Colours of a figure that the page's style sheet decides, for light and dark screens."""
-VERDICTS = {"held": "held", "did not": "did-not", "did not hold": "did-not", "undecided": "undecided"}
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ class Story:
         return [list(group) for _, group in groupby(self.results.claims, key=lambda claim: (claim.claim, claim.text))]
 
     def counted(self, verdict: str) -> int:
-        return sum(VERDICTS.get(claim.verdict, "undecided") == verdict for claim in self.results.claims)
+        return sum(claim.verdict == verdict for claim in self.results.claims)
 
 
 def run_page(story: Story) -> str:
@@ -144,7 +143,6 @@ def _environment() -> Environment:
         "tight": words.tight,
         "inlined": inlined,
         "in_a_line": in_a_line,
-        "verdict": lambda text: VERDICTS.get(text, "undecided"),
     }
     environment.tests["plain"] = _is_plain
     return environment

@@ -11,11 +11,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, JsonValue, ValidationError
 
 from minigts.errors import InputError, Problem
+from minigts.judge.verdicts import Word, current
 from minigts.report.samples import Cell, Samples, Settings, key_of, table
 from minigts.report.samples import read as read_samples
 from minigts.topology.plan import Plan
@@ -77,7 +78,7 @@ class Claim(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     claim: str
-    verdict: str = "undecided"
+    verdict: Annotated[Word, BeforeValidator(current)] = "undecided"
     overlay: str = ""
     text: str = ""
     detail: str = ""

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from minigts.judge.verdicts import Word
 from minigts.report.derive import LatencyPoint, ThroughputPoint
 from minigts.report.read import Claim, Results
 from minigts.report.style import PLAIN, PLAIN_LABEL
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 MOST_TOLD = 4
 """A sentence about more series than this is no longer read."""
-VERDICTS = (("held", "held"), ("did not", "did not hold"), ("undecided", "are undecided"))
+VERDICTS: tuple[tuple[Word, str], ...] = (("held", "held"), ("failed", "failed"), ("undecided", "are undecided"))
 
 
 def label(overlay: str) -> str:
@@ -91,7 +92,7 @@ def verdicts(claims: Sequence[Claim]) -> str:
     """How many of the verdicts are which."""
     if not claims:
         return "No claims were made."
-    counts = Counter({"did not hold": "did not"}.get(claim.verdict, claim.verdict) for claim in claims)
+    counts = Counter(claim.verdict for claim in claims)
     told = [f"{counts[word]} {text}" for word, text in VERDICTS if counts[word]]
     return f"Of {counted(len(claims), 'verdict')} {listed(told)}."
 

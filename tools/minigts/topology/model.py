@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
+from minigts.topology.expectations import EXPECTATIONS, LatencyWord, ThroughputWord
 from minigts.topology.units import (
     LOSS_PERCENT,
     MEMORY_MB,
@@ -282,21 +283,19 @@ class Star(_Shorthand):
 
 
 class Expect(_Spec):
-    """One thing that must hold on a lab of this topology; `minigts check` and pytest read it. One key an entry."""
+    """One thing that must hold on a lab of this topology; `minigts check` judges it. One key an entry."""
 
-    latency: Annotated[Literal["sum-of-segments"], _choice("an expectation", "sum-of-segments")] | None = Field(
-        None, description="The RTT of each path is the sum of its segments' RTT: hops add none."
-    )
-    throughput: (
-        Annotated[
-            Literal["falls-with-hops", "within-ceiling"],
-            _choice("an expectation", "falls-with-hops", "within-ceiling"),
-        ]
-        | None
-    ) = Field(
+    latency: Annotated[LatencyWord, _choice("an expectation", *EXPECTATIONS["latency"])] | None = Field(
         None,
-        description="falls-with-hops: TCP over more hops is no faster. within-ceiling: TCP comes close to the "
-        "ceiling that the plan predicts, and not above it.",
+        description="sum-of-segments: the RTT of each path is the sum of what its segments measured. as-declared: it "
+        "is what the file declares.",
+    )
+    throughput: Annotated[ThroughputWord, _choice("an expectation", *EXPECTATIONS["throughput"])] | None = Field(
+        None,
+        description="Of TCP from the first host. within-ceiling: 85 % to 102 % of the ceiling that the plan predicts. "
+        "falls-with-hops: less over the most hops than over one. step-after-first-hop: the second hop takes more than "
+        "a tenth, and more than all further ones. falls-slightly: less over the most hops, by a tenth at most. level: "
+        "over the most hops within a tenth of one hop.",
     )
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""Figures over samples: middle, spread, how sure of the middle, and whether one lies below another.
+"""Figures over samples: median, spread, how sure of the median, and whether one lies below another.
 
 Pure, and the same on every machine. Why these and no others: docs/decisions/0010-statistics.md.
 """
@@ -24,7 +24,7 @@ NOTICEABLE = 0.01
 ASSUMED = 0.05
 """How far off, relatively, a single sample is taken to be when nothing says so."""
 
-SURE = 0.05
+SIGNIFICANCE = 0.05
 """The chance of error up to which a test decides."""
 MOST_PAIRS = 2_500
 """Up to so many pairs of samples in a stratum a test counts every arrangement; beyond, it takes the normal limit."""
@@ -34,7 +34,7 @@ Trend = Literal["falls", "level", "rises", "unclear"]
 
 
 @dataclass(frozen=True)
-class Middle:
+class Estimate:
     """Samples of one thing, in their own unit. `low` and `high` end the 95 % bootstrap interval of the median;
     both are None for a single sample, which says nothing of its own spread."""
 
@@ -53,7 +53,7 @@ class Middle:
         return self.low, self.high
 
 
-def middle(values: Sequence[float], seed: int = 0) -> Middle:
+def estimate(values: Sequence[float], seed: int = 0) -> Estimate:
     """Mean, sample standard deviation, median and the percentile bootstrap interval of the median.
 
     The median, because one sample that the machine disturbed must not move the result. With n samples the interval
@@ -63,9 +63,11 @@ def middle(values: Sequence[float], seed: int = 0) -> Middle:
     if not values:
         raise ValueError("no values")
     if len(values) == 1:
-        return Middle(1, values[0], None, values[0], None, None)
+        return Estimate(1, values[0], None, values[0], None, None)
     low, high = bootstrap(values, seed)
-    return Middle(len(values), statistics.fmean(values), statistics.stdev(values), statistics.median(values), low, high)
+    return Estimate(
+        len(values), statistics.fmean(values), statistics.stdev(values), statistics.median(values), low, high
+    )
 
 
 def bootstrap(values: Sequence[float], seed: int = 0) -> tuple[float, float]:
@@ -100,17 +102,12 @@ def _interval(estimates: Floats) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def within(value: float, low: float, high: float) -> bool:
-    """Whether `value` lies between `low` and `high`, both allowed."""
-    return low <= value <= high
-
-
 def change(first: float, last: float) -> float:
     """How much larger `last` is than `first`, relatively: −0.1 is a fall by a tenth. 0 when `first` is 0."""
     return (last - first) / first if first else 0.0
 
 
-def trend(first: Middle, last: Middle) -> Trend:
+def trend(first: Estimate, last: Estimate) -> Trend:
     """Whether what was measured changes from `first` to `last`: it does when the intervals lie apart and the
     medians differ by more than 1 %; it is level when they differ by less; otherwise it is unclear."""
     relative = change(first.median, last.median)
@@ -129,7 +126,7 @@ Strata = Sequence[tuple[Sequence[float], Sequence[float]]]
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Effect:
     """A value and the ends of its 95 % interval."""
 
     value: float
@@ -153,8 +150,8 @@ class Difference:
     delta: float
     p_lower: float
     p_higher: float
-    shift: Estimate
-    ratio: Estimate | None
+    shift: Effect
+    ratio: Effect | None
 
     @property
     def p(self) -> float:
@@ -166,10 +163,10 @@ class Difference:
         """Whether b lies below a: it does when the test is sure and the medians differ by 1 % at least; it does not
         when the test is sure of the contrary, or the whole interval of the ratio above 0.99; else None, undecided."""
         relative = self.ratio.value if self.ratio else 1 + math.copysign(1, self.shift.value)
-        if sure(self.p_lower) and relative <= 1 - NOTICEABLE:
+        if significant(self.p_lower) and relative <= 1 - NOTICEABLE:
             return True
         level = self.ratio is not None and self.n_a > self.strata < self.n_b and self.ratio.low > 1 - NOTICEABLE
-        return False if level or sure(self.p_higher) else None
+        return False if level or significant(self.p_higher) else None
 
 
 def difference(strata: Strata, seed: int = 0) -> Difference:
@@ -187,9 +184,9 @@ def difference(strata: Strata, seed: int = 0) -> Difference:
     return Difference(len(strata), *counts, score / pairs, *_chances(strata, score), *_effects(strata, seed))
 
 
-def sure(chance: float) -> bool:
+def significant(chance: float) -> bool:
     """Whether a p value decides; 0.05 itself does, however it was rounded."""
-    return chance <= SURE * (1 + 1e-9)
+    return chance <= SIGNIFICANCE * (1 + 1e-9)
 
 
 def least_p(strata: Strata) -> float:
@@ -270,7 +267,7 @@ def _normal(deviation: float) -> float:
     return math.erfc(-deviation / math.sqrt(2)) / 2
 
 
-def _effects(strata: Strata, seed: int) -> tuple[Estimate, Estimate | None]:
+def _effects(strata: Strata, seed: int) -> tuple[Effect, Effect | None]:
     """The shift and the ratio of the medians, with their intervals by resampling within each stratum."""
     rng = np.random.Generator(np.random.PCG64(seed))
     medians = [(statistics.median(a), statistics.median(b)) for a, b in strata]
@@ -278,7 +275,7 @@ def _effects(strata: Strata, seed: int) -> tuple[Estimate, Estimate | None]:
     shift = statistics.fmean(b - a for a, b in medians)
     shifts = np.mean([b - a for a, b in drawn], axis=0)
     if min(min(series) for pair in strata for series in pair) <= 0:
-        return Estimate(shift, *_interval(shifts)), None
+        return Effect(shift, *_interval(shifts)), None
     ratio = math.exp(statistics.fmean(math.log(b / a) for a, b in medians))
     ratios = np.exp(np.mean([np.log(b / a) for a, b in drawn], axis=0))
-    return Estimate(shift, *_interval(shifts)), Estimate(ratio, *_interval(ratios))
+    return Effect(shift, *_interval(shifts)), Effect(ratio, *_interval(ratios))

@@ -1,0 +1,260 @@
+"""Each word of `expect:` and `claims:` has one meaning, whoever asks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import get_args
+
+import pytest
+
+from minigts.experiments.cells import Cell
+from minigts.experiments.claims import evaluate
+from minigts.experiments.vocabulary import Claim
+from minigts.fidelity.certificate import rtt_row
+from minigts.fidelity.expectations import Measurements, expected_rows, judged
+from minigts.judge import tolerances
+from minigts.judge.cells import PathCell, measured_once
+from minigts.judge.statistics import Estimate, estimate
+from minigts.judge.verdicts import current, together
+from minigts.judge.words import WORDS
+from minigts.report.derive import latency_points
+from minigts.report.read import SummaryRow
+from minigts.topology.expectations import EXPECTATIONS, LatencyWord, ThroughputWord
+from minigts.topology.load import parse
+
+PLAN = parse(
+    "name: x\nchain: {hosts: 4, link: {rtt: 10ms, rate: 50mbit}}\n"
+    "expect: [{latency: sum-of-segments}, {throughput: within-ceiling}, {throughput: falls-with-hops}]\n",
+    "f.yaml",
+)
+LOOSE = parse("name: x\ntolerances: {rtt: 5ms}\nchain: {hosts: 4, link: {rtt: 10ms, rate: 50mbit}}\n", "f.yaml")
+JITTERY = parse("name: x\nchain: {hosts: 3, link: {rtt: 10ms, jitter: 1ms}}\n", "f.yaml")
+CEILING_MBIT = 50 * 1448 / 1514
+
+
+def over(*mbit: float, half: float = 0.2) -> list[PathCell]:
+    """TCP over one, two, three hops."""
+    return [
+        PathCell(
+            source="h1",
+            target=f"h{hops + 1}",
+            hops=hops,
+            unit="Mbit/s",
+            estimate=Estimate(2, value, half, value, value - half, value + half),
+            predicted=CEILING_MBIT,
+        )
+        for hops, value in enumerate(mbit, start=1)
+    ]
+
+
+def round_trips(*path_ms: float) -> list[PathCell]:
+    """Three segments of 10 ms, and the paths over two and three of them."""
+    segments = [(f"h{i}", f"h{i + 1}", 1, 10.0) for i in (1, 2, 3)]
+    paths = [("h1", f"h{hops + 1}", hops, value) for hops, value in enumerate(path_ms, start=2)]
+    return [
+        PathCell(
+            source=source,
+            target=target,
+            hops=hops,
+            kind="segment" if hops == 1 else "path",
+            unit="ms",
+            estimate=estimate([value]),
+            predicted=10.0 * hops,
+        )
+        for source, target, hops, value in (*segments, *paths)
+    ]
+
+
+class Measured(Measurements):
+    """As if these had been measured once."""
+
+    def __init__(self, latencies: Sequence[PathCell], throughputs: Sequence[PathCell]) -> None:
+        self.__dict__ |= {"latencies": tuple(latencies), "throughputs": tuple(throughputs)}
+        self.__dict__ |= {"further_round_trips": (), "notes": {}}
+
+
+def once(*mbit: float) -> list[PathCell]:
+    """As `minigts check` has it: a single measurement, and the file's tolerance for an interval."""
+    rate = tolerances.rate(PLAN)
+    return [
+        PathCell(
+            source=each.source,
+            target=each.target,
+            hops=each.hops,
+            unit=each.unit,
+            estimate=measured_once(value, rate),
+            predicted=each.predicted,
+        )
+        for each, value in zip(over(*mbit), mbit, strict=True)
+    ]
+
+
+def test_every_word_that_a_file_may_write_is_judged_by_one_function() -> None:
+    assert {*WORDS} == {*get_args(LatencyWord), *get_args(ThroughputWord)}
+    assert {*WORDS} == {word for words in EXPECTATIONS.values() for word in words}
+
+
+@pytest.mark.parametrize(
+    ("mbit", "word"),
+    [
+        ((0.85, 1.02), "held"),
+        ((1.0, 0.849), "failed"),
+        ((1.021, 1.0), "failed"),
+        ((1.15, 1.15), "failed"),  # "not above it" was promised, and passed
+    ],
+)
+def test_within_the_ceiling_is_85_to_102_per_cent_for_check_and_claims(mbit: tuple[float, ...], word: str) -> None:
+    values = [share * CEILING_MBIT for share in mbit]
+    assert WORDS["within-ceiling"](over(*values), PLAN).word == word
+    rows = [
+        row
+        for row in expected_rows(PLAN, Measured(round_trips(), once(*values)))
+        if row.quantity.startswith("TCP over")
+    ]
+    assert [row.ok for row in rows].count(False) == sum(not 0.85 <= share <= 1.02 for share in mbit)
+    assert len(rows) == len(mbit)
+    assert claimed("within-ceiling", values) == word
+
+
+@pytest.mark.parametrize(
+    ("mbit", "word"),
+    [
+        ((47.0, 40.0), "held"),
+        ((47.0, 47.1), "failed"),  # level TCP passed `check`, and failed as a claim
+        ((47.0, 46.9), "failed"),
+        ((40.0, 47.0), "failed"),
+        ((47.0, 46.0), "undecided"),
+    ],
+)
+def test_a_level_throughput_does_not_fall_with_hops_for_check_nor_claims(mbit: tuple[float, ...], word: str) -> None:
+    """One measurement is known to 2 %, so it falls clearly from some 4 % on; 2 % are undecided."""
+    assert judged(PLAN, "throughput", "falls-with-hops", Measured((), once(*mbit))).word == word
+    (row,) = [
+        row
+        for row in expected_rows(PLAN, Measured(round_trips(), once(*mbit)))
+        if row.quantity == "TCP, falls-with-hops"
+    ]
+    assert row.ok is {"held": True, "failed": False, "undecided": None}[word]
+    assert row.in_words().endswith(f": {word}")
+    assert claimed("falls-with-hops", mbit, half=0.02 * mbit[0]) == word
+
+
+def claimed(word: str, mbit: Sequence[float], half: float = 0.2) -> str:
+    """The verdict on the same figures as an experiment's claim."""
+    cells = [
+        Cell(
+            **{**vars(each), "overlay": "none", "measurement": "tcp", "quantity": "throughput", "published": None},
+        )
+        for each in over(*mbit, half=half)
+    ]
+    (verdict,) = evaluate([Claim.model_validate({"throughput": word})], cells, PLAN)
+    return verdict.verdict
+
+
+@pytest.mark.parametrize(
+    ("mbit", "words"),
+    [
+        # falls-with-hops, step-after-first-hop, falls-slightly, level
+        ((887.0, 380.0, 253.0), ("held", "held", "failed", "failed")),
+        ((90.0, 60.0, 10.0), ("held", "failed", "failed", "failed")),
+        ((47.0, 46.0, 44.0), ("held", "failed", "held", "held")),
+        ((47.0, 47.0, 46.9), ("failed", "failed", "failed", "held")),
+        ((47.0, 40.0, 47.0), ("failed", "held", "failed", "held")),
+        ((40.0, 44.0, 48.0), ("failed", "failed", "failed", "failed")),
+    ],
+    ids=["step", "worse and worse", "slight", "level", "dip", "rise"],
+)
+def test_the_shapes_over_the_hops_are_told_apart(mbit: tuple[float, ...], words: tuple[str, ...]) -> None:
+    shapes = ("falls-with-hops", "step-after-first-hop", "falls-slightly", "level")
+    assert tuple(WORDS[shape](over(*mbit), PLAN).word for shape in shapes) == words
+
+
+@pytest.mark.parametrize("word", ["step-after-first-hop", "falls-slightly", "level"])
+def test_wide_intervals_leave_a_shape_undecided(word: str) -> None:
+    assert WORDS[word](over(50.0, 44.0, 43.0, half=8.0), PLAN).word == "undecided"
+
+
+@pytest.mark.parametrize("word", get_args(ThroughputWord)[1:])
+def test_one_hop_count_has_no_shape(word: str) -> None:
+    assert WORDS[word](over(47.0), PLAN).word == "undecided"
+
+
+def test_a_step_needs_three_hop_counts() -> None:
+    assert WORDS["step-after-first-hop"](over(90.0, 40.0), PLAN).word == "undecided"
+
+
+@pytest.mark.parametrize(("path_ms", "agrees"), [(30.49, True), (30.51, False), (29.49, False)])
+def test_a_sum_of_segments_is_judged_alike_by_check_claims_and_report(path_ms: float, agrees: bool) -> None:
+    """30 ms: 0.2 ms + 1 % allow 0.5 ms."""
+    cells = round_trips(20.0, path_ms)
+    word = "held" if agrees else "failed"
+    assert WORDS["sum-of-segments"](cells, PLAN).word == word
+    rows = [
+        row for row in expected_rows(PLAN, Measured(cells, over(47.0, 40.0))) if row.quantity == "RTT, sum of segments"
+    ]
+    assert [(row.subject, row.ok, row.tolerance) for row in rows] == [("h1-h3", True, 0.4), ("h1-h4", agrees, 0.5)]
+    points = latency_points([summary_row(cell) for cell in cells], "latency", PLAN)
+    assert [point.within for point in points if point.hops > 1] == [True, agrees]
+
+
+def summary_row(cell: PathCell) -> SummaryRow:
+    return SummaryRow(
+        overlay="none",
+        measurement="latency",
+        quantity="latency",
+        source=cell.source,
+        target=cell.target,
+        hops=cell.hops,
+        kind=cell.kind,
+        n=1,
+        mean=cell.estimate.mean,
+        stdev=None,
+        median=cell.estimate.median,
+        low=None,
+        high=None,
+        unit="ms",
+        predicted=cell.predicted,
+        published=None,
+    )
+
+
+def test_what_a_file_allows_holds_for_the_certificate_the_sums_and_the_report() -> None:
+    cells = round_trips(20.0, 34.0)
+    assert WORDS["sum-of-segments"](cells, PLAN).word == "failed"
+    assert WORDS["sum-of-segments"](cells, LOOSE).word == "held"
+    assert WORDS["as-declared"](cells, LOOSE).word == "held"
+    assert rtt_row(LOOSE, "h1-h4", LOOSE.path("h1", "h4"), [34.0]).ok
+    points = latency_points([summary_row(cell) for cell in cells], "latency", LOOSE)
+    assert all(point.within is not False for point in points)
+
+
+def test_a_tolerance_says_what_it_is_and_who_set_it() -> None:
+    default, written = tolerances.round_trip(PLAN), tolerances.round_trip(LOOSE)
+    assert (default.in_words, default.source) == ("0.2 ms + 1 %", tolerances.DEFAULT)
+    assert (written.in_words, written.source) == ("5 ms", tolerances.FILE)
+    over_jitter = tolerances.round_trip(JITTERY, JITTERY.path("h1", "h3"))
+    assert over_jitter.in_words == "0.2 ms + 1 % + a quarter of the jitter"
+    assert over_jitter.of(20.0) == pytest.approx(0.2 + 0.2 + 0.25 * 4)
+    assert tolerances.round_trip(None) == default
+
+
+def test_an_expectation_that_cannot_be_judged_is_shown_as_undecided() -> None:
+    """In mode neighbours the underlay has no path of several hops."""
+    plan = parse(
+        "name: y\nrouting: neighbours\nchain: {hosts: 3, link: {rtt: 10ms}}\nexpect: [{latency: sum-of-segments}]\n",
+        "f",
+    )
+    (row,) = expected_rows(plan, Measured(round_trips()[:2], ()))
+    assert row.ok is None
+    assert "undecided" in row.in_words()
+
+
+def test_verdicts_of_earlier_results_are_read_in_todays_words() -> None:
+    words = ("held", "did not", "did not hold", "undecided")
+    assert [current(word) for word in words] == ["held", "failed", "failed", "undecided"]
+
+
+def test_of_several_verdicts_one_that_failed_decides() -> None:
+    assert together(["held", "undecided", "failed"]) == "failed"
+    assert together(["held", "undecided"]) == "undecided"
+    assert together(["held", "held"]) == "held"

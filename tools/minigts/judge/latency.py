@@ -1,0 +1,110 @@
+"""sum-of-segments and as-declared: a path's median round trip against a sum, by the file's `tolerances: {rtt: …}`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from minigts.judge.cells import PathCell, plural
+from minigts.judge.tolerances import Tolerance, round_trip
+from minigts.judge.verdicts import Judgement
+from minigts.topology.plan import Path, Plan
+
+
+class BetweenHosts(Protocol):
+    """Whatever was measured between two hosts."""
+
+    @property
+    def source(self) -> str: ...
+    @property
+    def target(self) -> str: ...
+    @property
+    def hops(self) -> int: ...
+    @property
+    def kind(self) -> str: ...
+
+
+T = TypeVar("T", bound=BetweenHosts)
+Ends = frozenset[str]
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A path's median round trip beside what it should be, in ms; `tolerance` is between the two."""
+
+    cell: PathCell
+    total_ms: float
+    tolerance: Tolerance
+
+    @property
+    def residual_ms(self) -> float:
+        return self.cell.estimate.median - self.total_ms
+
+    @property
+    def agrees(self) -> bool:
+        return self.tolerance.allows(self.cell.estimate.median, self.total_ms)
+
+
+def single_segments(measured: Iterable[T]) -> dict[Ends, T]:
+    """What was measured over one segment, by its ends. A path of one hop stands in for its segment."""
+    found: dict[Ends, T] = {}
+    for each in measured:
+        ends = frozenset((each.source, each.target))
+        if each.hops == 1 and (each.kind == "segment" or ends not in found):
+            found[ends] = each
+    return found
+
+
+def segments_of(measured: BetweenHosts, singles: Mapping[Ends, T], plan: Plan) -> tuple[T, ...]:
+    """The measured segments on the way, in order; empty where the plan knows no way, or one was not measured."""
+    path = way(measured, plan)
+    ends = {link.name: frozenset(link.ends) for link in plan.links}
+    keys = [ends[name] for name in path.links] if path else []
+    return tuple(singles[key] for key in keys) if all(key in singles for key in keys) else ()
+
+
+def way(measured: BetweenHosts, plan: Plan) -> Path | None:
+    """The plan's path between the same hosts."""
+    try:
+        return plan.path(measured.source, measured.target)
+    except KeyError:
+        return None
+
+
+def segment_sums(cells: Sequence[PathCell], plan: Plan) -> tuple[Sum, ...]:
+    """Each path of several hops beside the sum of its segments' own medians."""
+    singles = single_segments(cells)
+    return tuple(
+        Sum(cell, sum(part.estimate.median for part in parts), round_trip(plan, way(cell, plan)))
+        for cell in cells
+        if cell.hops > 1 and (parts := segments_of(cell, singles, plan))
+    )
+
+
+def sum_of_segments(cells: Sequence[PathCell], plan: Plan) -> Judgement:
+    """Each path of several hops against the sum of its segments' own medians."""
+    return _agreement(segment_sums(cells, plan), "the sum of its segments")
+
+
+def as_declared(cells: Sequence[PathCell], plan: Plan) -> Judgement:
+    """Each path against the round trip that the topology declares."""
+    declared = [
+        Sum(cell, cell.predicted, round_trip(plan, way(cell, plan))) for cell in cells if cell.predicted is not None
+    ]
+    return _agreement(declared, "what the topology declares")
+
+
+def _agreement(sums: Sequence[Sum], reference: str) -> Judgement:
+    if not sums:
+        return Judgement("undecided", f"no path could be held against {reference}")
+    furthest = max(sums, key=lambda each: abs(each.residual_ms) / (each.tolerance.of(each.total_ms) or 1e-9))
+    outside = sum(not each.agrees for each in sums)
+    which = f"{outside} of {len(sums)} paths miss" if outside else f"all {len(sums)} paths agree with"
+    cell = furthest.cell
+    return Judgement(
+        "failed" if outside else "held",
+        f"{which} {reference}; the furthest, {cell.source} to {cell.target} over {plural(cell.hops, 'hop')}, lies "
+        f"{abs(furthest.residual_ms):.2f} ms {'above' if furthest.residual_ms >= 0 else 'below'} "
+        f"({furthest.tolerance.of(furthest.total_ms):.2f} ms allowed)",
+    )

@@ -1,0 +1,128 @@
+"""within-ceiling, and the shapes that a throughput has over the hops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from minigts.judge.cells import PathCell, by_hops, direction, ends, evidence, plural
+from minigts.judge.statistics import change
+from minigts.judge.tolerances import CEILING, SLIGHT
+from minigts.judge.verdicts import Judgement, Word
+from minigts.topology.plan import Plan
+
+_ONE_HOP_COUNT = Judgement("undecided", "only one hop count was measured")
+
+
+def within_ceiling(cells: Sequence[PathCell], _plan: Plan) -> Judgement:
+    """The median of each path at 85 % to 102 % of the ceiling that the plan predicts for it."""
+    shares = [(cell.estimate.median / cell.predicted, cell) for cell in by_hops(cells) if cell.predicted]
+    if not shares:
+        return Judgement("undecided", "the plan predicts no ceiling: the links have no rate")
+    outside = [(share, cell) for share, cell in shares if not reaches_ceiling(cell)]
+    share, cell = max(outside or shares, key=lambda entry: abs(1 - entry[0]))
+    which = f"{len(outside)} of {len(shares)} paths lie outside" if outside else f"all {len(shares)} paths lie within"
+    return Judgement(
+        "failed" if outside else "held",
+        f"{which} {CEILING.in_words} of the ceiling; the furthest, {cell.source} to {cell.target}, reaches "
+        f"{cell.estimate.median:.1f} of {cell.predicted:.1f} {cell.unit} ({share:.0%})",
+    )
+
+
+def reaches_ceiling(cell: PathCell) -> bool:
+    """Whether the path's median lies within the band around its ceiling; False without one."""
+    return cell.predicted is not None and CEILING.allows(cell.estimate.median, cell.predicted)
+
+
+def falls_with_hops(cells: Sequence[PathCell], _plan: Plan) -> Judgement:
+    """The longest path clearly below the shortest, by however much."""
+    both = ends(cells)
+    if both is None:
+        return _ONE_HOP_COUNT
+    words: dict[str, Word] = {"falls": "held", "unclear": "undecided", "level": "failed", "rises": "failed"}
+    return Judgement(words[direction(*both)], _change_in_words(*both) + _steepest(cells) + evidence(*both))
+
+
+def step_after_first_hop(cells: Sequence[PathCell], _plan: Plan) -> Judgement:
+    """The second hop takes more than a tenth, and more than all further hops together."""
+    ordered = by_hops(cells)
+    second = next((cell for cell in ordered if cell.hops > ordered[0].hops), None)
+    if second is None or second.hops == ordered[-1].hops:
+        return Judgement("undecided", "fewer than three hop counts were measured")
+    first, last = ordered[0], ordered[-1]
+    step_low, step_high = _change_bounds(first, second)
+    (first_low, first_high), (last_low, last_high) = first.estimate.bounds, last.estimate.bounds
+    second_low, second_high = second.estimate.bounds
+    # first - second > second - last, by what is sure of each
+    surely_most, perhaps_most = first_low + last_low > 2 * second_high, first_high + last_high > 2 * second_low
+    word: Word = (
+        "held"
+        if step_high < -SLIGHT.share and surely_most
+        else "undecided"
+        if step_low < -SLIGHT.share and perhaps_most
+        else "failed"
+    )
+    step = change(first.estimate.median, second.estimate.median)
+    rest = (last.estimate.median - second.estimate.median) / (first.estimate.median or 1.0)
+    return Judgement(
+        word,
+        f"{_change_in_words(first, last)}; of the first path's throughput the step to {plural(second.hops, 'hop')} "
+        f"makes {step:+.1%}, all further ones {rest:+.1%}",
+    )
+
+
+def falls_slightly(cells: Sequence[PathCell], _plan: Plan) -> Judgement:
+    """The longest path clearly below the shortest, by a tenth at most."""
+    both = ends(cells)
+    if both is None:
+        return _ONE_HOP_COUNT
+    least, most = _change_bounds(*both)
+    trend = direction(*both)
+    word: Word = (
+        "failed"
+        if trend in ("level", "rises") or most < -SLIGHT.share
+        else "held"
+        if trend == "falls" and least >= -SLIGHT.share
+        else "undecided"
+    )
+    return Judgement(word, f"{_change_in_words(*both)}{_ALLOWED}{evidence(*both)}")
+
+
+def level(cells: Sequence[PathCell], _plan: Plan) -> Judgement:
+    """The longest path within a tenth of the shortest, above or below."""
+    both = ends(cells)
+    if both is None:
+        return _ONE_HOP_COUNT
+    least, most = _change_bounds(*both)
+    word: Word = (
+        "held"
+        if -SLIGHT.share <= least and most <= SLIGHT.share
+        else "failed"
+        if most < -SLIGHT.share or least > SLIGHT.share
+        else "undecided"
+    )
+    return Judgement(word, f"{_change_in_words(*both)}{_ALLOWED}")
+
+
+_ALLOWED = f" ({SLIGHT.in_words} allowed)"
+
+
+def _change_bounds(first: PathCell, last: PathCell) -> tuple[float, float]:
+    """The least and the most that the relative change can be, by both intervals."""
+    (first_low, first_high), (last_low, last_high) = first.estimate.bounds, last.estimate.bounds
+    return change(first_high, last_low), change(first_low, last_high)
+
+
+def _change_in_words(first: PathCell, last: PathCell) -> str:
+    (low, high), relative = last.estimate.bounds, change(first.estimate.median, last.estimate.median)
+    return (
+        f"{first.estimate.median:.1f} {first.unit} over {plural(first.hops, 'hop')}, {last.estimate.median:.1f} over "
+        f"{plural(last.hops, 'hop')} (95 % interval {low:.1f} to {high:.1f}): {relative:+.1%}"
+    )
+
+
+def _steepest(cells: Sequence[PathCell]) -> str:
+    """Where the largest step lies."""
+    pairs = list(pairwise(by_hops(cells)))
+    step, after = min((change(a.estimate.median, b.estimate.median), a.hops) for a, b in pairs)
+    return f"; the largest step, {step:+.1%}, lies after {plural(after, 'hop')}" if len(pairs) > 1 and step < 0 else ""
