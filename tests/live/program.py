@@ -96,7 +96,7 @@ class Traces:
 
     def look(self) -> None:
         """Take note of the lab's processes that run now, the kernels' own user space among them."""
-        parents, ours = _parents(), set(_marked(self.state))
+        parents, ours = _parents(), set(processes_of(self.state))
         grown = True
         while grown:
             children = {pid for pid, parent in parents.items() if parent in ours} - ours
@@ -112,7 +112,7 @@ class Traces:
     def _now(self, but: str) -> list[str]:
         alive = [pid for pid, started in self.processes.items() if _started(pid) == started]
         return [
-            *(f"process {pid}" for pid in {*alive, *_marked(self.state)}),
+            *(f"process {pid}" for pid in {*alive, *processes_of(self.state)}),
             *(f"socket {line}" for line in _unix_sockets() if str(self.state) in line),
             *(f"file {path}" for path in self._files() if path.parts[0] != but),
             *(f"/dev/shm/{name}" for name in _shared_memory() - self.shared_memory),
@@ -123,7 +123,7 @@ class Traces:
         return [path.relative_to(self.state) for path in self.state.rglob("*") if path != self.state / "labs"]
 
 
-def _marked(state: Path) -> list[int]:
+def processes_of(state: Path) -> list[int]:
     """Processes that have this state directory, or a run directory in it, in their environment."""
     found = []
     for directory in Path("/proc").glob("[0-9]*"):
@@ -162,7 +162,7 @@ def _shared_memory() -> frozenset[str]:
 def kernel(program: Program, lab: str, host: str) -> int:
     """The process id of a host's kernel."""
     own = re.compile(rb"\0uml_dir=" + re.escape(str(program.rundir(lab) / "hosts" / host)).encode() + rb"/?\0")
-    for pid in _marked(program.state):
+    for pid in processes_of(program.state):
         with contextlib.suppress(OSError):
             if own.search(Path(f"/proc/{pid}/cmdline").read_bytes()):
                 return pid
