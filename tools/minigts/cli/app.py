@@ -48,6 +48,8 @@ app = typer.Typer(
 def main() -> None:
     """What `./minigts` runs. A SIGTERM unwinds the program like an error: what it started is taken down."""
     signal.signal(signal.SIGTERM, _terminate)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     app(prog_name="minigts")
 
 
