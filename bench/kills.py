@@ -41,6 +41,8 @@ MEANWHILE = ("up", "run", "exec", "restart")
 """What runs when one of those is killed."""
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 TRIES = 6
+UNBORN = "Python runtime state: core initialized"
+"""What the interpreter says when it is interrupted before it runs a line of the program."""
 LIMIT_S = 300.0
 """Of one command; far more than any takes, since the machine may be busy."""
 TOPOLOGIES = {
@@ -70,6 +72,7 @@ class Draw:
     """What a trial does. `share` is the moment of the kill, as a share of the time that the verb `during` it takes;
     `mend` is the verb that is tried first afterwards."""
 
+    seed: int
     number: int
     victim: str
     kind: str
@@ -100,6 +103,7 @@ def draws(seed: int, times: int) -> list[Draw]:
         for victim, number in pairs:
             found.append(
                 Draw(
+                    seed,
                     len(found),
                     victim,
                     number.name,
@@ -124,7 +128,7 @@ class Ground:
         self.experiment.write_text(EXPERIMENT.format(topology=self.topology))
         self.program = Program(place / "state", environment={"TMPDIR": str(self.temporary)})
         self.traces = Traces.before(self.program.state)
-        self._trial, self._chance = trial, random.Random(draw.number)
+        self._trial, self._chance = trial, random.Random(f"{draw.seed} {draw.number}")
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -150,7 +154,7 @@ class Ground:
             stdout, stderr = started.communicate()
             self._trial.faults.append(f"`{argv[0]}` did not end in {LIMIT_S:g} s")
         self._trial.transcript.append(f"$ minigts {' '.join(argv)}\n{stdout}{stderr}= {started.returncode}")
-        if "Traceback" in stderr:
+        if "Traceback" in stderr and UNBORN not in stderr:
             self._trial.faults.append(f"`{argv[0]}` ended with a traceback")
         return started.returncode, stderr
 
@@ -212,7 +216,7 @@ def perform(draw: Draw, lengths: dict[tuple[str, str], float]) -> Trial:
         with tempfile.TemporaryDirectory(prefix="minigts-kills-", ignore_cleanup_errors=True) as place:
             ground = Ground(Path(place), draw, trial)
             try:
-                if kill(ground, draw, trial, lengths, random.Random(f"{draw.number} {attempt}")):
+                if kill(ground, draw, trial, lengths, random.Random(f"{draw.seed} {draw.number} {attempt}")):
                     look_after(ground, draw, trial, lengths)
                     return trial
                 ground.succeeds("down", "--all")
@@ -246,11 +250,11 @@ def kill(
     ground.traces.look()
     if victim is not None:
         ground.send(victim, number)
-    code, _ = ground.end(started, argv)
+    code, stderr = ground.end(started, argv)
     if victim is None or (victim == started.pid and code == 0):
         lengths[key] = time.monotonic() - since
         return False
-    if victim == started.pid and code not in (-number, 128 + number):
+    if victim == started.pid and code not in (-number, 128 + number) and UNBORN not in stderr:
         trial.faults.append(f"`{draw.during}` ended with code {code} after {draw.kind}")
     if victim == started.pid and number != signal.SIGKILL and draw.during in ("up", "run"):
         ground.holds_no_half_lab()
