@@ -102,7 +102,7 @@ class Traces:
             children = {pid for pid, parent in parents.items() if parent in ours} - ours
             ours |= children
             grown = bool(children)
-        self.processes.update((pid, started) for pid in ours if (started := _started(pid)))
+        self.processes.update((pid, started) for pid in ours if (started := start_time(pid)))
 
     def left(self, but: str = "") -> list[str]:
         """What is left of the lab after some patience, `but` for that folder of its state; empty when nothing is."""
@@ -110,7 +110,7 @@ class Traces:
         return self._now(but)
 
     def _now(self, but: str) -> list[str]:
-        alive = [pid for pid, started in self.processes.items() if _started(pid) == started]
+        alive = [pid for pid, started in self.processes.items() if start_time(pid) == started]
         return [
             *(f"process {pid}" for pid in {*alive, *processes_of(self.state)}),
             *(f"socket {line}" for line in _unix_sockets() if str(self.state) in line),
@@ -142,8 +142,8 @@ def _parents() -> dict[int, int]:
     return found
 
 
-def _started(pid: int) -> str:
-    """Start time in clock ticks; empty when it has ended."""
+def start_time(pid: int) -> str:
+    """When a process started, in clock ticks; empty when it has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -159,11 +159,20 @@ def _shared_memory() -> frozenset[str]:
     return frozenset(path.name for path in Path("/dev/shm").iterdir())
 
 
-def kernel(program: Program, lab: str, host: str) -> int:
-    """The process id of a host's kernel."""
-    own = re.compile(rb"\0uml_dir=" + re.escape(str(program.rundir(lab) / "hosts" / host)).encode() + rb"/?\0")
-    for pid in processes_of(program.state):
+def kernels(program: Program, lab: str = "pair") -> dict[str, int]:
+    """The process ids of a lab's kernels, by host: of each the first, which all others of it come from."""
+    found, own = (
+        {},
+        re.compile(rb"\0uml_dir=" + re.escape(str(program.rundir(lab) / "hosts")).encode() + rb"/([^/\0]+)"),
+    )
+    for pid in sorted(processes_of(program.state), reverse=True):
         with contextlib.suppress(OSError):
-            if own.search(Path(f"/proc/{pid}/cmdline").read_bytes()):
-                return pid
-    raise AssertionError(f"no kernel of {host} runs")
+            named = own.search(Path(f"/proc/{pid}/cmdline").read_bytes())
+            if named:
+                found[named[1].decode()] = pid
+    return found
+
+
+def kernel(program: Program, lab: str, host: str) -> int:
+    """The process id of a host's kernel, which runs."""
+    return kernels(program, lab)[host]
