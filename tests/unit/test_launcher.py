@@ -132,6 +132,13 @@ def test_what_a_verb_hands_on_is_no_call_for_help(copy: Path, words: str) -> Non
     assert "no-such-package" in launch(copy, *words.split()).stderr
 
 
+def test_a_path_that_python_cannot_search_is_refused(tmp_path: Path) -> None:
+    parts(tmp_path / "a:b")
+    done = launch(tmp_path / "a:b" / "minigts", "plan")
+    assert done.returncode == 3
+    assert "colon" in done.stderr
+
+
 def test_an_unfit_python_is_refused_with_exit_code_3(copy: Path, tmp_path: Path) -> None:
     done = launch(copy, "plan", MINIGTS_PYTHON="false")
     assert done.returncode == 3
