@@ -7,7 +7,7 @@ process, socket, file or shared memory left? A trial whose verb was over before 
 counted. What a trial does follows from the seed and its number. Exit 1 when a trial found something.
 
 As root it runs in a process and mount namespace of its own, so that nothing but the trials' own can be hit. Each trial
-is a line of `kills-<seed>.jsonl`, with everything that was said; the next call goes on behind the last of them.
+is a line of `kills-<seed>.jsonl`, with everything that was said; the next call does those that have none.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ MEANWHILE = ("up", "run", "exec", "restart")
 """What runs when one of those is killed."""
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 TRIES = 6
-UNBORN = "Python runtime state: core initialized"
-"""What the interpreter says when it is interrupted before it runs a line of the program."""
+OWN_CODE, UNBORN = str(stage.PROJECT / "tools" / "minigts"), "Fatal Python error"
+"""What a traceback of the program's names; what the interpreter says that was interrupted before it could run any."""
 LIMIT_S = 300.0
 """Of one command; far more than any takes, since the machine may be busy."""
 TOPOLOGIES = {
@@ -154,7 +154,7 @@ class Ground:
             stdout, stderr = started.communicate()
             self._trial.faults.append(f"`{argv[0]}` did not end in {LIMIT_S:g} s")
         self._trial.transcript.append(f"$ minigts {' '.join(argv)}\n{stdout}{stderr}= {started.returncode}")
-        if "Traceback" in stderr and UNBORN not in stderr:
+        if "Traceback" in stderr and OWN_CODE in stderr:
             self._trial.faults.append(f"`{argv[0]}` ended with a traceback")
         return started.returncode, stderr
 
@@ -361,7 +361,8 @@ def main() -> None:
     trials = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
     lengths: dict[tuple[str, str], float] = {}
     until_s = time.monotonic() + chosen.at_most
-    for draw in draws(chosen.seed, chosen.times)[len(trials) :]:
+    done = {trial["draw"]["number"] for trial in trials}
+    for draw in (each for each in draws(chosen.seed, chosen.times) if each.number not in done):
         if time.monotonic() > until_s:
             break
         trial = asdict(perform(draw, lengths))
@@ -370,7 +371,7 @@ def main() -> None:
             lines.write(json.dumps(trial) + "\n")
         told = "; ".join(trial["faults"]) or "clean"
         screen.note(f"{draw.number}: {draw.kind} to {draw.victim} in {draw.during}, {trial['moment_s']:.2f} s: {told}")
-    sys.stdout.write(markdown(trials[: chosen.times]) + "\n")
+    sys.stdout.write(markdown(trials) + "\n")
     sys.exit(any(trial["faults"] for trial in trials))
 
 
