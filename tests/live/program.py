@@ -156,7 +156,8 @@ def _unix_sockets() -> list[str]:
 
 
 def _shared_memory() -> frozenset[str]:
-    return frozenset(path.name for path in Path("/dev/shm").iterdir())
+    """Files: a lab makes no directory there, as others may."""
+    return frozenset(path.name for path in Path("/dev/shm").iterdir() if not path.is_dir())
 
 
 def kernels(program: Program, lab: str = "pair") -> dict[str, int]:

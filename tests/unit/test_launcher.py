@@ -249,6 +249,8 @@ def test_an_interrupted_set_up_is_done_again_from_nothing(bare: Path, cache: Pat
 def test_tests_leave_the_environment_alone_that_others_may_run_from(bare: Path, cache: Path) -> None:
     users = Path(launch(bare, "plan", MINIGTS_CACHE=str(cache)).stdout.strip())
     before = sorted(users.rglob("*"))
+    assert launch(bare, "test", "--help", MINIGTS_CACHE=str(cache)).stdout.strip() == str(users)
+    assert [path for path in cache.iterdir() if path.is_dir()] == [users]
     developers = Path(launch(bare, "test", MINIGTS_CACHE=str(cache)).stdout.strip())
     assert developers != users
     assert sorted(users.rglob("*")) == before
