@@ -6,6 +6,8 @@ import gzip
 import hashlib
 import io
 import os
+import subprocess
+import sys
 import tarfile
 import threading
 import time
@@ -348,6 +350,8 @@ class Server(BaseHTTPRequestHandler):
             self.send_header("Content-Length", str(len(content) + 1))
         self.end_headers()
         self.wfile.write(content)
+        if self.path == "/large":
+            self.wfile.write(bytes(1 << 18))
         while self.path == "/endless":
             self.wfile.write(b"x")
             time.sleep(0.01)
@@ -397,3 +401,34 @@ def test_an_address_that_is_none_is_refused(place: str, monkeypatch: pytest.Monk
     said = refusal(place, None, monkeypatch)
     assert "cannot be fetched" in said
     assert "secret" not in said
+
+
+KEEPING = "from minigts import given; given.take('weave', ['weaver', 'weaveutil'], print)"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
+@pytest.mark.parametrize("fetched", [False, True])
+def test_a_full_cache_is_said_of_the_cache(fetched: bool, tmp_path: Path, address: str) -> None:
+    (tmp_path / "place").write_bytes(archive({name: os.urandom(100_000) for name in WANTED}))
+    (tmp_path / "cache").mkdir()
+    script = 'mount -t tmpfs -o size=64k none "$1" && exec "$2" -P -c "$3"'
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script, "sh", str(tmp_path / "cache"), sys.executable, KEEPING],
+        env={
+            **os.environ,
+            "PYTHONPATH": str(Path(given.__file__).parents[1]),
+            "MINIGTS_WEAVE": f"{address}/large" if fetched else str(tmp_path / "place"),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert f"EnvironmentLacks: {address if fetched else tmp_path}" in done.stderr
+    assert f"cannot be kept in {tmp_path}/cache: No space left on device\nmake room" in done.stderr
+
+
+def test_a_cache_that_cannot_be_written_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory(tmp_path / "data" / "weave")
+    monkeypatch.setenv("MINIGTS_CACHE", "/dev/null/x")
+    with pytest.raises(EnvironmentLacks, match="cannot be kept in /dev/null/x: Not a directory"):
+        take()

@@ -81,16 +81,20 @@ def take(overlay: str, wanted: Collection[str], progress: Callable[[str], None],
     InputError for a sum that is none."""
     place = os.environ.get(variable(overlay)) or str(_own_place(overlay))
     sha256 = _sum_wanted(overlay, place)
-    with _workshop() as temporary:
-        programs, taken = temporary.parent, temporary / "taken"
-        taken.mkdir()
-        try:
+    try:
+        with _workshop() as taken:
             _collect(place, sha256, _Harvest(frozenset(wanted), taken, limits), progress)
-        except (_Refused, OSError) as error:
-            raise EnvironmentLacks(f"{_shown(place)}: {_reason(error)}\n{_remedy(overlay, wanted)}") from error
-        ready = programs / _hash(taken)
-        if not ready.is_dir():
-            taken.rename(ready)
+            ready = paths.cache_root() / "programs" / _hash(taken)
+            if not ready.is_dir():
+                taken.rename(ready)
+    except _Refused as error:
+        raise EnvironmentLacks(f"{_shown(place)}: {error}\n{_remedy(overlay, wanted)}") from error
+    except OSError as error:
+        where = paths.cache_root()
+        raise EnvironmentLacks(
+            f"{_shown(place)}: cannot be kept in {where}: {_reason(error)}\n"
+            f"make room there, or set MINIGTS_CACHE to a directory that you can write to"
+        ) from error
     return ready
 
 
@@ -150,7 +154,7 @@ def _is_address(place: str) -> bool:
 
 @contextmanager
 def _workshop() -> Iterator[Path]:
-    """A directory beside what is ready, for one command at a time; what a crash left of another goes first."""
+    """An empty directory beside what is ready, for one command at a time; what a crash left of another goes first."""
     programs = paths.cache_root() / "programs"
     programs.mkdir(parents=True, exist_ok=True)
     with (programs / "taking.lock").open("w") as lock:
@@ -158,14 +162,16 @@ def _workshop() -> Iterator[Path]:
         for left in programs.glob("taking-*"):
             shutil.rmtree(left)
         with tempfile.TemporaryDirectory(dir=programs, prefix="taking-") as temporary:
-            yield Path(temporary)
+            taken = Path(temporary) / "taken"
+            taken.mkdir()
+            yield taken
 
 
 # From a place to programs
 
 
 def _collect(place: str, sha256: str | None, harvest: _Harvest, progress: Callable[[str], None]) -> None:
-    """Raises _Refused when the place does not hold every program."""
+    """Raises _Refused when the place does not hold every program, OSError when it cannot be kept."""
     if _is_address(place):
         progress(f"fetching {_shown(place)}")
         with tempfile.TemporaryFile(dir=harvest.into.parent) as fetched:
@@ -192,7 +198,11 @@ def _collect(place: str, sha256: str | None, harvest: _Harvest, progress: Callab
 @contextmanager
 def _regular(path: Path) -> Iterator[IO[bytes]]:
     """A file, opened without waiting for a FIFO's other end. Raises _Refused for what is none."""
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as opened:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise _Refused(_reason(error)) from error
+    with os.fdopen(handle, "rb") as opened:
         if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
             raise _Refused(f"{path.name} is no regular file")
         yield opened
@@ -200,22 +210,34 @@ def _regular(path: Path) -> Iterator[IO[bytes]]:
 
 def _fetch(address: str, into: IO[bytes], limits: Limits) -> None:
     deadline = time.monotonic() + limits.download_s
+    with _reaching():
+        opened = urllib.request.urlopen(address, timeout=limits.silence_s)
+    with opened as answer:
+        promised = answer.headers.get("Content-Length", "")
+        while True:
+            with _reaching():
+                data = answer.read1(_CHUNK)
+            if not data:
+                break
+            into.write(data)
+            if into.tell() > limits.download_bytes:
+                raise _Refused(f"is larger than {_size(limits.download_bytes)}")
+            if time.monotonic() > deadline:
+                raise _Refused(f"took longer than {limits.download_s:g} s")
+    if promised.isdecimal() and int(promised) != into.tell():
+        raise _Refused(f"broke off after {into.tell()} of {promised} bytes")
+
+
+@contextmanager
+def _reaching() -> Iterator[None]:
+    """What goes wrong on the way to an address is said of it."""
     try:
-        with urllib.request.urlopen(address, timeout=limits.silence_s) as answer:
-            while data := answer.read1(_CHUNK):
-                _write(into, data)
-                if into.tell() > limits.download_bytes:
-                    raise _Refused(f"is larger than {_size(limits.download_bytes)}")
-                if time.monotonic() > deadline:
-                    raise _Refused(f"took longer than {limits.download_s:g} s")
-            promised = answer.headers.get("Content-Length", "")
+        yield
     except urllib.error.HTTPError as error:
         raise _Refused(f"cannot be fetched: HTTP status {error.code}") from error
     except (OSError, http.client.HTTPException, ValueError) as error:
         reason = getattr(error, "reason", error)
         raise _Refused(f"cannot be fetched: {_plain(str(reason)) or type(error).__name__}") from error
-    if promised.isdecimal() and int(promised) != into.tell():
-        raise _Refused(f"broke off after {into.tell()} of {promised} bytes")
 
 
 def _from_archive(file: IO[bytes], sha256: str | None, harvest: _Harvest) -> None:
@@ -273,7 +295,7 @@ class _Harvest:
                     raise _Refused(f"its {name} is larger than {_size(self.limits.program_bytes)}")
                 if self._kept > self.limits.programs_bytes:
                     raise _Refused(f"its programs are larger than {_size(self.limits.programs_bytes)} together")
-                _write(target, data)
+                target.write(data)
         (self.into / name).chmod(0o755)
 
     def _read_archive(self, chunks: Iterator[bytes], around: tuple[str, ...]) -> None:
@@ -465,7 +487,14 @@ def _head(chunks: Iterator[bytes], size: int) -> tuple[bytes, Iterator[bytes]]:
 
 
 def _chunks(file: IO[bytes]) -> Iterator[bytes]:
-    while data := file.read(_CHUNK):
+    """A file's content. Raises _Refused when it cannot be read."""
+    while True:
+        try:
+            data = file.read(_CHUNK)
+        except OSError as error:
+            raise _Refused(f"cannot be read: {_reason(error)}") from error
+        if not data:
+            return
         yield data
 
 
@@ -475,13 +504,6 @@ def _broken(around: tuple[str, ...], why: str) -> str:
 
 def _size(count: int) -> str:
     return f"{count / GIB:g} GiB" if count >= GIB else f"{count} bytes"
-
-
-def _write(file: IO[bytes], data: bytes) -> None:
-    try:
-        file.write(data)
-    except OSError as error:
-        raise _Refused(f"cannot be kept in {paths.cache_root()}: {_reason(error)}") from error
 
 
 def _digest(file: IO[bytes]) -> str:
