@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from contract.chain import Make, MakeLab, chain
+from live.program import start_time
 from minigts.errors import MinigtsError
 from minigts.providers.base import Provider
 
@@ -52,9 +53,16 @@ def test_after_down_a_host_does_not_answer(make_lab: MakeLab) -> None:
 
 
 def test_down_works_from_the_run_directory_alone_and_twice(make_lab: MakeLab, make: Make) -> None:
-    rundir = make_lab(2).rundir
+    lab = make_lab(2)
+    carrying = {pid: start_time(pid) for pid in lab.processes()}
+    assert lab.run("h2", ["echo", "here"], timeout_s=LIMIT_S).stdout == "here\n"
     for _ in range(2):
-        make(rundir).down()
+        make(lab.rundir).down()
+        assert make(lab.rundir).processes() == ()
+        assert [pid for pid, started in carrying.items() if start_time(pid) == started] == []
+        for host in ("h1", "h2"):
+            with pytest.raises(MinigtsError, match=host):
+                make(lab.rundir).run(host, ["true"], timeout_s=LIMIT_S)
 
 
 def test_down_of_what_was_never_up_does_nothing(make: Make, tmp_path: Path) -> None:

@@ -95,13 +95,13 @@ class Traces:
 
     def look(self) -> None:
         """Take note of the lab's processes that run now, the kernels' own user space among them."""
-        parents, ours = _parents(), set(_marked(self.state))
+        parents, ours = _parents(), set(processes_of(self.state))
         grown = True
         while grown:
             children = {pid for pid, parent in parents.items() if parent in ours} - ours
             ours |= children
             grown = bool(children)
-        self.processes.update((pid, started) for pid in ours if (started := _started(pid)))
+        self.processes.update((pid, started) for pid in ours if (started := start_time(pid)))
 
     def left(self, but: str = "") -> list[str]:
         """What is left of the lab after some patience, `but` for that folder of its state; empty when nothing is."""
@@ -109,9 +109,9 @@ class Traces:
         return self._now(but)
 
     def _now(self, but: str) -> list[str]:
-        alive = [pid for pid, started in self.processes.items() if _started(pid) == started]
+        alive = [pid for pid, started in self.processes.items() if start_time(pid) == started]
         return [
-            *(f"process {pid}" for pid in {*alive, *_marked(self.state)}),
+            *(f"process {pid}" for pid in {*alive, *processes_of(self.state)}),
             *(f"socket {line}" for line in _unix_sockets() if str(self.state) in line),
             *(f"file {path}" for path in self._files() if path.parts[0] != but),
             *(f"/dev/shm/{name}" for name in _shared_memory() - self.shared_memory),
@@ -122,7 +122,7 @@ class Traces:
         return [path.relative_to(self.state) for path in self.state.rglob("*") if path != self.state / "labs"]
 
 
-def _marked(state: Path) -> list[int]:
+def processes_of(state: Path) -> list[int]:
     """Processes that have this state directory, or a run directory in it, in their environment."""
     found = []
     for directory in Path("/proc").glob("[0-9]*"):
@@ -141,8 +141,8 @@ def _parents() -> dict[int, int]:
     return found
 
 
-def _started(pid: int) -> str:
-    """Start time in clock ticks; empty when it has ended."""
+def start_time(pid: int) -> str:
+    """When a process started, in clock ticks; empty when it has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -155,16 +155,22 @@ def _unix_sockets() -> list[str]:
 
 
 def _shared_memory() -> frozenset[str]:
-    return frozenset(path.name for path in Path("/dev/shm").iterdir())
+    """Files: a lab makes no directory there, as others may."""
+    return frozenset(path.name for path in Path("/dev/shm").iterdir() if not path.is_dir())
+
+
+def kernels(program: Program, lab: str = "pair") -> dict[str, int]:
+    """The process ids of a lab's kernels, by host: of each the first, which all others of it come from."""
+    found: dict[str, int] = {}
+    directory = f"MINIGTS_RUNDIR={program.rundir(lab)}".encode()
+    for pid in sorted(processes_of(program.state), reverse=True):
+        with contextlib.suppress(OSError):
+            named = re.search(rb"/hosts/([^/\0]+)/disk\.cow", Path(f"/proc/{pid}/cmdline").read_bytes())
+            if named and directory in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                found[named[1].decode()] = pid
+    return found
 
 
 def kernel(program: Program, lab: str, host: str) -> int:
-    """The process id of a host's kernel."""
-    directory = f"MINIGTS_RUNDIR={program.rundir(lab)}".encode()
-    for pid in _marked(program.state):
-        with contextlib.suppress(OSError):
-            words = Path(f"/proc/{pid}/cmdline").read_bytes()
-            ours = directory in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-            if ours and f"/hosts/{host}/disk.cow".encode() in words:
-                return pid
-    raise AssertionError(f"no kernel of {host} runs")
+    """The process id of a host's kernel, which runs."""
+    return kernels(program, lab)[host]

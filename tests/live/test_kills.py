@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
+import sys
 import time
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from live.program import TOPOLOGIES, Program, Traces, kernel, until
+from live.program import PROJECT, TOPOLOGIES, Program, Traces, kernel, kernels, until
 from minigts.lab import Lab
 from minigts.providers.agent import process
 
@@ -46,16 +50,44 @@ def test_down_leaves_nothing(program: Program, traces: Traces) -> None:
     assert "no lab" in program.run("down").stderr
 
 
-@pytest.mark.parametrize("moment_s", [0.1, 0.3, 0.4, 0.5, 0.6, 0.8, 1.2, 1.8, 2.3])
-def test_up_killed_at_any_moment(program: Program, traces: Traces, moment_s: float) -> None:
+STAGES: dict[str, Callable[[Program], bool]] = {
+    "the lab is recorded": lambda program: (program.rundir("pair") / "lab.json").exists(),
+    "its supervisor runs": lambda program: process.supervisor(program.rundir("pair")) is not None,
+    "a kernel runs": lambda program: bool(kernels(program)),
+    "both kernels run": lambda program: len(kernels(program)) == 2,
+    "a host listens": lambda program: any(program.rundir("pair").glob("hosts/*/control.sock")),
+}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_up_killed_as_soon_as(program: Program, traces: Traces, stage: str) -> None:
     up = program.start(*UP)
-    time.sleep(moment_s)
+    assert until(lambda: STAGES[stage](program), 60)
     traces.look()
+    assert up.pid in traces.processes
+    assert up.poll() is None
     up.kill()
     up.communicate()
-    done = program.run("down")
-    assert done.returncode == 0 or "no lab" in done.stderr
+    program.succeeds("down", "pair")
     assert traces.left() == []
+
+
+@pytest.mark.timeout(1200)
+def test_kills_at_random_moments(tmp_path: Path) -> None:
+    """A few of those that `bench/run kills` does by the hundred: nothing is left, and nothing lost."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "bench.kills", "--times", "6", "--out", str(tmp_path)],
+        cwd=PROJECT,
+        env={**os.environ, "PYTHONPATH": f"{PROJECT / 'tools'}:{PROJECT}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    (kept,) = tmp_path.glob("kills-*.jsonl")
+    trials = [json.loads(line) for line in kept.read_text().splitlines()]
+    assert [trial["faults"] for trial in trials] == [[]] * 6, done.stdout
+    assert len({(trial["draw"]["victim"], trial["draw"]["kind"]) for trial in trials}) == 6
+    assert done.returncode == 0, done.stderr
 
 
 def test_up_again_after_it_was_killed(program: Program, traces: Traces) -> None:

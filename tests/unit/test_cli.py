@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -235,3 +236,16 @@ def test_a_bug_is_not_explained_away(error: BaseException) -> None:
 def own_state(folder: Path) -> dict[str, str]:
     """An environment in which no lab of the person who runs the tests is seen."""
     return {"MINIGTS_STATE": str(folder), "MINIGTS_CACHE": str(folder)}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: str(number.name))
+def test_interrupted_while_it_is_being_loaded_it_ends_without_a_word(tmp_path: Path, number: signal.Signals) -> None:
+    (tmp_path / "typer.py").write_text("import time\nprint('loading', flush=True)\ntime.sleep(60)\n")
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{PROJECT / 'tools'}"}
+    argv = [sys.executable, "-P", "-m", "minigts", "status"]
+    with subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as started:
+        assert started.stdout is not None
+        assert started.stdout.readline() == "loading\n"
+        started.send_signal(number)
+        _, stderr = started.communicate(timeout=20)
+    assert (started.returncode, stderr) == (-number, "")

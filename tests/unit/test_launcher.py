@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
+
+from minigts.cli import help_from_source
+from minigts.cli.app import app
+from minigts.providers import registry
 
 PROJECT = Path(__file__).parents[2]
 PARTS = ("minigts", "requirements.lock", "requirements-dev.lock")
@@ -33,17 +40,26 @@ def launch(
 @pytest.fixture(scope="session")
 def started() -> Path:
     """The project's own launcher, whose environment is there."""
-    assert launch(PROJECT / "minigts", "--help").returncode == 0
+    assert launch(PROJECT / "minigts", "schema").returncode == 0
     return PROJECT / "minigts"
+
+
+def parts(project: Path) -> Path:
+    """Copy what the launcher reads into `project`; the folder of the package there."""
+    package = project / "tools" / "minigts"
+    shutil.copytree(PROJECT / "tools" / "minigts" / "cli", package / "cli")
+    for name in registry.names():
+        (package / "providers" / name).mkdir(parents=True)
+        (package / "providers" / name / "provider.py").touch()
+    for part in PARTS:
+        shutil.copy2(PROJECT / part, project / part)
+    return package
 
 
 @pytest.fixture
 def copy(started: Path, tmp_path: Path) -> Path:
     """A project with the launcher and the locks of this one, so with its environment, and a program that tells."""
-    package = tmp_path / "project" / "tools" / "minigts"
-    package.mkdir(parents=True)
-    for part in PARTS:
-        shutil.copy2(PROJECT / part, tmp_path / "project" / part)
+    package = parts(tmp_path / "project")
     (package / "system-packages").write_text("no-such-program  no-such-package  all\n")
     (package / "__main__.py").write_text(
         "import os, sys\nprint(os.environ['MINIGTS_PROJECT'], sys.argv[1:])\nsys.exit(7)\n"
@@ -65,9 +81,9 @@ def test_it_works_from_anywhere_and_through_a_symlink(copy: Path, tmp_path: Path
     assert done.stdout == f"{copy.parent} ['plan']\n"
 
 
-@pytest.mark.parametrize("verb", ["up", "run", "image", "test"])
-def test_a_missing_package_is_named_and_the_program_starts_all_the_same(copy: Path, verb: str) -> None:
-    done = launch(copy, verb)
+@pytest.mark.parametrize("words", ["up", "run x.yaml", "-v up x", "image build", "image box", "kernel build", "test"])
+def test_a_missing_package_is_named_and_the_program_starts_all_the_same(copy: Path, words: str) -> None:
+    done = launch(copy, *words.split())
     assert done.returncode == 7
     assert "no-such-package" in done.stderr
 
@@ -89,9 +105,38 @@ def test_what_only_one_provider_needs_is_asked_for_when_it_is_set_up(copy: Path)
     assert "machine-package" not in launch(copy, "setup", "uml").stderr
 
 
-@pytest.mark.parametrize("arguments", [["plan"], ["doctor"], ["report"], ["down"], ["run", "--help"], ["--help"], []])
-def test_other_verbs_ask_for_no_packages(copy: Path, arguments: list[str]) -> None:
-    assert launch(copy, *arguments).stderr == ""
+ASKING_NOTHING = (
+    *(
+        "plan",
+        "doctor",
+        "report",
+        "down",
+        "run x.yaml --dry-run",
+        "image path",
+        "image",
+        "kernel path",
+        "kernel remove",
+    ),
+    *("", "--help", "-h", "up --help", "up x.yaml -h", "run -h", "-v run --help", "test --help", "test -h tests"),
+    *("image build -h", "setup vagrant --help", "setup", "setup nonsense", "setup ../x", "upp", "--version", "up-"),
+)
+
+
+@pytest.mark.parametrize("words", ASKING_NOTHING)
+def test_other_verbs_and_help_ask_for_no_packages(copy: Path, words: str) -> None:
+    assert launch(copy, *words.split()).stderr == ""
+
+
+@pytest.mark.parametrize("words", ["test tests/unit --help", "test -- -h"])
+def test_what_a_verb_hands_on_is_no_call_for_help(copy: Path, words: str) -> None:
+    assert "no-such-package" in launch(copy, *words.split()).stderr
+
+
+def test_a_path_that_python_cannot_search_is_refused(tmp_path: Path) -> None:
+    parts(tmp_path / "a:b")
+    done = launch(tmp_path / "a:b" / "minigts", "plan")
+    assert done.returncode == 3
+    assert "colon" in done.stderr
 
 
 def test_an_unfit_python_is_refused_with_exit_code_3(copy: Path, tmp_path: Path) -> None:
@@ -109,35 +154,139 @@ def test_a_cache_that_cannot_be_written_is_named(copy: Path, tmp_path: Path) -> 
 
 @pytest.fixture
 def bare(tmp_path: Path) -> Path:
-    """A launcher whose locks list nothing: its environment is made in seconds, and in a cache of its own."""
-    package = tmp_path / "bare" / "tools" / "minigts"
-    package.mkdir(parents=True)
-    shutil.copy2(PROJECT / "minigts", tmp_path / "bare" / "minigts")
+    """A launcher whose locks list nothing: its environments are made in seconds. There are spaces in its path."""
+    package = parts(tmp_path / "a bare project")
     for lock in ("requirements.lock", "requirements-dev.lock"):
-        (tmp_path / "bare" / lock).touch()
+        (tmp_path / "a bare project" / lock).write_text(f"# {lock}\n")
     (package / "system-packages").touch()
     (package / "__main__.py").write_text("import sys\nprint(sys.prefix)\n")
-    return tmp_path / "bare" / "minigts"
+    return tmp_path / "a bare project" / "minigts"
 
 
-def test_two_first_starts_at_once_make_one_environment(bare: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    """Where nothing is yet."""
+    return tmp_path / "a new cache"
+
+
+HELP = ("", "-h", "--help", "up --help", "up x.yaml -h", "-v run --help", "test --help", "test -h", "image", "image -h")
+
+
+@pytest.mark.parametrize("words", HELP)
+def test_help_comes_without_an_environment_and_makes_none(bare: Path, cache: Path, words: str) -> None:
+    done = launch(bare, *words.split(), MINIGTS_CACHE=str(cache))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Usage: minigts ")
+    assert done.stderr == ""
+    assert not cache.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "named"), [("upp", "did you mean 'up'"), ("--version", "--version"), ("image x", "x")]
+)
+def test_a_verb_that_is_none_is_refused_and_nothing_made(bare: Path, cache: Path, words: str, named: str) -> None:
+    done = launch(bare, *words.split(), MINIGTS_CACHE=str(cache))
+    assert done.returncode == 2
+    assert named in done.stderr
+    assert not cache.exists()
+
+
+def test_a_benchs_help_makes_no_environment(bare: Path, cache: Path) -> None:
+    done = launch(bare, "--help", MINIGTS_CACHE=str(cache), MINIGTS_MODULE="bench.idle")
+    assert done.returncode == 3
+    assert "minigts doctor" in done.stderr
+    assert not cache.exists()
+
+
+def test_verbs_read_from_the_source_are_those_of_the_program() -> None:
+    def read(verb: help_from_source.Verb) -> dict[str, Any]:
+        return {name: read(each) for name, each in verb.verbs.items()}
+
+    def real(command: Any) -> dict[str, Any]:
+        below = getattr(command, "commands", {})
+        return {name: real(each) for name, each in below.items() if not each.hidden}
+
+    source, program = help_from_source.verbs(), typer.main.get_command(app)
+    assert read(source) == real(program)
+    for name, verb in source.verbs.items():
+        command = program.commands[name]  # type: ignore[attr-defined]
+        assert verb.about.splitlines()[0] == (command.help or "").splitlines()[0]
+        assert verb.verbs or verb.greedy == (
+            not command.make_context(name, [], resilient_parsing=True).allow_interspersed_args
+        )
+    options = {word for each in program.params for word in each.opts}
+    assert options == {*help_from_source.ROOT_OPTIONS}
+
+
+def test_two_first_starts_at_once_make_one_environment(bare: Path, cache: Path) -> None:
     with ThreadPoolExecutor() as pool:
-        both = list(pool.map(lambda _: launch(bare, "plan", XDG_CACHE_HOME=str(tmp_path / "cache")), range(2)))
-    assert [done.returncode for done in both] == [0, 0]
-    assert both[0].stdout == both[1].stdout
+        both = list(pool.map(lambda _: launch(bare, "plan", MINIGTS_CACHE=str(cache)), range(4)))
+    assert [done.returncode for done in both] == [0] * 4
+    assert len({done.stdout for done in both}) == 1
     assert "".join(done.stderr for done in both).count("making a virtual environment") == 1
 
 
-def test_an_interrupted_set_up_is_done_again(bare: Path, tmp_path: Path) -> None:
-    cache = str(tmp_path / "cache")
-    environment = Path(launch(bare, "plan", XDG_CACHE_HOME=cache).stdout.strip())
-    (environment / "requirements.lock.done").unlink()
-    (environment / "unfinished").touch()
+def test_a_set_up_killed_again_and_again_is_done_in_the_end(bare: Path, cache: Path) -> None:
+    environment = {**os.environ, "MINIGTS_CACHE": str(cache)}
+    for moment_s in (0.1, 0.4, 0.8, 1.5):
+        with subprocess.Popen([bare, "plan"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as first:
+            time.sleep(moment_s)
+            first.kill()
+    done = launch(bare, "plan", MINIGTS_CACHE=str(cache))
+    assert done.returncode == 0, done.stderr
+    assert (Path(done.stdout.strip()) / "made").exists()
+
+
+def test_an_interrupted_set_up_is_done_again_from_nothing(bare: Path, cache: Path) -> None:
+    environment = Path(launch(bare, "plan", MINIGTS_CACHE=str(cache)).stdout.strip())
+    (environment / "made").unlink()
     (environment / "half-written").touch()
-    done = launch(bare, "plan", XDG_CACHE_HOME=cache)
+    done = launch(bare, "plan", MINIGTS_CACHE=str(cache))
     assert (done.returncode, done.stdout.strip()) == (0, str(environment))
     assert not (environment / "half-written").exists()
-    assert not (environment / "unfinished").exists()
+
+
+def test_tests_leave_the_environment_alone_that_others_may_run_from(bare: Path, cache: Path) -> None:
+    users = Path(launch(bare, "plan", MINIGTS_CACHE=str(cache)).stdout.strip())
+    before = sorted(users.rglob("*"))
+    assert launch(bare, "test", "--help", MINIGTS_CACHE=str(cache)).stdout.strip() == str(users)
+    assert [path for path in cache.iterdir() if path.is_dir()] == [users]
+    developers = Path(launch(bare, "test", MINIGTS_CACHE=str(cache)).stdout.strip())
+    assert developers != users
+    assert sorted(users.rglob("*")) == before
+    assert launch(bare, "plan", MINIGTS_CACHE=str(cache)).stdout.strip() == str(users)
+
+
+def test_the_environment_of_tests_serves_every_verb_where_it_is_the_only_one(bare: Path, cache: Path) -> None:
+    developers = launch(bare, "test", MINIGTS_CACHE=str(cache)).stdout
+    done = launch(bare, "plan", MINIGTS_CACHE=str(cache))
+    assert (done.stdout, done.stderr) == (developers, "")
+
+
+def test_that_environment_has_all_that_users_have() -> None:
+    users, developers = (
+        set(re.findall(r"^[\w.-]+==\S+", (PROJECT / lock).read_text(), re.MULTILINE))
+        for lock in ("requirements.lock", "requirements-dev.lock")
+    )
+    assert users
+    assert users <= developers
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
+@pytest.mark.parametrize("size", ["4k", "12m"])
+def test_a_full_disk_is_said_and_nothing_half_made_is_used(bare: Path, tmp_path: Path, size: str) -> None:
+    (tmp_path / "full").mkdir()
+    script = f'mount -t tmpfs -o size={size} none "$1" && "$2" plan; code=$?; ls "$1"/venv-*/made; exit $code'
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script, "sh", tmp_path / "full", bare],
+        env={**os.environ, "MINIGTS_CACHE": str(tmp_path / "full"), "MINIGTS_APT": "no"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 3, done.stderr
+    assert "is full" in done.stderr
+    assert done.stdout == ""
 
 
 def test_a_second_start_costs_little(copy: Path) -> None:

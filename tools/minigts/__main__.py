@@ -1,5 +1,12 @@
 """`python -m minigts`: what the launcher `./minigts` becomes."""
 
+# The built-in half of `signal`: the other takes milliseconds to load.
+import _signal  # type: ignore[import-not-found]
+
+# While the program is loaded nobody can explain an interruption: it just ends it. One that is ignored stays so.
+if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+
 from minigts.cli import main
 
 main()

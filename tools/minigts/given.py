@@ -7,49 +7,94 @@ For the overlay `weave` the user sets MINIGTS_WEAVE to one of these, or puts one
 - a tar archive with the programs anywhere in it, also one that `docker save` made of images, or one that holds such
 - an http or https address of such an archive
 
-A program for another kind of processor, as a release for all of them has it too, is passed over.
+Archives may be packed by gzip, bzip2 or xz. MINIGTS_WEAVE_SHA256 is the sum that an archive must have; it is judged
+before anything is unpacked. An archive is read to its end, sums included, within `Limits`; nothing of one that is
+broken is kept. Only regular files are taken, and what a hard link names in the same archive. A program for another kind
+of processor, as a release for all of them has it too, is passed over.
 
 What was taken lies in `<cache root>/programs/<hash of its content>`.
 """
 
 from __future__ import annotations
 
+import bz2
+import fcntl
 import hashlib
+import http.client
+import itertools
+import lzma
 import os
+import re
 import shutil
+import stat
 import tarfile
 import tempfile
+import time
+import urllib.error
 import urllib.request
-from collections.abc import Callable, Collection, Iterator
+import zlib
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Protocol
 
 from minigts import paths
-from minigts.errors import EnvironmentLacks
+from minigts.errors import EnvironmentLacks, InputError
 
-DOWNLOAD_TIMEOUT_S = 60.0
+MIB, GIB = 1 << 20, 1 << 30
 _ELF_BYTES, _ELF_MACHINE = 20, slice(18, 20)
 """The start of a program, and where it names its processor: see elf(5)."""
+_CHUNK, _BLOCK = 1 << 16, tarfile.BLOCKSIZE
+_UNFIT = (tarfile.TarError, zlib.error, lzma.LZMAError, OSError, EOFError, ValueError, ArithmeticError, RecursionError)
+"""What tarfile and the decompressors raise for content that is none of theirs."""
 
 
-def take(overlay: str, wanted: Collection[str], progress: Callable[[str], None]) -> Path:
-    """The directory with the `wanted` programs of that overlay. Raises EnvironmentLacks, which says what to do."""
-    programs = paths.cache_root() / "programs"
-    programs.mkdir(parents=True, exist_ok=True)
+@dataclass(frozen=True)
+class Limits:
+    """How much is taken from outside; a whole release of Calico stays below a half of each."""
+
+    download_bytes: int = 4 * GIB
+    download_s: float = 1800.0
+    silence_s: float = 60.0
+    """Without a byte of a download."""
+    unpacked_bytes: int = 16 * GIB
+    """Of all archives together; what lies in a nested one counts for each."""
+    members: int = 500_000
+    header_bytes: int = MIB
+    """Of one member, its long names included."""
+    depth: int = 4
+    """Archives within archives: a release, an image in it, a layer of that, and one to spare."""
+    program_bytes: int = GIB
+    programs_bytes: int = 2 * GIB
+
+
+LIMITS = Limits()
+
+
+class _Refused(Exception):
+    """Why a place is of no use; the message ends `PLACE: …`."""
+
+
+def take(overlay: str, wanted: Collection[str], progress: Callable[[str], None], limits: Limits = LIMITS) -> Path:
+    """The directory with the `wanted` programs of that overlay. Raises EnvironmentLacks, which says what to do, and
+    InputError for a sum that is none."""
     place = os.environ.get(variable(overlay)) or str(_own_place(overlay))
-    with tempfile.TemporaryDirectory(dir=programs, prefix="taking-") as temporary:
-        taken = Path(temporary) / "taken"
-        taken.mkdir()
-        try:
-            _collect(place, wanted, taken, progress)
-        except (OSError, tarfile.TarError) as error:
-            raise EnvironmentLacks(f"{place}: {error}\n{_remedy(overlay, wanted)}") from error
-        lacking = sorted(set(wanted) - {path.name for path in taken.iterdir()})
-        if lacking:
-            raise EnvironmentLacks(f"{place} holds no {', '.join(lacking)}\n{_remedy(overlay, wanted)}")
-        ready = programs / _hash(taken)
-        if not ready.is_dir():
-            taken.rename(ready)
+    sha256 = _sum_wanted(overlay, place)
+    try:
+        with _workshop() as taken:
+            _collect(place, sha256, _Harvest(frozenset(wanted), taken, limits), progress)
+            ready = paths.cache_root() / "programs" / _hash(taken)
+            if not ready.is_dir():
+                taken.rename(ready)
+    except _Refused as error:
+        raise EnvironmentLacks(f"{_shown(place)}: {error}\n{_remedy(overlay, wanted)}") from error
+    except OSError as error:
+        where = paths.cache_root()
+        raise EnvironmentLacks(
+            f"{_shown(place)}: cannot be kept in {where}: {_reason(error)}\n"
+            f"make room there, or set MINIGTS_CACHE to a directory that you can write to"
+        ) from error
     return ready
 
 
@@ -67,6 +112,20 @@ def _key(overlay: str) -> str:
     return overlay.partition("-")[0]
 
 
+def _sum_wanted(overlay: str, place: str) -> str | None:
+    name = f"{variable(overlay)}_SHA256"
+    text = os.environ.get(name, "").strip().lower()
+    if not text:
+        return None
+    if not re.fullmatch("[0-9a-f]{64}", text):
+        raise InputError(
+            f"{name}={text[:80]!r}: a SHA-256 sum is 64 digits and letters a to f; sha256sum FILE prints it"
+        )
+    if not _is_address(place) and Path(place).is_dir():
+        raise InputError(f"{name} is for an archive, and {place} is a directory; leave it out, or name an archive")
+    return text
+
+
 def _remedy(overlay: str, wanted: Collection[str]) -> str:
     return (
         f"{overlay} needs its own programs {', '.join(wanted)}, which minigts does not contain: put them into "
@@ -75,59 +134,391 @@ def _remedy(overlay: str, wanted: Collection[str]) -> str:
     )
 
 
-def _collect(place: str, wanted: Collection[str], into: Path, progress: Callable[[str], None]) -> None:
-    if place.startswith(("http://", "https://")):
-        progress(f"fetching {place}")
-        with tempfile.TemporaryFile() as fetched:
-            with urllib.request.urlopen(place, timeout=DOWNLOAD_TIMEOUT_S) as answer:
-                shutil.copyfileobj(answer, fetched)
-            fetched.seek(0)
-            _write(_in_archive(fetched, wanted), into)
+def _shown(place: str) -> str:
+    """Without a password."""
+    return _plain(re.sub(r"//[^/]*@", "//", place) if _is_address(place) else place)
+
+
+def _plain(text: str) -> str:
+    """Nothing in it that a terminal would obey, or could not show."""
+    return text if text.isprintable() else ascii(text)
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or _plain(str(error)) or type(error).__name__
+
+
+def _is_address(place: str) -> bool:
+    return place.startswith(("http://", "https://"))
+
+
+@contextmanager
+def _workshop() -> Iterator[Path]:
+    """An empty directory beside what is ready, for one command at a time; what a crash left of another goes first."""
+    programs = paths.cache_root() / "programs"
+    programs.mkdir(parents=True, exist_ok=True)
+    with (programs / "taking.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # it goes with the process that holds it
+        for left in programs.glob("taking-*"):
+            shutil.rmtree(left)
+        with tempfile.TemporaryDirectory(dir=programs, prefix="taking-") as temporary:
+            taken = Path(temporary) / "taken"
+            taken.mkdir()
+            yield taken
+
+
+# From a place to programs
+
+
+def _collect(place: str, sha256: str | None, harvest: _Harvest, progress: Callable[[str], None]) -> None:
+    """Raises _Refused when the place does not hold every program, OSError when it cannot be kept."""
+    if _is_address(place):
+        progress(f"fetching {_shown(place)}")
+        with tempfile.TemporaryFile(dir=harvest.into.parent) as fetched:
+            _fetch(place, fetched, harvest.limits)
+            _from_archive(fetched, sha256, harvest)
     elif Path(place).is_dir():
-        _write(((path.name, path.open("rb")) for path in Path(place).iterdir() if path.name in wanted), into)
+        for name in sorted(harvest.wanted):
+            if (Path(place) / name).exists():
+                with _regular(Path(place) / name) as program:
+                    harvest.keep(name, _chunks(program))
     else:
-        with Path(place).open("rb") as archive:
-            _write(_in_archive(archive, wanted), into)
+        with _regular(Path(place)) as archive:
+            _from_archive(archive, sha256, harvest)
+    lacking = sorted(harvest.wanted - {path.name for path in harvest.into.iterdir()})
+    if lacking:
+        links = "".join(
+            f"; {name} is a hard link to {target!r}, which is no file of the same archive"
+            for name, (_, target) in sorted(harvest.links.items())
+            if name in lacking
+        )
+        raise _Refused(f"holds no {', '.join(lacking)}{links}")
 
 
-def _in_archive(file: IO[bytes], wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes]]]:
-    """Name and content of each wanted program; images, and their layers, are looked into."""
-    with tarfile.open(fileobj=file) as archive:
-        for member in archive:
-            name = PurePosixPath(member.name)
-            wanted_one = name.name in wanted and (member.isreg() or member.islnk())
-            holds_more = member.isreg() and (name.suffix == ".tar" or "blobs" in name.parts)
-            content = archive.extractfile(member) if wanted_one or holds_more else None
-            if content is not None and wanted_one:
-                yield name.name, content
-            elif content is not None:
-                yield from _in_layer(content, wanted)
-
-
-def _in_layer(content: IO[bytes], wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes]]]:
-    """A blob may be a layer, or a document of the image's."""
+@contextmanager
+def _regular(path: Path) -> Iterator[IO[bytes]]:
+    """A file, opened without waiting for a FIFO's other end. Raises _Refused for what is none."""
     try:
-        yield from _in_archive(content, wanted)
-    except tarfile.ReadError:
-        return
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise _Refused(_reason(error)) from error
+    with os.fdopen(handle, "rb") as opened:
+        if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+            raise _Refused(f"{path.name} is no regular file")
+        yield opened
 
 
-def _write(found: Iterator[tuple[str, IO[bytes]]], into: Path) -> None:
-    with Path("/proc/self/exe").open("rb") as interpreter:
-        own = interpreter.read(_ELF_BYTES)
-    for name, content in found:
-        with content:
-            start = content.read(_ELF_BYTES)
-            if start[:4] == own[:4] and start[_ELF_MACHINE] != own[_ELF_MACHINE]:
-                continue
-            with (into / name).open("wb") as target:
-                target.write(start)
-                shutil.copyfileobj(content, target)
-        (into / name).chmod(0o755)
+def _fetch(address: str, into: IO[bytes], limits: Limits) -> None:
+    deadline = time.monotonic() + limits.download_s
+    with _reaching():
+        opened = urllib.request.urlopen(address, timeout=limits.silence_s)
+    with opened as answer:
+        promised = answer.headers.get("Content-Length", "")
+        while True:
+            with _reaching():
+                data = answer.read1(_CHUNK)
+            if not data:
+                break
+            into.write(data)
+            if into.tell() > limits.download_bytes:
+                raise _Refused(f"is larger than {_size(limits.download_bytes)}")
+            if time.monotonic() > deadline:
+                raise _Refused(f"took longer than {limits.download_s:g} s")
+    if promised.isdecimal() and int(promised) != into.tell():
+        raise _Refused(f"broke off after {into.tell()} of {promised} bytes")
+
+
+@contextmanager
+def _reaching() -> Iterator[None]:
+    """What goes wrong on the way to an address is said of it."""
+    try:
+        yield
+    except urllib.error.HTTPError as error:
+        raise _Refused(f"cannot be fetched: HTTP status {error.code}") from error
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        raise _Refused(f"cannot be fetched: {_plain(str(reason)) or type(error).__name__}") from error
+
+
+def _from_archive(file: IO[bytes], sha256: str | None, harvest: _Harvest) -> None:
+    if sha256 is not None:
+        file.seek(0)
+        own = _digest(file)
+        if own != sha256:
+            raise _Refused(f"its SHA-256 sum is {own}, not {sha256}")
+    harvest.read(file)
+    if set(harvest.links) - {path.name for path in harvest.into.iterdir()}:
+        harvest.follow_links()
+        harvest.read(file)
+
+
+@dataclass
+class _Harvest:
+    """What is looked for in an archive, and what has been found. A later program takes the place of an earlier one, as
+    the layers of an image do."""
+
+    wanted: frozenset[str]
+    into: Path
+    limits: Limits
+    links: dict[str, tuple[tuple[str, ...], str]] = field(default_factory=dict)
+    """Program -> the archives around it, from the outermost, and the name there that a hard link gives."""
+    _targets: dict[tuple[tuple[str, ...], str], list[str]] = field(default_factory=dict)
+    _unpacked = _members = _kept = 0
+
+    def follow_links(self) -> None:
+        """The next reading looks for what hard links name, where there is no regular file."""
+        for name, target in self.links.items():
+            if not (self.into / name).exists():
+                self._targets.setdefault(target, []).append(name)
+
+    def read(self, file: IO[bytes]) -> None:
+        file.seek(0)
+        self._unpacked = self._members = self._kept = 0
+        chunks, is_archive = self._unwrapped(_chunks(file))
+        if not is_archive:
+            raise _Refused("is no tar archive, as it is or packed by gzip, bzip2 or xz")
+        self._read_archive(chunks, ())
+
+    def keep(self, name: str, content: Iterator[bytes]) -> None:
+        """Write a program, unless it is for another processor."""
+        start, content = _head(content, _ELF_BYTES)
+        with Path("/proc/self/exe").open("rb") as interpreter:
+            own = interpreter.read(_ELF_BYTES)
+        if start[:4] == own[:4] and start[_ELF_MACHINE] != own[_ELF_MACHINE]:
+            return
+        size = 0
+        with (self.into / name).open("wb") as target:
+            for data in content:
+                size += len(data)
+                self._kept += len(data)
+                if size > self.limits.program_bytes:
+                    raise _Refused(f"its {name} is larger than {_size(self.limits.program_bytes)}")
+                if self._kept > self.limits.programs_bytes:
+                    raise _Refused(f"its programs are larger than {_size(self.limits.programs_bytes)} together")
+                target.write(data)
+        (self.into / name).chmod(0o755)
+
+    def _read_archive(self, chunks: Iterator[bytes], around: tuple[str, ...]) -> None:
+        stream = _Stream(chunks)
+        archive: tarfile.TarFile | None = None
+        while True:
+            stream.allowance = self.limits.header_bytes
+            try:
+                archive = archive or tarfile.TarFile(fileobj=stream)  # type: ignore[arg-type]
+                member = archive.next()
+            except _UNFIT as error:
+                raise _Refused(_broken(around, _reason(error))) from error
+            if member is None:
+                break
+            archive.members.clear()  # type: ignore[attr-defined] # it keeps every one
+            self._members += 1
+            if self._members > self.limits.members:
+                raise _Refused(f"holds more than {self.limits.members} files")
+            if member.size < 0:
+                raise _Refused(_broken(around, "a member has a negative size"))
+            self._look_at(member, stream, around)
+        if stream.last_block != bytes(_BLOCK):
+            raise _Refused(_broken(around, f"it ends in its middle, or is damaged, at byte {stream.tell()}"))
+        for data in stream.rest():
+            if data.strip(b"\0"):
+                raise _Refused(_broken(around, f"something follows its end, before byte {stream.tell()}"))
+
+    def _look_at(self, member: tarfile.TarInfo, stream: _Stream, around: tuple[str, ...]) -> None:
+        name = PurePosixPath(member.name)
+        programs = [name.name] if name.name in self.wanted else []
+        if programs and member.islnk():
+            self.links[name.name] = (around, str(PurePosixPath(member.linkname)))
+        elif member.isreg() and not member.issparse():
+            programs = self._targets.get((around, str(name)), programs)
+            if programs:
+                self._keep_as(programs, stream.part(member))
+            elif name.suffix == ".tar" or "blobs" in name.parts:
+                self._look_into(str(name), stream.part(member), around)
+
+    def _keep_as(self, names: Sequence[str], content: Iterator[bytes]) -> None:
+        first, *others = names
+        self.keep(first, content)
+        for other in others:
+            if (self.into / first).exists():
+                with (self.into / first).open("rb") as program:
+                    self.keep(other, _chunks(program))
+
+    def _look_into(self, name: str, content: Iterator[bytes], around: tuple[str, ...]) -> None:
+        """Images, and their layers. A blob may also be a document of the image's, or none of what is read here."""
+        chunks, is_archive = self._unwrapped(content)
+        if is_archive and len(around) + 1 >= self.limits.depth:
+            raise _Refused(f"archives lie in it more than {self.limits.depth} deep")
+        if is_archive:
+            self._read_archive(chunks, (*around, name))
+
+    def _unwrapped(self, chunks: Iterator[bytes]) -> tuple[Iterator[bytes], bool]:
+        """Content, decompressed if need be, counted, and whether it begins as a tar archive does."""
+        head, chunks = _head(chunks, _BLOCK)
+        for magic, decompressor in _PACKED.items():
+            if head.startswith(magic):
+                head, chunks = _head(_expanded(chunks, magic, decompressor), _BLOCK)
+                break
+        return self._counted(chunks), _begins_archive(head)
+
+    def _counted(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        for data in chunks:
+            self._unpacked += len(data)
+            if self._unpacked > self.limits.unpacked_bytes:
+                raise _Refused(f"unpacks to more than {_size(self.limits.unpacked_bytes)}")
+            yield data
+
+
+# Streams of bytes, in pieces of any length but none
+
+
+class _Stream:
+    """What tarfile takes for a file: it goes forward only, and hands out no more than `allowance` bytes of headers."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks, self._ahead, self._begin, self._at = chunks, b"", 0, 0
+        self.allowance = 0
+        self.last_block = b""
+
+    def tell(self) -> int:
+        return self._at
+
+    def read(self, size: int) -> bytes:
+        self.allowance -= size
+        if size < 0 or self.allowance < 0:
+            raise tarfile.ReadError("a member's header is too long")
+        self.last_block = b"".join(self._take(size))
+        return self.last_block
+
+    def seek(self, position: int) -> None:
+        if position < self._at:
+            raise tarfile.ReadError("its members lie one in the other")
+        for _ in self._take(position - self._at):
+            pass
+
+    def part(self, member: tarfile.TarInfo) -> Iterator[bytes]:
+        """A member's content, to be read before anything else."""
+        self.seek(member.offset_data)
+        left = member.size
+        for data in self._take(left):
+            left -= len(data)
+            yield data
+        if left:
+            raise _Refused(f"is broken: it ends {left} bytes before the end of {member.name[-200:]!r}")
+
+    def rest(self) -> Iterator[bytes]:
+        while data := b"".join(self._take(_CHUNK)):
+            yield data
+
+    def _take(self, size: int) -> Iterator[bytes]:
+        while size > 0:
+            if self._begin == len(self._ahead):
+                self._ahead, self._begin = next(self._chunks, b""), 0
+            if not self._ahead:
+                return
+            data = self._ahead[self._begin : self._begin + size]
+            size -= len(data)
+            self._begin += len(data)
+            self._at += len(data)
+            yield data
+
+
+class _Decompressor(Protocol):
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
+
+
+_PACKED: dict[bytes, Callable[[], _Decompressor]] = {
+    b"\x1f\x8b": lambda: zlib.decompressobj(wbits=31),
+    b"BZh": bz2.BZ2Decompressor,
+    b"\xfd7zXZ\0": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=256 * MIB),
+}
+"""How a compressed file begins."""
+
+
+def _expanded(chunks: Iterator[bytes], magic: bytes, decompressor: Callable[[], _Decompressor]) -> Iterator[bytes]:
+    """Decompress; one stream may follow another. Raises _Refused for a stream that ends early, and for what follows."""
+    data = next(chunks, b"")
+    while data:
+        one = decompressor()
+        while not one.eof:
+            try:
+                expanded = one.decompress(data, _CHUNK)
+            except (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError) as error:
+                raise _Refused(f"is broken: {_reason(error)}") from error
+            data = getattr(one, "unconsumed_tail", b"")  # of zlib; the others keep it themselves
+            if expanded:
+                yield expanded
+            elif not data and not one.eof:
+                data = next(chunks, b"")
+                if not data:
+                    raise _Refused("is broken: the compressed data ends early")
+        data, chunks = _head(itertools.chain([one.unused_data], chunks), len(magic))
+        if data and not data.startswith(magic):
+            if any(rest.strip(b"\0") for rest in chunks):
+                raise _Refused("is broken: something follows the compressed data")
+            return
+        data = next(chunks, b"")
+
+
+def _begins_archive(block: bytes) -> bool:
+    """Whether it is a header of a member, or the end of an archive without any."""
+    try:
+        tarfile.TarInfo.frombuf(block, tarfile.ENCODING, "surrogateescape")
+    except tarfile.HeaderError:
+        return block == bytes(_BLOCK)
+    except ValueError:
+        return False
+    return True
+
+
+def _head(chunks: Iterator[bytes], size: int) -> tuple[bytes, Iterator[bytes]]:
+    """The first `size` bytes, or all that there are, and everything, those among it."""
+    pieces, length = [], 0
+    for data in chunks:
+        if data:
+            pieces.append(data)
+            length += len(data)
+        if length >= size:
+            break
+    return b"".join(pieces)[:size], itertools.chain(pieces, chunks)
+
+
+def _chunks(file: IO[bytes]) -> Iterator[bytes]:
+    """A file's content. Raises _Refused when it cannot be read."""
+    while True:
+        try:
+            data = file.read(_CHUNK)
+        except OSError as error:
+            raise _Refused(f"cannot be read: {_reason(error)}") from error
+        if not data:
+            return
+        yield data
+
+
+def _broken(around: tuple[str, ...], why: str) -> str:
+    return f"is broken{f', in {around[-1][-200:]!r}' if around else ''}: {why}"
+
+
+def _size(count: int) -> str:
+    return f"{count / GIB:g} GiB" if count >= GIB else f"{count} bytes"
+
+
+def _digest(file: IO[bytes]) -> str:
+    digest = hashlib.sha256()
+    for data in _chunks(file):
+        digest.update(data)
+    return digest.hexdigest()
 
 
 def _hash(directory: Path) -> str:
     digest = hashlib.sha256()
     for path in sorted(directory.iterdir()):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+        digest.update(path.name.encode() + b"\0")
+        with path.open("rb") as program:
+            for data in _chunks(program):
+                digest.update(data)
+        digest.update(b"\0")
     return digest.hexdigest()[:16]

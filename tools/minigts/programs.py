@@ -29,6 +29,8 @@ def ensure(recipe: Path, progress: Callable[[str], None]) -> Path:
     ready = programs / key(recipe)
     with (programs / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        for left in programs.glob("building-*"):  # of a crash: nobody else is building
+            shutil.rmtree(left)
         if not ready.is_dir():
             progress(f"building what {recipe.parent.name} needs; once, some minutes")
             _build(recipe, ready)
@@ -45,7 +47,6 @@ def key(recipe: Path) -> str:
 
 def _build(recipe: Path, ready: Path) -> None:
     place = ready.with_name(f"building-{ready.name}")
-    shutil.rmtree(place, ignore_errors=True)
     place.mkdir()
     try:
         shell.run([str(recipe / "build.sh"), str(place)], timeout_s=BUILD_TIMEOUT_S, umask=shell.FOR_OTHERS)

@@ -52,6 +52,8 @@ def main() -> None:
     """What `./minigts` runs. A SIGTERM unwinds the program like an error: what it started is taken down."""
     signal.signal(signal.SIGTERM, _terminate)
     os.umask(PRIVATE)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     app(prog_name="minigts")
 
 

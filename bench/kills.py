@@ -1,0 +1,379 @@
+"""What stays behind, or is lost, when something is killed at a random moment?
+
+A trial starts a verb on a small lab of its own, and kills that verb's process, one of the lab's kernels or its
+supervisor at a moment drawn from the whole time that the verb takes. Then it looks: is what a killed run had measured
+still there, and can the run be finished; does the next `up` give a lab that works; and when that is down, is any
+process, socket, file or shared memory left? A trial whose verb was over before its moment came is begun again and not
+counted. What a trial does follows from the seed and its number. Exit 1 when a trial found something.
+
+As root it runs in a process and mount namespace of its own, so that nothing but the trials' own can be hit. Each trial
+is a line of `kills-<seed>.jsonl`, with everything that was said; the next call does those that have none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench import stage
+from minigts.cli import screen
+from tests.live.program import Program, Traces, processes_of, until
+
+VERBS = ("up", "run", "down", "link", "restart")
+PARTS = {"kernel": b"\0uml_dir=", "supervisor": b"\0minigts.providers.uml.supervisor\0"}
+"""What else is killed, and what its command line holds."""
+MEANWHILE = ("up", "run", "exec", "restart")
+"""What runs when one of those is killed."""
+SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+TRIES = 6
+OWN_CODE, UNBORN = str(stage.PROJECT / "tools" / "minigts"), "Fatal Python error"
+"""What a traceback of the program's names; what the interpreter says that was interrupted before it could run any."""
+LIMIT_S = 300.0
+"""Of one command; far more than any takes, since the machine may be busy."""
+TOPOLOGIES = {
+    "pair": "name: pair\npair: {hosts: [a, b], link: {rtt: 17.7ms, rate: 100mbit}}\n",
+    "chain": "name: chain\nchain: {hosts: [a, m, b], link: {rtt: 4ms, rate: 100mbit}}\n",
+}
+EXPERIMENT = """\
+name: echoes
+title: A few echoes
+description: Enough samples for a run to be killed between them.
+topology: {topology}
+overlays: [none]
+seed: 2017
+repetitions: 6
+measurements:
+  - {{name: echo, tool: ping, paths: [every-pair], options: {{count: 10, interval: 20ms}}}}
+"""
+WORKS = "ping -c 1 -W 20 {other} && tc qdisc show | grep netem"
+"""On every host of a lab that is up: it reaches one at the end of the chain, and its links are shaped."""
+APART = ("unshare", "--pid", "--mount", "--fork", "--kill-child", "--mount-proc", "--")
+WITHIN = 'mount -t tmpfs tmpfs /dev/shm && "$@"; exit $?'
+"""The shell stays, as the namespace's first process, which collects those that have lost their parent."""
+
+
+@dataclass(frozen=True)
+class Draw:
+    """What a trial does. `share` is the moment of the kill, as a share of the time that the verb `during` it takes;
+    `mend` is the verb that is tried first afterwards."""
+
+    seed: int
+    number: int
+    victim: str
+    kind: str
+    during: str
+    topology: str
+    share: float
+    mend: str
+
+
+@dataclass
+class Trial:
+    """What a trial found: `faults` is empty when it was clean. `transcript` has every command, its words and code."""
+
+    draw: Draw
+    moment_s: float = 0.0
+    samples: int = 0
+    """That a killed run had measured; each was there unchanged when the run had been finished."""
+    faults: list[str] = field(default_factory=list)
+    transcript: list[str] = field(default_factory=list)
+
+
+def draws(seed: int, times: int) -> list[Draw]:
+    """`times` trials, over all victims and signals alike."""
+    chance, found = random.Random(seed), []
+    for _ in range(-(-times // (len(SIGNALS) * (len(VERBS) + len(PARTS))))):
+        pairs = list(itertools.product((*VERBS, *PARTS), SIGNALS))
+        chance.shuffle(pairs)
+        for victim, number in pairs:
+            found.append(
+                Draw(
+                    seed,
+                    len(found),
+                    victim,
+                    number.name,
+                    victim if victim in VERBS else chance.choice(MEANWHILE),
+                    chance.choice(list(TOPOLOGIES)),
+                    chance.random(),
+                    chance.choice(("up", "down")),
+                )
+            )
+    return found[:times]
+
+
+class Ground:
+    """Where a trial takes place: a program with state, results and temporary files of its own."""
+
+    def __init__(self, place: Path, draw: Draw, trial: Trial) -> None:
+        self.results, self.temporary = place / "results", place / "tmp"
+        self.topology = place / f"{draw.topology}.yaml"
+        self.experiment = place / "echoes.yaml"
+        self.temporary.mkdir(parents=True)
+        self.topology.write_text(TOPOLOGIES[draw.topology])
+        self.experiment.write_text(EXPERIMENT.format(topology=self.topology))
+        self.program = Program(place / "state", environment={"TMPDIR": str(self.temporary)})
+        self.traces = Traces.before(self.program.state)
+        self._trial, self._chance = trial, random.Random(f"{draw.seed} {draw.number}")
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        return ("a", "b") if self.topology.stem == "pair" else ("a", "m", "b")
+
+    def argv(self, verb: str) -> tuple[str, ...]:
+        first, second = self.hosts[:2]
+        return {
+            "up": ("up", str(self.topology), "--overlay", "none"),
+            "run": ("run", str(self.experiment), "--results", str(self.results)),
+            "down": ("down",),
+            "link": ("link", first, second, self._chance.choice(("up", "down"))),
+            "restart": ("restart", self._chance.choice(self.hosts)),
+            "exec": ("exec", first, "--", "ping", "-c", "30", "-i", "0.1", self.hosts[-1]),
+        }[verb]
+
+    def end(self, started: subprocess.Popen[str], argv: Sequence[str]) -> tuple[int, str]:
+        """Wait for a command's end; its exit code, and what it said on stderr. A traceback is a fault."""
+        try:
+            stdout, stderr = started.communicate(timeout=LIMIT_S)
+        except subprocess.TimeoutExpired:
+            started.kill()
+            stdout, stderr = started.communicate()
+            self._trial.faults.append(f"`{argv[0]}` did not end in {LIMIT_S:g} s")
+        self._trial.transcript.append(f"$ minigts {' '.join(argv)}\n{stdout}{stderr}= {started.returncode}")
+        if "Traceback" in stderr and OWN_CODE in stderr:
+            self._trial.faults.append(f"`{argv[0]}` ended with a traceback")
+        return started.returncode, stderr
+
+    def succeeds(self, *argv: str) -> bool:
+        code, stderr = self.end(self.program.start(*argv), argv)
+        if code:
+            last = (stderr.strip() or "nothing said").splitlines()[-1]
+            self._trial.faults.append(f"`{' '.join(argv[:1])}` afterwards ended with code {code}: {last}")
+        return code == 0
+
+    def holds_no_half_lab(self) -> None:
+        """Who is asked to end takes down what it had begun."""
+        argv = ("status", "--json")
+        started = self.program.start(*argv)
+        listed = json.loads(started.communicate(timeout=LIMIT_S)[0])
+        self._trial.faults += [f"half a lab stayed: {lab}" for lab in listed if lab.get("state") != "up"]
+
+    def part(self, victim: str) -> int | None:
+        """The process id of one of the lab's kernels, or of its supervisor, if it runs."""
+        found = [pid for pid in sorted(processes_of(self.program.state)) if PARTS[victim] in _command_line(pid)]
+        return self._chance.choice(found) if found else None
+
+    def look(self, what: str) -> None:
+        """Whatever is left now is a fault."""
+        left = [*self.traces.left(but="failed"), *(f"temporary file {path.name}" for path in self.temporary.iterdir())]
+        self._trial.faults += [f"{what}: {each} left" for each in left]
+
+    def clear(self) -> None:
+        """End what is left of this trial's own, so that it does not spoil the next."""
+        until(lambda: not [self.send(pid, signal.SIGKILL) for pid in processes_of(self.program.state)], 10)
+
+    def send(self, pid: int, number: signal.Signals) -> None:
+        """To a process of this trial's; one that has its id by now gets nothing."""
+        with contextlib.suppress(OSError), _process(pid) as opened:
+            if f"MINIGTS_STATE={self.program.state}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                signal.pidfd_send_signal(opened, number)
+
+
+def _command_line(pid: int) -> bytes:
+    try:
+        return b"\0" + Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+@contextlib.contextmanager
+def _process(pid: int) -> Iterator[int]:
+    opened = os.pidfd_open(pid)
+    try:
+        yield opened
+    finally:
+        os.close(opened)
+
+
+def perform(draw: Draw, lengths: dict[tuple[str, str], float]) -> Trial:
+    """`lengths` holds how long a verb took last when nothing disturbed it, by verb and topology."""
+    trial = Trial(draw)
+    for attempt in range(TRIES):
+        with tempfile.TemporaryDirectory(prefix="minigts-kills-", ignore_cleanup_errors=True) as place:
+            ground = Ground(Path(place), draw, trial)
+            try:
+                if kill(ground, draw, trial, lengths, random.Random(f"{draw.seed} {draw.number} {attempt}")):
+                    look_after(ground, draw, trial, lengths)
+                    return trial
+                ground.succeeds("down", "--all")
+            finally:
+                ground.clear()
+        if trial.faults:
+            return trial
+        trial.transcript.clear()
+    trial.faults.append(f"none of {TRIES} kills came before the verb's end")
+    return trial
+
+
+def kill(
+    ground: Ground, draw: Draw, trial: Trial, lengths: dict[tuple[str, str], float], chance: random.Random
+) -> bool:
+    """Start the verb and kill the victim; False if the verb was over before."""
+    if draw.during not in ("up", "run"):
+        ground.succeeds(*ground.argv("up"))
+    key = (draw.during, draw.topology)
+    if key not in lengths:
+        argv, since = ground.argv(draw.during), time.monotonic()
+        ground.end(ground.program.start(*argv), argv)
+        lengths[key] = time.monotonic() - since
+        return False
+    trial.moment_s = lengths[key] * (draw.share if chance.random() < 0.5 else chance.random())
+    argv, since = ground.argv(draw.during), time.monotonic()
+    started = ground.program.start(*argv)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        started.wait(trial.moment_s)
+    victim, number = _victim(ground, draw, started), signal.Signals[draw.kind]
+    ground.traces.look()
+    if victim is not None:
+        ground.send(victim, number)
+    code, stderr = ground.end(started, argv)
+    if victim is None or (victim == started.pid and code == 0):
+        lengths[key] = time.monotonic() - since
+        return False
+    if victim == started.pid and code not in (-number, 128 + number) and UNBORN not in stderr:
+        trial.faults.append(f"`{draw.during}` ended with code {code} after {draw.kind}")
+    if victim == started.pid and number != signal.SIGKILL and draw.during in ("up", "run"):
+        ground.holds_no_half_lab()
+    return True
+
+
+def _victim(ground: Ground, draw: Draw, started: subprocess.Popen[str]) -> int | None:
+    """Its process id, waited for while the verb runs; None when that is over."""
+    while started.poll() is None:
+        if draw.victim in VERBS:
+            return started.pid
+        pid = ground.part(draw.victim)
+        if pid is not None:
+            return pid
+        time.sleep(0.02)
+    return None
+
+
+def look_after(ground: Ground, draw: Draw, trial: Trial, lengths: dict[tuple[str, str], float]) -> None:
+    if draw.during == "run":
+        _finish_run(ground, trial)
+    if draw.mend == "down":
+        _down(ground, "after `down`")
+    since = time.monotonic()
+    if ground.succeeds(*ground.argv("up")):
+        lengths["up", draw.topology] = time.monotonic() - since
+    if draw.mend == "up" and draw.during == "link":
+        ground.succeeds("link", *ground.hosts[:2], "up")
+    for host in ground.hosts:
+        other = ground.hosts[0] if host == ground.hosts[-1] else ground.hosts[-1]
+        lab = ground.topology.stem
+        ground.succeeds("exec", "--lab", lab, host, "--", "sh", "-c", WORKS.format(other=other))
+    ground.traces.look()
+    _down(ground, "after the next `up` and `down`")
+
+
+def _down(ground: Ground, when: str) -> None:
+    ground.succeeds("down", "--all")
+    ground.look(when)
+
+
+def _finish_run(ground: Ground, trial: Trial) -> None:
+    """What was measured is still there, byte for byte, when the run has been resumed, and the rest is there too."""
+    for directory in ground.results.glob("*") if ground.results.exists() else ():
+        before = _raw(directory)
+        trial.samples = _good(before)
+        if not (directory / "manifest.json").exists():
+            trial.faults += [f"{len(before)} samples without a manifest"] if before else []
+            continue
+        if not ground.succeeds("run", "--resume", str(directory)):
+            continue
+        after = _raw(directory)
+        planned = json.loads((directory / "manifest.json").read_text())["samples_planned"]
+        if _good(after) != planned:
+            trial.faults.append(f"{_good(after)} samples of {planned} after `run --resume`")
+        trial.faults += [f"{name} lost or changed" for name in before if after.get(name) != before[name]]
+        trial.faults += [f"temporary file {path.name} left" for path in directory.rglob(".*")]
+
+
+def _raw(directory: Path) -> dict[str, bytes]:
+    """What was kept of a run, by name."""
+    return {path.name: path.read_bytes() for path in (directory / "raw").glob("[!.]*.json")}
+
+
+def _good(names: Iterable[str]) -> int:
+    return sum(re.search(r"\.(failed|tainted)-\d+\.json$", name) is None for name in names)
+
+
+def markdown(trials: Sequence[Mapping[str, Any]]) -> str:
+    """A table of victims and signals."""
+    lines = ["| killed | by | tried | clean | what was wrong |", "|---|---|---|---|---|"]
+    for victim, number in itertools.product((*VERBS, *PARTS), SIGNALS):
+        own = [each for each in trials if (each["draw"]["victim"], each["draw"]["kind"]) == (victim, number.name)]
+        wrong = [f"{each['draw']['number']}: {'; '.join(each['faults'])}" for each in own if each["faults"]]
+        if own:
+            clean = len(own) - len(wrong)
+            lines.append(f"| {victim} | {number.name} | {len(own)} | {clean} | {'<br>'.join(wrong)} |")
+    clean = sum(not each["faults"] for each in trials)
+    lines.append(f"| all | | {len(trials)} | {clean} | |")
+    return "\n".join(lines)
+
+
+def go_apart() -> None:
+    """As root, become the same bench in namespaces of its own."""
+    if os.geteuid() == 0 and shutil.which(APART[0]):
+        argv = [*APART, "sh", "-c", WITHIN, "sh", sys.executable, "-P", "-m", "bench.kills", *sys.argv[1:], "--here"]
+        os.execvp(argv[0], argv)
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--times", type=int, default=200, metavar="N", help="how many kills in all (default: 200)")
+    arguments.add_argument("--seed", type=int, default=2017)
+    arguments.add_argument("--at-most", type=float, default=86_400.0, metavar="S", help="begin none after S seconds")
+    arguments.add_argument("--out", type=Path, default=stage.RESULTS, metavar="DIR", help="where the figures go")
+    arguments.add_argument("--here", action="store_true", help="in no namespaces of its own")
+    chosen = arguments.parse_args()
+    # Started in the background it ignores this one, and so would every program that it is sent to.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if not chosen.here:
+        go_apart()
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    kept = chosen.out / f"kills-{chosen.seed}.jsonl"
+    trials = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
+    lengths: dict[tuple[str, str], float] = {}
+    until_s = time.monotonic() + chosen.at_most
+    done = {trial["draw"]["number"] for trial in trials}
+    for draw in (each for each in draws(chosen.seed, chosen.times) if each.number not in done):
+        if time.monotonic() > until_s:
+            break
+        trial = asdict(perform(draw, lengths))
+        trials.append(trial)
+        with kept.open("a") as lines:
+            lines.write(json.dumps(trial) + "\n")
+        told = "; ".join(trial["faults"]) or "clean"
+        screen.note(f"{draw.number}: {draw.kind} to {draw.victim} in {draw.during}, {trial['moment_s']:.2f} s: {told}")
+    sys.stdout.write(markdown(trials) + "\n")
+    sys.exit(any(trial["faults"] for trial in trials))
+
+
+if __name__ == "__main__":
+    stage.perform(main)

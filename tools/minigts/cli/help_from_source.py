@@ -1,0 +1,107 @@
+"""What `--help` can say before there is a virtual environment: read from this package's source, nothing imported of it.
+
+Run by the launcher as a script, with the arguments that minigts was started with. Exit code 0: help was asked for, and
+printed; 2: there is no such verb, which it says; RUNS: the arguments name a verb that is to run. Standard library only.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+
+RUNS = 10
+HELP = ("-h", "--help")
+ROOT_OPTIONS = ("-v", "--verbose")
+MODULES = ("labs", "policy", "experiments", "project", "libvirt")
+"""In the order in which verbs are listed."""
+AFTERWARDS = (
+    "Options are shown once minigts has its virtual environment. The first verb that runs makes it, in half a\n"
+    "minute; `./minigts doctor` is one that starts nothing."
+)
+
+
+@dataclass
+class Verb:
+    """`about` is its help, `verbs` those below it. A `greedy` verb leaves what stands behind its first word alone."""
+
+    about: str = ""
+    greedy: bool = False
+    verbs: dict[str, Verb] = field(default_factory=dict)
+
+
+def verbs(directory: Path = Path(__file__).parent) -> Verb:
+    """The program itself, with all its verbs but hidden ones below it."""
+    groups = {"app": Verb()}
+    for module in MODULES:
+        for node in ast.parse((directory / f"{module}.py").read_text(encoding="utf-8")).body:
+            _read(node, groups)
+    root = ast.parse((directory / "app.py").read_text(encoding="utf-8"))
+    about = next(node for node in root.body if isinstance(node, ast.FunctionDef) and node.name == "root")
+    groups["app"].about = (ast.get_docstring(about) or "").replace("[bold]", "").replace("[/bold]", "")
+    return groups["app"]
+
+
+def _read(node: ast.stmt, groups: dict[str, Verb]) -> None:
+    match node:
+        case ast.Assign(targets=[ast.Name(name)], value=ast.Call(ast.Attribute(attr="Typer")) as call):
+            groups[name] = Verb(str(_keyword(call, "help")))
+        case ast.Expr(ast.Call(ast.Attribute(ast.Name(parent), "add_typer"), [ast.Name(child)]) as call):
+            groups[parent].verbs[str(_keyword(call, "name"))] = groups[child]
+        case ast.FunctionDef(name=name, decorator_list=[ast.Call(ast.Attribute(ast.Name(parent), "command")) as call]):
+            named = [each.value for each in call.args if isinstance(each, ast.Constant)]
+            settings = _keyword(call, "context_settings")
+            greedy = isinstance(settings, dict) and settings.get("allow_interspersed_args") is False
+            if not _keyword(call, "hidden"):
+                groups[parent].verbs[str(named[0]) if named else name] = Verb(ast.get_docstring(node) or "", greedy)
+
+
+def _keyword(call: ast.Call, name: str) -> object:
+    return next((ast.literal_eval(each.value) for each in call.keywords if each.arg == name and _literal(each)), None)
+
+
+def _literal(keyword: ast.keyword) -> bool:
+    return not any(isinstance(node, ast.Name | ast.Call) for node in ast.walk(keyword.value))
+
+
+def answer(arguments: Sequence[str], verb: Verb) -> int:
+    """Print help, or what is wrong, and return the exit code."""
+    name, words = "minigts", list(arguments)
+    while verb.verbs:
+        word = next(iter(words), HELP[0])
+        if word in HELP:
+            break
+        words = words[1:]
+        if word in verb.verbs:
+            verb, name = verb.verbs[word], f"{name} {word}"
+        elif word not in ROOT_OPTIONS or name != "minigts":
+            close = get_close_matches(word, verb.verbs, 1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            what = "option" if word.startswith("-") else "verb"
+            sys.stderr.write(f"{name}: no {what} {word!r}{hint} Verbs are: {', '.join(verb.verbs)}\n")
+            return 2
+    if not verb.verbs and not set(HELP) & set(_own(words, verb.greedy)):
+        return RUNS
+    sys.stdout.write("\n".join([f"Usage: {name} …", "", verb.about, *_listed(verb), "", AFTERWARDS, ""]))
+    return 0
+
+
+def _own(words: Sequence[str], greedy: bool) -> Iterator[str]:
+    """The words that are the verb's, and not of a command that it is given."""
+    for word in words:
+        if word == "--" or (greedy and not word.startswith("-")):
+            return
+        yield word
+
+
+def _listed(verb: Verb) -> Iterator[str]:
+    width = max(map(len, verb.verbs), default=0)
+    for name, each in verb.verbs.items():
+        yield f"  {name:{width}}  {each.about.partition(chr(10))[0]}"
+
+
+if __name__ == "__main__":
+    sys.exit(answer(sys.argv[1:], verbs()))
