@@ -120,7 +120,7 @@ def _fail_to_come_up(program: Program) -> None:
     def ends() -> bool:
         try:
             os.kill(kernel(program, "broken", "bra"), signal.SIGKILL)
-        except AssertionError:
+        except KeyError:
             return False
         return True
 
