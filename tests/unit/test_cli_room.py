@@ -9,8 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from minigts import memory
-from minigts.cli import labs, running
+from minigts.cli import labs
 from minigts.cli.app import app
+from minigts.experiments import campaign
 from minigts.memory import Limit
 from minigts.providers import registry
 
@@ -58,8 +59,8 @@ def test_an_experiment_needs_room_for_the_heaviest_of_its_overlays(
     done = runner.invoke(app, ["run", "small.yaml", "--results", "results"])
     assert done.exit_code == 3
     assert "2 kernels with the overlay swarm take 746 MB of memory; 300 MB are free by a group" in done.stderr
-    (prepared,) = running.prepare_all([place / "small.yaml"], paper=False, quick=False, only=["none"])
-    ((plan, overlays),) = running.overlays_by_plan([prepared])
+    (prepared,) = campaign.prepare_all([place / "small.yaml"], paper=False, quick=False, only=["none"])
+    ((plan, overlays),) = campaign.overlays_by_plan([prepared])
     assert overlays == ("none",)
     labs.require_room(plan, "uml", overlays, "")
 
