@@ -106,7 +106,7 @@ def test_nobody_else_reads_what_a_run_leaves_or_reaches_what_it_runs(plain: Prog
     ours = {f"pid={pid}," for pid in _processes_of(plain)}
     assert len(ours) >= 3  # a supervisor and two kernels
     assert [line for line in new if any(pid in line for pid in ours)] == []
-    left = [path for place in (plain.state, results) for path in (place, *place.rglob("*"))]
+    left = [results, *(path for place in (plain.state, results) for path in place.rglob("*"))]
     kinds = {path.suffix or path.name for path in left}
     assert {".sock", ".log", ".json", ".csv", ".html", ".cow", "failed"} <= kinds
     assert [str(path) for path in left if path.lstat().st_mode & 0o077] == []

@@ -216,9 +216,16 @@ async def supervise(rundir: Path) -> None:
     await kernels.end_all()
 
 
+def _forget_environment() -> None:
+    """What the caller's environment holds, such as passwords, is not the kernels' to read."""
+    for name in [name for name in os.environ if name != "PATH" and not name.startswith("MINIGTS_")]:
+        del os.environ[name]
+
+
 def main() -> None:
     rundir = Path(sys.argv[1])
     os.umask(0o077)
+    _forget_environment()
     if len(sys.argv) > 2:
         shell.die_with_parent(int(sys.argv[2]))
     os.chdir(rundir)
