@@ -13,6 +13,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 CHAIN = (
     {"errors"},
+    {"language"},
     {"topology", "statistics"},
     {"paths", "network", "shell", "shaping", "watch"},
     {"programs", "given"},

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from minigts.experiments.cells import Cell, Judgement, Word, plural
 from minigts.experiments.model import settings
-from minigts.experiments.options import BYTES, SECONDS, datagram_bytes
+from minigts.experiments.options import datagram_bytes
 from minigts.experiments.tested import direction, in_words, ratio_percent
 from minigts.experiments.vocabulary import Claim, Range
+from minigts.language.quantities import magnitude
 from minigts.statistics import change
 from minigts.topology.plan import Plan
 
 T = TypeVar("T")
-_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)([A-Za-z%]*)")
-_FACTORS = {**SECONDS, **BYTES, "kbit": 1e3, "mbit": 1e6, "gbit": 1e9, "packet": 1.0, "packets": 1.0, "%": 1.0, "": 1.0}
 
 
 def compared(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell], _plan: Plan) -> Judgement:
@@ -92,12 +90,6 @@ def drops_past_mtu(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Ce
 def fits_mtu(cell: Cell) -> bool:
     """Whether the cell's datagrams need no fragments."""
     return datagram_bytes(cell.words.get("datagram", "fit"), cell.mtu) + 28 <= cell.mtu
-
-
-def magnitude(word: str) -> float:
-    """`1400B` → 1400.0, `3gbit` → 3e9, `40%` → 40.0; what is no quantity comes last."""
-    found = _QUANTITY.fullmatch(word)
-    return float(found[1]) * _FACTORS[found[2]] if found and found[2] in _FACTORS else math.inf
 
 
 def _counterparts(cell: Cell, claim: Claim, everything: Iterable[Cell]) -> list[Cell]:

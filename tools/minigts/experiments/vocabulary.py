@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
-from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, PlainSerializer, Tag, model_validator
 
-from minigts.experiments.options import Name, Strict
+from minigts.experiments.options import SCALAR, Name, Strict, word
+from minigts.language.fields import choice, number, written
+from minigts.language.problems import shown
 
+Number = Annotated[float, *number("a number")]
 Quantity = Literal["latency", "throughput", "loss", "jitter", "cpu"]
 METRICS: dict[Quantity, tuple[str, str]] = {
     "latency": ("latency", "ms"),
@@ -20,7 +23,7 @@ METRICS: dict[Quantity, tuple[str, str]] = {
     "cpu": ("cpu_percent", "%"),
 }
 """For each quantity a claim may speak of: its metric in summary.csv, and that metric's unit."""
-_NUMBER = r"(\d+(?:\.\d+)?)"
+_NUMBER = r"([0-9]{1,15}(?:\.[0-9]{1,15})?)"
 _ONE_SIDED = re.compile(rf"(under|over) {_NUMBER} ?(%|ms|Mbit/s)?")
 _BETWEEN = re.compile(rf"{_NUMBER} to {_NUMBER} ?(%|ms|Mbit/s)?")
 
@@ -46,16 +49,27 @@ def _range(text: object) -> object:
         return Range(low, high, one[3] or "", words)
     if two and float(two[1]) <= float(two[2]):
         return Range(float(two[1]), float(two[2]), two[3] or "", words)
-    raise ValueError(f"{text!r} is not a range; write under 30 ms, over 95 %, or 90 to 100 %")
+    raise ValueError(f"{shown(text)} is not a range; write under 30 ms, over 95 %, or 90 to 100 %")
 
 
-Limits = Annotated[Range, BeforeValidator(_range), PlainSerializer(lambda limits: limits.written, return_type=str)]
+Limits = Annotated[
+    Range,
+    BeforeValidator(_range),
+    PlainSerializer(lambda limits: limits.written, return_type=str),
+    written(f"^({_ONE_SIDED.pattern}|{_BETWEEN.pattern})$", "under 30 ms", "over 95 %", "90 to 100 %"),
+]
 
 General = Literal["compared", "bounded", "falls", "rises", "drops-past-mtu"]
 """compared: `where` against `than`, the ratio within `range`. bounded: within `range`. falls, rises: from the first
 to the last value of `by`. drops-past-mtu: the first datagram that needs fragments against the last that does not."""
-LatencyClaim = Literal["sum-of-segments", "as-declared"] | General
-ThroughputClaim = Literal["within-ceiling", "falls-with-hops", "hardly-falls"] | General
+_OfLatency = Literal["sum-of-segments", "as-declared"]
+_OfThroughput = Literal["within-ceiling", "falls-with-hops", "hardly-falls"]
+LatencyClaim = Annotated[
+    _OfLatency | General, choice("a claim about latency", *get_args(_OfLatency), *get_args(General))
+]
+ThroughputClaim = Annotated[
+    _OfThroughput | General, choice("a claim about throughput", *get_args(_OfThroughput), *get_args(General))
+]
 NEEDS: dict[str, tuple[str, ...]] = {
     "compared": ("than", "range"),
     "bounded": ("range",),
@@ -65,7 +79,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
 }
 
 
-Words = dict[str, Annotated[str, BeforeValidator(lambda value: str(value).replace(" ", ""))]]
+Words = dict[str, Annotated[str, BeforeValidator(word), SCALAR]]
 """Names to values, `{overlay: swarm, sessions: 9}`."""
 
 
@@ -135,7 +149,7 @@ class Value(Strict):
     """One printed value: `where` says of what (an overlay, a condition), in the entry's unit."""
 
     where: Words = Field(default_factory=dict)
-    value: float
+    value: Number
 
 
 class Published(Strict):
@@ -144,8 +158,8 @@ class Published(Strict):
     measurement: Name
     source: str
     unit: str = ""
-    by_hops: tuple[float, ...] = ()
-    by_segment: tuple[float, ...] = ()
+    by_hops: tuple[Number, ...] = ()
+    by_segment: tuple[Number, ...] = ()
     values: tuple[Value, ...] = ()
     trend: str = ""
     metric: str = Field(default="", description="of summary.csv; the measurement's own quantity when absent")
@@ -154,7 +168,7 @@ class Published(Strict):
 class Line(Strict):
     """A value drawn across a figure, in the unit of the panel's axis; `y` names the panel, absent the first."""
 
-    at: float
+    at: Number
     text: str
     y: str | None = None
 
@@ -163,7 +177,10 @@ class Figure(Strict):
     """One figure, of a measurement or of several that have one unit. What is absent follows from what they vary;
     docs/results.md."""
 
-    of: Name | Annotated[tuple[Name, ...], Field(min_length=1)]
+    of: Annotated[
+        Annotated[Name, Tag("one")] | Annotated[tuple[Name, ...], Field(min_length=1), Tag("several")],
+        Discriminator(lambda value: "several" if isinstance(value, list | tuple) else "one"),
+    ]
     title: str = ""
     x: str | None = None
     """A varied setting, or hops, path, overlay or measurement."""
