@@ -57,10 +57,14 @@ class _Part(BaseModel):
 class Flow(_Part):
     """Connections from the containers of one group to those of another."""
 
-    source: str = Field(alias="from")
-    target: str = Field(alias="to")
-    protocol: Annotated[Literal["tcp", "udp", "icmp"], choice("a protocol", "tcp", "udp", "icmp")] | None = None
-    ports: tuple[Annotated[int, *whole("a port", 1, 65535)], ...] = ()
+    source: str = Field(alias="from", description="The group whose containers open connections, or any.")
+    target: str = Field(alias="to", description="The group whose containers are spoken to, or any.")
+    protocol: Annotated[Literal["tcp", "udp", "icmp"], choice("a protocol", "tcp", "udp", "icmp")] | None = Field(
+        None, description="Only this protocol. Default: every one."
+    )
+    ports: tuple[Annotated[int, *whole("a port", 1, 65535)], ...] = Field(
+        (), description="Only these ports of the target; they belong to a protocol. Default: every one."
+    )
 
     @model_validator(mode="after")
     def _ports_have_a_protocol(self) -> Self:
@@ -72,8 +76,8 @@ class Flow(_Part):
 class Rule(_Part):
     """One key: what happens to a flow."""
 
-    allow: Flow | None = None
-    deny: Flow | None = None
+    allow: Flow | None = Field(None, description="Connections that are let through.")
+    deny: Flow | None = Field(None, description="Connections that are refused.")
 
     @model_validator(mode="after")
     def _one_key(self) -> Self:
@@ -95,10 +99,14 @@ class Rule(_Part):
 class Policy(_Part):
     """A policy file."""
 
-    name: str
-    default: Annotated[Literal["allow", "deny"], choice("a default", "allow", "deny")] = "allow"
-    groups: dict[str, tuple[str, ...]]
-    rules: tuple[Rule, ...] = ()
+    name: str = Field(description="Name of the policy, for messages.")
+    default: Annotated[Literal["allow", "deny"], choice("a default", "allow", "deny")] = Field(
+        "allow", description="What happens to a connection between two containers that no rule fits. Default: allow."
+    )
+    groups: dict[str, tuple[str, ...]] = Field(
+        description="Names of your own, each with the hosts whose containers are meant."
+    )
+    rules: tuple[Rule, ...] = Field((), description="The first rule that fits a connection decides it.")
 
     def members(self, group: str, hosts: Collection[str]) -> tuple[str, ...]:
         """The group's hosts; `any` are all of the lab's, which are `hosts`."""

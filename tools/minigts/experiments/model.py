@@ -39,7 +39,9 @@ class Pair(Strict):
     """One path, by its two hosts' names; what is sent is sent by `from`."""
 
     source: str = Field(alias="from")
+    """The host that sends."""
     target: str = Field(alias="to")
+    """The host that is sent to."""
 
 
 def _path_kind(value: object) -> str:
@@ -60,13 +62,19 @@ class _Measurement(Strict):
     """What is measured. `vary` lists values for some of the options; each combination is measured."""
 
     name: Name
+    """Claims and figures speak of it by this name."""
     paths: Annotated[tuple[Paths, ...], Field(min_length=1)]
+    """first-to-each, each-segment, every-pair, or a pair of hosts by name."""
     options: Any
+    """Of the tool."""
     vary: Varied = Field(default_factory=dict)
+    """Options with a list of values each; every combination is measured."""
     over: tuple[Name, ...] = ()
     """Only over these overlays; all of the experiment's when absent."""
     ends: Ends = Ends()
+    """Where its client and server are."""
     links: Links = Links()
+    """How all links are set meanwhile."""
     watch: tuple[Literal["cpu"], ...] = ()
     """cpu: sample the processor counters of both hosts meanwhile, inside them and, where that can be, outside."""
 
@@ -131,22 +139,30 @@ def settings(condition: str) -> dict[str, str]:
 
 class NetperfRR(_Measurement):
     tool: Literal["netperf-rr"]
+    """What measures."""
     options: NetperfOptions = NetperfOptions()
+    """Of the tool."""
 
 
 class Ping(_Measurement):
     tool: Literal["ping"]
+    """What measures."""
     options: PingOptions = PingOptions()
+    """Of the tool."""
 
 
 class Iperf3Tcp(_Measurement):
     tool: Literal["iperf3-tcp"]
+    """What measures."""
     options: TcpOptions = TcpOptions()
+    """Of the tool."""
 
 
 class Iperf3Udp(_Measurement):
     tool: Literal["iperf3-udp"]
+    """What measures."""
     options: UdpOptions = UdpOptions()
+    """Of the tool."""
 
 
 AnyMeasurement = NetperfRR | Ping | Iperf3Tcp | Iperf3Udp
@@ -157,8 +173,11 @@ class Scale(Strict):
     """What `--paper` or `--quick` changes: the study's own length and repetitions, or as little as shows something."""
 
     repetitions: Count = 1
+    """How often each cell is measured."""
     duration_s: WholeSeconds | None = Field(default=None, alias="duration")
+    """How long each sample takes."""
     overlays: tuple[Name, ...] = ()
+    """Only these of the experiment's overlays; all of them when absent."""
     vary: Varied = Field(default_factory=dict)
     """Other values for what varies, in every measurement that varies it."""
 
@@ -167,18 +186,31 @@ class Experiment(Strict):
     """One experiment. `topology` is a path as written, relative to where minigts runs or to the project."""
 
     name: Name
+    """Results directories carry it."""
     title: str
+    """Heading of the report."""
     description: str = ""
+    """First paragraph of the report."""
     topology: str
+    """Path of the topology file, seen from where minigts runs, or from the project."""
     overlays: Annotated[tuple[Name, ...], Field(min_length=1)]
+    """One after the other; none is the plain hosts."""
     seed: Annotated[int, *whole("a seed", 0, 2**63 - 1)]
+    """Of the order within an overlay, and of the intervals."""
     repetitions: Count
+    """How often each cell is measured."""
     measurements: Annotated[tuple[Measurement, ...], Field(min_length=1)]
+    """What is measured."""
     claims: tuple[Claim, ...] = ()
+    """What is claimed of the figures."""
     published: tuple[Published, ...] = ()
+    """What is drawn beside them."""
     figures: tuple[Figure, ...] = ()
+    """What is drawn; one of each measurement when absent."""
     paper: Scale | None = None
+    """What `--paper` changes."""
     quick: Scale = Scale()
+    """What `--quick` changes."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -138,7 +138,9 @@ class NetperfOptions(Strict):
     """Exchange one byte for one byte, `transactions` times or for `duration`. Neither given: ten times."""
 
     transactions: Count | None = None
+    """So many exchanges. Not together with duration."""
     duration_s: Duration | None = Field(default=None, alias="duration")
+    """As many exchanges as this time allows."""
     protocol: Literal["udp", "tcp"] = "udp"
     """udp has no retransmission: one lost packet stalls the exchange. Choose tcp over links that lose."""
 
@@ -160,7 +162,9 @@ class PingOptions(Strict):
     """`count` echo requests, one every `interval`."""
 
     count: Count = 10
+    """How many echo requests."""
     interval_s: Duration = Field(default=0.01, alias="interval")
+    """From one to the next."""
 
     def lasting(self, duration_s: float) -> PingOptions:
         """Raises ValueError when that is more than can be counted."""
@@ -187,8 +191,11 @@ class TcpOptions(_Flow):
     """One TCP stream for `duration`, after a first `omit` that is thrown away (slow start)."""
 
     duration_s: WholeSeconds = Field(default=2.0, alias="duration")
+    """How long it counts, in whole seconds."""
     omit_s: WholeSeconds | None = Field(default=None, alias="omit")
+    """So much before it that does not count, in whole seconds."""
     streams: Annotated[int, *whole("a number of streams", 1, 128)] = 1
+    """So many streams at once."""
     window: Size | None = None
     """Both sockets' buffers, which bound the window; absent: the kernel tunes them by itself."""
     congestion: Annotated[str, *matching(_CONGESTION_HINT, _CONGESTION)] | None = None
@@ -202,8 +209,11 @@ class UdpOptions(_Flow):
     """Datagrams of one size offered at a steady rate for `duration`."""
 
     duration_s: WholeSeconds = Field(default=1.0, alias="duration")
+    """In whole seconds."""
     rate: Rate = "90%"
+    """What is offered, or its share of the path's lowest rate."""
     datagram: Datagram = "fit"
+    """Its payload; fit: one packet; 3packets: as much as three hold."""
     sessions: Annotated[int, *whole("a number of sessions", 1, 64)] | None = None
     """Send from so many hosts at once, each its own stream of this rate; the path's first host and those after it."""
 
@@ -219,6 +229,7 @@ class Links(Strict):
     queue: Size | None = None
     """The queue in front of each link's rate."""
     rate: Literal["unlimited"] | None = None
+    """unlimited: no rate on any link."""
 
 
 class Ends(Strict):

@@ -87,10 +87,15 @@ class Claim(Strict):
     """One claim: a quantity and the word for what is said of it, `throughput: falls-with-hops`."""
 
     latency: LatencyClaim | None = None
+    """The word for what is said of the latency."""
     throughput: ThroughputClaim | None = None
+    """The word for what is said of the throughput."""
     loss: General | None = None
+    """The word for what is said of the loss."""
     jitter: General | None = None
+    """The word for what is said of the jitter."""
     cpu: General | None = None
+    """The word for what is said of the processor's use."""
     of: Name | None = None
     """The measurement it speaks of; every one of that quantity when absent."""
     overlay: str | None = None
@@ -100,10 +105,13 @@ class Claim(Strict):
     than: Words = Field(default_factory=dict)
     """What to compare with: `overlay`, `of`, or a value of what varies, where that differs."""
     range: Limits | None = None
+    """Where the figure, or the ratio, is claimed to lie."""
     by: str | None = None
+    """The varied option, or hops, along which it falls or rises."""
     below: Literal["mtu"] | None = None
     """Only datagrams that need no fragments."""
     text: str = ""
+    """The claim in a sentence, for the report."""
     why: str = ""
     """Where it differs from what was published: the reason, and what shows it."""
 
@@ -149,28 +157,41 @@ class Value(Strict):
     """One printed value: `where` says of what (an overlay, a condition), in the entry's unit."""
 
     where: Words = Field(default_factory=dict)
+    """Of what."""
     value: Number
+    """In the entry's unit."""
 
 
 class Published(Strict):
     """Values that the study printed, or a trend. `by_hops` begins at one hop, `by_segment` is in link order."""
 
     measurement: Name
+    """The measurement that it stands beside."""
     source: str
+    """Report, section, figure."""
     unit: str = ""
+    """Of the values."""
     by_hops: tuple[Number, ...] = ()
+    """Values over one hop, two hops, and so on."""
     by_segment: tuple[Number, ...] = ()
+    """Values of the links, in the topology's order."""
     values: tuple[Value, ...] = ()
+    """Values of anything else."""
     trend: str = ""
-    metric: str = Field(default="", description="of summary.csv; the measurement's own quantity when absent")
+    """In words, where no values were printed."""
+    metric: str = ""
+    """Of summary.csv; the measurement's own quantity when absent."""
 
 
 class Line(Strict):
     """A value drawn across a figure, in the unit of the panel's axis; `y` names the panel, absent the first."""
 
     at: Number
+    """Where."""
     text: str
+    """Written beside it."""
     y: str | None = None
+    """The panel, by its column; the first when absent."""
 
 
 class Figure(Strict):
@@ -181,7 +202,9 @@ class Figure(Strict):
         Annotated[Name, Tag("one")] | Annotated[tuple[Name, ...], Field(min_length=1), Tag("several")],
         Discriminator(lambda value: "several" if isinstance(value, list | tuple) else "one"),
     ]
+    """A measurement, or several that have one unit."""
     title: str = ""
+    """Heading of the figure."""
     x: str | None = None
     """A varied setting, or hops, path, overlay or measurement."""
     y: tuple[str, ...] = ()
@@ -191,6 +214,7 @@ class Figure(Strict):
     overlays: tuple[Name, ...] = ()
     """Of these alone; of all when absent."""
     lines: tuple[Line, ...] = ()
+    """Values drawn across it."""
 
     @property
     def measurements(self) -> tuple[str, ...]:
