@@ -131,7 +131,7 @@ def _take(event: NodeEvent, tree: Tree, stack: list[_Open], file: str) -> None:
         return
     value: Data
     if isinstance(event, ScalarEvent):
-        value = None if event.style is None and event.value in _NOTHING else event.value
+        value = None if event.style is None and event.value in _NOTHING else _shown_at_least(event.value)
     else:
         value = [] if isinstance(event, SequenceStartEvent) else {}
     location: Location = ()
@@ -146,7 +146,7 @@ def _take(event: NodeEvent, tree: Tree, stack: list[_Open], file: str) -> None:
         location = (*inside.location, len(inside.data))
         inside.data.append(value)
     tree.lines[location] = line
-    _require_printable(value, event, location, tree, file)
+    _require_printable(event, location, tree, file)
     if isinstance(value, list | dict):
         stack.append(_Open(location, value))
 
@@ -155,7 +155,7 @@ def _take_key(event: NodeEvent, tree: Tree, inside: _Open, file: str) -> None:
     if not isinstance(event, ScalarEvent):
         kind = "mapping" if isinstance(event, MappingStartEvent) else "list"
         raise _stop(event, file, f"a {kind} cannot be a key; write `key: value`")
-    key = str(event.value)
+    key = _shown_at_least(str(event.value))
     location = (*inside.location, key)
     line = event.start_mark.line + 1
     if isinstance(inside.data, dict) and key in inside.data:
@@ -164,13 +164,17 @@ def _take_key(event: NodeEvent, tree: Tree, inside: _Open, file: str) -> None:
         tree.problems.append(Problem(file, line, message))
     tree.lines[location] = line
     inside.key = key
-    _require_printable(key, event, location, tree, file)
+    _require_printable(event, location, tree, file)
 
 
-def _require_printable(value: object, event: NodeEvent, location: Location, tree: Tree, file: str) -> None:
+def _shown_at_least(text: str) -> str:
+    """What is refused already, so that it can be checked further: half a character is no text to other checks."""
+    return UNPRINTABLE.sub("\ufffd", text)
+
+
+def _require_printable(event: NodeEvent, location: Location, tree: Tree, file: str) -> None:
     """Whatever is in a file may end on a terminal, in a manifest, in a page."""
-    if isinstance(value, str) and (found := UNPRINTABLE.search(value)):
-        message = f"the character {found[0]!a} cannot be shown: write text that can"
-        tree.problems.append(
-            Problem(file, event.start_mark.line + 1, f"{path_of(location) or shown(value)}: {message}")
-        )
+    if isinstance(event, ScalarEvent) and (found := UNPRINTABLE.search(event.value)):
+        line, where = event.start_mark.line + 1, path_of(location) or shown(event.value)
+        message = f"{where}: the character {found[0]!a} cannot be shown: write text that can"
+        tree.problems.append(Problem(file, line, message))
