@@ -234,3 +234,20 @@ def test_a_bug_is_not_explained_away(error: BaseException) -> None:
 def own_state(folder: Path) -> dict[str, str]:
     """An environment in which no lab of the person who runs the tests is seen."""
     return {"MINIGTS_STATE": str(folder), "MINIGTS_CACHE": str(folder)}
+
+
+@pytest.mark.parametrize(
+    "argv", [["plan", "\x1b[31mred"], ["run", "\x1b[31mred"], ["run", "--only", "\x1b[31mred", "FILE"]]
+)
+def test_what_a_terminal_would_obey_is_shown_as_its_escape(argv: list[str]) -> None:
+    multihop = str(Path(__file__).parents[2] / "experiments" / "multihop.yaml")
+    done = runner.invoke(app, [word.replace("FILE", multihop) for word in argv])
+    assert done.exit_code == 2
+    assert "\\x1b[31mred" in done.output
+    assert "\x1b[31mred" not in done.output
+
+
+@pytest.mark.parametrize("language", ["topology", "experiment", "policy"])
+def test_each_language_has_a_schema(language: str) -> None:
+    done = runner.invoke(app, ["schema", language])
+    assert json.loads(done.output)["properties"]["name"]
