@@ -39,7 +39,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="fail, instead of skipping, when this machine cannot run the provider WHAT, or has no such thing",
     )
     parser.addoption(
-        "--fuzz", type=int, default=2000, metavar="N", help="how many broken outputs the parsers are given in all"
+        "--fuzz",
+        type=int,
+        default=2000,
+        metavar="N",
+        help="how many broken outputs the parsers are given in all, and a tenth of it the reader of each language",
     )
 
 

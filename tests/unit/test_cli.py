@@ -249,3 +249,20 @@ def test_interrupted_while_it_is_being_loaded_it_ends_without_a_word(tmp_path: P
         started.send_signal(number)
         _, stderr = started.communicate(timeout=20)
     assert (started.returncode, stderr) == (-number, "")
+
+
+@pytest.mark.parametrize(
+    "argv", [["plan", "\x1b[31mred"], ["run", "\x1b[31mred"], ["run", "--only", "\x1b[31mred", "FILE"]]
+)
+def test_what_a_terminal_would_obey_is_shown_as_its_escape(argv: list[str]) -> None:
+    multihop = str(Path(__file__).parents[2] / "experiments" / "multihop.yaml")
+    done = runner.invoke(app, [word.replace("FILE", multihop) for word in argv])
+    assert done.exit_code == 2
+    assert "\\x1b[31mred" in done.output
+    assert "\x1b[31mred" not in done.output
+
+
+@pytest.mark.parametrize("language", ["topology", "experiment", "policy"])
+def test_each_language_has_a_schema(language: str) -> None:
+    done = runner.invoke(app, ["schema", language])
+    assert json.loads(done.output)["properties"]["name"]

@@ -13,6 +13,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 CHAIN = (
     {"errors"},
+    {"language"},
     {"topology"},
     {"judge"},
     {"paths", "memory", "network", "shell", "shaping", "watch"},

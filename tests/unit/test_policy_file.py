@@ -69,7 +69,11 @@ def test_a_network_that_enforces_by_itself_gets_the_rules_by_host() -> None:
         ("default: deny", "default: denny", "2: default: 'denny' is not a default: write allow or deny; did you mean"),
         ("[bra, mil]", "[bra, mill]", "5: groups.store[1]: no host 'mill'; did you mean 'mil'?"),
         ("to: store", "to: stor", "7: rules[0].allow.to: no group 'stor'; did you mean 'store'?"),
-        ("5201, 12865", "5201, 70000", "7: rules[0].allow.ports[1]: '70000' is not a port"),
+        (
+            "5201, 12865",
+            "5201, 70000",
+            "7: rules[0].allow.ports[1]: '70000' is out of range: a port is from 1 to 65535",
+        ),
         ("protocol: icmp", "ports: [7]", "8: rules[1].deny: ports belong to a protocol"),
         ("protocol: icmp", "protcol: icmp", "8: rules[1].deny.protcol: unknown key; did you mean 'protocol'?"),
         ("from: web, ", "", "7: rules[0].allow: 'from' is missing"),

@@ -18,22 +18,23 @@ from __future__ import annotations
 
 import ipaddress
 import json
-import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from minigts import overlays
-from minigts.errors import EnvironmentLacks, InputError, MinigtsError, Problem
+from minigts.errors import EnvironmentLacks, MinigtsError
 from minigts.lab import Lab, exclusive
+from minigts.language import validation
+from minigts.language.fields import choice, unknown, whole
+from minigts.language.problems import Finding
+from minigts.language.source import Language, read_text
+from minigts.language.tree import read_tree
+from minigts.language.validation import read_model
 from minigts.overlays import Endpoint
-from minigts.topology.load import findings_of, problem, read_text
-from minigts.topology.model import did_you_mean
 from minigts.topology.plan import Host
-from minigts.topology.tree import Finding, read_tree
-from minigts.topology.units import shown
 
 TABLE = "minigts_policy"
 NFT_TIMEOUT_S = 30.0
@@ -41,20 +42,12 @@ ANY = "any"
 """As `from` or `to`: every container."""
 
 
-def _port(value: object) -> int:
-    if not isinstance(value, str) or not re.fullmatch(r"[0-9]{1,5}", value, re.ASCII) or not 0 < int(value) < 65536:
-        raise ValueError(f"{shown(value)} is not a port: write a whole number from 1 to 65535")
-    return int(value)
-
-
-def _one_of(what: str, *words: str) -> BeforeValidator:
-    def parse(value: object) -> object:
-        if value not in words:
-            hint = did_you_mean(value, words) if isinstance(value, str) else ""
-            raise ValueError(f"{shown(value)} is not {what}: write {' or '.join(words)}{hint}")
-        return value
-
-    return BeforeValidator(parse)
+LANGUAGE = Language(
+    name="policy",
+    opening="`name:`, `groups:` and `rules:`",
+    largest_bytes=256_000,
+    instead_of_aliases="give what rules share a name under `groups:`",
+)
 
 
 class _Part(BaseModel):
@@ -64,10 +57,14 @@ class _Part(BaseModel):
 class Flow(_Part):
     """Connections from the containers of one group to those of another."""
 
-    source: str = Field(alias="from")
-    target: str = Field(alias="to")
-    protocol: Annotated[Literal["tcp", "udp", "icmp"], _one_of("a protocol", "tcp", "udp", "icmp")] | None = None
-    ports: tuple[Annotated[int, BeforeValidator(_port)], ...] = ()
+    source: str = Field(alias="from", description="The group whose containers open connections, or any.")
+    target: str = Field(alias="to", description="The group whose containers are spoken to, or any.")
+    protocol: Annotated[Literal["tcp", "udp", "icmp"], choice("a protocol", "tcp", "udp", "icmp")] | None = Field(
+        None, description="Only this protocol. Default: every one."
+    )
+    ports: tuple[Annotated[int, *whole("a port", 1, 65535)], ...] = Field(
+        (), description="Only these ports of the target; they belong to a protocol. Default: every one."
+    )
 
     @model_validator(mode="after")
     def _ports_have_a_protocol(self) -> Self:
@@ -79,8 +76,8 @@ class Flow(_Part):
 class Rule(_Part):
     """One key: what happens to a flow."""
 
-    allow: Flow | None = None
-    deny: Flow | None = None
+    allow: Flow | None = Field(None, description="Connections that are let through.")
+    deny: Flow | None = Field(None, description="Connections that are refused.")
 
     @model_validator(mode="after")
     def _one_key(self) -> Self:
@@ -102,10 +99,14 @@ class Rule(_Part):
 class Policy(_Part):
     """A policy file."""
 
-    name: str
-    default: Annotated[Literal["allow", "deny"], _one_of("a default", "allow", "deny")] = "allow"
-    groups: dict[str, tuple[str, ...]]
-    rules: tuple[Rule, ...] = ()
+    name: str = Field(description="Name of the policy, for messages.")
+    default: Annotated[Literal["allow", "deny"], choice("a default", "allow", "deny")] = Field(
+        "allow", description="What happens to a connection between two containers that no rule fits. Default: allow."
+    )
+    groups: dict[str, tuple[str, ...]] = Field(
+        description="Names of your own, each with the hosts whose containers are meant."
+    )
+    rules: tuple[Rule, ...] = Field((), description="The first rule that fits a connection decides it.")
 
     def members(self, group: str, hosts: Collection[str]) -> tuple[str, ...]:
         """The group's hosts; `any` are all of the lab's, which are `hosts`."""
@@ -114,25 +115,12 @@ class Policy(_Part):
 
 def load(path: Path, hosts: Collection[str]) -> Policy:
     """The policy in `path` for a lab with these hosts. Raises InputError with every problem, each with its line."""
-    return parse(read_text(path), str(path), hosts)
+    return parse(read_text(path, LANGUAGE), str(path), hosts)
 
 
 def parse(text: str, file: str, hosts: Collection[str]) -> Policy:
     """As `load`, from text; `file` is the name that messages carry. Pure."""
-    tree = read_tree(text, file)
-    findings: list[Finding] = []
-    policy = None
-    if tree.data is None:
-        raise InputError([Problem(file, 0, "nothing in it; a policy has `name:`, `groups:` and `rules:`")])
-    try:
-        policy = Policy.model_validate(tree.data)
-        findings = list(_unknown_names(policy, hosts))
-    except ValidationError as error:
-        findings = findings_of(error, Policy)
-    problems = sorted({*tree.problems, *(problem(file, tree, finding) for finding in findings)})
-    if policy is None or problems:
-        raise InputError(problems)
-    return policy
+    return read_model(read_tree(text, file, LANGUAGE), file, Policy, lambda policy: _unknown_names(policy, hosts))
 
 
 def _unknown_names(policy: Policy, hosts: Collection[str]) -> Iterator[Finding]:
@@ -141,16 +129,17 @@ def _unknown_names(policy: Policy, hosts: Collection[str]) -> Iterator[Finding]:
             yield ("groups", name), f"{ANY!r} is every container already: choose another name"
         for index, member in enumerate(members):
             if member not in hosts:
-                yield ("groups", name, index), f"no host {shown(member)}{_known(member, 'hosts', hosts)}"
-    groups = (*policy.groups, ANY)
+                yield ("groups", name, index), unknown("host", "hosts", member, tuple(hosts))
+    groups = {**policy.groups, ANY: ()}
     for index, rule in enumerate(policy.rules):
         for key, group in (("from", rule.flow.source), ("to", rule.flow.target)):
             if group not in groups:
-                yield ("rules", index, rule.action, key), f"no group {shown(group)}{_known(group, 'groups', groups)}"
+                yield ("rules", index, rule.action, key), unknown("group", "groups", group, tuple(groups))
 
 
-def _known(word: str, kind: str, known: Collection[str]) -> str:
-    return did_you_mean(word, known) or f"; {kind} are {', '.join(known)}"
+def json_schema_text() -> str:
+    """The JSON Schema of a policy file: the shipped docs/policy.schema.json is this."""
+    return validation.schema_text(validation.json_schema(Policy))
 
 
 def ruleset(policy: Policy, ends: Mapping[str, Endpoint], host: str) -> str:

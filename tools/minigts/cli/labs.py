@@ -294,7 +294,7 @@ def _lab_with(host: str, lab: str | None) -> Lab:
 
 def _one_of(kind: str, word: str, known: Collection[str]) -> str:
     """`word`, which is known. Raises InputError."""
-    from minigts.topology.model import did_you_mean
+    from minigts.language.problems import did_you_mean
 
     if word not in known:
         raise InputError(f"no {kind} {word!r}; there are {', '.join(known)}{did_you_mean(word, known)}")

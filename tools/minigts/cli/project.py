@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -24,6 +25,14 @@ kernel_app = typer.Typer(
     no_args_is_help=True, help="The hosts' full kernel: compiled once, then used by every new lab."
 )
 app.add_typer(kernel_app, name="kernel", rich_help_panel=PROJECT)
+
+
+class SchemaOf(StrEnum):
+    """The languages that have a schema."""
+
+    TOPOLOGY = "topology"
+    EXPERIMENT = "experiment"
+    POLICY = "policy"
 
 
 @app.command(rich_help_panel=PROJECT)
@@ -95,14 +104,23 @@ def setup(provider: Annotated[str, typer.Argument(metavar="PROVIDER", help="Such
 
 
 @app.command(rich_help_panel=PROJECT)
-def schema() -> None:
-    """Print the JSON Schema of topology files, for editors.
+def schema(
+    language: Annotated[SchemaOf, typer.Argument(help="Of which files.")] = SchemaOf.TOPOLOGY,
+) -> None:
+    """Print the JSON Schema of topology, experiment or policy files, for editors.
 
-    Example:  minigts schema > topology.schema.json
+    Example:  minigts schema experiment > experiment.schema.json
     """
-    from minigts.topology.model import json_schema_text
+    from minigts import policy
+    from minigts.experiments import model as experiments
+    from minigts.topology import model as topologies
 
-    typer.echo(json_schema_text(), nl=False)
+    texts = {
+        SchemaOf.TOPOLOGY: topologies.json_schema_text,
+        SchemaOf.EXPERIMENT: experiments.json_schema_text,
+        SchemaOf.POLICY: policy.json_schema_text,
+    }
+    typer.echo(texts[language](), nl=False)
 
 
 @image_app.command("build")

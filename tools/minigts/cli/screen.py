@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from minigts.errors import InputError, MinigtsError
+from minigts.errors import InputError, MinigtsError, printable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,8 +48,8 @@ def out() -> Console:
 
 
 def note(text: str) -> None:
-    """One line for the person who watches."""
-    print(text, file=sys.stderr, flush=True)
+    """A line or several for the person who watches; what would change the terminal is shown as its escape."""
+    print(printable(text), file=sys.stderr, flush=True)
 
 
 @contextmanager
@@ -169,7 +169,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     for column in columns:
         made.add_column(column.lstrip(">"), justify="right" if column.startswith(">") else "left")
     for row in rows:
-        made.add_row(*map(escape, row))
+        made.add_row(*(escape(printable(cell)) for cell in row))
     return made
 
 

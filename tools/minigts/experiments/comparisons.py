@@ -3,23 +3,20 @@ what, and the sentence. minigts.judge.ranges decides. Pure."""
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Iterable, Sequence
 from typing import Literal, TypeVar
 
 from minigts.experiments.cells import Cell
 from minigts.experiments.model import settings
-from minigts.experiments.options import BYTES, SECONDS, datagram_bytes
+from minigts.experiments.options import datagram_bytes
 from minigts.experiments.vocabulary import Claim
 from minigts.judge import ranges
 from minigts.judge.cells import evidence, plural, ratio_percent
 from minigts.judge.statistics import change
 from minigts.judge.verdicts import Judgement, Word, together
+from minigts.language.quantities import magnitude
 
 T = TypeVar("T")
-_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)([A-Za-z%]*)")
-_FACTORS = {**SECONDS, **BYTES, "kbit": 1e3, "mbit": 1e6, "gbit": 1e9, "packet": 1.0, "packets": 1.0, "%": 1.0, "": 1.0}
 
 
 def compared(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell]) -> Judgement:
@@ -99,12 +96,6 @@ def drops_past_mtu(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Ce
 def fits_mtu(cell: Cell) -> bool:
     """Whether the cell's datagrams need no fragments."""
     return datagram_bytes(cell.words.get("datagram", "fit"), cell.mtu) + 28 <= cell.mtu
-
-
-def magnitude(word: str) -> float:
-    """`1400B` → 1400.0, `3gbit` → 3e9, `40%` → 40.0; what is no quantity comes last."""
-    found = _QUANTITY.fullmatch(word)
-    return float(found[1]) * _FACTORS[found[2]] if found and found[2] in _FACTORS else math.inf
 
 
 def _counterparts(cell: Cell, claim: Claim, everything: Iterable[Cell]) -> list[Cell]:

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from minigts.errors import InputError
-from minigts.experiments.model import AnyMeasurement, Experiment, Pair, Paths
+from minigts.experiments.model import MOST_SAMPLES, AnyMeasurement, Experiment, Pair, Paths, too_many
+from minigts.language.problems import listed, shown
 from minigts.topology.plan import Path, Plan
 
 Kind = Literal["path", "segment"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Sample:
     """One measurement to take once. `id` is a file name, and the same in every run of the same experiment."""
 
@@ -32,7 +33,7 @@ class Sample:
     """What varies, as `datagram=1400B offload=on`."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Cell:
     """What is repeated: one measurement between two hosts, under one condition."""
 
@@ -49,17 +50,32 @@ def matrix(experiment: Experiment, plan: Plan) -> tuple[Sample, ...]:
     """Every sample in the order in which it is taken: overlays in turn, in each the repetitions in turn, and in
     each repetition every cell once, shuffled by the seed.
 
-    Raises InputError when a path names a host that the plan does not have, or two hosts that are not connected.
+    Raises InputError when a path names a host that the plan does not have, or two hosts that are not connected, and
+    when there are more samples than MOST_SAMPLES.
     """
+    if (count := sample_count(experiment, plan)) > MOST_SAMPLES:
+        raise InputError(f"experiment {experiment.name} {too_many(count)}")
+    of_one_repetition = {overlay: tuple(cells(experiment, plan, overlay)) for overlay in experiment.overlays}
     samples = tuple(
         _sample(cell, overlay, repetition)
         for overlay in experiment.overlays
         for repetition in range(1, experiment.repetitions + 1)
-        for cell in _shuffled(list(cells(experiment, plan, overlay)), f"{experiment.seed}/{overlay}/{repetition}")
+        for cell in _shuffled(list(of_one_repetition[overlay]), f"{experiment.seed}/{overlay}/{repetition}")
     )
     if len({sample.id for sample in samples}) != len(samples):
         raise InputError(f"experiment {experiment.name}: host names of {plan.name} give two samples the same name")
     return samples
+
+
+def sample_count(experiment: Experiment, plan: Plan) -> int:
+    """How many samples `matrix` would give; multiplied, without making any. Raises InputError as `matrix` does."""
+    of_one_repetition = (
+        measurement.condition_count * sum(1 for _ in _paths(measurement, plan, overlay))
+        for overlay in experiment.overlays
+        for measurement in experiment.measurements
+        if _is_over(measurement, overlay)
+    )
+    return experiment.repetitions * sum(of_one_repetition)
 
 
 def cells(experiment: Experiment, plan: Plan, overlay: str) -> Iterator[Cell]:
@@ -68,16 +84,22 @@ def cells(experiment: Experiment, plan: Plan, overlay: str) -> Iterator[Cell]:
     Without an overlay (`none`) a path that the underlay does not route is left out.
     """
     for measurement in experiment.measurements:
-        if measurement.over and overlay not in measurement.over:
-            continue
-        seen: set[tuple[str, str]] = set()
-        for source, target, kind in _pairs(measurement, plan):
-            path = path_between(plan, source, target)
-            if (source, target) in seen or (overlay == "none" and not path.reachable):
-                continue
-            seen.add((source, target))
+        for path, source, target, kind in _paths(measurement, plan, overlay) if _is_over(measurement, overlay) else ():
             for condition in measurement.conditions:
                 yield Cell(measurement.name, measurement.tool, source, target, path.hops, kind, condition)
+
+
+def _is_over(measurement: AnyMeasurement, overlay: str) -> bool:
+    return not measurement.over or overlay in measurement.over
+
+
+def _paths(measurement: AnyMeasurement, plan: Plan, overlay: str) -> Iterator[tuple[Path, str, str, Kind]]:
+    """The plan's path, where a measurement of it starts and ends, and what it is taken for."""
+    seen: set[tuple[str, str]] = set()
+    for path, source, target, kind in _pairs(measurement, plan):
+        if (source, target) not in seen and (overlay != "none" or path.reachable):
+            seen.add((source, target))
+            yield path, source, target, kind
 
 
 def path_between(plan: Plan, source: str, target: str) -> Path:
@@ -96,39 +118,47 @@ def path_between(plan: Plan, source: str, target: str) -> Path:
     )
 
 
-def _pairs(measurement: AnyMeasurement, plan: Plan) -> Iterator[tuple[str, str, Kind]]:
+def _pairs(measurement: AnyMeasurement, plan: Plan) -> Iterator[tuple[Path, str, str, Kind]]:
+    seen: set[Paths] = set()
     for index, paths in enumerate(measurement.paths):
+        if paths in seen:
+            continue
+        seen.add(paths)
         if isinstance(paths, Pair):
-            yield _named_pair(paths, plan, f"{measurement.name}: paths[{index}]")
+            path = _named_path(paths, plan, f"{measurement.name}: paths[{index}]")
+            yield path, paths.source, paths.target, "path"
         else:
-            yield from _chosen_pairs(paths, plan)
+            yield from _chosen_pairs(paths, plan, f"{measurement.name}: paths[{index}]")
 
 
-def _chosen_pairs(paths: Paths, plan: Plan) -> Iterator[tuple[str, str, Kind]]:
+def _chosen_pairs(paths: Paths, plan: Plan, where: str) -> Iterator[tuple[Path, str, str, Kind]]:
     if paths == "each-segment":
-        yield from ((link.ends[0], link.ends[1], "segment") for link in plan.links)
+        between = {frozenset((path.source, path.target)): path for path in plan.paths}
+        for link in plan.links:
+            if frozenset(link.ends) not in between:
+                raise InputError(f"{where}: link {link.name} ends on a switch, and each-segment measures between hosts")
+            yield between[frozenset(link.ends)], *link.ends, "segment"
     elif paths == "every-pair":
-        yield from ((path.source, path.target, "path") for path in plan.paths)
+        yield from ((path, path.source, path.target, "path") for path in plan.paths)
     else:
         first = plan.hosts[0].name
         own = [path for path in plan.paths if first in (path.source, path.target)]
-        yield from ((first, _other(path, first), "path") for path in sorted(own, key=lambda path: path.hops))
+        yield from ((path, first, _other(path, first), "path") for path in sorted(own, key=lambda path: path.hops))
 
 
 def _other(path: Path, host: str) -> str:
     return path.target if path.source == host else path.source
 
 
-def _named_pair(pair: Pair, plan: Plan, where: str) -> tuple[str, str, Kind]:
+def _named_path(pair: Pair, plan: Plan, where: str) -> Path:
     names = [host.name for host in plan.hosts]
     for name in (pair.source, pair.target):
         if name not in names:
-            raise InputError(f"{where}: no host {name!r}; hosts are {', '.join(names)}")
+            raise InputError(f"{where}: no host {shown(name)}; hosts are {listed(names)}")
     try:
-        path_between(plan, pair.source, pair.target)
+        return path_between(plan, pair.source, pair.target)
     except KeyError as error:
         raise InputError(f"{where}: {pair.source} and {pair.target} are not connected") from error
-    return pair.source, pair.target, "path"
 
 
 def _shuffled(cells_: list[Cell], seed: str) -> list[Cell]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationError, model_validator
 
 from minigts.errors import InputError
 from minigts.experiments.options import (
+    SCALAR,
     Count,
     Ends,
     Links,
@@ -20,15 +22,26 @@ from minigts.experiments.options import (
     TcpOptions,
     UdpOptions,
     WholeSeconds,
+    varied,
+    word,
 )
 from minigts.experiments.vocabulary import Claim, Figure, Published
+from minigts.language import validation
+from minigts.language.fields import unknown, whole
+from minigts.language.problems import Finding, Location, Misplaced
+from minigts.language.validation import findings_of, keys
+
+MOST_SAMPLES = 200_000
+"""Of one experiment. A results directory has a file for each, and a report reads them all."""
 
 
 class Pair(Strict):
     """One path, by its two hosts' names; what is sent is sent by `from`."""
 
     source: str = Field(alias="from")
+    """The host that sends."""
     target: str = Field(alias="to")
+    """The host that is sent to."""
 
 
 def _path_kind(value: object) -> str:
@@ -40,7 +53,8 @@ Paths = Annotated[Annotated[PathWord, Tag("word")] | Annotated[Pair, Tag("pair")
 """Which paths: the first host to each other, each link, every pair once, or one pair by name."""
 
 
-Varied = dict[str, Annotated[tuple[str | Annotated[int, Field(strict=True)], ...], Field(min_length=1)]]
+_Value = Annotated[str | int, BeforeValidator(varied), SCALAR]
+Varied = dict[str, Annotated[tuple[_Value, ...], Field(min_length=1)]]
 """Values for options, in the order in which they are drawn."""
 
 
@@ -48,46 +62,74 @@ class _Measurement(Strict):
     """What is measured. `vary` lists values for some of the options; each combination is measured."""
 
     name: Name
+    """Claims and figures speak of it by this name."""
     paths: Annotated[tuple[Paths, ...], Field(min_length=1)]
+    """first-to-each, each-segment, every-pair, or a pair of hosts by name."""
     options: Any
+    """Of the tool."""
     vary: Varied = Field(default_factory=dict)
+    """Options with a list of values each; every combination is measured."""
     over: tuple[Name, ...] = ()
     """Only over these overlays; all of the experiment's when absent."""
     ends: Ends = Ends()
+    """Where its client and server are."""
     links: Links = Links()
+    """How all links are set meanwhile."""
     watch: tuple[Literal["cpu"], ...] = ()
     """cpu: sample the processor counters of both hosts meanwhile, inside them and, where that can be, outside."""
 
     @model_validator(mode="after")
     def _variants_are_valid(self) -> Self:
-        self.check_variants()
+        if findings := list(self.wrong_variants()):
+            raise Misplaced(findings)
         return self
 
-    def check_variants(self) -> None:
-        """Raise ValueError for an option that is not there, or a value that it cannot have."""
-        known = [field.alias or name for name, field in type(self.options).model_fields.items()]
-        for key in self.vary:
-            if key not in known:
-                raise ValueError(f"vary: no option {key!r}; options of {self.name} are {', '.join(known)}")
-        for condition in self.conditions:
-            self.under(condition)
+    def wrong_variants(self) -> Iterator[Finding]:
+        """What is wrong in `vary`: an option that is not there, a value that it cannot have, one that is there twice.
+
+        Each value is tried with the first of all others. Options exclude each other by being there, not by their value.
+        """
+        known = keys(type(self.options))
+        for key in self.vary.keys() - set(known):
+            yield ("vary", key), unknown("option", f"options of {self.name}", key, known)
+        firsts = {key: values[0] for key, values in self.vary.items() if key in known}
+        for key, values in self.vary.items():
+            seen: set[str] = set()
+            for index, value in enumerate(values):
+                where: Location = ("vary", key, index)
+                if word(value) in seen:
+                    yield where, f"{value!r} is given twice"
+                seen.add(word(value))
+                if key in known and (index or key == next(iter(firsts))):
+                    yield from self._wrong_under({**firsts, key: value}, where)
+
+    def _wrong_under(self, chosen: dict[str, str | int], where: Location) -> Iterator[Finding]:
+        try:
+            self._with(chosen)
+        except ValidationError as error:
+            for found, message in findings_of(error, type(self.options)):
+                at_hand = found and found[0] in chosen
+                yield (("vary", found[0], where[2] if found[0] == where[1] else 0) if at_hand else where[:2]), message
 
     @property
-    def conditions(self) -> tuple[str, ...]:
+    def condition_count(self) -> int:
+        """How many `conditions` there are, without making them."""
+        return math.prod(len(values) for values in self.vary.values())
+
+    @property
+    def conditions(self) -> Iterator[str]:
         """Each combination of what varies, as `datagram=1400B offload=on`; one empty word when nothing does."""
-        words = [[f"{key}={_word(value)}" for value in values] for key, values in self.vary.items()]
-        return tuple(" ".join(chosen) for chosen in itertools.product(*words))
+        words = [[f"{key}={word(value)}" for value in values] for key, values in self.vary.items()]
+        return (" ".join(chosen) for chosen in itertools.product(*words))
 
     def under(self, condition: str) -> Self:
         """The same with the options of one of its `conditions`. Raises pydantic's ValidationError, KeyError."""
-        values = {(key, _word(value)): value for key, listed in self.vary.items() for value in listed}
-        chosen = {key: values[key, value] for key, value in settings(condition).items()}
+        values = {(key, word(value)): value for key, several in self.vary.items() for value in several}
+        return self._with({key: values[key, value] for key, value in settings(condition).items()})
+
+    def _with(self, chosen: dict[str, str | int]) -> Self:
         written = self.options.model_dump(by_alias=True, exclude_none=True)
         return self.model_copy(update={"options": type(self.options).model_validate({**written, **chosen}), "vary": {}})
-
-
-def _word(value: object) -> str:
-    return str(value).replace(" ", "")
 
 
 def settings(condition: str) -> dict[str, str]:
@@ -97,22 +139,30 @@ def settings(condition: str) -> dict[str, str]:
 
 class NetperfRR(_Measurement):
     tool: Literal["netperf-rr"]
+    """What measures."""
     options: NetperfOptions = NetperfOptions()
+    """Of the tool."""
 
 
 class Ping(_Measurement):
     tool: Literal["ping"]
+    """What measures."""
     options: PingOptions = PingOptions()
+    """Of the tool."""
 
 
 class Iperf3Tcp(_Measurement):
     tool: Literal["iperf3-tcp"]
+    """What measures."""
     options: TcpOptions = TcpOptions()
+    """Of the tool."""
 
 
 class Iperf3Udp(_Measurement):
     tool: Literal["iperf3-udp"]
+    """What measures."""
     options: UdpOptions = UdpOptions()
+    """Of the tool."""
 
 
 AnyMeasurement = NetperfRR | Ping | Iperf3Tcp | Iperf3Udp
@@ -123,8 +173,11 @@ class Scale(Strict):
     """What `--paper` or `--quick` changes: the study's own length and repetitions, or as little as shows something."""
 
     repetitions: Count = 1
+    """How often each cell is measured."""
     duration_s: WholeSeconds | None = Field(default=None, alias="duration")
+    """How long each sample takes."""
     overlays: tuple[Name, ...] = ()
+    """Only these of the experiment's overlays; all of them when absent."""
     vary: Varied = Field(default_factory=dict)
     """Other values for what varies, in every measurement that varies it."""
 
@@ -133,38 +186,90 @@ class Experiment(Strict):
     """One experiment. `topology` is a path as written, relative to where minigts runs or to the project."""
 
     name: Name
+    """Results directories carry it."""
     title: str
+    """Heading of the report."""
     description: str = ""
+    """First paragraph of the report."""
     topology: str
+    """Path of the topology file, seen from where minigts runs, or from the project."""
     overlays: Annotated[tuple[Name, ...], Field(min_length=1)]
-    seed: Annotated[int, Field(strict=True, ge=0)]
+    """One after the other; none is the plain hosts."""
+    seed: Annotated[int, *whole("a seed", 0, 2**63 - 1)]
+    """Of the order within an overlay, and of the intervals."""
     repetitions: Count
+    """How often each cell is measured."""
     measurements: Annotated[tuple[Measurement, ...], Field(min_length=1)]
+    """What is measured."""
     claims: tuple[Claim, ...] = ()
+    """What is claimed of the figures."""
     published: tuple[Published, ...] = ()
+    """What is drawn beside them."""
     figures: tuple[Figure, ...] = ()
+    """What is drawn; one of each measurement when absent."""
     paper: Scale | None = None
+    """What `--paper` changes."""
     quick: Scale = Scale()
+    """What `--quick` changes."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        names = [measurement.name for measurement in self.measurements]
-        for scale in (self.paper, self.quick):
-            for measurement in self.measurements if scale else ():
-                _scaled(measurement, scale or self.quick).check_variants()
-        _no_duplicates("measurements", names)
-        _no_duplicates("overlays", self.overlays)
-        named_by: dict[str, list[str | None]] = {
-            "published": [entry.measurement for entry in self.published],
-            "claims": [claim.of for claim in self.claims],
-            "figures": [next((one for one in each.measurements if one not in names), None) for each in self.figures],
-        }
-        for kind, entries in named_by.items():
-            for index, named in enumerate(entries):
-                if named is not None and named not in names:
-                    known = ", ".join(names)
-                    raise ValueError(f"{kind}[{index}]: no measurement {named!r}; measurements are {known}")
+        if findings := list(self._inconsistencies()):
+            raise Misplaced(findings)
         return self
+
+    def _inconsistencies(self) -> Iterator[Finding]:
+        names = [measurement.name for measurement in self.measurements]
+        yield from _given_twice([("measurements", index, "name") for index in range(len(names))], names)
+        yield from _given_twice([("overlays", index) for index in range(len(self.overlays))], self.overlays)
+        named: list[tuple[Location, str | None]] = [
+            *((("published", index, "measurement"), entry.measurement) for index, entry in enumerate(self.published)),
+            *((("claims", index, "of"), claim.of) for index, claim in enumerate(self.claims)),
+            *(
+                (("figures", index, "of"), name)
+                for index, each in enumerate(self.figures)
+                for name in each.measurements
+            ),
+        ]
+        known = set(names)
+        for where, name in named:
+            if name is not None and name not in known:
+                yield where, unknown("measurement", "measurements", name, names)
+        yield from self._wrong_scales()
+
+    def _wrong_scales(self) -> Iterator[Finding]:
+        """What `paper:` or `quick:` would make of the measurements must be possible too."""
+        for key, scale in (("paper", self.paper), ("quick", self.quick)):
+            for measurement in self.measurements if scale else ():
+                try:
+                    wrong = [*_scaled(measurement, scale or self.quick).wrong_variants()]
+                except ValueError as error:
+                    yield (key, "duration"), f"{measurement.name}: {error}"
+                else:
+                    yield from (((key, *where), f"{measurement.name}: {message}") for where, message in wrong)
+
+    def wrong_as_written(self) -> Iterator[Finding]:
+        """What no file may say, but a part of an experiment in a manifest may: overlays of scales that are not there,
+        and more samples than are possible on any topology."""
+        for key, scale in (("paper", self.paper), ("quick", self.quick)):
+            for index, overlay in enumerate(scale.overlays if scale else ()):
+                if overlay not in self.overlays:
+                    yield (key, "overlays", index), unknown("overlay", "overlays here", overlay, self.overlays)
+        at_scales: list[tuple[Location, Experiment]] = [((), self), (("quick",), self.for_a_look())]
+        if self.paper is not None:
+            at_scales.append((("paper",), self.for_paper()))
+        wrong = [(where, count) for where, each in at_scales if (count := each.least_samples) > MOST_SAMPLES]
+        yield from ((where, too_many(count, "at least ")) for where, count in wrong[:1])
+
+    @property
+    def least_samples(self) -> int:
+        """How many samples there are where each measurement has one path. Multiplied, not counted."""
+        return self.repetitions * sum(
+            measurement.condition_count
+            for measurement in self.measurements
+            for name in self.overlays
+            if not measurement.over or name in measurement.over
+        )
 
     def measurement(self, name: str) -> AnyMeasurement:
         """The measurement called `name`. Raises KeyError."""
@@ -227,9 +332,22 @@ def _scaled(measurement: AnyMeasurement, scale: Scale) -> AnyMeasurement:
     return measurement.model_copy(update=update)
 
 
-def _no_duplicates(kind: str, names: Iterable[str]) -> None:
+def _given_twice(places: Sequence[Location], names: Sequence[str]) -> Iterator[Finding]:
     seen: set[str] = set()
-    for name in names:
+    for where, name in zip(places, names, strict=True):
         if name in seen:
-            raise ValueError(f"{kind}: {name!r} appears twice")
+            yield where, f"{name!r} appears twice"
         seen.add(name)
+
+
+def too_many(samples: int, about: str = "") -> str:
+    """The sentence for an experiment of more than MOST_SAMPLES."""
+    return (
+        f"asks for {about}{samples:,} samples; at most {MOST_SAMPLES:,} are possible: take fewer values in `vary:`, or "
+        f"fewer repetitions, paths or overlays"
+    )
+
+
+def json_schema_text() -> str:
+    """The JSON Schema of an experiment's file: the shipped experiments/schema.json is this."""
+    return validation.schema_text(validation.json_schema(Experiment))

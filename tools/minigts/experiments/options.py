@@ -7,60 +7,64 @@ manifest holds an experiment that can be read back.
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    WithJsonSchema,
+    model_validator,
+)
 
-SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
-BYTES = {"B": 1, "kB": 1000, "MB": 1000_000, "KiB": 1024, "MiB": 1024 * 1024}
-_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
-_LENGTH = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|h)")
-_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*(%|mbit|gbit|kbit)")
-_SIZE = re.compile(r"(\d+)\s*(B|kB|MB|KiB|MiB)")
-_PACKETS = re.compile(r"(\d+)\s*packets?")
-_SHARE = re.compile(r"(\d+)\s*%")
+from minigts.language.fields import matching, whole, written
+from minigts.language.problems import shown
+from minigts.language.quantities import (
+    DATAGRAM_BYTES,
+    DATAGRAM_PACKETS,
+    DURATION_S,
+    LOAD_PERCENT,
+    OFFERED_MBIT,
+    OFFERED_PERCENT,
+    WINDOW_BYTES,
+    Quantity,
+    is_whole_number,
+    whole_number,
+)
 
-
-def seconds(text: object) -> float:
-    """`2s` → 2.0, `10ms` → 0.01, `2min` → 120.0. Raises ValueError for anything else, a bare number too."""
-    found = _LENGTH.fullmatch(text) if isinstance(text, str) else None
-    if not found:
-        raise ValueError(f"{text!r} is not a duration; write it with its unit, as in 10ms, 2s or 2min")
-    value = float(found[1]) * SECONDS[found[2]]
-    if not 0 < value <= 86400:
-        raise ValueError(f"{text!r} is out of range; a duration lies between 0 and 24h")
-    return value
+MOST_COUNTED = 100_000
+_CONGESTION_HINT = "a congestion control: write it as in cubic or reno"
+_CONGESTION = re.compile(r"[a-z]{2,15}", re.ASCII)
+NAME = re.compile(r"[a-z][a-z0-9-]{0,39}", re.ASCII)
 
 
 def size_bytes(text: str) -> int:
     """`64KiB` → 65536. Raises ValueError."""
-    found = _SIZE.fullmatch(text)
-    if not found or int(found[1]) == 0:
-        raise ValueError(f"{text!r} is not a size; write it with its unit, as in 64KiB or 30kB")
-    return int(found[1]) * BYTES[found[2]]
+    return WINDOW_BYTES.parse_whole(text)
 
 
 def datagram_bytes(datagram: str, mtu: int) -> int:
     """`1400B` → 1400; `fit` → what one packet of `mtu` bytes holds beside 28 bytes of IP and UDP headers; `3 packets`
     → what three hold: every fragment but the last carries a multiple of eight bytes (RFC 791)."""
-    packets = 1 if datagram == "fit" else _counted(datagram)
-    if packets is None:
-        return int(datagram.removesuffix("B").strip())
+    if datagram != "fit" and "packet" not in datagram:
+        return DATAGRAM_BYTES.parse_whole(datagram)
+    packets = 1 if datagram == "fit" else DATAGRAM_PACKETS.parse_whole(datagram)
     return (packets - 1) * ((mtu - 20) // 8 * 8) + (mtu - 20) - 8
-
-
-def _counted(datagram: str) -> int | None:
-    found = _PACKETS.fullmatch(datagram)
-    return int(found[1]) if found else None
 
 
 def percent(text: str) -> float:
     """`40%` → 40.0."""
-    return float(text.removesuffix("%").strip())
+    return LOAD_PERCENT.parse(text)
 
 
-def _written(value: float) -> str:
-    return f"{value * 1000:.10g}ms" if value < 1 else f"{value:.10g}s"
+def _written_duration(value: float) -> str:
+    """As short as it is exact, so that reading it gives the same number."""
+    exact = Decimal(repr(value))
+    return f"{(exact * 1000).normalize():f}ms" if value < 1 else f"{exact.normalize():f}s"
 
 
 def _whole_seconds(value: float) -> float:
@@ -69,64 +73,74 @@ def _whole_seconds(value: float) -> float:
     return value
 
 
-def _name(text: str) -> str:
-    if not _NAME.fullmatch(text):
-        raise ValueError(f"{text!r} is not a name; use lower-case letters, digits and hyphens, a letter first")
-    return text
+def _seconds(value: object) -> float:
+    return DURATION_S.parse(DURATION_S.normal(value))
 
 
-def _rate(text: object) -> str:
-    found = _RATE.fullmatch(text) if isinstance(text, str) else None
-    if not found or float(found[1]) <= 0:
-        raise ValueError(f"{text!r} is not a rate; write 45mbit, or 90% for a share of the path's own rate")
-    return found[0]
+def _rate(value: object) -> str:
+    return (OFFERED_PERCENT if isinstance(value, str) and value.endswith("%") else OFFERED_MBIT).normal(value)
 
 
-def _datagram(text: object) -> str:
-    if not isinstance(text, str):
-        raise ValueError(f"{text!r} is not a datagram's size; write 1400B, fit for the MTU, or 3packets")
-    packets, found = _counted(text), re.fullmatch(r"(\d+)\s*B", text)
-    if text == "fit" or (packets is not None and 1 <= packets <= 44):
-        return text
-    if not found or not 16 <= int(found[1]) <= 65507:
-        raise ValueError(f"{text!r} is not a datagram's size; write 1400B (16B to 65507B), fit, or 3packets")
-    return text
+def _datagram(value: object) -> str:
+    if value == "fit":
+        return "fit"
+    return (DATAGRAM_PACKETS if isinstance(value, str) and "packet" in value else DATAGRAM_BYTES).normal(value)
 
 
-def _size(text: object) -> str:
-    size_bytes(text if isinstance(text, str) else repr(text))
-    return str(text)
+def varied(value: object) -> str | int:
+    """One of the values that an option takes in turn: a whole number, or text. Raises ValueError for anything else."""
+    if isinstance(value, str):
+        return whole_number(value, "a value", -(10**15), 10**15) if is_whole_number(value) else value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise ValueError(f"{shown(value)} where a value is wanted, as in 1400B or 9")
 
 
-def _share(text: object) -> str:
-    found = _SHARE.fullmatch(text) if isinstance(text, str) else None
-    if not found or int(found[1]) > 100:
-        raise ValueError(f"{text!r} is not a share; write 0% to 100%")
-    return found[0]
+def word(value: object) -> str:
+    """A value as it stands in tables and in names of samples, `3 packets` as `3packets`. Raises ValueError."""
+    return "".join(str(varied(value)).split())
 
 
-Name = Annotated[str, AfterValidator(_name)]
-Duration = Annotated[float, BeforeValidator(seconds), PlainSerializer(_written, return_type=str)]
+SCALAR = WithJsonSchema({"type": ["string", "integer"]})
+
+
+def _form(*kinds: Quantity) -> str:
+    return "|".join(kind.pattern for kind in kinds)
+
+
+Name = Annotated[str, *matching("a name: lower-case letters, digits and hyphens, a letter first, at most 40", NAME)]
+Duration = Annotated[
+    float,
+    BeforeValidator(_seconds),
+    PlainSerializer(_written_duration, return_type=str),
+    written(DURATION_S.pattern, "10ms", "2s", "2min"),
+]
 WholeSeconds = Annotated[Duration, AfterValidator(_whole_seconds)]
-Rate = Annotated[str, BeforeValidator(_rate)]
-Datagram = Annotated[str, BeforeValidator(_datagram)]
-Size = Annotated[str, BeforeValidator(_size)]
-Share = Annotated[str, BeforeValidator(_share)]
-Count = Annotated[int, Field(strict=True, ge=1, le=100_000)]
+Rate = Annotated[str, BeforeValidator(_rate), written(_form(OFFERED_MBIT, OFFERED_PERCENT), "45mbit", "90%")]
+Datagram = Annotated[
+    str,
+    BeforeValidator(_datagram),
+    written("^fit$|" + _form(DATAGRAM_BYTES, DATAGRAM_PACKETS), "1400B", "fit", "3packets"),
+]
+Size = Annotated[str, BeforeValidator(WINDOW_BYTES.normal), written(WINDOW_BYTES.pattern, "64KiB")]
+Share = Annotated[str, BeforeValidator(LOAD_PERCENT.normal), written(LOAD_PERCENT.pattern, "40%")]
+Count = Annotated[int, *whole("a count", 1, MOST_COUNTED)]
 Switch = Literal["on", "off"]
 
 
 class Strict(BaseModel):
     """The base of all parts of the language: frozen, and every key is known."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True, use_attribute_docstrings=True)
 
 
 class NetperfOptions(Strict):
     """Exchange one byte for one byte, `transactions` times or for `duration`. Neither given: ten times."""
 
     transactions: Count | None = None
+    """So many exchanges. Not together with duration."""
     duration_s: Duration | None = Field(default=None, alias="duration")
+    """As many exchanges as this time allows."""
     protocol: Literal["udp", "tcp"] = "udp"
     """udp has no retransmission: one lost packet stalls the exchange. Choose tcp over links that lose."""
 
@@ -148,10 +162,19 @@ class PingOptions(Strict):
     """`count` echo requests, one every `interval`."""
 
     count: Count = 10
+    """How many echo requests."""
     interval_s: Duration = Field(default=0.01, alias="interval")
+    """From one to the next."""
 
     def lasting(self, duration_s: float) -> PingOptions:
-        return self.model_copy(update={"count": max(1, round(duration_s / self.interval_s))})
+        """Raises ValueError when that is more than can be counted."""
+        count = max(1, round(duration_s / self.interval_s))
+        if count > MOST_COUNTED:
+            raise ValueError(
+                f"{count:,} echo requests, one every {_written_duration(self.interval_s)}, in "
+                f"{_written_duration(duration_s)}; at most {MOST_COUNTED:,} are possible"
+            )
+        return self.model_copy(update={"count": count})
 
 
 class _Flow(Strict):
@@ -168,11 +191,14 @@ class TcpOptions(_Flow):
     """One TCP stream for `duration`, after a first `omit` that is thrown away (slow start)."""
 
     duration_s: WholeSeconds = Field(default=2.0, alias="duration")
+    """How long it counts, in whole seconds."""
     omit_s: WholeSeconds | None = Field(default=None, alias="omit")
-    streams: Annotated[int, Field(strict=True, ge=1, le=128)] = 1
+    """So much before it that does not count, in whole seconds."""
+    streams: Annotated[int, *whole("a number of streams", 1, 128)] = 1
+    """So many streams at once."""
     window: Size | None = None
     """Both sockets' buffers, which bound the window; absent: the kernel tunes them by itself."""
-    congestion: Annotated[str, Field(pattern=r"^[a-z]{2,15}$")] | None = None
+    congestion: Annotated[str, *matching(_CONGESTION_HINT, _CONGESTION)] | None = None
     """The sender's congestion control: reno, cubic, bbr, …; absent: the kernel's own choice, cubic."""
 
     def lasting(self, duration_s: float) -> TcpOptions:
@@ -183,9 +209,12 @@ class UdpOptions(_Flow):
     """Datagrams of one size offered at a steady rate for `duration`."""
 
     duration_s: WholeSeconds = Field(default=1.0, alias="duration")
+    """In whole seconds."""
     rate: Rate = "90%"
+    """What is offered, or its share of the path's lowest rate."""
     datagram: Datagram = "fit"
-    sessions: Annotated[int, Field(strict=True, ge=1, le=64)] | None = None
+    """Its payload; fit: one packet; 3packets: as much as three hold."""
+    sessions: Annotated[int, *whole("a number of sessions", 1, 64)] | None = None
     """Send from so many hosts at once, each its own stream of this rate; the path's first host and those after it."""
 
     def lasting(self, duration_s: float) -> UdpOptions:
@@ -200,6 +229,7 @@ class Links(Strict):
     queue: Size | None = None
     """The queue in front of each link's rate."""
     rate: Literal["unlimited"] | None = None
+    """unlimited: no rate on any link."""
 
 
 class Ends(Strict):

@@ -21,6 +21,7 @@ from minigts.experiments.options import (
     datagram_bytes,
     size_bytes,
 )
+from minigts.language.quantities import OFFERED_MBIT, OFFERED_PERCENT
 from minigts.overlays import Endpoint
 from minigts.tools import parsers
 from minigts.topology.plan import Path, Plan
@@ -225,9 +226,8 @@ def offered_mbit(rate: str, path: Path) -> float:
                 f"{path.source} to {path.target}: rate {rate} is a share of the path's rate, and its links have "
                 f"none; give the links a rate in the topology, or write the experiment's in mbit"
             )
-        return path.rate_mbit * float(rate[:-1].strip()) / 100
-    factors = {"kbit": 0.001, "mbit": 1.0, "gbit": 1000.0}
-    return float(rate[:-4].strip()) * factors[rate[-4:]]
+        return path.rate_mbit * OFFERED_PERCENT.parse(rate) / 100
+    return OFFERED_MBIT.parse(rate)
 
 
 def _udp_argv(options: UdpOptions, way: Way) -> tuple[str, ...]:

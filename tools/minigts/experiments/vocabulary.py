@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
-from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, PlainSerializer, Tag, model_validator
 
-from minigts.experiments.options import Name, Strict
+from minigts.experiments.options import SCALAR, Name, Strict, word
 from minigts.judge.ranges import Range
-from minigts.topology.expectations import LatencyWord, ThroughputWord
+from minigts.language.fields import choice, number, written
+from minigts.language.problems import shown
+from minigts.topology.expectations import EXPECTATIONS, LatencyWord, ThroughputWord
 
+Number = Annotated[float, *number("a number")]
 Quantity = Literal["latency", "throughput", "loss", "jitter", "cpu"]
 METRICS: dict[Quantity, tuple[str, str]] = {
     "latency": ("latency", "ms"),
@@ -21,7 +24,7 @@ METRICS: dict[Quantity, tuple[str, str]] = {
     "cpu": ("cpu_percent", "%"),
 }
 """For each quantity a claim may speak of: its metric in summary.csv, and that metric's unit."""
-_NUMBER = r"(\d+(?:\.\d+)?)"
+_NUMBER = r"([0-9]{1,15}(?:\.[0-9]{1,15})?)"
 _ONE_SIDED = re.compile(rf"(under|over) {_NUMBER} ?(%|ms|Mbit/s)?")
 _BETWEEN = re.compile(rf"{_NUMBER} to {_NUMBER} ?(%|ms|Mbit/s)?")
 
@@ -37,18 +40,29 @@ def _range(text: object) -> object:
         return Range(low, high, one[3] or "", words)
     if two and float(two[1]) <= float(two[2]):
         return Range(float(two[1]), float(two[2]), two[3] or "", words)
-    raise ValueError(f"{text!r} is not a range; write under 30 ms, over 95 %, or 90 to 100 %")
+    raise ValueError(f"{shown(text)} is not a range; write under 30 ms, over 95 %, or 90 to 100 %")
 
 
-Limits = Annotated[Range, BeforeValidator(_range), PlainSerializer(lambda limits: limits.written, return_type=str)]
+Limits = Annotated[
+    Range,
+    BeforeValidator(_range),
+    PlainSerializer(lambda limits: limits.written, return_type=str),
+    written(f"^({_ONE_SIDED.pattern}|{_BETWEEN.pattern})$", "under 30 ms", "over 95 %", "90 to 100 %"),
+]
 
 General = Literal["compared", "bounded", "falls", "rises", "drops-past-mtu"]
 """compared: `where` against `than`, the ratio within `range`. bounded: within `range`. falls, rises: from the first
 to the last value of `by`. drops-past-mtu: the first datagram that needs fragments against the last that does not."""
-LatencyClaim = LatencyWord | General
-ThroughputClaim = Annotated[ThroughputWord | General, BeforeValidator(lambda word: FORMER_WORDS.get(word, word))]
+LatencyClaim = Annotated[
+    LatencyWord | General, choice("a claim about latency", *EXPECTATIONS["latency"], *get_args(General))
+]
 FORMER_WORDS = {"hardly-falls": "level"}
 """Words of earlier files, and of the results they made; both mean a change of a tenth at most."""
+ThroughputClaim = Annotated[
+    ThroughputWord | General,
+    choice("a claim about throughput", *EXPECTATIONS["throughput"], *get_args(General)),
+    BeforeValidator(lambda word: FORMER_WORDS.get(word, word) if isinstance(word, str) else word),
+]
 NEEDS: dict[str, tuple[str, ...]] = {
     "compared": ("than", "range"),
     "bounded": ("range",),
@@ -58,7 +72,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
 }
 
 
-Words = dict[str, Annotated[str, BeforeValidator(lambda value: str(value).replace(" ", ""))]]
+Words = dict[str, Annotated[str, BeforeValidator(word), SCALAR]]
 """Names to values, `{overlay: swarm, sessions: 9}`."""
 
 
@@ -66,10 +80,15 @@ class Claim(Strict):
     """One claim: a quantity and the word for what is said of it, `throughput: falls-with-hops`."""
 
     latency: LatencyClaim | None = None
+    """The word for what is said of the latency."""
     throughput: ThroughputClaim | None = None
+    """The word for what is said of the throughput."""
     loss: General | None = None
+    """The word for what is said of the loss."""
     jitter: General | None = None
+    """The word for what is said of the jitter."""
     cpu: General | None = None
+    """The word for what is said of the processor's use."""
     of: Name | None = None
     """The measurement it speaks of; every one of that quantity when absent."""
     overlay: str | None = None
@@ -79,10 +98,13 @@ class Claim(Strict):
     than: Words = Field(default_factory=dict)
     """What to compare with: `overlay`, `of`, or a value of what varies, where that differs."""
     range: Limits | None = None
+    """Where the figure, or the ratio, is claimed to lie."""
     by: str | None = None
+    """The varied option, or hops, along which it falls or rises."""
     below: Literal["mtu"] | None = None
     """Only datagrams that need no fragments."""
     text: str = ""
+    """The claim in a sentence, for the report."""
     why: str = ""
     """Where it differs from what was published: the reason, and what shows it."""
 
@@ -128,36 +150,54 @@ class Value(Strict):
     """One printed value: `where` says of what (an overlay, a condition), in the entry's unit."""
 
     where: Words = Field(default_factory=dict)
-    value: float
+    """Of what."""
+    value: Number
+    """In the entry's unit."""
 
 
 class Published(Strict):
     """Values that the study printed, or a trend. `by_hops` begins at one hop, `by_segment` is in link order."""
 
     measurement: Name
+    """The measurement that it stands beside."""
     source: str
+    """Report, section, figure."""
     unit: str = ""
-    by_hops: tuple[float, ...] = ()
-    by_segment: tuple[float, ...] = ()
+    """Of the values."""
+    by_hops: tuple[Number, ...] = ()
+    """Values over one hop, two hops, and so on."""
+    by_segment: tuple[Number, ...] = ()
+    """Values of the links, in the topology's order."""
     values: tuple[Value, ...] = ()
+    """Values of anything else."""
     trend: str = ""
-    metric: str = Field(default="", description="of summary.csv; the measurement's own quantity when absent")
+    """In words, where no values were printed."""
+    metric: str = ""
+    """Of summary.csv; the measurement's own quantity when absent."""
 
 
 class Line(Strict):
     """A value drawn across a figure, in the unit of the panel's axis; `y` names the panel, absent the first."""
 
-    at: float
+    at: Number
+    """Where."""
     text: str
+    """Written beside it."""
     y: str | None = None
+    """The panel, by its column; the first when absent."""
 
 
 class Figure(Strict):
     """One figure, of a measurement or of several that have one unit. What is absent follows from what they vary;
     docs/results.md."""
 
-    of: Name | Annotated[tuple[Name, ...], Field(min_length=1)]
+    of: Annotated[
+        Annotated[Name, Tag("one")] | Annotated[tuple[Name, ...], Field(min_length=1), Tag("several")],
+        Discriminator(lambda value: "several" if isinstance(value, list | tuple) else "one"),
+    ]
+    """A measurement, or several that have one unit."""
     title: str = ""
+    """Heading of the figure."""
     x: str | None = None
     """A varied setting, or hops, path, overlay or measurement."""
     y: tuple[str, ...] = ()
@@ -167,6 +207,7 @@ class Figure(Strict):
     overlays: tuple[Name, ...] = ()
     """Of these alone; of all when absent."""
     lines: tuple[Line, ...] = ()
+    """Values drawn across it."""
 
     @property
     def measurements(self) -> tuple[str, ...]:

@@ -7,13 +7,13 @@ from ipaddress import IPv4Network
 
 import networkx
 
+from minigts.language.problems import Finding, Location, did_you_mean, listed, path_of, shown
+from minigts.language.tree import Data
 from minigts.topology import switching
 from minigts.topology.addressing import assign, capacity, overlaps, reserved_for
 from minigts.topology.draft import Draft, DraftHost, DraftLink, DraftSwitch
-from minigts.topology.model import HOST_NAME, HOST_NAME_HINT, MOST_HOSTS, Topology, did_you_mean
+from minigts.topology.model import HOST_NAME, HOST_NAME_HINT, MOST_HOSTS, Topology
 from minigts.topology.segments import Segment
-from minigts.topology.tree import Data, Finding, Location, path_of
-from minigts.topology.units import shown
 
 _LISTED = 12
 ETHERNET_HEADER = 14
@@ -170,15 +170,3 @@ def _overlay(overlay: Data, known: Collection[str] | None) -> Iterator[Finding]:
     if isinstance(overlay, str) and known is not None and overlay not in known:
         hint = did_you_mean(overlay, known)
         yield ("overlay",), f"no overlay {shown(overlay)}; overlays are {listed(sorted(known))}{hint}"
-
-
-def listed(names: Sequence[str]) -> str:
-    """`h1, h2, h3`, shortened when there are many."""
-    if len(names) <= _LISTED:
-        return ", ".join(map(shown_name, names)) or "(none)"
-    return f"{', '.join(map(shown_name, names[: _LISTED - 2]))}, … and {len(names) - _LISTED + 2} more"
-
-
-def shown_name(name: str) -> str:
-    """A name in a list: bare when it is a good one."""
-    return name if HOST_NAME.fullmatch(name) else shown(name)

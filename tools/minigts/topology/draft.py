@@ -12,8 +12,9 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from minigts.language.problems import Location
+from minigts.language.tree import Data
 from minigts.topology.model import Chain, Defaults, HostSpec, LinkSettings, LinkSpec, Pair, Star, SwitchSpec
-from minigts.topology.tree import Data, Location
 
 DEFAULT_CPUS = 1
 DEFAULT_MEMORY_MB = 512

@@ -7,52 +7,21 @@ What concerns several fields or several links is in `checks`.
 from __future__ import annotations
 
 import ipaddress
-import json
 import re
-from collections.abc import Callable, Iterable
-from difflib import get_close_matches
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
+from minigts.language import validation
+from minigts.language.fields import choice, matching, quantity, text, whole
+from minigts.language.problems import shown
+from minigts.language.quantities import LOSS_PERCENT, MEMORY_MB, RATE_MBIT, SHARE_PERCENT, SIZE_BYTES, TIME_MS
 from minigts.topology.expectations import EXPECTATIONS, LatencyWord, ThroughputWord
-from minigts.topology.units import (
-    LOSS_PERCENT,
-    MEMORY_MB,
-    RATE_MBIT,
-    SHARE_PERCENT,
-    SIZE_BYTES,
-    TIME_MS,
-    Quantity,
-    shown,
-)
 
 MOST_HOSTS = 250
 HOST_NAME = re.compile(r"[a-z](?:[a-z0-9-]{0,13}[a-z0-9])?", re.ASCII)
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?", re.ASCII)
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`; did you mean 'rate'?` when something known is close, otherwise nothing."""
-    close = get_close_matches(word[:60], list(known), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
-
-
-def _quantity(kind: Quantity, *, whole: bool = False) -> tuple[BeforeValidator, WithJsonSchema]:
-    schema = {"type": "string", "pattern": kind.pattern, "examples": [kind.example]}
-    return BeforeValidator(kind.parse_whole if whole else kind.parse), WithJsonSchema(schema)
-
-
-def _whole(what: str, least: int, most: int) -> tuple[BeforeValidator, WithJsonSchema]:
-    def parse(value: object) -> int:
-        text = value if isinstance(value, str) and len(value) <= 12 else ""
-        if not re.fullmatch(r"[+-]?[0-9]+", text, re.ASCII):
-            raise ValueError(f"{shown(value)} is not {what}: write a whole number from {least} to {most}")
-        if not least <= int(text) <= most:
-            raise ValueError(f"{shown(value)} is out of range: {what} is from {least} to {most}")
-        return int(text)
-
-    return BeforeValidator(parse), WithJsonSchema({"type": "integer", "minimum": least, "maximum": most})
 
 
 def _time_and_share(value: object) -> tuple[float, float]:
@@ -66,35 +35,6 @@ def _time_and_share(value: object) -> tuple[float, float]:
         TIME_MS.parse(times[0]) if times else 0.0,
         SHARE_PERCENT.parse(shares[0]) if shares else 0.0,
     )
-
-
-def _choice(what: str, *words: str) -> BeforeValidator:
-    def parse(value: object) -> str:
-        if value not in words:
-            listed = " or ".join(words)
-            hint = did_you_mean(value, words) if isinstance(value, str) else ""
-            raise ValueError(f"{shown(value)} is not {what}: write {listed}{hint}")
-        return str(value)
-
-    return BeforeValidator(parse)
-
-
-def _matching(what: str, pattern: re.Pattern[str]) -> tuple[BeforeValidator, WithJsonSchema]:
-    def parse(value: object) -> str:
-        if not isinstance(value, str) or not pattern.fullmatch(value):
-            raise ValueError(f"{shown(value)} is not {what}")
-        return value
-
-    return BeforeValidator(parse), WithJsonSchema({"type": "string", "pattern": f"^{pattern.pattern}$"})
-
-
-def _text(what: str, longest: int) -> BeforeValidator:
-    def parse(value: object) -> str:
-        if not isinstance(value, str) or len(value) > longest:
-            raise ValueError(f"{shown(value)} is not {what}: write text of at most {longest} characters")
-        return value
-
-    return BeforeValidator(parse)
 
 
 def _network(value: object) -> str:
@@ -141,9 +81,9 @@ CONTROLLER = re.compile(
 )
 CONTROLLER_HINT = "a controller: write builtin, or a host's name or an IPv4 address, as in h1 or 192.0.2.1:6653"
 HOST_NAME_HINT = "a host name: at most 15 lower-case letters, digits, hyphens; a letter first, no hyphen last"
-HostName: TypeAlias = Annotated[str, *_matching(HOST_NAME_HINT, HOST_NAME)]
+HostName: TypeAlias = Annotated[str, *matching(HOST_NAME_HINT, HOST_NAME)]
 _Name: TypeAlias = Annotated[
-    str, *_matching("a name: at most 40 lower-case letters, digits and hyphens, no hyphen first or last", _NAME)
+    str, *matching("a name: at most 40 lower-case letters, digits and hyphens, no hyphen first or last", _NAME)
 ]
 _Network: TypeAlias = Annotated[
     str, BeforeValidator(_network), WithJsonSchema({"type": "string", "examples": ["192.168.7.0/24"]})
@@ -157,13 +97,13 @@ class _Spec(BaseModel):
 class HostSpec(_Spec):
     """What a host is made of. Nothing is required: `ams:` alone declares a host."""
 
-    location: Annotated[str, _text("a location", 60)] | None = Field(
+    location: Annotated[str, text("a location", 60)] | None = Field(
         None, description="Where the host stands, for figures and tables, such as AMS. Has no effect on the links."
     )
-    cpus: Annotated[int, *_whole("a number of processors", 1, 64)] | None = Field(
+    cpus: Annotated[int, *whole("a number of processors", 1, 64)] | None = Field(
         None, description="Processors of the host. Default: 1."
     )
-    memory: Annotated[int, *_quantity(MEMORY_MB, whole=True)] | None = Field(
+    memory: Annotated[int, *quantity(MEMORY_MB, whole=True)] | None = Field(
         None, description="Memory of the host, from 128MB (MB counts 2^20 bytes). Default: 512MB."
     )
 
@@ -171,13 +111,13 @@ class HostSpec(_Spec):
 class SwitchSpec(_Spec):
     """Open vSwitch on a machine of its own. Nothing is required: `s1:` alone declares a switch that learns."""
 
-    location: Annotated[str, _text("a location", 60)] | None = Field(
+    location: Annotated[str, text("a location", 60)] | None = Field(
         None, description="Where the switch stands, for figures and tables."
     )
-    memory: Annotated[int, *_quantity(MEMORY_MB, whole=True)] | None = Field(
+    memory: Annotated[int, *quantity(MEMORY_MB, whole=True)] | None = Field(
         None, description="Memory of its machine, from 128MB. Default: 512MB."
     )
-    controller: Annotated[str, *_matching(CONTROLLER_HINT, CONTROLLER)] | None = Field(
+    controller: Annotated[str, *matching(CONTROLLER_HINT, CONTROLLER)] | None = Field(
         None,
         description="OpenFlow controller: builtin, or a host of the switch's segment or an IPv4 address, with :PORT "
         "unless that is 6653. Default: none, the switch learns by itself.",
@@ -187,28 +127,28 @@ class SwitchSpec(_Spec):
 class LinkSettings(_Spec):
     """What a link does to packets, in each direction on its own; what is not given is not done."""
 
-    rtt: Annotated[float, *_quantity(TIME_MS)] | None = Field(
+    rtt: Annotated[float, *quantity(TIME_MS)] | None = Field(
         None, description="Round-trip time; each direction gets half of it. Not together with delay."
     )
-    delay: Annotated[float, *_quantity(TIME_MS)] | None = Field(
+    delay: Annotated[float, *quantity(TIME_MS)] | None = Field(
         None, description="One-way delay, the same in both directions. Not together with rtt."
     )
-    jitter: Annotated[float, *_quantity(TIME_MS)] | None = Field(
+    jitter: Annotated[float, *quantity(TIME_MS)] | None = Field(
         None,
         description="How far the one-way delay varies up and down, evenly spread; packets may overtake.",
     )
-    loss: Annotated[float, *_quantity(LOSS_PERCENT)] | None = Field(
+    loss: Annotated[float, *quantity(LOSS_PERCENT)] | None = Field(
         None, description="Share of packets lost at random, in each direction."
     )
-    rate: Annotated[float, *_quantity(RATE_MBIT)] | None = Field(
+    rate: Annotated[float, *quantity(RATE_MBIT)] | None = Field(
         None,
         description="Highest rate in each direction, Ethernet headers counted. Default: unlimited.",
     )
-    queue: Annotated[int, *_quantity(SIZE_BYTES, whole=True)] | None = Field(
+    queue: Annotated[int, *quantity(SIZE_BYTES, whole=True)] | None = Field(
         None,
         description="Room in front of the rate. Default: rate x (RTT of the link + 20ms), at least 64kB.",
     )
-    mtu: Annotated[int, *_whole("an MTU", 576, 9000)] | None = Field(
+    mtu: Annotated[int, *whole("an MTU", 576, 9000)] | None = Field(
         None, description="Largest IP packet in bytes. Default: 1500."
     )
 
@@ -285,12 +225,12 @@ class Star(_Shorthand):
 class Expect(_Spec):
     """One thing that must hold on a lab of this topology; `minigts check` judges it. One key an entry."""
 
-    latency: Annotated[LatencyWord, _choice("an expectation", *EXPECTATIONS["latency"])] | None = Field(
+    latency: Annotated[LatencyWord, choice("an expectation", *EXPECTATIONS["latency"])] | None = Field(
         None,
         description="sum-of-segments: the RTT of each path is the sum of what its segments measured. as-declared: it "
         "is what the file declares.",
     )
-    throughput: Annotated[ThroughputWord, _choice("an expectation", *EXPECTATIONS["throughput"])] | None = Field(
+    throughput: Annotated[ThroughputWord, choice("an expectation", *EXPECTATIONS["throughput"])] | None = Field(
         None,
         description="Of TCP from the first host. within-ceiling: 85 % to 102 % of the ceiling that the plan predicts. "
         "falls-with-hops: less over the most hops than over one. step-after-first-hop: the second hop takes more than "
@@ -313,8 +253,8 @@ class ToleranceSpec(_Spec):
         BeforeValidator(_time_and_share),
         WithJsonSchema({"type": "string", "examples": ["0.2ms + 1%"]}),
     ] = Field((0.2, 1.0), description="Of a path's median round-trip time: a time, a share of it, or both added.")
-    rate: Annotated[float, *_quantity(SHARE_PERCENT)] = Field(2.0, description="Of a link's rate, a share of it.")
-    loss: Annotated[float, *_quantity(SHARE_PERCENT)] = Field(
+    rate: Annotated[float, *quantity(SHARE_PERCENT)] = Field(2.0, description="Of a link's rate, a share of it.")
+    loss: Annotated[float, *quantity(SHARE_PERCENT)] = Field(
         0.1, description="Of a link's loss, in points: with 0.1%, a loss of 1% may be measured as 0.9% to 1.1%."
     )
 
@@ -323,10 +263,10 @@ class Topology(_Spec):
     """A minigts topology: hosts, the links between them, and what must hold."""
 
     name: _Name = Field(description="Name of the topology; results and labs carry it.")
-    description: Annotated[str, _text("a description", 4000)] | None = Field(
+    description: Annotated[str, text("a description", 4000)] | None = Field(
         None, description="What it is for: the lesson or the figure."
     )
-    routing: Annotated[Literal["routed", "neighbours"], _choice("a routing mode", "routed", "neighbours")] = Field(
+    routing: Annotated[Literal["routed", "neighbours"], choice("a routing mode", "routed", "neighbours")] = Field(
         "routed",
         description="routed: static routes, every host reaches every other. neighbours: a host reaches only the "
         "hosts it shares a link with, as in GTS.",
@@ -346,15 +286,14 @@ class Topology(_Spec):
     tolerances: ToleranceSpec | None = Field(
         None, description="How far a lab may be from its plan. Default: {rtt: 0.2ms + 1%, rate: 2%, loss: 0.1%}."
     )
-    seed: Annotated[int, *_whole("a seed", 0, 2**31 - 1)] = Field(
+    seed: Annotated[int, *whole("a seed", 0, 2**31 - 1)] = Field(
         0, description="Of the random numbers behind loss and jitter."
     )
 
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of a topology file, for editors. Pure: the shipped topologies/schema.json is this."""
-    schema = Topology.model_json_schema()
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    schema = validation.json_schema(Topology)
     for kind in ("hosts", "switches"):
         schema["properties"][kind]["anyOf"][0]["propertyNames"] = {"pattern": f"^{HOST_NAME.pattern}$"}
     return schema
@@ -362,4 +301,4 @@ def json_schema() -> dict[str, Any]:
 
 def json_schema_text() -> str:
     """`json_schema` as the bytes of the shipped file."""
-    return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
+    return validation.schema_text(json_schema())

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import IPv4Address
 
+from minigts.language.problems import Finding, path_of, shown
 from minigts.topology.draft import Draft, DraftSwitch
 from minigts.topology.segments import Segment, segments
-from minigts.topology.tree import Finding, path_of
-from minigts.topology.units import shown
 
 BUILTIN = "builtin"
 BUILTIN_ADDRESS = "127.0.0.1"

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from minigts.topology.units import LOSS_PERCENT, MEMORY_MB, RATE_MBIT, SIZE_BYTES, TIME_MS, Quantity
+from minigts.language.quantities import LOSS_PERCENT, MEMORY_MB, RATE_MBIT, SIZE_BYTES, TIME_MS, Quantity
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ recurses, and what could explode (aliases, depth) is refused as soon as it is me
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -26,14 +25,11 @@ from ruamel.yaml.events import (
 )
 from ruamel.yaml.reader import ReaderError
 
-from minigts.errors import InputError, Problem
-from minigts.topology.units import shown
+from minigts.errors import UNPRINTABLE, InputError, Problem
+from minigts.language.problems import Finding, Location, path_of, shown
+from minigts.language.source import Language
 
 Data: TypeAlias = "str | list[Data] | dict[str, Data] | None"
-Location: TypeAlias = tuple[str | int, ...]
-"""Where in the data: `("links", 2, "ends", 1)`."""
-Finding: TypeAlias = tuple[Location, str]
-"""Where in the file, and what is wrong there."""
 
 DEEPEST = 12
 _NOTHING = ("", "~", "null", "Null", "NULL")
@@ -53,6 +49,12 @@ class Tree:
             location = location[:-1]
         return self.lines.get(location, 0)
 
+    def problem(self, file: str, finding: Finding) -> Problem:
+        """A finding with its line."""
+        where, message = finding
+        path = path_of(where)
+        return Problem(file, max(1, self.line(where)), f"{path}: {message}" if path else message)
+
 
 @dataclass
 class _Open:
@@ -63,10 +65,10 @@ class _Open:
     key: str | None = None
 
 
-def read_tree(text: str, file: str) -> Tree:
-    """`text` as data with lines. Duplicate keys are in `problems`.
+def read_tree(text: str, file: str, language: Language) -> Tree:
+    """`text` as data with lines. Duplicate keys and unprintable characters are in `problems`.
 
-    Raises InputError for what ends the reading: broken YAML, an alias, a tag, deep nesting, a second document.
+    Raises InputError for what ends the reading: broken YAML, an alias, a tag, deep nesting, a second document, nothing.
     """
     tree = Tree()
     documents = 0
@@ -75,12 +77,14 @@ def read_tree(text: str, file: str) -> Tree:
         if isinstance(event, DocumentStartEvent):
             documents += 1
             if documents > 1:
-                raise _stop(event, file, "a second document starts here; one file holds one topology")
+                raise _stop(event, file, f"a second document starts here; one file holds one {language.name}")
         elif isinstance(event, NodeEvent):
-            _refuse(event, file, len(stack))
+            _refuse(event, file, len(stack), language)
             _take(event, tree, stack, file)
         elif isinstance(event, SequenceEndEvent | MappingEndEvent):
             stack.pop()
+    if tree.data is None and not tree.problems:
+        raise InputError([Problem(file, 0, f"nothing in it; {language.one} starts with {language.opening}")])
     return tree
 
 
@@ -107,15 +111,15 @@ def _stop(event: Event, file: str, message: str) -> InputError:
     return InputError([Problem(file, event.start_mark.line + 1, message)])
 
 
-def _refuse(event: NodeEvent, file: str, depth: int) -> None:
+def _refuse(event: NodeEvent, file: str, depth: int, language: Language) -> None:
     if isinstance(event, AliasEvent):
-        hint = "aliases are not part of the language; put what links or hosts share under `defaults:`"
+        hint = f"aliases are not part of the language; {language.instead_of_aliases}"
         raise _stop(event, file, f"alias {shown(event.anchor)}: {hint}")
     tag = getattr(event, "tag", None)
     if tag not in (None, "!"):
         raise _stop(event, file, f"tag {shown(tag)}: tags are not part of the language")
     if depth >= DEEPEST:
-        raise _stop(event, file, f"nested deeper than {DEEPEST} levels, which no topology needs")
+        raise _stop(event, file, f"nested deeper than {DEEPEST} levels, which no {language.name} needs")
 
 
 def _take(event: NodeEvent, tree: Tree, stack: list[_Open], file: str) -> None:
@@ -127,7 +131,7 @@ def _take(event: NodeEvent, tree: Tree, stack: list[_Open], file: str) -> None:
         return
     value: Data
     if isinstance(event, ScalarEvent):
-        value = None if event.style is None and event.value in _NOTHING else event.value
+        value = None if event.style is None and event.value in _NOTHING else _shown_at_least(event.value)
     else:
         value = [] if isinstance(event, SequenceStartEvent) else {}
     location: Location = ()
@@ -142,6 +146,7 @@ def _take(event: NodeEvent, tree: Tree, stack: list[_Open], file: str) -> None:
         location = (*inside.location, len(inside.data))
         inside.data.append(value)
     tree.lines[location] = line
+    _require_printable(event, location, tree, file)
     if isinstance(value, list | dict):
         stack.append(_Open(location, value))
 
@@ -150,7 +155,7 @@ def _take_key(event: NodeEvent, tree: Tree, inside: _Open, file: str) -> None:
     if not isinstance(event, ScalarEvent):
         kind = "mapping" if isinstance(event, MappingStartEvent) else "list"
         raise _stop(event, file, f"a {kind} cannot be a key; write `key: value`")
-    key = str(event.value)
+    key = _shown_at_least(str(event.value))
     location = (*inside.location, key)
     line = event.start_mark.line + 1
     if isinstance(inside.data, dict) and key in inside.data:
@@ -159,15 +164,17 @@ def _take_key(event: NodeEvent, tree: Tree, inside: _Open, file: str) -> None:
         tree.problems.append(Problem(file, line, message))
     tree.lines[location] = line
     inside.key = key
+    _require_printable(event, location, tree, file)
 
 
-def path_of(location: Location) -> str:
-    """`("links", 2, "ends", 1)` as `links[2].ends[1]`; the document itself as the empty string."""
-    parts = []
-    for part in location:
-        if isinstance(part, int):
-            parts.append(f"[{part}]")
-        else:
-            plain = re.fullmatch(r"[\w-]{1,40}", part)
-            parts.append(("." if parts else "") + (part if plain else shown(part)))
-    return "".join(parts)
+def _shown_at_least(text: str) -> str:
+    """What is refused already, so that it can be checked further: half a character is no text to other checks."""
+    return UNPRINTABLE.sub("\ufffd", text)
+
+
+def _require_printable(event: NodeEvent, location: Location, tree: Tree, file: str) -> None:
+    """Whatever is in a file may end on a terminal, in a manifest, in a page."""
+    if isinstance(event, ScalarEvent) and (found := UNPRINTABLE.search(event.value)):
+        line, where = event.start_mark.line + 1, path_of(location) or shown(event.value)
+        message = f"{where}: the character {found[0]!a} cannot be shown: write text that can"
+        tree.problems.append(Problem(file, line, message))

@@ -1,0 +1,129 @@
+"""The languages as subjects of `fuzzing`: whatever a file holds, it is accepted, or refused in words to be shown."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from fuzzing import Subject, mutate_text
+from minigts import policy
+from minigts.errors import UNPRINTABLE, InputError
+from minigts.experiments import load as experiments
+from minigts.experiments.manifest import Machine, Manifest
+from minigts.experiments.matrix import matrix
+from minigts.experiments.model import Experiment
+from minigts.topology import load as topologies
+from minigts.topology import plan as plans
+from minigts.topology.plan import Plan
+
+PROJECT = Path(__file__).parents[1]
+OVERLAYS = ("none", "swarm", "weave")
+HOSTS = ("ams", "bra", "mil")
+LONGEST_MESSAGE = 2000
+LONGEST_TEXT = 150_000
+POLICY = """\
+name: shop
+default: deny
+groups: {web: [ams], store: [bra, mil], nobody: []}
+rules:
+  - allow: {from: web, to: store, protocol: tcp, ports: [5201, 12865]}
+  - deny: {from: any, to: web, protocol: icmp}
+  - allow: {from: nobody, to: any}
+"""
+
+
+def subjects() -> tuple[Subject, ...]:
+    """A subject for each language."""
+    good, bad = (PROJECT / "topologies", PROJECT / "tests" / "topologies")
+    policies = re.findall(r"```yaml\n(.*?)```", (PROJECT / "docs" / "policy.md").read_text("utf-8"), re.DOTALL)
+    return (
+        Subject("topologies", (*_files(good), *_files(bad)), mutate_text, refusing(_topology)),
+        Subject("experiments", _files(PROJECT / "experiments"), _mutate_experiment, refusing(_experiment)),
+        Subject("policies", (POLICY.encode(), *(text.encode() for text in policies)), mutate_text, refusing(_policy)),
+    )
+
+
+def _files(folder: Path) -> tuple[bytes, ...]:
+    return tuple(path.read_bytes() for path in sorted(folder.glob("*.yaml")) if path.stat().st_size < 20_000)
+
+
+def refusing(read: Callable[[bytes], None]) -> Callable[[bytes], bool]:
+    """Whether `read` accepts what it is given. An InputError must be one that a terminal can show."""
+
+    def take(data: bytes) -> bool:
+        try:
+            read(data)
+        except InputError as error:
+            text = str(error)
+            assert not (bad := UNPRINTABLE.search(text)), f"{bad[0]!a} in {text[:500]!a}"
+            assert 0 < len(text) <= LONGEST_TEXT, len(text)
+            assert all(0 < len(line) <= LONGEST_MESSAGE for line in text.split("\n")), max(text.split("\n"), key=len)[
+                :500
+            ]
+            return False
+        return True
+
+    return take
+
+
+def _text(data: bytes) -> str:
+    """What a file with this content would be read as; a file itself takes longer than its reading."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError("not UTF-8") from None
+
+
+def _topology(data: bytes) -> None:
+    plan = topologies.parse(_text(data), "t.yaml", known_overlays=OVERLAYS)
+    text = plans.to_json(plan)
+    assert Plan.model_validate_json(text) == plan
+
+
+def _policy(data: bytes) -> None:
+    wanted = policy.parse(_text(data), "p.yaml", HOSTS)
+    policy.document(wanted, HOSTS)
+
+
+def _experiment(data: bytes) -> None:
+    read = experiments.parse(_text(data), "e.yaml")
+    scales = [read.for_a_look()] if read.paper is None else [read.for_a_look(), read.for_paper()]
+    for experiment in (read, *scales):
+        again = Manifest.model_validate_json(_manifest(experiment).model_dump_json(indent=1, by_alias=True))
+        assert again.experiment == experiment
+    samples = matrix(read, _PLANS.get(read.topology, _PLANS["topologies/chain6.yaml"]))
+    assert all(re.fullmatch(r"[A-Za-z0-9.,%=_-]+", sample.id) for sample in samples)
+    for sample in samples[:3]:
+        read.measurement(sample.measurement).under(sample.condition)
+
+
+def _manifest(experiment: Experiment) -> Manifest:
+    return Manifest(
+        minigts="0",
+        experiment=experiment,
+        topology_sha256="",
+        plan=_PLANS["topologies/pair.yaml"],
+        provider="uml",
+        machine=Machine(cpu="", cores=1, memory_mb=1, kernel=""),
+        samples_planned=0,
+        started="",
+    )
+
+
+_PLANS = {f"topologies/{path.name}": topologies.load(path) for path in (PROJECT / "topologies").glob("*.yaml")}
+
+
+def _mutate_experiment(seed: bytes, others: Sequence[bytes], chance: random.Random) -> bytes:
+    """Of a part of the file, so that a mutant is read in a moment: without comments, with some of its entries."""
+    lines = [line for line in seed.decode().splitlines(keepends=True) if line.strip() and not line.startswith("#")]
+    kept: list[str] = []
+    for block in re.split(r"(?m)^(?=\S)", "".join(lines)):
+        head, *entries = re.split(r"(?m)^(?=  - )", block)
+        if entries:
+            some = max(1, round(len(entries) * chance.random() ** 2))
+            kept.append(head + "".join(entry for entry in entries[:some]))
+        elif not block.startswith("description"):
+            kept.append(block)
+    return mutate_text("".join(kept).encode(), others, chance)

@@ -1,0 +1,139 @@
+"""Each language's reference page and JSON Schema keep up with its model."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from minigts import policy
+from minigts.experiments import load as experiments
+from minigts.experiments import model as experiment
+from minigts.experiments import options, vocabulary
+from minigts.language.validation import keys
+from minigts.topology import load as topologies
+from minigts.topology import model as topology
+
+PROJECT = Path(__file__).parents[2]
+HOSTS = ("ams", "bra", "mil")
+
+
+@dataclass(frozen=True)
+class Language:
+    """A language's models by the prefix of their keys' headings, its page and schema, and how its files are read."""
+
+    page: str
+    schema: str
+    schema_text: Callable[[], str]
+    models: Mapping[str, type[BaseModel]]
+    parse: Callable[[str], object]
+
+    @property
+    def reference(self) -> str:
+        return (PROJECT / self.page).read_text(encoding="utf-8")
+
+    @property
+    def keys(self) -> list[str]:
+        return sorted({prefix + key for prefix, model in self.models.items() for key in keys(model)})
+
+
+LANGUAGES = {
+    "topology": Language(
+        "docs/topology-language.md",
+        "topologies/schema.json",
+        topology.json_schema_text,
+        {
+            "": topology.Topology,
+            "hosts.*.": topology.HostSpec,
+            "switches.*.": topology.SwitchSpec,
+            "links[].": topology.LinkSpec,
+            "expect[].": topology.Expect,
+            "tolerances.": topology.ToleranceSpec,
+        },
+        lambda text: topologies.parse(text, "reference"),
+    ),
+    "experiment": Language(
+        "docs/experiment-language.md",
+        "experiments/schema.json",
+        experiment.json_schema_text,
+        {
+            "": experiment.Experiment,
+            "measurements[].": experiment.NetperfRR,
+            "measurements[].paths[].": experiment.Pair,
+            "measurements[].ends.": options.Ends,
+            "measurements[].links.": options.Links,
+            "netperf-rr.": options.NetperfOptions,
+            "ping.": options.PingOptions,
+            "iperf3-tcp.": options.TcpOptions,
+            "iperf3-udp.": options.UdpOptions,
+            "claims[].": vocabulary.Claim,
+            "published[].": vocabulary.Published,
+            "published[].values[].": vocabulary.Value,
+            "figures[].": vocabulary.Figure,
+            "figures[].lines[].": vocabulary.Line,
+            "paper.": experiment.Scale,
+        },
+        lambda text: experiments.parse(text, "reference"),
+    ),
+    "policy": Language(
+        "docs/policy.md",
+        "docs/policy.schema.json",
+        policy.json_schema_text,
+        {"": policy.Policy, "rules[].": policy.Rule, "rules[].allow.": policy.Flow},
+        lambda text: policy.parse(text, "reference", HOSTS),
+    ),
+}
+KEYS = [(name, key) for name, language in LANGUAGES.items() for key in language.keys]
+EXAMPLES = [
+    (name, example)
+    for name, language in LANGUAGES.items()
+    for example in re.findall(r"```yaml\n(.*?)```", language.reference, re.DOTALL)
+]
+
+
+@pytest.mark.parametrize(("language", "key"), KEYS)
+def test_key_has_its_heading_and_an_example(language: str, key: str) -> None:
+    sections = re.findall(rf"^### `{re.escape(key)}`\n(.*?)(?=^##|\Z)", LANGUAGES[language].reference, re.M | re.S)
+    assert len(sections) == 1
+    assert f"`{re.split(r'[.]', key)[-1]}: " in sections[0]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_headings_name_keys_that_exist(language: str) -> None:
+    reference = LANGUAGES[language].reference
+    assert sorted(re.findall(r"^### `(.+)`$", reference, re.MULTILINE)) == LANGUAGES[language].keys
+
+
+@pytest.mark.parametrize(("language", "example"), EXAMPLES)
+def test_whole_example_is_good(language: str, example: str) -> None:
+    assert LANGUAGES[language].parse(example)
+
+
+@pytest.mark.parametrize("example", re.findall(r"`((?:chain|pair|star): \{.*\})`", LANGUAGES["topology"].reference))
+def test_shorthand_example_is_good(example: str) -> None:
+    assert topologies.parse(f"name: x\n{example}\n", "reference").paths
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_shipped_schema_is_current(language: str) -> None:
+    """`minigts schema LANGUAGE` prints it."""
+    assert (PROJECT / LANGUAGES[language].schema).read_text(encoding="utf-8") == LANGUAGES[language].schema_text()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_key_is_described(language: str) -> None:
+    schema = json.loads(LANGUAGES[language].schema_text())
+    models = [each for each in (schema, *schema["$defs"].values()) if "properties" in each]
+    bare = [key for model in models for key, field in model["properties"].items() if "description" not in field]
+    assert bare == []
+
+
+@pytest.mark.parametrize("path", sorted((PROJECT / "experiments").glob("*.yaml")), ids=lambda path: path.stem)
+def test_shipped_experiment_names_its_schema(path: Path) -> None:
+    assert path.read_text(encoding="utf-8").startswith("# yaml-language-server: $schema=schema.json\n")
+    assert experiments.load(path).name == path.stem

@@ -1,0 +1,82 @@
+"""The fields of a language's models: for each kind of value its parser, its sentence for what is wrong, its schema.
+
+Values arrive as strings from a file (see `tree`), and as JSON's own from what was written before (a manifest).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pydantic import BeforeValidator, WithJsonSchema
+
+from minigts.language.problems import did_you_mean, listed, shown
+from minigts.language.quantities import LARGEST_NUMBER, Quantity, plain_number, whole_number
+
+
+def quantity(kind: Quantity, *, whole: bool = False) -> tuple[BeforeValidator, WithJsonSchema]:
+    """A quantity with its unit, as the number that the plan counts in; a whole one when `whole`."""
+    return BeforeValidator(kind.parse_whole if whole else kind.parse), written(kind.pattern, kind.example)
+
+
+def written(pattern: str, *examples: str) -> WithJsonSchema:
+    """The schema of a text of that form."""
+    return WithJsonSchema({"type": "string", "pattern": pattern, "examples": list(examples)})
+
+
+def whole(what: str, least: int, most: int) -> tuple[BeforeValidator, WithJsonSchema]:
+    """A whole number in a range."""
+
+    def parse(value: object) -> int:
+        return whole_number(value, what, least, most)
+
+    return BeforeValidator(parse), WithJsonSchema({"type": "integer", "minimum": least, "maximum": most})
+
+
+def number(what: str) -> tuple[BeforeValidator, WithJsonSchema]:
+    """A number without a unit."""
+
+    def parse(value: object) -> float:
+        return plain_number(value, what)
+
+    limits = {"minimum": -LARGEST_NUMBER, "maximum": LARGEST_NUMBER}
+    return BeforeValidator(parse), WithJsonSchema({"type": "number", **limits})
+
+
+def choice(what: str, *words: str) -> BeforeValidator:
+    """One of a few words; goes before a `Literal` of the same."""
+
+    def parse(value: object) -> str:
+        if not isinstance(value, str) or value not in words:
+            hint = did_you_mean(value, words) if isinstance(value, str) else ""
+            raise ValueError(f"{shown(value)} is not {what}: write {' or '.join(words)}{hint}")
+        return value
+
+    return BeforeValidator(parse)
+
+
+def matching(what: str, pattern: re.Pattern[str]) -> tuple[BeforeValidator, WithJsonSchema]:
+    """Text of a form."""
+
+    def parse(value: object) -> str:
+        if not isinstance(value, str) or not pattern.fullmatch(value):
+            raise ValueError(f"{shown(value)} is not {what}")
+        return value
+
+    return BeforeValidator(parse), WithJsonSchema({"type": "string", "pattern": f"^{pattern.pattern}$"})
+
+
+def text(what: str, longest: int) -> BeforeValidator:
+    """Any text up to a length."""
+
+    def parse(value: object) -> str:
+        if not isinstance(value, str) or len(value) > longest:
+            raise ValueError(f"{shown(value)} is not {what}: write text of at most {longest} characters")
+        return value
+
+    return BeforeValidator(parse)
+
+
+def unknown(what: str, kind: str, word: str, known: Sequence[str]) -> str:
+    """`no host 'mill'; did you mean 'mil'?`, or what there is."""
+    return f"no {what} {shown(word)}{did_you_mean(word, known) or f'; {kind} are {listed(known)}'}"

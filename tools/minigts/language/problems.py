@@ -1,0 +1,93 @@
+"""What is wrong in a file, and how it is said: a place, a sentence, a hint; never more text than a person reads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from itertools import islice
+from typing import TypeAlias
+
+from minigts.errors import InputError, Problem
+
+Location: TypeAlias = tuple[str | int, ...]
+"""Where in the data: `("links", 2, "ends", 1)`."""
+Finding: TypeAlias = tuple[Location, str]
+"""Where in the file, and what is wrong there."""
+
+MOST_PROBLEMS = 100
+_MOST_FINDINGS = 1000
+"""Each may be compared with every known word, for what was meant; beyond this a file is rubbish."""
+_MOST_KNOWN = 500
+_LONGEST = 40
+_LISTED = 12
+_PLAIN = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?", re.ASCII)
+
+
+class Misplaced(ValueError):
+    """What a check of several values found, each at its own place below the value that was checked."""
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        self.findings = tuple(findings)
+        super().__init__("; ".join(f"{path_of(where)}: {message}" for where, message in self.findings))
+
+
+def shown(value: object) -> str:
+    """What a message shows of something found in a file: a few words at the most, whatever it was."""
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list | tuple):
+        return "a list"
+    if value is None:
+        return "nothing"
+    text = _digits(value) if isinstance(value, int) else str(value)
+    return repr(text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…")
+
+
+def _digits(value: int) -> str:
+    """A whole number in digits; one too long for that, and for any quantity, in words (int's limit of 4300 digits)."""
+    return str(value) if value.bit_length() <= 128 else "a number of many digits"
+
+
+def listed(names: Sequence[str]) -> str:
+    """`h1, h2, h3`, shortened when there are many; a name that is none in quotation marks."""
+    if len(names) <= _LISTED:
+        return ", ".join(map(_in_a_list, names)) or "(none)"
+    return f"{', '.join(map(_in_a_list, names[: _LISTED - 2]))}, … and {len(names) - _LISTED + 2} more"
+
+
+def _in_a_list(name: str) -> str:
+    return name if _PLAIN.fullmatch(name) else shown(name)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`; did you mean 'rate'?` when something known is close, otherwise nothing."""
+    close = get_close_matches(word[:60], list(islice(known, _MOST_KNOWN)), n=1)
+    return f"; did you mean {shown(close[0])}?" if close else ""
+
+
+def path_of(location: Location) -> str:
+    """`("links", 2, "ends", 1)` as `links[2].ends[1]`; the document itself as the empty string."""
+    parts = []
+    for part in location:
+        if isinstance(part, int):
+            parts.append(f"[{part}]")
+        else:
+            plain = re.fullmatch(r"[\w-]{1,40}", part)
+            parts.append(("." if parts else "") + (part if plain else shown(part)))
+    return "".join(parts)
+
+
+def require_none(problems: Iterable[Problem], file: str) -> None:
+    """Raise InputError when there are problems: each once, by line, and no more than a person can mend a file by."""
+    ordered = sorted(set(problems))
+    if len(ordered) > MOST_PROBLEMS:
+        left, last = len(ordered) - MOST_PROBLEMS, ordered[MOST_PROBLEMS - 1].line
+        ordered = [*ordered[:MOST_PROBLEMS], Problem(file, last, f"… and {left} more problems from here on")]
+    if ordered:
+        raise InputError(ordered)
+
+
+def enough(findings: Iterable[Finding]) -> Iterable[Finding]:
+    """No more findings than are worth their making."""
+    return islice(findings, _MOST_FINDINGS)

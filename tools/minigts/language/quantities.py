@@ -1,0 +1,210 @@
+"""Quantities as they are written in a file: a number and its unit, `21.75ms`, `50mbit`, `0.1%`, `512MB`.
+
+A number without its unit is refused, since that is where emulators' users go wrong most often (is `delay: 10` in
+microseconds, milliseconds, one way?). Every parser raises `ValueError` with a sentence that shows how to write it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+from minigts.language.problems import shown
+
+_LONGEST = 40
+_WHOLE = re.compile(r"[+-]?(?:[0-9][0-9_]*|0x[0-9a-fA-F]+|0o[0-7]+)", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(?:[0-9][0-9_]*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
+LARGEST_NUMBER = 1e15
+"""Of numbers without a unit. Whatever is counted, measured or drawn is smaller."""
+_WRITTEN = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)) ?([A-Za-zµ%]*)", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One kind of quantity. `factors` turn a written unit into the unit that the plan counts in.
+
+    `least` and `most` are written quantities themselves, so that messages can show them.
+    """
+
+    what: str
+    example: str
+    factors: Mapping[str, Decimal]
+    least: str
+    most: str
+    any_case: bool = True
+    integral: bool = False
+    """Whether a fraction of the plan's unit is refused."""
+
+    def parse(self, value: object) -> float:
+        """The number in the plan's unit. Raises ValueError: no unit, an unknown one, out of range, no number."""
+        exact = self._convert(value)
+        if not self._convert(self.least) <= exact <= self._convert(self.most):
+            raise ValueError(f"{shown(value)} is out of range: {self.what} is from {self.least} to {self.most}")
+        if self.integral and exact % 1:
+            raise ValueError(f"{shown(value)} is no whole number: write {self.what} as in {self.example}")
+        return float(exact)
+
+    def normal(self, value: object) -> str:
+        """The quantity as it is written, without needless space. Raises ValueError as `parse` does."""
+        text = " ".join(value.split()) if isinstance(value, str) and len(value) <= _LONGEST else value
+        self.parse(text)
+        return str(text)
+
+    def parse_whole(self, value: object) -> int:
+        """As `parse`, for what is counted in whole units; a fraction of one is rounded."""
+        return round(self.parse(value))
+
+    def _convert(self, value: object) -> Decimal:
+        written = _WRITTEN.fullmatch(value) if isinstance(value, str) and len(value) <= _LONGEST else None
+        if written is None:
+            raise ValueError(f"{shown(value)} is not {self.what}: write it as in {self.example}")
+        number, unit = written.groups()
+        if not unit:
+            raise ValueError(f"{shown(value)} lacks its unit: write {self.what} as in {self.example}")
+        factor = self.factors.get(unit.lower() if self.any_case else unit)
+        if factor is None:
+            known = ", ".join(self.factors)
+            raise ValueError(f"{shown(value)} has an unknown unit {unit!r}: {self.what} is written in {known}")
+        return Decimal(number) * factor
+
+    @property
+    def pattern(self) -> str:
+        """A regular expression for the JSON Schema: what an editor accepts."""
+        units = "|".join(sorted(self.factors, key=len, reverse=True))
+        return rf"^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+) ?({units})$"
+
+
+def whole_number(value: object, what: str, least: int, most: int) -> int:
+    """`9`, `0x10`, `2_000`, or the number itself. Raises ValueError."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        number = value
+    elif isinstance(value, str) and len(value) <= _LONGEST and _WHOLE.fullmatch(value):
+        plain = value.replace("_", "")
+        number = int(plain, 0 if "x" in plain or "o" in plain else 10)
+    else:
+        raise ValueError(f"{shown(value)} is not {what}: write a whole number from {least} to {most}")
+    if not least <= number <= most:
+        raise ValueError(f"{shown(value)} is out of range: {what} is from {least} to {most}")
+    return number
+
+
+def is_whole_number(value: str) -> bool:
+    """Whether `whole_number` reads it, whatever the range."""
+    return len(value) <= _LONGEST and _WHOLE.fullmatch(value) is not None
+
+
+def plain_number(value: object, what: str) -> float:
+    """`21.75`, `-3`, `1e6`, or the number itself; what has no unit, since it stands elsewhere. Raises ValueError."""
+    number = math.nan
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        number = float(value) if abs(value) <= LARGEST_NUMBER else math.inf
+    elif isinstance(value, str) and len(value) <= _LONGEST and _NUMBER.fullmatch(value):
+        number = float(value.replace("_", ""))
+    elif isinstance(value, str) and is_whole_number(value):
+        number = float(whole_number(value, what, -(10**15), 10**15))
+    if math.isnan(number):
+        raise ValueError(f"{shown(value)} is not {what}: write a number, as in 21.75")
+    if abs(number) > LARGEST_NUMBER:
+        raise ValueError(f"{shown(value)} is out of range: {what} is at most {LARGEST_NUMBER:g}")
+    return number
+
+
+def magnitude(word: str) -> float:
+    """What to order written quantities of one kind by: `1400B` → 1400.0, `3gbit` → 3e9, `40%` → 40.0, `9` → 9.0.
+
+    What is no quantity comes last, at infinity."""
+    written = _WRITTEN.fullmatch(word) if len(word) <= _LONGEST else None
+    factor = _MAGNITUDES.get(written[2]) if written else None
+    return float(Decimal(written[1]) * factor) if written and factor is not None else math.inf
+
+
+def _factors(**units: str) -> dict[str, Decimal]:
+    return {unit: Decimal(factor) for unit, factor in units.items()}
+
+
+TIME_MS = Quantity("a time", "10ms", _factors(us="0.001", ms="1", s="1000"), "0ms", "10s")
+"""In milliseconds."""
+
+RATE_MBIT = Quantity(
+    "a rate", "100mbit", _factors(bit="0.000001", kbit="0.001", mbit="1", gbit="1000"), "8kbit", "100gbit"
+)
+"""In 10^6 bits a second."""
+
+LOSS_PERCENT = Quantity("a loss", "0.1%", {"%": Decimal(1)}, "0%", "100%")
+
+SHARE_PERCENT = Quantity("a share", "2%", {"%": Decimal(1)}, "0%", "100%")
+
+# Only this spelling: `kb` could be kilobits, and tc reads `kbps` as kilobytes.
+SIZE_BYTES = Quantity(
+    "a size",
+    "100kB",
+    _factors(B="1", kB="1000", KiB="1024", MB="1000000", MiB="1048576"),
+    "1kB",
+    "1000MB",
+    any_case=False,
+)
+
+# As in the kernel's `mem=`, in QEMU and in Docker: a host's megabyte of memory is 2^20 bytes, however it is spelt.
+MEMORY_MB = Quantity(
+    "a size of memory",
+    "512MB",
+    _factors(MB="1", MiB="1", GB="1024", GiB="1024"),
+    "128MB",
+    "1024GB",
+    any_case=False,
+)
+"""In units of 2^20 bytes."""
+
+DURATION_S = Quantity(
+    "a duration",
+    "10ms, 2s or 2min",
+    _factors(us="0.000001", ms="0.001", s="1", min="60", h="3600"),
+    "1us",
+    "24h",
+    any_case=False,
+)
+"""In seconds."""
+
+OFFERED_MBIT = Quantity(
+    "a rate",
+    "45mbit, or 90% for a share of the path's own rate",
+    _factors(bit="0.000001", kbit="0.001", mbit="1", gbit="1000"),
+    "1bit",
+    "1000gbit",
+    any_case=False,
+)
+"""What a sender offers, in 10^6 bits a second; more than a link may have, since that is what is tried."""
+
+OFFERED_PERCENT = Quantity("a share of the path's rate", "90%", {"%": Decimal(1)}, "0.001%", "10000%")
+
+WINDOW_BYTES = Quantity("a size", "64KiB or 30kB", SIZE_BYTES.factors, "1B", "2000MB", any_case=False, integral=True)
+"""A socket's buffer, a queue."""
+
+DATAGRAM_BYTES = Quantity(
+    "a datagram's size", "1400B, fit or 3packets", {"B": Decimal(1)}, "16B", "65507B", any_case=False, integral=True
+)
+
+DATAGRAM_PACKETS = Quantity(
+    "a number of packets",
+    "3packets",
+    _factors(packet="1", packets="1"),
+    "1packet",
+    "44packets",
+    any_case=False,
+    integral=True,
+)
+"""44 full packets are as much as one datagram of IPv4 holds, at an MTU of 1500."""
+
+LOAD_PERCENT = Quantity("a share", "40%", {"%": Decimal(1)}, "0%", "100%", integral=True)
+
+_MAGNITUDES: Mapping[str, Decimal] = {
+    **DURATION_S.factors,
+    **SIZE_BYTES.factors,
+    **{unit: factor * 1_000_000 for unit, factor in OFFERED_MBIT.factors.items()},
+    **DATAGRAM_PACKETS.factors,
+    "%": Decimal(1),
+    "": Decimal(1),
+}
