@@ -75,17 +75,25 @@ def chain(hosts: int = 3, rate_mbit: float | None = 100.0, routing: str = "route
     )
 
 
+def _other(link: Link, name: str) -> str:
+    return next(end for end in link.ends if end != name)
+
+
+def _address(link: Link, name: str) -> str:
+    return f"10.0.{link.index}.{NAMES.index(name) + 1}"
+
+
 def _host(index: int, name: str, links: Sequence[Link]) -> Host:
     ports = tuple(
         Port(
             name=f"eth{number}",
-            mac="02:00:00:00:00:01",
-            address=f"10.0.{link.index}.{index + 1}",
+            mac=f"02:00:00:00:{index:02x}:{number:02x}",
+            address=_address(link, name),
             prefix=24,
             mtu=1500,
             link=link.name,
-            peer_host=next(end for end in link.ends if end != name),
-            peer_address="",
+            peer_host=_other(link, name),
+            peer_address=_address(link, _other(link, name)),
             outgoing=Shaping(),
             incoming=Shaping(),
         )

@@ -10,7 +10,8 @@ import networkx
 from minigts.topology import switching
 from minigts.topology.addressing import assign, capacity, overlaps, reserved_for
 from minigts.topology.draft import Draft, DraftHost, DraftLink, DraftSwitch
-from minigts.topology.model import HOST_NAME, HOST_NAME_HINT, MOST_HOSTS, Topology, did_you_mean
+from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, MOST_HOSTS
+from minigts.topology.model import Topology, did_you_mean
 from minigts.topology.segments import Segment
 from minigts.topology.tree import Data, Finding, Location, path_of
 from minigts.topology.units import shown

@@ -15,6 +15,21 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
+from minigts.topology.fields import (
+    EXPECTATIONS,
+    HOST_NAME,
+    HOST_NAME_HINT,
+    LEAST_MTU,
+    LONGEST_DESCRIPTION,
+    LONGEST_LOCATION,
+    MOST_CPUS,
+    MOST_HOSTS,
+    MOST_MTU,
+    NAME,
+    NAME_HINT,
+    SMALLEST_SEGMENT,
+    unprintable,
+)
 from minigts.topology.units import (
     LOSS_PERCENT,
     MEMORY_MB,
@@ -25,10 +40,6 @@ from minigts.topology.units import (
     Quantity,
     shown,
 )
-
-MOST_HOSTS = 250
-HOST_NAME = re.compile(r"[a-z](?:[a-z0-9-]{0,13}[a-z0-9])?", re.ASCII)
-_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?", re.ASCII)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -87,10 +98,12 @@ def _matching(what: str, pattern: re.Pattern[str]) -> tuple[BeforeValidator, Wit
     return BeforeValidator(parse), WithJsonSchema({"type": "string", "pattern": f"^{pattern.pattern}$"})
 
 
-def _text(what: str, longest: int) -> BeforeValidator:
+def _text(what: str, longest: int, but: str = "") -> BeforeValidator:
     def parse(value: object) -> str:
         if not isinstance(value, str) or len(value) > longest:
             raise ValueError(f"{shown(value)} is not {what}: write text of at most {longest} characters")
+        if (bad := unprintable(value, but)) is not None:
+            raise ValueError(f"{shown(value)} holds the control character U+{ord(bad):04X}: {what} is text to be shown")
         return value
 
     return BeforeValidator(parse)
@@ -101,7 +114,7 @@ def _network(value: object) -> str:
         network = ipaddress.IPv4Network(value if isinstance(value, str) else "", strict=True)
     except ValueError:
         network = None
-    if network is None or network.prefixlen > 30 or "/" not in str(value):
+    if network is None or network.prefixlen > SMALLEST_SEGMENT or "/" not in str(value):
         raise ValueError(f"{shown(value)} is not an IPv4 network: write it as in 192.168.7.0/24, /30 at the smallest")
     return str(network)
 
@@ -139,11 +152,8 @@ CONTROLLER = re.compile(
     r"(?:[a-z](?:[a-z0-9-]{0,13}[a-z0-9])?|[0-9]{1,3}(?:\.[0-9]{1,3}){3})(?::[0-9]{1,5})?", re.ASCII
 )
 CONTROLLER_HINT = "a controller: write builtin, or a host's name or an IPv4 address, as in h1 or 192.0.2.1:6653"
-HOST_NAME_HINT = "a host name: at most 15 lower-case letters, digits, hyphens; a letter first, no hyphen last"
 HostName: TypeAlias = Annotated[str, *_matching(HOST_NAME_HINT, HOST_NAME)]
-_Name: TypeAlias = Annotated[
-    str, *_matching("a name: at most 40 lower-case letters, digits and hyphens, no hyphen first or last", _NAME)
-]
+_Name: TypeAlias = Annotated[str, *_matching(NAME_HINT, NAME)]
 _Network: TypeAlias = Annotated[
     str, BeforeValidator(_network), WithJsonSchema({"type": "string", "examples": ["192.168.7.0/24"]})
 ]
@@ -156,10 +166,10 @@ class _Spec(BaseModel):
 class HostSpec(_Spec):
     """What a host is made of. Nothing is required: `ams:` alone declares a host."""
 
-    location: Annotated[str, _text("a location", 60)] | None = Field(
+    location: Annotated[str, _text("a location", LONGEST_LOCATION)] | None = Field(
         None, description="Where the host stands, for figures and tables, such as AMS. Has no effect on the links."
     )
-    cpus: Annotated[int, *_whole("a number of processors", 1, 64)] | None = Field(
+    cpus: Annotated[int, *_whole("a number of processors", 1, MOST_CPUS)] | None = Field(
         None, description="Processors of the host. Default: 1."
     )
     memory: Annotated[int, *_quantity(MEMORY_MB, whole=True)] | None = Field(
@@ -170,7 +180,7 @@ class HostSpec(_Spec):
 class SwitchSpec(_Spec):
     """Open vSwitch on a machine of its own. Nothing is required: `s1:` alone declares a switch that learns."""
 
-    location: Annotated[str, _text("a location", 60)] | None = Field(
+    location: Annotated[str, _text("a location", LONGEST_LOCATION)] | None = Field(
         None, description="Where the switch stands, for figures and tables."
     )
     memory: Annotated[int, *_quantity(MEMORY_MB, whole=True)] | None = Field(
@@ -207,7 +217,7 @@ class LinkSettings(_Spec):
         None,
         description="Room in front of the rate. Default: rate x (RTT of the link + 20ms), at least 64kB.",
     )
-    mtu: Annotated[int, *_whole("an MTU", 576, 9000)] | None = Field(
+    mtu: Annotated[int, *_whole("an MTU", LEAST_MTU, MOST_MTU)] | None = Field(
         None, description="Largest IP packet in bytes. Default: 1500."
     )
 
@@ -284,13 +294,13 @@ class Star(_Shorthand):
 class Expect(_Spec):
     """One thing that must hold on a lab of this topology; `minigts check` and pytest read it. One key an entry."""
 
-    latency: Annotated[Literal["sum-of-segments"], _choice("an expectation", "sum-of-segments")] | None = Field(
+    latency: Annotated[Literal["sum-of-segments"], _choice("an expectation", *EXPECTATIONS["latency"])] | None = Field(
         None, description="The RTT of each path is the sum of its segments' RTT: hops add none."
     )
     throughput: (
         Annotated[
             Literal["falls-with-hops", "within-ceiling"],
-            _choice("an expectation", "falls-with-hops", "within-ceiling"),
+            _choice("an expectation", *EXPECTATIONS["throughput"]),
         ]
         | None
     ) = Field(
@@ -324,7 +334,7 @@ class Topology(_Spec):
     """A minigts topology: hosts, the links between them, and what must hold."""
 
     name: _Name = Field(description="Name of the topology; results and labs carry it.")
-    description: Annotated[str, _text("a description", 4000)] | None = Field(
+    description: Annotated[str, _text("a description", LONGEST_DESCRIPTION, but="\n\t")] | None = Field(
         None, description="What it is for: the lesson or the figure."
     )
     routing: Annotated[Literal["routed", "neighbours"], _choice("a routing mode", "routed", "neighbours")] = Field(
