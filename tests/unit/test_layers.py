@@ -14,7 +14,8 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 CHAIN = (
     {"errors"},
     {"topology", "statistics"},
-    {"paths", "network", "shell", "shaping", "watch"},
+    {"paths", "shell", "shaping", "watch"},
+    {"network"},
     {"programs", "given"},
     {"providers"},
     {"calibration", "catalogue", "switches"},
