@@ -9,13 +9,13 @@ from itertools import chain as chained
 from itertools import combinations, repeat
 from pathlib import Path
 
-from minigts.experiments import manifest as manifests
 from minigts.experiments.load import parse
-from minigts.experiments.manifest import Machine, Manifest
 from minigts.experiments.matrix import matrix
 from minigts.experiments.model import Experiment
 from minigts.overlays import Endpoint
 from minigts.providers.base import Result
+from minigts.results import manifest as manifests
+from minigts.results.schema import Machine, Manifest
 from minigts.topology.plan import Host, Link, Plan, Port, Shaping
 from minigts.topology.plan import Path as PlanPath
 from minigts.watch import Readings, Watch, Watched

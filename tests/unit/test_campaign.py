@@ -8,9 +8,9 @@ import pytest
 
 from minigts.cli import running
 from minigts.errors import InputError
-from minigts.experiments import manifest as manifests
-from minigts.experiments import store
-from minigts.experiments.store import RawSample
+from minigts.results import manifest as manifests
+from minigts.results import store
+from minigts.results.schema import RawSample
 
 PROJECT = Path(__file__).parents[2]
 EXPERIMENTS = PROJECT / "experiments"

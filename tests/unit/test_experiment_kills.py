@@ -11,8 +11,8 @@ from pathlib import Path
 
 from experiment_lab import begin, chain, small
 
-from minigts.experiments import manifest as manifests
 from minigts.experiments.matrix import matrix
+from minigts.results import manifest as manifests
 
 HERE = Path(__file__).parent
 TOOLS = HERE.parents[1] / "tools"

@@ -61,7 +61,7 @@ def test_no_word_of_a_plan_becomes_a_command_or_a_path(document: Document, text:
 @pytest.mark.parametrize("place", [("description",), ("hosts", 0, "location"), ("switches", 0, "location")])
 def test_what_is_shown_holds_no_control_characters(document: Document, text: str, place: tuple[str | int, ...]) -> None:
     put(document, place, text)
-    with pytest.raises(ValidationError, match="control character|unicode string"):
+    with pytest.raises(ValidationError, match=r"control character|unicode string"):
         Plan.model_validate(document)
 
 
@@ -184,7 +184,7 @@ def test_all_that_the_language_lets_in_a_plan_can_say() -> None:
 def test_a_topology_file_says_no_control_characters_either(key: str, escape: str) -> None:
     line = f'description: "{escape}"' if key == "description" else f'hosts: {{a: {{location: "{escape}"}}, b: }}'
     links = "" if key == "description" else "links: [{ends: [a, b]}]"
-    with pytest.raises(InputError, match="f.yaml:2: .*(control character|escape)"):
+    with pytest.raises(InputError, match=r"f\.yaml:2: .*(control character|escape)"):
         parse(f"name: x\n{line}\n{links or 'pair: {}'}\n", "f.yaml")
 
 

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What changes a terminal instead of being shown on it: control characters except tab and line feed, characters that
+turn the direction of writing or begin a line; and halves of characters, which cannot be written at all."""
+
+
+def printable(text: str) -> str:
+    """`text` with each character of UNPRINTABLE as its escape: `\\x1b`, `\\u202e`."""
+    return UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 class MinigtsError(Exception):
@@ -33,7 +43,7 @@ class Problem:
 
     def __str__(self) -> str:
         where = f"{self.file}:{self.line}" if self.line else self.file
-        return f"{where}: {self.message}"
+        return printable(f"{where}: {self.message}").replace("\n", "\\n")
 
 
 class InputError(MinigtsError):

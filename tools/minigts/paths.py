@@ -1,9 +1,13 @@
-"""Where minigts keeps things outside a project: images in the cache, running labs in the state directory; and how a file
-is written so that nobody ever reads half of it."""
+"""Where minigts keeps things outside a project: images in the cache, running labs in the state directory.
+
+And how a file is written so that nobody ever reads half of it, and read so that nobody waits for it or runs out of
+memory over it.
+"""
 
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from pathlib import Path
 
@@ -31,7 +35,7 @@ def project_root() -> Path:
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Put `content` into the file `path`, mode 0600, in one step: whoever reads it, or crashes, sees the old or the new.
+    """Put `content` into the file `path`, mode 0600, in one step: a reader sees the old or the new, also after a crash.
 
     Several writers at once do not meet: each has a temporary file of its own beside it, `.NAME.*`, which a crash may
     leave behind.
@@ -41,10 +45,27 @@ def write_whole(path: Path, content: str | bytes) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
-        os.replace(temporary, path)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def read_whole(path: Path, most_bytes: int) -> bytes:
+    """The content of a regular file. Raises OSError for anything else (a pipe, a device, a link, a directory), and for
+    one that holds more than `most_bytes`.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(f"{path.name} is no regular file")
+    with os.fdopen(handle, "rb") as file:
+        content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise OSError(f"{path.name} holds more than {most_bytes} bytes")
+    return content
 
 
 def _chosen(variable: str, default: Path) -> Path:

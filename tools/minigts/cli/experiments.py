@@ -51,17 +51,27 @@ def run(
         raise InputError("run: name an experiment, as in experiments/multihop.yaml, or --resume a results folder")
     if paper and quick:
         raise InputError("run: --paper and --quick exclude each other")
-    if resume:
-        directories, prepared = running.reopen(resume)
-    else:
-        files = running.files(experiments or ())
-        prepared = running.prepare_all(files, paper=paper, quick=quick, only=only or ())
-    if dry_run:
-        screen.show_samples(prepared)
-        return
-    if not resume:
-        directories = running.begin(results, prepared, provider)
-    raise typer.Exit(0 if _measure_all(directories, prepared, provider, lab, keep=keep) else 1)
+    with ExitStack() as stack:
+        if resume:
+            if not dry_run:
+                stack.enter_context(running.alone_in(resume))
+            directories, prepared = running.reopen(resume)
+        else:
+            files = running.files(experiments or ())
+            prepared = running.prepare_all(files, paper=paper, quick=quick, only=only or ())
+        if dry_run:
+            screen.show_samples(prepared)
+            return
+        if not resume:
+            directories = running.begin(results, prepared, provider)
+            stack.enter_context(running.alone_in(_folder_of(directories)))
+        complete = _measure_all(directories, prepared, provider, lab, keep=keep)
+    raise typer.Exit(0 if complete else 1)
+
+
+def _folder_of(directories: Sequence[Path]) -> Path:
+    """The run's own folder, or the campaign's."""
+    return directories[0].parent if len(directories) > 1 else directories[0]
 
 
 def _measure_all(
@@ -72,7 +82,7 @@ def _measure_all(
     from minigts.experiments import run
     from minigts.report import render
 
-    together = directories[0].parent if len(directories) > 1 else directories[0]
+    together = _folder_of(directories)
     seconds = sum(each.seconds for each in prepared)
     screen.note(f"{', '.join(each.experiment.name for each in prepared)}: {screen.duration(seconds)} of measuring")
     complete = True

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from minigts.experiments import store
-from minigts.experiments.manifest import Guard
 from minigts.experiments.matrix import Sample
+from minigts.results import store
+from minigts.results.schema import Guard
 from minigts.watch import Readings
 
 LIMITS = {

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from minigts.experiments import counters, tools
 from minigts.experiments.parsers import ParseError
-from minigts.experiments.store import RawSample, Side
 from minigts.experiments.tools import Measured
+from minigts.results.schema import RawSample, Side
 
 SHOWN_OFFLOADS = ("tcp-segmentation-offload", "generic-segmentation-offload", "tx-udp-segmentation")
 

@@ -12,9 +12,7 @@ from threading import Event
 from typing import Protocol
 
 from minigts.errors import CommandTimeout, InputError
-from minigts.experiments import guard, readings, store
-from minigts.experiments import manifest as manifests
-from minigts.experiments.manifest import Manifest
+from minigts.experiments import guard, readings
 from minigts.experiments.matrix import Sample
 from minigts.experiments.model import AnyMeasurement
 from minigts.experiments.options import Links
@@ -28,10 +26,12 @@ from minigts.experiments.procedure import (
     procedure,
     way_of,
 )
-from minigts.experiments.store import RawSample, Side
 from minigts.experiments.tools import warm_up
 from minigts.overlays import Endpoint
 from minigts.providers.base import Provider, Result
+from minigts.results import manifest as manifests
+from minigts.results import store
+from minigts.results.schema import Manifest, RawSample, Side
 from minigts.watch import Watched
 
 ATTEMPTS = 3

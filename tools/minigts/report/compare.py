@@ -13,8 +13,9 @@ from typing import Literal
 
 from minigts.errors import InputError
 from minigts.report import grammar, words
-from minigts.report.read import Results, SummaryRow, read, runs
+from minigts.report.read import Results, read, runs
 from minigts.report.settings import Change, changes
+from minigts.results.tables import SummaryRow
 from minigts.statistics import NOTICEABLE, SURE, Difference, difference, holm, least_p, sure
 
 Word = Literal["identical", "differs", "differs too little to matter", "same", "unclear", "too few samples"]

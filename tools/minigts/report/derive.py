@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from minigts.report.read import Quantity, SummaryRow
+from minigts.results.tables import Quantity, SummaryRow
 from minigts.topology.plan import Plan
 from minigts.topology.tolerance import tolerance_ms
 

@@ -7,13 +7,13 @@ words become commands that run as root and names of files. So whatever a plan ho
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable
 from ipaddress import IPv4Address, IPv4Network
 from typing import Annotated, TypeAlias
 
 from pydantic import AfterValidator, Field
 
+from minigts.errors import UNPRINTABLE
 from minigts.topology.units import LOSS_PERCENT, MEMORY_MB, RATE_MBIT, TIME_MS, Quantity, shown
 
 MOST_HOSTS = 250
@@ -35,14 +35,12 @@ EXPECTATIONS = {"latency": ("sum-of-segments",), "throughput": ("falls-with-hops
 _INTERFACE = re.compile(r"eth[1-9][0-9]{0,4}", re.ASCII)
 _MAC = re.compile(r"[0-9a-f][02468ace](?::[0-9a-f]{2}){5}", re.ASCII)
 _PORT = re.compile(r"[1-9][0-9]{0,4}", re.ASCII)
-_NEITHER_SHOWN_NOR_WRITTEN = ("Cc", "Cs")
-"""Unicode's categories of control characters, and of surrogates, which UTF-8 cannot hold."""
 
 
-def unprintable(text: str, but: str = "") -> str | None:
-    """The first character of `text` that a terminal would obey, or no file can hold; None when there is none."""
-    bad = (each for each in text if unicodedata.category(each) in _NEITHER_SHOWN_NOR_WRITTEN and each not in but)
-    return next(bad, None)
+def unprintable(text: str, *, one_line: bool = False) -> str | None:
+    """The first character of `text` that would change a terminal, or that no file can hold; None when there is none."""
+    found = UNPRINTABLE.search(text) or (re.search(r"[\n\t]", text) if one_line else None)
+    return found[0] if found else None
 
 
 def _held_to(pattern: re.Pattern[str], hint: str) -> AfterValidator:
@@ -69,9 +67,9 @@ def _canonical(kind: Callable[[str], object], hint: str) -> Callable[[str], str]
     return check
 
 
-def _printable(but: str = "") -> AfterValidator:
+def _printable(*, one_line: bool) -> AfterValidator:
     def check(value: str) -> str:
-        if (bad := unprintable(value, but)) is not None:
+        if (bad := unprintable(value, one_line=one_line)) is not None:
             raise ValueError(f"holds the control character U+{ord(bad):04X}; write text that can be shown")
         return value
 
@@ -111,8 +109,8 @@ Address: TypeAlias = Annotated[str, AfterValidator(_address)]
 Network: TypeAlias = Annotated[str, AfterValidator(_canonical(IPv4Network, "an IPv4 network, as in 10.20.0.0/24"))]
 Controller: TypeAlias = Annotated[str, AfterValidator(_controller)]
 Expectation: TypeAlias = Annotated[dict[str, str], AfterValidator(_expectation)]
-Location: TypeAlias = Annotated[str, Field(max_length=LONGEST_LOCATION), _printable()]
-Description: TypeAlias = Annotated[str, Field(max_length=LONGEST_DESCRIPTION), _printable(but="\n\t")]
+Location: TypeAlias = Annotated[str, Field(max_length=LONGEST_LOCATION), _printable(one_line=True)]
+Description: TypeAlias = Annotated[str, Field(max_length=LONGEST_DESCRIPTION), _printable(one_line=False)]
 
 Index: TypeAlias = Annotated[int, Field(ge=0, lt=MOST_LINKS)]
 Prefix: TypeAlias = Annotated[int, Field(ge=1, le=SMALLEST_SEGMENT)]

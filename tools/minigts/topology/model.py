@@ -98,11 +98,11 @@ def _matching(what: str, pattern: re.Pattern[str]) -> tuple[BeforeValidator, Wit
     return BeforeValidator(parse), WithJsonSchema({"type": "string", "pattern": f"^{pattern.pattern}$"})
 
 
-def _text(what: str, longest: int, but: str = "") -> BeforeValidator:
+def _text(what: str, longest: int, *, one_line: bool = True) -> BeforeValidator:
     def parse(value: object) -> str:
         if not isinstance(value, str) or len(value) > longest:
             raise ValueError(f"{shown(value)} is not {what}: write text of at most {longest} characters")
-        if (bad := unprintable(value, but)) is not None:
+        if (bad := unprintable(value, one_line=one_line)) is not None:
             raise ValueError(f"{shown(value)} holds the control character U+{ord(bad):04X}: {what} is text to be shown")
         return value
 
@@ -334,7 +334,7 @@ class Topology(_Spec):
     """A minigts topology: hosts, the links between them, and what must hold."""
 
     name: _Name = Field(description="Name of the topology; results and labs carry it.")
-    description: Annotated[str, _text("a description", LONGEST_DESCRIPTION, but="\n\t")] | None = Field(
+    description: Annotated[str, _text("a description", LONGEST_DESCRIPTION, one_line=False)] | None = Field(
         None, description="What it is for: the lesson or the figure."
     )
     routing: Annotated[Literal["routed", "neighbours"], _choice("a routing mode", "routed", "neighbours")] = Field(
