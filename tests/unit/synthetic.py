@@ -78,7 +78,7 @@ def _samples(kind: Kind, repetitions: int, tainted_every: int) -> Iterable[dict[
                     **dict(zip(_PLACE, (overlay, measurement["name"], source, target, hops, "path"), strict=True)),
                     **settings,
                     "repetition": repetition,
-                    "sample": f"{overlay}.{measurement['name']}.{source}-{target}.{'.'.join(settings.values())}.r{repetition}",
+                    "sample": f"{number}.{measurement['name']}.{source}-{target}.r{repetition}",
                     "tool": measurement["tool"],
                     "unit": "ms" if measurement["tool"] in ("ping", "netperf-rr") else "Mbit/s",
                     "started": "2026-11-21T10:00:01+00:00",

@@ -52,4 +52,4 @@ def test_a_run_killed_at_ten_random_moments_ends_like_one_left_alone(tmp_path: P
     taken = Counter(re.findall(r"INFO (\S+) in [\d.]+ s$", (killed / "run.log").read_text(), re.MULTILINE))
     assert {name for name, count in taken.items() if count > 1} == set()
     assert manifests.read(killed).ended is not None
-    assert list(killed.rglob("*.tmp")) == []
+    assert list(killed.rglob(".*")) == []

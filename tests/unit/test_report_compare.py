@@ -155,7 +155,7 @@ def test_a_campaign_has_a_page_of_all_and_a_page_of_each(campaign: Path) -> None
 def test_a_campaigns_run_without_samples_is_named_and_the_rest_is_shown(campaign: Path) -> None:
     waiting = campaign / "waiting-1"
     waiting.mkdir()
-    shutil.copy(campaign / "udp-sweep-1" / "manifest.json", waiting)
+    shutil.copy(campaign / "udp-sweep-20261121-100000" / "manifest.json", waiting)
     edit(waiting, lambda manifest: manifest["experiment"].update(name="waiting"))
     assert "No samples yet: waiting-1." in render(campaign).read_text()
 

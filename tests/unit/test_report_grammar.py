@@ -146,5 +146,5 @@ def test_an_axis_that_was_not_varied_gives_way_to_the_one_that_follows(tmp_path:
 def test_every_kind_is_drawn(tmp_path: Path, kind: synthetic.Kind) -> None:
     page = render(synthetic.write(tmp_path / "run", kind, repetitions=2))
     names = {chart.name for chart in grammar.charts(read(tmp_path / "run"))}
-    assert names == {path.stem for path in (tmp_path / "run" / "figures").glob("*.svg")}
+    assert {*names, "topology"} == {path.stem for path in (tmp_path / "run" / "figures").glob("*.svg")}
     assert all(f'id="{name}"' in page.read_text() for name in names)

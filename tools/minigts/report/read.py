@@ -6,6 +6,7 @@ reported on; what is there but cannot be read is an error that names file and li
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -122,12 +123,12 @@ def read(directory: Path) -> Results:
 
 
 def _manifest(directory: Path) -> Manifest | None:
-    return manifest.read(directory) if (directory / manifest.FILE).exists() else None
+    return manifest.read(directory) if os.path.lexists(directory / manifest.FILE) else None
 
 
 def _claims(directory: Path) -> tuple[Claim, ...]:
     path = folder.inside(directory, schema.CLAIMS)
-    if not path.exists():
+    if not os.path.lexists(path):
         return ()
     value, text = folder.read_json(path)
     return folder.validated(path, schema.Claims, value, text).root

@@ -66,6 +66,16 @@ def _campaign(directory: Path) -> Path:
 def _story(directory: Path) -> Story:
     """A run, read, and its figures drawn."""
     data = read(directory)
+    charts, latency, told = tell(data)
+    try:
+        drawings = _drawings(data, charts, latency)
+    except OSError as error:
+        raise MinigtsError(f"{directory}: figures cannot be written: {error}") from error
+    return Story(data, told, drawings, latency)
+
+
+def tell(data: Results) -> tuple[Sequence[Chart], Sequence[LatencyPoint], Sequence[str]]:
+    """What is to be drawn of a run, and the page's first paragraphs. Pure."""
     plan = data.plan
     charts = grammar.charts(data)
     by_hops = {name for chart in charts if chart.x == "hops" for name in chart.measurements}
@@ -81,11 +91,7 @@ def _story(directory: Path) -> Story:
         told.append("There are no medians to draw: summary.csv is absent or empty.")
     if data.claims:
         told.insert(0, words.verdicts(data.claims))
-    try:
-        drawings = _drawings(data, charts, latency)
-    except OSError as error:
-        raise MinigtsError(f"{directory}: figures cannot be written: {error}") from error
-    return Story(data, [*told, words.counts(data)], drawings, latency)
+    return charts, latency, [*told, words.counts(data)]
 
 
 def _drawings(data: Results, charts: Sequence[Chart], latency: Sequence[LatencyPoint]) -> list[Drawing]:

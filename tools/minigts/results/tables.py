@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import re
 from array import array
 from collections import Counter
@@ -189,7 +190,7 @@ def read_samples(directory: Path, settings: Sequence[str]) -> Samples:
     """The samples in the folder; `settings` are the columns of what was varied. Raises InputError for a broken file."""
     path = inside(directory, SAMPLES)
     found = Samples()
-    if path.exists():
+    if os.path.lexists(path):
         lines = rows(path, SAMPLES_NEED)
         columns = _Columns(next(lines)[1], settings)
         for line, row in lines:
@@ -268,7 +269,7 @@ def read_summary(
     `tools` are the measurements' tools by their names. Raises InputError.
     """
     path = inside(directory, SUMMARY)
-    if not path.exists():
+    if not os.path.lexists(path):
         return ()
     lines = rows(path, SUMMARY_NEEDS)
     header = next(lines)[1]
