@@ -27,8 +27,8 @@ from minigts.lab import Lab
 from minigts.providers import registry
 from minigts.results import manifest as manifests
 from minigts.results import store
-from minigts.results.folder import exclusive
-from minigts.results.schema import Manifest
+from minigts.results.folder import exclusive, inside
+from minigts.results.schema import CERTIFICATE, Manifest
 from minigts.topology.load import load as load_topology
 from minigts.topology.plan import Plan
 
@@ -215,7 +215,7 @@ def describe_lab(directories: Sequence[Path], lab: Lab, say: Say) -> None:
     }
     for directory in new:
         manifests.write(directory, manifests.read(directory).model_copy(update=facts))
-        certificate.write(directory / "certificate.json")
+        certificate.write(inside(directory, CERTIFICATE))
 
 
 def take(directories: Sequence[Path], lab: Lab, say: Say, on_progress: run.OnProgress) -> tuple[run.Outcome, ...]:

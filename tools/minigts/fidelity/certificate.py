@@ -11,6 +11,7 @@ from pathlib import Path as FilePath
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
+from minigts.paths import write_whole
 from minigts.topology.plan import Path, Plan, Tolerances
 
 SURE = 0.99
@@ -82,7 +83,7 @@ class Certificate(BaseModel):
         return words | {f"{row.subject} {row.quantity}": row.in_words() for row in shown}
 
     def write(self, path: FilePath) -> None:
-        path.write_text(self.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        write_whole(path, self.model_dump_json(indent=1) + "\n")
 
 
 def settings_row(host: str, differences: Sequence[str], facts: Sequence[str]) -> Row:
