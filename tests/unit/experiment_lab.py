@@ -9,13 +9,13 @@ from itertools import chain as chained
 from itertools import combinations, repeat
 from pathlib import Path
 
-from minigts.experiments import manifest as manifests
 from minigts.experiments.load import parse
-from minigts.experiments.manifest import Machine, Manifest
 from minigts.experiments.matrix import matrix
 from minigts.experiments.model import Experiment
 from minigts.overlays import Endpoint
 from minigts.providers.base import Result
+from minigts.results import manifest as manifests
+from minigts.results.schema import Machine, Manifest
 from minigts.topology.plan import Host, Link, Plan, Port, Shaping
 from minigts.topology.plan import Path as PlanPath
 from minigts.watch import Readings, Watch, Watched
@@ -75,17 +75,25 @@ def chain(hosts: int = 3, rate_mbit: float | None = 100.0, routing: str = "route
     )
 
 
+def _other(link: Link, name: str) -> str:
+    return next(end for end in link.ends if end != name)
+
+
+def _address(link: Link, name: str) -> str:
+    return f"10.0.{link.index}.{NAMES.index(name) + 1}"
+
+
 def _host(index: int, name: str, links: Sequence[Link]) -> Host:
     ports = tuple(
         Port(
             name=f"eth{number}",
-            mac="02:00:00:00:00:01",
-            address=f"10.0.{link.index}.{index + 1}",
+            mac=f"02:00:00:00:{index:02x}:{number:02x}",
+            address=_address(link, name),
             prefix=24,
             mtu=1500,
             link=link.name,
-            peer_host=next(end for end in link.ends if end != name),
-            peer_address="",
+            peer_host=_other(link, name),
+            peer_address=_address(link, _other(link, name)),
             outgoing=Shaping(),
             incoming=Shaping(),
         )

@@ -15,6 +15,7 @@ from experiment_lab import Replay, chain, endpoints, watch_of
 from minigts.experiments.options import Links
 from minigts.experiments.run import run
 from minigts.overlays import Endpoint
+from minigts.results.folder import exclusive
 
 PLAN = chain()
 
@@ -48,7 +49,8 @@ def _slowly(_number: int, _argv: Sequence[str]) -> None:
 def main() -> None:
     sys.stdout.write("ready\n")
     sys.stdout.flush()
-    run(Path(sys.argv[1]), Replay(_slowly), Stage(), lambda _progress: None)  # type: ignore[arg-type]
+    with exclusive(Path(sys.argv[1])):
+        run(Path(sys.argv[1]), Replay(_slowly), Stage(), lambda _progress: None)  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":

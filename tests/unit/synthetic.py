@@ -18,6 +18,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from minigts.topology.load import parse
+
 OVERLAYS = ("none", "swarm", "flannel", "mesh")
 MTUS = {"none": 1500, "swarm": 1450, "flannel": 1450, "mesh": 1410}
 Sample = Mapping[str, float]
@@ -63,7 +65,7 @@ def _samples(kind: Kind, repetitions: int, tainted_every: int) -> Iterable[dict[
     for measurement, overlay, (source, target, hops) in product(kind.measurements, kind.overlays, kind.paths):
         vary = measurement.get("vary", {})
         for values in product(*vary.values()):
-            settings = dict(zip(vary, values, strict=True))
+            settings = dict(zip(vary, map(str, values), strict=True))
             for repetition in range(1, repetitions + 1):
                 number += 1
                 made = kind.make(measurement["name"], overlay, {**settings, "path": f"{source}-{target}"}, rng)
@@ -76,7 +78,7 @@ def _samples(kind: Kind, repetitions: int, tainted_every: int) -> Iterable[dict[
                     **dict(zip(_PLACE, (overlay, measurement["name"], source, target, hops, "path"), strict=True)),
                     **settings,
                     "repetition": repetition,
-                    "sample": f"{overlay}.{measurement['name']}.{source}-{target}.{'.'.join(values)}.r{repetition}",
+                    "sample": f"{number}.{measurement['name']}.{source}-{target}.r{repetition}",
                     "tool": measurement["tool"],
                     "unit": "ms" if measurement["tool"] in ("ping", "netperf-rr") else "Mbit/s",
                     "started": "2026-11-21T10:00:01+00:00",
@@ -116,7 +118,13 @@ def _manifest(kind: Kind, planned: int, repetitions: int) -> dict[str, Any]:
     endpoints = {
         name: {"endpoints": {"h2": {"address": "10.0.0.2", "mtu": MTUS.get(name, 1450)}}} for name in kind.overlays
     }
+    names = dict.fromkeys(name for source, target, _ in kind.paths for name in (source, target))
+    plan = parse(f"name: {kind.name}\nchain: {{hosts: [{', '.join(names)}], link: {{rtt: 2ms}}}}\n", "made up")
     return {
+        "version": 1,
+        "minigts": "0.1.0",
+        "topology_sha256": "0" * 64,
+        "plan": plan.model_dump(mode="json"),
         "experiment": {
             "name": kind.name,
             "title": kind.title,
@@ -125,7 +133,7 @@ def _manifest(kind: Kind, planned: int, repetitions: int) -> dict[str, Any]:
             "overlays": list(kind.overlays),
             "seed": 1,
             "repetitions": repetitions,
-            "measurements": kind.measurements,
+            "measurements": [{**measurement, "paths": ["every-pair"]} for measurement in kind.measurements],
             "figures": list(kind.figures),
             "published": [
                 {"measurement": m["name"], "source": "made up", "trend": kind.trend} for m in kind.measurements
@@ -187,16 +195,16 @@ def _sweep(_measurement: str, overlay: str, at: Mapping[str, str], rng: random.R
 
 
 def _placed(_measurement: str, _overlay: str, at: Mapping[str, str], rng: random.Random) -> Sample:
-    return {"value": _around(PLACED[at["placement"]] * 0.4, rng)}
+    return {"value": _around(PLACED[at["congestion"]] * 0.4, rng)}
 
 
 PLACED = {
-    "host to host": 9400.0,
-    "host to container, host network": 9400.0,
-    "host to container, bridge": 9400.0,
-    "same host, to container": 23800.0,
-    "same host, published address": 8000.0,
-    "same host, own address": 21000.0,
+    "hosts": 9400.0,
+    "hostnetwork": 9400.0,
+    "bridge": 9400.0,
+    "within": 23800.0,
+    "published": 8000.0,
+    "own": 21000.0,
 }
 
 
@@ -231,11 +239,11 @@ def _plain(_measurement: str, overlay: str, _at: Mapping[str, str], rng: random.
     return {"value": _around({"none": 94.0}.get(overlay, 89.0), rng), "retransmits": 3.0}
 
 
-def _tcp(**vary: Sequence[str]) -> dict[str, Any]:
+def _tcp(**vary: Sequence[str | int]) -> dict[str, Any]:
     return {"name": "tcp", "tool": "iperf3-tcp", "vary": vary}
 
 
-def _udp(**vary: Sequence[str]) -> dict[str, Any]:
+def _udp(**vary: Sequence[str | int]) -> dict[str, Any]:
     return {"name": "udp", "tool": "iperf3-udp", "vary": vary}
 
 
@@ -279,11 +287,11 @@ KINDS = (
     Kind(
         "placement",
         "Where the containers lie",
-        [_tcp(placement=list(PLACED))],
+        [_tcp(congestion=list(PLACED))],
         _placed,
         overlays=("none",),
         published={("none", name): value for name, value in PLACED.items()},
-        figures=[{"of": "tcp"}, {"of": "tcp", "relative_to": "host to host"}],
+        figures=[{"of": "tcp"}, {"of": "tcp", "relative_to": "hosts"}],
     ),
     Kind(
         "overlay-ovs",
@@ -334,7 +342,7 @@ KINDS = (
     Kind(
         "star",
         "Sessions at once",
-        [_udp(sessions=[str(number) for number in range(1, 10)])],
+        [_udp(sessions=list(range(1, 10)))],
         _sessions,
         overlays=("none",),
         figures=[{"of": "udp", "y": ["jitter_ms"], "lines": [{"at": 30, "text": "limit for video, 30 ms"}]}],

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from minigts.errors import InputError
-from minigts.experiments import campaign, store
-from minigts.experiments import manifest as manifests
-from minigts.experiments.store import RawSample
+from minigts.experiments import campaign
+from minigts.results import manifest as manifests
+from minigts.results import store
+from minigts.results.schema import RawSample
 
 PROJECT = Path(__file__).parents[2]
 EXPERIMENTS = PROJECT / "experiments"

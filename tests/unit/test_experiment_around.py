@@ -13,8 +13,7 @@ import pytest
 from experiment_lab import Replay, begin, chain, endpoints, recorded, watch_of
 
 from minigts.errors import CommandFailed, InputError
-from minigts.experiments import manifest as manifests
-from minigts.experiments import run, store
+from minigts.experiments import run
 from minigts.experiments.load import parse
 from minigts.experiments.matrix import matrix
 from minigts.experiments.model import Experiment
@@ -24,6 +23,8 @@ from minigts.experiments.run import Outcome, run_together
 from minigts.overlays import Endpoint
 from minigts.providers.base import Result
 from minigts.report import render
+from minigts.results import manifest as manifests
+from minigts.results import store
 
 PLAN = chain(4)
 HEAD = """\

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from experiment_lab import begin, chain, small
 
-from minigts.experiments import manifest as manifests
 from minigts.experiments.matrix import matrix
+from minigts.results import manifest as manifests
 
 HERE = Path(__file__).parent
 TOOLS = HERE.parents[1] / "tools"
@@ -52,4 +52,4 @@ def test_a_run_killed_at_ten_random_moments_ends_like_one_left_alone(tmp_path: P
     taken = Counter(re.findall(r"INFO (\S+) in [\d.]+ s$", (killed / "run.log").read_text(), re.MULTILINE))
     assert {name for name, count in taken.items() if count > 1} == set()
     assert manifests.read(killed).ended is not None
-    assert list(killed.rglob("*.tmp")) == []
+    assert list(killed.rglob(".*")) == []

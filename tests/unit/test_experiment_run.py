@@ -9,8 +9,6 @@ import pytest
 from experiment_lab import SMALL, Replay, begin, chain, endpoints, recorded, small, watch_of
 
 from minigts.errors import CommandTimeout, HostFailed, InputError, MinigtsError
-from minigts.experiments import manifest as manifests
-from minigts.experiments import store
 from minigts.experiments.derive import derive
 from minigts.experiments.load import parse
 from minigts.experiments.matrix import matrix
@@ -18,6 +16,8 @@ from minigts.experiments.options import Links
 from minigts.experiments.run import Outcome, Progress, run
 from minigts.overlays import Endpoint
 from minigts.providers.base import Result
+from minigts.results import manifest as manifests
+from minigts.results import store
 from minigts.watch import Watch
 
 PLAN = chain()

@@ -137,17 +137,17 @@ def test_page_says(rendered: Path, words: str) -> None:
 
 
 def test_hostile_names_are_text(results: Path) -> None:
-    source = (results / "manifest.json").read_text().replace('"prg"', json.dumps(HOSTILE))
-    (results / "manifest.json").write_text(source)
-
     def rename(row: dict[str, str]) -> dict[str, str]:
         renamed = {key: HOSTILE if value == "prg" else value for key, value in row.items()}
         return renamed | {"overlay": row["overlay"].replace("swarm", HOSTILE + "$x^2$")}
 
     edit_csv(results / "summary.csv", rename)
     edit_csv(results / "samples.csv", lambda row: rename(row) | {"error": HOSTILE if row["error"] else ""})
-    edit_manifest(results, lambda manifest: manifest["experiment"].update(title=HOSTILE, name=HOSTILE))
-    edit_manifest(results, lambda manifest: manifest.update({HOSTILE: {HOSTILE: [HOSTILE]}}))
+    edit_manifest(results, lambda manifest: manifest["experiment"].update(title=HOSTILE, description=HOSTILE))
+    edit_manifest(results, lambda manifest: manifest["plan"].update(description=HOSTILE))
+    edit_manifest(results, lambda manifest: manifest["plan"]["hosts"][0].update(location=HOSTILE))
+    edit_manifest(results, lambda manifest: manifest.update(tools={HOSTILE: HOSTILE}, commit=HOSTILE))
+    edit_manifest(results, lambda manifest: manifest.update(readback={HOSTILE: {HOSTILE: [HOSTILE]}}))
     page = Page(render(results))
     assert not {"script", "b"} & set(page.tags)
     assert HOSTILE in page.text
@@ -217,13 +217,14 @@ def test_one_measurement_alone_is_enough(results: Path, kept: str) -> None:
         ("samples.csv", "sample,ok,error\n", "holds no samples yet"),
         ("samples.csv", "sample,ok\na,true\n", "samples.csv:1: no column error"),
         ("samples.csv", "sample,ok,error\na,true\n", "samples.csv:2: more or fewer fields"),
-        ("samples.csv", b"\xff\xfe\x00\x01", "samples.csv: cannot be read"),
+        ("samples.csv", b"\xff\xfe\x00\x01", "samples.csv:1: cannot be read: is not text in UTF-8"),
         ("manifest.json", "{", "manifest.json:1: is not JSON"),
-        ("manifest.json", "[]", "manifest.json: document: "),
-        ("manifest.json", '{"plan": {"name": 3}}', "manifest.json: plan.name: "),
+        ("manifest.json", "[]", "manifest.json:1: document: must be a mapping"),
+        ("manifest.json", '{"plan":\n {"name": 3}}', "manifest.json:2: plan.name: "),
+        ("manifest.json", '{"version":\n 2}', "manifest.json:2: version 2 of results is a newer minigts's"),
         ("manifest.json", "[" * 100_000, "manifest.json: "),
-        ("claims.json", "3", "claims.json: is not a list of claims"),
-        ("claims.json", "[{}]", "claims.json: claim: "),
+        ("claims.json", "3", "claims.json:1: document: must be a list"),
+        ("claims.json", "[{}]", "claims.json:1: [0].claim: is missing"),
     ],
 )
 def test_broken_input_is_named(results: Path, file: str, content: str | bytes | None, message: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -154,7 +155,8 @@ def test_a_campaign_has_a_page_of_all_and_a_page_of_each(campaign: Path) -> None
 def test_a_campaigns_run_without_samples_is_named_and_the_rest_is_shown(campaign: Path) -> None:
     waiting = campaign / "waiting-1"
     waiting.mkdir()
-    (waiting / "manifest.json").write_text('{"experiment": {"name": "waiting"}}')
+    shutil.copy(campaign / "udp-sweep-20261121-100000" / "manifest.json", waiting)
+    edit(waiting, lambda manifest: manifest["experiment"].update(name="waiting"))
     assert "No samples yet: waiting-1." in render(campaign).read_text()
 
 

@@ -30,7 +30,7 @@ def charts(where: Path, kind: synthetic.Kind, **how: int) -> dict[str, Chart]:
         ("offload", "udp-by-datagram", "datagram", False, ["value"]),
         ("udp-sweep", "udp-by-rate", "rate", False, ["value", "jitter_ms", "loss_percent"]),
         ("udp-sweep", "udp-by-rate-2", "rate", False, ["value"]),
-        ("placement", "tcp-by-placement", "placement", True, ["value"]),
+        ("placement", "tcp-by-congestion", "congestion", True, ["value"]),
         ("overlay-ovs", "latency-by-path", "path", True, ["value"]),
         ("star", "udp-by-sessions", "sessions", False, ["jitter_ms"]),
     ],
@@ -78,7 +78,7 @@ def test_shares_are_of_an_overlay_or_of_a_place_and_so_are_published_ones(tmp_pa
     assert shares["none"].value == pytest.approx(100)
     assert 85 < shares["swarm"].value < 99
     assert shares["swarm"].published == pytest.approx(100 * 715 / 756)
-    placed = charts(tmp_path, KINDS["placement"])["tcp-by-placement-2"].panels[0].series[0].points
+    placed = charts(tmp_path, KINDS["placement"])["tcp-by-congestion-2"].panels[0].series[0].points
     assert [round(point.published or 0) for point in placed] == [100, 100, 100, 253, 85, 223]
 
 
@@ -146,5 +146,5 @@ def test_an_axis_that_was_not_varied_gives_way_to_the_one_that_follows(tmp_path:
 def test_every_kind_is_drawn(tmp_path: Path, kind: synthetic.Kind) -> None:
     page = render(synthetic.write(tmp_path / "run", kind, repetitions=2))
     names = {chart.name for chart in grammar.charts(read(tmp_path / "run"))}
-    assert names == {path.stem for path in (tmp_path / "run" / "figures").glob("*.svg")}
+    assert {*names, "topology"} == {path.stem for path in (tmp_path / "run" / "figures").glob("*.svg")}
     assert all(f'id="{name}"' in page.read_text() for name in names)

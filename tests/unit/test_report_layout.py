@@ -3,42 +3,64 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import combinations
 
 import pytest
 
 from minigts.report.layout import DOWN, ROW, positions
-from minigts.topology.plan import Host, Link, Plan
+from minigts.topology.addressing import mac
+from minigts.topology.plan import Host, Link, Plan, Port, Shaping
 
 
 def plan(count: int, *pairs: tuple[int, int]) -> Plan:
     """A plan of hosts h0, h1, … and the links named by their numbers."""
-    hosts = tuple(
-        Host(
-            name=f"h{index}",
-            index=index,
-            location=None,
-            cpus=1,
-            memory_mb=64,
-            address=f"10.0.0.{index + 1}",
-            ports=(),
-            routes=(),
-        )
-        for index in range(count)
-    )
     links = tuple(
         Link(
             name=f"h{a}-h{b}",
             index=index,
             ends=(f"h{a}", f"h{b}"),
-            subnet=f"10.1.{index}.0/30",
+            subnet=f"10.{1 + index // 250}.{index % 250}.0/30",
             rtt_ms=1.0,
             rate_mbit=None,
             loss_percent=0.0,
         )
         for index, (a, b) in enumerate(pairs)
     )
+    hosts = tuple(
+        Host(
+            name=f"h{index}",
+            index=index,
+            location=None,
+            cpus=1,
+            memory_mb=128,
+            address=f"10.255.0.{index + 1}",
+            ports=ports(f"h{index}", links),
+            routes=(),
+        )
+        for index in range(count)
+    )
     return Plan(name="p", description="", routing="routed", overlay="none", hosts=hosts, links=links, paths=())
+
+
+def ports(host: str, links: Sequence[Link]) -> tuple[Port, ...]:
+    """A host's ends of its links, as a plan must have them."""
+    own = [(link, link.ends.index(host)) for link in links if host in link.ends]
+    return tuple(
+        Port(
+            name=f"eth{number}",
+            mac=mac(link.index, end),
+            mtu=1500,
+            link=link.name,
+            peer_host=link.ends[1 - end],
+            address=link.subnet.replace(".0/30", f".{1 + end}"),
+            prefix=30,
+            peer_address=link.subnet.replace(".0/30", f".{2 - end}"),
+            outgoing=Shaping(),
+            incoming=Shaping(),
+        )
+        for number, (link, end) in enumerate(own, start=1)
+    )
 
 
 def chain(count: int) -> Plan:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,10 +10,10 @@ import pytest
 from experiment_lab import begin, chain, small
 
 from minigts.errors import InputError, MinigtsError
-from minigts.experiments import manifest as manifests
-from minigts.experiments import store
 from minigts.experiments.matrix import matrix
-from minigts.experiments.store import RawSample
+from minigts.results import folder, store
+from minigts.results import manifest as manifests
+from minigts.results.schema import RawSample
 
 NOW = datetime(2026, 11, 21, 11, 2, 45, tzinfo=UTC)
 
@@ -58,7 +59,7 @@ def test_failed_attempts_are_kept_beside_each_other_and_leave_the_sample_pending
 def test_a_half_written_file_is_not_a_sample(tmp_path: Path) -> None:
     samples = matrix(small(), chain())
     (tmp_path / "raw").mkdir()
-    (tmp_path / "raw" / f".{samples[0].id}.json.tmp").write_text('{"sample": ')
+    (tmp_path / "raw" / f".{samples[0].id}.json.a1b2c3d4").write_text('{"sample": ')
     assert store.pending(samples, tmp_path) == samples
 
 
@@ -68,24 +69,28 @@ def test_a_full_disk_is_one_clear_error_that_leaves_nothing_half(
     def full(_descriptor: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    store.write(tmp_path / "kept.json", "before")
+    folder.write(tmp_path / "kept.json", "before")
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(MinigtsError, match=r"kept\.json: cannot be written: No space left on device"):
-        store.write(tmp_path / "kept.json", "after")
+        folder.write(tmp_path / "kept.json", "after")
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"kept.json": "before"}
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-def test_a_really_full_device_is_the_same_error(tmp_path: Path) -> None:
-    (tmp_path / ".x.json.tmp").symlink_to("/dev/full")
-    with pytest.raises(MinigtsError, match="No space left"):
-        store.write(tmp_path / "x.json", "text")
+def test_a_file_that_the_system_refuses_is_the_same_error(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+    try:
+        with pytest.raises(MinigtsError, match="cannot be written: File too large"):
+            folder.write(tmp_path / "x.json", "text" * 10)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_broken_raw_file_says_which(tmp_path: Path) -> None:
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw" / "a.json").write_text("{")
-    with pytest.raises(InputError, match=r"a\.json: is no raw sample; remove it"):
+    with pytest.raises(InputError, match=r"a\.json:1: is no raw sample; remove it"):
         store.good(tmp_path, "a")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from minigts.shaping import batch_line
 from minigts.topology.plan import Host, Plan, Switch
 
 SYSCTLS = (
@@ -42,7 +43,7 @@ def script(plan: Plan, machine: Host | Switch) -> str:
         *(_without_ipv6(port.name) for port in machine.ports),
         "ip -batch - <<'END'",
         "link set dev lo up",
-        *(f"link set dev {port.name} mtu {port.mtu} up" for port in machine.ports),
+        *(batch_line("link", "set", "dev", port.name, "mtu", str(port.mtu), "up") for port in machine.ports),
         *(_addresses(machine) if isinstance(machine, Host) else ()),
         "END",
     ]
@@ -50,13 +51,16 @@ def script(plan: Plan, machine: Host | Switch) -> str:
 
 
 def _addresses(host: Host) -> Iterator[str]:
-    yield f"address replace {host.address}/32 dev lo"
-    yield from (f"address replace {port.address}/{port.prefix} dev {port.name}" for port in host.ports)
-    yield from (f"route replace {route.to} via {route.via} src {route.source}" for route in host.routes)
+    yield batch_line("address", "replace", f"{host.address}/32", "dev", "lo")
+    for port in host.ports:
+        yield batch_line("address", "replace", f"{port.address}/{port.prefix}", "dev", port.name)
+    for route in host.routes:
+        yield batch_line("route", "replace", route.to, "via", route.via, "src", route.source)
 
 
 def _name_port(mac: str, name: str) -> str:
     """Interfaces come up under a name of the provider's; the plan knows them by their MAC."""
+    name, mac = shlex.quote(name), shlex.quote(mac)
     return (
         f"for device in /sys/class/net/*; do "
         f'if [[ $(<"$device/address") == {mac} && ${{device##*/}} != {name} ]]; then '
@@ -66,7 +70,8 @@ def _name_port(mac: str, name: str) -> str:
 
 def _without_ipv6(name: str) -> str:
     """Router solicitations and the like would be traffic that nobody sent: they take losses that are meant for it."""
-    return f"if [[ -e /proc/sys/net/ipv6/conf/{name} ]]; then echo 1 >/proc/sys/net/ipv6/conf/{name}/disable_ipv6; fi"
+    folder = shlex.quote(f"/proc/sys/net/ipv6/conf/{name}")
+    return f"if [[ -e {folder} ]]; then echo 1 >{folder}/disable_ipv6; fi"
 
 
 def _hosts_file(plan: Plan) -> str:

@@ -19,15 +19,18 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from minigts.errors import InputError
 from minigts.topology.plan import End, Shaping
 
 Argv: TypeAlias = tuple[str, ...]
 
+_ONE_WORD = re.compile(r"[A-Za-z0-9%+,./:=_-]+", re.ASCII)
 ETHERNET_HEADER = 14
 _BURST_FRAMES = 10
 _BURST_MS = 4.0
@@ -36,6 +39,17 @@ _PLAIN_QUEUE_PACKETS = 1000
 _RELATIVE = 0.01
 _DELAY_SLACK_MS = 0.002
 _LOSS_SLACK_PERCENT = 1e-6
+
+
+def batch_line(*words: str) -> str:
+    """A line of what `ip -batch` and `tc -batch` read, which cut lines at blanks and know no quotes that hold.
+
+    Raises InputError for a word that would not stay one.
+    """
+    for word in words:
+        if not _ONE_WORD.fullmatch(word):
+            raise InputError(f"{word!r} cannot be a word of a command on a host")
+    return " ".join(words)
 
 
 def ifb(port: End) -> str:
@@ -78,7 +92,7 @@ def script(ports: Iterable[End], own_latency_ms: float = 0.0) -> str:
     """`commands` of several ports of one host as one `sh -e` script, with one `tc` process for all of them."""
     chosen = tuple(ports)
     devices = [shlex.join(argv) for port in chosen for argv in _device_commands(port)]
-    batch = [" ".join(words) for port in chosen for words in _tc(port, own_latency_ms)]
+    batch = [batch_line(*words) for port in chosen for words in _tc(port, own_latency_ms)]
     if not chosen:
         return ""
     return "\n".join([*devices, "tc -batch - <<'END'", *batch, "END", ""])
@@ -87,12 +101,12 @@ def script(ports: Iterable[End], own_latency_ms: float = 0.0) -> str:
 def delays_again(ports: Iterable[End], own_latency_ms: float) -> str:
     """What `tc -j -batch -` reads to set the delay of ports anew that are shaped already, and to show all there is."""
     held = [port for port in ports if holds_arrivals(port.incoming)]
-    return "\n".join([*(" ".join(_delay(port, own_latency_ms)) for port in held), "qdisc show", ""])
+    return "\n".join([*(batch_line(*_delay(port, own_latency_ms)) for port in held), "qdisc show", ""])
 
 
 def clear_commands(port: End) -> tuple[Argv, ...]:
     """What takes the shaping of `port` off again. A second run changes nothing."""
-    device = ifb(port)
+    device = shlex.quote(ifb(port))
     return (
         ("tc", *_plain_queue(port)),
         *(("tc", *words) for words in _no_redirect(port)),
@@ -107,9 +121,10 @@ def _device_commands(port: End) -> tuple[Argv, ...]:
     if not holds_arrivals(port.incoming):
         return (gro,)
     # `ip link add` has no form that accepts a device which is there already.
-    add = f"ip link show dev {device} >/dev/null 2>&1 || ip link add {device} type ifb"
+    quoted = shlex.quote(device)
+    add = f"ip link show dev {quoted} >/dev/null 2>&1 || ip link add {quoted} type ifb"
     # Its router solicitations would each take one of the numbers that decide which packets are lost.
-    ipv6 = f"/proc/sys/net/ipv6/conf/{device}/disable_ipv6"
+    ipv6 = shlex.quote(f"/proc/sys/net/ipv6/conf/{device}/disable_ipv6")
     silence = f"[ ! -e {ipv6} ] || echo 1 >{ipv6}"
     return (gro, ("sh", "-c", add), ("sh", "-c", silence), ("ip", "link", "set", "dev", device, "up"))
 

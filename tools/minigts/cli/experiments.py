@@ -54,21 +54,31 @@ def run(
         raise InputError("run: --paper and --quick exclude each other")
     if lab is not None:
         checked_name(lab)
-    if resume:
-        directories, prepared = campaign.reopen(resume)
-    else:
-        files = campaign.files(experiments or ())
-        prepared = campaign.prepare_all(files, paper=paper, quick=quick, only=only or ())
-    if dry_run:
-        screen.show_samples(prepared)
-        return
-    if lab is None:
-        for plan, overlays in campaign.overlays_by_plan(prepared):
-            require_room(plan, provider, overlays, "")
-        warn_of_root(provider)
-    if not resume:
-        directories = campaign.begin(results, prepared, provider)
-    raise typer.Exit(0 if _measure_all(directories, prepared, provider, lab, keep=keep) else 1)
+    with ExitStack() as stack:
+        if resume:
+            if not dry_run:
+                stack.enter_context(campaign.alone_in(resume))
+            directories, prepared = campaign.reopen(resume)
+        else:
+            files = campaign.files(experiments or ())
+            prepared = campaign.prepare_all(files, paper=paper, quick=quick, only=only or ())
+        if dry_run:
+            screen.show_samples(prepared)
+            return
+        if lab is None:
+            for plan, overlays in campaign.overlays_by_plan(prepared):
+                require_room(plan, provider, overlays, "")
+            warn_of_root(provider)
+        if not resume:
+            directories = campaign.begin(results, prepared, provider)
+            stack.enter_context(campaign.alone_in(_folder_of(directories)))
+        complete = _measure_all(directories, prepared, provider, lab, keep=keep)
+    raise typer.Exit(0 if complete else 1)
+
+
+def _folder_of(directories: Sequence[Path]) -> Path:
+    """The run's own folder, or the campaign's."""
+    return directories[0].parent if len(directories) > 1 else directories[0]
 
 
 def _measure_all(
@@ -78,7 +88,7 @@ def _measure_all(
     from minigts.experiments import campaign, run
     from minigts.report import render
 
-    together = directories[0].parent if len(directories) > 1 else directories[0]
+    together = _folder_of(directories)
     seconds = sum(each.seconds for each in prepared)
     screen.note(f"{', '.join(each.experiment.name for each in prepared)}: {screen.duration(seconds)} of measuring")
     complete = True

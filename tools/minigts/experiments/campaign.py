@@ -7,7 +7,7 @@ import json
 import os
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,16 +16,19 @@ from pydantic import JsonValue
 
 from minigts import lab as labs
 from minigts import overlays, paths, shell
-from minigts.errors import EnvironmentLacks, InputError, MinigtsError
-from minigts.experiments import manifest as manifests
-from minigts.experiments import run, store
+from minigts.errors import EnvironmentLacks, InputError, MinigtsError, Problem
+from minigts.experiments import run
 from minigts.experiments.load import load, topology_file
-from minigts.experiments.manifest import Manifest
 from minigts.experiments.matrix import Sample, matrix
 from minigts.experiments.model import Experiment
 from minigts.experiments.stage import LabStage
 from minigts.fidelity.measure import certify
 from minigts.lab import Lab, links
+from minigts.providers import registry
+from minigts.results import manifest as manifests
+from minigts.results import store
+from minigts.results.folder import exclusive, inside
+from minigts.results.schema import CERTIFICATE, Manifest
 from minigts.topology.load import load as load_topology
 from minigts.topology.plan import Plan
 
@@ -138,17 +141,40 @@ def begin(results: Path, prepared: Sequence[Prepared], provider: str) -> tuple[P
     return tuple(directories)
 
 
+@contextmanager
+def alone_in(directory: Path) -> Iterator[None]:
+    """Keep every other run out of a results directory, or of a campaign's folder with all its runs.
+
+    Raises InputError, with nothing changed, when another run is in one of them.
+    """
+    with ExitStack() as stack:
+        for each in dict.fromkeys((directory, *(store.runs_in(directory)))):
+            stack.enter_context(exclusive(each))
+        yield
+
+
 def reopen(directory: Path) -> tuple[tuple[Path, ...], tuple[Prepared, ...]]:
     """The results directories below `directory`, or itself, and what they still want. Raises InputError."""
-    inside = sorted(path.parent for path in directory.glob(f"*/{manifests.FILE}"))
-    directories = tuple(inside) if inside and not (directory / manifests.FILE).exists() else (directory,)
+    directories = store.runs_in(directory)
+    if not directories:
+        raise InputError(f"{directory}: holds no run to go on with; a run's folder has a {manifests.FILE}")
     return directories, tuple(_prepared_again(each) for each in directories)
 
 
 def _prepared_again(directory: Path) -> Prepared:
     manifest = manifests.read(directory)
+    _known(directory / manifests.FILE, "provider", manifest.provider, registry.names())
+    for overlay in manifest.experiment.overlays:
+        _known(directory / manifests.FILE, "overlay", overlay, overlays.known())
     left = store.pending(matrix(manifest.experiment, manifest.plan), directory)
     return Prepared(manifest.experiment, manifest.topology_sha256, manifest.plan, left)
+
+
+def _known(path: Path, kind: str, name: str, known: Sequence[str]) -> None:
+    if name not in known:
+        raise InputError(
+            [Problem(str(path), 0, f"no {kind} {name[:60]!r} in this minigts; there are {', '.join(known)}")]
+        )
 
 
 def _manifest(prepared: Prepared, provider: str) -> Manifest:
@@ -216,7 +242,7 @@ def describe_lab(directories: Sequence[Path], lab: Lab, say: Say, *, fresh: bool
     }
     for directory in new:
         manifests.write(directory, manifests.read(directory).model_copy(update=facts))
-        certificate.write(directory / "certificate.json")
+        certificate.write(inside(directory, CERTIFICATE))
 
 
 def take(directories: Sequence[Path], lab: Lab, say: Say, on_progress: run.OnProgress) -> tuple[run.Outcome, ...]:

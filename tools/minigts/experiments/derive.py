@@ -5,61 +5,30 @@ Deriving twice gives the same bytes. A directory of a run that is not finished y
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from minigts.experiments import manifest as manifests
-from minigts.experiments import store
 from minigts.experiments.cells import Cell, Verdict
 from minigts.experiments.claims import evaluate
-from minigts.experiments.manifest import Manifest
 from minigts.experiments.matrix import Cell as Row
 from minigts.experiments.matrix import Sample, cells, matrix, path_between
 from minigts.experiments.model import settings
 from minigts.experiments.options import Links
 from minigts.experiments.readings import read
-from minigts.experiments.store import RawSample
 from minigts.experiments.tools import TOOLS, Measured, Way, outer_mtu, predicted, underlay_mtu
 from minigts.experiments.vocabulary import METRICS, Published
 from minigts.judge.statistics import estimate
+from minigts.results import manifest as manifests
+from minigts.results import store, tables
+from minigts.results.folder import LARGEST_NUMBER, inside, write
+from minigts.results.schema import CLAIMS, SAMPLES, SUMMARY, Claim, Claims, Manifest, RawSample
+from minigts.results.tables import number
 from minigts.tools.parsers import ParseError
 from minigts.topology.plan import Plan
-
-EXTRA = (
-    *("min", "median", "mean", "p99", "max", "stdev", "sent", "offered", "loss_percent", "jitter_ms", "out_of_order"),
-    *("retransmits", "rtt_ms", "cwnd_bytes"),
-    *("cpu_source_percent", "cpu_target_percent", "cpu_source_inside_percent", "cpu_target_inside_percent"),
-    *("group_source_percent", "group_target_percent", "cpu_percent", "stress_s"),
-)
-"""The columns that only some tools fill. Without a unit in its name a column is in the row's unit."""
-SAMPLES = (
-    *(
-        "sample",
-        "overlay",
-        "measurement",
-        "tool",
-        "source",
-        "target",
-        "hops",
-        "kind",
-        "repetition",
-        "value",
-        "unit",
-    ),
-    *("predicted", *EXTRA, "started", "seconds", "attempts", "ok", "error", "note", "tainted", "repeats"),
-    *("foreign_cores", "waited_cores", "steal_cores", "lag_ms"),
-)
-SUMMARY = (
-    *("overlay", "measurement", "source", "target", "hops", "kind", "n", "mean", "stdev", "median", "low", "high"),
-    *("unit", "predicted", "published", "tainted"),
-)
-
 
 FURTHER = {metric: unit for metric, unit in METRICS.values() if metric.endswith(("_percent", "_ms"))}
 """Metrics beside a measurement's own value that a claim may speak of, with their units."""
@@ -91,10 +60,10 @@ def derive(directory: Path) -> tuple[Verdict, ...]:
     summary = [cell for cell in found if not cell.metric]
     promised = _Predictions(manifest)
     rows = (_sample_row(promised, entry) for entry in taken)
-    store.write(directory / "samples.csv", _table((*SAMPLES, *varied), rows))
-    store.write(directory / "summary.csv", _table((*SUMMARY, *varied), map(_summary_row, summary)))
-    claims = [dataclasses.asdict(verdict) for verdict in verdicts]
-    store.write(directory / "claims.json", json.dumps(claims, indent=1, ensure_ascii=False) + "\n")
+    write(inside(directory, SAMPLES), tables.text((*tables.SAMPLE_COLUMNS, *varied), rows))
+    write(inside(directory, SUMMARY), tables.text((*tables.SUMMARY_COLUMNS, *varied), map(_summary_row, summary)))
+    claims = Claims(tuple(Claim.model_validate(dataclasses.asdict(verdict)) for verdict in verdicts))
+    write(inside(directory, CLAIMS), claims.model_dump_json(indent=1) + "\n")
     return verdicts
 
 
@@ -176,11 +145,19 @@ def _taken(directory: Path, samples: Sequence[Sample]) -> Iterator[Taken]:
         measured, error = None, raw.error or ""
         if raw.error is None:
             try:
-                measured = read(sample.tool, raw)
+                measured = _possible(read(sample.tool, raw))
             except ParseError as reason:
                 error = str(reason)
         tried = max(raw.attempt, tries.get(sample.id, 0))
         yield Taken(sample, raw, tried, repeats.get(sample.id, 0), measured, error)
+
+
+def _possible(measured: Measured) -> Measured:
+    """The same. Raises ParseError where a number in it is none, or larger than anything measured here."""
+    for name, value in {"value": measured.value, **measured.extra}.items():
+        if not abs(value) <= LARGEST_NUMBER:
+            raise ParseError(f"{name} is {value:g}, which cannot be")
+    return measured
 
 
 class _Predictions:
@@ -204,8 +181,12 @@ class _Predictions:
     def _encapsulations(self, overlay: str) -> set[str]:
         """As `verify` saw them at each host; empty where it said nothing."""
         facts = self._manifest.overlays.get(overlay)
-        said = json.loads(facts.verify) if facts and facts.verify.startswith("{") else {}
-        return {each["ENCAPSULATION"] for each in said.values() if "ENCAPSULATION" in each}
+        try:
+            said = json.loads(facts.verify) if facts and facts.verify.startswith("{") else {}
+        except (ValueError, RecursionError):
+            return set()
+        known = [each.get("ENCAPSULATION") for each in said.values() if isinstance(each, dict)]
+        return {name for name in known if isinstance(name, str)}
 
     def _predicted(self, overlay: str, measurement: str, source: str, target: str, condition: str) -> float | None:
         plan = self._manifest.plan
@@ -240,7 +221,7 @@ def _published(entries: Sequence[Published], plan: Plan, key: _Key, hops: int, m
 def _sample_row(promised: _Predictions, entry: Taken) -> Mapping[str, str]:
     sample, measured = entry.sample, entry.measured
     expected = promised(sample.overlay, sample.measurement, sample.source, sample.target, sample.condition)
-    values = {name: _number(value) for name, value in (measured.extra if measured else {}).items()}
+    values = {name: number(value) for name, value in (measured.extra if measured else {}).items()}
     return {
         **values,
         **settings(sample.condition),
@@ -253,9 +234,9 @@ def _sample_row(promised: _Predictions, entry: Taken) -> Mapping[str, str]:
         "hops": str(sample.hops),
         "kind": sample.kind,
         "repetition": str(sample.repetition),
-        "value": _number(measured.value if measured else None),
+        "value": number(measured.value if measured else None),
         "unit": TOOLS[sample.tool].unit,
-        "predicted": _number(expected),
+        "predicted": number(expected),
         "started": entry.raw.started,
         "seconds": f"{entry.raw.seconds:.3f}",
         "attempts": str(entry.attempts),
@@ -272,7 +253,7 @@ def _machine_columns(raw: RawSample) -> Mapping[str, str]:
     if raw.machine is None:
         return {}
     names = ("foreign_cores", "waited_cores", "steal_cores", "lag_ms")
-    return {name: _number(getattr(raw.machine, name)) for name in names}
+    return {name: number(getattr(raw.machine, name)) for name in names}
 
 
 def _summary_row(cell: Cell) -> Mapping[str, str]:
@@ -287,26 +268,13 @@ def _summary_row(cell: Cell) -> Mapping[str, str]:
         "hops": str(cell.hops),
         "kind": cell.kind,
         "n": str(found.n),
-        "mean": _number(found.mean),
-        "stdev": _number(found.stdev or 0.0),
-        "median": _number(found.median),
-        "low": _number(found.median if found.low is None else found.low),
-        "high": _number(found.median if found.high is None else found.high),
+        "mean": number(found.mean),
+        "stdev": number(found.stdev or 0.0),
+        "median": number(found.median),
+        "low": number(found.median if found.low is None else found.low),
+        "high": number(found.median if found.high is None else found.high),
         "unit": cell.unit,
-        "predicted": _number(cell.predicted),
-        "published": _number(cell.published),
+        "predicted": number(cell.predicted),
+        "published": number(cell.published),
         "tainted": str(cell.tainted),
     }
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.9g}"
-
-
-def _table(columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> str:
-    """RFC 4180, but with one line feed at each line's end."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()

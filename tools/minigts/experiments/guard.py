@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from minigts.experiments import store
-from minigts.experiments.manifest import Guard
 from minigts.experiments.matrix import Sample
 from minigts.fidelity.host_load import LIMITS
+from minigts.results import store
+from minigts.results.schema import Guard
 
 
 def summary(directory: Path, samples: Sequence[Sample]) -> Guard:

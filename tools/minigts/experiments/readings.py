@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Sequence
 
 from minigts.experiments import counters, tools
-from minigts.experiments.store import RawSample, Side
 from minigts.experiments.tools import Measured
+from minigts.results.schema import RawSample, Side
 from minigts.tools.parsers import ParseError
 
 SHOWN_OFFLOADS = ("tcp-segmentation-offload", "generic-segmentation-offload", "tx-udp-segmentation")

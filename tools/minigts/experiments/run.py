@@ -14,17 +14,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from minigts.errors import CommandFailed, EnvironmentLacks, MinigtsError
-from minigts.experiments import guard, store
-from minigts.experiments import manifest as manifests
+from minigts.experiments import guard
 from minigts.experiments.cells import Verdict
 from minigts.experiments.derive import derive
-from minigts.experiments.manifest import EndpointFacts, Manifest, OverlayFacts
 from minigts.experiments.matrix import Sample, matrix, path_between
 from minigts.experiments.model import Experiment
 from minigts.experiments.taking import Stage, Taking
 from minigts.experiments.tools import estimate_s
 from minigts.overlays import Endpoint
 from minigts.providers.base import Provider
+from minigts.results import manifest as manifests
+from minigts.results import store
+from minigts.results.folder import inside
+from minigts.results.schema import LOG, EndpointFacts, Manifest, OverlayFacts
 from minigts.topology.plan import Plan
 
 JOINS = 3
@@ -172,7 +174,7 @@ class _Part:
 
     @classmethod
     def open(cls, directory: Path, stack: ExitStack) -> _Part:
-        return cls(directory, stack.enter_context(_log_file(directory / "run.log")))
+        return cls(directory, stack.enter_context(_log_file(inside(directory, LOG))))
 
     def pending(self, overlay: str) -> tuple[Sample, ...]:
         return store.pending([sample for sample in self.samples if sample.overlay == overlay], self.directory)

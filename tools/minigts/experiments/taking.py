@@ -12,9 +12,7 @@ from threading import Event
 from typing import Protocol
 
 from minigts.errors import CommandTimeout, InputError
-from minigts.experiments import manifest as manifests
-from minigts.experiments import readings, store
-from minigts.experiments.manifest import Manifest
+from minigts.experiments import readings
 from minigts.experiments.matrix import Sample
 from minigts.experiments.model import AnyMeasurement
 from minigts.experiments.options import Links
@@ -27,11 +25,13 @@ from minigts.experiments.procedure import (
     procedure,
     way_of,
 )
-from minigts.experiments.store import RawSample, Side
 from minigts.experiments.tools import warm_up
 from minigts.fidelity.host_load import taints
 from minigts.overlays import Endpoint
 from minigts.providers.base import Provider, Result
+from minigts.results import manifest as manifests
+from minigts.results import store
+from minigts.results.schema import Manifest, RawSample, Side
 from minigts.tools.parsers import ParseError
 from minigts.watch import Watched
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from minigts.judge import tolerances
 from minigts.judge.loss import CONFIDENCE, judge_loss
+from minigts.paths import write_whole
 from minigts.topology.plan import Path, Plan
 
 
@@ -94,7 +95,7 @@ class Certificate(BaseModel):
         return words | {f"{row.subject} {row.quantity}": row.in_words() for row in shown}
 
     def write(self, path: FilePath) -> None:
-        path.write_text(self.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        write_whole(path, self.model_dump_json(indent=1) + "\n")
 
 
 def settings_row(host: str, differences: Sequence[str], facts: Sequence[str]) -> Row:

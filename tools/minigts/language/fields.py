@@ -66,12 +66,14 @@ def matching(what: str, pattern: re.Pattern[str]) -> tuple[BeforeValidator, With
     return BeforeValidator(parse), WithJsonSchema({"type": "string", "pattern": f"^{pattern.pattern}$"})
 
 
-def text(what: str, longest: int) -> BeforeValidator:
-    """Any text up to a length."""
+def text(what: str, longest: int, *, one_line: bool = False) -> BeforeValidator:
+    """Any text up to a length; without tabs and line feeds when it is `one_line`."""
 
     def parse(value: object) -> str:
         if not isinstance(value, str) or len(value) > longest:
             raise ValueError(f"{shown(value)} is not {what}: write text of at most {longest} characters")
+        if one_line and ("\n" in value or "\t" in value):
+            raise ValueError(f"{shown(value)} is not {what}: write it in one line, without tabs")
         return value
 
     return BeforeValidator(parse)

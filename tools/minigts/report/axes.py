@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from minigts.report import words
-from minigts.report.read import Measurement, SummaryRow
+from minigts.results.tables import SummaryRow
 
 MOST_PLACES = 24
 """So many names fit along an axis."""
@@ -26,14 +26,14 @@ UNITS = {
 }
 
 
-def possible(measurement: Measurement) -> tuple[str, ...]:
-    """What a figure of it may have along its axis."""
-    return ("hops", "path", "overlay", *measurement.vary)
+def possible(varied: Sequence[str]) -> tuple[str, ...]:
+    """What a figure may have along its axis where these settings are varied."""
+    return ("hops", "path", "overlay", *varied)
 
 
-def chosen(measurement: Measurement, rows: Sequence[SummaryRow]) -> str:
+def chosen(settings: Sequence[str], rows: Sequence[SummaryRow]) -> str:
     """What stands along the axis when the file does not say: see docs/results.md."""
-    varied = [name for name in measurement.vary if len({dict(row.settings).get(name) for row in rows}) > 1]
+    varied = [name for name in settings if len({dict(row.settings).get(name) for row in rows}) > 1]
     numeric = [name for name in varied if all(number(dict(row.settings).get(name, "")) for row in rows)]
     if varied:
         return (numeric or varied)[0]

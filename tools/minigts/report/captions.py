@@ -58,24 +58,22 @@ def chart(data: Results, chart: Chart) -> list[str]:
 
 def _sources(data: Results, chart: Chart) -> str:
     """Where the measurement's published values were printed, in brackets."""
-    entries = data.manifest.experiment.published
-    sources = dict.fromkeys(entry.source for entry in entries if entry.measurement in chart.measurements)
+    sources = dict.fromkeys(entry.source for entry in data.published if entry.measurement in chart.measurements)
     return f" ({'; '.join(filter(None, sources))})" if any(sources) else ""
 
 
 def _trends(data: Results, chart: Chart) -> list[str]:
     """The published trends, in the experiment's own words; they have no numbers that could be drawn."""
-    told = [e for e in data.manifest.experiment.published if e.measurement in chart.measurements and e.trend]
+    told = [e for e in data.published if e.measurement in chart.measurements and e.trend]
     return [f"Published: {e.trend.rstrip('.')}{f' ({e.source})' if e.source else ''}." for e in told]
 
 
 def _made_with(data: Results) -> list[str]:
     """The provider, what its certificate says of the lab, and the command that makes the figure again."""
-    manifest = data.manifest
-    told = [f"Provider: {manifest.provider}."] if manifest.provider else []
-    certificate = manifest.extra.get("certificate")
-    if isinstance(certificate, dict) and certificate.get("verdict"):
-        told.append(f"The lab's certificate (certificate.json): {certificate['verdict']}.")
-    if manifest.experiment.name:
-        told.append(f"Made by minigts run experiments/{manifest.experiment.name}.yaml.")
+    told = [f"Provider: {data.provider}."] if data.provider else []
+    verdict = data.manifest.certificate.get("verdict") if data.manifest else None
+    if verdict:
+        told.append(f"The lab's certificate (certificate.json): {verdict}.")
+    if data.name:
+        told.append(f"Made by minigts run experiments/{data.name}.yaml.")
     return told

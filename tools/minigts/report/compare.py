@@ -14,8 +14,9 @@ from typing import Literal
 from minigts.errors import InputError
 from minigts.judge.statistics import NOTICEABLE, SIGNIFICANCE, Difference, difference, holm, least_p, significant
 from minigts.report import grammar, words
-from minigts.report.read import Results, SummaryRow, read, runs
+from minigts.report.read import Results, read, runs
 from minigts.report.settings import Change, changes
+from minigts.results.tables import SummaryRow
 
 Word = Literal["identical", "differs", "differs too little to matter", "same", "unclear", "too few samples"]
 MATTERS_POINTS = 1.0

@@ -80,7 +80,7 @@ def notes(comparison: Comparison) -> list[str]:
 def _sides(comparison: Comparison) -> Iterator[tuple[str, ...]]:
     for side, path in (("A", comparison.a), ("B", comparison.b)):
         results = [getattr(pair, side.lower()) for pair in comparison.pairs]
-        started = min((each.manifest.started for each in results if each.manifest.started), default="")
+        started = min((each.started for each in results if each.started), default="")
         yield side, path.name or str(path), words.moment(started), str(sum(each.samples.total for each in results))
 
 

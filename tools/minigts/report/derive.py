@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from minigts.judge.latency import segments_of, single_segments, way
 from minigts.judge.tolerances import Tolerance, round_trip
-from minigts.report.read import Quantity, SummaryRow
+from minigts.results.tables import Quantity, SummaryRow
 from minigts.topology.plan import Plan
 
 

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from pydantic import JsonValue
-
+from minigts.experiments.vocabulary import Figure, Line, Published
 from minigts.judge.statistics import Estimate, estimate
 from minigts.report import axes, words
-from minigts.report.read import Figure, Line, Measurement, Published, Results, SummaryRow
+from minigts.report.read import Results
+from minigts.results.schema import Manifest
+from minigts.results.tables import SummaryRow
 
 PANELS = re.compile(r"loss_percent|jitter_ms|cpu_percent")
 """Columns that get a panel of their own without being asked for."""
@@ -99,15 +100,17 @@ class Chart:
 
 def charts(results: Results) -> tuple[Chart, ...]:
     """The figures that the experiment's file asks for, and for every other measurement the one that follows."""
-    experiment = results.manifest.experiment
-    declared = {measurement.name: measurement for measurement in experiment.measurements}
+    declared = {measurement.name: tuple(measurement.vary) for measurement in results.measurements}
     made: list[Chart] = []
     for name in dict.fromkeys(row.measurement for row in results.summary):
-        asked = [figure for figure in experiment.figures if name in figure.measurements]
-        for figure in [figure for figure in asked if figure.measurements[0] == name] if asked else [Figure(of=name)]:
+        asked = [figure for figure in results.figures if name in figure.measurements]
+        for figure in (
+            [figure for figure in asked if figure.measurements[0] == name] if asked else [_plain_figure(name)]
+        ):
             rows = [row for each in figure.measurements for row in _rows(results, each, len(figure.measurements) > 1)]
-            own = [declared.get(each, Measurement(name=each)) for each in figure.measurements]
-            chart = _chart(results, _together(own), figure, [row for row in rows if row.unit == rows[0].unit])
+            varied = dict.fromkeys(name for each in figure.measurements for name in declared.get(each, ()))
+            settings = ("measurement", *varied) if len(figure.measurements) > 1 else tuple(varied)
+            chart = _chart(results, settings, figure, [row for row in rows if row.unit == rows[0].unit])
             made.append(replace(chart, name=_free(chart.name, made)))
     return tuple(made)
 
@@ -119,13 +122,9 @@ def _rows(results: Results, measurement: str, among_others: bool) -> list[Summar
     return [replace(row, settings=(*name, *row.settings)) for row in rows]
 
 
-def _together(measurements: Sequence[Measurement]) -> Measurement:
-    """Several measurements as one that varies which of them it is, and whatever any of them varies."""
-    if len(measurements) == 1:
-        return measurements[0]
-    vary = {name: values for each in measurements for name, values in each.vary.items()}
-    names: list[JsonValue] = [each.name for each in measurements]
-    return measurements[0].model_copy(update={"vary": {"measurement": names, **vary}})
+def _plain_figure(name: str) -> Figure:
+    """The figure of a measurement for which the file asks none; its name is the summary's own."""
+    return Figure.model_construct(of=name)
 
 
 def _shown(rows: Sequence[SummaryRow]) -> list[SummaryRow]:
@@ -138,14 +137,14 @@ def _free(name: str, taken: Sequence[Chart]) -> str:
     return next(each for each in (name, *(f"{name}-{number}" for number in range(2, 1000))) if each not in used)
 
 
-def _chart(results: Results, measurement: Measurement, figure: Figure, rows: Sequence[SummaryRow]) -> Chart:
-    axis = figure.x if figure.x in axes.possible(measurement) else axes.chosen(measurement, rows)
+def _chart(results: Results, settings: Sequence[str], figure: Figure, rows: Sequence[SummaryRow]) -> Chart:
+    axis = figure.x if figure.x in axes.possible(settings) else axes.chosen(settings, rows)
     rows = [row for row in rows if not figure.overlays or row.overlay in figure.overlays] or rows
     if axis == "hops":
         rows = [row for row in rows if row.source == rows[0].source]
     place, ticks, unit = axes.places(axis, rows)
     whole = axes.place_label(axis, figure.relative_to, rows) if figure.relative_to else None
-    printed = [each for each in results.manifest.experiment.published if each.measurement in figure.measurements]
+    printed = [each for each in results.published if each.measurement in figure.measurements]
     columns = figure.y or (("value",) if figure.relative_to else ("value", *_columns(rows)))
     panels = [
         Panel(
@@ -160,9 +159,9 @@ def _chart(results: Results, measurement: Measurement, figure: Figure, rows: Seq
     beyond = _beyond(panels[0])
     if beyond is not None:
         panels[0] = _without_predictions(panels[0])
-    numeric = axis == "hops" or (axis in measurement.vary and all(axes.number(text) for _, text in ticks))
+    numeric = axis == "hops" or (axis in settings and all(axes.number(text) for _, text in ticks))
     return Chart(
-        name=_slug(f"{measurement.name}-by-{axis}"),
+        name=_slug(f"{figure.measurements[0]}-by-{axis}"),
         title=figure.title or _title(figure, axis, rows),
         measurements=figure.measurements,
         quantity=rows[0].quantity,
@@ -314,21 +313,15 @@ def _marks(results: Results, axis: str, unit: str, rows: Sequence[SummaryRow]) -
         return ()
     fits: dict[int, list[str]] = {}
     for overlay in dict.fromkeys(row.overlay for row in rows):
-        if mtu := _mtu(results.manifest.extra.get("overlays"), overlay):
+        if mtu := _mtu(results.manifest, overlay):
             fits.setdefault(mtu, []).append(overlay)
     return tuple(Mark(mtu - HEADERS_BYTES, f"MTU {mtu}", tuple(names)) for mtu, names in sorted(fits.items()))
 
 
-def _mtu(overlays: object, overlay: str) -> int | None:
-    """The smallest MTU among an overlay's endpoints, from the manifest; None when it does not say."""
-    facts = overlays.get(overlay) if isinstance(overlays, Mapping) else None
-    endpoints = facts.get("endpoints") if isinstance(facts, Mapping) else None
-    known = (
-        [each.get("mtu") for each in endpoints.values() if isinstance(each, Mapping)]
-        if isinstance(endpoints, Mapping)
-        else []
-    )
-    return min((mtu for mtu in known if isinstance(mtu, int)), default=None)
+def _mtu(manifest: Manifest | None, overlay: str) -> int | None:
+    """The smallest MTU among an overlay's endpoints; None when the manifest does not say."""
+    facts = manifest.overlays.get(overlay) if manifest else None
+    return min((endpoint.mtu for endpoint in facts.endpoints.values()), default=None) if facts else None
 
 
 def _y_label(column: str, row: SummaryRow, whole: str | None) -> str:

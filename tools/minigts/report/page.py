@@ -16,8 +16,9 @@ from pydantic import JsonValue
 
 from minigts.report import style, tables, words
 from minigts.report.derive import LatencyPoint
-from minigts.report.read import Claim, Results
+from minigts.report.read import Results, provenance
 from minigts.report.tables import Table
+from minigts.results.schema import Claim
 
 TRUST = ("noise_before", "noise_after", "guard", "emulator", "certificate", "readback", "overlays")
 """Manifest keys that say how far the lab can be trusted, in the order in which they are shown."""
@@ -59,8 +60,7 @@ class Story:
 
     @property
     def title(self) -> str:
-        experiment = self.results.manifest.experiment
-        return experiment.title or experiment.name or self.results.directory.name
+        return self.results.title
 
     @property
     def anchor(self) -> str:
@@ -78,15 +78,14 @@ class Story:
 def run_page(story: Story) -> str:
     """The page of one run."""
     results = story.results
-    extra = results.manifest.extra
+    extra = provenance(results.manifest)
     return (
         _environment()
         .get_template("report.html.j2")
         .render(
             title=story.title,
             story=story,
-            experiment=results.manifest.experiment,
-            manifest=results.manifest,
+            results=results,
             samples=results.samples,
             state=words.state(results),
             tables=tables.results(results.summary, story.points),
@@ -161,9 +160,8 @@ def in_a_line(entry: Mapping[str, JsonValue]) -> str:
 
 
 def _campaign_facts(stories: Sequence[Story]) -> list[str]:
-    manifests = [story.results.manifest for story in stories]
-    started = sorted(manifest.started for manifest in manifests if manifest.started)
-    providers = dict.fromkeys(manifest.provider for manifest in manifests if manifest.provider)
+    started = sorted(story.results.started for story in stories if story.results.started)
+    providers = dict.fromkeys(story.results.provider for story in stories if story.results.provider)
     samples = sum(story.results.samples.total for story in stories)
     told = [words.counted(samples, "sample")]
     if providers:
@@ -179,9 +177,11 @@ def _is_plain(value: object) -> bool:
 def _provenance(results: Results, extra: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """Whatever the manifest says that no other part of the page has shown."""
     manifest = results.manifest
+    if manifest is None:
+        return {}
     known: dict[str, JsonValue] = {
-        "experiment": manifest.experiment.name or None,
-        "topology": manifest.experiment.topology or (manifest.plan.name if manifest.plan else None),
+        "experiment": manifest.experiment.name,
+        "topology": manifest.experiment.topology or manifest.plan.name,
         "seed": manifest.experiment.seed,
         "repetitions": manifest.experiment.repetitions,
         "provider": manifest.provider or None,

@@ -7,14 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from minigts import paths
 from minigts.errors import MinigtsError
 from minigts.report import captions, derive, figures, grammar, style, topology_figure, words
 from minigts.report.chart import draw
 from minigts.report.derive import LatencyPoint
 from minigts.report.grammar import Chart
 from minigts.report.page import Drawing, Story, campaign_page, run_page
-from minigts.report.read import Results, is_campaign, read, runs
-from minigts.report.samples import NothingYet
+from minigts.report.read import Results, read, runs
+from minigts.results import folder
+from minigts.results.store import is_campaign
+from minigts.results.tables import NothingYet
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,15 +34,13 @@ def render(results: Path) -> Path:
     if is_campaign(results):
         return _campaign(results)
     story = _story(results)
-    return write(results / PAGE, run_page(story))
+    return write(folder.inside(results, PAGE), run_page(story))
 
 
 def write(target: Path, text: str) -> Path:
     """Put a page in its place, whole or not at all. Raises MinigtsError."""
-    part = target.with_suffix(".html.part")
     try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(target)
+        paths.write_whole(target, text)
     except OSError as error:
         raise MinigtsError(f"{target}: cannot be written: {error}") from error
     return target
@@ -54,18 +55,28 @@ def _campaign(directory: Path) -> Path:
         except NothingYet:
             empty.append(each.name)
             continue
-        write(each / PAGE, run_page(story))
+        write(folder.inside(each, PAGE), run_page(story))
         renamed = [replace(drawing, id=f"{story.anchor}-{drawing.name}") for drawing in story.drawings]
         stories.append(replace(story, drawings=renamed))
     if not stories:
         raise NothingYet(f"{directory}: holds no samples yet in {words.listed(empty)}")
-    return write(directory / PAGE, campaign_page(directory.name, stories, empty))
+    return write(folder.inside(directory, PAGE), campaign_page(directory.name, stories, empty))
 
 
 def _story(directory: Path) -> Story:
     """A run, read, and its figures drawn."""
     data = read(directory)
-    plan = data.manifest.plan
+    charts, latency, told = tell(data)
+    try:
+        drawings = _drawings(data, charts, latency)
+    except OSError as error:
+        raise MinigtsError(f"{directory}: figures cannot be written: {error}") from error
+    return Story(data, told, drawings, latency)
+
+
+def tell(data: Results) -> tuple[Sequence[Chart], Sequence[LatencyPoint], Sequence[str]]:
+    """What is to be drawn of a run, and the page's first paragraphs. Pure."""
+    plan = data.plan
     charts = grammar.charts(data)
     by_hops = {name for chart in charts if chart.x == "hops" for name in chart.measurements}
     summary = [row for row in data.summary if row.measurement in by_hops and not row.settings]
@@ -80,21 +91,17 @@ def _story(directory: Path) -> Story:
         told.append("There are no medians to draw: summary.csv is absent or empty.")
     if data.claims:
         told.insert(0, words.verdicts(data.claims))
-    try:
-        drawings = _drawings(data, charts, latency)
-    except OSError as error:
-        raise MinigtsError(f"{directory}: figures cannot be written: {error}") from error
-    return Story(data, [*told, words.counts(data)], drawings, latency)
+    return charts, latency, [*told, words.counts(data)]
 
 
 def _drawings(data: Results, charts: Sequence[Chart], latency: Sequence[LatencyPoint]) -> list[Drawing]:
     """Draws what the results hold, and writes it under figures/."""
-    folder = data.directory / "figures"
-    folder.mkdir(exist_ok=True)
+    place = folder.inside(data.directory, "figures")
+    place.mkdir(exist_ok=True)
     made = []
 
     def add(figure: Figure, name: str, heading: str, caption: Sequence[str]) -> None:
-        made.append(Drawing(name, style.save(figure, folder, name), heading, caption))
+        made.append(Drawing(name, style.save(figure, place, name), heading, caption))
 
     for chart in charts:
         points = derive.from_first([point for point in latency if (point.measurement,) == chart.measurements])
@@ -102,9 +109,9 @@ def _drawings(data: Results, charts: Sequence[Chart], latency: Sequence[LatencyP
             add(figures.latency_by_hops(points), chart.name, chart.title, captions.latency(data, chart, points))
         else:
             add(draw(chart), chart.name, chart.title, captions.chart(data, chart))
-    if data.manifest.plan:
+    if data.plan:
         heading = "The topology"
         caption = ["Hosts with their locations, and links with round-trip time and rate, as the plan declares them."]
-        caption += [data.manifest.plan.description] if data.manifest.plan.description else []
-        add(topology_figure.topology(data.manifest.plan), "topology", heading, caption)
+        caption += [data.plan.description] if data.plan.description else []
+        add(topology_figure.topology(data.plan), "topology", heading, caption)
     return made

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from minigts.report.read import Manifest
+from minigts.report.read import provenance
+from minigts.results.schema import Manifest
 
 GROUPS = ("topology", "experiment", "lab", "version", "machine")
 _VERSIONS = ("minigts", "commit", "tools")
@@ -28,7 +29,7 @@ class Change:
     b: str
 
 
-def changes(a: Manifest, b: Manifest) -> tuple[Change, ...]:
+def changes(a: Manifest | None, b: Manifest | None) -> tuple[Change, ...]:
     """Every setting in which the two differ, topology first."""
     first, second = dict(_settings(a)), dict(_settings(b))
     found = [
@@ -39,33 +40,27 @@ def changes(a: Manifest, b: Manifest) -> tuple[Change, ...]:
     return tuple(sorted(found, key=lambda change: GROUPS.index(change.group)))
 
 
-def _settings(manifest: Manifest) -> Iterator[tuple[tuple[str, str], str]]:
+def _settings(manifest: Manifest | None) -> Iterator[tuple[tuple[str, str], str]]:
+    if manifest is None:
+        return
     yield from _topology(manifest)
-    experiment = manifest.experiment.model_dump(mode="json")
+    experiment = manifest.experiment.model_dump(mode="json", by_alias=True, exclude_unset=True)
     for name, value in experiment.items():
         if name not in _WORDS:
             yield from ((("experiment", what.removeprefix("measurements.")), text) for what, text in _flat(name, value))
     yield ("lab", "provider"), manifest.provider
-    for name, value in manifest.extra.items():
+    for name, value in provenance(manifest).items():
         if name in _NOT_COMPARED:
             continue
         group = "version" if name in _VERSIONS else "machine" if name == "machine" else "lab"
         yield from (((group, what.removeprefix(f"{group}.")), text) for what, text in _flat(name, value))
-    overlays = manifest.extra.get("overlays")
-    for overlay, facts in overlays.items() if isinstance(overlays, Mapping) else ():
-        endpoints = facts.get("endpoints") if isinstance(facts, Mapping) else None
-        mtus = (
-            {str(each.get("mtu")) for each in endpoints.values() if isinstance(each, Mapping)}
-            if isinstance(endpoints, Mapping)
-            else set()
-        )
+    for overlay, facts in manifest.overlays.items():
+        mtus = {str(endpoint.mtu) for endpoint in facts.endpoints.values()}
         yield ("lab", f"MTU of {overlay}"), ", ".join(sorted(mtus))
 
 
 def _topology(manifest: Manifest) -> Iterator[tuple[tuple[str, str], str]]:
     plan = manifest.plan
-    if plan is None:
-        return
     yield ("topology", "name"), plan.name
     yield ("topology", "hosts"), ", ".join(host.name for host in plan.hosts)
     for host in plan.hosts:

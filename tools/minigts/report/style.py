@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from minigts import paths
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -119,9 +121,11 @@ def save(figure: Figure, folder: Path, name: str) -> str:
     import matplotlib  # noqa: PLC0415
 
     text = svg(figure, name)
-    (folder / f"{name}.svg").write_text(text, encoding="utf-8")
+    pixels = io.BytesIO()
     with matplotlib.rc_context(RC):
-        figure.savefig(folder / f"{name}.png", format="png", dpi=PNG_DPI, metadata={"Software": "minigts"})
+        figure.savefig(pixels, format="png", dpi=PNG_DPI, metadata={"Software": "minigts"})
+    paths.write_whole(folder / f"{name}.svg", text)
+    paths.write_whole(folder / f"{name}.png", pixels.getvalue())
     return text
 
 

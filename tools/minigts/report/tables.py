@@ -10,7 +10,7 @@ from statistics import median
 
 from minigts.report import words
 from minigts.report.derive import LatencyPoint
-from minigts.report.read import SummaryRow
+from minigts.results.tables import SummaryRow
 
 MANY_ROWS = 60
 """A longer table is folded up."""

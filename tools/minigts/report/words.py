@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from minigts.judge.verdicts import Word
 from minigts.report.derive import LatencyPoint, ThroughputPoint
-from minigts.report.read import Claim, Results
+from minigts.report.read import Results
 from minigts.report.style import PLAIN, PLAIN_LABEL
+from minigts.results.schema import Claim
 
 if TYPE_CHECKING:
     from minigts.report.grammar import Chart
@@ -64,12 +65,12 @@ def counted(number: int, noun: str) -> str:
 
 def state(results: Results) -> str | None:
     """What an incomplete run lacks, in a sentence; None when it is complete."""
-    if not results.incomplete:
+    manifest, missing = results.manifest, results.missing_samples
+    if manifest is None or not results.incomplete:
         return None
-    missing = results.missing_samples
-    lack = f" {counted(missing, 'sample')} of {results.manifest.samples_planned} missing." if missing else ""
-    ended = " It was interrupted, or is still running." if results.manifest.ended is None else ""
-    skipped = "".join(f" {name} was skipped: {reason}." for name, reason in results.manifest.skipped.items())
+    lack = f" {counted(missing, 'sample')} of {manifest.samples_planned} missing." if missing else ""
+    ended = " It was interrupted, or is still running." if manifest.ended is None else ""
+    skipped = "".join(f" {name} was skipped: {reason}." for name, reason in manifest.skipped.items())
     return f"This run is incomplete.{lack}{ended}{skipped} What follows rests on the samples that are there."
 
 

@@ -12,7 +12,8 @@ from minigts.language.tree import Data
 from minigts.topology import switching
 from minigts.topology.addressing import assign, capacity, overlaps, reserved_for
 from minigts.topology.draft import Draft, DraftHost, DraftLink, DraftSwitch
-from minigts.topology.model import HOST_NAME, HOST_NAME_HINT, MOST_HOSTS, Topology
+from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, MOST_HOSTS
+from minigts.topology.model import Topology
 from minigts.topology.segments import Segment
 
 _LISTED = 12

@@ -18,10 +18,19 @@ from minigts.language.fields import choice, matching, quantity, text, whole
 from minigts.language.problems import shown
 from minigts.language.quantities import LOSS_PERCENT, MEMORY_MB, RATE_MBIT, SHARE_PERCENT, SIZE_BYTES, TIME_MS
 from minigts.topology.expectations import EXPECTATIONS, LatencyWord, ThroughputWord
-
-MOST_HOSTS = 250
-HOST_NAME = re.compile(r"[a-z](?:[a-z0-9-]{0,13}[a-z0-9])?", re.ASCII)
-_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?", re.ASCII)
+from minigts.topology.fields import (
+    HOST_NAME,
+    HOST_NAME_HINT,
+    LEAST_MTU,
+    LONGEST_DESCRIPTION,
+    LONGEST_LOCATION,
+    MOST_CPUS,
+    MOST_HOSTS,
+    MOST_MTU,
+    NAME,
+    NAME_HINT,
+    SMALLEST_SEGMENT,
+)
 
 
 def _time_and_share(value: object) -> tuple[float, float]:
@@ -42,7 +51,7 @@ def _network(value: object) -> str:
         network = ipaddress.IPv4Network(value if isinstance(value, str) else "", strict=True)
     except ValueError:
         network = None
-    if network is None or network.prefixlen > 30 or "/" not in str(value):
+    if network is None or network.prefixlen > SMALLEST_SEGMENT or "/" not in str(value):
         raise ValueError(f"{shown(value)} is not an IPv4 network: write it as in 192.168.7.0/24, /30 at the smallest")
     return str(network)
 
@@ -80,11 +89,8 @@ CONTROLLER = re.compile(
     r"(?:[a-z](?:[a-z0-9-]{0,13}[a-z0-9])?|[0-9]{1,3}(?:\.[0-9]{1,3}){3})(?::[0-9]{1,5})?", re.ASCII
 )
 CONTROLLER_HINT = "a controller: write builtin, or a host's name or an IPv4 address, as in h1 or 192.0.2.1:6653"
-HOST_NAME_HINT = "a host name: at most 15 lower-case letters, digits, hyphens; a letter first, no hyphen last"
 HostName: TypeAlias = Annotated[str, *matching(HOST_NAME_HINT, HOST_NAME)]
-_Name: TypeAlias = Annotated[
-    str, *matching("a name: at most 40 lower-case letters, digits and hyphens, no hyphen first or last", _NAME)
-]
+_Name: TypeAlias = Annotated[str, *matching(NAME_HINT, NAME)]
 _Network: TypeAlias = Annotated[
     str, BeforeValidator(_network), WithJsonSchema({"type": "string", "examples": ["192.168.7.0/24"]})
 ]
@@ -97,10 +103,10 @@ class _Spec(BaseModel):
 class HostSpec(_Spec):
     """What a host is made of. Nothing is required: `ams:` alone declares a host."""
 
-    location: Annotated[str, text("a location", 60)] | None = Field(
+    location: Annotated[str, text("a location", LONGEST_LOCATION, one_line=True)] | None = Field(
         None, description="Where the host stands, for figures and tables, such as AMS. Has no effect on the links."
     )
-    cpus: Annotated[int, *whole("a number of processors", 1, 64)] | None = Field(
+    cpus: Annotated[int, *whole("a number of processors", 1, MOST_CPUS)] | None = Field(
         None, description="Processors of the host. Default: 1."
     )
     memory: Annotated[int, *quantity(MEMORY_MB, whole=True)] | None = Field(
@@ -111,7 +117,7 @@ class HostSpec(_Spec):
 class SwitchSpec(_Spec):
     """Open vSwitch on a machine of its own. Nothing is required: `s1:` alone declares a switch that learns."""
 
-    location: Annotated[str, text("a location", 60)] | None = Field(
+    location: Annotated[str, text("a location", LONGEST_LOCATION, one_line=True)] | None = Field(
         None, description="Where the switch stands, for figures and tables."
     )
     memory: Annotated[int, *quantity(MEMORY_MB, whole=True)] | None = Field(
@@ -148,7 +154,7 @@ class LinkSettings(_Spec):
         None,
         description="Room in front of the rate. Default: rate x (RTT of the link + 20ms), at least 64kB.",
     )
-    mtu: Annotated[int, *whole("an MTU", 576, 9000)] | None = Field(
+    mtu: Annotated[int, *whole("an MTU", LEAST_MTU, MOST_MTU)] | None = Field(
         None, description="Largest IP packet in bytes. Default: 1500."
     )
 
@@ -263,7 +269,7 @@ class Topology(_Spec):
     """A minigts topology: hosts, the links between them, and what must hold."""
 
     name: _Name = Field(description="Name of the topology; results and labs carry it.")
-    description: Annotated[str, text("a description", 4000)] | None = Field(
+    description: Annotated[str, text("a description", LONGEST_DESCRIPTION)] | None = Field(
         None, description="What it is for: the lesson or the figure."
     )
     routing: Annotated[Literal["routed", "neighbours"], choice("a routing mode", "routed", "neighbours")] = Field(

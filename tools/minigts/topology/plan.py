@@ -5,10 +5,41 @@ A plan is pure data. `minigts plan FILE` prints it as JSON; the same file gives 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Literal
+from collections import Counter
+from collections.abc import Iterator, Mapping, Set
+from ipaddress import IPv4Address, IPv4Network
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from minigts.topology.fields import (
+    MOST_HOSTS,
+    MOST_LINKS,
+    Address,
+    Controller,
+    Cpus,
+    Description,
+    Expectation,
+    GoodputMbit,
+    HostName,
+    Index,
+    Interface,
+    Location,
+    Mac,
+    MemoryMb,
+    Mtu,
+    Name,
+    Network,
+    OneWayMs,
+    Packets,
+    PathRttMs,
+    Percent,
+    Prefix,
+    QueueBytes,
+    RateMbit,
+    RttMs,
+    Seed,
+)
 
 
 class _Frozen(BaseModel):
@@ -18,26 +49,26 @@ class _Frozen(BaseModel):
 class Shaping(_Frozen):
     """One direction of one link, as declared. None means: not limited, not added."""
 
-    delay_ms: float = 0.0
-    jitter_ms: float = 0.0
-    loss_percent: float = 0.0
-    rate_mbit: float | None = None
-    queue_bytes: int | None = None
+    delay_ms: OneWayMs = 0.0
+    jitter_ms: OneWayMs = 0.0
+    loss_percent: Percent = 0.0
+    rate_mbit: RateMbit | None = None
+    queue_bytes: QueueBytes | None = None
     """The queue in front of the rate limit, in bytes; None exactly when rate_mbit is None."""
-    delay_packets: int = 1000
+    delay_packets: Packets = 1000
     """How many packets the delay holds at the most, sized so that the delay itself never drops."""
-    seed: int | None = None
+    seed: Seed | None = None
     """Of the kernel's random numbers for loss and jitter; None when there is neither."""
 
 
 class End(_Frozen):
     """A machine's end of a link. `name` is the interface inside the machine (eth1, eth2, …; eth0 is never a link)."""
 
-    name: str
-    mac: str
-    mtu: int
-    link: str
-    peer_host: str
+    name: Interface
+    mac: Mac
+    mtu: Mtu
+    link: Name
+    peer_host: HostName
     """The machine at the link's other end: a host or a switch."""
     outgoing: Shaping
     """What frames leaving by this port meet on their way to the peer."""
@@ -48,37 +79,37 @@ class End(_Frozen):
 class Port(End):
     """A host's end of a link."""
 
-    address: str
+    address: Address
     """IPv4 address of this end, without prefix length."""
-    prefix: int
-    peer_address: str
+    prefix: Prefix
+    peer_address: Address
     """The address at the link's other end; a switch's is the one that it answers on itself."""
 
 
 class Route(_Frozen):
     """A static route: `to` in CIDR form, `via` a neighbour's address on one of the host's own segments."""
 
-    to: str
-    via: str
-    source: str
+    to: Network
+    via: Address
+    source: Address
     """The address that packets made on this host carry when they take this route: the host's own address."""
 
 
 class Machine(_Frozen):
     """What a provider starts, of either role, with its ends of links in order."""
 
-    name: str
-    index: int
+    name: HostName
+    index: Index
     """Position in the topology file among its own kind, from 0."""
-    location: str | None
-    cpus: int
-    memory_mb: int
+    location: Location | None
+    cpus: Cpus
+    memory_mb: MemoryMb
     ports: tuple[End, ...]
 
 
 class Host(Machine):
     role: Literal["host"] = "host"
-    address: str
+    address: Address
     """The host's own address, a /32 on its loopback: stable, whichever segment a packet comes by."""
     ports: tuple[Port, ...]
     routes: tuple[Route, ...]
@@ -88,10 +119,11 @@ class Switch(Machine):
     """Open vSwitch on a machine of its own: it bridges its ports."""
 
     role: Literal["switch"] = "switch"
-    address: str
+    address: Address
     """On its segment, for whoever asks the switch itself."""
-    prefix: int
-    controller: str | None
+    prefix: Prefix
+    ports: Annotated[tuple[End, ...], Field(min_length=1)]
+    controller: Controller | None
     """None: it learns by itself. Else where its OpenFlow controller listens, `ADDRESS:PORT`; on 127.0.0.1 it is the
     built-in one."""
 
@@ -99,15 +131,15 @@ class Switch(Machine):
 class Link(_Frozen):
     """Two ends. `name` is unique in the plan (`ams-bra`). Links that meet in a switch are one segment: one subnet."""
 
-    name: str
-    index: int
-    ends: tuple[str, str]
-    subnet: str
-    rtt_ms: float
-    rate_mbit: float | None
-    loss_percent: float
+    name: Name
+    index: Index
+    ends: tuple[HostName, HostName]
+    subnet: Network
+    rtt_ms: RttMs
+    rate_mbit: RateMbit | None
+    loss_percent: Percent
     """Chance to lose a packet, in one direction."""
-    tcp_ceiling_mbit: float | None = None
+    tcp_ceiling_mbit: GoodputMbit | None = None
     """Highest TCP goodput: the rate times payload over frame (1448/1514 at MTU 1500)."""
 
 
@@ -117,16 +149,16 @@ class Path(_Frozen):
     source: str
     target: str
     links: tuple[str, ...]
-    """The links on the way, in order; its length is the number of hops."""
+    """The names of the links on the way, in order; its length is the number of hops."""
     reachable: bool
     """Whether the underlay routes it: always in mode routed, only for neighbours in mode neighbours."""
-    rtt_ms: float
+    rtt_ms: PathRttMs
     """Sum of the links' RTT."""
-    rate_mbit: float | None
+    rate_mbit: RateMbit | None
     """Lowest rate on the way."""
-    tcp_ceiling_mbit: float | None
+    tcp_ceiling_mbit: GoodputMbit | None
     """Highest TCP goodput over the underlay: the lowest rate times payload over frame, with the lowest MTU."""
-    loss_percent: float
+    loss_percent: Percent
     """Chance to lose a packet on the way, in one direction."""
 
     @property
@@ -137,27 +169,33 @@ class Path(_Frozen):
 class Tolerances(_Frozen):
     """How far a lab may be from its plan: the file's `tolerances:`."""
 
-    rtt_ms: float = 0.2
-    rtt_percent: float = 1.0
+    rtt_ms: OneWayMs = 0.2
+    rtt_percent: Percent = 1.0
     """Of the declared round-trip time, added to `rtt_ms`."""
-    rate_percent: float = 2.0
-    loss_points: float = 0.1
+    rate_percent: Percent = 2.0
+    loss_points: Percent = 0.1
 
 
 class Plan(_Frozen):
     version: Literal[1] = 1
-    name: str
-    description: str
+    name: Name
+    description: Description
     routing: Literal["routed", "neighbours"]
-    overlay: str
-    hosts: tuple[Host, ...]
-    switches: tuple[Switch, ...] = ()
-    links: tuple[Link, ...]
-    paths: tuple[Path, ...]
+    overlay: Name
+    hosts: Annotated[tuple[Host, ...], Field(min_length=1, max_length=MOST_HOSTS)]
+    switches: Annotated[tuple[Switch, ...], Field(max_length=MOST_HOSTS)] = ()
+    links: Annotated[tuple[Link, ...], Field(max_length=MOST_LINKS)]
+    paths: Annotated[tuple[Path, ...], Field(max_length=MOST_HOSTS * MOST_HOSTS)]
     """One for each pair of hosts that are connected, in file order of source, then target."""
-    expect: tuple[dict[str, str], ...] = ()
+    expect: tuple[Expectation, ...] = ()
     """The file's `expect:` entries, as written."""
     tolerances: Tolerances = Tolerances()
+
+    @model_validator(mode="after")
+    def _hangs_together(self) -> Self:
+        if (problem := next(_contradictions(self), None)) is not None:
+            raise ValueError(problem)
+        return self
 
     def host(self, name: str) -> Host:
         """The host called `name`. Raises KeyError."""
@@ -227,3 +265,81 @@ def to_json(plan: Plan) -> str:
 def from_json(text: str) -> Plan:
     """The plan that `to_json` wrote. Raises pydantic.ValidationError."""
     return Plan.model_validate_json(text)
+
+
+def _contradictions(plan: Plan) -> Iterator[str]:
+    """What names something that the plan does not have, or has twice, or elsewhere."""
+    machines = {machine.name: machine for machine in plan.machines}
+    links = {link.name: link for link in plan.links}
+    if len(plan.machines) > MOST_HOSTS:
+        yield f"{len(plan.machines)} hosts and switches; at most {MOST_HOSTS} are possible"
+    yield from _doubles(plan)
+    for kind, entries in (("hosts", plan.hosts), ("switches", plan.switches), ("links", plan.links)):
+        if [each.index for each in entries] != list(range(len(entries))):
+            yield f"{kind}: index is not the position"
+    for link in plan.links:
+        for end in link.ends:
+            if end not in machines:
+                yield f"link {link.name}: no host or switch {end!r}"
+        if link.ends[0] == link.ends[1]:
+            yield f"link {link.name}: joins {link.ends[0]} to itself"
+    ends = {(link.name, end): link.ends[1 - number] for link in plan.links for number, end in enumerate(link.ends)}
+    for machine in plan.machines:
+        yield from _astray(machine, ends, links)
+    for name, end in ends.keys() - {(port.link, machine.name) for machine in plan.machines for port in machine.ports}:
+        yield f"link {name}: {end} has no port on it"
+    yield from _leading_nowhere(plan, {host.name for host in plan.hosts}, links)
+
+
+def _doubles(plan: Plan) -> Iterator[str]:
+    ports = [(machine, port) for machine in plan.machines for port in machine.ports]
+    own = [host.address for host in plan.hosts] + [switch.address for switch in plan.switches]
+    unique: dict[str, list[str]] = {
+        "name": [machine.name for machine in plan.machines],
+        "link": [link.name for link in plan.links],
+        "MAC": [port.mac for _, port in ports],
+        "port": [f"{port.name} of {machine.name}" for machine, port in ports],
+        "end": [f"{machine.name} of {port.link}" for machine, port in ports],
+        "address": own + [port.address for host in plan.hosts for port in host.ports],
+        "path": ["-".join(sorted((path.source, path.target))) for path in plan.paths],
+    }
+    for kind, words in unique.items():
+        yield from (f"{kind} {word} appears twice" for word, count in Counter(words).items() if count > 1)
+
+
+def _astray(machine: Host | Switch, ends: Mapping[tuple[str, str], str], links: Mapping[str, Link]) -> Iterator[str]:
+    """Ports that belong to no link of the machine's, and addresses outside their segment."""
+    for port in machine.ports:
+        if (port.link, machine.name) not in ends:
+            yield f"{machine.name}: {port.name}: no link {port.link!r} ends here"
+        elif port.peer_host != ends[port.link, machine.name]:
+            yield f"{machine.name}: {port.name}: {port.peer_host!r} is not at the other end of {port.link}"
+        elif not isinstance(port, Port):
+            continue
+        elif not _lies_in(port.address, port.prefix, links[port.link].subnet):
+            address, subnet = f"{port.address}/{port.prefix}", links[port.link].subnet
+            yield f"{machine.name}: {port.name}: {address} is no address in {subnet}"
+    if isinstance(machine, Switch) and not any(
+        port.link in links and _lies_in(machine.address, machine.prefix, links[port.link].subnet)
+        for port in machine.ports
+    ):
+        yield f"{machine.name}: {machine.address}/{machine.prefix} is no address on its segment"
+
+
+def _lies_in(address: str, prefix: int, subnet: str) -> bool:
+    network = IPv4Network(subnet)
+    return prefix == network.prefixlen and IPv4Address(address) in network
+
+
+def _leading_nowhere(plan: Plan, hosts: Set[str], links: Mapping[str, Link]) -> Iterator[str]:
+    """Paths that are no walk from one host to another."""
+    for path in plan.paths:
+        here = path.source
+        for name in path.links:
+            ends: tuple[str, ...] = links[name].ends if name in links else ()
+            if here not in ends:
+                yield f"path {path.source}-{path.target}: link {name!r} does not go on from {here}"
+                break
+            here = ends[1] if ends[0] == here else ends[0]
+        if not path.links or here != path.target or not {path.source, path.target} <= hosts:
+            yield f"path {path.source}-{path.target}: its links do not lead from host to host"

@@ -12,6 +12,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from minigts.providers.vagrant.accelerator import Verdict
+from minigts.topology.fields import Address, Cpus, HostName, Mac, MemoryMb
 from minigts.topology.plan import Host, Plan, Switch
 
 NETWORK = "minigts"
@@ -41,19 +42,19 @@ class Processor(_Frozen):
 class Tunnel(_Frozen):
     """One end of a link: an interface whose frames travel as UDP datagrams over this machine's loopback."""
 
-    mac: str
-    address: str
+    mac: Mac
+    address: Address
     """Loopback address of this lab, to which both ends are bound."""
     port: int
     peer_port: int
 
 
 class Machine(_Frozen):
-    name: str
+    name: HostName
     domain: str
-    cpus: int
-    memory_mb: int
-    management_mac: str
+    cpus: Cpus
+    memory_mb: MemoryMb
+    management_mac: Mac
     console: str
     """File into which the machine's serial console is written."""
     tunnels: tuple[Tunnel, ...]

@@ -1,0 +1,293 @@
+"""A results folder as a place: what lies inside it, who may write there, and how a file of it is read.
+
+Whatever a folder says was perhaps written by somebody else. So every path made from its words goes through `inside`,
+and every file is read through `read_text`: bounded, never waited for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import math
+import os
+import re
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+from pydantic_core import ErrorDetails
+
+from minigts import paths
+from minigts.errors import UNPRINTABLE, InputError, MinigtsError, Problem
+
+LOCK = "run.lock"
+LARGEST_BYTES = 100_000_000
+"""Of any file. The largest manifest, of a chain of 250 hosts, has 50 MB; a raw sample has some kB."""
+LARGEST_NUMBER = 1e15
+"""No time, rate or count that is measured here comes near."""
+DEEPEST = 60
+LONGEST_NAME = 200
+"""Of a file, in bytes: file systems end at 255, and a temporary name is longer."""
+MOST_PROBLEMS = 20
+LONGEST_MESSAGE = 300
+_LEFT_OVER = re.compile(r"\..+\.([a-z0-9_]{8}|tmp)")
+"""What a writer that was killed leaves behind: paths.write_whole, and what minigts 0.1 called its temporary files."""
+_M = TypeVar("_M", bound=BaseModel)
+
+
+def inside(folder: Path, *words: str) -> Path:
+    """`folder/word/…`. Raises InputError for a word that is no plain name, and for a link that leads out of the folder.
+
+    Whether there is such a file is not asked.
+    """
+    for word in words:
+        named(folder, word)
+    path = folder.joinpath(*words)
+    if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
+        raise InputError([Problem(str(path), 0, "leads out of the results folder; put the file itself there")])
+    return path
+
+
+def named(folder: Path, word: str) -> None:
+    """Raise InputError unless `word` can name a file in `folder`, and nothing else."""
+    try:
+        length = len(os.fsencode(word))
+    except UnicodeEncodeError:
+        length = 0
+    if not 0 < length <= LONGEST_NAME or word in (".", "..") or "/" in word or "\0" in word:
+        shown = repr(word if len(word) <= LONGEST_NAME else f"{word[:LONGEST_NAME]}…")
+        raise InputError([Problem(str(folder), 0, f"{shown} is no name of a file in a results folder")])
+
+
+@contextlib.contextmanager
+def exclusive(folder: Path) -> Iterator[None]:
+    """Be the only run in `folder` while the context is open. The lock dies with its holder, however that ends.
+
+    What a run that was killed left half written is removed. Raises InputError, with nothing changed, while another run
+    has the folder; MinigtsError where no lock can be had.
+    """
+    path = inside(folder, LOCK)
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise MinigtsError(f"{path}: cannot be opened: {error.strerror}; every run locks its folder by it") from error
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise InputError(
+                f"{folder}: another run is writing here: {_holder(handle)}; wait for it, or end it"
+            ) from error
+        except OSError as error:
+            raise MinigtsError(f"{path}: cannot be locked: {error.strerror}") from error
+        holder = {
+            "pid": os.getpid(),
+            "since": datetime.now(UTC).isoformat("T", "seconds"),
+            "command": shlex.join(sys.argv),
+        }
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, (json.dumps(holder) + "\n").encode(), 0)
+        _sweep(folder)
+        yield
+    finally:
+        os.close(handle)
+
+
+class _Holder(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    pid: int
+    since: str
+    command: str
+
+
+def _holder(handle: int) -> str:
+    """Who has the lock, in words. A holder that has not yet written itself down has no name."""
+    try:
+        holder = _Holder.model_validate_json(os.pread(handle, 4096, 0))
+    except (ValidationError, OSError):
+        return "one that has only just begun"
+    return f"process {holder.pid}, since {holder.since[:40]}: {holder.command[:200]}"
+
+
+def _sweep(folder: Path) -> None:
+    for place in (folder, folder / "raw", folder / "figures"):
+        with contextlib.suppress(OSError, InputError):
+            inside(folder, *place.relative_to(folder).parts)
+            for entry in os.scandir(place):
+                if _LEFT_OVER.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                    Path(entry.path).unlink()
+
+
+def write(path: Path, text: str) -> None:
+    """Put `text` into `path`, whole or not at all. Raises MinigtsError when the disk is full or refuses."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        paths.write_whole(path, text.encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        raise refused(path, error) from error
+
+
+def refused(path: Path, error: OSError) -> MinigtsError:
+    """What to say of a disk that is full or refuses."""
+    return MinigtsError(f"{path}: cannot be written: {error.strerror or error}; what was measured before is kept")
+
+
+def read_text(path: Path, most_bytes: int = LARGEST_BYTES) -> str:
+    """A file's text. Raises InputError: not there, no regular file, larger than `most_bytes`, not UTF-8."""
+    try:
+        data = paths.read_whole(path, most_bytes)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError([Problem(str(path), 0, f"cannot be read: {reason}")]) from error
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError([Problem(str(path), line, "cannot be read: is not text in UTF-8")]) from error
+
+
+def plain(text: str) -> str:
+    """`text` with a question mark for each character that would change a terminal, or that cannot be written."""
+    return UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def read_json(path: Path, *, raw: bool = False) -> tuple[JsonValue, str]:
+    """A file's JSON document, and its text. Raises InputError also for numbers that nothing here can be.
+
+    Unless it is wanted `raw`, its strings hold nothing that would change a terminal.
+    """
+    text = read_text(path)
+    try:
+        value = json.loads(text, parse_int=_whole, parse_float=_real, parse_constant=_no_number)
+        return _checked(value, DEEPEST, (lambda said: said) if raw else plain), text
+    except json.JSONDecodeError as error:
+        raise InputError([Problem(str(path), error.lineno, f"is not JSON: {error.msg}")]) from error
+    except (ValueError, RecursionError) as error:
+        reason = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
+        raise InputError([Problem(str(path), 0, f"cannot be read: {reason}")]) from error
+
+
+def read_model(path: Path, model: type[_M], *, raw: bool = False) -> _M:
+    """A file's JSON document as `model`. Raises InputError with every problem, each with its line and place."""
+    value, text = read_json(path, raw=raw)
+    return validated(path, model, value, text)
+
+
+def validated(path: Path, model: type[_M], value: JsonValue, text: str) -> _M:
+    """`value`, which the file `path` says in `text`, as `model`. Raises InputError."""
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_context=False, include_input=False)
+        problems = [_problem(path, text, entry["loc"], _said(entry)) for entry in found[:MOST_PROBLEMS]]
+        if len(found) > MOST_PROBLEMS:
+            problems.append(Problem(str(path), problems[-1].line, f"… and {len(found) - MOST_PROBLEMS} more problems"))
+        raise InputError(problems) from error
+    except RecursionError as error:
+        raise InputError([Problem(str(path), 0, "cannot be read: it is nested too deep")]) from error
+
+
+_SAID = {
+    "missing": "is missing",
+    "extra_forbidden": "is no key that is known here",
+    "model_type": "must be a mapping",
+    "dict_type": "must be a mapping",
+    "tuple_type": "must be a list",
+    "list_type": "must be a list",
+}
+
+
+def _said(entry: ErrorDetails) -> str:
+    return _SAID.get(entry["type"], entry["msg"])
+
+
+def _problem(path: Path, text: str, where: Sequence[int | str], message: str) -> Problem:
+    place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in where).lstrip(".") or "document"
+    message = message.removeprefix("Value error, ")
+    short = message if len(message) <= LONGEST_MESSAGE else f"{message[:LONGEST_MESSAGE]}…"
+    return Problem(str(path), line_of(text, where), f"{place[:LONGEST_MESSAGE]}: {short}")
+
+
+def _whole(text: str) -> int:
+    if len(text) > 16:
+        raise ValueError(f"the number {text[:12]}… is larger than anything measured here")
+    return int(text)
+
+
+def _real(text: str) -> float:
+    value = float(text)
+    if not abs(value) <= LARGEST_NUMBER:
+        raise ValueError(f"the number {text[:12]} is larger than anything measured here")
+    return value
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number of JSON's")
+
+
+def finite(text: str) -> float:
+    """`21.75` → 21.75. Raises ValueError for what is no number, is infinite, or larger than anything measured here."""
+    value = float(text)
+    if not math.isfinite(value) or abs(value) > LARGEST_NUMBER:
+        raise ValueError(text)
+    return value
+
+
+def _checked(value: Any, depth: int, text: Callable[[str], str]) -> Any:
+    """The same with its strings as `text` has them. Raises ValueError when it is nested too deep."""
+    if isinstance(value, str):
+        return text(value)
+    if isinstance(value, dict | list) and depth == 0:
+        raise ValueError(f"it is nested deeper than {DEEPEST} levels")
+    if isinstance(value, dict):
+        return {text(key): _checked(each, depth - 1, text) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_checked(each, depth - 1, text) for each in value]
+    return value
+
+
+_BLANK = re.compile(r"[ \t\r\n]*")
+_DECODER = json.JSONDecoder()
+
+
+def line_of(text: str, where: Sequence[int | str]) -> int:
+    """The line, from 1, of what stands at `where` in the JSON document `text`, or of the nearest thing around it."""
+    at = _after_blank(text, 0)
+    for step in where:
+        inner = _entry(text, at, step)
+        if inner is None:
+            break
+        at = inner
+    return text.count("\n", 0, at) + 1
+
+
+def _after_blank(text: str, at: int) -> int:
+    found = _BLANK.match(text, at)
+    return found.end() if found else at
+
+
+def _entry(text: str, at: int, step: int | str) -> int | None:
+    """Where the value of a key, or of an index, begins in the object or list that begins at `at`."""
+    if text[at : at + 1] != ("{" if isinstance(step, str) else "["):
+        return None
+    at, index = _after_blank(text, at + 1), 0
+    try:
+        while text[at] not in "}]":
+            key: int | str = index
+            if isinstance(step, str):
+                key, at = _DECODER.raw_decode(text, at)
+                at = _after_blank(text, _after_blank(text, at) + 1)
+            if key == step:
+                return at
+            _, at = _DECODER.raw_decode(text, at)
+            at = _after_blank(text, at)
+            at, index = (_after_blank(text, at + 1) if text[at] == "," else at), index + 1
+    except (ValueError, IndexError, RecursionError):
+        return None
+    return None

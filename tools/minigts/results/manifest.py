@@ -1,0 +1,62 @@
+"""manifest.json: where a run's figures come from. Enough to derive its tables again, and to know what to doubt."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+from minigts.errors import InputError, Problem
+from minigts.results import folder
+from minigts.results.schema import MANIFEST, VERSION, Machine, Manifest, Noise
+
+FILE = MANIFEST
+
+
+def write(directory: Path, manifest: Manifest) -> None:
+    """Put the manifest into the results directory, whole or not at all."""
+    folder.write(folder.inside(directory, FILE), manifest.model_dump_json(indent=1, by_alias=True) + "\n")
+
+
+def read(directory: Path) -> Manifest:
+    """The results directory's manifest. Raises InputError when it has none that can be read."""
+    path = folder.inside(directory, FILE)
+    value, text = folder.read_json(path)
+    version = value.get("version", VERSION) if isinstance(value, dict) else VERSION
+    if isinstance(version, int) and version > VERSION:
+        newer = f"version {version} of results is a newer minigts's; this one reads up to version {VERSION}"
+        raise InputError([Problem(str(path), folder.line_of(text, ("version",)), newer)])
+    return folder.validated(path, Manifest, value, text)
+
+
+def now() -> str:
+    """The time, UTC, `2026-11-21T11:02:45.123456+00:00`."""
+    return datetime.now(UTC).isoformat()
+
+
+def machine(proc: Path = Path("/proc")) -> Machine:
+    """This computer, from /proc (proc(5)); what it does not say is left empty or 0."""
+    cpu = re.search(r"^model name\s*:\s*(.+)$", _text(proc / "cpuinfo"), re.MULTILINE)
+    memory = re.search(r"^MemTotal:\s*(\d+) kB$", _text(proc / "meminfo"), re.MULTILINE)
+    return Machine(
+        cpu=cpu[1].strip() if cpu else platform.machine(),
+        cores=os.cpu_count() or 0,
+        memory_mb=int(memory[1]) // 1024 if memory else 0,
+        kernel=_text(proc / "sys/kernel/osrelease").strip(),
+    )
+
+
+def noise(proc: Path = Path("/proc")) -> Noise:
+    """How busy this computer is now, from /proc/loadavg and /proc/stat's eighth counter (proc(5))."""
+    load, stat = _text(proc / "loadavg").split(), _text(proc / "stat").partition("\n")[0].split()
+    ticks = os.sysconf("SC_CLK_TCK")
+    return Noise(load_1min=float(load[0]) if load else 0.0, steal_s=int(stat[8]) / ticks if len(stat) > 8 else 0.0)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,142 @@
+"""What the files of a results folder hold: manifest.json, raw samples, claims.json. Written and read through these.
+
+`VERSION` counts changes of the shape; a folder that says none is of the first. Old folders stay readable: whoever adds
+a field gives it a default, and whoever changes one raises the version and reads the earlier shape as well.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, RootModel
+
+from minigts.experiments.model import Experiment
+from minigts.judge.verdicts import Word, current
+from minigts.topology.plan import Plan
+from minigts.watch import Readings
+
+VERSION = 1
+MANIFEST, SAMPLES, SUMMARY, CLAIMS = "manifest.json", "samples.csv", "summary.csv", "claims.json"
+CERTIFICATE, LOG, RAW = "certificate.json", "run.log", "raw"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True, allow_inf_nan=False)
+
+
+class Machine(_Part):
+    """The computer that carried the lab."""
+
+    cpu: str
+    cores: int
+    memory_mb: int
+    kernel: str
+
+
+class Noise(_Part):
+    """How busy the machine was. `steal_s` is processor time taken by other guests since boot, over all cores."""
+
+    load_1min: float
+    steal_s: float
+
+
+class EndpointFacts(_Part):
+    address: str
+    mtu: Annotated[int, Field(ge=68, le=65535)]
+
+
+class OverlayFacts(_Part):
+    """An overlay as it was measured: its endpoints by host, and what its verify script said."""
+
+    endpoints: dict[str, EndpointFacts] = {}
+    verify: str = ""
+
+
+class Guard(_Part):
+    """What watched over the samples: the limit of each signal, the signals that this machine does not have, how many
+    results are tainted, and how many attempts were thrown away because they were."""
+
+    limits: dict[str, float] = {}
+    absent: tuple[str, ...] = ()
+    tainted: int = 0
+    repeated: int = 0
+
+
+class Manifest(_Part):
+    """Where a results directory comes from.
+
+    `commit` is minigts's own, empty outside a git tree; times are UTC in ISO 8601; `tools` and `readback` are what the
+    caller asked the hosts for, `emulator` and `certificate` what it measured of the lab beforehand. No path of the
+    machine is in it.
+    """
+
+    version: Annotated[int, Field(ge=1, le=VERSION)] = VERSION
+    minigts: str
+    commit: str = ""
+    experiment: Experiment
+    topology_sha256: str
+    plan: Plan
+    provider: str
+    machine: Machine
+    tools: dict[str, str] = {}
+    emulator: dict[str, str] = {}
+    certificate: dict[str, JsonValue] = {}
+    readback: dict[str, JsonValue] = {}
+    overlays: dict[str, OverlayFacts] = {}
+    skipped: dict[str, str] = {}
+    """Overlays that could not be joined, and why."""
+    noise_before: Noise | None = None
+    noise_after: Noise | None = None
+    guard: Guard | None = None
+    samples_planned: Annotated[int, Field(ge=0)]
+    started: str
+    ended: str | None = None
+
+
+class Side(_Part):
+    """What another command said that belongs to an attempt: a setting read back, one more session, a counter."""
+
+    name: str
+    host: str
+    argv: tuple[str, ...] = ()
+    code: int = 0
+    stdout: str
+    stderr: str = ""
+
+
+class RawSample(_Part):
+    """One attempt at one sample. `started` is UTC, ISO 8601; `attempt` begins at 1; `error` is None if good.
+
+    `machine` is what the outer machine did meanwhile, `tainted` why that makes the result doubtful.
+    """
+
+    sample: str
+    host: str
+    argv: tuple[str, ...]
+    code: int
+    stdout: str
+    stderr: str
+    started: str
+    seconds: float
+    attempt: int
+    error: str | None = None
+    machine: Readings | None = None
+    tainted: tuple[str, ...] = ()
+    around: tuple[Side, ...] = ()
+    """What other commands said that belong to it."""
+
+
+class Claim(_Part):
+    """What became of one claim over one overlay; `detail` is a sentence with the numbers, `why` what the experiment
+    says of the distance to what was published."""
+
+    claim: str
+    overlay: str = ""
+    verdict: Annotated[Word, BeforeValidator(current)] = "undecided"
+    text: str = ""
+    detail: str = ""
+    why: str = ""
+
+
+class Claims(RootModel[tuple[Claim, ...]]):
+    """claims.json."""

@@ -1,0 +1,145 @@
+"""A results directory's raw part: what each sample's command printed, on the disk before anything is derived.
+
+Every file is written beside its place, flushed to the disk and renamed into it: a file that is there is whole, at
+whatever moment the writer was killed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from minigts.errors import InputError, MinigtsError, Problem
+from minigts.results.folder import inside, named, read_model, refused, write
+from minigts.results.schema import MANIFEST, RAW, SAMPLES, RawSample
+
+
+class Planned(Protocol):
+    """A sample that is to be taken."""
+
+    @property
+    def id(self) -> str:
+        """The name of its file, without the ending."""
+        ...
+
+
+_S = TypeVar("_S", bound=Planned)
+
+
+def create(results: Path, experiment: str, now: datetime) -> Path:
+    """A new directory `results/<experiment>-<YYYYmmdd-HHMMSS>/`, with a number behind it if that one is taken."""
+    stem = f"{experiment}-{now:%Y%m%d-%H%M%S}"
+    for suffix in ("", *(f"-{number}" for number in range(2, 1000))):
+        directory = inside(results, f"{stem}{suffix}")
+        try:
+            directory.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise refused(directory, error) from error
+        return directory
+    raise MinigtsError(f"{results}: a thousand runs of {experiment} in one second")
+
+
+def is_run(directory: Path) -> bool:
+    """Whether it is a run's: has samples, or at least says which it wants."""
+    return any((directory / name).is_file() for name in (SAMPLES, MANIFEST))
+
+
+def runs_in(directory: Path) -> tuple[Path, ...]:
+    """The directory itself when it is a run's, else the runs in it: a campaign's. Raises InputError: not there."""
+    try:
+        if is_run(directory):
+            return (directory,)
+        names = sorted(entry.name for entry in os.scandir(directory))
+        return tuple(each for name in names if is_run(each := directory / name) and inside(directory, name))
+    except (FileNotFoundError, NotADirectoryError, ValueError) as error:
+        raise InputError(f"{directory}: no such results directory") from error
+    except OSError as error:
+        raise InputError(f"{directory}: cannot be read: {error.strerror}") from error
+
+
+def is_campaign(directory: Path) -> bool:
+    """Whether runs lie inside, and none is there itself."""
+    return directory.is_dir() and not is_run(directory) and bool(runs_in(directory))
+
+
+def save(directory: Path, raw: RawSample, *, repeated: bool = False) -> None:
+    """Keep one attempt: `raw/<id>.json` when it is the result, `raw/<id>.failed-<attempt>.json` when it has none, and
+    `raw/<id>.tainted-<attempt>.json` when it has one but is to be `repeated`, since the machine was starved."""
+    kind = "" if raw.error is None and not repeated else ".tainted" if raw.error is None else ".failed"
+    name = f"{raw.sample}{kind}-{raw.attempt}.json" if kind else f"{raw.sample}.json"
+    write(inside(directory, RAW, name), raw.model_dump_json(indent=1))
+
+
+def discard(directory: Path, sample: str, reason: str) -> None:
+    """Count the good attempt at `sample` as failed after all, and keep it."""
+    raw = good(directory, sample)
+    if raw is not None:
+        save(directory, raw.model_copy(update={"error": reason, "attempt": attempts(directory).get(sample, 0) + 1}))
+        inside(directory, RAW, f"{sample}.json").unlink()
+
+
+def good(directory: Path, sample: str) -> RawSample | None:
+    """The good attempt at `sample`, if there is one. Raises InputError for a file that somebody broke."""
+    path = inside(directory, RAW, f"{sample}.json")
+    return _read(path, sample) if os.path.lexists(path) else None
+
+
+def earlier(directory: Path, sample: str) -> tuple[RawSample, ...]:
+    """The attempts at `sample` that are not its result, failed or tainted, in order."""
+    places = [path for kind in ("failed", "tainted") for path in _numbered(directory, kind).get(sample, ())]
+    return tuple(_read(inside(directory, RAW, path.name), sample) for path in sorted(places, key=_number))
+
+
+def attempts(directory: Path) -> dict[str, int]:
+    """The highest number of an attempt that is not the result, for each sample that has one."""
+    found: dict[str, int] = {}
+    for kind in ("failed", "tainted"):
+        for sample, places in _numbered(directory, kind).items():
+            found[sample] = max(found.get(sample, 0), *map(_number, places))
+    return found
+
+
+def repeats(directory: Path) -> dict[str, int]:
+    """How often each sample was taken again because it was tainted."""
+    return {sample: len(places) for sample, places in _numbered(directory, "tainted").items()}
+
+
+def pending(samples: Sequence[_S], directory: Path) -> tuple[_S, ...]:
+    """The samples that have no good result yet, in their order. Raises InputError for one that no file can hold."""
+    folder = inside(directory, RAW)
+    for sample in samples:
+        named(folder, f"{sample.id}.failed-999999.json")
+    there = {path.name for path in folder.glob("*.json")}
+    return tuple(sample for sample in samples if f"{sample.id}.json" not in there)
+
+
+def _numbered(directory: Path, kind: str) -> dict[str, list[Path]]:
+    found: dict[str, list[Path]] = {}
+    for path in inside(directory, RAW).glob(f"*.{kind}-*.json"):
+        if _number(path):
+            found.setdefault(path.name.rpartition(f".{kind}-")[0], []).append(path)
+    return {sample: sorted(places, key=_number) for sample, places in found.items()}
+
+
+def _number(path: Path) -> int:
+    found = re.search(r"\.(?:failed|tainted)-(\d{1,6})\.json$", path.name, re.ASCII)
+    return int(found[1]) if found else 0
+
+
+def _read(path: Path, sample: str) -> RawSample:
+    try:
+        raw = read_model(path, RawSample, raw=True)
+    except InputError as error:
+        first = error.problems[0] if error.problems else Problem(str(path), 0, str(error))
+        message = f"is no raw sample; remove it and the run repeats it ({first.message})"
+        raise InputError([Problem(str(path), first.line, message)]) from error
+    if raw.sample != sample:
+        message = f"is no raw sample; remove it and the run repeats it (it is {raw.sample[:200]!r}, by another name)"
+        raise InputError([Problem(str(path), 0, message)])
+    return raw

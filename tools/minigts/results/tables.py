@@ -1,0 +1,343 @@
+"""samples.csv and summary.csv of a results folder: their columns, written and read.
+
+samples.csv is read as a stream: counts, and the measured numbers of each cell. A campaign of 100 000 samples stays
+small: a number takes eight bytes, and text is kept once.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from minigts.errors import InputError, Problem
+from minigts.results.folder import LARGEST_NUMBER, finite, inside, plain, read_text
+from minigts.results.schema import SAMPLES, SUMMARY
+
+PLACE = ("overlay", "measurement", "source", "target", "kind")
+EXTRA = (
+    *("min", "median", "mean", "p99", "max", "stdev", "sent", "offered", "loss_percent", "jitter_ms", "out_of_order"),
+    *("retransmits", "rtt_ms", "cwnd_bytes"),
+    *("cpu_source_percent", "cpu_target_percent", "cpu_source_inside_percent", "cpu_target_inside_percent"),
+    *("group_source_percent", "group_target_percent", "cpu_percent", "stress_s"),
+)
+"""The columns that only some tools fill. Without a unit in its name a column is in the row's unit."""
+SAMPLE_COLUMNS = (
+    *("sample", "overlay", "measurement", "tool", "source", "target", "hops", "kind", "repetition", "value", "unit"),
+    *("predicted", *EXTRA, "started", "seconds", "attempts", "ok", "error", "note", "tainted", "repeats"),
+    *("foreign_cores", "waited_cores", "steal_cores", "lag_ms"),
+)
+SUMMARY_COLUMNS = (
+    *("overlay", "measurement", "source", "target", "hops", "kind", "n", "mean", "stdev", "median", "low", "high"),
+    *("unit", "predicted", "published", "tainted"),
+)
+SAMPLES_NEED = ("sample", "ok", "error")
+SUMMARY_NEEDS = tuple(name for name in SUMMARY_COLUMNS if name not in ("predicted", "published", "tainted"))
+NO_QUANTITY = frozenset(SAMPLE_COLUMNS) - frozenset(EXTRA) - {"seconds"}
+"""Columns that are no further measured quantity. `seconds` is one: how long the sample took."""
+FALSE = frozenset({"0", "false", "no"})
+ERRORS_KEPT = 20
+MOST_ROWS = 200_000
+LONGEST_CELL = 200
+"""Of what names a cell: networks, hosts, measurements, settings."""
+MOST_HOPS = 1000
+_FIGURE = re.compile(r"\d+(\.\d+)?")
+
+Quantity = Literal["latency", "tcp", "udp"]
+Settings = tuple[tuple[str, str], ...]
+"""The varied settings of a cell with their values as written, in the order of the experiment's file."""
+Key = tuple[str, ...]
+
+
+class NothingYet(InputError):
+    """A run that has no samples so far."""
+
+
+@dataclass
+class Numbers:
+    """The samples that differ in nothing but their repetition: the columns of good ones, and of those that were taken
+    while the machine was starved."""
+
+    good: dict[str, array[float]] = field(default_factory=dict)
+    disturbed: dict[str, array[float]] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> dict[str, array[float]]:
+        """What counts: disturbed samples only where there are no others."""
+        return self.good or self.disturbed
+
+    @property
+    def excluded(self) -> Sequence[float]:
+        """The values that do not count."""
+        return self.disturbed.get("value", ()) if self.good else ()
+
+
+@dataclass
+class Samples:
+    """What samples.csv holds: a row is a sample's last attempt.
+
+    `repeated` are good ones that failed at first; `retaken` counts attempts that were thrown away because the
+    machine was starved meanwhile, `tainted` the samples that were still taken so at the last attempt. `errors`,
+    `taints` and `notes` are the first distinct ones, with how often each came.
+    """
+
+    total: int = 0
+    failed: int = 0
+    repeated: int = 0
+    retaken: int = 0
+    tainted: int = 0
+    errors: Counter[str] = field(default_factory=Counter)
+    taints: Counter[str] = field(default_factory=Counter)
+    notes: Counter[str] = field(default_factory=Counter)
+    cells: dict[Key, Numbers] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SummaryRow:
+    """One line of summary.csv: all samples of one measurement between two hosts over one overlay.
+
+    `measurement` is the name that the experiment gave it, `quantity` what it is. Latency is a round trip in ms,
+    tcp and udp are in Mbit/s. `low` and `high` end the 95 % interval of the median;
+    they and `stdev` are None for a single sample.
+    """
+
+    overlay: str
+    measurement: str
+    quantity: Quantity
+    source: str
+    target: str
+    hops: int
+    kind: str
+    n: int
+    mean: float
+    stdev: float | None
+    median: float
+    low: float | None
+    high: float | None
+    unit: str
+    predicted: float | None
+    published: float | None
+    tainted: int = 0
+    settings: Settings = ()
+    cell: Numbers = field(default_factory=Numbers, compare=False, repr=False)
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether every sample was taken while the machine was starved, so that the figures rest on those."""
+        return self.tainted > 0 and not self.cell.good
+
+    @property
+    def below(self) -> float:
+        """How far the interval reaches below the median; 0 without an interval."""
+        return 0.0 if self.low is None else self.median - self.low
+
+    @property
+    def above(self) -> float:
+        return 0.0 if self.high is None else self.high - self.median
+
+
+def number(value: float | None) -> str:
+    """A number as the tables have it; nothing for None."""
+    return "" if value is None else f"{value:.9g}"
+
+
+def text(columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> str:
+    """A table as RFC 4180 has it, but with one line feed at each line's end."""
+    made = io.StringIO()
+    writer = csv.DictWriter(made, columns, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: plain(value) for name, value in row.items()} for row in rows)
+    return made.getvalue()
+
+
+def rows(path: Path, needed: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
+    """The header and the rows of a CSV file, with line numbers. No cell holds what would change a terminal.
+
+    Raises InputError on rubbish, a missing column or one that is there twice, more than MOST_ROWS rows, or a row of
+    another length than the header.
+    """
+    lines = io.StringIO(read_text(path), newline="")
+    reader = csv.reader((plain(line.rstrip("\r\n")) + "\n" for line in lines), strict=True)
+    count = 0
+    try:
+        header = next(reader, [])
+        lacking = [name for name in needed if name not in header]
+        if lacking:
+            raise InputError([Problem(str(path), 1, f"no column {', '.join(lacking)}")])
+        if twice := [name for name in dict.fromkeys(header) if header.count(name) > 1]:
+            raise InputError([Problem(str(path), 1, f"column {twice[0][:40]!r} appears twice")])
+        yield 1, header
+        for row in reader:
+            count += 1
+            if count > MOST_ROWS:
+                raise InputError([Problem(str(path), reader.line_num, f"more than {MOST_ROWS} rows")])
+            if row and len(row) != len(header):
+                raise InputError([Problem(str(path), reader.line_num, "more or fewer fields than the header")])
+            if row:
+                yield reader.line_num, row
+    except csv.Error as error:
+        raise InputError([Problem(str(path), reader.line_num, f"cannot be read: {error}")]) from error
+
+
+def read_samples(directory: Path, settings: Sequence[str]) -> Samples:
+    """The samples in the folder; `settings` are the columns of what was varied. Raises InputError for a broken file."""
+    path = inside(directory, SAMPLES)
+    found = Samples()
+    if os.path.lexists(path):
+        lines = rows(path, SAMPLES_NEED)
+        columns = _Columns(next(lines)[1], settings)
+        for line, row in lines:
+            found.total += 1
+            _take(found, columns, row, path, line)
+    if not found.total:
+        raise NothingYet(f"{directory}: holds no samples yet; `minigts run` writes them to {SAMPLES}")
+    return found
+
+
+class _Columns:
+    """Where in a row what stands, found out once."""
+
+    def __init__(self, header: Sequence[str], settings: Sequence[str]) -> None:
+        at = {name: index for index, name in enumerate(header)}
+        self.ok, self.error = at["ok"], at["error"]
+        self.value, self.attempts = at.get("value"), at.get("attempts")
+        self.taint, self.repeats, self.note = at.get("tainted"), at.get("repeats"), at.get("note")
+        self.key = tuple(at.get(name) for name in (*PLACE, *settings))
+        self.numbers = tuple((name, index) for name, index in at.items() if name not in NO_QUANTITY | set(settings))
+
+
+def _take(found: Samples, columns: _Columns, row: Sequence[str], path: Path, line: int) -> None:
+    """Count one row and keep its numbers. A failed sample has none; a tainted one is kept apart."""
+    if row[columns.ok].strip().lower() in FALSE:
+        found.failed += 1
+        _note(found.errors, row[columns.error])
+        return
+    retaken, attempts = (_count(row, index) for index in (columns.repeats, columns.attempts))
+    found.retaken += retaken
+    found.repeated += attempts > 1 + retaken
+    key = tuple("" if index is None else row[index] for index in columns.key)
+    cell = found.cells.get(key)
+    if cell is None:
+        cell = found.cells[key] = Numbers()
+    taint = "" if columns.taint is None else row[columns.taint].strip()
+    if taint:
+        found.tainted += 1
+        for reason in taint.split("; "):
+            _note(found.taints, _FIGURE.sub("…", reason))
+    if columns.note is not None and row[columns.note]:
+        _note(found.notes, row[columns.note])
+    numbers = cell.disturbed if taint else cell.good
+    for name, index in (("value", columns.value), *columns.numbers):
+        if index is not None and row[index]:
+            _keep(numbers.setdefault(name, array("d")), row[index], name, path, line)
+
+
+def _keep(numbers: array[float], said: str, name: str, path: Path, line: int) -> None:
+    """A column unknown here may hold words, which are no quantity; a value may not."""
+    try:
+        numbers.append(finite(said))
+    except ValueError:
+        if name == "value" or name in EXTRA:
+            raise InputError([Problem(str(path), line, f"{name}: {said[:60]!r} is {_NO_NUMBER}")]) from None
+
+
+_NO_NUMBER = f"not a number; from {-LARGEST_NUMBER:g} to {LARGEST_NUMBER:g} are possible"
+
+
+def _count(row: Sequence[str], index: int | None) -> int:
+    return int(row[index]) if index is not None and re.fullmatch(r"\d{1,6}", row[index], re.ASCII) else 0
+
+
+def _note(seen: Counter[str], message: str) -> None:
+    short = message if len(message) <= 2000 else f"{message[:2000]}…"
+    if short in seen or len(seen) < ERRORS_KEPT:
+        seen[short] += 1
+
+
+def read_summary(
+    directory: Path, tools: Mapping[str, str], settings: Sequence[str], samples: Samples
+) -> tuple[SummaryRow, ...]:
+    """The rows of summary.csv, each with its samples' numbers; none when there is no such file.
+
+    `tools` are the measurements' tools by their names. Raises InputError.
+    """
+    path = inside(directory, SUMMARY)
+    if not os.path.lexists(path):
+        return ()
+    lines = rows(path, SUMMARY_NEEDS)
+    header = next(lines)[1]
+    named = [name for name in settings if name not in SUMMARY_COLUMNS]
+    read = (_Row(path, line, dict(zip(header, row, strict=True))) for line, row in lines)
+    return tuple(row.typed(tools, named, settings, samples) for row in read)
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A line of summary.csv. Whatever it lacks is an InputError that names line and column."""
+
+    path: Path
+    line: int
+    cells: Mapping[str, str]
+
+    def typed(
+        self, tools: Mapping[str, str], named: Sequence[str], varied: Sequence[str], samples: Samples
+    ) -> SummaryRow:
+        n = self._whole("n", least=1)
+        return SummaryRow(
+            overlay=self._word("overlay"),
+            measurement=self._word("measurement"),
+            quantity=self._quantity(tools),
+            source=self._word("source"),
+            target=self._word("target"),
+            hops=self._whole("hops", most=MOST_HOPS),
+            kind=self._word("kind"),
+            n=n,
+            mean=self._number("mean"),
+            stdev=self._optional("stdev") if n > 1 else None,
+            median=self._number("median"),
+            low=self._optional("low") if n > 1 else None,
+            high=self._optional("high") if n > 1 else None,
+            unit=self._word("unit"),
+            predicted=self._optional("predicted"),
+            published=self._optional("published"),
+            tainted=self._whole("tainted") if self.cells.get("tainted", "").strip() else 0,
+            settings=tuple((name, self._word(name)) for name in named if self.cells.get(name)),
+            cell=samples.cells.get(tuple(self.cells.get(name, "") for name in (*PLACE, *varied)), Numbers()),
+        )
+
+    def _wrong(self, column: str, what: str) -> InputError:
+        return InputError([Problem(str(self.path), self.line, f"{column}: {self.cells[column][:60]!r} is {what}")])
+
+    def _word(self, column: str) -> str:
+        if len(self.cells[column]) > LONGEST_CELL:
+            raise self._wrong(column, f"longer than {LONGEST_CELL} characters")
+        return self.cells[column]
+
+    def _number(self, column: str) -> float:
+        try:
+            return finite(self.cells[column])
+        except ValueError:
+            raise self._wrong(column, _NO_NUMBER) from None
+
+    def _whole(self, column: str, least: int = 0, most: int = 10**9) -> int:
+        value = self._number(column)
+        if value != int(value) or not least <= value <= most:
+            raise self._wrong(column, f"not a whole number from {least} to {most}")
+        return int(value)
+
+    def _optional(self, column: str) -> float | None:
+        return self._number(column) if self.cells.get(column, "").strip() else None
+
+    def _quantity(self, tools: Mapping[str, str]) -> Quantity:
+        """What the row measures: a time is latency; a rate is UDP when its tool, or else its name, says so."""
+        if self.cells["unit"] == "ms":
+            return "latency"
+        name = self.cells["measurement"]
+        return "udp" if "udp" in tools.get(name, name).casefold() else "tcp"

@@ -1,0 +1,130 @@
+"""What a name, an address or an amount may be: the patterns of topology files and their plans, and a plan's types.
+
+A plan is read back from files that anybody may have changed (plan.json, a results folder's manifest.json), and its
+words become commands that run as root and names of files. So whatever a plan holds has one of these types.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from ipaddress import IPv4Address, IPv4Network
+from typing import Annotated, TypeAlias
+
+from pydantic import AfterValidator, Field
+
+from minigts.errors import UNPRINTABLE
+from minigts.language.problems import shown
+from minigts.language.quantities import LOSS_PERCENT, MEMORY_MB, RATE_MBIT, TIME_MS, Quantity
+from minigts.topology.expectations import EXPECTATIONS
+
+MOST_HOSTS = 250
+"""Of hosts and switches together."""
+MOST_LINKS = 65_536
+"""As many as have MACs of their own (`addressing.mac`)."""
+LONGEST_LOCATION, LONGEST_DESCRIPTION = 60, 4000
+LEAST_MTU, MOST_MTU = 576, 9000
+MOST_CPUS = 64
+SMALLEST_SEGMENT = 30
+"""The longest prefix that leaves two addresses."""
+
+HOST_NAME = re.compile(r"[a-z](?:[a-z0-9-]{0,13}[a-z0-9])?", re.ASCII)
+HOST_NAME_HINT = "a host name: at most 15 lower-case letters, digits, hyphens; a letter first, no hyphen last"
+NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?", re.ASCII)
+NAME_HINT = "a name: at most 40 lower-case letters, digits and hyphens, no hyphen first or last"
+_INTERFACE = re.compile(r"eth[1-9][0-9]{0,4}", re.ASCII)
+_MAC = re.compile(r"[0-9a-f][02468ace](?::[0-9a-f]{2}){5}", re.ASCII)
+_PORT = re.compile(r"[1-9][0-9]{0,4}", re.ASCII)
+
+
+def unprintable(text: str, *, one_line: bool = False) -> str | None:
+    """The first character of `text` that would change a terminal, or that no file can hold; None when there is none."""
+    found = UNPRINTABLE.search(text) or (re.search(r"[\n\t]", text) if one_line else None)
+    return found[0] if found else None
+
+
+def _held_to(pattern: re.Pattern[str], hint: str) -> AfterValidator:
+    def check(value: str) -> str:
+        if not pattern.fullmatch(value):
+            raise ValueError(f"{shown(value)} is not {hint}")
+        return value
+
+    return AfterValidator(check)
+
+
+def _canonical(kind: Callable[[str], object], hint: str) -> Callable[[str], str]:
+    """Takes text that `kind` reads, and writes just so."""
+
+    def check(value: str) -> str:
+        try:
+            same = len(value) <= len("255.255.255.255/32") and str(kind(value)) == value
+        except ValueError:
+            same = False
+        if not same:
+            raise ValueError(f"{shown(value)} is not {hint}")
+        return value
+
+    return check
+
+
+def _printable(*, one_line: bool) -> AfterValidator:
+    def check(value: str) -> str:
+        if (bad := unprintable(value, one_line=one_line)) is not None:
+            raise ValueError(f"holds the control character U+{ord(bad):04X}; write text that can be shown")
+        return value
+
+    return AfterValidator(check)
+
+
+_address = _canonical(IPv4Address, "an IPv4 address, as in 10.20.0.1")
+
+
+def _controller(value: str) -> str:
+    address, _, port = value.partition(":")
+    if not _PORT.fullmatch(port) or int(port) > 65535:
+        raise ValueError(f"{shown(value)} is not where a controller listens: ADDRESS:PORT, as in 192.0.2.1:6653")
+    return f"{_address(address)}:{port}"
+
+
+def _expectation(entry: dict[str, str]) -> dict[str, str]:
+    for quantity, word in entry.items():
+        if len(entry) == 1 and word in EXPECTATIONS.get(quantity, ()):
+            return entry
+    raise ValueError("an expectation is one of its words, as in {latency: sum-of-segments}")
+
+
+def _limits(kind: Quantity) -> tuple[float, float]:
+    return kind.parse(kind.least), kind.parse(kind.most)
+
+
+_LONGEST_MS = _limits(TIME_MS)[1]
+_LEAST_MBIT, _MOST_MBIT = _limits(RATE_MBIT)
+_LEAST_MB, _MOST_MB = _limits(MEMORY_MB)
+
+HostName: TypeAlias = Annotated[str, _held_to(HOST_NAME, HOST_NAME_HINT)]
+Name: TypeAlias = Annotated[str, _held_to(NAME, NAME_HINT)]
+Interface: TypeAlias = Annotated[str, _held_to(_INTERFACE, "a link's interface: eth1, eth2, …")]
+Mac: TypeAlias = Annotated[str, _held_to(_MAC, "one machine's MAC address, as in 02:6d:67:00:00:01")]
+Address: TypeAlias = Annotated[str, AfterValidator(_address)]
+Network: TypeAlias = Annotated[str, AfterValidator(_canonical(IPv4Network, "an IPv4 network, as in 10.20.0.0/24"))]
+Controller: TypeAlias = Annotated[str, AfterValidator(_controller)]
+Expectation: TypeAlias = Annotated[dict[str, str], AfterValidator(_expectation)]
+Location: TypeAlias = Annotated[str, Field(max_length=LONGEST_LOCATION), _printable(one_line=True)]
+Description: TypeAlias = Annotated[str, Field(max_length=LONGEST_DESCRIPTION), _printable(one_line=False)]
+
+Index: TypeAlias = Annotated[int, Field(ge=0, lt=MOST_LINKS)]
+Prefix: TypeAlias = Annotated[int, Field(ge=1, le=SMALLEST_SEGMENT)]
+Mtu: TypeAlias = Annotated[int, Field(ge=LEAST_MTU, le=MOST_MTU)]
+Cpus: TypeAlias = Annotated[int, Field(ge=1, le=MOST_CPUS)]
+MemoryMb: TypeAlias = Annotated[int, Field(ge=int(_LEAST_MB), le=int(_MOST_MB))]
+OneWayMs: TypeAlias = Annotated[float, Field(ge=0, le=_LONGEST_MS, allow_inf_nan=False)]
+RttMs: TypeAlias = Annotated[float, Field(ge=0, le=2 * _LONGEST_MS, allow_inf_nan=False)]
+PathRttMs: TypeAlias = Annotated[float, Field(ge=0, le=2 * _LONGEST_MS * MOST_HOSTS, allow_inf_nan=False)]
+Percent: TypeAlias = Annotated[float, Field(ge=0, le=_limits(LOSS_PERCENT)[1], allow_inf_nan=False)]
+RateMbit: TypeAlias = Annotated[float, Field(ge=_LEAST_MBIT, le=_MOST_MBIT, allow_inf_nan=False)]
+GoodputMbit: TypeAlias = Annotated[float, Field(ge=0, le=_MOST_MBIT, allow_inf_nan=False)]
+QueueBytes: TypeAlias = Annotated[int, Field(ge=1, le=2**40)]
+"""What is derived from the highest rate and the longest delay stays below."""
+Packets: TypeAlias = Annotated[int, Field(ge=1, le=1_000_000)]
+Seed: TypeAlias = Annotated[int, Field(ge=0, lt=2**32)]
+"""As netem takes it."""
