@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from minigts import catalogue, given
+from minigts import given, overlays
 from minigts.errors import EnvironmentLacks
 
 WANTED = ("weaver", "weaveutil")
@@ -124,14 +124,14 @@ def test_what_is_missing_is_asked_for_in_one_message(
 
 def test_catalogue_asks_for_what_the_folder_names() -> None:
     with pytest.raises(EnvironmentLacks, match=r"(?s)data/weave.*weave needs its own programs weaver,"):
-        catalogue.find("weave").programs(lambda _: None)
+        overlays.find("weave").programs(lambda _: None)
 
 
 def test_a_name_with_a_hyphen_is_asked_for_by_its_first_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(EnvironmentLacks, match=r"(?s)data/calico: .*calico-node needs .* set MINIGTS_CALICO to"):
-        catalogue.find("calico-node-never").programs(lambda _: None)
+        overlays.find("calico-node-never").programs(lambda _: None)
 
     (tmp_path / "weave").mkdir()
     monkeypatch.setenv("MINIGTS_CALICO", str(tmp_path / "weave"))
     with pytest.raises(EnvironmentLacks, match=rf"{tmp_path}/weave holds no bird, .*calico, calico-node"):
-        catalogue.find("calico-node").programs(lambda _: None)
+        overlays.find("calico-node").programs(lambda _: None)

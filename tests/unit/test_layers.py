@@ -17,10 +17,9 @@ CHAIN = (
     {"paths", "network", "shell", "shaping", "watch"},
     {"programs", "given"},
     {"providers"},
-    {"calibration", "catalogue", "switches"},
+    {"calibration", "switches"},
     {"lab"},
     {"overlays"},
-    {"policy"},
     {"experiments"},
     {"fidelity", "differences"},
 )

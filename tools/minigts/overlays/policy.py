@@ -25,10 +25,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from minigts import overlays
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError, Problem
 from minigts.lab import Lab, exclusive
-from minigts.overlays import Endpoint
+from minigts.overlays import life as overlays
+from minigts.overlays.life import Endpoint
 from minigts.topology.load import findings_of, problem, read_text
 from minigts.topology.model import did_you_mean
 from minigts.topology.plan import Host

@@ -41,10 +41,10 @@ from pathlib import Path, PurePosixPath
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from minigts import catalogue
-from minigts.catalogue import Overlay
 from minigts.errors import CommandFailed, EnvironmentLacks, InputError, MinigtsError
 from minigts.lab import Lab, Progress, exclusive, for_each
+from minigts.overlays import catalogue
+from minigts.overlays.catalogue import Overlay
 from minigts.providers.base import Provider
 from minigts.topology.plan import Host, Plan
 
@@ -91,14 +91,9 @@ class Joined(BaseModel):
         return {host: _endpoint(host, said) for host, said in self.said.items()}
 
 
-def known() -> tuple[str, ...]:
-    """Names of the overlays there are, with their variants, in alphabetical order."""
-    return catalogue.known()
-
-
 def enforcing() -> tuple[str, ...]:
     """Names of the overlays that enforce rules between containers."""
-    return tuple(name for name in known() if (catalogue.find(name).folder / "policy").exists())
+    return tuple(name for name in catalogue.known() if (catalogue.find(name).folder / "policy").exists())
 
 
 def enforces_itself(name: str) -> bool:
@@ -135,7 +130,7 @@ def join(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
 def require_engine(provider: Provider, name: str) -> None:
     """Raises InputError when overlay `name` cannot run on this provider's hosts."""
     if provider.engine not in catalogue.find(name).engines:
-        fitting = ", ".join(other for other in known() if provider.engine in catalogue.find(other).engines)
+        fitting = ", ".join(other for other in catalogue.known() if provider.engine in catalogue.find(other).engines)
         raise InputError(
             f"overlay {name!r} needs Docker on every host, and a host of provider {provider.name} has none; "
             f"overlays there are {fitting}: say which with --overlay"
