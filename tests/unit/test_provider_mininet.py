@@ -49,6 +49,15 @@ def test_several_processors_are_refused_in_a_kernel_that_has_one(
         provider.MininetProvider(tmp_path).up(plan("name: x\nhosts: {a: {cpus: 2}}\n"), lambda _: None)
 
 
+def test_natively_it_needs_what_overlays_and_tools_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On hosts of an image these are there; a native lab's hosts have this machine's programs."""
+    everything_but_jq = [program for program in kernel.PROGRAMS if program != "jq"]
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("shutil.which", lambda program: program if program in everything_but_jq else None)
+    monkeypatch.setattr("pathlib.Path.exists", lambda _: True)
+    assert kernel.natively_missing() == ["not installed: jq"]
+
+
 def test_only_the_group_that_was_written_down_is_taken_away(tmp_path: Path) -> None:
     own, other = tmp_path / "groups" / "own", tmp_path / "groups" / "other"
     (own / "minigts" / "1").mkdir(parents=True)

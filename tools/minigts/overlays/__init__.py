@@ -1,6 +1,7 @@
 """Networks laid over a lab: which there are, how one is joined, proved and left, and policies between its containers.
 
-What an overlay does on a host is shell, in provision/overlays. Here is what is known of it, and the order of its phases.
+What an overlay does on a host is shell, in provision/overlays. Here is what is known of it, and in which order its
+phases run.
 """
 
 from minigts.overlays.catalogue import Overlay, find, known
@@ -8,9 +9,6 @@ from minigts.overlays.life import (
     UNDERLAY,
     Endpoint,
     Joined,
-    enforce,
-    enforces_itself,
-    enforcing,
     join,
     joined,
     leave,
@@ -25,9 +23,6 @@ __all__ = [
     "Endpoint",
     "Joined",
     "Overlay",
-    "enforce",
-    "enforces_itself",
-    "enforcing",
     "find",
     "join",
     "joined",

@@ -1,34 +1,8 @@
-"""Overlays: which script, on which host, in which order, with which environment.
+"""The life of an overlay on a lab: joined, proved, joined again by a host that was started again, left.
 
-An overlay is a folder under provision/overlays with five scripts, each of which may be run again, in this order:
-
-- install.sh  on all hosts at once: daemons, kernel modules
-- join.sh     on the leader (the first host), then on the others at once; the leader's `KEY=VALUE` lines on stdout
-              become the others' environment
-- start.sh    likewise: the measuring container, with netserver (12865) and iperf3 (5201) listening; prints
-              ADDRESS, MTU and, where there is a container, ENTER: a process id in it; OWN, the container's own
-              address, where ADDRESS is its host's
-- reach.sh    (one for all overlays) on all hosts at once: waits until PEERS, all other ADDRESSes, answer
-- verify.sh   proves the data path to PEER, another host's ADDRESS; prints ENCAPSULATION, and prints the same again for
-              as long as the data path is the same: an experiment takes a difference for a fall-back
-- leave.sh    on all hosts at once: nothing of the overlay remains
-
-and, where it needs it,
-
-- second.sh   one more container beside the measuring one, for what happens within one host; prints the same as start.sh
-- policy.sh   on all hosts at once: the network itself enforces POLICY (see policy.py) from now on; empty: none
-
-A script that ends with code 3 has said what this machine lacks. What else a folder may have is in catalogue.py. Every
-script sees
-
-- MINIGTS_HOST, MINIGTS_ADDRESS (its own, on the loopback), MINIGTS_INDEX (from 0)
-- MINIGTS_LEADER (an address), MINIGTS_HOSTS (all names), MINIGTS_PEERS (the other hosts' addresses)
-- MINIGTS_LINKS: a word for each of its links, `interface:address:peer:peer's address:link's number`; through a switch
-  a word for each host behind it
-- MINIGTS_ENGINE: `docker` or `namespace`, as above
-- MINIGTS_MTU: the smallest of the lab's links
-- MINIGTS_VARIANT: empty for an overlay without variants
-- MINIGTS_PROGRAMS: the directory with what build/ made or the user gave; empty without
+What happens on a host are the phases in provision/overlays/phase.sh. Here is on which host each runs, in which order,
+and what one tells another: a phase's `KEY=VALUE` lines on stdout are variables of those after it. What does not change
+while an overlay is joined lies on each host as host.json.
 """
 
 from __future__ import annotations
@@ -41,17 +15,18 @@ from pathlib import Path, PurePosixPath
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from minigts import paths
 from minigts.errors import CommandFailed, EnvironmentLacks, InputError, MinigtsError
 from minigts.lab import Lab, Progress, exclusive, for_each
 from minigts.overlays import catalogue
 from minigts.overlays.catalogue import Overlay
+from minigts.overlays.host_file import facts_for
 from minigts.providers.base import Provider
-from minigts.topology.plan import Host, Plan
+from minigts.topology.plan import Host
 
 UNDERLAY = "none"
 IN_HOST = PurePosixPath("/run/minigts")
 PROGRAMS_IN_HOST = PurePosixPath("/var/lib/minigts/programs")
-ETHERNET_MTU = 1500
 PHASE_TIMEOUT_S = 180.0
 ENTER = ("nsenter", "--all", "--root", "--wd", "--target")
 
@@ -77,33 +52,23 @@ class Endpoint:
 
 
 class Joined(BaseModel):
-    """overlay.json in the run directory: the overlay that is up, with what its scripts said on each host."""
+    """overlay.json in the run directory: the overlay that is up, with where it can be measured on each host."""
 
     model_config = ConfigDict(extra="forbid")
 
     name: str
     programs: str
     """Where each host has the overlay's own programs; empty when it needs none."""
-    said: dict[str, dict[str, str]] = {}
-    """KEY=VALUE lines of start.sh by host; empty while the overlay is being joined."""
+    ends: dict[str, dict[str, str]] = {}
+    """Its measuring ends: KEY=VALUE lines of phase start by host; empty while the overlay is being joined."""
 
     def endpoints(self) -> dict[str, Endpoint]:
-        return {host: _endpoint(host, said) for host, said in self.said.items()}
+        return {host: _endpoint(host, words) for host, words in self.ends.items()}
 
 
-def enforcing() -> tuple[str, ...]:
-    """Names of the overlays that enforce rules between containers."""
-    return tuple(name for name in catalogue.known() if (catalogue.find(name).folder / "policy").exists())
-
-
-def enforces_itself(name: str) -> bool:
-    """Whether that overlay has a policy of its own kind made of the rules; else its hosts filter by nftables."""
-    return (catalogue.find(name).folder / "policy.sh").exists()
-
-
-def enforce(lab: Lab, now: Joined, rules: str) -> None:
+def enforce(lab: Lab, rules: str) -> None:
     """Have the network that is joined enforce these rules itself; none when empty. The caller holds the lab."""
-    _on_all(lab, now, "policy", {"POLICY": rules})
+    _on_all(lab, "policy", {"POLICY": rules})
 
 
 def joined(lab: Lab) -> Joined | None:
@@ -129,8 +94,10 @@ def join(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
 
 def require_engine(provider: Provider, name: str) -> None:
     """Raises InputError when overlay `name` cannot run on this provider's hosts."""
-    if provider.engine not in catalogue.find(name).engines:
-        fitting = ", ".join(other for other in catalogue.known() if provider.engine in catalogue.find(other).engines)
+    if provider.engine not in catalogue.find(name).declaration.engines:
+        fitting = ", ".join(
+            other for other in catalogue.known() if provider.engine in catalogue.find(other).declaration.engines
+        )
         raise InputError(
             f"overlay {name!r} needs Docker on every host, and a host of provider {provider.name} has none; "
             f"overlays there are {fitting}: say which with --overlay"
@@ -139,24 +106,24 @@ def require_engine(provider: Provider, name: str) -> None:
 
 def _join(lab: Lab, overlay: Overlay, progress: Progress) -> dict[str, Endpoint]:
     before = joined(lab)
-    if before is not None and before.name == overlay.name and before.said:
+    if before is not None and before.name == overlay.name and before.ends:
         return before.endpoints()
-    made = overlay.programs(progress)
+    programs = overlay.programs(progress)
     if before is not None:
         _leave(lab, progress)
-    now = Joined(name=overlay.name, programs="" if made is None else str(PROGRAMS_IN_HOST / made.name))
-    _put_scripts(lab, overlay, lab.plan.hosts)
-    if made is not None:
+    now = Joined(name=overlay.name, programs="" if programs is None else str(PROGRAMS_IN_HOST / programs.name))
+    _put_scripts(lab, overlay, now.programs, lab.plan.hosts)
+    if programs is not None:
         progress(f"{overlay.name}: handing its programs to {len(lab.plan.hosts)} hosts")
-        lab.on_every_host(lambda host: _put_programs(lab, host, made))
+        lab.on_every_host(lambda host: _put_programs(lab, host, programs))
     # Written before the first script runs: a join that breaks off half-way can be left.
     _write(lab, now)
     progress(f"{overlay.name}: installing on {len(lab.plan.hosts)} hosts")
-    _on_all(lab, now, "install", {})
+    _on_all(lab, "install", {})
     progress(f"{overlay.name}: joining")
-    _leader_first(lab, now, "join")
+    _leader_first(lab, "join")
     progress(f"{overlay.name}: starting the measuring ends")
-    now = now.model_copy(update={"said": _leader_first(lab, now, "start")})
+    now = now.model_copy(update={"ends": _leader_first(lab, "start")})
     _wait_until_connected(lab, now)
     _write(lab, now)
     return now.endpoints()
@@ -170,41 +137,41 @@ def rejoin(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
     """
     with exclusive(lab.rundir):
         now, host, leader = joined(lab), lab.plan.host(name), lab.plan.hosts[0]
-        if now is None or not now.said:
+        if now is None or not now.ends:
             return {}
         progress(f"{now.name}: joining {name} again")
-        _put_scripts(lab, catalogue.find(now.name), [host])
-        _run(lab, now, "install", host, {})
-        words = _run(lab, now, "join", leader, {})
+        _put_scripts(lab, catalogue.find(now.name), now.programs, [host])
+        _run(lab, "install", host, {})
+        words = _run(lab, "join", leader, {})
         if host != leader:
-            _run(lab, now, "join", host, words)
-        said = _run(lab, now, "start", host, {} if host == leader else now.said[leader.name])
-        now = now.model_copy(update={"said": {**now.said, name: said}})
+            _run(lab, "join", host, words)
+        end = _run(lab, "start", host, {} if host == leader else now.ends[leader.name])
+        now = now.model_copy(update={"ends": {**now.ends, name: end}})
         _write(lab, now)
         _wait_until_connected(lab, now)
         return now.endpoints()
 
 
 def second(lab: Lab, host: str) -> Endpoint:
-    """One more container of what is joined, on that host. Raises InputError for an overlay that has no `second.sh`."""
+    """One more container of what is joined, on that host. Raises InputError for an overlay that has none."""
     now = joined(lab)
-    if now is None or not now.said:
+    if now is None or not now.ends:
         raise MinigtsError(f"no overlay is joined on lab {lab.name}")
-    if not (catalogue.find(now.name).folder / "second.sh").exists():
+    if not catalogue.find(now.name).declaration.second:
         raise InputError(f"overlay {now.name} has no second container on a host")
-    return _endpoint(host, _run(lab, now, "second", lab.plan.host(host), now.said[host]))
+    return _endpoint(host, _run(lab, "second", lab.plan.host(host), now.ends[host]))
 
 
 def verify(lab: Lab, progress: Progress) -> dict[str, dict[str, str]]:
-    """Prove the data path of what is joined, from every host to the next in the file; what each host said of it."""
+    """Prove the data path of what is joined, from every host to the next in the file; what each host says of it."""
     now = joined(lab)
-    if now is None or not now.said:
+    if now is None or not now.ends:
         raise MinigtsError(f"no overlay is joined on lab {lab.name}")
     progress(f"{now.name}: verifying the data path")
     hosts = [host.name for host in lab.plan.hosts]
     peers = dict(zip(hosts, [*hosts[1:], hosts[0]], strict=True))
-    said = {host: {**now.said[host], "PEER": now.said[peers[host]]["ADDRESS"]} for host in hosts}
-    return lab.on_every_host(lambda host: _run(lab, now, "verify", host, said[host.name]))
+    words = {host: {**now.ends[host], "PEER": now.ends[peers[host]]["ADDRESS"]} for host in hosts}
+    return lab.on_every_host(lambda host: _run(lab, "verify", host, words[host.name]))
 
 
 def leave(lab: Lab, progress: Progress) -> None:
@@ -225,7 +192,7 @@ def _leave(lab: Lab, progress: Progress) -> None:
     if now is None:
         return
     progress(f"{now.name}: leaving")
-    _on_all(lab, now, "leave", {})
+    _on_all(lab, "leave", {})
     (lab.rundir / "overlay.json").unlink()
 
 
@@ -235,93 +202,73 @@ def _wait_until_connected(lab: Lab, now: Joined) -> None:
         return
 
     def wait(host: Host) -> None:
-        peers = " ".join(other["ADDRESS"] for peer, other in now.said.items() if peer != host.name)
-        _run_script(lab, now, "reach.sh", host, {**now.said[host.name], "PEERS": peers})
+        peers = " ".join(other["ADDRESS"] for peer, other in now.ends.items() if peer != host.name)
+        _run(lab, "reach", host, {**now.ends[host.name], "PEERS": peers})
 
     lab.on_every_host(wait)
 
 
-def _endpoint(host: str, said: Mapping[str, str]) -> Endpoint:
-    enter = (*ENTER, said["ENTER"], "--") if "ENTER" in said else ()
-    return Endpoint(host, said["ADDRESS"], int(said["MTU"]), enter, said.get("OWN", ""))
+def _endpoint(host: str, words: Mapping[str, str]) -> Endpoint:
+    enter = (*ENTER, words["ENTER"], "--") if "ENTER" in words else ()
+    return Endpoint(host, words["ADDRESS"], int(words["MTU"]), enter, words.get("OWN", ""))
 
 
-def _put_scripts(lab: Lab, overlay: Overlay, hosts: Sequence[Host]) -> None:
-    """The overlay's folders and what its scripts source, placed relative to each other as they are here."""
+def _put_scripts(lab: Lab, overlay: Overlay, programs: str, hosts: Sequence[Host]) -> None:
+    """The overlay's folders and what its phases use, placed relative to each other as they are here; and host.json."""
     scripts = catalogue.scripts()
-    with tempfile.TemporaryDirectory() as temporary:
-        staged = Path(temporary) / IN_HOST.name
-        for folder in overlay.folders:
-            shutil.copytree(folder, staged / "overlays" / folder.name, ignore=shutil.ignore_patterns("build"))
-        shutil.copy(scripts.parent / "lib.sh", staged)
-        for path in scripts.glob("*.sh"):
-            shutil.copy(path, staged / "overlays")
-        for_each(hosts, lambda host: lab.provider.put(host.name, staged, IN_HOST))
+
+    def put(host: Host) -> None:
+        with tempfile.TemporaryDirectory() as temporary:
+            staged = Path(temporary) / IN_HOST.name
+            for folder in overlay.folders:
+                shutil.copytree(folder, staged / "overlays" / folder.name, ignore=shutil.ignore_patterns("build"))
+            shutil.copy(scripts.parent / "lib.sh", staged)
+            for path in scripts.glob("*.sh"):
+                shutil.copy(path, staged / "overlays")
+            facts = facts_for(lab.plan, host, overlay, programs, lab.provider.engine)
+            (staged / "host.json").write_text(facts.model_dump_json(indent=1) + "\n")
+            lab.provider.put(host.name, staged, IN_HOST)
+
+    for_each(hosts, put)
 
 
-def _put_programs(lab: Lab, host: Host, made: Path) -> None:
+def _put_programs(lab: Lab, host: Host, programs: Path) -> None:
     """Unless the host has them."""
-    target = PROGRAMS_IN_HOST / made.name
+    target = PROGRAMS_IN_HOST / programs.name
     if lab.provider.run(host.name, ["test", "-d", str(target)], timeout_s=PHASE_TIMEOUT_S, check=False).code != 0:
         arriving = target.with_name("arriving")
-        lab.provider.put(host.name, made, arriving)
+        lab.provider.put(host.name, programs, arriving)
         lab.provider.run(host.name, ["mv", "-T", str(arriving), str(target)], timeout_s=PHASE_TIMEOUT_S)
 
 
-def _on_all(lab: Lab, now: Joined, phase: str, said: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    return lab.on_every_host(lambda host: _run(lab, now, phase, host, said))
+def _on_all(lab: Lab, phase: str, words: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    return lab.on_every_host(lambda host: _run(lab, phase, host, words))
 
 
-def _leader_first(lab: Lab, now: Joined, phase: str) -> dict[str, dict[str, str]]:
+def _leader_first(lab: Lab, phase: str) -> dict[str, dict[str, str]]:
     leader = lab.plan.hosts[0]
-    said = _run(lab, now, phase, leader, {})
+    words = _run(lab, phase, leader, {})
 
     def follow(host: Host) -> dict[str, str]:
-        return said if host == leader else _run(lab, now, phase, host, said)
+        return words if host == leader else _run(lab, phase, host, words)
 
     return lab.on_every_host(follow)
 
 
-def _run(lab: Lab, now: Joined, phase: str, host: Host, said: Mapping[str, str]) -> dict[str, str]:
-    """Run one of an overlay's own scripts on one host; its KEY=VALUE lines."""
-    return _run_script(lab, now, f"{catalogue.find(now.name).folder.name}/{phase}.sh", host, said)
-
-
-def _run_script(lab: Lab, now: Joined, script: str, host: Host, said: Mapping[str, str]) -> dict[str, str]:
-    own = {"MINIGTS_VARIANT": catalogue.find(now.name).variant, "MINIGTS_PROGRAMS": now.programs}
-    environment = {**said, **_environment(lab.plan, host), **own, "MINIGTS_ENGINE": lab.provider.engine}
-    settings = [f"{key}={value}" for key, value in environment.items()]
-    argv = ["env", *settings, str(IN_HOST / "overlays" / script)]
+def _run(lab: Lab, phase: str, host: Host, words: Mapping[str, str]) -> dict[str, str]:
+    """Run a phase of what is joined on one host; its KEY=VALUE lines. `words` are those of phases before it."""
+    settings = [f"{key}={value}" for key, value in words.items()]
+    argv = ["env", *settings, str(IN_HOST / "overlays" / "phase.sh"), phase]
     try:
         result = lab.provider.run(host.name, argv, timeout_s=PHASE_TIMEOUT_S)
     except CommandFailed as error:
         if error.code == EnvironmentLacks.exit_code:
-            raise EnvironmentLacks(f"{now.name}: {error.stderr.strip()}") from error
+            now = joined(lab)
+            raise EnvironmentLacks(f"{now.name if now else 'overlay'}: {error.stderr.strip()}") from error
         raise
     lines = [line.partition("=") for line in result.stdout.splitlines() if "=" in line]
     return {key: value for key, _, value in lines}
 
 
-def _environment(plan: Plan, host: Host) -> dict[str, str]:
-    """What every script sees of its host and the lab."""
-    number = {link.name: link.index for link in plan.links}
-    links = [
-        f"{port.name}:{port.address}:{peer.name}:{far.address}:{number[port.link]}"
-        for port, peer, far in plan.neighbours(host)
-    ]
-    return {
-        "MINIGTS_HOST": host.name,
-        "MINIGTS_ADDRESS": host.address,
-        "MINIGTS_INDEX": str(host.index),
-        "MINIGTS_LEADER": plan.hosts[0].address,
-        "MINIGTS_HOSTS": " ".join(other.name for other in plan.hosts),
-        "MINIGTS_PEERS": " ".join(other.address for other in plan.hosts if other != host),
-        "MINIGTS_LINKS": " ".join(links),
-        "MINIGTS_MTU": str(min((port.mtu for other in plan.hosts for port in other.ports), default=ETHERNET_MTU)),
-    }
-
-
 def _write(lab: Lab, content: Joined) -> None:
-    temporary = lab.rundir / "overlay.json.new"
-    temporary.write_text(content.model_dump_json(indent=1) + "\n")
-    temporary.rename(lab.rundir / "overlay.json")
+    paths.write_whole(lab.rundir / "overlay.json", content.model_dump_json(indent=1) + "\n")

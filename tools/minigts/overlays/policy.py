@@ -27,7 +27,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError, Problem
 from minigts.lab import Lab, exclusive
-from minigts.overlays import life as overlays
+from minigts.overlays import catalogue, life
 from minigts.overlays.life import Endpoint
 from minigts.topology.load import findings_of, problem, read_text
 from minigts.topology.model import did_you_mean
@@ -202,7 +202,7 @@ def _addresses(ends: Mapping[str, Endpoint], hosts: Collection[str]) -> str:
 
 
 def document(policy: Policy, hosts: Collection[str]) -> str:
-    """The rules as JSON, with hosts in the places of groups; what an overlay's policy.sh reads. Pure.
+    """The rules as JSON, with hosts in the places of groups; what an overlay's phase `policy` reads. Pure.
 
     {"default": "deny",
      "rules": [{"action": "allow", "from": ["ams"], "to": ["bra"], "protocol": "tcp", "ports": [5201]}]}
@@ -226,12 +226,12 @@ def apply(lab: Lab, policy: Policy) -> None:
     Raises MinigtsError when the overlay that is joined enforces none, EnvironmentLacks when the hosts' kernel cannot.
     """
     with exclusive(lab.rundir):
-        now = overlays.joined(lab)
+        now = life.joined(lab)
         name = "none" if now is None else now.name
-        if now is None or not now.said or name not in overlays.enforcing():
-            raise MinigtsError(f"overlay {name} enforces no policy; those that do: {', '.join(overlays.enforcing())}")
-        if overlays.enforces_itself(name):
-            overlays.enforce(lab, now, document(policy, [host.name for host in lab.plan.hosts]))
+        if now is None or not now.ends or name not in catalogue.enforcing():
+            raise MinigtsError(f"overlay {name} enforces no policy; those that do: {', '.join(catalogue.enforcing())}")
+        if _enforces_itself(name):
+            life.enforce(lab, document(policy, [host.name for host in lab.plan.hosts]))
             return
         _require_nftables(lab)
         ends = now.endpoints()
@@ -241,11 +241,16 @@ def apply(lab: Lab, policy: Policy) -> None:
 def remove(lab: Lab) -> None:
     """Take whatever policy is in force off every host."""
     with exclusive(lab.rundir):
-        now = overlays.joined(lab)
-        if now is not None and now.said and overlays.enforces_itself(now.name):
-            overlays.enforce(lab, now, "")
+        now = life.joined(lab)
+        if now is not None and now.ends and _enforces_itself(now.name):
+            life.enforce(lab, "")
             return
         lab.on_every_host(lambda host: _nft(lab, host, f"table inet {TABLE}\ndelete table inet {TABLE}\n"))
+
+
+def _enforces_itself(overlay: str) -> bool:
+    """Whether it has policies of its own kind; else its hosts filter by nftables."""
+    return catalogue.find(overlay).declaration.policy == "itself"
 
 
 def _nft(lab: Lab, host: Host, rules: str) -> None:
