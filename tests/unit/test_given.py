@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from minigts import given, overlays
+from minigts import overlays
+from minigts.artifacts import supplied
 from minigts.errors import EnvironmentLacks
 
 WANTED = ("weaver", "weaveutil")
@@ -73,7 +74,7 @@ def linked(place: Path) -> None:
 
 
 def take() -> Path:
-    return given.take("weave", WANTED, lambda _: None)
+    return supplied.take("weave", WANTED, lambda _: None)
 
 
 @pytest.mark.parametrize("make", [directory, plain_archive, docker_image, oci_image, release, linked])

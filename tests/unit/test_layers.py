@@ -15,7 +15,7 @@ CHAIN = (
     {"errors"},
     {"topology", "statistics"},
     {"paths", "network", "shell", "shaping", "watch"},
-    {"programs", "given"},
+    {"artifacts"},
     {"providers"},
     {"calibration", "switches"},
     {"lab"},

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from minigts import overlays, paths, programs
+from minigts import overlays, paths
+from minigts.artifacts import built
 from minigts.errors import InputError, MinigtsError
 from minigts.overlays import catalogue
 from minigts.overlays.host_file import facts_for
@@ -243,8 +244,8 @@ def test_every_fact_is_read(tmp_path: Path) -> None:
 
 
 def test_programs_are_built_once(recipe: Path, tmp_path: Path) -> None:
-    first = programs.ensure(recipe, lambda _: None)
-    second = programs.ensure(recipe, lambda _: None)
+    first = built.ensure(recipe, lambda _: None)
+    second = built.ensure(recipe, lambda _: None)
 
     assert first == second
     assert (first / "program").read_text() == "made\n"
@@ -252,15 +253,15 @@ def test_programs_are_built_once(recipe: Path, tmp_path: Path) -> None:
 
 
 def test_changed_recipe_is_built_anew(recipe: Path) -> None:
-    first = programs.ensure(recipe, lambda _: None)
+    first = built.ensure(recipe, lambda _: None)
     (recipe / "go.sum").write_text("another")
 
-    assert programs.ensure(recipe, lambda _: None) != first
+    assert built.ensure(recipe, lambda _: None) != first
 
 
 def test_failed_build_keeps_nothing_and_says_why(recipe: Path, tmp_path: Path) -> None:
     (recipe / "build.sh").write_text("#!/bin/sh\necho half >$1/program\necho no compiler >&2\nexit 1\n")
 
     with pytest.raises(MinigtsError, match="no compiler"):
-        programs.ensure(recipe, lambda _: None)
+        built.ensure(recipe, lambda _: None)
     assert [path.name for path in (tmp_path / "cache" / "programs").iterdir()] == ["lock"]

@@ -33,7 +33,8 @@ from typing import Annotated, Literal, Self, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from minigts import given, paths, programs
+from minigts import paths
+from minigts.artifacts import built, supplied
 from minigts.errors import InputError, Problem
 from minigts.topology.load import findings_of, problem, read_text
 from minigts.topology.model import did_you_mean
@@ -155,9 +156,9 @@ class Overlay:
         for folder in reversed(self.folders):
             wanted = _declaration(folder).programs
             if wanted is not None and wanted.built:
-                return programs.ensure(folder / "build", progress)
+                return built.ensure(folder / "build", progress)
             if wanted is not None:
-                return given.take(folder.name, wanted.supplied, progress)
+                return supplied.take(folder.name, wanted.supplied, progress)
         return None
 
 
