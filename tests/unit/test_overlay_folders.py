@@ -21,6 +21,7 @@ from minigts.topology.plan import Host, Plan
 
 PROJECT = paths.project_root()
 FOLDERS = sorted(path for path in (PROJECT / "provision" / "overlays").iterdir() if path.is_dir())
+PHASES = ("install", "join", "start", "reach", "verify", "leave", "second")
 ON_THE_WIRE = {
     "none": "as sent",
     "ipip": "IP-in-IP",
@@ -72,13 +73,23 @@ def test_an_overlay_has_every_phase(name: str, tmp_path: Path) -> None:
     overlay = overlays.find(name)
     plan = load(PROJECT / "topologies" / "pair.yaml")
     write_facts(tmp_path, plan, plan.hosts[0], overlay)
-    phases = ["install", "join", "start", "reach", "verify", "leave", "second"]
-    phases += ["policy"] if overlay.declaration.policy == "itself" else []
+    phases = [*PHASES, *(["policy"] if overlay.declaration.policy == "itself" else [])]
 
     script = 'source "$0" true; for phase; do declare -F "$phase"; done'
     argv = ["bash", "-c", script, str(FOLDERS[0].parent / "phase.sh"), *phases]
     asked = subprocess.run(argv, check=False, capture_output=True, text=True, env=environment(tmp_path))
     assert (asked.stderr, asked.stdout.split()) == ("", phases)
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: str(folder.name))
+def test_an_overlay_takes_over_phases_and_nothing_by_accident(folder: Path) -> None:
+    """A function of its own that has the name of a shared one would be called in its place."""
+    meant = {*PHASES, "container_settings"}
+    assert functions(folder) & functions(folder.parent) <= meant
+
+
+def functions(folder: Path) -> set[str]:
+    return {name for path in folder.glob("*.sh") for name in re.findall(r"^(\w+)\(\)", path.read_text(), re.MULTILINE)}
 
 
 def test_an_overlay_is_its_folder_and_each_further_variant_a_name_of_its_own(tmp_path: Path) -> None:

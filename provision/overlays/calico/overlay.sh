@@ -44,7 +44,7 @@ calico_block() { echo "$(calico_address 0)/26"; }
 calico_address() { echo "172.31.$((HOST_INDEX / 4)).$((HOST_INDEX % 4 * 64 + $1))"; }
 
 make_tunnel() {
-  modprobe ipip
+  add_tunnel
   ip link set "$tunnel" mtu "$OVERLAY_MTU" up
   ip address replace "$(calico_address 0)/32" dev "$tunnel"
 }
