@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Sourced by phase.sh: reads host.json, which minigts has put onto this host, into variables; by one call of jq, since
-# starting a program costs some 20 ms in an emulated host.
+# starting a program costs some 10 ms in an emulated host.
 #
 #   HOST_NAME, HOST_ADDRESS, HOST_INDEX     this host; its address on the loopback, its number from 0
 #   LEADER_ADDRESS                          the first host's

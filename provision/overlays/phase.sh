@@ -21,7 +21,7 @@
 # code 3 has said what this machine lacks.
 set -euo pipefail
 
-OVERLAYS=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+OVERLAYS=$(cd "${BASH_SOURCE[0]%/*}" && pwd)
 # shellcheck source=provision/lib.sh
 source "$OVERLAYS/../lib.sh"
 # shellcheck source=provision/overlays/host.sh
