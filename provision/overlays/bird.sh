@@ -1,9 +1,6 @@
 # shellcheck shell=bash
 # Sourced by overlays whose routes are spread by BIRD 2, a routing daemon for BGP and OSPF.
 
-# shellcheck source=provision/lib.sh
-source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
-
 readonly routes=172.31.0.0/16
 readonly bird_directory=/run/minigts/bird
 
@@ -44,14 +41,14 @@ END
 common_configuration() {
   cat <<END
 log "$bird_directory/bird.log" all;
-router id $MINIGTS_ADDRESS;
+router id $HOST_ADDRESS;
 protocol device { scan time 5; }
 protocol kernel {
   ipv4 {
     import none;
     export filter {
       if !(net ~ [$routes+]) then reject;
-      krt_prefsrc = $MINIGTS_ADDRESS;
+      krt_prefsrc = $HOST_ADDRESS;
       accept;
     };
   };
@@ -74,10 +71,10 @@ stop_bird() {
 bird_gone() { ! bird_runs && [[ ! -e $bird_directory/bird.pid ]]; }
 
 # The host's block of addresses, one of /24 for each host of the lab.
-host_block() { echo "172.31.$MINIGTS_INDEX.0/24"; }
+host_block() { echo "172.31.$HOST_INDEX.0/24"; }
 
 # every_block_routed: the kernel has a way to the block of every other host.
-every_block_routed() { (($(other_blocks | wc -l) >= $(wc -w <<<"$MINIGTS_HOSTS") - 1)); }
+every_block_routed() { (($(other_blocks | wc -l) >= ${#PEER_NAMES[@]})); }
 
 other_blocks() { ip -4 route show proto bird root "$routes" | grep -v blackhole; }
 

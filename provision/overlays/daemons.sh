@@ -1,9 +1,6 @@
 # shellcheck shell=bash
 # Sourced by overlays that run daemons: they are started and ended by a record of their process id.
 
-# shellcheck source=provision/lib.sh
-source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
-
 readonly daemons=/run/minigts/daemons
 
 # start_daemon NAME COMMAND…: in the background, unless it runs; what it says goes to daemon_log NAME.

@@ -1,20 +1,18 @@
 # shellcheck shell=bash
-# Sourced by overlays that run the measuring container under Docker. Talks to the engine's socket directly: a call of
+# Sourced by phase.sh: the measuring container, under Docker. Talks to the engine's socket directly: a call of
 # the docker command costs most of a second in an emulated host, one of these some 20 ms.
 #
 # Docker Engine API: the `docker_*` functions follow its paths; version 1.41 and later.
 
-# shellcheck source=provision/lib.sh
-source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
-
-# second.sh starts one more container, under other names.
-readonly container=${MINIGTS_CONTAINER:-measure}
-readonly container_port=${MINIGTS_CONTAINER_PORT:-measure0}
+# An overlay may have other names for them, and another engine; phase `second` has.
+container=measure
+container_port=measure0
+engine=(dockerd)
 readonly second_container=measure-second
+readonly second_port=measure1
 readonly gateway=169.254.1.1
 readonly engine_log=/var/log/dockerd.log
 readonly engine_deadline_s=60
-engine=(dockerd) # an overlay that brings one of its own sets another
 
 # docker_api METHOD PATH [JSON]: the answer on stdout; fails with the engine's own words.
 docker_api() {
@@ -36,8 +34,10 @@ start_docker() {
   modprobe -a overlay bridge veth vxlan br_netfilter ip_vs
   setsid "${engine[@]}" --userland-proxy=false --iptables=false --ip6tables=false "$@" >>"$engine_log" 2>&1 </dev/null &
   wait_until "$engine_deadline_s" docker_answers ||
-    fatal "the Docker engine did not start within $engine_deadline_s s: $(tail -n 5 "$engine_log")"
+    fatal "the Docker engine did not start within $engine_deadline_s s: $(engine_complaint)"
 }
+
+engine_complaint() { tail -n 5 "$engine_log"; }
 
 docker_answers() {
   [[ -S /run/docker.sock ]] && curl -sf -o /dev/null --unix-socket /run/docker.sock http://docker/_ping
@@ -73,7 +73,7 @@ run_measuring_container() {
     warn "attempt $attempt to start the measuring container failed"
     sleep "$attempt"
   done
-  fatal "the measuring container does not start: $(tail -n 5 "$engine_log")"
+  fatal "the measuring container does not start: $(engine_complaint)"
 }
 
 # Privileged, so that offloads can be switched inside.
@@ -87,9 +87,25 @@ container_settings() {
 
 remove_measuring_container() { remove_container "$container"; }
 
-remove_second_container() { remove_container "$second_container"; }
-
 remove_container() { docker_api DELETE "/containers/$1?force=1" >/dev/null 2>&1 || true; }
+
+# name_second_container: from now on the functions here speak of the second container.
+name_second_container() {
+  container=$second_container
+  container_port=$second_port
+}
+
+# take_containers_away: with what plumbing has put onto this host.
+take_containers_away() {
+  docker_to_leave && remove_measuring_container && remove_container "$second_container"
+  unplumb_container
+}
+
+# start_on_network NETWORK: the measuring container in a network of Docker's, described.
+start_on_network() {
+  run_measuring_container "$1"
+  describe_measuring_container "$(container_address "$1")"
+}
 
 # The address that Docker gave the container in NETWORK.
 container_address() {
@@ -100,9 +116,13 @@ container_address() {
 # The process id of the container's first process.
 container_process() { docker_api GET "/containers/$container/json" | jq -r .State.Pid; }
 
-# Where the container can be reached and entered; the lines that overlays.py reads from start.sh.
+# enter_container COMMAND…: this host's program, in the container's network.
+enter_container() { nsenter --target "$(container_process)" --net "$@"; }
+
+# describe_measuring_container ADDRESS: once its servers listen, where it can be reached and entered.
 describe_measuring_container() {
   local address=$1 id
+  wait_for_servers
   id=$(container_process)
   echo "ADDRESS=$address"
   echo "MTU=$(nsenter --target "$id" --net ip -j -4 address |
@@ -112,31 +132,30 @@ describe_measuring_container() {
 
 # For a container without a network of Docker's: an interface eth0 in it, joined to $container_port on this host.
 plumb_container() {
-  local mtu=$1
   # A container that was removed may still be holding the name.
   ip link delete "$container_port" 2>/dev/null || true
-  ip link add "$container_port" mtu "$mtu" type veth peer name eth0 mtu "$mtu" netns "$(container_process)"
+  ip link add "$container_port" mtu "$OVERLAY_MTU" type veth peer name eth0 mtu "$OVERLAY_MTU" netns "$(container_process)"
   ip link set "$container_port" up
 }
 
-# The same, as one of many in a shared segment.
+# plumb_container_into_segment ADDRESS/PREFIX [BRIDGE]: the same, as one of many in a shared segment.
 plumb_container_into_segment() {
-  local address=$1 mtu=$2
-  plumb_container "$mtu"
-  nsenter --target "$(container_process)" --net ip -batch - <<<"
-address add $address dev eth0
+  plumb_container
+  [[ -z ${2:-} ]] || ip link set "$container_port" master "$2"
+  enter_container ip -batch - <<<"
+address add $1 dev eth0
 link set eth0 up"
 }
 
-# The same, routed: the container has one /32 and sends everything to a gateway address that belongs to nobody and
-# that the host answers ARP for, as Calico does it.
+# plumb_container_by_route ADDRESS: the same, routed. The container has one /32 and sends everything to a gateway address
+# that belongs to nobody and that the host answers ARP for, as Calico does it.
 plumb_container_by_route() {
-  local address=$1 mtu=$2
-  plumb_container "$mtu"
+  local address=$1
+  plumb_container
   sysctl -qw "net.ipv4.conf.$container_port.proxy_arp=1" "net.ipv4.neigh.$container_port.proxy_delay=0"
   give_gateway_a_way
   ip route replace "$address" dev "$container_port"
-  nsenter --target "$(container_process)" --net ip -batch - <<<"
+  enter_container ip -batch - <<<"
 address add $address/32 dev eth0
 link set eth0 up
 route add $gateway dev eth0 scope link
@@ -147,7 +166,8 @@ route add default via $gateway dev eth0"
 give_gateway_a_way() { ip route replace "$gateway" dev lo; }
 
 unplumb_container() {
-  ip link delete "$container_port" 2>/dev/null || true
+  local port
+  for port in "$container_port" "$second_port"; do ip link delete "$port" 2>/dev/null || true; done
   ip route delete "$gateway" dev lo 2>/dev/null || true
 }
 
@@ -162,7 +182,7 @@ servers_listen() {
   nsenter --target "$1" --net ss -Hltn 'sport = 12865 or sport = 5201' | awk 'END { exit NR < 2 }'
 }
 
-if [[ ${MINIGTS_ENGINE:-docker} == namespace ]]; then
+if [[ $HOST_ENGINE == namespace ]]; then
   # shellcheck source=provision/overlays/namespace.sh
-  source "$(dirname "${BASH_SOURCE[0]}")/namespace.sh"
+  source "$OVERLAYS/namespace.sh"
 fi

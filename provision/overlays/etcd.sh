@@ -1,12 +1,10 @@
 # shellcheck shell=bash
 # Sourced by overlays whose hosts find each other in an etcd store on the leader.
-#
-# Environment: MINIGTS_ADDRESS, MINIGTS_LEADER.
 
 # shellcheck source=provision/overlays/daemons.sh
-source "$(dirname "${BASH_SOURCE[0]}")/daemons.sh"
+source "$OVERLAYS/daemons.sh"
 
-readonly etcd_url=http://$MINIGTS_LEADER:2379
+readonly etcd_url=http://$LEADER_ADDRESS:2379
 readonly etcd_data=/var/lib/minigts/etcd
 
 etcd() { ETCDCTL_API=3 etcdctl --endpoints "$etcd_url" --command-timeout=5s "$@"; }

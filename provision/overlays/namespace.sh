@@ -1,9 +1,7 @@
 # shellcheck shell=bash
 # Sourced by docker.sh where a host has no container engine, since it is a namespace itself (provider mininet): there
 # the measuring container is a network namespace in which the host's own tools run. Takes the place of the functions of
-# the same names. What needs a network of Docker's own does not run there: an overlay's file `engines` says so.
-#
-# Environment: MINIGTS_ENGINE=namespace.
+# the same names. What needs a network of Docker's own does not run there: overlay.yaml says so, under `engines`.
 
 readonly measuring_process=/run/minigts/measure.pid
 

@@ -5,6 +5,12 @@ readonly switch_database=/run/minigts/ovs.db
 
 switch_answers() { ovs-vsctl --timeout=1 show >/dev/null 2>&1; }
 
+# It may be slow to answer on a machine that has much to do.
+switch_runs() {
+  local id
+  id=$(cat /run/openvswitch/ovs-vswitchd.pid 2>/dev/null) && [[ -d /proc/$id ]]
+}
+
 start_switch() {
   switch_answers && return
   modprobe -a openvswitch vport_vxlan
@@ -19,7 +25,8 @@ start_switch() {
 
 # stop_switch BRIDGE: with its data path, for the kernel's part outlives its daemon otherwise.
 stop_switch() {
-  switch_answers || return 0
+  switch_runs || return 0
+  wait_until 20 switch_answers || fatal "Open vSwitch does not answer: $(tail -n 5 /var/log/ovs-vswitchd.log)"
   ovs-vsctl --if-exists del-br "$1"
   ovs-appctl -t ovs-vswitchd exit --cleanup
   ovs-appctl -t ovsdb-server exit

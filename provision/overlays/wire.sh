@@ -1,16 +1,19 @@
 # shellcheck shell=bash
-# Sourced by verify.sh: what the links really carry when the container sends to PEER, another host's container.
+# Sourced by phase.sh: what the links really carry when the container sends to PEER, another host's container.
 #
-# Environment: ADDRESS, MTU, PEER; ENTER (process id in the container) unless the tools run on the host itself;
-# MINIGTS_INDEX.
-
-# shellcheck source=provision/lib.sh
-source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+# Environment: ADDRESS, MTU, PEER; ENTER (process id in the container) unless the tools run on the host itself.
 
 # Larger than whatever else crosses the links meanwhile, and different from what the other hosts send for their own proof.
-readonly payload_bytes=$((1000 + MINIGTS_INDEX % 100 * 3))
+readonly payload_bytes=$((1000 + HOST_INDEX % 100 * 3))
 readonly own_packets='udp or ip proto 4 or esp or icmp'
 readonly echoes=5
+
+# prove_data_path: packets cross the links as overlay.yaml has it.
+prove_data_path() {
+  prove_encapsulation "$ENCAPSULATION"
+  prove_mtu
+  [[ $PROVE_ENCRYPTION == false ]] || prove_encryption
+}
 
 # prove_encapsulation EXPECTED: by capture on the links. Prints ENCAPSULATION.
 prove_encapsulation() {
@@ -35,11 +38,11 @@ prove_encryption() {
   local words='minigts?' link
   local -a captures=()
   rm -f /tmp/verify.*.pcap
-  for link in $MINIGTS_LINKS; do
-    timeout 30 tcpdump -i "${link%%:*}" -n -U -Q out -w "/tmp/verify.${link%%:*}.pcap" "greater $payload_bytes" \
-      2>"/tmp/verify.${link%%:*}.tcpdump" &
+  for link in $(printf '%s\n' "${LINK_INTERFACES[@]}" | sort -u); do
+    timeout 30 tcpdump -i "$link" -n -U -Q out -w "/tmp/verify.$link.pcap" "greater $payload_bytes" \
+      2>"/tmp/verify.$link.tcpdump" &
     captures+=($!)
-    wait_until 10 grep -q 'listening on' "/tmp/verify.${link%%:*}.tcpdump"
+    wait_until 10 grep -q 'listening on' "/tmp/verify.$link.tcpdump"
   done
   in_container ping -c "$echoes" -i 0.2 -W 2 -q -p "$(printf %s "$words" | od -An -tx1 | tr -d ' ')" \
     -s "$payload_bytes" "$PEER" >/tmp/verify.ping || fatal "the container does not reach $PEER"

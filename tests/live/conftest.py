@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from live.program import PROJECT, TOPOLOGIES, Program, Traces
-from minigts import catalogue, overlays
 from minigts import lab as labs
+from minigts import overlays
 from minigts.errors import EnvironmentLacks, MinigtsError
 from minigts.lab import Lab
 from minigts.overlays import Endpoint
@@ -30,7 +30,7 @@ def quiet(_said: str) -> None:
 def skip_without_programs(overlay: str) -> None:
     """Leaves a test out whose overlay needs programs that only the user can bring, and says which."""
     try:
-        catalogue.find(overlay).programs(quiet)
+        overlays.find(overlay).programs(quiet)
     except EnvironmentLacks as lacking:
         pytest.skip(str(lacking))
 

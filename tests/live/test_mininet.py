@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from live.program import TOPOLOGIES, Program, Traces
+from live.test_overlays import STATE
 from live.test_switches import least_off_ms, switched_ms
 from minigts import overlays
+from minigts.lab import Lab
 from minigts.providers.agent import process
 
 pytestmark = pytest.mark.mininet
@@ -25,8 +27,34 @@ def test_latency_adds_up_over_five_hops_and_ovs_runs_over_it(make_lab: Any) -> N
     for target in others:
         assert abs(least_off_ms(lab, first, target)) <= switched_ms(lab, first, target)
     overlays.join(lab, "ovs", lambda _: None)
-    said = overlays.verify(lab, lambda _: None)
-    assert {facts["ENCAPSULATION"] for facts in said.values()} == {"vxlan"}
+    proven = overlays.verify(lab, lambda _: None)
+    assert {words["ENCAPSULATION"] for words in proven.values()} == {"vxlan"}
+
+
+@pytest.mark.timeout(600)
+def test_every_overlay_that_needs_no_docker_joins_and_leaves_nothing(make_lab: Any) -> None:
+    """All of them on one lab, one after the other: what one leaves behind, the next would meet."""
+    lab = make_lab(TOPOLOGIES / "pair.yaml", provider="mininet")
+    before = state_of_hosts(lab)
+    for name in overlays.known():
+        overlay = overlays.find(name)
+        if "namespace" not in overlay.declaration.engines:
+            continue
+        ends = overlays.join(lab, name, lambda _: None)
+        proven = overlays.verify(lab, lambda _: None)
+        overlays.leave(lab, lambda _: None)
+        seen = {words["ENCAPSULATION"] for words in proven.values()}
+        mtus = {end.mtu for end in ends.values()}
+        assert (name, seen, mtus) == (name, {overlay.data_path.encapsulation}, {overlay.data_path.mtu_over(1500)})
+        assert (name, state_of_hosts(lab)) == (name, before)
+
+
+def state_of_hosts(lab: Lab) -> dict[str, str]:
+    """What an overlay could leave. One host after the other, since each sees the processes of all."""
+    argv = ["bash", "-c", STATE]
+    return {
+        host.name: lab.provider.run(host.name, argv, timeout_s=LIMIT_S, check=False).stdout for host in lab.plan.hosts
+    }
 
 
 def test_hosts_have_names_routes_and_files_of_their_own_but_one_kernel(make_lab: Any) -> None:

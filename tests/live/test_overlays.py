@@ -16,41 +16,6 @@ from minigts.topology.load import load, parse
 
 pytestmark = pytest.mark.uml
 
-EXPECTED = {
-    "bridge": ("none", 1500),
-    "calico": ("ipip", 1480),
-    "calico-cross-subnet": ("none", 1480),
-    "calico-never": ("none", 1500),
-    "calico-node": ("ipip", 1480),
-    "calico-node-never": ("none", 1500),
-    "calico-node-vxlan": ("vxlan", 1450),
-    "canal": ("vxlan", 1450),
-    "flannel": ("vxlan", 1450),
-    "flannel-host-gw": ("none", 1500),
-    "flannel-ipip": ("ipip", 1480),
-    "flannel-udp": ("udp", 1472),
-    "flannel-wireguard": ("wireguard", 1420),
-    "host": ("none", 1500),
-    "ipvlan": ("none", 1500),
-    "libnetwork-etcd": ("vxlan", 1450),
-    "macvlan": ("none", 1500),
-    "mesh": ("vxlan", 1410),
-    "mesh-sleeve": ("udp", 1410),
-    "mesh-sleeve-encrypted": ("udp", 1410),
-    "none": ("none", 1500),
-    "ovs": ("vxlan", 1450),
-    "romana": ("none", 1500),
-    "swarm": ("vxlan", 1450),
-    "swarm-encrypted": ("esp", 1424),
-    "weave": ("vxlan", 1410),
-    "weave-sleeve": ("udp", 1410),
-    "weave-sleeve-encrypted": ("udp", 1410),
-}
-"""What crosses the link between two neighbours, and the overlay's MTU in bytes."""
-
-FULL_KERNEL = ("calico-node", "calico-node-never", "calico-node-vxlan", "canal", "flannel-wireguard", "swarm-encrypted")
-"""Overlays that Debian's kernel cannot carry."""
-
 SURVIVORS = ("flannel", "libnetwork-etcd", "swarm")
 """Of those whose hosts share a store, each kind once has a host killed and started again: `bench/run overlays` does it
 to all."""
@@ -108,10 +73,6 @@ def lowest_rtt_ms(lab: Lab, source: overlays.Endpoint, target: overlays.Endpoint
     return float(said.splitlines()[-1].split(" = ")[1].split("/")[0])
 
 
-def test_every_overlay_is_expected_here() -> None:
-    assert overlays.known() == tuple(EXPECTED)
-
-
 def test_leaving_takes_away_what_a_killed_engine_left(pair: Lab) -> None:
     """Its containers run on, and a Swarm's node that could not say so has not left: the next test joins one again."""
     before = state(pair)
@@ -125,14 +86,14 @@ def test_leaving_takes_away_what_a_killed_engine_left(pair: Lab) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.full_kernel if name in FULL_KERNEL else ())
-        for name in sorted(EXPECTED, key=lambda name: (name != "swarm", name))
+        pytest.param(name, marks=pytest.mark.full_kernel if overlays.find(name).kernel_modules else ())
+        for name in sorted(overlays.known(), key=lambda name: (name != "swarm", name))
     ],
 )
 def test_overlay_joins_proves_its_path_and_leaves_nothing(pair: Lab, name: str) -> None:
     skip_without_programs(name)
     before = state(pair)
-    encapsulation, mtu = EXPECTED[name]
+    declared = overlays.find(name).data_path
 
     try:
         endpoints = overlays.join(pair, name, quiet)
@@ -142,8 +103,9 @@ def test_overlay_joins_proves_its_path_and_leaves_nothing(pair: Lab, name: str) 
     finally:
         overlays.leave(pair, quiet)
 
-    assert {said["ENCAPSULATION"] for said in proven.values()} == {encapsulation}
-    assert {end.mtu for end in endpoints.values()} == {mtu}
+    assert {words["ENCAPSULATION"] for words in proven.values()} == {declared.encapsulation}
+    assert {"ENCRYPTED" in words for words in proven.values()} == {declared.prove_encryption}
+    assert {end.mtu for end in endpoints.values()} == {declared.mtu_over(1500)}
     assert state(pair) == before
 
 
@@ -156,7 +118,7 @@ def survives_a_power_cut(lab: Lab, name: str) -> None:
     overlays.rejoin(lab, "bra", quiet)
     proven = overlays.verify(lab, quiet)
 
-    assert {said["ENCAPSULATION"] for said in proven.values()} == {EXPECTED[name][0]}
+    assert {words["ENCAPSULATION"] for words in proven.values()} == {overlays.find(name).data_path.encapsulation}
     assert overlays.verify(lab, quiet) == proven
     assert (boot_id(lab, "ams") == booted["ams"], boot_id(lab, "bra") == booted["bra"]) == (True, False)
     assert lab.provider.run("bra", ["cat", "/var/lib/kept"], timeout_s=10).stdout == f"{name}\n"
@@ -183,7 +145,9 @@ def meshed(chain: Lab, request: pytest.FixtureRequest) -> tuple[overlays.Endpoin
 def proves_what_is_joined(lab: Lab) -> None:
     joined = overlays.joined(lab)
     assert joined is not None
-    assert {said["ENCAPSULATION"] for said in overlays.verify(lab, quiet).values()} == {EXPECTED[joined.name][0]}
+    assert {words["ENCAPSULATION"] for words in overlays.verify(lab, quiet).values()} == {
+        overlays.find(joined.name).data_path.encapsulation
+    }
 
 
 @pytest.mark.parametrize("meshed", ["mesh"], indirect=True)

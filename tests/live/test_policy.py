@@ -8,10 +8,10 @@ import pytest
 
 from live.conftest import quiet, skip_without_programs
 from minigts import lab as labs
-from minigts import overlays, paths, policy
+from minigts import overlays, paths
 from minigts.errors import MinigtsError
 from minigts.lab import Lab
-from minigts.overlays import Endpoint
+from minigts.overlays import Endpoint, policy
 from minigts.topology.load import load
 
 pytestmark = [pytest.mark.uml, pytest.mark.full_kernel]

@@ -66,7 +66,7 @@ class Mutant:
         self.whole = place / "whole"
         lab = labs.up(PLAN, Ending.name, "two", lambda _: None)
         own = {"ADDRESS": "10.0.0.1", "MTU": "1500"}
-        joined = overlays.Joined(name="none", programs="", said={"ams": own, "bra": own})
+        joined = overlays.Joined(name="none", programs="", ends={"ams": own, "bra": own})
         lab.put("overlay.json", joined.model_dump_json())
         process.record(self.rundir)
         launch = {"boot_directory": "/b", "base": "/i", "machines": [], "links": [], "instead": []}

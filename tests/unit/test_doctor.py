@@ -139,6 +139,7 @@ def test_mininet_runs_in_a_kernel_of_uml_where_the_machines_own_will_not_do() ->
     mininet = examine(GOOD, {"uml", "mininet"})[2]
     assert (mininet.verdict, finding(mininet, "kernel").state) == ("runs slowly", "slow")
     assert "namespaces are made by root" in finding(mininet, "kernel").meaning
+    assert " jq" in finding(mininet, "kernel").remedy
     assert examine(dataclasses.replace(GOOD, shm_free_mb=None), {"uml", "mininet"})[2].verdict == "cannot run"
 
 

@@ -18,7 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from minigts import catalogue, given, programs
+from minigts import overlays
+from minigts.artifacts import built, supplied
 from minigts.errors import EnvironmentLacks, InputError
 
 WANTED = ("weaver", "weaveutil")
@@ -87,7 +88,7 @@ def kept(tmp_path: Path) -> list[Path]:
 
 
 def take(**limits: float) -> Path:
-    return given.take("weave", WANTED, lambda _: None, replace(given.LIMITS, **limits))
+    return supplied.take("weave", WANTED, lambda _: None, replace(supplied.LIMITS, **limits))
 
 
 def refusal(place: Path | str, content: bytes | None, monkeypatch: pytest.MonkeyPatch, **limits: float) -> str:
@@ -101,7 +102,7 @@ def refusal(place: Path | str, content: bytes | None, monkeypatch: pytest.Monkey
     reason, remedy = str(refused.value).split("\n")
     assert remedy.startswith("weave needs its own programs weaver, weaveutil")
     assert reason.isprintable()
-    assert [path.name for path in given.paths.cache_root().rglob("*")] == ["programs", "taking.lock"]
+    assert [path.name for path in supplied.paths.cache_root().rglob("*")] == ["programs", "taking.lock"]
     return reason
 
 
@@ -153,17 +154,17 @@ def test_what_is_missing_is_asked_for_in_one_message(
 
 def test_catalogue_asks_for_what_the_folder_names() -> None:
     with pytest.raises(EnvironmentLacks, match=r"(?s)data/weave.*weave needs its own programs weaver,"):
-        catalogue.find("weave").programs(lambda _: None)
+        overlays.find("weave").programs(lambda _: None)
 
 
 def test_a_name_with_a_hyphen_is_asked_for_by_its_first_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(EnvironmentLacks, match=r"(?s)data/calico: .*calico-node needs .* set MINIGTS_CALICO to"):
-        catalogue.find("calico-node-never").programs(lambda _: None)
+        overlays.find("calico-node-never").programs(lambda _: None)
 
     (tmp_path / "weave").mkdir()
     monkeypatch.setenv("MINIGTS_CALICO", str(tmp_path / "weave"))
     with pytest.raises(EnvironmentLacks, match=rf"{tmp_path}/weave: holds no bird, .*calico, calico-node"):
-        catalogue.find("calico-node").programs(lambda _: None)
+        overlays.find("calico-node").programs(lambda _: None)
 
 
 PROGRAMS = {name: name.encode() * 1000 for name in WANTED}
@@ -328,7 +329,7 @@ def test_what_a_crash_has_left_of_a_build_goes(tmp_path: Path) -> None:
     (recipe / "build.sh").write_text('#!/bin/sh\ntouch "$1/program"\n')
     (recipe / "build.sh").chmod(0o755)
     (tmp_path / "cache" / "programs" / "building-of-another-recipe").mkdir(parents=True)
-    ready = programs.ensure(recipe, lambda _: None)
+    ready = built.ensure(recipe, lambda _: None)
     assert [path for path in ready.parent.iterdir() if path.is_dir()] == [ready]
 
 
@@ -403,7 +404,7 @@ def test_an_address_that_is_none_is_refused(place: str, monkeypatch: pytest.Monk
     assert "secret" not in said
 
 
-KEEPING = "from minigts import given; given.take('weave', ['weaver', 'weaveutil'], print)"
+KEEPING = "from minigts.artifacts import supplied; supplied.take('weave', ['weaver', 'weaveutil'], print)"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
@@ -416,7 +417,7 @@ def test_a_full_cache_is_said_of_the_cache(fetched: bool, tmp_path: Path, addres
         ["unshare", "--mount", "sh", "-c", script, "sh", str(tmp_path / "cache"), sys.executable, KEEPING],
         env={
             **os.environ,
-            "PYTHONPATH": str(Path(given.__file__).parents[1]),
+            "PYTHONPATH": str(Path(supplied.__file__).parents[2]),
             "MINIGTS_WEAVE": f"{address}/large" if fetched else str(tmp_path / "place"),
         },
         capture_output=True,

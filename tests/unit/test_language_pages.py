@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from minigts import policy
 from minigts.experiments import load as experiments
 from minigts.experiments import model as experiment
 from minigts.experiments import options, vocabulary
 from minigts.language.validation import keys
+from minigts.overlays import policy
 from minigts.topology import load as topologies
 from minigts.topology import model as topology
 

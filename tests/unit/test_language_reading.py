@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from experiment_lab import SMALL, chain
 
-from minigts import policy
 from minigts.errors import UNPRINTABLE, InputError, Problem, printable
 from minigts.experiments import load as experiments
 from minigts.experiments import matrix as matrices
 from minigts.experiments.model import MOST_SAMPLES, Experiment
 from minigts.language.problems import MOST_PROBLEMS
+from minigts.overlays import policy
 from minigts.topology import load as topologies
 
 HOSTS = ("ams", "bra", "mil")

@@ -6,9 +6,8 @@ import json
 
 import pytest
 
-from minigts import policy
 from minigts.errors import InputError
-from minigts.overlays import Endpoint
+from minigts.overlays import Endpoint, policy
 
 HOSTS = ("ams", "bra", "mil")
 ENDS = {name: Endpoint(name, f"172.31.{index}.2", 1500, ()) for index, name in enumerate(HOSTS)}

@@ -49,6 +49,15 @@ def test_several_processors_are_refused_in_a_kernel_that_has_one(
         provider.MininetProvider(tmp_path).up(plan("name: x\nhosts: {a: {cpus: 2}}\n"), lambda _: None)
 
 
+def test_natively_it_needs_what_overlays_and_tools_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On hosts of an image these are there; a native lab's hosts have this machine's programs."""
+    everything_but_jq = [program for program in kernel.PROGRAMS if program != "jq"]
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("shutil.which", lambda program: program if program in everything_but_jq else None)
+    monkeypatch.setattr("pathlib.Path.exists", lambda _: True)
+    assert kernel.natively_missing() == ["not installed: jq"]
+
+
 @pytest.fixture
 def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where control groups are, with one that is no lab's."""

@@ -230,7 +230,7 @@ def _mininet(facts: Facts) -> Iterator[Finding]:
     meaning = f"one of User-Mode Linux holds the network, since {facts.mininet_lacks[0]}; hosts share one processor"
     remedy = (
         "as root, on a kernel with openvswitch, netem and ifb: "
-        "apt-get install mininet openvswitch-switch iperf3 netperf tcpdump"
+        "apt-get install mininet openvswitch-switch iperf3 netperf tcpdump jq"
     )
     yield Finding("kernel", "slow", meaning, remedy)
     yield from _uml(facts)

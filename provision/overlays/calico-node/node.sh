@@ -1,11 +1,9 @@
 # shellcheck shell=bash
-# Sourced by this overlay's scripts: Calico's own programs, as its container calico/node runs them, without the container.
-#
-# Environment: MINIGTS_VARIANT (when packets between hosts are encapsulated, and in what: always, by IP-in-IP; never;
-# vxlan), MINIGTS_HOST, MINIGTS_ADDRESS, MINIGTS_LEADER, MINIGTS_HOSTS, MINIGTS_MTU, MINIGTS_PROGRAMS.
+# Calico's own programs, as its container calico/node runs them, without the container. VARIANT says when packets between
+# hosts are encapsulated, and in what: always, by IP-in-IP; never; vxlan.
 
 # shellcheck source=provision/overlays/etcd.sh
-source "$(dirname "${BASH_SOURCE[0]}")/../etcd.sh"
+source "$OVERLAYS/etcd.sh"
 
 readonly calico_network=172.31.0.0/16
 readonly calico_templates=/etc/calico/confd
@@ -15,20 +13,12 @@ readonly endpoint_id=measure
 # shellcheck disable=SC2034 # for those who source this
 readonly endpoint=cali$endpoint_id
 
-calico_mtu() {
-  case $MINIGTS_VARIANT in
-  always) echo $((MINIGTS_MTU - 20)) ;;
-  never) echo "$MINIGTS_MTU" ;;
-  vxlan) echo $((MINIGTS_MTU - 50)) ;;
-  esac
-}
-
 # lay_out_programs: the plugin goes by two names. calico-node is linked for its container's distribution, which has another
 # name for a library that Debian has too.
 lay_out_programs() {
   mkdir -p "$calico_own"
-  ln -sf "$MINIGTS_PROGRAMS/calico" "$calico_own/calico"
-  ln -sf "$MINIGTS_PROGRAMS/calico" "$calico_own/calico-ipam"
+  ln -sf "$PROGRAMS/calico" "$calico_own/calico"
+  ln -sf "$PROGRAMS/calico" "$calico_own/calico-ipam"
   ln -sf /usr/lib/*-linux-gnu/libpcap.so.0.8 "$calico_own/libpcap.so.1"
 }
 
@@ -43,19 +33,19 @@ note_settings() {
 # match `rpfilter` for iptables.
 settings() {
   local ipip=Never vxlan=Never backend=bird
-  case $MINIGTS_VARIANT in
+  case $VARIANT in
   always) ipip=Always ;;
   vxlan) vxlan=Always backend=vxlan ;;
   esac
   printf '%s\n' \
-    "PATH=$MINIGTS_PROGRAMS:$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/bin:$PATH" "LD_LIBRARY_PATH=$calico_own" \
+    "PATH=$PROGRAMS:$OVERLAYS/calico-node/bin:$PATH" "LD_LIBRARY_PATH=$calico_own" \
     "DATASTORE_TYPE=etcdv3" "ETCD_ENDPOINTS=$etcd_url" "WAIT_FOR_DATASTORE=true" \
     "FELIX_DATASTORETYPE=etcdv3" "FELIX_ETCDENDPOINTS=$etcd_url" \
-    "NODENAME=$MINIGTS_HOST" "FELIX_FELIXHOSTNAME=$MINIGTS_HOST" "IP=$MINIGTS_ADDRESS" "IP6=none" \
+    "NODENAME=$HOST_NAME" "FELIX_FELIXHOSTNAME=$HOST_NAME" "IP=$HOST_ADDRESS" "IP6=none" \
     "CALICO_NETWORKING_BACKEND=$backend" "CALICO_IPV4POOL_CIDR=$calico_network" \
     "CALICO_IPV4POOL_IPIP=$ipip" "CALICO_IPV4POOL_VXLAN=$vxlan" \
     "FELIX_NFTABLESMODE=Enabled" "FELIX_IPTABLESBACKEND=NFT" "FELIX_IPV6SUPPORT=false" \
-    "FELIX_IPINIPMTU=$(calico_mtu)" "FELIX_VXLANMTU=$(calico_mtu)" \
+    "FELIX_IPINIPMTU=$OVERLAY_MTU" "FELIX_VXLANMTU=$OVERLAY_MTU" \
     "FELIX_HEALTHENABLED=true" "FELIX_USAGEREPORTINGENABLED=false" \
     "FELIX_LOGFILEPATH=none" "FELIX_LOGSEVERITYFILE=none" "FELIX_LOGSEVERITYSYS=none"
 }
@@ -87,8 +77,8 @@ felix_is_ready() { curl -sf -o /dev/null http://localhost:9099/readiness; }
 # confd writes BIRD's configuration out of the store, first once and then as it changes.
 start_bgp() {
   mkdir -p "$calico_templates"/{conf.d,templates,config} "${calico_bird%/*}"
-  cp "$MINIGTS_PROGRAMS"/*.toml "$calico_templates/conf.d"
-  cp "$MINIGTS_PROGRAMS"/*.template "$calico_templates/templates"
+  cp "$PROGRAMS"/*.toml "$calico_templates/conf.d"
+  cp "$PROGRAMS"/*.template "$calico_templates/templates"
   daemon_runs bird || calico calico-node -confd -confd-run-once >/tmp/calico-node.log 2>&1 ||
     fatal "confd: $(tail -n 5 /tmp/calico-node.log)"
   start_calico bird bird -R -s "$calico_bird" -d -c "$calico_templates/config/bird.cfg"
@@ -107,7 +97,7 @@ call_plugin() {
 
 # The label is what policies select by.
 network() {
-  jq -nc --arg host "$MINIGTS_HOST" --arg etcd "$etcd_url" --argjson mtu "$(calico_mtu)" '{
+  jq -nc --arg host "$HOST_NAME" --arg etcd "$etcd_url" --argjson mtu "$OVERLAY_MTU" '{
     cniVersion: "1.0.0", name: "minigts", type: "calico", mtu: $mtu, nodename: $host, log_level: "warning",
     datastore_type: "etcdv3", etcd_endpoints: $etcd, ipam: {type: "calico-ipam"},
     args: {"org.apache.mesos": {network_info: {labels: {labels: [{key: "host", value: $host}]}}}}
@@ -122,7 +112,7 @@ endpoint_has_rules() {
 
 # blocks: of addresses, which Calico's IPAM gave this host.
 blocks() {
-  etcd get --prefix --keys-only "/calico/ipam/v2/host/$MINIGTS_HOST/ipv4/block/" | sed -n 's#.*/##; s#-#/#p' | paste -sd,
+  etcd get --prefix --keys-only "/calico/ipam/v2/host/$HOST_NAME/ipv4/block/" | sed -n 's#.*/##; s#-#/#p' | paste -sd,
 }
 
 remove_what_calico_made() {

@@ -1,15 +1,20 @@
-#!/bin/bash
-# Makes the rules a policy of Calico's, and waits until Felix enforces it on this host.
-#
-# Environment: as for node.sh; POLICY, the rules as policy.py writes them; empty: none from now on.
-set -euo pipefail
+# shellcheck shell=bash
+# Phase policy: the rules become a policy of Calico's.
 
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-# shellcheck source=provision/overlays/calico-node/node.sh
-source "$here/node.sh"
+readonly policy_key=/calico/resources/v3/projectcalico.org/globalnetworkpolicies/minigts
 
-readonly key=/calico/resources/v3/projectcalico.org/globalnetworkpolicies/minigts
-mark=$(sha256sum <<<"$POLICY" | head -c 16)
+# Waits until Felix enforces POLICY, or nothing, on this host.
+policy() {
+  local mark
+  mark=$(sha256sum <<<"$POLICY" | head -c 16)
+  if [[ -n $POLICY ]]; then
+    ! is_leader || etcd put "$policy_key" "$(global_policy)" >/dev/null
+    wait_until 30 felix_has || fatal "Felix does not enforce the policy: $(tail -n 5 "$(daemon_log felix)")"
+  else
+    ! is_leader || etcd del "$policy_key" >/dev/null
+    wait_until 30 felix_has_none || fatal "Felix keeps the policy: $(tail -n 5 "$(daemon_log felix)")"
+  fi
+}
 
 # Every rule has the mark, which Felix writes beside what it makes of it. Who is not a container of the lab passes.
 global_policy() {
@@ -37,11 +42,3 @@ global_policy() {
 felix_has() { nft list table ip calico | grep -F "minigts=$mark" >/dev/null; }
 
 felix_has_none() { ! nft list table ip calico | grep -F 'minigts=' >/dev/null; }
-
-if [[ -n $POLICY ]]; then
-  [[ $MINIGTS_ADDRESS != "$MINIGTS_LEADER" ]] || etcd put "$key" "$(global_policy)" >/dev/null
-  wait_until 30 felix_has || fatal "Felix does not enforce the policy: $(tail -n 5 "$(daemon_log felix)")"
-else
-  [[ $MINIGTS_ADDRESS != "$MINIGTS_LEADER" ]] || etcd del "$key" >/dev/null
-  wait_until 30 felix_has_none || fatal "Felix keeps the policy: $(tail -n 5 "$(daemon_log felix)")"
-fi

@@ -1,9 +1,6 @@
 # shellcheck shell=bash
 # Sourced by this overlay's scripts: one VXLAN tunnel for each segment, to the neighbour there.
-#
-# Environment: MINIGTS_LINKS.
 
-readonly mesh_mtu=1410
 readonly first_vni=5000
 
 # make_tunnels: on each link, from this end's address to the peer's. The numbers come from the link's, so that both
@@ -11,10 +8,10 @@ readonly first_vni=5000
 make_tunnels() {
   local link port own peer number
   modprobe vxlan
-  for link in $MINIGTS_LINKS; do
-    IFS=: read -r port own _ peer number <<<"$link"
+  for link in "${!LINK_INTERFACES[@]}"; do
+    port=${LINK_INTERFACES[link]} own=${LINK_ADDRESSES[link]} peer=${LINK_PEER_ADDRESSES[link]} number=${LINK_NUMBERS[link]}
     [[ ! -e /sys/class/net/mesh-$port ]] || continue
-    ip link add "mesh-$port" mtu "$mesh_mtu" type vxlan id "$((first_vni + number))" dev "$port" local "$own" \
+    ip link add "mesh-$port" mtu "$OVERLAY_MTU" type vxlan id "$((first_vni + number))" dev "$port" local "$own" \
       remote "$peer" dstport 4789 nolearning
     ip address add "$(tunnel_address "$own" "$peer" "$number")/31" dev "mesh-$port"
     ip link set "mesh-$port" up

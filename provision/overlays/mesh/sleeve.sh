@@ -1,12 +1,10 @@
 # shellcheck shell=bash
 # Sourced by this overlay's scripts: tinc as the router in user space. It tells its neighbours over TCP who is where and
 # carries packets in UDP from neighbour to neighbour.
-#
-# Environment: MINIGTS_HOST, MINIGTS_ADDRESS, MINIGTS_LINKS, MINIGTS_VARIANT; KEY, the lab's key pair, where the leader
-# has made it.
+# KEY is the lab's key pair.
 
 # shellcheck source=provision/overlays/daemons.sh
-source "$(dirname "${BASH_SOURCE[0]}")/../daemons.sh"
+source "$OVERLAYS/daemons.sh"
 
 readonly sleeve_port=mesh0
 readonly tinc_directory=/run/minigts/tinc
@@ -21,33 +19,33 @@ lab_key() {
   cat "$made"/rsa_key.{priv,pub} | base64 -w 0
 }
 
-# start_router BLOCK ROUTES MTU: announces the addresses BLOCK; ROUTES are those that all hosts' blocks lie in.
+# start_router BLOCK ROUTES: announces the addresses BLOCK; ROUTES are those that all hosts' blocks lie in.
 start_router() {
   make_tunnel_device
   configure_router "$1"
   start_daemon tincd tincd -c "$tinc_directory" --pidfile "$tinc_directory/pid" --no-detach
   wait_until 10 test -e "/sys/class/net/$sleeve_port" || fatal "tinc did not start: $(tail -n 5 "$(daemon_log tincd)")"
-  ip link set "$sleeve_port" mtu "$3" up
-  ip route replace "$2" dev "$sleeve_port" src "$MINIGTS_ADDRESS"
+  ip link set "$sleeve_port" mtu "$OVERLAY_MTU" up
+  ip route replace "$2" dev "$sleeve_port" src "$HOST_ADDRESS"
 }
 
 configure_router() {
-  local link peer address
+  local link peer
   mkdir -p "$tinc_directory/hosts"
   (umask 077 && base64 -d <<<"$KEY" | half 'RSA PRIVATE KEY' >"$tinc_directory/rsa_key.priv")
   own_settings >"$tinc_directory/tinc.conf"
-  { echo "Subnet = $1" && data_settings && public_key; } >"$tinc_directory/hosts/$(tinc_name "$MINIGTS_HOST")"
-  for link in $MINIGTS_LINKS; do
-    IFS=: read -r _ _ peer address _ <<<"$link"
-    echo "ConnectTo = $(tinc_name "$peer")" >>"$tinc_directory/tinc.conf"
-    { echo "Address = $address" && public_key; } >"$tinc_directory/hosts/$(tinc_name "$peer")"
+  { echo "Subnet = $1" && data_settings && public_key; } >"$tinc_directory/hosts/$(tinc_name "$HOST_NAME")"
+  for link in "${!LINK_PEERS[@]}"; do
+    peer=$(tinc_name "${LINK_PEERS[link]}")
+    echo "ConnectTo = $peer" >>"$tinc_directory/tinc.conf"
+    { echo "Address = ${LINK_PEER_ADDRESSES[link]}" && public_key; } >"$tinc_directory/hosts/$peer"
   done
 }
 
 # A neighbour that is silent is given up after 4 s, and called again every 2 s.
 own_settings() {
   cat <<END
-Name = $(tinc_name "$MINIGTS_HOST")
+Name = $(tinc_name "$HOST_NAME")
 AddressFamily = ipv4
 Interface = $sleeve_port
 PingInterval = 2
@@ -60,7 +58,7 @@ END
 data_settings() {
   echo 'IndirectData = yes'
   echo 'PMTUDiscovery = no'
-  if [[ $MINIGTS_VARIANT == sleeve-encrypted ]]; then
+  if [[ $VARIANT == sleeve-encrypted ]]; then
     printf '%s\n' 'Cipher = aes-256-cbc' 'Digest = sha256' 'MACLength = 16'
   else
     printf '%s\n' 'Cipher = none' 'Digest = none'

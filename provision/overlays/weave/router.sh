@@ -1,13 +1,9 @@
 # shellcheck shell=bash
-# Sourced by this overlay's scripts: Weave's own router, as its command `weave launch` starts it, without a container
-# around it.
-#
-# Environment: MINIGTS_HOST, MINIGTS_INDEX, MINIGTS_LINKS, MINIGTS_VARIANT, MINIGTS_PROGRAMS.
+# Weave's own router, as its command `weave launch` starts it, without a container around it.
 
 # shellcheck source=provision/overlays/daemons.sh
-source "$(dirname "${BASH_SOURCE[0]}")/../daemons.sh"
+source "$OVERLAYS/daemons.sh"
 
-readonly weave_mtu=1410
 readonly weave_data=/run/minigts/weave
 readonly weave_control=127.0.0.1:6784
 readonly weave_bridge=weave
@@ -22,7 +18,7 @@ use_iptables() {
     iptables -w -t nat -X MINIGTS-PROBE
     [[ -e $weave_data/rules ]] || echo "$before" >"$weave_data/rules"
   else
-    PATH=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/bin:$PATH
+    PATH=$OVERLAYS/weave/bin:$PATH
   fi
 }
 
@@ -33,25 +29,22 @@ restore_rules() {
 
 # Every host is told of its neighbours only; what lies behind them it learns.
 start_router() {
-  local -a options=(--port 6783 --nickname "$MINIGTS_HOST" --name "$(peer_name)" --mtu "$weave_mtu" --no-dns
+  local -a options=(--port 6783 --nickname "$HOST_NAME" --name "$(peer_name)" --mtu "$OVERLAY_MTU" --no-dns
   --docker-api '' --http-addr "$weave_control" --weave-bridge "$weave_bridge" --datapath "$weave_datapath"
   --db-prefix "$weave_data/db")
-  [[ $MINIGTS_VARIANT == fast ]] || options+=(--no-fastdp)
-  [[ $MINIGTS_VARIANT != *encrypted ]] || options+=(--password minigts)
+  [[ $VARIANT == fast ]] || options+=(--no-fastdp)
+  [[ $VARIANT != *encrypted ]] || options+=(--password minigts)
   mkdir -p "$weave_data"
   # The router makes a dummy interface for a moment, to set its bridge's MTU.
   modprobe -a openvswitch vport_vxlan bridge veth dummy
   use_iptables
   # Where it runs it leaves a mark, by which the next one takes itself for the same, started again.
-  # shellcheck disable=SC2046
-  (cd "$weave_data" && CHECKPOINT_DISABLE=1 start_daemon weaver "$MINIGTS_PROGRAMS/weaver" "${options[@]}" $(neighbours))
+  (cd "$weave_data" && CHECKPOINT_DISABLE=1 start_daemon weaver "$PROGRAMS/weaver" "${options[@]}" "${LINK_PEER_ADDRESSES[@]}")
   wait_until 60 router_settled || true
   router_answers || fatal "Weave's router did not start: $(tail -n 5 "$(daemon_log weaver)")"
 }
 
-neighbours() { for link in $MINIGTS_LINKS; do cut -d: -f4 <<<"$link"; done; }
-
-peer_name() { printf '7a:00:00:00:%02x:%02x' $((MINIGTS_INDEX / 256)) $((MINIGTS_INDEX % 256)); }
+peer_name() { printf '7a:00:00:00:%02x:%02x' $((HOST_INDEX / 256)) $((HOST_INDEX % 256)); }
 
 router_answers() { curl -sf -o /dev/null "http://$weave_control/status"; }
 
@@ -65,13 +58,13 @@ connections() { curl -sf "http://$weave_control/status/connections"; }
 # paths: the word for each connection's data path: fastdp, sleeve; or the state it is in, when it has none yet.
 paths() { connections | awk '{ print $3 == "established" ? ($4 == "encrypted" ? $5 : $4) : $3 }'; }
 
-wanted_path() { [[ $MINIGTS_VARIANT == fast ]] && echo fastdp || echo sleeve; }
+wanted_path() { [[ $VARIANT == fast ]] && echo fastdp || echo sleeve; }
 
 # every_connection_on_its_path: to every neighbour one, by the way that was asked for.
 every_connection_on_its_path() {
   local found
   found=$(paths | grep -cx "$(wanted_path)") || true
-  ((found >= $(wc -w <<<"$MINIGTS_LINKS")))
+  ((found >= ${#LINK_PEERS[@]}))
 }
 
 stop_router() {

@@ -24,7 +24,7 @@ def policy_apply(file: PolicyFile, lab: LabName = None) -> None:
     Example:  minigts policy apply web-only.yaml
     """
     from minigts import lab as labs
-    from minigts import policy
+    from minigts.overlays import policy
 
     opened = labs.open_lab(lab)
     wanted = policy.load(file, [host.name for host in opened.plan.hosts])
@@ -39,7 +39,7 @@ def policy_remove(lab: LabName = None) -> None:
     Example:  minigts policy remove
     """
     from minigts import lab as labs
-    from minigts import policy
+    from minigts.overlays import policy
 
     opened = labs.open_lab(lab)
     policy.remove(opened)

@@ -111,8 +111,8 @@ def schema(
 
     Example:  minigts schema experiment > experiment.schema.json
     """
-    from minigts import policy
     from minigts.experiments import model as experiments
+    from minigts.overlays import policy
     from minigts.topology import model as topologies
 
     texts = {

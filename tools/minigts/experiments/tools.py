@@ -23,6 +23,7 @@ from minigts.experiments.options import (
 )
 from minigts.language.quantities import OFFERED_MBIT, OFFERED_PERCENT
 from minigts.overlays import Endpoint
+from minigts.overlays.catalogue import HEADER_BYTES
 from minigts.tools import parsers
 from minigts.topology.plan import Path, Plan
 
@@ -34,9 +35,6 @@ NETPERF_SELECTORS = (
 )
 MOST_INTERIM_RESULTS = 5000
 """netperf prints some 120 bytes for each; beyond this its histogram, fine at short round trips, is enough."""
-ENCAPSULATION_BYTES = {"none": 0, "ipip": 20, "vxlan": 50}
-"""What an overlay's headers add to a packet, by what `verify` saw on the links. Of others, which pad or encrypt, it is
-not known beforehand: they are taken to fill the underlay's MTU."""
 START_S = 0.25
 """What starting a program in a container on an emulated host costs, beside the measuring itself."""
 
@@ -132,8 +130,11 @@ def underlay_mtu(plan: Plan) -> int:
 
 
 def outer_mtu(mtu: int, underlay: int, seen: Collection[str]) -> int:
-    """What a packet of `mtu` bytes has become on links of MTU `underlay`, where `seen` are the encapsulations there."""
-    added = ENCAPSULATION_BYTES.get("+".join(seen))
+    """What a packet of `mtu` bytes has become on links of MTU `underlay`, where `seen` are the encapsulations there.
+
+    Those whose headers are not known beforehand are taken to fill the underlay's MTU.
+    """
+    added = HEADER_BYTES.get("+".join(seen))
     return underlay if added is None else min(underlay, mtu + added)
 
 

@@ -23,7 +23,7 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 """The one that Debian's package of Mininet is installed for."""
 PROGRAMS = (
     *("unshare", "nsenter", "ip", "tc", "ethtool", "ovs-vswitchd", "ovsdb-server", "ovs-vsctl", "modprobe"),
-    *("iperf3", "netserver", "netperf", "ping", "tcpdump"),
+    *("iperf3", "netserver", "netperf", "ping", "tcpdump", "jq"),
 )
 TRIAL = """
 mount -t tmpfs none /mnt

@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from minigts import paths, programs, shell
+from minigts import paths, shell
+from minigts.artifacts import built
 from minigts.errors import CommandFailed, EnvironmentLacks
 
 BUILD_TIMEOUT_S = 3600.0
@@ -73,7 +74,7 @@ def _recipe() -> Path:
 
 
 def _key() -> str:
-    return programs.key(_recipe())
+    return built.key(_recipe())
 
 
 def _build(progress: Callable[[str], None]) -> FullKernel:

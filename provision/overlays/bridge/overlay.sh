@@ -1,0 +1,66 @@
+# shellcheck shell=bash
+# Docker's own bridge, in which this host's containers have a /24, and the proxy of published ports.
+
+published='{}'
+
+install() { start_docker --userland-proxy=true --ip-masq=false --bip="$(block "$HOST_INDEX" 1)/24"; }
+
+# The way back to the containers of other hosts: by route, in place of masquerading.
+join() {
+  local peer via
+  for peer in "${!PEER_ADDRESSES[@]}"; do
+    via=$(gateway "${PEER_ADDRESSES[peer]}")
+    [[ -z $via ]] || ip route replace "$(block "${PEER_INDEXES[peer]}" 0)/24" via "$via"
+  done
+}
+
+# With iperf3's port published on the host, at whose address it is asked.
+start() {
+  local own
+  published=$(iperf3_ports)
+  run_measuring_container bridge
+  own=$(container_address bridge)
+  describe_measuring_container "$own" | grep -v ^ADDRESS=
+  echo "ADDRESS=$HOST_ADDRESS"
+  echo "OWN=$own"
+}
+
+# Without published ports.
+second() {
+  name_second_container
+  start_on_network bridge
+}
+
+leave() {
+  take_containers_away
+  stop_docker
+  ip link delete docker0 2>/dev/null || true
+  remove_routes
+}
+
+# block INDEX NUMBER: that address in the block of that host's containers.
+block() { echo "172.29.$1.$2"; }
+
+# gateway PEER: the neighbour by which it is reached.
+gateway() { ip -j -4 route get "$1" 2>/dev/null | jq -r '.[0].gateway // empty'; }
+
+container_settings() {
+  jq -nc --arg network "$1" --argjson published "$published" '{
+    Image: "minigts/measure",
+    Cmd: ["/bin/sh", "-c", "netserver -4 && exec iperf3 -s"],
+    ExposedPorts: ($published | map_values({})),
+    HostConfig: {NetworkMode: $network, Privileged: true, LogConfig: {Type: "none"}, PortBindings: $published}
+  }'
+}
+
+# UDP is published on the address that clients ask: the proxy answers from whichever it likes, if it listens on all.
+iperf3_ports() {
+  jq -nc --arg address "$HOST_ADDRESS" \
+    '{"5201/tcp": [{HostPort: "5201"}], "5201/udp": [{HostIp: $address, HostPort: "5201"}]}'
+}
+
+remove_routes() {
+  ip -4 route show proto boot | awk '/^172\.29\./ { print $1 }' | while read -r network; do
+    ip route delete "$network"
+  done
+}

@@ -1,0 +1,50 @@
+# shellcheck shell=bash
+# Sourced by phase.sh: reads host.json, which minigts has put onto this host, into variables; by one call of jq, since
+# starting a program costs some 10 ms in an emulated host.
+#
+#   HOST_NAME, HOST_ADDRESS, HOST_INDEX     this host; its address on the loopback, its number from 0
+#   LEADER_ADDRESS                          the first host's
+#   PEER_NAMES, PEER_ADDRESSES, PEER_INDEXES    the other hosts, in the topology's order
+#   LINK_INTERFACES, LINK_ADDRESSES, LINK_PEERS, LINK_PEER_ADDRESSES, LINK_NUMBERS
+#                                           what this host's links lead to: its end, the neighbour's name and address
+#                                           there, the link's number; through a switch, every host behind it
+#   LINK_MTU                                the smallest of the lab's links
+#   HOST_ENGINE                             docker, or namespace: see namespace.sh
+#   FOLDERS                                 the overlay's folders, that which it extends first
+#   VARIANT                                 empty for an overlay without variants
+#   PROGRAMS                                the directory with its programs; empty without
+#   ENCAPSULATION, OVERLAY_MTU, PROVE_ENCRYPTION, KERNEL_MODULES, POLICY_BY
+#                                           what overlay.yaml says of this variant
+
+eval "$(jq -r '@sh "
+  HOST_NAME=\(.name)
+  HOST_ADDRESS=\(.address)
+  HOST_INDEX=\(.index)
+  LEADER_ADDRESS=\(.leader)
+  PEER_NAMES=(\([.peers[].name]))
+  PEER_ADDRESSES=(\([.peers[].address]))
+  PEER_INDEXES=(\([.peers[].index]))
+  LINK_INTERFACES=(\([.links[].interface]))
+  LINK_ADDRESSES=(\([.links[].address]))
+  LINK_PEERS=(\([.links[].peer]))
+  LINK_PEER_ADDRESSES=(\([.links[].peer_address]))
+  LINK_NUMBERS=(\([.links[].number]))
+  LINK_MTU=\(.link_mtu)
+  HOST_ENGINE=\(.engine)
+  FOLDERS=(\(.folders))
+  VARIANT=\(.variant)
+  PROGRAMS=\(.programs)
+  OVERLAY_MTU=\(.overlay_mtu)
+  ENCAPSULATION=\(.encapsulation)
+  PROVE_ENCRYPTION=\(.prove_encryption)
+  KERNEL_MODULES=(\(.kernel_modules))
+  POLICY_BY=\(.policy)
+"' "${HOST_JSON:-$OVERLAYS/../host.json}")"
+
+is_leader() { [[ $HOST_ADDRESS == "$LEADER_ADDRESS" ]]; }
+
+# host_count: of the whole lab.
+host_count() { echo $((${#PEER_NAMES[@]} + 1)); }
+
+# is_neighbour NAME: whether that host is at the other end of one of this host's links.
+is_neighbour() { [[ " ${LINK_PEERS[*]} " == *" $1 "* ]]; }

@@ -1,3 +1,0 @@
-#!/bin/bash
-# The container shares the host's network: nothing to join.
-set -euo pipefail

@@ -1,9 +1,0 @@
-#!/bin/bash
-# Docker's engine.
-set -euo pipefail
-
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-# shellcheck source=provision/overlays/docker.sh
-source "$here/../docker.sh"
-
-start_docker --ip-masq=false --bridge=none

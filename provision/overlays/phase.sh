@@ -1,0 +1,85 @@
+#!/bin/bash
+# phase.sh PHASE: runs one phase of the overlay that host.json names, on this host. What every overlay does stands here;
+# a folder's overlay.sh holds the phases that differ, and what they need.
+#
+# The phases, in the order in which minigts runs them; a second run of each changes nothing.
+#
+#   install  on all hosts at once: daemons, kernel modules
+#   join     on the leader (the first host), then on the others at once; what the leader prints as KEY=VALUE are
+#            variables for the others
+#   start    likewise: the measuring container, with netserver (12865) and iperf3 (5201) listening. Prints ADDRESS, MTU
+#            and, where there is a container, ENTER: a process id in it; OWN, the container's own address, where ADDRESS
+#            is its host's
+#   reach    on all hosts at once: waits until all PEERS, the other hosts' ADDRESSes, answer
+#   verify   proves the data path to PEER, another host's ADDRESS. Prints ENCAPSULATION, and prints the same again for as
+#            long as the data path is the same: an experiment takes a difference for a fall-back
+#   leave    on all hosts at once: nothing of the overlay remains
+#   second   one more container beside the measuring one, where overlay.yaml says that there is one; prints what start does
+#   policy   the network itself enforces POLICY from now on, where overlay.yaml says that it does; empty: none
+#
+# From start on a phase has what this host's start printed; what host.json says stands in host.sh. A phase that ends with
+# code 3 has said what this machine lacks.
+set -euo pipefail
+
+OVERLAYS=$(cd "${BASH_SOURCE[0]%/*}" && pwd)
+# shellcheck source=provision/lib.sh
+source "$OVERLAYS/../lib.sh"
+# shellcheck source=provision/overlays/host.sh
+source "$OVERLAYS/host.sh"
+# shellcheck source=provision/overlays/docker.sh
+source "$OVERLAYS/docker.sh"
+# shellcheck source=provision/overlays/wire.sh
+source "$OVERLAYS/wire.sh"
+
+readonly reach_deadline_s=60
+
+install() { start_docker --ip-masq=false --bridge=none; }
+
+join() { :; }
+
+verify() { prove_data_path; }
+
+leave() {
+  take_containers_away
+  stop_docker
+}
+
+second() {
+  name_second_container
+  start
+}
+
+# Where an overlay spreads its members by gossip, a container that runs is not yet one that everybody finds.
+reach() {
+  local peer
+  for peer in $PEERS; do
+    wait_until "$reach_deadline_s" answers "$peer" || fatal "$peer did not answer within $reach_deadline_s s"
+  done
+}
+
+answers() { in_container ping -n -c 1 -W 1 -q "$1" >/dev/null; }
+
+# need_modules NAME…: loads them. By code 3 minigts knows that this machine lacks something.
+need_modules() {
+  local name
+  for name in "$@"; do
+    modprobe -q "$name" || {
+      echo "the hosts' kernel has no $name: build the full one with \`minigts kernel build\`, and bring the lab up anew" >&2
+      exit 3
+    }
+  done
+}
+
+# The rules that minigts has put into nftables, where there are any.
+remove_rules() { nft delete table inet minigts_policy 2>/dev/null || true; }
+
+for folder in "${FOLDERS[@]}"; do
+  # shellcheck disable=SC1090
+  [[ ! -e $OVERLAYS/$folder/overlay.sh ]] || source "$OVERLAYS/$folder/overlay.sh"
+done
+
+case $1 in
+install) need_modules "${KERNEL_MODULES[@]}" ;;
+leave) [[ $POLICY_BY != nftables ]] || remove_rules ;;
+esac
+"$1"

@@ -1,0 +1,35 @@
+"""Networks laid over a lab: which there are, how one is joined, proved and left, and policies between its containers.
+
+What an overlay does on a host is shell, in provision/overlays. Here is what is known of it, and in which order its
+phases run.
+"""
+
+from minigts.overlays.catalogue import Overlay, find, known
+from minigts.overlays.life import (
+    UNDERLAY,
+    Endpoint,
+    Joined,
+    join,
+    joined,
+    leave,
+    rejoin,
+    require_engine,
+    second,
+    verify,
+)
+
+__all__ = [
+    "UNDERLAY",
+    "Endpoint",
+    "Joined",
+    "Overlay",
+    "find",
+    "join",
+    "joined",
+    "known",
+    "leave",
+    "rejoin",
+    "require_engine",
+    "second",
+    "verify",
+]

@@ -1,0 +1,227 @@
+"""Which overlays there are: the folders under provision/overlays, and what the `overlay.yaml` in each says of it.
+
+    description: the real flanneld with etcd      # README's table has it
+    engines: [docker]           # what its hosts must have, one of them: docker, a container engine (meant without this
+                                # key); namespace, for hosts that are namespaces themselves
+    extends: other              # another folder, whose phases and programs this one uses
+    programs: {built: true}     # by the folder's build/build.sh; or {supplied: [NAME, …]}, which the user brings
+    policy: nftables            # minigts' own rules between containers take effect on it; or `itself`: it has a phase
+                                # policy
+    second: true                # it can have a second container on a host
+    kernel_modules: [NAME, …]   # that not every host's kernel has
+    variants:                   # the first is known by the folder's name, another, udp, as `flannel-udp`
+      vxlan: {encapsulation: vxlan}
+      udp: {encapsulation: udp, overhead_bytes: 28}
+
+An overlay without variants has `data_path: {encapsulation: …}` in their place. Of a variant are said
+
+    encapsulation: what crosses the link between two neighbours: none, ipip, vxlan, udp, esp, wireguard
+    overhead_bytes: so much smaller than the links' is a container's MTU; the encapsulation's headers unless given
+    mtu: or this number, in bytes, whatever the links' is
+    prove_encryption: true, when `verify` is to look for readable words on the links
+    kernel_modules: as above
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Literal, Self, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from minigts import paths
+from minigts.artifacts import built, supplied
+from minigts.errors import InputError
+from minigts.language.problems import Finding, did_you_mean, shown
+from minigts.language.source import Language, read_text
+from minigts.language.tree import read_tree
+from minigts.language.validation import read_model
+
+Encapsulation = Literal["none", "ipip", "vxlan", "udp", "esp", "wireguard"]
+Engine = Literal["docker", "namespace"]
+PolicyBy = Literal["nftables", "itself"]
+
+HEADER_BYTES: Mapping[str, int] = {"none": 0, "ipip": 20, "vxlan": 50}
+"""What an encapsulation adds to a packet: outer IP, and for VXLAN UDP, VXLAN and the inner Ethernet header. Others pad,
+encrypt, or are a program's own."""
+
+FILE = "overlay.yaml"
+LANGUAGE = Language(
+    name="overlay",
+    opening="`description:` and `data_path:`",
+    largest_bytes=64_000,
+    instead_of_aliases="say what variants share in each of them",
+)
+_VARIANT = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+
+def _one_of(what: str, words: tuple[str, ...]) -> BeforeValidator:
+    def parse(value: object) -> object:
+        if value not in words:
+            hint = did_you_mean(value, words) if isinstance(value, str) else ""
+            raise ValueError(f"{shown(value)} is not {what}: write {', '.join(words[:-1])} or {words[-1]}{hint}")
+        return value
+
+    return BeforeValidator(parse)
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class DataPath(_Part):
+    """What becomes of a packet between two hosts."""
+
+    encapsulation: Annotated[Encapsulation, _one_of("an encapsulation", get_args(Encapsulation))]
+    overhead_bytes: int | None = Field(default=None, ge=0, le=200)
+    mtu: int | None = Field(default=None, ge=576, le=65535)
+    prove_encryption: bool = False
+    kernel_modules: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _mtu_is_known(self) -> Self:
+        if self.mtu is not None and self.overhead_bytes is not None:
+            raise ValueError("say `mtu:` or `overhead_bytes:`, not both")
+        if self.mtu is None and self.overhead_bytes is None and self.encapsulation not in HEADER_BYTES:
+            raise ValueError(
+                f"what {self.encapsulation} adds depends on the program: add `overhead_bytes:`, by how much the "
+                "containers' MTU is smaller than the links', or `mtu:`"
+            )
+        return self
+
+    def mtu_over(self, link_mtu: int) -> int:
+        """A container's MTU in bytes, where the lab's smallest link has `link_mtu`."""
+        if self.mtu is not None:
+            return self.mtu
+        return link_mtu - (HEADER_BYTES[self.encapsulation] if self.overhead_bytes is None else self.overhead_bytes)
+
+
+class Programs(_Part):
+    """What an overlay's hosts need beyond their image, and no package holds."""
+
+    built: bool = False
+    supplied: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if self.built == bool(self.supplied):
+            raise ValueError("programs are either `built: true` or `supplied: [NAME, …]`")
+        return self
+
+
+class Declaration(_Part):
+    """An `overlay.yaml`."""
+
+    description: str
+    engines: tuple[Annotated[Engine, _one_of("an engine", get_args(Engine))], ...] = ("docker",)
+    extends: str | None = None
+    programs: Programs | None = None
+    policy: Annotated[PolicyBy, _one_of("a way to enforce policies", get_args(PolicyBy))] | None = None
+    second: bool = False
+    kernel_modules: tuple[str, ...] = ()
+    variants: dict[str, DataPath] = {}
+    data_path: DataPath | None = None
+
+    @model_validator(mode="after")
+    def _variants_or_one_data_path(self) -> Self:
+        if bool(self.variants) == (self.data_path is not None):
+            raise ValueError("an overlay has either `variants:` or, without any, `data_path: {encapsulation: …}`")
+        return self
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """A folder, and one of its variants; the variant is empty where there are none."""
+
+    name: str
+    folder: Path
+    variant: str
+    declaration: Declaration
+    data_path: DataPath
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The one that it extends, and its own."""
+        extended = self.declaration.extends
+        return (self.folder.parent / extended, self.folder) if extended else (self.folder,)
+
+    @property
+    def kernel_modules(self) -> tuple[str, ...]:
+        """Those that not every host's kernel has: the full one does."""
+        return (*self.declaration.kernel_modules, *self.data_path.kernel_modules)
+
+    def programs(self, progress: Callable[[str], None]) -> Path | None:
+        """A directory with what its hosts need beyond their image, made or taken now; None when that is nothing.
+
+        Its name says what it holds. Raises EnvironmentLacks, MinigtsError.
+        """
+        for folder in reversed(self.folders):
+            wanted = _declaration(folder).programs
+            if wanted is not None and wanted.built:
+                return built.ensure(folder / "build", progress)
+            if wanted is not None:
+                return supplied.take(folder.name, wanted.supplied, progress)
+        return None
+
+
+def scripts() -> Path:
+    return paths.project_root() / "provision" / "overlays"
+
+
+def known() -> tuple[str, ...]:
+    """Names of the overlays there are, with their variants, in alphabetical order."""
+    return tuple(sorted(_all()))
+
+
+def find(name: str) -> Overlay:
+    """Raises InputError, which says which there are."""
+    overlay = _all().get(name)
+    if overlay is None:
+        raise InputError(f"no overlay {name!r}; overlays are {', '.join(known())}")
+    return overlay
+
+
+def enforcing() -> tuple[str, ...]:
+    """Names of the overlays between whose containers a policy can be enforced."""
+    return tuple(name for name in known() if find(name).declaration.policy)
+
+
+@cache
+def _all() -> Mapping[str, Overlay]:
+    return {overlay.name: overlay for path in sorted(scripts().glob(f"*/{FILE}")) for overlay in in_folder(path.parent)}
+
+
+def in_folder(folder: Path) -> tuple[Overlay, ...]:
+    """The overlays of one folder. Raises InputError with everything that is wrong in its `overlay.yaml`."""
+    declared = _declaration(folder)
+    if declared.data_path is not None:
+        return (Overlay(folder.name, folder, "", declared, declared.data_path),)
+    return tuple(
+        Overlay(f"{folder.name}-{variant}" if number else folder.name, folder, variant, declared, data_path)
+        for number, (variant, data_path) in enumerate(declared.variants.items())
+    )
+
+
+@cache
+def _declaration(folder: Path) -> Declaration:
+    file = folder / FILE
+    tree = read_tree(read_text(file, LANGUAGE), str(file), LANGUAGE)
+    return read_model(tree, str(file), Declaration, lambda declared: _misfits(folder, declared))
+
+
+def _misfits(folder: Path, declared: Declaration) -> Iterator[Finding]:
+    """Names that are none, and what the declaration takes for granted beside it and is not there."""
+    for variant in declared.variants:
+        if not _VARIANT.fullmatch(variant):
+            why = f"{shown(variant)} is no variant's name: write small letters, digits and single hyphens"
+            yield ("variants", variant), why
+    others = sorted(path.parent.name for path in folder.parent.glob(f"*/{FILE}") if path.parent != folder)
+    if declared.extends is not None and declared.extends not in others:
+        hint = did_you_mean(declared.extends, others) or f"; folders are {', '.join(others)}"
+        yield ("extends",), f"no folder {shown(declared.extends)}{hint}"
+    if declared.programs is not None and declared.programs.built and not (folder / "build" / "build.sh").exists():
+        yield ("programs", "built"), f"there is no {folder / 'build' / 'build.sh'}"

@@ -1,0 +1,95 @@
+"""host.json: what an overlay's phases know of their host, of the lab, and of the overlay. Pure.
+
+provision/overlays/host.sh reads it.
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+from minigts.overlays.catalogue import Engine, Overlay
+from minigts.topology.plan import Host, Plan
+
+ETHERNET_MTU = 1500
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class Peer(_Part):
+    """Another host of the lab."""
+
+    name: str
+    address: str
+    index: int
+
+
+class LinkEnd(_Part):
+    """What a link leads to; one that goes to a switch does to every host behind it."""
+
+    interface: str
+    address: str
+    peer: str
+    peer_address: str
+    number: int
+    """The link's, the same at both ends."""
+
+
+class HostFacts(_Part):
+    """The file. Addresses of hosts are those on their loopback; MTUs are in bytes."""
+
+    name: str
+    address: str
+    index: int
+    leader: str
+    """The first host's address."""
+    peers: tuple[Peer, ...]
+    links: tuple[LinkEnd, ...]
+    link_mtu: int
+    """The smallest of the lab's links."""
+    engine: Engine
+    folders: tuple[str, ...]
+    variant: str
+    programs: str
+    """The directory on the host; empty without."""
+    encapsulation: str
+    overlay_mtu: int
+    prove_encryption: bool
+    kernel_modules: tuple[str, ...]
+    policy: str
+
+
+def facts_for(plan: Plan, host: Host, overlay: Overlay, programs: str, engine: Engine) -> HostFacts:
+    """What lies on `host` while `overlay` is joined; `programs` is the directory there with the overlay's own."""
+    number = {link.name: link.index for link in plan.links}
+    link_mtu = min((port.mtu for other in plan.hosts for port in other.ports), default=ETHERNET_MTU)
+    return HostFacts(
+        name=host.name,
+        address=host.address,
+        index=host.index,
+        leader=plan.hosts[0].address,
+        peers=tuple(
+            Peer(name=other.name, address=other.address, index=other.index) for other in plan.hosts if other != host
+        ),
+        links=tuple(
+            LinkEnd(
+                interface=port.name,
+                address=port.address,
+                peer=peer.name,
+                peer_address=far.address,
+                number=number[port.link],
+            )
+            for port, peer, far in plan.neighbours(host)
+        ),
+        link_mtu=link_mtu,
+        engine=engine,
+        folders=tuple(folder.name for folder in overlay.folders),
+        variant=overlay.variant,
+        programs=programs,
+        encapsulation=overlay.data_path.encapsulation,
+        overlay_mtu=overlay.data_path.mtu_over(link_mtu),
+        prove_encryption=overlay.data_path.prove_encryption,
+        kernel_modules=overlay.kernel_modules,
+        policy=overlay.declaration.policy or "",
+    )

@@ -1,0 +1,285 @@
+"""The life of an overlay on a lab: joined, proved, joined again by a host that was started again, left.
+
+What happens on a host are the phases in provision/overlays/phase.sh. Here is on which host each runs, in which order,
+and what one tells another: a phase's `KEY=VALUE` lines on stdout are variables of those after it. What does not change
+while an overlay is joined lies on each host as host.json.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from pydantic import BaseModel, ConfigDict, field_validator
+
+from minigts.errors import CommandFailed, EnvironmentLacks, InputError, MinigtsError
+from minigts.lab import Lab, Progress, exclusive, for_each
+from minigts.overlays import catalogue
+from minigts.overlays.catalogue import Overlay
+from minigts.overlays.host_file import facts_for
+from minigts.providers.base import Provider
+from minigts.topology.plan import Host
+
+UNDERLAY = "none"
+RECORD = "overlay.json"
+IN_HOST = PurePosixPath("/run/minigts")
+PROGRAMS_IN_HOST = PurePosixPath("/var/lib/minigts/programs")
+PHASE_TIMEOUT_S = 180.0
+ENTER = ("nsenter", "--all", "--root", "--wd", "--target")
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where an overlay can be measured from and to, on one host.
+
+    `prefix` in front of a command runs it in the measuring container; `mtu` is the overlay interface's, in bytes.
+    """
+
+    host: str
+    address: str
+    mtu: int
+    prefix: tuple[str, ...]
+    own: str = ""
+    """The container's own address on its host, where `address` is another one: Docker's bridge with published ports."""
+
+    @property
+    def network(self) -> tuple[str, ...]:
+        """In front of a command it runs the host's own program in the container's network, and in nothing else."""
+        return ("nsenter", "--net", *self.prefix[-3:]) if self.prefix else ()
+
+
+class Joined(BaseModel):
+    """overlay.json in the run directory: the overlay that is up, with where it can be measured on each host."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    programs: str
+    """Where each host has the overlay's own programs; empty when it needs none."""
+    ends: dict[str, dict[str, str]] = {}
+    """Its measuring ends: KEY=VALUE lines of phase start by host; empty while the overlay is being joined."""
+
+    @field_validator("ends")
+    @classmethod
+    def _can_be_measured(cls, ends: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+        if not all("ADDRESS" in end and re.fullmatch("[0-9]{1,5}", end.get("MTU", "")) for end in ends.values()):
+            raise ValueError("an end has no ADDRESS or no MTU")
+        return ends
+
+    def endpoints(self) -> dict[str, Endpoint]:
+        return {host: _endpoint(host, words) for host, words in self.ends.items()}
+
+
+def enforce(lab: Lab, rules: str) -> None:
+    """Have the network that is joined enforce these rules itself; none when empty. The caller holds the lab."""
+    _on_all(lab, "policy", {"POLICY": rules})
+
+
+def joined(lab: Lab) -> Joined | None:
+    """What is joined on this lab now. Raises MinigtsError when overlay.json is damaged, or of other hosts."""
+    now = lab.read(RECORD, Joined)
+    if now is None:
+        return None
+    hosts = {host.name for host in lab.plan.hosts}
+    if now.name not in catalogue.known() or set(now.ends) not in (set(), hosts):
+        raise lab.damaged(RECORD, "names an overlay or hosts that there are not")
+    return now
+
+
+def join(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
+    """Lay overlay `name` over the lab, in place of the one that is there; return where it can be measured.
+
+    Raises InputError for an overlay that is not there, EnvironmentLacks when its programs cannot be had, CommandFailed
+    when a script fails.
+    """
+    require_engine(lab.provider, name)
+    overlay = catalogue.find(name)
+    with exclusive(lab.rundir):
+        _require(lab)
+        return _join(lab, overlay, progress)
+
+
+def require_engine(provider: Provider, name: str) -> None:
+    """Raises InputError when overlay `name` cannot run on this provider's hosts."""
+    if provider.engine not in catalogue.find(name).declaration.engines:
+        fitting = ", ".join(
+            other for other in catalogue.known() if provider.engine in catalogue.find(other).declaration.engines
+        )
+        raise InputError(
+            f"overlay {name!r} needs Docker on every host, and a host of provider {provider.name} has none; "
+            f"overlays there are {fitting}: say which with --overlay"
+        )
+
+
+def _join(lab: Lab, overlay: Overlay, progress: Progress) -> dict[str, Endpoint]:
+    before = joined(lab)
+    if before is not None and before.name == overlay.name and before.ends:
+        return before.endpoints()
+    programs = overlay.programs(progress)
+    if before is not None:
+        _leave(lab, progress)
+    now = Joined(name=overlay.name, programs="" if programs is None else str(PROGRAMS_IN_HOST / programs.name))
+    _put_scripts(lab, overlay, now.programs, lab.plan.hosts)
+    if programs is not None:
+        progress(f"{overlay.name}: handing its programs to {len(lab.plan.hosts)} hosts")
+        lab.on_every_host(lambda host: _put_programs(lab, host, programs))
+    # Written before the first script runs: a join that breaks off half-way can be left.
+    _write(lab, now)
+    progress(f"{overlay.name}: installing on {len(lab.plan.hosts)} hosts")
+    _on_all(lab, "install", {})
+    progress(f"{overlay.name}: joining")
+    _leader_first(lab, "join")
+    progress(f"{overlay.name}: starting the measuring ends")
+    now = now.model_copy(update={"ends": _leader_first(lab, "start")})
+    _wait_until_connected(lab, now)
+    _write(lab, now)
+    return now.endpoints()
+
+
+def rejoin(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
+    """Run on one host, which has been started again, what joins it; return, when every end reaches every other, where
+    the overlay can be measured.
+
+    The other hosts are left alone, but for the leader's words to those that join. Nothing is done without an overlay.
+    """
+    with exclusive(lab.rundir):
+        now, host, leader = joined(lab), lab.plan.host(name), lab.plan.hosts[0]
+        if now is None or not now.ends:
+            return {}
+        progress(f"{now.name}: joining {name} again")
+        _put_scripts(lab, catalogue.find(now.name), now.programs, [host])
+        _run(lab, "install", host, {})
+        words = _run(lab, "join", leader, {})
+        if host != leader:
+            _run(lab, "join", host, words)
+        end = _run(lab, "start", host, {} if host == leader else now.ends[leader.name])
+        now = now.model_copy(update={"ends": {**now.ends, name: end}})
+        _write(lab, now)
+        _wait_until_connected(lab, now)
+        return now.endpoints()
+
+
+def second(lab: Lab, host: str) -> Endpoint:
+    """One more container of what is joined, on that host. Raises InputError for an overlay that has none."""
+    now = joined(lab)
+    if now is None or not now.ends:
+        raise MinigtsError(f"no overlay is joined on lab {lab.name}")
+    if not catalogue.find(now.name).declaration.second:
+        raise InputError(f"overlay {now.name} has no second container on a host")
+    return _endpoint(host, _run(lab, "second", lab.plan.host(host), now.ends[host]))
+
+
+def verify(lab: Lab, progress: Progress) -> dict[str, dict[str, str]]:
+    """Prove the data path of what is joined, from every host to the next in the file; what each host says of it."""
+    now = joined(lab)
+    if now is None or not now.ends:
+        raise MinigtsError(f"no overlay is joined on lab {lab.name}")
+    progress(f"{now.name}: verifying the data path")
+    hosts = [host.name for host in lab.plan.hosts]
+    peers = dict(zip(hosts, [*hosts[1:], hosts[0]], strict=True))
+    words = {host: {**now.ends[host], "PEER": now.ends[peers[host]]["ADDRESS"]} for host in hosts}
+    return lab.on_every_host(lambda host: _run(lab, "verify", host, words[host.name]))
+
+
+def leave(lab: Lab, progress: Progress) -> None:
+    """Take the overlay that is joined, or was being joined, off the lab."""
+    with exclusive(lab.rundir):
+        _require(lab)
+        _leave(lab, progress)
+
+
+def _require(lab: Lab) -> None:
+    """Whoever waited for the lab may find that it was taken down meanwhile."""
+    if not lab.rundir.is_dir():
+        raise MinigtsError(f"lab {lab.name} has been taken down")
+
+
+def _leave(lab: Lab, progress: Progress) -> None:
+    now = joined(lab)
+    if now is None:
+        return
+    progress(f"{now.name}: leaving")
+    _on_all(lab, "leave", {})
+    (lab.rundir / RECORD).unlink()
+
+
+def _wait_until_connected(lab: Lab, now: Joined) -> None:
+    """Every end reaches every other; the plain hosts of a lab in mode neighbours never will."""
+    if now.name == UNDERLAY and lab.plan.routing == "neighbours":
+        return
+
+    def wait(host: Host) -> None:
+        peers = " ".join(other["ADDRESS"] for peer, other in now.ends.items() if peer != host.name)
+        _run(lab, "reach", host, {**now.ends[host.name], "PEERS": peers})
+
+    lab.on_every_host(wait)
+
+
+def _endpoint(host: str, words: Mapping[str, str]) -> Endpoint:
+    enter = (*ENTER, words["ENTER"], "--") if "ENTER" in words else ()
+    return Endpoint(host, words["ADDRESS"], int(words["MTU"]), enter, words.get("OWN", ""))
+
+
+def _put_scripts(lab: Lab, overlay: Overlay, programs: str, hosts: Sequence[Host]) -> None:
+    """The overlay's folders and what its phases use, placed relative to each other as they are here; and host.json."""
+    scripts = catalogue.scripts()
+
+    def put(host: Host) -> None:
+        with tempfile.TemporaryDirectory() as temporary:
+            staged = Path(temporary) / IN_HOST.name
+            for folder in overlay.folders:
+                shutil.copytree(folder, staged / "overlays" / folder.name, ignore=shutil.ignore_patterns("build"))
+            shutil.copy(scripts.parent / "lib.sh", staged)
+            for path in scripts.glob("*.sh"):
+                shutil.copy(path, staged / "overlays")
+            facts = facts_for(lab.plan, host, overlay, programs, lab.provider.engine)
+            (staged / "host.json").write_text(facts.model_dump_json(indent=1) + "\n")
+            lab.provider.put(host.name, staged, IN_HOST)
+
+    for_each(hosts, put)
+
+
+def _put_programs(lab: Lab, host: Host, programs: Path) -> None:
+    """Unless the host has them."""
+    target = PROGRAMS_IN_HOST / programs.name
+    if lab.provider.run(host.name, ["test", "-d", str(target)], timeout_s=PHASE_TIMEOUT_S, check=False).code != 0:
+        arriving = target.with_name("arriving")
+        lab.provider.put(host.name, programs, arriving)
+        lab.provider.run(host.name, ["mv", "-T", str(arriving), str(target)], timeout_s=PHASE_TIMEOUT_S)
+
+
+def _on_all(lab: Lab, phase: str, words: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    return lab.on_every_host(lambda host: _run(lab, phase, host, words))
+
+
+def _leader_first(lab: Lab, phase: str) -> dict[str, dict[str, str]]:
+    leader = lab.plan.hosts[0]
+    words = _run(lab, phase, leader, {})
+
+    def follow(host: Host) -> dict[str, str]:
+        return words if host == leader else _run(lab, phase, host, words)
+
+    return lab.on_every_host(follow)
+
+
+def _run(lab: Lab, phase: str, host: Host, words: Mapping[str, str]) -> dict[str, str]:
+    """Run a phase of what is joined on one host; its KEY=VALUE lines. `words` are those of phases before it."""
+    settings = [f"{key}={value}" for key, value in words.items()]
+    argv = ["env", *settings, str(IN_HOST / "overlays" / "phase.sh"), phase]
+    try:
+        result = lab.provider.run(host.name, argv, timeout_s=PHASE_TIMEOUT_S)
+    except CommandFailed as error:
+        if error.code == EnvironmentLacks.exit_code:
+            now = joined(lab)
+            raise EnvironmentLacks(f"{now.name if now else 'overlay'}: {error.stderr.strip()}") from error
+        raise
+    lines = [line.partition("=") for line in result.stdout.splitlines() if "=" in line]
+    return {key: value for key, _, value in lines}
+
+
+def _write(lab: Lab, content: Joined) -> None:
+    lab.put(RECORD, content.model_dump_json(indent=1) + "\n")

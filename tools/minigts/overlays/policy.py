@@ -1,0 +1,256 @@
+"""Which containers may reach which: a small file of rules, and the nftables rules that the hosts make of it.
+
+    name: shop
+    default: deny                 # what no rule says; `allow` unless given
+    groups:                       # containers, by the names of their hosts
+      web: [ams]
+      store: [bra, mil]
+    rules:                        # the first that fits holds
+      - allow: {from: web, to: store, protocol: tcp, ports: [5201]}
+      - deny: {from: web, to: store, protocol: icmp}
+
+A rule speaks of who opens a connection; answers pass by themselves. It is enforced where the network leads packets into
+the container that they are for, on that container's host: in a table of its own that is put in place in one piece, or
+by the network itself, where that has policies of its own.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from minigts.errors import EnvironmentLacks, MinigtsError
+from minigts.lab import Lab, exclusive
+from minigts.language import validation
+from minigts.language.fields import choice, unknown, whole
+from minigts.language.problems import Finding
+from minigts.language.source import Language, read_text
+from minigts.language.tree import read_tree
+from minigts.language.validation import read_model
+from minigts.overlays import catalogue, life
+from minigts.overlays.life import Endpoint
+from minigts.topology.plan import Host
+
+TABLE = "minigts_policy"
+NFT_TIMEOUT_S = 30.0
+ANY = "any"
+"""As `from` or `to`: every container."""
+
+
+LANGUAGE = Language(
+    name="policy",
+    opening="`name:`, `groups:` and `rules:`",
+    largest_bytes=256_000,
+    instead_of_aliases="give what rules share a name under `groups:`",
+)
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Flow(_Part):
+    """Connections from the containers of one group to those of another."""
+
+    source: str = Field(alias="from", description="The group whose containers open connections, or any.")
+    target: str = Field(alias="to", description="The group whose containers are spoken to, or any.")
+    protocol: Annotated[Literal["tcp", "udp", "icmp"], choice("a protocol", "tcp", "udp", "icmp")] | None = Field(
+        None, description="Only this protocol. Default: every one."
+    )
+    ports: tuple[Annotated[int, *whole("a port", 1, 65535)], ...] = Field(
+        (), description="Only these ports of the target; they belong to a protocol. Default: every one."
+    )
+
+    @model_validator(mode="after")
+    def _ports_have_a_protocol(self) -> Self:
+        if self.ports and self.protocol not in ("tcp", "udp"):
+            raise ValueError("ports belong to a protocol: add `protocol: tcp` or `protocol: udp`")
+        return self
+
+
+class Rule(_Part):
+    """One key: what happens to a flow."""
+
+    allow: Flow | None = Field(None, description="Connections that are let through.")
+    deny: Flow | None = Field(None, description="Connections that are refused.")
+
+    @model_validator(mode="after")
+    def _one_key(self) -> Self:
+        if (self.allow is None) == (self.deny is None):
+            raise ValueError("a rule has exactly one key: allow or deny")
+        return self
+
+    @property
+    def action(self) -> Literal["allow", "deny"]:
+        return "deny" if self.allow is None else "allow"
+
+    @property
+    def flow(self) -> Flow:
+        flow = self.allow or self.deny
+        assert flow is not None  # the validator saw to it
+        return flow
+
+
+class Policy(_Part):
+    """A policy file."""
+
+    name: str = Field(description="Name of the policy, for messages.")
+    default: Annotated[Literal["allow", "deny"], choice("a default", "allow", "deny")] = Field(
+        "allow", description="What happens to a connection between two containers that no rule fits. Default: allow."
+    )
+    groups: dict[str, tuple[str, ...]] = Field(
+        description="Names of your own, each with the hosts whose containers are meant."
+    )
+    rules: tuple[Rule, ...] = Field((), description="The first rule that fits a connection decides it.")
+
+    def members(self, group: str, hosts: Collection[str]) -> tuple[str, ...]:
+        """The group's hosts; `any` are all of the lab's, which are `hosts`."""
+        return tuple(hosts) if group == ANY else self.groups[group]
+
+
+def load(path: Path, hosts: Collection[str]) -> Policy:
+    """The policy in `path` for a lab with these hosts. Raises InputError with every problem, each with its line."""
+    return parse(read_text(path, LANGUAGE), str(path), hosts)
+
+
+def parse(text: str, file: str, hosts: Collection[str]) -> Policy:
+    """As `load`, from text; `file` is the name that messages carry. Pure."""
+    return read_model(read_tree(text, file, LANGUAGE), file, Policy, lambda policy: _unknown_names(policy, hosts))
+
+
+def _unknown_names(policy: Policy, hosts: Collection[str]) -> Iterator[Finding]:
+    for name, members in policy.groups.items():
+        if name == ANY:
+            yield ("groups", name), f"{ANY!r} is every container already: choose another name"
+        for index, member in enumerate(members):
+            if member not in hosts:
+                yield ("groups", name, index), unknown("host", "hosts", member, tuple(hosts))
+    groups = {**policy.groups, ANY: ()}
+    for index, rule in enumerate(policy.rules):
+        for key, group in (("from", rule.flow.source), ("to", rule.flow.target)):
+            if group not in groups:
+                yield ("rules", index, rule.action, key), unknown("group", "groups", group, tuple(groups))
+
+
+def json_schema_text() -> str:
+    """The JSON Schema of a policy file: the shipped docs/policy.schema.json is this."""
+    return validation.schema_text(validation.json_schema(Policy))
+
+
+def ruleset(policy: Policy, ends: Mapping[str, Endpoint], host: str) -> str:
+    """What `nft -f` reads on `host`: the rules for connections to its container. Pure; see nft(8).
+
+    Whatever rules were there before give way in the same step.
+    """
+    own = ends[host].address
+    lines = [_rule_line(policy, rule, ends) for rule in policy.rules if host in policy.members(rule.flow.target, ends)]
+    containers = _addresses(ends, ends)
+    rules = "".join(f"    {line}\n" for line in lines if line)
+    return (
+        f"table inet {TABLE}\n"
+        f"delete table inet {TABLE}\n"
+        f"table inet {TABLE} {{\n"
+        "  chain forward {\n"
+        "    type filter hook forward priority filter; policy accept;\n"
+        "    ct state established,related accept\n"
+        f"    ip saddr {containers} ip daddr {own} jump to_container\n"
+        "  }\n"
+        "  chain to_container {\n"
+        f"{rules}"
+        f"    counter {_VERDICT[policy.default]}\n"
+        "  }\n"
+        "}\n"
+    )
+
+
+_VERDICT = {"allow": "accept", "deny": "drop"}
+
+
+def _rule_line(policy: Policy, rule: Rule, ends: Mapping[str, Endpoint]) -> str:
+    """One line of nftables; empty when nobody is in the group that it speaks of."""
+    flow = rule.flow
+    sources = policy.members(flow.source, ends)
+    if not sources:
+        return ""
+    words = [f"ip saddr {_addresses(ends, sources)}"]
+    if flow.ports:
+        words.append(f"{flow.protocol} dport {{ {', '.join(str(port) for port in flow.ports)} }}")
+    elif flow.protocol:
+        words.append(f"meta l4proto {flow.protocol}")
+    return " ".join([*words, "counter", _VERDICT[rule.action]])
+
+
+def _addresses(ends: Mapping[str, Endpoint], hosts: Collection[str]) -> str:
+    addresses = sorted({ipaddress.IPv4Address(ends[host].address) for host in hosts})
+    return f"{{ {', '.join(map(str, addresses))} }}"
+
+
+def document(policy: Policy, hosts: Collection[str]) -> str:
+    """The rules as JSON, with hosts in the places of groups; what an overlay's phase `policy` reads. Pure.
+
+    {"default": "deny",
+     "rules": [{"action": "allow", "from": ["ams"], "to": ["bra"], "protocol": "tcp", "ports": [5201]}]}
+    """
+    rules = [
+        {
+            "action": rule.action,
+            "from": policy.members(rule.flow.source, hosts),
+            "to": policy.members(rule.flow.target, hosts),
+            "protocol": rule.flow.protocol,
+            "ports": list(rule.flow.ports),
+        }
+        for rule in policy.rules
+    ]
+    return json.dumps({"default": policy.default, "rules": [rule for rule in rules if rule["from"] and rule["to"]]})
+
+
+def apply(lab: Lab, policy: Policy) -> None:
+    """Put the policy in force on every host, in place of what was there.
+
+    Raises MinigtsError when the overlay that is joined enforces none, EnvironmentLacks when the hosts' kernel cannot.
+    """
+    with exclusive(lab.rundir):
+        now = life.joined(lab)
+        name = "none" if now is None else now.name
+        if now is None or not now.ends or name not in catalogue.enforcing():
+            raise MinigtsError(f"overlay {name} enforces no policy; those that do: {', '.join(catalogue.enforcing())}")
+        if _enforces_itself(name):
+            life.enforce(lab, document(policy, [host.name for host in lab.plan.hosts]))
+            return
+        _require_nftables(lab)
+        ends = now.endpoints()
+        lab.on_every_host(lambda host: _nft(lab, host, ruleset(policy, ends, host.name)))
+
+
+def remove(lab: Lab) -> None:
+    """Take whatever policy is in force off every host."""
+    with exclusive(lab.rundir):
+        now = life.joined(lab)
+        if now is not None and now.ends and _enforces_itself(now.name):
+            life.enforce(lab, "")
+            return
+        lab.on_every_host(lambda host: _nft(lab, host, f"table inet {TABLE}\ndelete table inet {TABLE}\n"))
+
+
+def _enforces_itself(overlay: str) -> bool:
+    """Whether it has policies of its own kind; else its hosts filter by nftables."""
+    return catalogue.find(overlay).declaration.policy == "itself"
+
+
+def _nft(lab: Lab, host: Host, rules: str) -> None:
+    lab.provider.run(host.name, ["nft", "-f", "-"], timeout_s=NFT_TIMEOUT_S, stdin=rules.encode())
+
+
+def _require_nftables(lab: Lab) -> None:
+    first = lab.plan.hosts[0].name
+    asked = ["nft", "--check", f"add table inet {TABLE}"]
+    if lab.provider.run(first, asked, timeout_s=NFT_TIMEOUT_S, check=False).code != 0:
+        raise EnvironmentLacks(
+            "the hosts' kernel has no nftables for IP: build the full one with `minigts kernel build`, and bring the "
+            "lab up anew"
+        )
