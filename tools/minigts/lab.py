@@ -20,7 +20,7 @@ from typing import IO, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from minigts import calibration, network, paths, shaping, switches
-from minigts.errors import EnvironmentLacks, HostFailed, InputError, MinigtsError
+from minigts.errors import EnvironmentLacks, HostFailed, InputError, MinigtsError, noting_failures
 from minigts.providers import registry
 from minigts.providers.base import Provider, Restarts
 from minigts.topology.plan import End, Host, Machine, Plan, Switch
@@ -137,10 +137,10 @@ def up(plan: Plan, provider_name: str, name: str | None, progress: Progress) -> 
         try:
             _bring_up(lab, plan, provider_name, progress)
         except BaseException as error:
-            try:
-                if isinstance(error, Exception):  # and not that the user broke it off
+            if isinstance(error, Exception):  # and not that the user broke it off
+                with noting_failures(error):
                     _keep_consoles(lab)
-            finally:
+            with noting_failures(error):
                 _clear(lab)
             raise
     return lab

@@ -127,7 +127,7 @@ def _describe(place: Path, ready: Path) -> None:
         for name in ("metadata.json", "box.img"):
             archive.add(place / name, arcname=name)
     (place / "box.img").unlink()
-    provider = {"name": "libvirt", "url": f"file://{ready / 'minigts.box'}"}
+    provider = {"name": "libvirt", "url": (ready / "minigts.box").as_uri()}
     catalogue = {"name": NAME, "versions": [{"version": version, "providers": [provider]}]}
     (place / "catalogue.json").write_text(json.dumps(catalogue, indent=1) + "\n")
     (place / "version").write_text(f"{version}\n")

@@ -71,12 +71,18 @@ def ssh(launch: Launch, host: str) -> list[str]:
     """The command that connects to the agent of `host` on its own standard input and output."""
     options = [
         *SSH_OPTIONS,
-        f"UserKnownHostsFile={launch.known_hosts}",
+        f"UserKnownHostsFile={_option(launch.known_hosts)}",
         f"HostKeyAlias={launch.known_as}",
-        f"IdentityFile={launch.private_key}",
+        f"IdentityFile={_option(launch.private_key)}",
     ]
     words = [word for option in options for word in ("-o", option)]
     return [*launch.prefix, "ssh", "-T", "-F", "none", *words, f"root@{launch.addresses[host]}", AGENT]
+
+
+def _option(path: str) -> str:
+    """A path as SSH's options take it: one word, in which a per cent sign stands for something (ssh_config(5))."""
+    escaped = path.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    return f'"{escaped}"' if escaped != path or set(path) & set(" '\t") else path
 
 
 async def _keep(launch: Launch, rundir: Path, name: str, stop: asyncio.Event) -> None:

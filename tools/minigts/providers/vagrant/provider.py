@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from minigts import paths, shell
-from minigts.errors import CommandFailed, HostFailed, MinigtsError
+from minigts.errors import CommandFailed, HostFailed, MinigtsError, noting_failures
 from minigts.providers.agent import process
 from minigts.providers.agent.provider import PACE_S, AgentProvider
 from minigts.providers.vagrant import definition, libvirt, lines, setting
@@ -33,6 +33,7 @@ DESTROY_S = 180.0
 PUT_TIMEOUT_S = 300.0
 SYNC_TIMEOUT_S = 30.0
 LOG_LINES = 12
+NOT_KEPT = "not-kept.log"
 UNPACK = 'mkdir -p "$1" && tar -x --no-same-owner -C "$1"'
 
 
@@ -61,14 +62,17 @@ class VagrantProvider(AgentProvider):
             setting.prepare(progress)
             defined = setting.define(plan, self.rundir)
             self.rundir.mkdir(parents=True, exist_ok=True)
-            (self.rundir / DEFINITION).write_text(defined.model_dump_json(indent=1) + "\n")
+            paths.write_whole(self.rundir / DEFINITION, defined.model_dump_json(indent=1) + "\n")
             try:
                 if not self.all_run(plan):
-                    setting.refuse_memory(plan)
+                    setting.refuse_memory(plan, but=self.running(plan))
+                    setting.open_consoles(defined)
                     self._vagrant_up(defined, progress)
                 self._connect(defined)
-            except BaseException:
-                self.down()
+            except BaseException as error:
+                with noting_failures(error):
+                    self.down()
+                    self._note_what_was_not_kept(error)
                 raise
         self._wait([host.name for host in plan.machines], progress)
 
@@ -92,8 +96,13 @@ class VagrantProvider(AgentProvider):
     def diagnose(self, host: str, into: Path) -> None:
         into.mkdir(parents=True, exist_ok=True)
         for log in (setting.consoles(self.rundir) / f"{host}.log", self.rundir / "hosts" / host / "ssh.log"):
-            if log.exists():
-                shutil.copyfile(log, into / ("console.log" if log.stem == host else log.name))
+            copy = into / ("console.log" if log.stem == host else log.name)
+            try:
+                shutil.copyfile(log, copy)
+            except FileNotFoundError:
+                continue
+            except OSError as error:  # what cannot be read must not keep the rest from being told
+                copy.write_text(f"{log}: {error.strerror}\n")
         try:
             said = self.run(host, ["dmesg"], timeout_s=30, check=False).stdout
         except MinigtsError as error:
@@ -120,10 +129,20 @@ class VagrantProvider(AgentProvider):
             raise ExceptionGroup(f"lab {self.rundir.name} is not down", problems)
         (self.rundir / DEFINITION).unlink(missing_ok=True)
 
+    @property
+    def has_own_vagrant(self) -> bool:
+        """Whether `minigts up` brought the machines up, with a Vagrant directory of the lab's own."""
+        return (self.rundir / DOTFILE).is_dir()
+
     def all_run(self, plan: Plan) -> bool:
-        """Whether every machine of the plan runs, whoever brought it up."""
+        """Whether every machine of the plan runs, and no other, whoever brought it up."""
         wanted = {machine.domain for machine in definition.machines(plan, self.rundir, self.rundir)}
         return wanted == set(libvirt.running(definition.prefix(self.rundir)))
+
+    def running(self, plan: Plan) -> set[str]:
+        """Names of the plan's hosts and switches whose machine runs."""
+        running = libvirt.running(definition.prefix(self.rundir))
+        return {each.name for each in definition.machines(plan, self.rundir, self.rundir) if each.domain in running}
 
     def configured(self, plan: Plan) -> bool:
         """Whether every host answers with its name, which a machine forgets when it boots anew."""
@@ -139,17 +158,29 @@ class VagrantProvider(AgentProvider):
         shutil.rmtree(self.rundir, ignore_errors=True)
 
     def left(self) -> None:
-        """Some of the machines have been destroyed by Vagrant: the lab is one no more."""
+        """Some of the machines have been halted or destroyed by Vagrant: the lab is one no more."""
         self.forget()
-        if not libvirt.running(definition.prefix(self.rundir)):
+        if not libvirt.defined(definition.prefix(self.rundir)):
             shutil.rmtree(setting.consoles(self.rundir), ignore_errors=True)
 
     def _take_consoles(self) -> None:
-        """Into the run directory, from where a failed lab's logs are kept."""
-        consoles = setting.consoles(self.rundir)
-        if consoles.is_dir():
-            shutil.copytree(consoles, self.rundir / "consoles", dirs_exist_ok=True)
-            shutil.rmtree(consoles, ignore_errors=True)
+        """Into the run directory, from where a failed lab's logs are kept: those that may be read, and which may not."""
+        consoles, kept = setting.consoles(self.rundir), self.rundir / "consoles"
+        closed = []
+        for file in sorted(consoles.glob("*")):
+            try:
+                kept.mkdir(parents=True, exist_ok=True, mode=0o700)
+                shutil.copyfile(file, kept / file.name)
+            except OSError as error:
+                closed.append(f"{file.name}: {error.strerror}")
+        if closed:
+            with contextlib.suppress(OSError):
+                (kept / NOT_KEPT).write_text(f"consoles that could not be kept: {'; '.join(closed)}\n")
+        shutil.rmtree(consoles, ignore_errors=True)
+
+    def _note_what_was_not_kept(self, error: BaseException) -> None:
+        with contextlib.suppress(OSError):
+            error.add_note((self.rundir / "consoles" / NOT_KEPT).read_text().strip())
 
     def _definition(self) -> Definition | None:
         try:
