@@ -38,6 +38,11 @@ module Minigts
       @definition ||= JSON.parse(defined_by_caller? ? File.read(ENV["MINIGTS_DEFINITION"]) : asked)
     end
 
+    # One of the definition's machines.
+    def machine(name)
+      definition["machines"].find { |one| one["name"] == name.to_s }
+    end
+
     # Has minigts do what follows from a change of a machine.
     def tell(verb)
       return if system(PROGRAM, "libvirt", verb, "--directory", directory)
@@ -53,11 +58,6 @@ module Minigts
       @warned << lacking
       warn "minigts: this vagrant-libvirt has no #{lacking}; minigts was tried with vagrant " \
            "#{TRIED["vagrant"].join(", ")} and vagrant-libvirt #{TRIED["vagrant-libvirt"].join(", ")}. Going on without."
-    end
-
-    # vagrant-libvirt puts what it is given into its XML as it is.
-    def in_xml(text)
-      REXML::Text.new(text).to_s
     end
 
     private
@@ -136,7 +136,7 @@ module Minigts
       domain = REXML::Document.new(client.lookup_domain_by_uuid(machine.id).xml_desc(1))
       before = domain.to_s
       limit_cache(domain)
-      append_console(domain)
+      write_console(domain, Minigts.machine(machine.name)["console"])
       client.define_domain_xml(domain.to_s) unless domain.to_s == before
     end
 
@@ -159,11 +159,17 @@ module Minigts
       features.add_element("tcg").add_element("tb-cache", "unit" => "MiB").text = self.class.translated_mib
     end
 
-    # The file is the user's already. Without this word the daemon that writes it makes another in its place, which only
-    # root may read. libvirt.org/formatdomain.html#device-logfile
-    def append_console(domain)
-      domain.elements.each("/domain/devices/serial[@type='file']/source | /domain/devices/console[@type='file']/source") do |source|
-        source.add_attribute("append", "on")
+    # vagrant-libvirt puts a path into its XML as it is, whatever it means there. And the file is the user's already:
+    # without `append` the daemon that writes it makes another in its place, which only root may read.
+    # libvirt.org/formatdomain.html#consoles-serial-parallel-channel-devices
+    def write_console(domain, path)
+      %w[serial console].each do |kind|
+        device = domain.elements["/domain/devices/#{kind}"]
+        next if device.nil? || device.attributes["type"] == "file"
+
+        device.add_attribute("type", "file")
+        device.delete_element("source")
+        device.add_element("source", "path" => path, "append" => "on")
       end
     end
   end
@@ -203,7 +209,7 @@ module Minigts
     end
 
     def explanation(machine, limit)
-      console = Minigts.definition["machines"].find { |one| one["name"] == machine.name.to_s }["console"]
+      console = Minigts.machine(machine.name)["console"]
       "#{machine.name} got no address within #{limit} s. What it says is in #{console}: if that is nothing, see " \
         "`minigts doctor`; if it has booted, the network #{machine.provider_config.management_network_name} gives no " \
         "addresses: see `virsh net-list --all`, and that no firewall stops DHCP on its bridge."
