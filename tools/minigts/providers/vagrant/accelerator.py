@@ -44,7 +44,7 @@ class Tried(BaseModel):
 def remembered() -> Tried | None:
     """The verdict for this machine as it has booted, with the QEMU that it has; None when it was not tried yet."""
     if not os.access(KVM, os.R_OK | os.W_OK):
-        return _tried("emulation", closed() or f"{KVM} is not there")
+        return _tried("emulation", f"{KVM} is {'closed to you' if closed() else 'not there'}")
     try:
         found = Tried.model_validate_json(_file().read_text())
     except (OSError, ValidationError):
@@ -63,14 +63,19 @@ def decide(disk_head: Path) -> Tried:
     return found
 
 
-def closed() -> str:
-    """That KVM is there and this user may not use it, with what opens it; empty when it is not there, or open."""
-    if not KVM.exists() or os.access(KVM, os.R_OK | os.W_OK):
+def closed() -> bool:
+    """Whether KVM is there and this user may not use it."""
+    return KVM.exists() and not os.access(KVM, os.R_OK | os.W_OK)
+
+
+def remedy() -> str:
+    """What opens KVM to this user where it is closed to them; empty where it is not."""
+    if not closed():
         return ""
     group = openers()
-    if not group:
-        return f"{KVM} is closed to you, and open to no group: sudo chgrp kvm {KVM} && sudo chmod 660 {KVM}"
-    return f"{KVM} is closed to you: sudo usermod -aG {group} {user()}, and log in again"
+    if group:
+        return f"sudo usermod -aG {group} {user()}, and log in again"
+    return f"no group may use it: sudo chgrp kvm {KVM}; sudo chmod 660 {KVM}; sudo usermod -aG kvm {user()}, and log in again"
 
 
 def openers() -> str:

@@ -60,7 +60,7 @@ def prepare(progress: Callable[[str], None]) -> None:
         progress("trying whether KVM runs a guest here")
         progress(accelerator.decide(made.disk_head).reason)
     elif accelerator.closed():
-        progress(f"machines are emulated: {accelerator.closed()}")
+        progress(f"{accelerator.KVM} is closed to you, so machines are emulated; {accelerator.remedy()}")
 
 
 def define(plan: Plan, rundir: Path) -> Definition:
