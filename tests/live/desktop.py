@@ -1,5 +1,5 @@
-"""An ordinary desktop's libvirt, as far as it can be had here: its daemons are root's, its socket is open to a group, its
-consoles are written by root; and whoever uses it is a plain user of that group, with files of their own.
+"""An ordinary desktop's libvirt, as far as it can be had here: its daemons are root's, its socket is open to a group,
+its consoles are written by root; and whoever uses it is a plain user of that group, with files of their own.
 
 The daemons are minigts' own, in namespaces without a way out. The user's commands run in these too, where the bridge is
 in sight and libvirt answers at qemu:///system, with no right but a user's. What needs quoting is in the names of their
@@ -149,7 +149,8 @@ def _copy_checkout(project: Path) -> None:
 
 
 def _make_known(made: Desktop, place: Path) -> None:
-    """Where the daemons are the user has a name and a home; SSH asks for that. This machine's own files stay as they are."""
+    """Where the daemons are the user has a name and a home, which SSH asks for; this machine's own files stay as they
+    are."""
     for name, line in (
         ("passwd", f"{USER}:x:{made.user}:{made.user}::{made.home}:/bin/bash"),
         ("group", f"{USER}:x:{made.user}:"),

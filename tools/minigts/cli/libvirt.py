@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 Topology = Annotated[
     Path | None,
-    typer.Argument(metavar="[TOPOLOGY]", help="A topology file; else that of the machines there are, else chain6.yaml."),
+    typer.Argument(
+        metavar="[TOPOLOGY]", help="A topology file; else that of the machines there are, else chain6.yaml."
+    ),
 ]
 Directory = Annotated[
     Path, typer.Option("--directory", metavar="DIR", help="Vagrant's own, which remembers what its machines are of.")
@@ -54,7 +56,9 @@ def libvirt_stop() -> None:
 def libvirt_definition(
     topology: Topology = None,
     directory: Directory = VAGRANTS,
-    start: Annotated[bool, typer.Option("--start", help="For machines to be started: build the box, remember.")] = False,
+    start: Annotated[
+        bool, typer.Option("--start", help="For machines to be started: build the box, remember.")
+    ] = False,
     machine: Annotated[list[str] | None, typer.Option(help="With --start: only this one. May be repeated.")] = None,
 ) -> None:
     """Print what the Vagrantfile defines for a topology file, as JSON.

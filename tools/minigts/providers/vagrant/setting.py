@@ -135,4 +135,3 @@ def refuse_memory(plan: Plan, but: Collection[str] = ()) -> None:
 def _free_mb() -> int:
     lines = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
     return int(lines["MemAvailable"].split()[0]) >> 10
-
