@@ -19,8 +19,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-
 from live.conftest import quiet, state_directory
 from live.other_user import free_id, give, link
 from live.program import PROJECT
@@ -162,4 +160,3 @@ def _make_known(made: Desktop, place: Path) -> None:
         assert done.returncode == 0, done.stderr
 
 
-require_desktop = pytest.mark.skipif(bool(lacks()), reason=lacks())

@@ -29,7 +29,7 @@ for path in sys.argv[1:]:
 
 @pytest.fixture(scope="module")
 def libvirt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Its directory, in one that anybody may enter. Started as a careless root does, with everything open by default."""
+    """Its directory, in one that anybody may enter."""
     place = tmp_path_factory.mktemp("state")
     for parent in (place, *place.parents[:2]):
         parent.chmod(0o755)

@@ -7,16 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from live.desktop import USER, Desktop, desktop, require_desktop
+from live.desktop import USER, Desktop, desktop, lacks
 from minigts.fidelity.certificate import Certificate
 from minigts.providers.vagrant import definition
 
-pytestmark = [pytest.mark.vagrant, pytest.mark.timeout(1200), require_desktop]
+pytestmark = [pytest.mark.vagrant, pytest.mark.timeout(1200)]
 BOXES = "minigts_vagrant_box_image_"
 
 
 @pytest.fixture(scope="module")
-def plain() -> Iterator[Desktop]:
+def plain(request: pytest.FixtureRequest) -> Iterator[Desktop]:
+    if lacks() and "vagrant" in request.config.getoption("--require"):
+        pytest.fail(f"--require=vagrant, and {lacks()}", pytrace=False)
+    if lacks():
+        pytest.skip(lacks())
     with desktop() as made:
         yield made
 

@@ -1,5 +1,7 @@
-"""What Vagrant does with the Vagrantfile and provision/vagrant/booting.rb, from a checkout whose name needs quoting: Vagrant
-is real, minigts is a stand-in that writes down how it was called, libvirt is libvirt's own test driver."""
+"""What Vagrant does with the Vagrantfile and provision/vagrant/booting.rb, from a checkout whose name needs quoting.
+
+Vagrant is real; minigts is a stand-in that writes down how it was called; libvirt is libvirt's own test driver.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which lab a verb of Vagrant is for, and what it does to the lab of that name; libvirt is a stand-in that lists domains."""
+"""Which lab a verb of Vagrant is for, and what it does to the lab of that name, with a libvirt that only lists."""
 
 from __future__ import annotations
 

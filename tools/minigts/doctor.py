@@ -192,7 +192,8 @@ def _vagrant(facts: Facts) -> Iterator[Finding]:
     if virtual.libvirt_answers:
         yield Finding("libvirt", "ok", f"answers at {virtual.libvirt_uri}")
     else:
-        remedy = f"sudo systemctl start libvirtd; sudo usermod -aG libvirt {facts.user}, and log in again. Without systemd: {OWN_LIBVIRT}"
+        join = f"sudo usermod -aG libvirt {facts.user}, and log in again"
+        remedy = f"sudo systemctl start libvirtd; {join}. Without systemd: {OWN_LIBVIRT}"
         yield Finding("libvirt", "missing", f"nothing answers at {virtual.libvirt_uri}", remedy)
     if not virtual.box_ready:
         yield Finding("box", "ok", "not built yet: the first up does that, in two minutes or three")

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
 Topology = Annotated[
     Path | None,
-    typer.Argument(
-        metavar="[TOPOLOGY]", help="A topology file; else that of the machines there are, else chain6.yaml."
-    ),
+    typer.Argument(metavar="[TOPOLOGY]", help="A topology file; else that of the machines there are, or chain6.yaml."),
 ]
 Directory = Annotated[
     Path, typer.Option("--directory", metavar="DIR", help="Vagrant's own, which remembers what its machines are of.")
@@ -56,9 +54,7 @@ def libvirt_stop() -> None:
 def libvirt_definition(
     topology: Topology = None,
     directory: Directory = VAGRANTS,
-    start: Annotated[
-        bool, typer.Option("--start", help="For machines to be started: build the box, remember.")
-    ] = False,
+    start: Annotated[bool, typer.Option("--start", help="Machines are to start: build the box, remember.")] = False,
     machine: Annotated[list[str] | None, typer.Option(help="With --start: only this one. May be repeated.")] = None,
 ) -> None:
     """Print what the Vagrantfile defines for a topology file, as JSON.
@@ -142,7 +138,7 @@ def _lab(plan: Plan) -> Lab:
 
 
 def _whose(lab: Lab) -> str:
-    """Whose lab of that name there is, when it is not that of the Vagrantfile's machines; empty when it is, or none is."""
+    """Whose the lab of that name is, if not that of the Vagrantfile's machines; empty when it is, or there is none."""
     from minigts.errors import MinigtsError
     from minigts.providers.vagrant.provider import VagrantProvider
 

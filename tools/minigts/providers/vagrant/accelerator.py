@@ -75,7 +75,8 @@ def remedy() -> str:
     group = openers()
     if group:
         return f"sudo usermod -aG {group} {user()}, and log in again"
-    return f"no group may use it: sudo chgrp kvm {KVM}; sudo chmod 660 {KVM}; sudo usermod -aG kvm {user()}, and log in again"
+    give = f"sudo chgrp kvm {KVM}; sudo chmod 660 {KVM}"
+    return f"no group may use it: {give}; sudo usermod -aG kvm {user()}, and log in again"
 
 
 def openers() -> str:

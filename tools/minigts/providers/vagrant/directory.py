@@ -35,7 +35,7 @@ class Directory:
     path: Path
 
     def machines(self) -> dict[str, str]:
-        """Name -> libvirt's UUID of the machines that Vagrant has made and libvirt still has, or cannot be asked for."""
+        """Name -> libvirt's UUID of the machines that Vagrant has made and libvirt still has, or may have."""
         ids = {file.parents[1].name: _text(file) for file in sorted(self.path.glob("machines/*/libvirt/id"))}
         try:
             known = libvirt.identifiers() if ids else []
@@ -58,8 +58,8 @@ class Directory:
         (self.path / MEMORY).unlink(missing_ok=True)
 
     def lab(self, topology: Path | None, *, starting: bool, overlays: Collection[str]) -> Memory:
-        """Which lab a verb of Vagrant is for: the one whose machines there are, else that of `topology` (TOPOLOGY), else
-        of the default. `starting`: machines may be made or started, and have to be what the file says now.
+        """Which lab a verb of Vagrant is for: whose machines there are, else that of `topology` (TOPOLOGY), or of the
+        default. `starting`: machines may be made or started, and have to be what the file says now.
 
         Raises InputError when there are machines of another topology, of what the file said before, or of who knows
         what.
@@ -77,8 +77,8 @@ class Directory:
         there = f"there are machines of {remembered.topology}: {', '.join(made)}"
         if topology is not None and topology.resolve() != remembered.topology:
             raise InputError(
-                f"TOPOLOGY says {topology.resolve()}, and {there}; leave TOPOLOGY away to mean these, or end them first: "
-                "vagrant destroy -f"
+                f"TOPOLOGY says {topology.resolve()}, and {there}; leave TOPOLOGY away to mean these, or end them first"
+                " (vagrant destroy -f, without TOPOLOGY)"
             )
         if starting and load(remembered.topology, known_overlays=overlays) != remembered.plan:
             raise InputError(f"{there}; the file has changed since they were made: vagrant destroy -f, then vagrant up")

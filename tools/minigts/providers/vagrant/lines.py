@@ -120,6 +120,7 @@ async def keep(rundir: Path) -> None:
 
 def main() -> None:
     rundir = Path(sys.argv[1])
+    os.umask(0o077)  # whoever can connect to a host's socket is root there
     os.chdir(rundir)
     process.record(rundir)
     asyncio.run(keep(rundir))

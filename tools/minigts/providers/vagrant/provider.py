@@ -164,7 +164,7 @@ class VagrantProvider(AgentProvider):
             shutil.rmtree(setting.consoles(self.rundir), ignore_errors=True)
 
     def _take_consoles(self) -> None:
-        """Into the run directory, from where a failed lab's logs are kept: those that may be read, and which may not."""
+        """Into the run directory, from where a failed lab's logs are kept; what could not be read is named there."""
         consoles, kept = setting.consoles(self.rundir), self.rundir / "consoles"
         closed = []
         for file in sorted(consoles.glob("*")):
@@ -231,7 +231,8 @@ class VagrantProvider(AgentProvider):
             libvirt.network_prefix(),
         )
         for machine in defined.machines:
-            (self.rundir / "hosts" / machine.name).mkdir(parents=True, exist_ok=True)
+            for folder in (self.rundir / "hosts", self.rundir / "hosts" / machine.name):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         launch.write(self.rundir / process.LAUNCH)
         lines.start(self.rundir)
 

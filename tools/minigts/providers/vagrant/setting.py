@@ -48,7 +48,7 @@ def missing() -> list[str]:
 
 
 def _groups() -> str:
-    """Which groups this user has to join for libvirt, and for KVM where that is closed to them too: one login for both."""
+    """Which groups this user has to join for libvirt, and for KVM where that is closed to them: one login for both."""
     group = accelerator.openers() if accelerator.closed() else ""
     return ",".join(["libvirt", *([group] if group else [])])
 
