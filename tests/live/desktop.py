@@ -158,5 +158,3 @@ def _make_known(made: Desktop, place: Path) -> None:
         copy.chmod(0o644)
         done = made.as_root("mount", "--bind", str(copy), f"/etc/{name}")
         assert done.returncode == 0, done.stderr
-
-

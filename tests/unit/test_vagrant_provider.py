@@ -6,7 +6,9 @@ import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -85,6 +87,22 @@ def test_a_failed_start_is_destroyed_by_vagrant_and_swept_by_its_prefix(rundir: 
     assert (tmp_path / "verbs").read_text().split() == ["up", "destroy"]
     assert not (rundir / "vagrant").exists()
     assert "-c test:///default list --all --name" in (tmp_path / "asked").read_text()
+
+
+@pytest.mark.parametrize(("state", "removed"), [("starting", False), ("up", True)])
+def test_machines_that_vagrant_made_outlive_a_start_that_fails(
+    rundir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: Literal["starting", "up"], *, removed: bool
+) -> None:
+    """What a halt has left on their disks is still there; a lab that was complete goes with its machines."""
+    monkeypatch.setattr("minigts.providers.vagrant.provider.ADDRESS_DEADLINE_S", 0.0)
+    names = "\n".join(definition.prefix(rundir) + host.name for host in PLAN.hosts)
+    program(tmp_path, "virsh", f"echo \"$@\" >>{tmp_path}/asked\ncase \"$*\" in *'list --'*) echo '{names}' ;; esac")
+    labs.Lab(rundir).write(labs.Record(provider="vagrant", created=datetime.now(UTC), state=state))
+    with pytest.raises(HostFailed, match="no address in network"):
+        VagrantProvider(rundir).up(PLAN, lambda _: None)
+    asked = (tmp_path / "asked").read_text()
+    assert ("undefine" in asked) == removed
+    assert setting.consoles(rundir).exists() != removed
 
 
 def test_a_console_that_cannot_be_read_hides_no_failure_and_stops_no_down(rundir: Path, tmp_path: Path) -> None:

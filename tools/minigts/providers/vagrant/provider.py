@@ -8,6 +8,7 @@ a process of the lab keeps (lines.py), with the image's agent at its far end.
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import tarfile
 import tempfile
@@ -26,6 +27,8 @@ from minigts.topology.plan import Plan
 
 DEFINITION = "definition.json"
 DOTFILE = "vagrant"
+FOUND = "found-running"
+"""Is there when the machines ran already: Vagrant had made them from the project's own directory."""
 EMULATED_PACE_S = 0.02
 ADDRESS_DEADLINE_S = 30.0
 ANSWER_DEADLINE_S = 120.0
@@ -64,7 +67,9 @@ class VagrantProvider(AgentProvider):
             self.rundir.mkdir(parents=True, exist_ok=True)
             paths.write_whole(self.rundir / DEFINITION, defined.model_dump_json(indent=1) + "\n")
             try:
-                if not self.all_run(plan):
+                if self.all_run(plan):
+                    (self.rundir / FOUND).touch()
+                else:
                     setting.refuse_memory(plan, but=self.running(plan))
                     setting.open_consoles(defined)
                     self._vagrant_up(defined, progress)
@@ -120,10 +125,11 @@ class VagrantProvider(AgentProvider):
             return
         problems: list[Exception] = [MinigtsError(text) for text in process.end(self.rundir)]
         defined = self._definition()
-        if defined is not None and not problems:
+        self._keep_consoles()
+        if defined is not None and not problems and not self._only_found():
             self._vagrant_destroy()
             problems += libvirt.remove(defined.prefix)
-        self._take_consoles()
+            shutil.rmtree(setting.consoles(self.rundir), ignore_errors=True)
         shutil.rmtree(self.rundir / "hosts", ignore_errors=True)
         if problems:
             raise ExceptionGroup(f"lab {self.rundir.name} is not down", problems)
@@ -163,7 +169,17 @@ class VagrantProvider(AgentProvider):
         if not libvirt.defined(definition.prefix(self.rundir)):
             shutil.rmtree(setting.consoles(self.rundir), ignore_errors=True)
 
-    def _take_consoles(self) -> None:
+    def _only_found(self) -> bool:
+        """Whether the machines are Vagrant's, with all that is on their disks, and never became a complete lab: a start
+        that fails leaves what it has not started."""
+        if not (self.rundir / FOUND).exists():
+            return False
+        try:
+            return bool(json.loads((self.rundir / "lab.json").read_text())["state"] != "up")
+        except (OSError, ValueError, TypeError, KeyError):
+            return True
+
+    def _keep_consoles(self) -> None:
         """Into the run directory, from where a failed lab's logs are kept; what could not be read is named there."""
         consoles, kept = setting.consoles(self.rundir), self.rundir / "consoles"
         closed = []
@@ -176,7 +192,6 @@ class VagrantProvider(AgentProvider):
         if closed:
             with contextlib.suppress(OSError):
                 (kept / NOT_KEPT).write_text(f"consoles that could not be kept: {'; '.join(closed)}\n")
-        shutil.rmtree(consoles, ignore_errors=True)
 
     def _note_what_was_not_kept(self, error: BaseException) -> None:
         with contextlib.suppress(OSError):
