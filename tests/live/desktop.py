@@ -47,22 +47,25 @@ class Desktop:
     def state(self) -> Path:
         return self.home / ".local" / "state" / "minigts"
 
-    def run(self, *argv: str, member: bool = True, **environ: str) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *argv: str, member: bool = True, limit_s: float = LIMIT_S, **environ: str
+    ) -> subprocess.CompletedProcess[str]:
         """Run a command as the user in the project's directory, to its end, whatever its exit code."""
         groups = f"--groups={self.group}" if member else "--clear-groups"
         rights = ("setpriv", f"--reuid={self.user}", f"--regid={self.user}", groups, "--no-new-privs")
         settings = {"HOME": str(self.home), "USER": USER, "LOGNAME": USER, "PATH": os.environ["PATH"]}
         settings |= {"LANG": "C.UTF-8", "MINIGTS_APT": "no", "PYTHONDONTWRITEBYTECODE": "1", **environ}
         words = [f"{name}={value}" for name, value in settings.items()]
-        return self.as_root(*rights, "env", "-i", "-C", str(self.project), *words, *argv)
+        command = (*rights, "env", "-i", "-C", str(self.project), *words, *argv)
+        return self.as_root(*command, limit_s=limit_s)
 
-    def succeeds(self, *argv: str, **environ: str) -> str:
+    def succeeds(self, *argv: str, limit_s: float = LIMIT_S, **environ: str) -> str:
         """Run it, demand exit code 0, and return what it said on stdout."""
-        done = self.run(*argv, **environ)
+        done = self.run(*argv, limit_s=limit_s, **environ)
         assert done.returncode == 0, f"{' '.join(argv)}: {done.returncode}\n{done.stdout[-6000:]}{done.stderr[-6000:]}"
         return done.stdout
 
-    def as_root(self, *argv: str) -> subprocess.CompletedProcess[str]:
+    def as_root(self, *argv: str, limit_s: float = LIMIT_S) -> subprocess.CompletedProcess[str]:
         """Run a command as root where the daemons are."""
         inside = ("nsenter", "--target", str(self.keeper), "--mount", "--net", "--pid", "--")
         return subprocess.run(
@@ -71,7 +74,7 @@ class Desktop:
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=LIMIT_S,
+            timeout=limit_s,
             check=False,
         )
 

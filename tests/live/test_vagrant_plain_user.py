@@ -12,6 +12,7 @@ from minigts.fidelity.certificate import Certificate
 from minigts.providers.vagrant import definition
 
 pytestmark = [pytest.mark.vagrant, pytest.mark.timeout(1200)]
+TESTS_LIMIT_S = 1100.0
 BOXES = "minigts_vagrant_box_image_"
 
 
@@ -96,7 +97,7 @@ def test_a_lab_by_vagrants_own_words_comes_up_is_checked_and_leaves_nothing(plai
 def test_the_providers_own_tests_pass(plain: Desktop) -> None:
     """`minigts up` and `down`, an overlay, and what Vagrant makes of the Vagrantfile."""
     tests = ("tests/live/test_vagrant.py", "tests/live/test_vagrantfile.py")
-    plain.succeeds("./minigts", "test", *tests, "--require=vagrant", "-q")
+    plain.succeeds("./minigts", "test", *tests, "--require=vagrant", "-q", limit_s=TESTS_LIMIT_S)
     assert left_in_libvirt(plain) == []
 
 
