@@ -233,6 +233,7 @@ def test_a_start_is_remembered_and_has_its_consoles_the_users_own(place: Place, 
     assert place.vagrant.memory() == Memory(topology=PAIR.resolve(), plan=load(PAIR))
     consoles = sorted(setting.consoles(place.lab.rundir).iterdir())
     assert [(file.name, file.stat().st_mode & 0o777) for file in consoles] == [("ams.log", 0o600), ("bra.log", 0o600)]
+    assert [folder.stat().st_mode & 0o777 for folder in consoles[0].parents[:2]] == [0o700, 0o700]
 
 
 def test_looking_changes_nothing(place: Place) -> None:

@@ -54,12 +54,14 @@ class Launch:
         return cls(**{**raw, "prefix": tuple(raw["prefix"])})
 
     def write(self, path: Path) -> None:
-        path.write_text(json.dumps(asdict(self)))
+        paths.write_whole(path, json.dumps(asdict(self)))
 
 
 def start(rundir: Path) -> None:
     """Start it, detached; it outlives this process. Every host has its folder hosts/NAME already."""
-    with (rundir / "lines.log").open("ab") as log:
+    file = rundir / "lines.log"
+    file.touch(mode=0o600)
+    with file.open("ab") as log:
         shell.start(
             [sys.executable, "-m", "minigts.providers.vagrant.lines", str(rundir)],
             output=log.fileno(),

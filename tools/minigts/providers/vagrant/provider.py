@@ -220,7 +220,7 @@ class VagrantProvider(AgentProvider):
             try:
                 self._vagrant(["destroy", "--force", "--no-color"], DESTROY_S)
             except CommandFailed as error:
-                (self.rundir / "vagrant-destroy.log").write_text(str(error))
+                paths.write_whole(self.rundir / "vagrant-destroy.log", str(error))
             shutil.rmtree(self.rundir / DOTFILE, ignore_errors=True)
 
     def _vagrant(self, argv: Sequence[str], timeout_s: float) -> None:
@@ -235,7 +235,7 @@ class VagrantProvider(AgentProvider):
             },
             patience_s=10,
         )
-        (self.rundir / f"vagrant-{argv[0]}.log").write_text(done.stdout)
+        paths.write_whole(self.rundir / f"vagrant-{argv[0]}.log", done.stdout)
 
     def _connect(self, defined: Definition) -> None:
         launch = lines.Launch(

@@ -97,7 +97,8 @@ def open_consoles(defined: Definition) -> None:
     it makes is closed to everybody else, while what is there it appends to (see Console in booting.rb)."""
     for machine in defined.machines:
         file = Path(machine.console)
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for folder in (file.parents[1], file.parent):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         file.touch(mode=0o600)
 
 
