@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fuzzing import Subject, mutate_text
-from minigts import policy
 from minigts.errors import UNPRINTABLE, InputError
 from minigts.experiments import load as experiments
-from minigts.experiments.manifest import Machine, Manifest
 from minigts.experiments.matrix import matrix
 from minigts.experiments.model import Experiment
+from minigts.overlays import policy
+from minigts.results.schema import Machine, Manifest
 from minigts.topology import load as topologies
 from minigts.topology import plan as plans
 from minigts.topology.plan import Plan

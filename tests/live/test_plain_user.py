@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import pwd
 import shutil
 import signal
 import subprocess
-import sys
 import sysconfig
 import tempfile
 from collections.abc import Iterator
@@ -16,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from live.other_user import free_id, link, python
 from live.program import PROJECT, Program, Traces, kernel, until
 from minigts.providers.agent import process
 from minigts.providers.uml import image
@@ -44,22 +43,22 @@ measurements:
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     """The program for a user who is nobody else, in a directory that they can read: interpreter, packages, checkout
     and image may lie where only root can go, and are linked or copied there."""
-    python = _python()
+    interpreter = python()
     home = Path(tempfile.mkdtemp(prefix="minigts-plain-"))
-    user = _free_user()
+    user = free_id()
     made = image.ensure(lambda _: None)
-    _link(made.directory, home / "cache" / "images" / made.directory.name)
+    link(made.directory, home / "cache" / "images" / made.directory.name, NEEDLESS)
     for part in ("tools", "provision", "topologies"):
         shutil.copytree(PROJECT / part, home / "project" / part, ignore=NEEDLESS)
     shutil.copy(PROJECT / "pyproject.toml", home / "project")
     packages = home / "packages"
-    _link(Path(sysconfig.get_path("purelib")), packages)
+    link(Path(sysconfig.get_path("purelib")), packages, NEEDLESS)
     for directory in (home, home / "cache", home / "cache" / "images", home / "state"):
         directory.mkdir(exist_ok=True)
         os.chown(directory, user, user)
     program = Program(
         home / "state",
-        python=python,
+        python=interpreter,
         project=home / "project",
         user=user,
         environment={
@@ -142,33 +141,3 @@ def _on_loopback(line: str) -> bool:
 
 def _processes_of(program: Program) -> list[int]:
     return [pid for lab in (program.state / "labs").iterdir() for pid in process.marked(lab)]
-
-
-def _free_user() -> int:
-    """An id that nobody has."""
-    taken = {entry.pw_uid for entry in pwd.getpwall()}
-    return next(number for number in range(61000, 65000) if number not in taken)
-
-
-def _python() -> Path:
-    """An interpreter that they can run, of the same version as this one, so that it takes the same packages."""
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    found = shutil.which(version, path="/usr/bin:/usr/local/bin")
-    for python in (Path(sys.executable), *([Path(found)] if found else [])):
-        real = python.resolve()
-        if all(place.stat().st_mode & 0o001 for place in (real, *real.parents)):
-            return real
-    pytest.skip(f"{sys.executable} lies where a plain user cannot go, and there is no {version} in /usr/bin")
-
-
-def _link(source: Path, target: Path) -> None:
-    """The same files under another name, or copies with their holes and times where links are not possible."""
-
-    def link(one: str, other: str) -> None:
-        try:
-            os.link(one, other)
-        except OSError:
-            argv = ["cp", "--reflink=auto", "--sparse=always", "--preserve=timestamps,mode", one, other]
-            subprocess.run(argv, check=True)
-
-    shutil.copytree(source, target, symlinks=True, copy_function=link, ignore=NEEDLESS)

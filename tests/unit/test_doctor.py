@@ -156,7 +156,7 @@ def test_a_machine_whose_kvm_has_run_a_guest_runs_vagrant() -> None:
     ("changes", "name", "remedy"),
     [
         ({"packages": (Package("vagrant", present=False),)}, "vagrant", "minigts setup vagrant"),
-        ({"libvirt_answers": False}, "libvirt", "adduser alice libvirt"),
+        ({"libvirt_answers": False}, "libvirt", "usermod -aG libvirt alice, and log in again"),
         ({"libvirt_answers": False}, "libvirt", "minigts libvirt start"),
     ],
 )
@@ -171,6 +171,12 @@ def test_emulation_says_why_and_how_long() -> None:
     assert diagnosis.verdict == "runs slowly"
     assert "a guest did not run" in finding(diagnosis, "KVM").meaning
     assert "20 s for a machine, 4 at a time" in finding(diagnosis, "KVM").meaning
+
+
+def test_kvm_that_is_closed_has_a_remedy() -> None:
+    remedy = "sudo usermod -aG kvm alice, and log in again"
+    diagnosis = vagrant(accelerator="emulation", reason="/dev/kvm is closed to you", kvm_remedy=remedy)
+    assert finding(diagnosis, "KVM").remedy == remedy
 
 
 def test_kvm_that_is_there_is_not_taken_for_kvm_that_works() -> None:

@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 from test_given import PROGRAMS, archive, header
 
-from minigts import given
+from minigts.artifacts import supplied
 from minigts.errors import EnvironmentLacks
 
 SHARE = 10
 """One archive for so many of `--fuzz`: it takes longer than a parser."""
 SLOW_S, GREW_MIB = 2.0, 300
-LIMITS = given.Limits(unpacked_bytes=1 << 24, members=5000, program_bytes=1 << 20, programs_bytes=1 << 21)
+LIMITS = supplied.Limits(unpacked_bytes=1 << 24, members=5000, program_bytes=1 << 20, programs_bytes=1 << 21)
 LAYERS = {"blobs/sha256/22": gzip.compress(archive(PROGRAMS)), "blobs/sha256/11": b'{"schemaVersion": 2}'}
 LINKED = header("bin/weaver", tarfile.LNKTYPE, "busy") + archive({"busy": b"busy" * 500, "weaveutil": b"x" * 700})
 KINDS: dict[str, tuple[bytes, Callable[[bytes], bytes]]] = {
@@ -96,7 +96,7 @@ def test_a_broken_archive_gives_its_programs_or_one_refusal(
         (tmp_path / "place").write_bytes(broken)
         started = time.thread_time()
         try:
-            found = given.take("weave", tuple(PROGRAMS), lambda _: None, LIMITS)
+            found = supplied.take("weave", tuple(PROGRAMS), lambda _: None, LIMITS)
         except EnvironmentLacks as error:
             assert str(error).startswith(f"{tmp_path}/place: "), number
             assert str(error).count("\n") == 1, number

@@ -6,10 +6,14 @@ import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
+from minigts import lab as labs
+from minigts.cli import screen
 from minigts.errors import HostFailed
 from minigts.providers.vagrant import definition, lines, setting
 from minigts.providers.vagrant import relay as module
@@ -27,6 +31,7 @@ def rundir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MINIGTS_STATE", str(tmp_path / "state"))
     monkeypatch.setenv("LIBVIRT_DEFAULT_URI", "test:///default")
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(setting, "missing", list)
     monkeypatch.setattr(setting, "prepare", lambda progress: None)
     monkeypatch.setattr(setting, "define", define)
     program(tmp_path, "virsh", f'echo "$@" >>{tmp_path}/asked')
@@ -84,6 +89,59 @@ def test_a_failed_start_is_destroyed_by_vagrant_and_swept_by_its_prefix(rundir: 
     assert "-c test:///default list --all --name" in (tmp_path / "asked").read_text()
 
 
+@pytest.mark.parametrize(("state", "removed"), [("starting", False), ("up", True)])
+def test_machines_that_vagrant_made_outlive_a_start_that_fails(
+    rundir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: Literal["starting", "up"], *, removed: bool
+) -> None:
+    """What a halt has left on their disks is still there; a lab that was complete goes with its machines."""
+    monkeypatch.setattr("minigts.providers.vagrant.provider.ADDRESS_DEADLINE_S", 0.0)
+    names = "\n".join(definition.prefix(rundir) + host.name for host in PLAN.hosts)
+    program(tmp_path, "virsh", f"echo \"$@\" >>{tmp_path}/asked\ncase \"$*\" in *'list --'*) echo '{names}' ;; esac")
+    labs.Lab(rundir).write(labs.Record(provider="vagrant", created=datetime.now(UTC), state=state))
+    with pytest.raises(HostFailed, match="no address in network"):
+        VagrantProvider(rundir).up(PLAN, lambda _: None)
+    asked = (tmp_path / "asked").read_text()
+    assert ("undefine" in asked) == removed
+    assert setting.consoles(rundir).exists() != removed
+
+
+def test_a_console_that_cannot_be_read_hides_no_failure_and_stops_no_down(rundir: Path, tmp_path: Path) -> None:
+    """A folder in a console's place stands for what the daemon has closed: root, who may run this, reads all files."""
+    consoles = setting.consoles(rundir)
+    script = f"rm {consoles}/ams.log; mkdir {consoles}/ams.log; echo panic >{consoles}/bra.log; echo broken; exit 1"
+    program(tmp_path, "vagrant", f'[ "$1" != up ] || {{ {script}; }}')
+    rundir.rmdir()
+    with pytest.raises(HostFailed, match="did not bring the machines up") as raised:
+        labs.up(PLAN, "vagrant", None, lambda _: None)
+    assert raised.value.__notes__ == ["consoles that could not be kept: ams.log: Is a directory"]
+    assert not rundir.exists()
+    assert not consoles.exists()
+    assert (tmp_path / "state" / "failed" / "pair" / "consoles" / "bra.log").read_text() == "panic\n"
+
+
+def test_a_failure_is_what_is_shown_and_what_could_not_be_cleaned_up_stands_below(
+    rundir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program(tmp_path, "vagrant", f"touch {tmp_path}/ran; echo 'the box is broken'; exit 1")
+    program(tmp_path, "virsh", f"[ ! -e {tmp_path}/ran ] || {{ echo 'no domains today' >&2; exit 1; }}")
+    rundir.rmdir()
+    with pytest.raises(HostFailed, match="did not bring the machines up") as raised:
+        labs.up(PLAN, "vagrant", None, lambda _: None)
+    code = screen.explain(raised.value, debug=False)
+    said = capsys.readouterr().err
+    assert code == HostFailed.exit_code
+    assert said.startswith("minigts: `vagrant up` did not bring the machines up")
+    assert "minigts: and then: " in said
+    assert "no domains today" in said
+
+
+def test_what_explains_a_host_is_written_even_if_its_console_is_closed(rundir: Path, tmp_path: Path) -> None:
+    (setting.consoles(rundir) / "ams.log").mkdir(parents=True)
+    VagrantProvider(rundir).diagnose("ams", tmp_path / "told")
+    assert "ams.log: Is a directory" in (tmp_path / "told" / "console.log").read_text()
+    assert (tmp_path / "told" / "dmesg.log").exists()
+
+
 def test_machines_that_get_no_address_are_named_with_their_consoles(
     rundir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,6 +168,16 @@ def test_ssh_checks_the_machines_key_and_uses_no_configuration_of_the_users() ->
     assert argv[:8] == ["nsenter", "--target", "7", "--net", "ssh", "-T", "-F", "none"]
     assert {"StrictHostKeyChecking=yes", "UserKnownHostsFile=/known", "IdentityFile=/key"} <= set(argv)
     assert argv[-2:] == ["root@10.255.240.7", lines.AGENT]
+
+
+def test_ssh_reads_paths_as_they_are() -> None:
+    odd = """/it's a "home", 100 %d\\new/key"""
+    launch = lines.Launch({"ams": "10.255.240.7"}, odd, odd, "minigts", ())
+    argv = lines.ssh(launch, "ams")
+    shown = subprocess.run([argv[0], "-G", *argv[1:-1]], capture_output=True, text=True, timeout=30, check=True).stdout
+    settings = dict(line.split(" ", 1) for line in shown.splitlines() if " " in line)
+    assert settings["identityfile"].replace("%%", "%") == odd
+    assert settings["userknownhostsfile"].replace("%%", "%") == odd
 
 
 def test_a_launch_is_read_as_it_was_written(tmp_path: Path) -> None:

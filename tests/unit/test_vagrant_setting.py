@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import grp
+import shlex
 from pathlib import Path
+from urllib.parse import parse_qs
 
 import pytest
 
@@ -79,6 +82,61 @@ def test_without_the_device_nothing_is_tried(machine: Path) -> None:
     assert tried is not None
     assert tried.verdict == "emulation"
     assert "is not there" in tried.reason
+
+
+def test_kvm_that_is_closed_names_the_group_that_opens_it(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root may open everything, so what the kernel says of access is a stand-in; owner, group and mode are real."""
+    monkeypatch.setattr(accelerator.os, "access", lambda _path, _mode: False)
+    monkeypatch.setenv("LOGNAME", "alice")
+    accelerator.KVM.chmod(0o660)
+    group = grp.getgrgid(accelerator.KVM.stat().st_gid).gr_name
+    assert accelerator.remedy() == f"sudo usermod -aG {group} alice, and log in again"
+    accelerator.KVM.chmod(0o600)
+    assert accelerator.remedy().startswith("no group may use it: sudo chgrp kvm")
+    tried = accelerator.remembered()
+    assert tried is not None
+    assert (tried.verdict, tried.reason) == ("emulation", f"{accelerator.KVM} is closed to you")
+
+
+def test_kvm_that_is_closed_is_said_where_libvirts_group_is_and_when_machines_come_up(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(machine, "virsh", "exit 1")
+    monkeypatch.setattr(setting, "packages", lambda: {"vagrant": True})
+    monkeypatch.setattr(box, "present", lambda: box.Box(machine))
+    monkeypatch.setattr(accelerator, "closed", lambda: True)
+    monkeypatch.setattr(accelerator, "openers", lambda: "kvm")
+    monkeypatch.setattr(accelerator, "remembered", lambda: True)
+    monkeypatch.setenv("LOGNAME", "alice")
+    assert "sudo usermod -aG libvirt,kvm alice, and log in again" in setting.missing()[0]
+    monkeypatch.setattr(box, "ensure", lambda _: box.Box(machine))
+    said: list[str] = []
+    setting.prepare(said.append)
+    assert said == [f"{accelerator.KVM} is closed to you, so machines are emulated; {accelerator.remedy()}"]
+
+
+def test_a_comma_in_the_boxs_path_is_qemus_own(machine: Path) -> None:
+    qemu(machine, f'printf "%s\\n" "$@" >{machine}/words; {SAYS_IT}')
+    accelerator.decide(machine / "my cache, mine" / "head.img")
+    drive = next(word for word in (machine / "words").read_text().splitlines() if word.startswith("file="))
+    assert drive.startswith(f"file={machine}/my cache,, mine/head.img,format=raw")
+
+
+def test_the_way_to_the_management_network_is_words_for_a_shell(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(libvirt, "network_prefix", lambda: ("nsenter", "--target", "7", "--net"))
+    monkeypatch.setattr(setting, "_relay", lambda: Path("/it's my, 100 % checkout/relay.py"))
+    command = setting.define(
+        parse("name: two\npair: {hosts: [a, b]}\n", "two.yaml"), machine / "labs" / "two"
+    ).proxy_command
+    assert command is not None
+    words = shlex.split(command.replace("%h", "host").replace("%p", "22").replace("%%", "%"))
+    assert words[-3:] == ["/it's my, 100 % checkout/relay.py", "host", "22"]
+
+
+def test_the_uri_of_minigts_own_libvirt_takes_any_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("MINIGTS_STATE", str(tmp_path / "it's my, 100 % state"))
+    (_, query) = own.uri().split("?")
+    assert parse_qs(query)["socket"] == [str(tmp_path / "it's my, 100 % state" / "libvirt" / "run" / "libvirt-sock")]
 
 
 def test_the_initrd_says_what_the_trial_waits_for() -> None:

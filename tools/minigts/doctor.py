@@ -204,7 +204,8 @@ def _vagrant(facts: Facts) -> Iterator[Finding]:
     if virtual.libvirt_answers:
         yield Finding("libvirt", "ok", f"answers at {virtual.libvirt_uri}")
     else:
-        remedy = f"sudo systemctl start libvirtd; sudo adduser {facts.user} libvirt. Without systemd: {OWN_LIBVIRT}"
+        join = f"sudo usermod -aG libvirt {facts.user}, and log in again"
+        remedy = f"sudo systemctl start libvirtd; {join}. Without systemd: {OWN_LIBVIRT}"
         yield Finding("libvirt", "missing", f"nothing answers at {virtual.libvirt_uri}", remedy)
     if not virtual.box_ready:
         yield Finding("box", "ok", "not built yet: the first up does that, in two minutes or three")
@@ -219,7 +220,8 @@ def _accelerator(facts: Facts) -> Finding:
     if virtual.accelerator == "untried":
         return Finding("KVM", "ok", f"there, and not tried yet: the first up boots a guest under it; or now: {SET_UP}")
     meaning = f"{virtual.reason}; QEMU emulates: {EMULATED_BOOT_S} s for a machine, {facts.cores} at a time"
-    return Finding("KVM", "slow", meaning, "see `docs/vagrant.md`; a large lab is quicker on the provider uml")
+    remedy = virtual.kvm_remedy or "see `docs/vagrant.md`; a large lab is quicker on the provider uml"
+    return Finding("KVM", "slow", meaning, remedy)
 
 
 def _mininet(facts: Facts) -> Iterator[Finding]:

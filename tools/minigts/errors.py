@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -83,3 +84,14 @@ class CommandTimeout(CommandFailed):
 
 class HostFailed(MinigtsError):
     """A host did not come up, or went away. The message carries its console's last lines."""
+
+
+@contextlib.contextmanager
+def noting_failures(error: BaseException) -> Iterator[None]:
+    """For what is cleaned up after `error`: what fails of it becomes a note of `error`, which stays what is raised."""
+    try:
+        yield
+    except Exception as failure:
+        parts = failure.exceptions if isinstance(failure, ExceptionGroup) else (failure,)
+        for part in parts:
+            error.add_note(f"and then: {part}")

@@ -65,6 +65,8 @@ class Virtual:
     accelerator: Literal["kvm", "emulation", "untried"]
     """Whether a guest has been seen to run under KVM since this machine booted."""
     reason: str
+    kvm_remedy: str = ""
+    """What opens KVM where it is closed to this user; empty where it is not."""
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from minigts.cli import screen
 from minigts.cli.app import app
-from minigts.cli.labs import Topology, read_plan
 from minigts.cli.project import PROJECT
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from minigts.lab import Lab
+    from minigts.topology.plan import Plan
 
+Topology = Annotated[
+    Path | None,
+    typer.Argument(metavar="[TOPOLOGY]", help="A topology file; else that of the machines there are, or chain6.yaml."),
+]
+Directory = Annotated[
+    Path, typer.Option("--directory", metavar="DIR", help="Vagrant's own, which remembers what its machines are of.")
+]
+VAGRANTS = Path(".vagrant")
 libvirt_app = typer.Typer(no_args_is_help=True, help="A libvirt of minigts' own, and what the Vagrantfile asks.")
 app.add_typer(libvirt_app, name="libvirt", rich_help_panel=PROJECT)
 
@@ -43,38 +52,57 @@ def libvirt_stop() -> None:
 
 @libvirt_app.command("definition")
 def libvirt_definition(
-    topology: Topology,
-    build: Annotated[bool, typer.Option("--build", help="Build the box first, if it is not there yet.")] = False,
+    topology: Topology = None,
+    directory: Directory = VAGRANTS,
+    start: Annotated[bool, typer.Option("--start", help="Machines are to start: build the box, remember.")] = False,
+    machine: Annotated[list[str] | None, typer.Option(help="With --start: only this one. May be repeated.")] = None,
 ) -> None:
     """Print what the Vagrantfile defines for a topology file, as JSON.
 
+    With --start it refuses what could not come up, before anything has been started.
+
     Example:  minigts libvirt definition topologies/pair.yaml
     """
+    from minigts import overlays
     from minigts.errors import EnvironmentLacks
+    from minigts.providers.vagrant import directory as vagrants
     from minigts.providers.vagrant import setting
 
-    plan = read_plan(topology)
+    where = vagrants.Directory(directory.absolute())
+    lab = where.lab(topology, starting=start, overlays=overlays.known())
     lacking = setting.missing()
     if lacking:
         raise EnvironmentLacks("\n".join(lacking))
-    with screen.progress() as say:
-        if build:
+    if start:
+        _require_nobody_elses(_lab(lab.plan))
+        _refuse_memory(lab.plan, machine or [])
+        with screen.progress() as say:
             setting.prepare(say)
-        made = setting.define(plan, _rundir(plan.name))
+        where.remember(lab.topology, lab.plan)
+    made = setting.define(lab.plan, _lab(lab.plan).rundir)
+    if start:
+        setting.open_consoles(made)
     typer.echo(made.model_dump_json(indent=1))
 
 
 @libvirt_app.command("joined", hidden=True)
-def libvirt_joined(topology: Topology) -> None:
+def libvirt_joined(directory: Directory = VAGRANTS) -> None:
     """Called by the Vagrantfile when a machine is up: with the last one, the lab is configured as `minigts up` does."""
     from minigts import lab as labs
     from minigts import overlays
+    from minigts.providers.vagrant.directory import Directory as Vagrants
     from minigts.providers.vagrant.provider import VagrantProvider
 
-    plan = read_plan(topology)
-    provider = VagrantProvider(_rundir(plan.name))
-    with labs.exclusive(provider.rundir.with_name(f"{plan.name}-joining")):
-        if not provider.all_run(plan) or provider.configured(plan):
+    memory = Vagrants(directory.absolute()).memory()
+    if memory is None:
+        return
+    plan, lab = memory.plan, _lab(memory.plan)
+    provider = VagrantProvider(lab.rundir)
+    with labs.exclusive(lab.rundir.with_name(f"{plan.name}-joining")):
+        if not provider.all_run(plan):
+            return
+        _require_nobody_elses(lab)
+        if provider.configured(plan):
             return
         provider.forget()
         with screen.progress() as say:
@@ -83,17 +111,66 @@ def libvirt_joined(topology: Topology) -> None:
 
 
 @libvirt_app.command("left", hidden=True)
-def libvirt_left(topology: Topology) -> None:
-    """Called by the Vagrantfile when a machine is destroyed: the lab is one no more."""
+def libvirt_left(directory: Directory = VAGRANTS) -> None:
+    """Called by the Vagrantfile when a machine was halted or destroyed: unless all run, the lab is one no more."""
     from minigts import lab as labs
+    from minigts.providers.vagrant.directory import Directory as Vagrants
     from minigts.providers.vagrant.provider import VagrantProvider
 
-    provider = VagrantProvider(_rundir(read_plan(topology).name))
-    with labs.exclusive(provider.rundir):
-        provider.left()
+    where = Vagrants(directory.absolute())
+    memory = where.memory()
+    if memory is None:
+        return
+    lab = _lab(memory.plan)
+    provider = VagrantProvider(lab.rundir)
+    with labs.exclusive(lab.rundir):
+        if not _whose(lab) and not provider.all_run(memory.plan):
+            provider.left()
+    if not where.machines():
+        where.forget()
 
 
-def _rundir(name: str) -> Path:
+def _lab(plan: Plan) -> Lab:
     from minigts import paths
+    from minigts.lab import Lab
 
-    return paths.state_root() / "labs" / name
+    return Lab(paths.state_root() / "labs" / plan.name)
+
+
+def _whose(lab: Lab) -> str:
+    """Whose the lab of that name is, if not that of the Vagrantfile's machines; empty when it is, or there is none."""
+    from minigts.errors import MinigtsError
+    from minigts.providers.vagrant.provider import VagrantProvider
+
+    if not lab.rundir.exists():
+        return ""
+    try:
+        provider = lab.record.provider
+    except MinigtsError:
+        return "a command that did not end well"
+    if provider != VagrantProvider.name:
+        return f"the provider {provider}"
+    return "`minigts up`" if VagrantProvider(lab.rundir).has_own_vagrant else ""
+
+
+def _require_nobody_elses(lab: Lab) -> None:
+    """Raises InputError when the name is taken."""
+    from minigts.errors import InputError
+
+    whose = _whose(lab)
+    if whose:
+        raise InputError(
+            f"there is a lab {lab.name} already, of {whose}: take it down first (minigts down {lab.name}), or give the "
+            "topology another name"
+        )
+
+
+def _refuse_memory(plan: Plan, chosen: list[str]) -> None:
+    """Raises EnvironmentLacks when there is no memory for the machines that do not run yet, or those chosen of them."""
+    from minigts.providers.vagrant import setting
+    from minigts.providers.vagrant.provider import VagrantProvider
+
+    names = {each.name for each in plan.machines}
+    wanted = names & set(chosen) or names
+    running = VagrantProvider(_lab(plan).rundir).running(plan)
+    setting.refuse_memory(plan, but=(names - wanted) | running)

@@ -176,6 +176,7 @@ def _virtual() -> Virtual:
         box_ready=box.present() is not None,
         accelerator="untried" if tried is None else tried.verdict,
         reason="" if tried is None else tried.reason,
+        kvm_remedy=accelerator.remedy(),
     )
 
 

@@ -115,6 +115,13 @@ def explain(error: BaseException, *, debug: bool) -> int:
     """
     if debug:
         traceback.print_exception(error)
+    code = _explain(error)
+    for text in getattr(error, "__notes__", ()):
+        note(f"minigts: {text}")
+    return code
+
+
+def _explain(error: BaseException) -> int:
     if isinstance(error, BaseExceptionGroup):
         return max(explain(one, debug=False) for one in error.exceptions)
     if isinstance(error, KeyboardInterrupt):

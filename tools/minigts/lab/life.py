@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from minigts import network, paths, switches
-from minigts.errors import EnvironmentLacks, InputError, MinigtsError
+from minigts.errors import EnvironmentLacks, InputError, MinigtsError, noting_failures
 from minigts.lab import links
 from minigts.lab.record import (
     MARKER,
@@ -50,10 +50,10 @@ def up(plan: Plan, provider_name: str, name: str | None, progress: Progress) -> 
         try:
             _bring_up(lab, plan, provider_name, progress)
         except BaseException as error:
-            try:
-                if isinstance(error, Exception):  # and not that the user broke it off
+            if isinstance(error, Exception):  # and not that the user broke it off
+                with noting_failures(error):
                     _keep_consoles(lab)
-            finally:
+            with noting_failures(error):
                 _remove(lab)
             raise
     return lab

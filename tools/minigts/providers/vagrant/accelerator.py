@@ -6,8 +6,11 @@ the box's own kernel is started under it; its initrd says one line as soon as it
 
 from __future__ import annotations
 
+import getpass
+import grp
 import os
 import platform
+import stat
 import time
 from pathlib import Path
 from typing import Literal
@@ -41,8 +44,7 @@ class Tried(BaseModel):
 def remembered() -> Tried | None:
     """The verdict for this machine as it has booted, with the QEMU that it has; None when it was not tried yet."""
     if not os.access(KVM, os.R_OK | os.W_OK):
-        reason = f"{KVM} is {'closed to you' if KVM.exists() else 'not there'}"
-        return _tried("emulation", reason)
+        return _tried("emulation", f"{KVM} is {'closed to you' if closed() else 'not there'}")
     try:
         found = Tried.model_validate_json(_file().read_text())
     except (OSError, ValidationError):
@@ -57,8 +59,46 @@ def decide(disk_head: Path) -> Tried:
     if found is None:
         found = _try(disk_head)
         _file().parent.mkdir(parents=True, exist_ok=True)
-        _file().write_text(found.model_dump_json(indent=1) + "\n")
+        paths.write_whole(_file(), found.model_dump_json(indent=1) + "\n")
     return found
+
+
+def closed() -> bool:
+    """Whether KVM is there and this user may not use it."""
+    return KVM.exists() and not os.access(KVM, os.R_OK | os.W_OK)
+
+
+def remedy() -> str:
+    """What opens KVM to this user where it is closed to them; empty where it is not."""
+    if not closed():
+        return ""
+    group = openers()
+    if group:
+        return f"sudo usermod -aG {group} {user()}, and log in again"
+    give = f"sudo chgrp kvm {KVM}; sudo chmod 660 {KVM}"
+    return f"no group may use it: {give}; sudo usermod -aG kvm {user()}, and log in again"
+
+
+def openers() -> str:
+    """The group whose members may use KVM, by its name or else its number; empty when none may or there is no KVM."""
+    try:
+        found = KVM.stat()
+    except OSError:
+        return ""
+    if found.st_mode & (stat.S_IRGRP | stat.S_IWGRP) != stat.S_IRGRP | stat.S_IWGRP:
+        return ""
+    try:
+        return grp.getgrgid(found.st_gid).gr_name
+    except KeyError:
+        return str(found.st_gid)
+
+
+def user() -> str:
+    """This user's name, for a command that they are told."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "YOU"
 
 
 def _try(disk_head: Path) -> Tried:
@@ -66,7 +106,8 @@ def _try(disk_head: Path) -> Tried:
     argv = [
         *(PROGRAM, "-machine", "pc,accel=kvm", "-cpu", "host", "-m", "256", "-display", "none", "-nic", "none"),
         *("-no-reboot", "-serial", "stdio", "-monitor", "none"),
-        *("-drive", f"file={disk_head},format=raw,if=virtio,snapshot=on"),
+        # QEMU takes a comma for the end of a value, and two for one comma (qemu(1), "-drive").
+        *("-drive", f"file={str(disk_head).replace(',', ',,')},format=raw,if=virtio,snapshot=on"),
     ]
     try:
         said = shell.run(argv, timeout_s=TRIAL_S, check=False)

@@ -53,7 +53,7 @@ class Keys:
 
 def keys() -> Keys:
     """This machine's keys, made now if they are not there yet."""
-    folder, made = _keys_folder(), _keys()
+    folder, made = keys_folder(), _keys()
     if not made.known_hosts.exists():
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         for name in ("user", "host"):
@@ -62,6 +62,11 @@ def keys() -> Keys:
             shell.run(argv, timeout_s=60)
         made.known_hosts.write_text(f"{NAME} {(folder / 'host.pub').read_text()}")
     return made
+
+
+def keys_folder() -> Path:
+    """Where this machine's keys are, or will be."""
+    return paths.cache_root() / "ssh"
 
 
 def recipe() -> Path:
@@ -73,7 +78,7 @@ def key() -> str:
     """The box's name: a hash of the image's recipe, the box's own, and this machine's keys."""
     digest = hashlib.sha256(image.key().encode())
     keys()
-    public = (_keys_folder() / "user.pub", _keys_folder() / "host.pub")
+    public = (keys_folder() / "user.pub", keys_folder() / "host.pub")
     for path in (*sorted(recipe().iterdir()), *public):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
@@ -113,7 +118,7 @@ def _recipe_with_keys() -> Path:
     copy = _boxes() / "recipe" / "box"
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(recipe(), copy)
-    shutil.copytree(_keys_folder(), copy / "key")
+    shutil.copytree(keys_folder(), copy / "key")
     (copy / "key" / "user").unlink()
     return copy
 
@@ -127,7 +132,7 @@ def _describe(place: Path, ready: Path) -> None:
         for name in ("metadata.json", "box.img"):
             archive.add(place / name, arcname=name)
     (place / "box.img").unlink()
-    provider = {"name": "libvirt", "url": f"file://{ready / 'minigts.box'}"}
+    provider = {"name": "libvirt", "url": (ready / "minigts.box").as_uri()}
     catalogue = {"name": NAME, "versions": [{"version": version, "providers": [provider]}]}
     (place / "catalogue.json").write_text(json.dumps(catalogue, indent=1) + "\n")
     (place / "version").write_text(f"{version}\n")
@@ -138,9 +143,4 @@ def _boxes() -> Path:
 
 
 def _keys() -> Keys:
-    """Where this machine's keys are, or will be."""
-    return Keys(_keys_folder() / "user", _keys_folder() / "known_hosts")
-
-
-def _keys_folder() -> Path:
-    return paths.cache_root() / "ssh"
+    return Keys(keys_folder() / "user", keys_folder() / "known_hosts")

@@ -69,6 +69,7 @@ class Definition(_Frozen):
     box: str
     box_version: str
     catalogue: str
+    """URL of the box's versions; empty while there is no box."""
     private_key: str
     known_hosts: str
     network: str = NETWORK

@@ -48,6 +48,16 @@ def running(prefix: str) -> list[str]:
     return _named(prefix, "list", "--name")
 
 
+def defined(prefix: str) -> list[str]:
+    """Names of the domains whose name begins so, running or not."""
+    return _named(prefix, "list", "--all", "--name")
+
+
+def identifiers() -> list[str]:
+    """UUIDs of all domains, running or not."""
+    return _named("", "list", "--all", "--uuid")
+
+
 def start_again(domain: str) -> None:
     """End a machine as a power cut does, if it runs, and start it."""
     if domain in running(domain):
@@ -68,11 +78,11 @@ def remove(prefix: str) -> list[Exception]:
     problems: list[Exception] = []
     for domain in running(prefix):
         _attempt(problems, "destroy", domain)
-    for domain in _named(prefix, "list", "--all", "--name"):
+    for domain in defined(prefix):
         _attempt(problems, "undefine", domain)
     for volume in volumes(prefix):
         _attempt(problems, "vol-delete", volume, "--pool", POOL)
-    if not _named("minigts-", "list", "--all", "--name"):
+    if not defined("minigts-"):
         _remove_network(problems)
     return problems
 
@@ -88,7 +98,7 @@ def remove_older_boxes(volume: str) -> None:
 
     Their names differ in the time at which the box was made: another checkout's newer box stays.
     """
-    if _named("minigts-", "list", "--all", "--name"):
+    if defined("minigts-"):
         return
     for older in volumes(volume.partition("image_")[0]):
         if older < volume:

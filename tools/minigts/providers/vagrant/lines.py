@@ -54,12 +54,14 @@ class Launch:
         return cls(**{**raw, "prefix": tuple(raw["prefix"])})
 
     def write(self, path: Path) -> None:
-        path.write_text(json.dumps(asdict(self)))
+        paths.write_whole(path, json.dumps(asdict(self)))
 
 
 def start(rundir: Path) -> None:
     """Start it, detached; it outlives this process. Every host has its folder hosts/NAME already."""
-    with (rundir / "lines.log").open("ab") as log:
+    file = rundir / "lines.log"
+    file.touch(mode=0o600)
+    with file.open("ab") as log:
         shell.start(
             [sys.executable, "-m", "minigts.providers.vagrant.lines", str(rundir)],
             output=log.fileno(),
@@ -71,12 +73,18 @@ def ssh(launch: Launch, host: str) -> list[str]:
     """The command that connects to the agent of `host` on its own standard input and output."""
     options = [
         *SSH_OPTIONS,
-        f"UserKnownHostsFile={launch.known_hosts}",
+        f"UserKnownHostsFile={_option(launch.known_hosts)}",
         f"HostKeyAlias={launch.known_as}",
-        f"IdentityFile={launch.private_key}",
+        f"IdentityFile={_option(launch.private_key)}",
     ]
     words = [word for option in options for word in ("-o", option)]
     return [*launch.prefix, "ssh", "-T", "-F", "none", *words, f"root@{launch.addresses[host]}", AGENT]
+
+
+def _option(path: str) -> str:
+    """A path as SSH's options take it: one word, in which a per cent sign stands for something (ssh_config(5))."""
+    escaped = path.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    return f'"{escaped}"' if escaped != path or set(path) & set(" '\t") else path
 
 
 async def _keep(launch: Launch, rundir: Path, name: str, stop: asyncio.Event) -> None:
@@ -114,6 +122,7 @@ async def keep(rundir: Path) -> None:
 
 def main() -> None:
     rundir = Path(sys.argv[1])
+    os.umask(0o077)  # whoever can connect to a host's socket is root there
     os.chdir(rundir)
     process.record(rundir)
     asyncio.run(keep(rundir))

@@ -10,6 +10,7 @@ import os
 import shutil
 import time
 from pathlib import Path
+from urllib.parse import quote
 
 from minigts import paths, shell
 from minigts.errors import EnvironmentLacks, HostFailed, MinigtsError
@@ -27,7 +28,7 @@ def directory() -> Path:
 
 def uri() -> str:
     """How libvirt's clients reach it (libvirt.org/uri.html)."""
-    return f"qemu+unix:///system?socket={directory() / 'run' / 'libvirt-sock'}"
+    return f"qemu+unix:///system?socket={quote(str(directory() / 'run' / 'libvirt-sock'))}"
 
 
 def keeper() -> int | None:
@@ -37,8 +38,12 @@ def keeper() -> int | None:
     return min(inside, default=None)
 
 
-def start() -> None:
-    """Start it and wait until it answers; nothing happens when it runs already. Raises EnvironmentLacks, HostFailed."""
+def start(group: str = "") -> None:
+    """Start it and wait until it answers; nothing happens when it runs already. Raises EnvironmentLacks, HostFailed.
+
+    It is root's alone. With `group`, members of that group may use it who are in its mount, network and process
+    namespaces, where it is found at the system's own address: so the tests are plain users of a desktop's libvirt.
+    """
     if keeper() is not None:
         return
     lacking = missing()
@@ -46,11 +51,16 @@ def start() -> None:
         raise EnvironmentLacks("\n".join(lacking))
     place = directory()
     process.end(place)
+    place.mkdir(parents=True, exist_ok=True)
+    place.chmod(0o700)
     for folder in FOLDERS:
-        (place / folder).mkdir(parents=True, exist_ok=True)
+        (place / folder).mkdir(mode=0o700, exist_ok=True)
     script = paths.project_root() / "provision" / "libvirt" / "own.sh"
-    with (place / "daemons.log").open("wb") as log:
-        shell.start([*NAMESPACES, str(script), str(place)], output=log.fileno(), env={process.MARK: str(place)})
+    log_file = place / "daemons.log"
+    log_file.touch(mode=0o600)
+    with log_file.open("wb") as log:
+        command = [*NAMESPACES, str(script), str(place), *([group] if group else [])]
+        shell.start(command, output=log.fileno(), env={process.MARK: str(place)})
     try:
         _wait_until_it_answers()
         _define_pool()

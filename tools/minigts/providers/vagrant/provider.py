@@ -8,6 +8,7 @@ a process of the lab keeps (lines.py), with the image's agent at its far end.
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import tarfile
 import tempfile
@@ -17,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from minigts import paths, shell
-from minigts.errors import CommandFailed, HostFailed, MinigtsError
+from minigts.errors import CommandFailed, HostFailed, MinigtsError, noting_failures
 from minigts.providers.agent import process
 from minigts.providers.agent.provider import PACE_S, AgentProvider
 from minigts.providers.vagrant import definition, libvirt, lines, setting
@@ -26,6 +27,8 @@ from minigts.topology.plan import Plan
 
 DEFINITION = "definition.json"
 DOTFILE = "vagrant"
+FOUND = "found-running"
+"""Is there when the machines ran already: Vagrant had made them from the project's own directory."""
 EMULATED_PACE_S = 0.02
 ADDRESS_DEADLINE_S = 30.0
 ANSWER_DEADLINE_S = 120.0
@@ -33,6 +36,7 @@ DESTROY_S = 180.0
 PUT_TIMEOUT_S = 300.0
 SYNC_TIMEOUT_S = 30.0
 LOG_LINES = 12
+NOT_KEPT = "not-kept.log"
 UNPACK = 'mkdir -p "$1" && tar -x --no-same-owner -C "$1"'
 
 
@@ -61,14 +65,19 @@ class VagrantProvider(AgentProvider):
             setting.prepare(progress)
             defined = setting.define(plan, self.rundir)
             self.rundir.mkdir(parents=True, exist_ok=True)
-            (self.rundir / DEFINITION).write_text(defined.model_dump_json(indent=1) + "\n")
+            paths.write_whole(self.rundir / DEFINITION, defined.model_dump_json(indent=1) + "\n")
             try:
-                if not self.all_run(plan):
-                    setting.refuse_memory(plan)
+                if self.all_run(plan):
+                    (self.rundir / FOUND).touch()
+                else:
+                    setting.refuse_memory(plan, but=self.running(plan))
+                    setting.open_consoles(defined)
                     self._vagrant_up(defined, progress)
                 self._connect(defined)
-            except BaseException:
-                self.down()
+            except BaseException as error:
+                with noting_failures(error):
+                    self.down()
+                    self._note_what_was_not_kept(error)
                 raise
         self._wait([host.name for host in plan.machines], progress)
 
@@ -92,8 +101,13 @@ class VagrantProvider(AgentProvider):
     def diagnose(self, host: str, into: Path) -> None:
         into.mkdir(parents=True, exist_ok=True)
         for log in (setting.consoles(self.rundir) / f"{host}.log", self.rundir / "hosts" / host / "ssh.log"):
-            if log.exists():
-                shutil.copyfile(log, into / ("console.log" if log.stem == host else log.name))
+            copy = into / ("console.log" if log.stem == host else log.name)
+            try:
+                shutil.copyfile(log, copy)
+            except FileNotFoundError:
+                continue
+            except OSError as error:  # what cannot be read must not keep the rest from being told
+                copy.write_text(f"{log}: {error.strerror}\n")
         try:
             said = self.run(host, ["dmesg"], timeout_s=30, check=False).stdout
         except MinigtsError as error:
@@ -110,20 +124,31 @@ class VagrantProvider(AgentProvider):
         if not self.rundir.exists():
             return
         problems: list[Exception] = [MinigtsError(text) for text in process.end(self.rundir)]
-        defined = self._definition()
-        if defined is not None and not problems:
-            self._vagrant_destroy()
-            problems += libvirt.remove(defined.prefix)
-        self._take_consoles()
+        self._keep_consoles()
+        if (self.rundir / DEFINITION).exists() and not problems and not self._only_found():
+            if self._definition() is not None:
+                self._vagrant_destroy()
+            problems += libvirt.remove(definition.prefix(self.rundir))
+            shutil.rmtree(setting.consoles(self.rundir), ignore_errors=True)
         shutil.rmtree(self.rundir / "hosts", ignore_errors=True)
         if problems:
             raise ExceptionGroup(f"lab {self.rundir.name} is not down", problems)
         (self.rundir / DEFINITION).unlink(missing_ok=True)
 
+    @property
+    def has_own_vagrant(self) -> bool:
+        """Whether `minigts up` brought the machines up, with a Vagrant directory of the lab's own."""
+        return (self.rundir / DOTFILE).is_dir()
+
     def all_run(self, plan: Plan) -> bool:
-        """Whether every machine of the plan runs, whoever brought it up."""
+        """Whether every machine of the plan runs, and no other, whoever brought it up."""
         wanted = {machine.domain for machine in definition.machines(plan, self.rundir, self.rundir)}
         return wanted == set(libvirt.running(definition.prefix(self.rundir)))
+
+    def running(self, plan: Plan) -> set[str]:
+        """Names of the plan's hosts and switches whose machine runs."""
+        running = libvirt.running(definition.prefix(self.rundir))
+        return {each.name for each in definition.machines(plan, self.rundir, self.rundir) if each.domain in running}
 
     def configured(self, plan: Plan) -> bool:
         """Whether every host answers with its name, which a machine forgets when it boots anew."""
@@ -139,17 +164,38 @@ class VagrantProvider(AgentProvider):
         shutil.rmtree(self.rundir, ignore_errors=True)
 
     def left(self) -> None:
-        """Some of the machines have been destroyed by Vagrant: the lab is one no more."""
+        """Some of the machines have been halted or destroyed by Vagrant: the lab is one no more."""
         self.forget()
-        if not libvirt.running(definition.prefix(self.rundir)):
+        if not libvirt.defined(definition.prefix(self.rundir)):
             shutil.rmtree(setting.consoles(self.rundir), ignore_errors=True)
 
-    def _take_consoles(self) -> None:
-        """Into the run directory, from where a failed lab's logs are kept."""
-        consoles = setting.consoles(self.rundir)
-        if consoles.is_dir():
-            shutil.copytree(consoles, self.rundir / "consoles", dirs_exist_ok=True)
-            shutil.rmtree(consoles, ignore_errors=True)
+    def _only_found(self) -> bool:
+        """Whether the machines are Vagrant's, with all that is on their disks, and never became a complete lab: a start
+        that fails leaves what it has not started."""
+        if not (self.rundir / FOUND).exists():
+            return False
+        try:
+            return bool(json.loads((self.rundir / "lab.json").read_text())["state"] != "up")
+        except (OSError, ValueError, TypeError, KeyError):
+            return True
+
+    def _keep_consoles(self) -> None:
+        """Into the run directory, from where a failed lab's logs are kept; what could not be read is named there."""
+        consoles, kept = setting.consoles(self.rundir), self.rundir / "consoles"
+        closed = []
+        for file in sorted(consoles.glob("*")):
+            try:
+                kept.mkdir(parents=True, exist_ok=True, mode=0o700)
+                shutil.copyfile(file, kept / file.name)
+            except OSError as error:
+                closed.append(f"{file.name}: {error.strerror}")
+        if closed:
+            with contextlib.suppress(OSError):
+                (kept / NOT_KEPT).write_text(f"consoles that could not be kept: {'; '.join(closed)}\n")
+
+    def _note_what_was_not_kept(self, error: BaseException) -> None:
+        with contextlib.suppress(OSError):
+            error.add_note((self.rundir / "consoles" / NOT_KEPT).read_text().strip())
 
     def _definition(self) -> Definition | None:
         try:
@@ -174,7 +220,7 @@ class VagrantProvider(AgentProvider):
             try:
                 self._vagrant(["destroy", "--force", "--no-color"], DESTROY_S)
             except CommandFailed as error:
-                (self.rundir / "vagrant-destroy.log").write_text(str(error))
+                paths.write_whole(self.rundir / "vagrant-destroy.log", str(error))
             shutil.rmtree(self.rundir / DOTFILE, ignore_errors=True)
 
     def _vagrant(self, argv: Sequence[str], timeout_s: float) -> None:
@@ -189,7 +235,7 @@ class VagrantProvider(AgentProvider):
             },
             patience_s=10,
         )
-        (self.rundir / f"vagrant-{argv[0]}.log").write_text(done.stdout)
+        paths.write_whole(self.rundir / f"vagrant-{argv[0]}.log", done.stdout)
 
     def _connect(self, defined: Definition) -> None:
         launch = lines.Launch(
@@ -200,7 +246,8 @@ class VagrantProvider(AgentProvider):
             libvirt.network_prefix(),
         )
         for machine in defined.machines:
-            (self.rundir / "hosts" / machine.name).mkdir(parents=True, exist_ok=True)
+            for folder in (self.rundir / "hosts", self.rundir / "hosts" / machine.name):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         launch.write(self.rundir / process.LAUNCH)
         lines.start(self.rundir)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import getpass
 import os
+import shlex
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from minigts import paths
@@ -39,12 +39,18 @@ def missing() -> list[str]:
     found = [f"these packages are not installed: {lacking}; install them with: {SET_UP}"] if lacking else []
     if not found and not libvirt.answers():
         found.append(
-            f"no libvirt answers at {libvirt.uri()}: sudo systemctl start libvirtd, and sudo adduser {_user()} libvirt;"
-            " where there is no systemd, as root: minigts libvirt start"
+            f"no libvirt answers at {libvirt.uri()}: sudo systemctl start libvirtd, and sudo usermod -aG {_groups()}"
+            f" {accelerator.user()}, and log in again; where there is no systemd, as root: minigts libvirt start"
         )
     elif not found and libvirt.pool_problem():
         found.append(libvirt.pool_problem())
     return found + ([] if box.present() is not None else image.missing())
+
+
+def _groups() -> str:
+    """Which groups this user has to join for libvirt, and for KVM where that is closed to them: one login for both."""
+    group = accelerator.openers() if accelerator.closed() else ""
+    return ",".join(["libvirt", *([group] if group else [])])
 
 
 def prepare(progress: Callable[[str], None]) -> None:
@@ -53,30 +59,47 @@ def prepare(progress: Callable[[str], None]) -> None:
     if accelerator.remembered() is None:
         progress("trying whether KVM runs a guest here")
         progress(accelerator.decide(made.disk_head).reason)
+    elif accelerator.closed():
+        progress(f"{accelerator.KVM} is closed to you, so machines are emulated; {accelerator.remedy()}")
 
 
 def define(plan: Plan, rundir: Path) -> Definition:
     """The lab's definition. Before `prepare` it is good for everything but bringing machines up."""
     made, verdict = box.present(), _verdict()
-    ours, place = box.keys(), consoles(rundir)
-    place.mkdir(parents=True, exist_ok=True)
+    ours = box.keys()
     cores, hosts = len(os.sched_getaffinity(0)), len(plan.machines)
     inside = libvirt.network_prefix()
     return Definition(
         lab=rundir.name,
         uri=libvirt.uri(),
-        proxy_command=" ".join([*inside, "/usr/bin/python3", "-ISE", str(_relay()), "%h", "%p"]) if inside else None,
+        proxy_command=_proxy_command(inside) if inside else None,
         box=box.NAME,
         box_version=made.version if made else NO_VERSION,
-        catalogue=str(made.catalogue) if made else "",
+        catalogue=made.catalogue.as_uri() if made else "",
         private_key=str(ours.user),
         known_hosts=str(ours.known_hosts),
         prefix=definition.prefix(rundir),
         processor=definition.processor(verdict),
         at_once=definition.at_once(verdict, cores, hosts),
         boot_timeout_s=definition.boot_timeout_s(verdict, cores, hosts),
-        machines=definition.machines(plan, rundir, place),
+        machines=definition.machines(plan, rundir, consoles(rundir)),
     )
+
+
+def _proxy_command(inside: Collection[str]) -> str:
+    """For a shell, in which SSH has put host and port (ssh_config(5), ProxyCommand); its own per cent sign is two."""
+    relay = shlex.join([*inside, "/usr/bin/python3", "-ISE", str(_relay())])
+    return f"{relay.replace('%', '%%')} %h %p"
+
+
+def open_consoles(defined: Definition) -> None:
+    """Make the files that consoles are written to, before the daemon does that writes them: it runs as root, and what
+    it makes is closed to everybody else, while what is there it appends to (see Console in booting.rb)."""
+    for machine in defined.machines:
+        file = Path(machine.console)
+        for folder in (file.parents[1], file.parent):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file.touch(mode=0o600)
 
 
 def _verdict() -> accelerator.Verdict:
@@ -100,11 +123,12 @@ def _relay() -> Path:
     return Path(__file__).with_name("relay.py")
 
 
-def refuse_memory(plan: Plan) -> None:
-    """Raises EnvironmentLacks when this machine has not as much memory free as the plan's machines take."""
+def refuse_memory(plan: Plan, but: Collection[str] = ()) -> None:
+    """Raises EnvironmentLacks when this machine has not as much memory free as the plan's machines take, without those
+    named `but`, which run already or are not asked for."""
     free_mb = _free_mb()
     own_mb = QEMU_MB + (definition.processor(_verdict()).translated_mb or 0)
-    needed_mb = sum(host.memory_mb + own_mb for host in plan.machines)
+    needed_mb = sum(host.memory_mb + own_mb for host in plan.machines if host.name not in but)
     if free_mb < needed_mb:
         raise EnvironmentLacks(f"the machines of {plan.name} take {needed_mb} MB of memory; {free_mb} MB are free")
 
@@ -112,10 +136,3 @@ def refuse_memory(plan: Plan) -> None:
 def _free_mb() -> int:
     lines = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
     return int(lines["MemAvailable"].split()[0]) >> 10
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "YOU"

@@ -1,0 +1,92 @@
+"""Vagrant's own directory, `.vagrant`: which topology its machines are of, so that every verb after `vagrant up` means
+the same lab; and which machines it has."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from minigts import paths
+from minigts.errors import InputError, MinigtsError
+from minigts.providers.vagrant import libvirt
+from minigts.topology.load import load
+from minigts.topology.plan import Plan
+
+DEFAULT = paths.project_root() / "topologies" / "chain6.yaml"
+MEMORY = "minigts.json"
+
+
+class Memory(BaseModel):
+    """What `vagrant up` was for. The plan is kept too: its machines can be ended when the file has changed or gone."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    topology: Path
+    plan: Plan
+
+
+@dataclass(frozen=True)
+class Directory:
+    """One checkout's, or the one that VAGRANT_DOTFILE_PATH names; there or not."""
+
+    path: Path
+
+    def machines(self) -> dict[str, str]:
+        """Name -> libvirt's UUID of the machines that Vagrant has made and libvirt still has, or may have."""
+        ids = {file.parents[1].name: _text(file) for file in sorted(self.path.glob("machines/*/libvirt/id"))}
+        try:
+            known = libvirt.identifiers() if ids else []
+        except MinigtsError:
+            return ids
+        return {name: number for name, number in ids.items() if number in known}
+
+    def memory(self) -> Memory | None:
+        """What is remembered; None when nothing is, or nothing that can be read."""
+        try:
+            return Memory.model_validate_json((self.path / MEMORY).read_text())
+        except (OSError, ValidationError):
+            return None
+
+    def remember(self, topology: Path, plan: Plan) -> None:
+        self.path.mkdir(parents=True, exist_ok=True)
+        paths.write_whole(self.path / MEMORY, Memory(topology=topology, plan=plan).model_dump_json(indent=1) + "\n")
+
+    def forget(self) -> None:
+        (self.path / MEMORY).unlink(missing_ok=True)
+
+    def lab(self, topology: Path | None, *, starting: bool, overlays: Collection[str]) -> Memory:
+        """Which lab a verb of Vagrant is for: whose machines there are, else that of `topology` (TOPOLOGY), or of the
+        default. `starting`: machines may be made or started, and have to be what the file says now.
+
+        Raises InputError when there are machines of another topology, of what the file said before, or of who knows
+        what.
+        """
+        made = self.machines()
+        remembered = self.memory() if made else None
+        if made and remembered is None and topology is None:
+            raise InputError(
+                f"there are machines ({', '.join(made)}), and {self.path / MEMORY} does not say of which topology: "
+                "say so, TOPOLOGY=FILE vagrant …"
+            )
+        if remembered is None:
+            file = (topology or DEFAULT).resolve()
+            return Memory(topology=file, plan=load(file, known_overlays=overlays))
+        there = f"there are machines of {remembered.topology}: {', '.join(made)}"
+        if topology is not None and topology.resolve() != remembered.topology:
+            raise InputError(
+                f"TOPOLOGY says {topology.resolve()}, and {there}; leave TOPOLOGY away to mean these, or end them first"
+                " (vagrant destroy -f, without TOPOLOGY)"
+            )
+        if starting and load(remembered.topology, known_overlays=overlays) != remembered.plan:
+            raise InputError(f"{there}; the file has changed since they were made: vagrant destroy -f, then vagrant up")
+        return remembered
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text().strip()
+    except OSError:
+        return ""
