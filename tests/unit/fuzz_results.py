@@ -28,8 +28,8 @@ import synthetic
 from experiment_lab import Replay, begin, chain, small
 from killed_run import Stage
 
-from minigts.cli import running
 from minigts.errors import UNPRINTABLE, MinigtsError
+from minigts.experiments import campaign as campaigns
 from minigts.experiments.derive import derive
 from minigts.experiments.run import run
 from minigts.report import comparison, render
@@ -285,7 +285,7 @@ def judge(mutant: Mutant, *, drawn: bool = False) -> Judgement:
         ("drawing", lambda: render(mutant.folder) if drawn else None),
         ("report", lambda: [_told(each, paged=drawn) for each in runs(mutant.folder).values()]),
         ("compare", lambda: _compared(mutant)),
-        ("resume", lambda: [derive(each) for each in running.reopen(mutant.folder)[0]]),
+        ("resume", lambda: [derive(each) for each in campaigns.reopen(mutant.folder)[0]]),
     ]
     for name, step in steps:
         started = time.process_time()

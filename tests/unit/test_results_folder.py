@@ -19,8 +19,8 @@ from experiment_lab import Replay, begin, chain, small
 from killed_run import Stage
 
 from minigts import paths
-from minigts.cli import running
 from minigts.errors import InputError
+from minigts.experiments import campaign as campaigns
 from minigts.experiments.run import run
 from minigts.report import render
 from minigts.report.read import read
@@ -102,9 +102,9 @@ def test_the_lock_dies_with_its_holder_and_the_next_one_cleans_up(begun: Path) -
 
 def test_a_campaign_and_a_run_in_it_are_not_resumed_at_once(begun: Path) -> None:
     campaign = begun.parent
-    with held(begun), pytest.raises(InputError, match="another run"), running.alone_in(campaign):
+    with held(begun), pytest.raises(InputError, match="another run"), campaigns.alone_in(campaign):
         pass
-    with running.alone_in(campaign), pytest.raises(InputError, match="another run"), running.alone_in(begun):
+    with campaigns.alone_in(campaign), pytest.raises(InputError, match="another run"), campaigns.alone_in(begun):
         pass
 
 
@@ -190,7 +190,7 @@ def test_a_manifest_that_cannot_be_resumed_is_one_clear_error(
 ) -> None:
     edit(begun, change)
     with pytest.raises(InputError) as caught:
-        running.reopen(begun)
+        campaigns.reopen(begun)
     assert message in str(caught.value)
     assert str(caught.value).count("\n") == 0
 
