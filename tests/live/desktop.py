@@ -27,6 +27,7 @@ from minigts.providers.uml import image
 from minigts.providers.vagrant import box, own, setting
 
 USER = "student"
+PATH = "/usr/local/bin:/usr/bin:/bin"
 LIMIT_S = 600.0
 PARTS = ("tools", "provision", "topologies", "experiments", "tests")
 FILES = ("minigts", "Vagrantfile", "pyproject.toml", "requirements.lock", "requirements-dev.lock")
@@ -53,7 +54,7 @@ class Desktop:
         """Run a command as the user in the project's directory, to its end, whatever its exit code."""
         groups = f"--groups={self.group}" if member else "--clear-groups"
         rights = ("setpriv", f"--reuid={self.user}", f"--regid={self.user}", groups, "--no-new-privs")
-        settings = {"HOME": str(self.home), "USER": USER, "LOGNAME": USER, "PATH": os.environ["PATH"]}
+        settings = {"HOME": str(self.home), "USER": USER, "LOGNAME": USER, "PATH": PATH}
         settings |= {"LANG": "C.UTF-8", "MINIGTS_APT": "no", "PYTHONDONTWRITEBYTECODE": "1", **environ}
         words = [f"{name}={value}" for name, value in settings.items()]
         command = (*rights, "env", "-i", "-C", str(self.project), *words, *argv)
