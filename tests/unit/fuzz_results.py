@@ -7,6 +7,7 @@ judges so many and prints a summary; the same seed gives the same mutants. tests
 
 from __future__ import annotations
 
+import copy
 import csv
 import io
 import json
@@ -185,21 +186,23 @@ def _document(path: Path, chance: random.Random) -> str:
     for _ in range(chance.choice((1, 1, 2, 4))):
         holder, key, place = _place(document, chance)
         if holder is None:
-            document = chance.choice(NASTY)
+            document = copy.deepcopy(chance.choice(NASTY))
             done.append("document")
             break
         match chance.randrange(6):
             case 0:
                 del holder[key]
             case 1 if isinstance(holder, list):
-                holder.append(holder[key])
+                holder.append(copy.deepcopy(holder[key]))
             case 1 | 2 if isinstance(holder, dict):
-                holder[chance.choice(("unknown", "", "name", "a.b", "\x1b", "\ud800", "é" * 300))] = holder[key]
+                holder[chance.choice(("unknown", "", "name", "a.b", "\x1b", "\ud800", "é" * 300))] = copy.deepcopy(
+                    holder[key]
+                )
             case 3:
                 other, at, _ = _place(document, chance)
-                holder[key] = other[at] if other is not None else chance.choice(NASTY)
+                holder[key] = copy.deepcopy(other[at] if other is not None else chance.choice(NASTY))
             case _:
-                holder[key] = chance.choice(NASTY)
+                holder[key] = copy.deepcopy(chance.choice(NASTY))
         done.append(place)
     try:
         text = json.dumps(document, ensure_ascii=chance.random() < 0.7)

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from minigts.errors import CommandFailed, EnvironmentLacks, InputError, MinigtsError
 from minigts.lab import Lab, Progress, exclusive, for_each
@@ -134,7 +134,7 @@ def _join(lab: Lab, overlay: Overlay, progress: Progress) -> dict[str, Endpoint]
     progress(f"{overlay.name}: joining")
     _leader_first(lab, "join")
     progress(f"{overlay.name}: starting the measuring ends")
-    now = now.model_copy(update={"ends": _leader_first(lab, "start")})
+    now = _with_ends(now, _leader_first(lab, "start"))
     _wait_until_connected(lab, now)
     _write(lab, now)
     return now.endpoints()
@@ -157,7 +157,7 @@ def rejoin(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
         if host != leader:
             _run(lab, "join", host, words)
         end = _run(lab, "start", host, {} if host == leader else now.ends[leader.name])
-        now = now.model_copy(update={"ends": {**now.ends, name: end}})
+        now = _with_ends(now, {**now.ends, name: end})
         _write(lab, now)
         _wait_until_connected(lab, now)
         return now.endpoints()
@@ -170,7 +170,8 @@ def second(lab: Lab, host: str) -> Endpoint:
         raise MinigtsError(f"no overlay is joined on lab {lab.name}")
     if not catalogue.find(now.name).declaration.second:
         raise InputError(f"overlay {now.name} has no second container on a host")
-    return _endpoint(host, _run(lab, "second", lab.plan.host(host), now.ends[host]))
+    end = _run(lab, "second", lab.plan.host(host), now.ends[host])
+    return _endpoint(host, _with_ends(now, {host: end}).ends[host])
 
 
 def verify(lab: Lab, progress: Progress) -> dict[str, dict[str, str]]:
@@ -217,6 +218,15 @@ def _wait_until_connected(lab: Lab, now: Joined) -> None:
         _run(lab, "reach", host, {**now.ends[host.name], "PEERS": peers})
 
     lab.on_every_host(wait)
+
+
+def _with_ends(now: Joined, ends: Mapping[str, Mapping[str, str]]) -> Joined:
+    """The record with these measuring ends. Raises MinigtsError when a phase has not said where one is."""
+    try:
+        return Joined(name=now.name, programs=now.programs, ends={host: dict(words) for host, words in ends.items()})
+    except ValidationError as error:
+        lacking = ", ".join(host for host, words in ends.items() if not {"ADDRESS", "MTU"} <= words.keys())
+        raise MinigtsError(f"{now.name}: it did not say where it can be measured on {lacking or 'a host'}") from error
 
 
 def _endpoint(host: str, words: Mapping[str, str]) -> Endpoint:
