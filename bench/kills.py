@@ -301,8 +301,10 @@ def look_after(ground: Ground, draw: Draw, trial: Trial, pace: Pace) -> None:
         ground.succeeds("link", *ground.hosts[:2], "up")
     for host in ground.hosts:
         other = ground.hosts[0] if host == ground.hosts[-1] else ground.hosts[-1]
-        lab = ground.topology.stem
-        ground.succeeds("exec", "--lab", lab, host, "--", "sh", "-c", WORKS.format(other=other))
+        argv = ("exec", "--lab", ground.topology.stem, host, "--", "sh", "-c", WORKS.format(other=other))
+        code, _ = ground.end(ground.program.start(*argv), argv)
+        if code:
+            trial.faults.append(f"after the next `up`, {host} does not reach {other}, or its links are not shaped")
     ground.traces.look()
     _down(ground, "after the next `up` and `down`")
 
