@@ -32,7 +32,7 @@ from typing import Any
 
 from bench import stage
 from minigts.cli import screen
-from tests.live.program import Program, Traces, processes_of, until
+from tests.live.program import Program, Traces, processes_of
 
 VERBS = ("up", "run", "down", "link", "restart")
 PARTS = {"kernel": b"\0uml_dir=", "supervisor": b"\0minigts.providers.uml.supervisor\0"}
@@ -83,6 +83,26 @@ class Draw:
 
 
 @dataclass
+class Pace:
+    """How long verbs take here and now: as long as on a machine that does nothing else, times how much slower it is."""
+
+    usual_s: dict[str, float] = field(
+        default_factory=lambda: {"up": 5.0, "run": 16.0, "down": 0.3, "link": 0.6, "restart": 2.5, "exec": 3.5}
+    )
+    slower: float = 1.0
+
+    def seconds(self, verb: str) -> float:
+        return self.usual_s[verb] * self.slower
+
+    def learn(self, verb: str, seconds: float) -> None:
+        """From a verb that nothing has disturbed. Every trial has an `up`, so that tells how the machine is now."""
+        if verb == "up":
+            self.slower = seconds / self.usual_s[verb]
+        else:
+            self.usual_s[verb] = seconds / self.slower
+
+
+@dataclass
 class Trial:
     """What a trial found: `faults` is empty when it was clean. `transcript` has every command, its words and code."""
 
@@ -96,7 +116,8 @@ class Trial:
 
 def draws(seed: int, times: int) -> list[Draw]:
     """`times` trials, over all victims and signals alike."""
-    chance, found = random.Random(seed), []
+    chance = random.Random(seed)
+    found: list[Draw] = []
     for _ in range(-(-times // (len(SIGNALS) * (len(VERBS) + len(PARTS))))):
         pairs = list(itertools.product((*VERBS, *PARTS), SIGNALS))
         chance.shuffle(pairs)
@@ -184,7 +205,13 @@ class Ground:
 
     def clear(self) -> None:
         """End what is left of this trial's own, so that it does not spoil the next."""
-        until(lambda: not [self.send(pid, signal.SIGKILL) for pid in processes_of(self.program.state)], 10)
+        for _ in range(100):
+            left = processes_of(self.program.state)
+            for pid in left:
+                self.send(pid, signal.SIGKILL)
+            if not left:
+                break
+            time.sleep(0.05)
 
     def send(self, pid: int, number: signal.Signals) -> None:
         """To a process of this trial's; one that has its id by now gets nothing."""
@@ -209,15 +236,15 @@ def _process(pid: int) -> Iterator[int]:
         os.close(opened)
 
 
-def perform(draw: Draw, lengths: dict[tuple[str, str], float]) -> Trial:
-    """`lengths` holds how long a verb took last when nothing disturbed it, by verb and topology."""
+def perform(draw: Draw, pace: Pace) -> Trial | None:
+    """What came of it; None when the verb was over before every kill."""
     trial = Trial(draw)
     for attempt in range(TRIES):
         with tempfile.TemporaryDirectory(prefix="minigts-kills-", ignore_cleanup_errors=True) as place:
             ground = Ground(Path(place), draw, trial)
             try:
-                if kill(ground, draw, trial, lengths, random.Random(f"{draw.seed} {draw.number} {attempt}")):
-                    look_after(ground, draw, trial, lengths)
+                if kill(ground, draw, trial, pace, random.Random(f"{draw.seed} {draw.number} {attempt}")):
+                    look_after(ground, draw, trial, pace)
                     return trial
                 ground.succeeds("down", "--all")
             finally:
@@ -225,23 +252,14 @@ def perform(draw: Draw, lengths: dict[tuple[str, str], float]) -> Trial:
         if trial.faults:
             return trial
         trial.transcript.clear()
-    trial.faults.append(f"none of {TRIES} kills came before the verb's end")
-    return trial
+    return None
 
 
-def kill(
-    ground: Ground, draw: Draw, trial: Trial, lengths: dict[tuple[str, str], float], chance: random.Random
-) -> bool:
+def kill(ground: Ground, draw: Draw, trial: Trial, pace: Pace, chance: random.Random) -> bool:
     """Start the verb and kill the victim; False if the verb was over before."""
     if draw.during not in ("up", "run"):
-        ground.succeeds(*ground.argv("up"))
-    key = (draw.during, draw.topology)
-    if key not in lengths:
-        argv, since = ground.argv(draw.during), time.monotonic()
-        ground.end(ground.program.start(*argv), argv)
-        lengths[key] = time.monotonic() - since
-        return False
-    trial.moment_s = lengths[key] * (draw.share if chance.random() < 0.5 else chance.random())
+        _up(ground, pace)
+    trial.moment_s = pace.seconds(draw.during) * (draw.share if chance.random() < 0.5 else chance.random())
     argv, since = ground.argv(draw.during), time.monotonic()
     started = ground.program.start(*argv)
     with contextlib.suppress(subprocess.TimeoutExpired):
@@ -252,7 +270,7 @@ def kill(
         ground.send(victim, number)
     code, stderr = ground.end(started, argv)
     if victim is None or (victim == started.pid and code == 0):
-        lengths[key] = time.monotonic() - since
+        pace.learn(draw.during, time.monotonic() - since)
         return False
     if victim == started.pid and code not in (-number, 128 + number) and UNBORN not in stderr:
         trial.faults.append(f"`{draw.during}` ended with code {code} after {draw.kind}")
@@ -273,22 +291,28 @@ def _victim(ground: Ground, draw: Draw, started: subprocess.Popen[str]) -> int |
     return None
 
 
-def look_after(ground: Ground, draw: Draw, trial: Trial, lengths: dict[tuple[str, str], float]) -> None:
+def look_after(ground: Ground, draw: Draw, trial: Trial, pace: Pace) -> None:
     if draw.during == "run":
         _finish_run(ground, trial)
     if draw.mend == "down":
         _down(ground, "after `down`")
-    since = time.monotonic()
-    if ground.succeeds(*ground.argv("up")):
-        lengths["up", draw.topology] = time.monotonic() - since
+    _up(ground, pace)
     if draw.mend == "up" and draw.during == "link":
         ground.succeeds("link", *ground.hosts[:2], "up")
     for host in ground.hosts:
         other = ground.hosts[0] if host == ground.hosts[-1] else ground.hosts[-1]
-        lab = ground.topology.stem
-        ground.succeeds("exec", "--lab", lab, host, "--", "sh", "-c", WORKS.format(other=other))
+        argv = ("exec", "--lab", ground.topology.stem, host, "--", "sh", "-c", WORKS.format(other=other))
+        code, _ = ground.end(ground.program.start(*argv), argv)
+        if code:
+            trial.faults.append(f"after the next `up`, {host} does not reach {other}, or its links are not shaped")
     ground.traces.look()
     _down(ground, "after the next `up` and `down`")
+
+
+def _up(ground: Ground, pace: Pace) -> None:
+    since, there = time.monotonic(), ground.program.rundir(ground.topology.stem).exists()
+    if ground.succeeds(*ground.argv("up")) and not there:
+        pace.learn("up", time.monotonic() - since)
 
 
 def _down(ground: Ground, when: str) -> None:
@@ -359,13 +383,17 @@ def main() -> None:
     chosen.out.mkdir(parents=True, exist_ok=True)
     kept = chosen.out / f"kills-{chosen.seed}.jsonl"
     trials = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
-    lengths: dict[tuple[str, str], float] = {}
+    pace = Pace()
     until_s = time.monotonic() + chosen.at_most
     done = {trial["draw"]["number"] for trial in trials}
     for draw in (each for each in draws(chosen.seed, chosen.times) if each.number not in done):
         if time.monotonic() > until_s:
             break
-        trial = asdict(perform(draw, lengths))
+        performed = perform(draw, pace)
+        if performed is None:
+            screen.note(f"{draw.number}: {draw.during} was over before each of {TRIES} kills; not counted")
+            continue
+        trial = asdict(performed)
         trials.append(trial)
         with kept.open("a") as lines:
             lines.write(json.dumps(trial) + "\n")
