@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tc_hosts
@@ -16,6 +18,7 @@ from minigts.errors import HostFailed, InputError
 from minigts.experiments import campaign
 from minigts.fidelity import measure
 from minigts.lab import DECLARED, Lab, Record, Settings, links
+from minigts.providers.base import Result
 from minigts.topology.load import parse
 from minigts.topology.plan import Shaping
 
@@ -256,3 +259,55 @@ def test_what_settings_leave_out_is_as_declared(
     now = links.port_now(PORT, RECORD.model_copy(update={"settings": settings}))
     assert (now.outgoing.rate_mbit, now.outgoing.queue_bytes) == (rate_mbit, queue_bytes)
     assert now.model_copy(update={"outgoing": PORT.outgoing}) == PORT
+
+
+class BrokenOff(Exception):
+    """As a signal that ends the command at this moment."""
+
+
+def break_off(lab: Lab, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    """The lab's hosts take so many scripts more, and then the command ends."""
+    whole, left = tc_hosts.TcHosts.run, [after]
+
+    def run(self: tc_hosts.TcHosts, host: str, argv: Sequence[str], **settings: Any) -> Result:
+        if list(argv) == ["bash", "-eu", "-s"]:
+            if not left[0]:
+                raise BrokenOff
+            left[0] -= 1
+        return whole(self, host, argv, **settings)
+
+    monkeypatch.setattr(tc_hosts.TcHosts, "run", run)
+
+
+def test_a_restart_that_is_broken_off_is_finished_by_the_next_up(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = losses(lab)
+    with monkeypatch.context() as patch, pytest.raises(BrokenOff):
+        break_off(lab, patch, 0)
+        labs.restart(lab, "bra")
+    assert losses(lab) != before
+    assert (lab.record.unsettled, lab.record.unjoined) == ({"bra"}, {"bra"})
+    again = labs.up(parse(TEXT, "chain.yaml"), tc_hosts.TcHosts.name, None, quiet)
+    assert losses(again) == before
+    assert again.record.unsettled == frozenset()
+
+
+@pytest.mark.parametrize("up", [False, True])
+def test_a_link_that_was_cut_at_one_end_only_is_set_to_its_end_by_the_next_up(
+    lab: Lab, up: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if up:
+        labs.set_link(lab, "ams", "bra", up=False)
+    with monkeypatch.context() as patch, pytest.raises(BrokenOff):
+        break_off(lab, patch, 1)
+        labs.set_link(lab, "ams", "bra", up=up)
+    assert sorted(losses(lab).values()) == [0.0, 0.0, 0.0, 1.0]
+    again = labs.up(parse(TEXT, "chain.yaml"), tc_hosts.TcHosts.name, None, quiet)
+    assert losses(again) == (dict.fromkeys(CUT, 0.0) if up else CUT)
+
+
+def test_what_was_set_to_its_end_is_settled(lab: Lab) -> None:
+    labs.set_link(lab, "ams", "bra", up=False)
+    labs.set_links(lab, Settings(unlimited=True))
+    labs.restart(lab, "lon")
+    assert lab.record.unsettled == frozenset()
+    assert lab.record.unjoined == {"lon"}  # until it is on its overlay again

@@ -33,8 +33,10 @@ elsewhere; mount(8) takes no longer one. Sockets are reached through an open dir
 def up(plan: Plan, provider_name: str, name: str | None, progress: Progress) -> Lab:
     """Bring `plan` up as the lab `name` (the plan's own by default) and return when it is configured and shaped.
 
-    A lab of that name that is up with the same plan on the same provider is left as it is. On failure nothing is left
-    running. Raises InputError when the name is none, or taken by another plan, another provider or something that is no
+    A lab of that name that is up with the same plan on the same provider is left as it is; only what a command that was
+    broken off has left half set is set to its end. On failure nothing is left running.
+
+    Raises InputError when the name is none, or taken by another plan, another provider or something that is no
     lab; EnvironmentLacks, HostFailed.
     """
     lab = lab_named(plan.name if name is None else name)
@@ -42,6 +44,7 @@ def up(plan: Plan, provider_name: str, name: str | None, progress: Progress) -> 
     _refuse_long_path(lab.rundir)
     with exclusive(lab.rundir):
         if _is_up(lab, plan, provider_name):
+            _settle(lab)
             return lab
         _remove(lab)
         lab = Lab(lab.rundir)  # the one before remembers its plan and its provider
@@ -78,10 +81,27 @@ def restart(lab: Lab, name: str) -> None:
         raise EnvironmentLacks(f"provider {lab.provider.name} cannot start one host again")
     machine = next(each for each in lab.plan.machines if each.name == name)
     with exclusive(lab.rundir):
+        record = lab.record
+        hosts = {name} if isinstance(machine, Host) else set()
+        lab.write(
+            record.model_copy(
+                update={"unsettled": record.unsettled | {name}, "unjoined": record.unjoined | hosts},
+            )
+        )
         lab.provider.restart(name)
-        _configure(lab, machine)
-        if isinstance(machine, Switch):
-            switches.do(lab.provider, machine, "ask_controller")
+        _settle(lab)
+
+
+def _settle(lab: Lab) -> None:
+    """Set what has not been set to its end: machines that were started again, or whose links were being set."""
+    record = lab.record
+    for machine in lab.plan.machines:
+        if machine.name in record.unsettled:
+            _configure(lab, machine)
+            if isinstance(machine, Switch):
+                switches.do(lab.provider, machine, "ask_controller")
+    if record.unsettled:
+        lab.write(record.model_copy(update={"unsettled": frozenset()}))
 
 
 def _refuse_long_path(rundir: Path) -> None:

@@ -6,7 +6,8 @@ may be cut, and an experiment may have set it otherwise for as long as it measur
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 
 from minigts import shaping
 from minigts.errors import HostFailed, InputError
@@ -46,6 +47,17 @@ def differences(machine: Host | Switch, record: Record, tc_json_text: str) -> li
     ]
 
 
+@contextmanager
+def settling(lab: Lab, record: Record, machines: Collection[str]) -> Iterator[None]:
+    """Write `record` down before these machines are set so, and that they are when they have been.
+
+    A command that is broken off in between leaves them `unsettled`, and the next `up` sets them again.
+    """
+    lab.write(record.model_copy(update={"unsettled": record.unsettled | set(machines)}))
+    yield
+    lab.write(record.model_copy(update={"unsettled": record.unsettled - set(machines)}))
+
+
 def reshape(lab: Lab) -> None:
     """Set every link's delay and loss again as they should be now, and read all shaping back. Raises HostFailed."""
     record = lab.record
@@ -66,8 +78,8 @@ def set_links(lab: Lab, settings: Settings) -> None:
     """Set every link so, for as long as an experiment measures; `DECLARED` puts them back. A cut link stays cut."""
     with exclusive(lab.rundir):
         record = lab.record.model_copy(update={"settings": settings})
-        lab.write(record)
-        lab.on_every_machine(lambda machine: run_script(lab.provider, machine, script(machine, record)))
+        with settling(lab, record, [machine.name for machine in lab.plan.machines]):
+            lab.on_every_machine(lambda machine: run_script(lab.provider, machine, script(machine, record)))
 
 
 def set_link(lab: Lab, first: str, second: str, *, up: bool) -> None:
@@ -84,9 +96,9 @@ def set_link(lab: Lab, first: str, second: str, *, up: bool) -> None:
     with exclusive(lab.rundir):
         record = lab.record
         record = record.model_copy(update={"cut": record.cut - named if up else record.cut | named})
-        lab.write(record)
-        for machine in lab.plan.machines:
-            if any(port.link in named for port in machine.ports):
+        ends = [machine for machine in lab.plan.machines if any(port.link in named for port in machine.ports)]
+        with settling(lab, record, [machine.name for machine in ends]):
+            for machine in ends:
                 run_script(lab.provider, machine, script(machine, record, sorted(named)))
 
 
@@ -107,8 +119,9 @@ def calibrate_held(lab: Lab) -> float:
         raise InputError(f"every path of lab {lab.name} passes a link that is cut: {', '.join(cut_links(lab))}")
     own_latency_ms = calibration.own_latency_ms(lab.provider, plan, record.own_latency_ms)
     if own_latency_ms != record.own_latency_ms:
-        lab.write(record.model_copy(update={"own_latency_ms": own_latency_ms}))
-        reshape(lab)
+        calibrated = record.model_copy(update={"own_latency_ms": own_latency_ms})
+        with settling(lab, calibrated, [machine.name for machine in plan.machines]):
+            reshape(lab)
     return own_latency_ms
 
 

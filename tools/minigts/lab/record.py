@@ -74,6 +74,10 @@ class Record(BaseModel):
     cut: frozenset[str] = frozenset()
     """The names of links that have been cut."""
     settings: Settings = DECLARED
+    unsettled: frozenset[str] = frozenset()
+    """Machines that a command is setting, or was setting when it was broken off: they may not be as recorded."""
+    unjoined: frozenset[str] = frozenset()
+    """Hosts that were started again and are not on the overlay again yet."""
 
 
 @dataclass(frozen=True)

@@ -118,6 +118,8 @@ def require_engine(provider: Provider, name: str) -> None:
 def _join(lab: Lab, overlay: Overlay, progress: Progress) -> dict[str, Endpoint]:
     before = joined(lab)
     if before is not None and before.name == overlay.name and before.ends:
+        for host in sorted(lab.record.unjoined):
+            before = _rejoin(lab, before, host, progress)
         return before.endpoints()
     programs = overlay.programs(progress)
     if before is not None:
@@ -137,6 +139,7 @@ def _join(lab: Lab, overlay: Overlay, progress: Progress) -> dict[str, Endpoint]
     now = _with_ends(now, _leader_first(lab, "start"))
     _wait_until_connected(lab, now)
     _write(lab, now)
+    lab.write(lab.record.model_copy(update={"unjoined": frozenset()}))
     return now.endpoints()
 
 
@@ -144,23 +147,31 @@ def rejoin(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
     """Run on one host, which has been started again, what joins it; return, when every end reaches every other, where
     the overlay can be measured.
 
-    The other hosts are left alone, but for the leader's words to those that join. Nothing is done without an overlay.
+    The other hosts are left alone, but for the leader's words to those that join. Nothing is done for a switch, or without
+    an overlay.
     """
     with exclusive(lab.rundir):
-        now, host, leader = joined(lab), lab.plan.host(name), lab.plan.hosts[0]
-        if now is None or not now.ends:
+        now = joined(lab)
+        if now is None or not now.ends or name not in now.ends:
+            lab.write(lab.record.model_copy(update={"unjoined": lab.record.unjoined - {name}}))
             return {}
-        progress(f"{now.name}: joining {name} again")
-        _put_scripts(lab, catalogue.find(now.name), now.programs, [host])
-        _run(lab, "install", host, {})
-        words = _run(lab, "join", leader, {})
-        if host != leader:
-            _run(lab, "join", host, words)
-        end = _run(lab, "start", host, {} if host == leader else now.ends[leader.name])
-        now = _with_ends(now, {**now.ends, name: end})
-        _write(lab, now)
-        _wait_until_connected(lab, now)
-        return now.endpoints()
+        return _rejoin(lab, now, name, progress).endpoints()
+
+
+def _rejoin(lab: Lab, now: Joined, name: str, progress: Progress) -> Joined:
+    progress(f"{now.name}: joining {name} again")
+    host, leader = lab.plan.host(name), lab.plan.hosts[0]
+    _put_scripts(lab, catalogue.find(now.name), now.programs, [host])
+    _run(lab, "install", host, {})
+    words = _run(lab, "join", leader, {})
+    if host != leader:
+        _run(lab, "join", host, words)
+    end = _run(lab, "start", host, {} if host == leader else now.ends[leader.name])
+    now = _with_ends(now, {**now.ends, name: end})
+    _write(lab, now)
+    _wait_until_connected(lab, now)
+    lab.write(lab.record.model_copy(update={"unjoined": lab.record.unjoined - {name}}))
+    return now
 
 
 def second(lab: Lab, host: str) -> Endpoint:
