@@ -147,8 +147,8 @@ def rejoin(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
     """Run on one host, which has been started again, what joins it; return, when every end reaches every other, where
     the overlay can be measured.
 
-    The other hosts are left alone, but for the leader's words to those that join. For a switch nothing is done, nor without
-    an overlay.
+    The other hosts are left alone, but for the leader's words to those that join. Nothing is done for a switch, nor
+    without an overlay.
     """
     with exclusive(lab.rundir):
         now = joined(lab)
