@@ -93,13 +93,13 @@ def setup(provider: Annotated[str, typer.Argument(metavar="PROVIDER", help="Such
     from minigts import paths
     from minigts.providers import registry
     from minigts.providers.uml import image
-    from minigts.providers.vagrant import setting
+    from minigts.providers.vagrant import prerequisites
 
     lacking = registry.make(provider, paths.state_root()).missing()
     if lacking:
         raise EnvironmentLacks("\n".join(lacking))
     with screen.progress() as say:
-        {"uml": image.ensure, "vagrant": setting.prepare}.get(provider, lambda _: None)(say)
+        {"uml": image.ensure, "vagrant": prerequisites.prepare}.get(provider, lambda _: None)(say)
     screen.note(f"provider {provider} can run here")
 
 
@@ -166,11 +166,11 @@ def image_box() -> None:
 def _virtual() -> Virtual:
     """What is here for virtual machines; a KVM that was not tried yet is not tried now."""
     from minigts import machine
-    from minigts.providers.vagrant import accelerator, box, libvirt, setting
+    from minigts.providers.vagrant import accelerator, box, libvirt, prerequisites
 
     tried = accelerator.remembered()
     return machine.Virtual(
-        packages=tuple(machine.Package(name, present) for name, present in setting.packages().items()),
+        packages=tuple(machine.Package(name, present) for name, present in prerequisites.packages().items()),
         libvirt_uri=libvirt.uri(),
         libvirt_answers=libvirt.answers(),
         box_ready=box.present() is not None,

@@ -6,7 +6,7 @@ import os
 
 from minigts import shell
 from minigts.errors import CommandFailed, EnvironmentLacks, MinigtsError
-from minigts.providers.vagrant import definition, own
+from minigts.providers.vagrant import definition, private_libvirt
 
 SYSTEM = "qemu:///system"
 TIMEOUT_S = 60.0
@@ -18,13 +18,13 @@ def uri() -> str:
     chosen = os.environ.get("LIBVIRT_DEFAULT_URI")
     if chosen:
         return chosen
-    return own.uri() if own.keeper() is not None else SYSTEM
+    return private_libvirt.uri() if private_libvirt.keeper() is not None else SYSTEM
 
 
 def network_prefix() -> tuple[str, ...]:
     """What a command is started by, so that it reaches the management network; nothing with the system's libvirt."""
-    keeper = own.keeper()
-    inside = keeper is not None and uri() == own.uri()
+    keeper = private_libvirt.keeper()
+    inside = keeper is not None and uri() == private_libvirt.uri()
     return ("nsenter", "--target", str(keeper), "--net") if inside else ()
 
 

@@ -1,0 +1,115 @@
+"""A libvirt of minigts' own, for machines where none runs: virtlogd and libvirtd in namespaces that lead nowhere.
+
+Its configuration, sockets, pool and logs lie in one directory of the state root. All its processes are in one process
+namespace, so that what ends it ends every machine, network and helper that it started, and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from pathlib import Path
+from urllib.parse import quote
+
+from minigts import paths, shell
+from minigts.errors import EnvironmentLacks, HostFailed, MinigtsError
+from minigts.providers.agent import process
+
+START_DEADLINE_S = 30.0
+FOLDERS = ("etc", "run", "lib", "cache", "log", "pool")
+NAMESPACES = ("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc")
+
+
+def directory() -> Path:
+    """Where it lies, running or not."""
+    return paths.state_root() / "libvirt"
+
+
+def uri() -> str:
+    """How libvirt's clients reach it (libvirt.org/uri.html)."""
+    return f"qemu+unix:///system?socket={quote(str(directory() / 'run' / 'libvirt-sock'))}"
+
+
+def keeper() -> int | None:
+    """A process of it that is inside its namespaces; None when it does not run."""
+    ours = Path("/proc/self/ns/net").stat().st_ino
+    inside = [pid for pid in process.marked(directory()) if _network(pid) not in (ours, None)]
+    return min(inside, default=None)
+
+
+def start(group: str = "") -> None:
+    """Start it and wait until it answers; nothing happens when it runs already. Raises EnvironmentLacks, HostFailed.
+
+    It is root's alone. With `group`, members of that group may use it who are in its mount, network and process
+    namespaces, where it is found at the system's own address: so the tests are plain users of a desktop's libvirt.
+    """
+    if keeper() is not None:
+        return
+    lacking = missing()
+    if lacking:
+        raise EnvironmentLacks("\n".join(lacking))
+    place = directory()
+    process.end(place)
+    place.mkdir(parents=True, exist_ok=True)
+    place.chmod(0o700)
+    for folder in FOLDERS:
+        (place / folder).mkdir(mode=0o700, exist_ok=True)
+    script = paths.project_root() / "provision" / "libvirt" / "private_libvirt.sh"
+    log_file = place / "daemons.log"
+    log_file.touch(mode=0o600)
+    with log_file.open("wb") as log:
+        command = [*NAMESPACES, str(script), str(place), *([group] if group else [])]
+        shell.start(command, output=log.fileno(), env={process.MARK: str(place)})
+    try:
+        _wait_until_it_answers()
+        _define_pool()
+    except BaseException:
+        stop()
+        raise
+
+
+def stop() -> None:
+    """End it with everything that it runs, and remove its directory; a second call does nothing."""
+    problems: list[Exception] = [MinigtsError(text) for text in process.end(directory())]
+    if problems:
+        raise ExceptionGroup("minigts' own libvirt does not end", problems)
+    shutil.rmtree(directory(), ignore_errors=True)
+
+
+def missing() -> list[str]:
+    """What this machine lacks to run it, a sentence each."""
+    found = []
+    if os.geteuid() != 0:
+        found.append("only root can start a libvirt of its own; use the machine's: sudo systemctl start libvirtd")
+    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+    needed = (("libvirtd", "libvirt-daemon-system"), ("virtlogd", "libvirt-daemon-system"), ("dnsmasq", "dnsmasq-base"))
+    found += [
+        f"{program} is not installed: apt-get install {package}"
+        for program, package in (*needed, ("virsh", "libvirt-clients"))
+        if shutil.which(program, path=path) is None
+    ]
+    return found
+
+
+def _wait_until_it_answers() -> None:
+    deadline = time.monotonic() + START_DEADLINE_S
+    while shell.run(["virsh", "-c", uri(), "uri"], timeout_s=START_DEADLINE_S, check=False).code != 0:
+        if not process.marked(directory()) or time.monotonic() > deadline:
+            log = (directory() / "daemons.log").read_text(errors="replace").splitlines()[-8:]
+            raise HostFailed("minigts' own libvirt does not answer; its log ends" + "".join(f"\n    {x}" for x in log))
+        time.sleep(0.1)
+
+
+def _define_pool() -> None:
+    """vagrant-libvirt would put its pool `default` where this libvirt's paths lead elsewhere than everyone's."""
+    pool = ["virsh", "-c", uri(), "pool-create-as", "default", "dir", "--target", str(directory() / "pool")]
+    shell.run(pool, timeout_s=START_DEADLINE_S)
+
+
+def _network(pid: int) -> int | None:
+    """The network namespace of a process; None when it has ended."""
+    try:
+        return Path(f"/proc/{pid}/ns/net").stat().st_ino
+    except OSError:
+        return None

@@ -1,0 +1,132 @@
+"""The process that keeps one SSH connection to every machine of a lab, with an agent at its far end.
+
+Run as `python -m minigts.providers.vagrant.ssh_supervisor RUNDIR`. It reads RUNDIR/launch.json, and serves
+hosts/NAME/control.sock as the supervisor of the `uml` provider does, whose parts it uses: only what is at the other
+end of a host's line differs. A connection that ends is made again, since a machine may be halted and brought up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from minigts import paths, shell
+from minigts.providers.agent import process
+from minigts.providers.agent.host import Host
+
+AGENT = "/usr/lib/minigts/line.py"
+WINDOW = 1 << 20
+"""How far ahead of the agent it may write: TCP has its own flow control, so this only bounds what is in flight."""
+AGAIN_S = 1.0
+SSH_OPTIONS = (
+    "BatchMode=yes",
+    "IdentitiesOnly=yes",
+    "StrictHostKeyChecking=yes",
+    "ConnectTimeout=10",
+    "ServerAliveInterval=10",
+    "ServerAliveCountMax=6",
+    "Compression=no",
+    "LogLevel=ERROR",
+    "EscapeChar=none",
+)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Where every host is reached."""
+
+    addresses: dict[str, str]
+    private_key: str
+    known_hosts: str
+    known_as: str
+    prefix: tuple[str, ...]
+    """What SSH is started by, to be in the right network namespace."""
+
+    @classmethod
+    def read(cls, path: Path) -> Launch:
+        raw = json.loads(path.read_text())
+        return cls(**{**raw, "prefix": tuple(raw["prefix"])})
+
+    def write(self, path: Path) -> None:
+        paths.write_whole(path, json.dumps(asdict(self)))
+
+
+def start(rundir: Path) -> None:
+    """Start it, detached; it outlives this process. Every host has its folder hosts/NAME already."""
+    file = rundir / "ssh_supervisor.log"
+    file.touch(mode=0o600)
+    with file.open("ab") as log:
+        shell.start(
+            [sys.executable, "-m", "minigts.providers.vagrant.ssh_supervisor", str(rundir)],
+            output=log.fileno(),
+            env={"PYTHONPATH": str(paths.project_root() / "tools"), process.MARK: str(rundir)},
+        )
+
+
+def ssh(launch: Launch, host: str) -> list[str]:
+    """The command that connects to the agent of `host` on its own standard input and output."""
+    options = [
+        *SSH_OPTIONS,
+        f"UserKnownHostsFile={_option(launch.known_hosts)}",
+        f"HostKeyAlias={launch.known_as}",
+        f"IdentityFile={_option(launch.private_key)}",
+    ]
+    words = [word for option in options for word in ("-o", option)]
+    return [*launch.prefix, "ssh", "-T", "-F", "none", *words, f"root@{launch.addresses[host]}", AGENT]
+
+
+def _option(path: str) -> str:
+    """A path as SSH's options take it: one word, in which a per cent sign stands for something (ssh_config(5))."""
+    escaped = path.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    return f'"{escaped}"' if escaped != path or set(path) & set(" '\t") else path
+
+
+async def _keep(launch: Launch, rundir: Path, name: str, stop: asyncio.Event) -> None:
+    path = rundir / "hosts" / name
+    while not stop.is_set():
+        ours, theirs = socket.socketpair()
+        with (path / "ssh.log").open("ab") as log:
+            connection = shell.start(
+                ssh(launch, name),
+                stdin=theirs.fileno(),
+                output=theirs.fileno(),
+                errors=log.fileno(),
+                new_session=False,
+                dies_with_parent=True,
+            )
+        theirs.close()
+        host = Host(name, connection, ours, window=WINDOW)
+        serving = asyncio.create_task(host.serve(f"hosts/{name}/control.sock"))
+        stopping = asyncio.create_task(stop.wait())
+        await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
+        connection.kill()
+        await serving
+        stopping.cancel()
+        connection.wait()
+        await asyncio.sleep(0 if stop.is_set() else AGAIN_S)
+
+
+async def keep(rundir: Path) -> None:
+    launch = Launch.read(rundir / process.LAUNCH)
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    await asyncio.gather(*(_keep(launch, rundir, name, stop) for name in launch.addresses))
+
+
+def main() -> None:
+    rundir = Path(sys.argv[1])
+    os.umask(0o077)  # whoever can connect to a host's socket is root there
+    os.chdir(rundir)
+    process.record(rundir)
+    asyncio.run(keep(rundir))
+
+
+if __name__ == "__main__":
+    main()
