@@ -14,6 +14,7 @@ import typer
 from minigts.cli import screen
 from minigts.cli.app import app
 from minigts.errors import CommandTimeout, InputError
+from minigts.providers import DEFAULT
 
 if TYPE_CHECKING:
     from minigts.lab import Lab
@@ -55,7 +56,7 @@ def plan(
 @app.command(rich_help_panel=LABS)
 def up(
     topology: Topology,
-    provider: Provider = "uml",
+    provider: Provider = DEFAULT,
     lab: Annotated[str | None, typer.Option("--lab", metavar="NAME", help="Its name; else the topology's.")] = None,
     overlay: Annotated[str | None, typer.Option("--overlay", help="Which overlay; else the topology's.")] = None,
 ) -> None:
@@ -85,7 +86,10 @@ def up(
 
 def warn_of_root(provider: str) -> None:
     """One line for whoever brings hosts up as root and need not."""
-    if provider == "uml" and os.geteuid() == 0:
+    from minigts.providers import registry
+    from minigts.providers.base import Metered
+
+    if os.geteuid() == 0 and isinstance(registry.make(provider, Path()), Metered):
         screen.note("minigts: the hosts' kernels run as root, since you are; a plain user is enough, and safer")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal
@@ -19,9 +19,10 @@ from minigts import network, paths
 from minigts.errors import CommandFailed, CommandTimeout, HostFailed, MinigtsError
 from minigts.providers.agent import client, process
 from minigts.providers.agent.provider import AgentProvider
-from minigts.providers.base import Result
-from minigts.providers.mininet import kernel
-from minigts.providers.uml import demand, guest, image, packing
+from minigts.providers.base import Finding, Result
+from minigts.providers.mininet import doctor, kernel
+from minigts.providers.uml import demand, guest, image, packing, prerequisites
+from minigts.providers.uml import doctor as uml_doctor
 from minigts.providers.uml.kernel import Machine
 from minigts.providers.uml.kernel import missing as uml_missing
 from minigts.providers.uml.provider import refuse_processors
@@ -41,10 +42,15 @@ class MininetProvider(AgentProvider):
     """See `providers.base.Provider`."""
 
     name = "mininet"
+    about = "Mininet: network namespaces of one kernel, with Open vSwitch"
     engine: Literal["docker", "namespace"] = "namespace"
 
     def missing(self) -> list[str]:
         return [] if not kernel.natively_missing() else uml_missing() + image.missing()
+
+    def findings(self) -> Iterable[Finding]:
+        reasons = kernel.natively_missing()
+        return doctor.findings(reasons, uml_doctor.findings(prerequisites.gather()) if reasons else ())
 
     def require_room(self, plan: Plan, overlays: Sequence[str]) -> None:
         """Natively the hosts take hardly more than what runs on them."""

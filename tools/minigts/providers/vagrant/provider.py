@@ -13,7 +13,7 @@ import shutil
 import tarfile
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
@@ -21,7 +21,8 @@ from minigts import paths, shell
 from minigts.errors import CommandFailed, HostFailed, MinigtsError, noting_failures
 from minigts.providers.agent import process
 from minigts.providers.agent.provider import PACE_S, AgentProvider
-from minigts.providers.vagrant import definition, libvirt, prerequisites, ssh_supervisor
+from minigts.providers.base import Finding
+from minigts.providers.vagrant import definition, doctor, libvirt, prerequisites, ssh_supervisor
 from minigts.providers.vagrant.definition import Definition
 from minigts.topology.plan import Plan
 
@@ -44,6 +45,7 @@ class VagrantProvider(AgentProvider):
     """See `providers.base.Provider`. The run directory has the definition, Vagrant's own records, sockets and logs."""
 
     name = "vagrant"
+    about = "one libvirt virtual machine a host"
     engine: Literal["docker", "namespace"] = "docker"
 
     @property
@@ -60,9 +62,15 @@ class VagrantProvider(AgentProvider):
     def missing(self) -> list[str]:
         return prerequisites.missing()
 
+    def findings(self) -> Iterable[Finding]:
+        return doctor.findings(prerequisites.gather())
+
+    def prepare(self, progress: Callable[[str], None]) -> None:
+        prerequisites.prepare(progress)
+
     def up(self, plan: Plan, progress: Callable[[str], None]) -> None:
         if process.supervisor(self.rundir) is None:
-            prerequisites.prepare(progress)
+            self.prepare(progress)
             defined = prerequisites.define(plan, self.rundir)
             self.rundir.mkdir(parents=True, exist_ok=True)
             paths.write_whole(self.rundir / DEFINITION, defined.model_dump_json(indent=1) + "\n")
