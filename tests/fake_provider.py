@@ -131,7 +131,7 @@ class FakeProvider:
     def diagnose(self, host: str, into: Path) -> None:
         into.mkdir(parents=True, exist_ok=True)
         console = self.rundir / "hosts" / host / "console.log"
-        (into / "console.log").write_text(console.read_text() if console.exists() else "")
+        (into / "console.log").write_bytes(console.read_bytes() if console.exists() else b"")
 
     def processes(self) -> tuple[int, ...]:
         return tuple(each.pid for each in process.carrying(LAB_MARK, str(self.rundir)))

@@ -31,6 +31,7 @@ VERBS = (
     "restart",
     "check",
     "calibrate",
+    "logs",
     "run",
     "report",
     "compare",

@@ -385,6 +385,14 @@ def pass_on(output: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
+def show_log(heading: str, file: Path) -> None:
+    """A text file below a heading; what would change the terminal is shown as its escape."""
+    print(f"==> {printable(heading)} <==")
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            print(printable(line.rstrip("\n")))
+
+
 def print_json(document: object) -> None:
     """One JSON document; what JSON has no word for is written as text."""
     print(json.dumps(document, indent=2, ensure_ascii=False, default=str))

@@ -7,8 +7,7 @@ an agent, reached as a uml host is; what is to run on a host is entered there by
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal
@@ -44,6 +43,7 @@ class MininetProvider(AgentProvider):
     name = "mininet"
     about = "Mininet: network namespaces of one kernel, with Open vSwitch"
     engine: Literal["docker", "namespace"] = "namespace"
+    kernel_log_argv = ("sh", "-c", "dmesg; ip -s link; ss -anp")
 
     def missing(self) -> list[str]:
         return [] if not kernel.natively_missing() else uml_missing() + image.missing()
@@ -135,16 +135,9 @@ class MininetProvider(AgentProvider):
     def attach(self, host: str, argv: Sequence[str]) -> int:
         return client.attach(self.rundir, kernel.NAME, [*self._enter(host), *argv])
 
-    def diagnose(self, host: str, into: Path) -> None:
-        into.mkdir(parents=True, exist_ok=True)
-        console = self.rundir / "hosts" / kernel.NAME / "console.log"
-        if console.exists():
-            shutil.copyfile(console, into / "console.log")
-        try:
-            said = self.run(host, ["sh", "-c", "dmesg; ip -s link; ss -anp"], timeout_s=10, check=False).stdout
-        except HostFailed as error:
-            said = f"{error}\n"
-        (into / "dmesg.log").write_text(said)
+    def logs(self, host: str) -> Mapping[str, Path]:
+        """One kernel's, for all hosts."""
+        return super().logs(kernel.NAME)
 
     def down(self) -> None:
         problems: list[Exception] = [MinigtsError(text) for text in process.end(self.rundir)]

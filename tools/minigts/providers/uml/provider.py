@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
@@ -80,17 +79,6 @@ class UmlProvider(AgentProvider):
         (self.rundir / "hosts" / host / "control.sock").unlink(missing_ok=True)
         kernel.end(self.rundir, host)
         guest.wait(self.rundir, [host], lambda _: None)
-
-    def diagnose(self, host: str, into: Path) -> None:
-        into.mkdir(parents=True, exist_ok=True)
-        console = self.rundir / "hosts" / host / "console.log"
-        if console.exists():
-            shutil.copyfile(console, into / "console.log")
-        try:
-            said = self.run(host, ["dmesg"], timeout_s=10, check=False).stdout
-        except HostFailed as error:
-            said = f"{error}\n"
-        (into / "dmesg.log").write_text(said)
 
     def kernels(self) -> dict[str, int]:
         """The process of this machine that is each host's kernel; its guests' programs are below it."""

@@ -13,7 +13,7 @@ import shutil
 import tarfile
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
@@ -106,21 +106,9 @@ class VagrantProvider(AgentProvider):
         libvirt.start_again(definition.prefix(self.rundir) + host)
         self._wait([host], lambda _: None)
 
-    def diagnose(self, host: str, into: Path) -> None:
-        into.mkdir(parents=True, exist_ok=True)
-        for log in (prerequisites.consoles(self.rundir) / f"{host}.log", self.rundir / "hosts" / host / "ssh.log"):
-            copy = into / ("console.log" if log.stem == host else log.name)
-            try:
-                shutil.copyfile(log, copy)
-            except FileNotFoundError:
-                continue
-            except OSError as error:  # what cannot be read must not keep the rest from being told
-                copy.write_text(f"{log}: {error.strerror}\n")
-        try:
-            said = self.run(host, ["dmesg"], timeout_s=30, check=False).stdout
-        except MinigtsError as error:
-            said = f"{error}\n"
-        (into / "dmesg.log").write_text(said)
+    def logs(self, host: str) -> Mapping[str, Path]:
+        console = prerequisites.consoles(self.rundir) / f"{host}.log"
+        return {"console.log": console, "ssh.log": self.rundir / "hosts" / host / "ssh.log"}
 
     def processes(self) -> tuple[int, ...]:
         keeper = process.supervisor(self.rundir)
