@@ -210,9 +210,9 @@ def test_the_package_list_goes_by_programs_and_files(tmp_path: Path) -> None:
     (tmp_path / "keys-2").touch()
     text = f"# a comment\n\nbash  bash-package\nno-such-program  nothing\n{tmp_path}/keys-*  keys  user\n"
     (tmp_path / "system-packages").write_text(text)
-    for_all = (Package("bash-package", True), Package("nothing", False))
+    for_all = (Package("bash-package", True, "bash"), Package("nothing", False, "no-such-program"))
     assert system_packages.of(tmp_path, root=True) == for_all
-    assert system_packages.of(tmp_path, root=False) == (*for_all, Package("keys", True))
+    assert system_packages.of(tmp_path, root=False) == (*for_all, Package("keys", True, f"{tmp_path}/keys-*"))
 
 
 class Another(FakeProvider):

@@ -21,13 +21,15 @@ class Package:
 
     name: str
     present: bool
+    program: str = ""
+    """Or the path of a file."""
 
 
 def of(folder: Path, *, root: bool) -> tuple[Package, ...]:
     """What the folder's file lists, for root or for another user."""
     text = (folder / NAME).read_text(encoding="utf-8")
     rows = (line.split() for line in text.splitlines() if line.strip() and not line.startswith("#"))
-    return tuple(Package(row[1], present(row[0])) for row in rows if row[2:] != ["user"] or not root)
+    return tuple(Package(row[1], present(row[0]), row[0]) for row in rows if row[2:] != ["user"] or not root)
 
 
 def present(program: str) -> bool:

@@ -90,8 +90,8 @@ class MininetProvider(AgentProvider):
     def _build(self, plan: Plan) -> None:
         program = (paths.project_root() / "provision" / PROGRAM).read_bytes()
         wanted = json.dumps(_wanted(plan))
-        said = self._in_kernel(["env", f"MINIGTS_NETWORK={wanted}", kernel.SYSTEM_PYTHON, "-", PROGRAM], program)
-        paths.write_whole(self.rundir / MACHINES, json.dumps(json.loads(said)))
+        processes = self._in_kernel(["env", f"MINIGTS_NETWORK={wanted}", kernel.SYSTEM_PYTHON, "-", PROGRAM], program)
+        paths.write_whole(self.rundir / MACHINES, json.dumps(json.loads(processes)))
 
     def _in_kernel(self, argv: Sequence[str], stdin: bytes = b"") -> str:
         """What a command says that runs beside the hosts, in the network that none of them is in."""

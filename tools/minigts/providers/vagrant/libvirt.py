@@ -67,9 +67,9 @@ def start_again(domain: str) -> None:
 
 def addresses() -> dict[str, str]:
     """MAC -> IPv4 address of every lease of the management network."""
-    said = _virsh("net-dhcp-leases", definition.NETWORK, check=False)
+    leases = _virsh("net-dhcp-leases", definition.NETWORK, check=False)
     # A line: 2026-11-21 15:00:00   52:54:00:aa:bb:cc   ipv4   10.255.240.7/24   -   01:52:54:00:aa:bb:cc
-    rows = [line.split() for line in said.splitlines() if " ipv4 " in line]
+    rows = [line.split() for line in leases.splitlines() if " ipv4 " in line]
     return {row[2]: row[4].partition("/")[0] for row in sorted(rows)}
 
 
@@ -112,8 +112,8 @@ def remove_volume(name: str) -> None:
 
 def volumes(prefix: str) -> list[str]:
     """Names of the pool's volumes that begin so."""
-    said = _virsh("vol-list", POOL, check=False)
-    names = [line.split()[0] for line in said.splitlines()[2:] if line.split()]
+    listing = _virsh("vol-list", POOL, check=False)
+    names = [line.split()[0] for line in listing.splitlines()[2:] if line.split()]
     return [name for name in names if name.startswith(prefix)]
 
 

@@ -72,16 +72,16 @@ def packages() -> dict[str, bool]:
 
 def missing() -> list[str]:
     """What this machine lacks, a sentence each with its remedy."""
-    lacking = " ".join(name for name, present in packages().items() if not present)
-    found = [f"these packages are not installed: {lacking}; install them with: {SET_UP}"] if lacking else []
-    if not found and not libvirt.answers():
-        found.append(
+    absent = " ".join(name for name, present in packages().items() if not present)
+    lacking = [f"these packages are not installed: {absent}; install them with: {SET_UP}"] if absent else []
+    if not lacking and not libvirt.answers():
+        lacking.append(
             f"no libvirt answers at {libvirt.uri()}: sudo systemctl start libvirtd, and sudo usermod -aG {_groups()}"
             f" {accelerator.user()}, and log in again; where there is no systemd, as root: minigts libvirt start"
         )
-    elif not found and libvirt.pool_problem():
-        found.append(libvirt.pool_problem())
-    return found + ([] if box.present() is not None else image.missing())
+    elif not lacking and libvirt.pool_problem():
+        lacking.append(libvirt.pool_problem())
+    return lacking + ([] if box.present() is not None else image.missing())
 
 
 def _groups() -> str:
@@ -92,17 +92,17 @@ def _groups() -> str:
 
 def prepare(progress: Callable[[str], None]) -> None:
     """Build the box and try KVM, unless that has been done. Raises EnvironmentLacks and HostFailed."""
-    made = box.ensure(progress)
+    ready = box.ensure(progress)
     if accelerator.remembered() is None:
         progress("trying whether KVM runs a guest here")
-        progress(accelerator.decide(made.disk_head).reason)
+        progress(accelerator.decide(ready.disk_head).reason)
     elif accelerator.closed():
         progress(f"{accelerator.KVM} is closed to you, so machines are emulated; {accelerator.remedy()}")
 
 
 def define(plan: Plan, rundir: Path) -> Definition:
     """The lab's definition. Before `prepare` it is good for everything but bringing machines up."""
-    made, verdict = box.present(), _verdict()
+    ready, verdict = box.present(), _verdict()
     ours = box.keys()
     cores, hosts = len(os.sched_getaffinity(0)), len(plan.machines)
     inside = libvirt.network_prefix()
@@ -111,8 +111,8 @@ def define(plan: Plan, rundir: Path) -> Definition:
         uri=libvirt.uri(),
         proxy_command=_proxy_command(inside) if inside else None,
         box=box.NAME,
-        box_version=made.version if made else NO_VERSION,
-        catalogue=made.catalogue.as_uri() if made else "",
+        box_version=ready.version if ready else NO_VERSION,
+        catalogue=ready.catalogue.as_uri() if ready else "",
         private_key=str(ours.user),
         known_hosts=str(ours.known_hosts),
         prefix=definition.prefix(rundir),

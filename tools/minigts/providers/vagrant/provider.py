@@ -149,10 +149,12 @@ class VagrantProvider(AgentProvider):
     def configured(self, plan: Plan) -> bool:
         """Whether every host answers with its name, which a machine forgets when it boots anew."""
         try:
-            said = {host.name: self.run(host.name, ["hostname"], timeout_s=20).stdout.strip() for host in plan.machines}
+            names = {
+                host.name: self.run(host.name, ["hostname"], timeout_s=20).stdout.strip() for host in plan.machines
+            }
         except MinigtsError:
             return False
-        return all(host == name for host, name in said.items())
+        return all(host == name for host, name in names.items())
 
     def forget(self) -> None:
         """Let go of the machines, and leave them as they are; the run directory goes."""
@@ -253,8 +255,8 @@ class VagrantProvider(AgentProvider):
             while not self._answers(name):
                 if time.monotonic() > deadline:
                     log = self.rundir / "hosts" / name / "ssh.log"
-                    said = log.read_text(errors="replace").splitlines()[-3:] if log.exists() else []
-                    raise HostFailed(f"host {name} runs and does not answer over SSH: {' '.join(said)}")
+                    last_lines = log.read_text(errors="replace").splitlines()[-3:] if log.exists() else []
+                    raise HostFailed(f"host {name} runs and does not answer over SSH: {' '.join(last_lines)}")
                 time.sleep(0.2)
             progress(f"{count} of {len(names)} hosts answer")
 
@@ -278,11 +280,11 @@ def _addresses(defined: Definition) -> dict[str, str]:
     deadline = time.monotonic() + ADDRESS_DEADLINE_S
     while True:
         leases = libvirt.addresses()
-        found = {m.name: leases[m.management_mac] for m in defined.machines if m.management_mac in leases}
-        if len(found) == len(defined.machines):
-            return found
+        addresses = {m.name: leases[m.management_mac] for m in defined.machines if m.management_mac in leases}
+        if len(addresses) == len(defined.machines):
+            return addresses
         if time.monotonic() > deadline:
-            lacking = [machine for machine in defined.machines if machine.name not in found]
+            lacking = [machine for machine in defined.machines if machine.name not in addresses]
             names, consoles = (", ".join(words) for words in zip(*((m.name, m.console) for m in lacking), strict=True))
             raise HostFailed(f"no address in network {defined.network} for {names}; their consoles are in {consoles}")
         time.sleep(0.5)
