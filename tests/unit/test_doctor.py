@@ -76,6 +76,13 @@ def test_the_default_provider_is_registered() -> None:
     assert DEFAULT in registry.names()
 
 
+@pytest.mark.parametrize("name", registry.names())
+def test_a_provider_is_the_folder_of_its_name(name: str) -> None:
+    """The launcher knows a provider by its folder, before there is a Python."""
+    provider = registry.make(name, Path())
+    assert (provider.name, type(provider).__module__) == (name, f"minigts.providers.{name}.provider")
+
+
 def test_a_good_machine_runs_the_default_provider() -> None:
     found = uml()
     assert found.verdict == "runs"
