@@ -8,9 +8,9 @@ from contextlib import ExitStack
 import pytest
 
 from contract.chain import Make, MakeLab, chain
+from fake_provider import FakeProvider
 from minigts.providers import registry
 from minigts.providers.base import Provider
-from minigts.providers.fake import FakeProvider
 
 
 def _registered(name: str) -> Make:

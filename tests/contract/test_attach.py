@@ -45,7 +45,7 @@ class Terminal:
             stdin=slave,
             stdout=slave,
             stderr=slave,
-            env={**os.environ, "PYTHONPATH": str(PROJECT / "tools")},
+            env={**os.environ, "PYTHONPATH": f"{PROJECT / 'tools'}:{PROJECT / 'tests'}"},
             start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - no threads here
         )

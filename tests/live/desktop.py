@@ -24,7 +24,7 @@ from live.other_user import free_id, give, link
 from live.program import PROJECT
 from minigts.providers.agent import process
 from minigts.providers.uml import image
-from minigts.providers.vagrant import box, own, setting
+from minigts.providers.vagrant import box, prerequisites, private_libvirt
 
 USER = "student"
 PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -92,13 +92,13 @@ def lacks() -> str:
         return "only root can be a libvirt's root and another user"
     if not (Path(sys.prefix) / "requirements-dev.lock.done").exists():
         return f"{sys.prefix} was not made by ./minigts, and cannot be handed on"
-    return "; ".join(own.missing())
+    return "; ".join(private_libvirt.missing())
 
 
 @contextmanager
 def desktop() -> Iterator[Desktop]:
     """One with nothing in it. When it ends, so do its machines."""
-    setting.prepare(quiet)
+    prerequisites.prepare(quiet)
     place, user = Path(tempfile.mkdtemp(prefix="minigts-desktop-")), free_id()
     group = user + 1000
     place.chmod(0o755)
@@ -109,13 +109,13 @@ def desktop() -> Iterator[Desktop]:
         _copy_checkout(project)
         give(home, user)
         with state_directory(place / "root"):
-            own.start(group=str(group))
+            private_libvirt.start(group=str(group))
             try:
                 made = Desktop(_inmost(), user, group, home, project)
                 _make_known(made, place)
                 yield made
             finally:
-                own.stop()
+                private_libvirt.stop()
     finally:
         shutil.rmtree(place)
 
@@ -123,7 +123,9 @@ def desktop() -> Iterator[Desktop]:
 def _inmost() -> int:
     """A process of it that is in its process namespace too; the one that made the namespaces is not."""
     ours = Path("/proc/self/ns/pid").stat().st_ino
-    return next(pid for pid in process.marked(own.directory()) if Path(f"/proc/{pid}/ns/pid").stat().st_ino != ours)
+    return next(
+        pid for pid in process.marked(private_libvirt.directory()) if Path(f"/proc/{pid}/ns/pid").stat().st_ino != ours
+    )
 
 
 def _hand_on(cache: Path) -> None:

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 import platform
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
-from minigts import machine
-from minigts.doctor import DEFAULT_PROVIDER, Diagnosis, Finding, default_can_run, examine
-from minigts.machine import Disk, Facts, Package, Virtual, gather, system_packages
-from minigts.providers import registry
+from fake_provider import FakeProvider
+from minigts.cli.app import app
+from minigts.providers import DEFAULT, registry, system_packages
+from minigts.providers.base import Finding
+from minigts.providers.doctor import Diagnosis, default_can_run, examine
+from minigts.providers.mininet import doctor as mininet_doctor
+from minigts.providers.system_packages import Package
+from minigts.providers.uml import doctor as uml_doctor
+from minigts.providers.uml import prerequisites
+from minigts.providers.uml.image import Room
+from minigts.providers.uml.prerequisites import Facts
+from minigts.providers.vagrant import doctor as vagrant_doctor
+from minigts.providers.vagrant import prerequisites as vagrant_prerequisites
 
 GOOD = Facts(
     system="Linux",
@@ -25,7 +36,7 @@ GOOD = Facts(
     shm_free_mb=8000,
     shm_executable=True,
     image_ready=False,
-    disks=(Disk(Path("cache"), free_mb=20_000, needed_mb=2000),),
+    disks=(Room(Path("cache"), free_mb=20_000, needed_mb=2000),),
     seccomp=True,
     ptrace=True,
     landlock=7,
@@ -34,37 +45,49 @@ GOOD = Facts(
     subordinate_ids=True,
     can_install=False,
     packages=(Package("mmdebstrap", present=True),),
-    mininet_lacks=("namespaces are made by root",),
-    virtual=Virtual(
-        packages=(Package("vagrant", present=True),),
-        libvirt_uri="qemu:///system",
-        libvirt_answers=True,
-        box_ready=True,
-        accelerator="kvm",
-        reason="a guest's kernel ran under it",
-    ),
 )
-FULL = (Disk(Path("cache"), free_mb=100, needed_mb=2000),)
+MACHINES = vagrant_prerequisites.Facts(
+    user="alice",
+    cores=4,
+    packages=(Package("vagrant", present=True),),
+    libvirt_uri="qemu:///system",
+    libvirt_answers=True,
+    box_ready=True,
+    accelerator="kvm",
+    reason="a guest's kernel ran under it",
+)
+FULL = (Room(Path("cache"), free_mb=100, needed_mb=2000),)
 
 
 def uml(**changes: Any) -> Diagnosis:
-    return examine(dataclasses.replace(GOOD, **changes), {"uml"})[0]
+    return diagnosis(DEFAULT, uml_doctor.findings(dataclasses.replace(GOOD, **changes)))
+
+
+def diagnosis(name: str, findings: Iterable[Finding]) -> Diagnosis:
+    return Diagnosis(name, "", tuple(findings))
 
 
 def finding(diagnosis: Diagnosis, name: str) -> Finding:
-    (found,) = (each for each in diagnosis.findings if each.name == name)
-    return found
+    (wanted,) = (each for each in diagnosis.findings if each.name == name)
+    return wanted
 
 
-def test_the_default_provider_is_the_registry_s() -> None:
-    assert DEFAULT_PROVIDER == registry.DEFAULT
+def test_the_default_provider_is_registered() -> None:
+    assert DEFAULT in registry.names()
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_a_provider_is_the_folder_of_its_name(name: str) -> None:
+    """The launcher knows a provider by its folder, before there is a Python."""
+    provider = registry.make(name, Path())
+    assert (provider.name, type(provider).__module__) == (name, f"minigts.providers.{name}.provider")
 
 
 def test_a_good_machine_runs_the_default_provider() -> None:
-    diagnosis = uml()
-    assert diagnosis.verdict == "runs"
-    assert {each.state for each in diagnosis.findings} == {"ok"}
-    assert not any(each.remedy for each in diagnosis.findings)
+    found = uml()
+    assert found.verdict == "runs"
+    assert {each.state for each in found.findings} == {"ok"}
+    assert not any(each.remedy for each in found.findings)
 
 
 @pytest.mark.parametrize(
@@ -84,11 +107,11 @@ def test_a_good_machine_runs_the_default_provider() -> None:
     ],
 )
 def test_what_stops_uml_has_a_remedy(changes: dict[str, Any], name: str, remedy: str) -> None:
-    diagnosis = uml(**changes)
-    assert diagnosis.verdict == "cannot run"
-    assert finding(diagnosis, name).state == "missing"
-    assert remedy in finding(diagnosis, name).remedy
-    assert not default_can_run([diagnosis])
+    found = uml(**changes)
+    assert found.verdict == "cannot run"
+    assert finding(found, name).state == "missing"
+    assert remedy in finding(found, name).remedy
+    assert not default_can_run([found])
 
 
 @pytest.mark.parametrize(
@@ -105,11 +128,11 @@ def test_what_stops_uml_has_a_remedy(changes: dict[str, Any], name: str, remedy:
     ],
 )
 def test_what_slows_uml_says_its_cost(changes: dict[str, Any], name: str, cost: str) -> None:
-    diagnosis = uml(**changes)
-    assert diagnosis.verdict == "runs slowly"
-    assert cost in finding(diagnosis, name).meaning
-    assert finding(diagnosis, name).remedy
-    assert default_can_run([diagnosis])
+    found = uml(**changes)
+    assert found.verdict == "runs slowly"
+    assert cost in finding(found, name).meaning
+    assert finding(found, name).remedy
+    assert default_can_run([found])
 
 
 def test_a_ready_image_needs_nothing_that_builds_one() -> None:
@@ -125,27 +148,25 @@ def test_root_needs_no_user_namespaces() -> None:
     assert uml(root=True, namespaces_blocked_by="a.b=1", subordinate_ids=False).verdict == "runs"
 
 
-def test_a_provider_that_is_not_built_is_said_to_be_missing_whatever_the_machine_has() -> None:
-    everything = dataclasses.replace(
-        GOOD,
-        root=True,
-        mininet_lacks=(),
-    )
-    assert [each.verdict for each in examine(everything, {"uml"})] == ["runs"] + ["not in this version"] * 2
-    assert [each.verdict for each in examine(everything, {"uml", "vagrant", "mininet"})] == ["runs"] * 3
+def mininet(natively_missing: list[str], **changes: Any) -> Diagnosis:
+    facts = dataclasses.replace(GOOD, **changes)
+    return diagnosis("mininet", mininet_doctor.findings(natively_missing, uml_doctor.findings(facts)))
+
+
+def test_mininet_needs_nothing_more_where_the_machines_own_kernel_will_do() -> None:
+    assert mininet([], shm_free_mb=None).verdict == "runs"
 
 
 def test_mininet_runs_in_a_kernel_of_uml_where_the_machines_own_will_not_do() -> None:
-    mininet = examine(GOOD, {"uml", "mininet"})[2]
-    assert (mininet.verdict, finding(mininet, "kernel").state) == ("runs slowly", "slow")
-    assert "namespaces are made by root" in finding(mininet, "kernel").meaning
-    assert " jq" in finding(mininet, "kernel").remedy
-    assert examine(dataclasses.replace(GOOD, shm_free_mb=None), {"uml", "mininet"})[2].verdict == "cannot run"
+    reasons = ["namespaces are made by root"]
+    assert (mininet(reasons).verdict, finding(mininet(reasons), "kernel").state) == ("runs slowly", "slow")
+    assert "namespaces are made by root" in finding(mininet(reasons), "kernel").meaning
+    assert " jq" in finding(mininet(reasons), "kernel").remedy
+    assert mininet(reasons, shm_free_mb=None).verdict == "cannot run"
 
 
 def vagrant(**changes: Any) -> Diagnosis:
-    virtual = dataclasses.replace(GOOD.virtual, **changes)
-    return examine(dataclasses.replace(GOOD, virtual=virtual), {"vagrant"})[1]
+    return diagnosis("vagrant", vagrant_doctor.findings(dataclasses.replace(MACHINES, **changes)))
 
 
 def test_a_machine_whose_kvm_has_run_a_guest_runs_vagrant() -> None:
@@ -161,22 +182,22 @@ def test_a_machine_whose_kvm_has_run_a_guest_runs_vagrant() -> None:
     ],
 )
 def test_what_stops_vagrant_has_a_remedy(changes: dict[str, Any], name: str, remedy: str) -> None:
-    diagnosis = vagrant(**changes)
-    assert diagnosis.verdict == "cannot run"
-    assert remedy in finding(diagnosis, name).remedy
+    found = vagrant(**changes)
+    assert found.verdict == "cannot run"
+    assert remedy in finding(found, name).remedy
 
 
 def test_emulation_says_why_and_how_long() -> None:
-    diagnosis = vagrant(accelerator="emulation", reason="a guest did not run under /dev/kvm: it said nothing")
-    assert diagnosis.verdict == "runs slowly"
-    assert "a guest did not run" in finding(diagnosis, "KVM").meaning
-    assert "20 s for a machine, 4 at a time" in finding(diagnosis, "KVM").meaning
+    found = vagrant(accelerator="emulation", reason="a guest did not run under /dev/kvm: it said nothing")
+    assert found.verdict == "runs slowly"
+    assert "a guest did not run" in finding(found, "KVM").meaning
+    assert "20 s for a machine, 4 at a time" in finding(found, "KVM").meaning
 
 
 def test_kvm_that_is_closed_has_a_remedy() -> None:
     remedy = "sudo usermod -aG kvm alice, and log in again"
-    diagnosis = vagrant(accelerator="emulation", reason="/dev/kvm is closed to you", kvm_remedy=remedy)
-    assert finding(diagnosis, "KVM").remedy == remedy
+    found = vagrant(accelerator="emulation", reason="/dev/kvm is closed to you", kvm_remedy=remedy)
+    assert finding(found, "KVM").remedy == remedy
 
 
 def test_kvm_that_is_there_is_not_taken_for_kvm_that_works() -> None:
@@ -184,7 +205,7 @@ def test_kvm_that_is_there_is_not_taken_for_kvm_that_works() -> None:
 
 
 def test_this_machine_is_read() -> None:
-    facts = gather(landlock=0, image_ready=False, disks=(), virtual=GOOD.virtual, mininet_lacks=())
+    facts = prerequisites.gather()
     assert (facts.system, facts.machine) == (platform.system(), platform.machine())
     assert facts.memory_free_mb > 0
     assert facts.cores > 0
@@ -193,10 +214,44 @@ def test_this_machine_is_read() -> None:
 
 
 def test_the_package_list_goes_by_programs_and_files(tmp_path: Path) -> None:
-    (tmp_path / "keys").touch()
-    text = f"# a comment\n\nbash  bash-package  all\nno-such-program  nothing  all\n{tmp_path}/keys  keys  user\n"
-    assert system_packages(text, root=True) == (Package("bash-package", True), Package("nothing", False))
-    assert system_packages(text, root=False)[2] == Package("keys", True)
+    (tmp_path / "keys-2").touch()
+    text = f"# a comment\n\nbash  bash-package\nno-such-program  nothing\n{tmp_path}/keys-*  keys  user\n"
+    (tmp_path / "system-packages").write_text(text)
+    for_all = (Package("bash-package", True, "bash"), Package("nothing", False, "no-such-program"))
+    assert system_packages.of(tmp_path, root=True) == for_all
+    assert system_packages.of(tmp_path, root=False) == (*for_all, Package("keys", True, f"{tmp_path}/keys-*"))
+
+
+class Another(FakeProvider):
+    """A provider that is new here."""
+
+    name = "another"
+    about = "nothing anyone has seen"
+
+    def findings(self) -> Iterable[Finding]:
+        yield Finding("the moon", "missing", "not in sight", "wait until it rises")
+
+
+class Prepared(Another):
+    def prepare(self, progress: Any) -> None:
+        progress("the moon rises")
+
+
+def test_a_new_provider_is_examined_as_all_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry._PROVIDERS, "another", Another)
+    done = CliRunner().invoke(app, ["doctor"])
+    assert "another  cannot run  nothing anyone has seen" in done.stdout
+    assert "the moon: wait until it rises" in done.stdout
+    assert [each.provider for each in examine(registry.names())] == [*registry.names()]
+
+
+@pytest.mark.parametrize(("provider", "told"), [(Another, ""), (Prepared, "the moon rises\n")])
+def test_a_provider_is_set_up_by_what_it_prepares(
+    monkeypatch: pytest.MonkeyPatch, provider: type[Another], told: str
+) -> None:
+    monkeypatch.setitem(registry._PROVIDERS, "another", provider)
+    done = CliRunner().invoke(app, ["setup", "another"])
+    assert (done.exit_code, done.stderr) == (0, f"{told}provider another can run here\n")
 
 
 @pytest.mark.parametrize(
@@ -211,7 +266,7 @@ def test_the_package_list_goes_by_programs_and_files(tmp_path: Path) -> None:
 )
 def test_subordinate_ids_are_read_from_their_file(tmp_path: Path, lines: str, enough: bool) -> None:
     (tmp_path / "subuid").write_text(lines + "\n")
-    assert machine._has_range(tmp_path / "subuid", "alice") is enough
+    assert prerequisites._has_range(tmp_path / "subuid", "alice") is enough
 
 
 @pytest.mark.parametrize(

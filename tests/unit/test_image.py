@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from minigts.errors import EnvironmentLacks
-from minigts.providers.uml import image
+from minigts.providers import system_packages
+from minigts.providers.uml import image, prerequisites
 from minigts.providers.uml.image import Room
 
 UNDO = 'if [ "$1" = --undo ]; then rm -rf "$2"; exit; fi\n'
@@ -84,3 +85,14 @@ def test_a_cache_that_is_closed_is_an_error_of_the_system(tmp_path: Path, monkey
     monkeypatch.setenv("MINIGTS_CACHE", str(tmp_path / "cache"))
     with pytest.raises(PermissionError):
         image.ensure(lambda _: None)
+
+
+def test_what_the_image_takes_is_what_the_launcher_installs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its folder has one list, for both and for doctor."""
+    (tmp_path / "apt-get").touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(image, "present", lambda: None)
+    monkeypatch.setattr(system_packages, "present", lambda _program: False)
+    listed = [each.name for each in prerequisites.gather().packages]
+    assert "debian-archive-keyring" in listed
+    assert [sentence.rpartition(" ")[2] for sentence in image.missing()] == listed

@@ -69,6 +69,7 @@ def test_a_path_to_something_else_is_left_alone(tmp_path: Path, path: str) -> No
         ["link", "--lab", "NAME", "ams", "bra", "down"],
         ["check", "--lab", "NAME"],
         ["calibrate", "NAME"],
+        ["logs", "--lab", "NAME"],
         ["policy", "remove", "--lab", "NAME"],
         ["run", "experiments/multihop.yaml", "--lab", "NAME"],
     ],

@@ -60,7 +60,7 @@ def parts(project: Path) -> Path:
 def copy(started: Path, tmp_path: Path) -> Path:
     """A project with the launcher and the locks of this one, so with its environment, and a program that tells."""
     package = parts(tmp_path / "project")
-    (package / "system-packages").write_text("no-such-program  no-such-package  all\n")
+    (package / "providers" / "uml" / "system-packages").write_text("no-such-program  no-such-package\n")
     (package / "__main__.py").write_text(
         "import os, sys\nprint(os.environ['MINIGTS_PROJECT'], sys.argv[1:])\nsys.exit(7)\n"
     )
@@ -88,15 +88,24 @@ def test_a_missing_package_is_named_and_the_program_starts_all_the_same(copy: Pa
     assert "no-such-package" in done.stderr
 
 
+def test_what_only_a_plain_user_needs_is_not_asked_of_root(copy: Path) -> None:
+    listed = "no-such-program  for-users  user\nnor-this-one  for-all\n"
+    (copy.parent / "tools" / "minigts" / "providers" / "uml" / "system-packages").write_text(listed)
+    stderr = launch(copy, "up").stderr
+    assert "for-all" in stderr
+    assert ("for-users" in stderr) == (os.geteuid() != 0)
+
+
 @pytest.mark.parametrize(("verb", "asked"), [("run", False), ("test", True)])
 def test_what_only_tests_need_is_asked_for_by_tests_alone(copy: Path, verb: str, asked: bool) -> None:
-    (copy.parent / "tools" / "minigts" / "system-packages").write_text("no-such-program  for-tests  test\n")
+    (copy.parent / "tests").mkdir()
+    (copy.parent / "tests" / "system-packages").write_text("no-such-program  for-tests\n")
     assert ("for-tests" in launch(copy, verb).stderr) is asked
 
 
 def test_what_only_one_provider_needs_is_asked_for_when_it_is_set_up(copy: Path) -> None:
-    with (copy.parent / "tools" / "minigts" / "system-packages").open("a") as lines:
-        lines.write(f"no-such-machine  machine-package  vagrant\n{copy.parent}/mini*  launcher-package  vagrant\n")
+    listed = f"# a comment\nno-such-machine  machine-package\n\n{copy.parent}/mini*  launcher-package\n"
+    (copy.parent / "tools" / "minigts" / "providers" / "vagrant" / "system-packages").write_text(listed)
     assert "machine-package" not in launch(copy, "up").stderr
     said = launch(copy, "setup", "vagrant").stderr
     assert "no-such-package" in said
@@ -158,7 +167,6 @@ def bare(tmp_path: Path) -> Path:
     package = parts(tmp_path / "a bare project")
     for lock in ("requirements.lock", "requirements-dev.lock"):
         (tmp_path / "a bare project" / lock).write_text(f"# {lock}\n")
-    (package / "system-packages").touch()
     (package / "__main__.py").write_text("import sys\nprint(sys.prefix)\n")
     return tmp_path / "a bare project" / "minigts"
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from minigts.providers import registry
+
 PACKAGE = Path(__file__).parents[2] / "tools" / "minigts"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
@@ -38,8 +40,6 @@ CHAIN = (
 
 ASIDE = {
     "report": {"topology", "judge", "language", "errors", "paths", "results", EXPERIMENT_LANGUAGE},
-    "machine": {"shell", "memory", "errors"},
-    "doctor": {"machine", "errors"},
 }
 """Parts beside the chain, and the only ones they may import."""
 
@@ -94,6 +94,13 @@ def test_dependencies_point_down(module: Path) -> None:
         part
     }
     assert used <= rules[part], f"{part} must not import {', '.join(sorted(used - rules[part]))}"
+
+
+@pytest.mark.parametrize("module", [module for module in MODULES if part_of(module) != "providers"], ids=name)
+def test_a_providers_name_stands_with_the_providers_alone(module: Path) -> None:
+    """So that a new provider is a folder and a line of the registry."""
+    words = {node.value for node in ast.walk(tree(module)) if isinstance(node, ast.Constant)}
+    assert not words & set(registry.names())
 
 
 @pytest.mark.parametrize("module", [module for module in MODULES if part_of(module) != "shell"], ids=name)

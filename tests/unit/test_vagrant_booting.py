@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from minigts.providers.vagrant import definition, setting
+from minigts.providers.vagrant import definition, prerequisites
 from minigts.providers.vagrant.definition import Definition
 from minigts.topology.load import load
 
@@ -24,7 +24,7 @@ PROJECT = Path(__file__).parents[2]
 BOOTING = PROJECT / "provision" / "vagrant" / "booting.rb"
 LIMIT_S = 180.0
 pytestmark = pytest.mark.skipif(
-    bool([name for name, present in setting.packages().items() if not present]),
+    bool([name for name, present in prerequisites.packages().items() if not present]),
     reason="the provider's packages are not installed: minigts setup vagrant",
 )
 STAND_IN = """#!/usr/bin/env python3

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from minigts.providers.vagrant import definition, setting
+from minigts.providers.vagrant import definition, prerequisites
 from minigts.providers.vagrant.definition import Definition
 from minigts.topology import addressing
 from minigts.topology.load import load
@@ -19,7 +19,7 @@ from minigts.topology.plan import Plan
 PROJECT = Path(__file__).parents[2]
 RUNDIR = Path("/state/labs/chain6")
 needs_vagrant = pytest.mark.skipif(
-    bool([name for name, present in setting.packages().items() if not present]),
+    bool([name for name, present in prerequisites.packages().items() if not present]),
     reason="the provider's packages are not installed: minigts setup vagrant",
 )
 

@@ -12,7 +12,7 @@ from minigts import overlays
 from minigts.cli import libvirt as verbs
 from minigts.errors import EnvironmentLacks, InputError
 from minigts.lab import Lab, Record
-from minigts.providers.vagrant import definition, setting
+from minigts.providers.vagrant import definition, prerequisites
 from minigts.providers.vagrant.directory import DEFAULT, Directory, Memory
 from minigts.topology.load import load
 
@@ -57,7 +57,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     monkeypatch.setenv("MINIGTS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("LIBVIRT_DEFAULT_URI", "test:///default")
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setattr(setting, "missing", list)
+    monkeypatch.setattr(prerequisites, "missing", list)
     return Place(tmp_path)
 
 
@@ -187,7 +187,7 @@ def test_machines_that_are_up_do_not_become_a_lab_whose_name_is_taken(place: Pla
 def prepared(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What was built: nothing, as long as this is empty."""
     built: list[str] = []
-    monkeypatch.setattr(setting, "prepare", lambda _: built.append("box"))
+    monkeypatch.setattr(prerequisites, "prepare", lambda _: built.append("box"))
     return built
 
 
@@ -212,7 +212,7 @@ def test_nothing_is_started_beside_a_lab_of_that_name(
 def test_machines_without_memory_for_them_are_refused_before_anything_starts(
     place: Place, prepared: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(setting, "_free_mb", lambda: 1500)
+    monkeypatch.setattr(prerequisites, "_free_mb", lambda: 1500)
     with pytest.raises(EnvironmentLacks, match=r"machines of pair take \d+ MB of memory; 1500 MB are free"):
         verbs.libvirt_definition(PAIR, place.vagrant.path, start=True)
     assert prepared == []
@@ -221,7 +221,7 @@ def test_machines_without_memory_for_them_are_refused_before_anything_starts(
 def test_memory_is_asked_for_machines_that_do_not_run_and_are_meant(
     place: Place, prepared: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(setting, "_free_mb", lambda: 1500)
+    monkeypatch.setattr(prerequisites, "_free_mb", lambda: 1500)
     verbs.libvirt_definition(PAIR, place.vagrant.path, start=True, machine=["bra"])
     place.has_machine("ams")
     verbs.libvirt_definition(PAIR, place.vagrant.path, start=True)
@@ -231,7 +231,7 @@ def test_memory_is_asked_for_machines_that_do_not_run_and_are_meant(
 def test_a_start_is_remembered_and_has_its_consoles_the_users_own(place: Place, prepared: list[str]) -> None:
     verbs.libvirt_definition(PAIR, place.vagrant.path, start=True)
     assert place.vagrant.memory() == Memory(topology=PAIR.resolve(), plan=load(PAIR))
-    consoles = sorted(setting.consoles(place.lab.rundir).iterdir())
+    consoles = sorted(prerequisites.consoles(place.lab.rundir).iterdir())
     assert [(file.name, file.stat().st_mode & 0o777) for file in consoles] == [("ams.log", 0o600), ("bra.log", 0o600)]
     assert [folder.stat().st_mode & 0o777 for folder in consoles[0].parents[:2]] == [0o700, 0o700]
 

@@ -15,7 +15,7 @@ import pytest
 from minigts import lab as labs
 from minigts.cli import screen
 from minigts.errors import HostFailed
-from minigts.providers.vagrant import definition, lines, setting
+from minigts.providers.vagrant import definition, prerequisites, ssh_supervisor
 from minigts.providers.vagrant import relay as module
 from minigts.providers.vagrant.definition import Definition
 from minigts.providers.vagrant.provider import VagrantProvider
@@ -31,9 +31,9 @@ def rundir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MINIGTS_STATE", str(tmp_path / "state"))
     monkeypatch.setenv("LIBVIRT_DEFAULT_URI", "test:///default")
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setattr(setting, "missing", list)
-    monkeypatch.setattr(setting, "prepare", lambda progress: None)
-    monkeypatch.setattr(setting, "define", define)
+    monkeypatch.setattr(prerequisites, "missing", list)
+    monkeypatch.setattr(prerequisites, "prepare", lambda progress: None)
+    monkeypatch.setattr(prerequisites, "define", define)
     program(tmp_path, "virsh", f'echo "$@" >>{tmp_path}/asked')
     made = tmp_path / "state" / "labs" / "pair"
     made.mkdir(parents=True)
@@ -41,7 +41,7 @@ def rundir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def define(plan: Plan, rundir: Path) -> Definition:
-    consoles = setting.consoles(rundir)
+    consoles = prerequisites.consoles(rundir)
     consoles.mkdir(parents=True)
     return Definition(
         lab=plan.name,
@@ -67,7 +67,7 @@ def program(place: Path, name: str, script: str) -> None:
 
 
 def test_what_vagrant_said_last_is_said_and_consoles_are_kept(rundir: Path, tmp_path: Path) -> None:
-    console = f"{setting.consoles(rundir)}/ams.log"
+    console = f"{prerequisites.consoles(rundir)}/ams.log"
     program(
         tmp_path,
         "vagrant",
@@ -76,7 +76,7 @@ def test_what_vagrant_said_last_is_said_and_consoles_are_kept(rundir: Path, tmp_
     with pytest.raises(HostFailed, match=r"did not bring the machines up; it ended with:\n    the box is broken"):
         VagrantProvider(rundir).up(PLAN, lambda _: None)
     assert (rundir / "consoles" / "ams.log").read_text() == "Kernel panic\n"
-    assert not setting.consoles(rundir).exists()
+    assert not prerequisites.consoles(rundir).exists()
     assert not (rundir / "definition.json").exists()
 
 
@@ -102,12 +102,12 @@ def test_machines_that_vagrant_made_outlive_a_start_that_fails(
         VagrantProvider(rundir).up(PLAN, lambda _: None)
     asked = (tmp_path / "asked").read_text()
     assert ("undefine" in asked) == removed
-    assert setting.consoles(rundir).exists() != removed
+    assert prerequisites.consoles(rundir).exists() != removed
 
 
 def test_a_console_that_cannot_be_read_hides_no_failure_and_stops_no_down(rundir: Path, tmp_path: Path) -> None:
     """A folder in a console's place stands for what the daemon has closed: root, who may run this, reads all files."""
-    consoles = setting.consoles(rundir)
+    consoles = prerequisites.consoles(rundir)
     script = f"rm {consoles}/ams.log; mkdir {consoles}/ams.log; echo panic >{consoles}/bra.log; echo broken; exit 1"
     program(tmp_path, "vagrant", f'[ "$1" != up ] || {{ {script}; }}')
     rundir.rmdir()
@@ -136,7 +136,7 @@ def test_a_failure_is_what_is_shown_and_what_could_not_be_cleaned_up_stands_belo
 
 
 def test_what_explains_a_host_is_written_even_if_its_console_is_closed(rundir: Path, tmp_path: Path) -> None:
-    (setting.consoles(rundir) / "ams.log").mkdir(parents=True)
+    (prerequisites.consoles(rundir) / "ams.log").mkdir(parents=True)
     VagrantProvider(rundir).diagnose("ams", tmp_path / "told")
     assert "ams.log: Is a directory" in (tmp_path / "told" / "console.log").read_text()
     assert (tmp_path / "told" / "dmesg.log").exists()
@@ -163,17 +163,19 @@ def test_vagrant_is_told_which_lab_it_is_for(rundir: Path, tmp_path: Path) -> No
 
 
 def test_ssh_checks_the_machines_key_and_uses_no_configuration_of_the_users() -> None:
-    launch = lines.Launch({"ams": "10.255.240.7"}, "/key", "/known", "minigts", ("nsenter", "--target", "7", "--net"))
-    argv = lines.ssh(launch, "ams")
+    launch = ssh_supervisor.Launch(
+        {"ams": "10.255.240.7"}, "/key", "/known", "minigts", ("nsenter", "--target", "7", "--net")
+    )
+    argv = ssh_supervisor.ssh(launch, "ams")
     assert argv[:8] == ["nsenter", "--target", "7", "--net", "ssh", "-T", "-F", "none"]
     assert {"StrictHostKeyChecking=yes", "UserKnownHostsFile=/known", "IdentityFile=/key"} <= set(argv)
-    assert argv[-2:] == ["root@10.255.240.7", lines.AGENT]
+    assert argv[-2:] == ["root@10.255.240.7", ssh_supervisor.AGENT]
 
 
 def test_ssh_reads_paths_as_they_are() -> None:
     odd = """/it's a "home", 100 %d\\new/key"""
-    launch = lines.Launch({"ams": "10.255.240.7"}, odd, odd, "minigts", ())
-    argv = lines.ssh(launch, "ams")
+    launch = ssh_supervisor.Launch({"ams": "10.255.240.7"}, odd, odd, "minigts", ())
+    argv = ssh_supervisor.ssh(launch, "ams")
     shown = subprocess.run([argv[0], "-G", *argv[1:-1]], capture_output=True, text=True, timeout=30, check=True).stdout
     settings = dict(line.split(" ", 1) for line in shown.splitlines() if " " in line)
     assert settings["identityfile"].replace("%%", "%") == odd
@@ -181,9 +183,9 @@ def test_ssh_reads_paths_as_they_are() -> None:
 
 
 def test_a_launch_is_read_as_it_was_written(tmp_path: Path) -> None:
-    launch = lines.Launch({"ams": "10.255.240.7"}, "/key", "/known", "minigts", ("a", "b"))
+    launch = ssh_supervisor.Launch({"ams": "10.255.240.7"}, "/key", "/known", "minigts", ("a", "b"))
     launch.write(tmp_path / "launch.json")
-    assert lines.Launch.read(tmp_path / "launch.json") == launch
+    assert ssh_supervisor.Launch.read(tmp_path / "launch.json") == launch
 
 
 def relay(port: int, data: bytes) -> subprocess.CompletedProcess[bytes]:

@@ -13,6 +13,7 @@ from minigts.cli import screen
 from minigts.cli.app import app
 from minigts.cli.labs import LabName, Provider, require_room, warn_of_root
 from minigts.errors import CommandFailed, EnvironmentLacks, HostFailed, InputError
+from minigts.providers import DEFAULT
 
 if TYPE_CHECKING:
     from minigts.experiments.campaign import Prepared
@@ -26,7 +27,7 @@ def run(
     experiments: Annotated[
         list[Path] | None, typer.Argument(metavar="EXPERIMENT…", help="Files, or a folder: experiments/multihop.yaml.")
     ] = None,
-    provider: Provider = "uml",
+    provider: Provider = DEFAULT,
     lab: LabName = None,
     paper: Annotated[bool, typer.Option("--paper", help="The study's own lengths and repetitions; hours.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="As little as shows something: `quick:` in the file.")] = False,

@@ -14,6 +14,7 @@ import typer
 from minigts.cli import screen
 from minigts.cli.app import app
 from minigts.errors import CommandTimeout, InputError
+from minigts.providers import DEFAULT
 
 if TYPE_CHECKING:
     from minigts.lab import Lab
@@ -55,7 +56,7 @@ def plan(
 @app.command(rich_help_panel=LABS)
 def up(
     topology: Topology,
-    provider: Provider = "uml",
+    provider: Provider = DEFAULT,
     lab: Annotated[str | None, typer.Option("--lab", metavar="NAME", help="Its name; else the topology's.")] = None,
     overlay: Annotated[str | None, typer.Option("--overlay", help="Which overlay; else the topology's.")] = None,
 ) -> None:
@@ -85,7 +86,10 @@ def up(
 
 def warn_of_root(provider: str) -> None:
     """One line for whoever brings hosts up as root and need not."""
-    if provider == "uml" and os.geteuid() == 0:
+    from minigts.providers import registry
+    from minigts.providers.base import Metered
+
+    if os.geteuid() == 0 and isinstance(registry.make(provider, Path()), Metered):
         screen.note("minigts: the hosts' kernels run as root, since you are; a plain user is enough, and safer")
 
 
@@ -299,3 +303,46 @@ def _one_of(kind: str, word: str, known: Collection[str]) -> str:
     if word not in known:
         raise InputError(f"no {kind} {word!r}; there are {', '.join(known)}{did_you_mean(word, known)}")
     return word
+
+
+@app.command(rich_help_panel=LABS)
+def logs(
+    host: Annotated[
+        str | None, typer.Argument(metavar="[HOST]", help="A host or switch; else every one of the lab.")
+    ] = None,
+    lab: LabName = None,
+    into: Annotated[
+        Path | None, typer.Option("--into", metavar="DIR", help="Write them to DIR/HOST/ instead of printing them.")
+    ] = None,
+) -> None:
+    """Show what a host's console and its kernel's log say. Also of a host that answers no more.
+
+    Example:  minigts logs ams
+    """
+    import tempfile
+
+    from minigts import lab as labs
+
+    opened = labs.open_lab(lab) if host is None else _lab_with(host, lab)
+    names = [each.name for each in opened.plan.machines] if host is None else [host]
+    if into is not None:
+        for name in names:
+            opened.provider.diagnose(name, _writable(into / name))
+        screen.note(f"the logs of {', '.join(names)} are in {into}")
+        return
+    with tempfile.TemporaryDirectory() as directory:
+        for name in names:
+            opened.provider.diagnose(name, Path(directory) / name)
+            for file in sorted((Path(directory) / name).iterdir()):
+                screen.show_log(f"{name}: {file.name}", file)
+
+
+def _writable(directory: Path) -> Path:
+    """That directory, which is there. Raises InputError."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--into: cannot make the directory {directory}: {error.strerror}") from error
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise InputError(f"--into: cannot write to the directory {directory}")
+    return directory

@@ -33,10 +33,10 @@ def libvirt_start() -> None:
 
     Example:  sudo ./minigts libvirt start
     """
-    from minigts.providers.vagrant import own
+    from minigts.providers.vagrant import private_libvirt
 
-    own.start()
-    screen.note(f"libvirt answers at {own.uri()}")
+    private_libvirt.start()
+    screen.note(f"libvirt answers at {private_libvirt.uri()}")
 
 
 @libvirt_app.command("stop")
@@ -45,9 +45,9 @@ def libvirt_stop() -> None:
 
     Example:  sudo ./minigts libvirt stop
     """
-    from minigts.providers.vagrant import own
+    from minigts.providers.vagrant import private_libvirt
 
-    own.stop()
+    private_libvirt.stop()
 
 
 @libvirt_app.command("definition")
@@ -66,22 +66,22 @@ def libvirt_definition(
     from minigts import overlays
     from minigts.errors import EnvironmentLacks
     from minigts.providers.vagrant import directory as vagrants
-    from minigts.providers.vagrant import setting
+    from minigts.providers.vagrant import prerequisites
 
     where = vagrants.Directory(directory.absolute())
     lab = where.lab(topology, starting=start, overlays=overlays.known())
-    lacking = setting.missing()
+    lacking = prerequisites.missing()
     if lacking:
         raise EnvironmentLacks("\n".join(lacking))
     if start:
         _require_nobody_elses(_lab(lab.plan))
         _refuse_memory(lab.plan, machine or [])
         with screen.progress() as say:
-            setting.prepare(say)
+            prerequisites.prepare(say)
         where.remember(lab.topology, lab.plan)
-    made = setting.define(lab.plan, _lab(lab.plan).rundir)
+    made = prerequisites.define(lab.plan, _lab(lab.plan).rundir)
     if start:
-        setting.open_consoles(made)
+        prerequisites.open_consoles(made)
     typer.echo(made.model_dump_json(indent=1))
 
 
@@ -167,10 +167,10 @@ def _require_nobody_elses(lab: Lab) -> None:
 
 def _refuse_memory(plan: Plan, chosen: list[str]) -> None:
     """Raises EnvironmentLacks when there is no memory for the machines that do not run yet, or those chosen of them."""
-    from minigts.providers.vagrant import setting
+    from minigts.providers.vagrant import prerequisites
     from minigts.providers.vagrant.provider import VagrantProvider
 
     names = {each.name for each in plan.machines}
     wanted = names & set(chosen) or names
     running = VagrantProvider(_lab(plan).rundir).running(plan)
-    setting.refuse_memory(plan, but=(names - wanted) | running)
+    prerequisites.refuse_memory(plan, but=(names - wanted) | running)

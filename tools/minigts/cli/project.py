@@ -15,7 +15,7 @@ from minigts.cli.labs import AsJson
 from minigts.errors import EnvironmentLacks
 
 if TYPE_CHECKING:
-    from minigts.machine import Virtual
+    from minigts.providers.doctor import Diagnosis
 
 PROJECT = "The machine and the project"
 
@@ -41,23 +41,21 @@ def doctor(as_json: AsJson = False) -> None:
 
     Example:  minigts doctor
     """
-    from minigts import machine
-    from minigts.doctor import default_can_run, examine
+    from minigts.providers import doctor as providers_doctor
     from minigts.providers import registry
-    from minigts.providers.mininet.kernel import natively_missing
-    from minigts.providers.uml import confinement, image
 
-    disks = [machine.Disk(each.directory, each.free_mb, each.needed_mb) for each in image.room()]
-    lacks = natively_missing()
-    built = image.present() is not None
-    landlock = confinement.version()
-    facts = machine.gather(image_ready=built, disks=disks, landlock=landlock, virtual=_virtual(), mininet_lacks=lacks)
-    diagnoses = examine(facts, registry.names())
+    diagnoses = providers_doctor.examine(registry.names())
     if as_json:
-        screen.print_json([{**asdict(each), "verdict": each.verdict} for each in diagnoses])
+        screen.print_json([_facts(each) for each in diagnoses])
     else:
         screen.show_diagnoses(diagnoses)
-    raise typer.Exit(0 if default_can_run(diagnoses) else 3)
+    raise typer.Exit(0 if providers_doctor.default_can_run(diagnoses) else 3)
+
+
+def _facts(diagnosis: Diagnosis) -> dict[str, object]:
+    """`built` is of times when a provider could be named before it was there; programs may still look for it."""
+    about = {"provider": diagnosis.provider, "about": diagnosis.about, "built": True}
+    return {**about, "findings": [asdict(each) for each in diagnosis.findings], "verdict": diagnosis.verdict}
 
 
 @app.command(
@@ -92,14 +90,15 @@ def setup(provider: Annotated[str, typer.Argument(metavar="PROVIDER", help="Such
     """
     from minigts import paths
     from minigts.providers import registry
-    from minigts.providers.uml import image
-    from minigts.providers.vagrant import setting
+    from minigts.providers.base import Prepares
 
-    lacking = registry.make(provider, paths.state_root()).missing()
+    chosen = registry.make(provider, paths.state_root())
+    lacking = chosen.missing()
     if lacking:
         raise EnvironmentLacks("\n".join(lacking))
-    with screen.progress() as say:
-        {"uml": image.ensure, "vagrant": setting.prepare}.get(provider, lambda _: None)(say)
+    if isinstance(chosen, Prepares):
+        with screen.progress() as say:
+            chosen.prepare(say)
     screen.note(f"provider {provider} can run here")
 
 
@@ -161,23 +160,6 @@ def image_box() -> None:
     with screen.progress() as say:
         made = box.ensure(say)
     typer.echo(made.directory)
-
-
-def _virtual() -> Virtual:
-    """What is here for virtual machines; a KVM that was not tried yet is not tried now."""
-    from minigts import machine
-    from minigts.providers.vagrant import accelerator, box, libvirt, setting
-
-    tried = accelerator.remembered()
-    return machine.Virtual(
-        packages=tuple(machine.Package(name, present) for name, present in setting.packages().items()),
-        libvirt_uri=libvirt.uri(),
-        libvirt_answers=libvirt.answers(),
-        box_ready=box.present() is not None,
-        accelerator="untried" if tried is None else tried.verdict,
-        reason="" if tried is None else tried.reason,
-        kvm_remedy=accelerator.remedy(),
-    )
 
 
 @kernel_app.command("build")

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from minigts.differences import Comparison
-    from minigts.doctor import Diagnosis
     from minigts.experiments.campaign import Prepared
     from minigts.experiments.run import OnProgress, Outcome
     from minigts.experiments.run import Progress as At
     from minigts.fidelity.certificate import Certificate, Row
     from minigts.judge.statistics import Estimate
     from minigts.lab import Lab
+    from minigts.providers.doctor import Diagnosis
     from minigts.report.tables import Table as Result
     from minigts.topology.plan import Plan
 
@@ -194,17 +194,15 @@ def show_plan(plan: Plan) -> None:
 
 
 def show_diagnoses(diagnoses: Iterable[Diagnosis]) -> None:
-    """One table a provider, then what can be done about what is not ok; a line for one that this version lacks."""
+    """One table a provider, then what can be done about what is not ok."""
     console = out()
-    for diagnosis in sorted(diagnoses, key=lambda each: not each.built):
+    for diagnosis in diagnoses:
         rows = ((mark(x.state), x.name, x.meaning) for x in diagnosis.findings)
         made = table(("", "", ""), ())
         made.show_header = False
         for state, name, meaning in rows:
             made.add_row(state, name, meaning)
         console.print(f"[bold]{diagnosis.provider}[/bold]  {diagnosis.verdict}  [dim]{diagnosis.about}[/dim]")
-        if not diagnosis.built:
-            continue
         console.print(made)
         for finding in diagnosis.findings:
             if finding.remedy:
@@ -385,6 +383,14 @@ def pass_on(output: bytes) -> None:
     """A host's output, as it comes."""
     sys.stdout.buffer.write(output)
     sys.stdout.buffer.flush()
+
+
+def show_log(heading: str, file: Path) -> None:
+    """A text file below a heading; what would change the terminal is shown as its escape."""
+    print(f"==> {printable(heading)} <==")
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            print(printable(line.rstrip("\n")))
 
 
 def print_json(document: object) -> None:

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal, Protocol, runtime_checkable
 
 from minigts.topology.plan import Plan
+
+State = Literal["ok", "slow", "missing"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing of this machine that was looked at for a provider. `slow`: it works, at the cost that `meaning` names.
+    `remedy` is empty when `ok`.
+    """
+
+    name: str
+    state: State
+    meaning: str
+    remedy: str = ""
 
 
 @dataclass(frozen=True)
@@ -54,6 +68,15 @@ class Restarts(Protocol):
         ...
 
 
+@runtime_checkable
+class Prepares(Protocol):
+    """A provider with something to build or to try before its first lab, which `up` does when it has not been done."""
+
+    def prepare(self, progress: Callable[[str], None]) -> None:
+        """Build and try it, unless that has been done. Raises EnvironmentLacks and HostFailed."""
+        ...
+
+
 class Provider(Protocol):
     """One lab, told apart by its run directory: a provider object is cheap and holds no process.
 
@@ -63,6 +86,8 @@ class Provider(Protocol):
     """
 
     name: str
+    about: str
+    """What a host of it is, in half a line."""
     rundir: Path
     engine: Literal["docker", "namespace"]
     """What a host has for containers: Docker, or nothing but what a namespace can do that is a host itself."""
@@ -74,6 +99,10 @@ class Provider(Protocol):
 
     def missing(self) -> list[str]:
         """What this machine lacks to run this provider, a sentence each with its remedy; empty when it can run."""
+        ...
+
+    def findings(self) -> Iterable[Finding]:
+        """What `minigts doctor` says: everything that it looks at on this machine, in the order to show it."""
         ...
 
     def up(self, plan: Plan, progress: Callable[[str], None]) -> None:

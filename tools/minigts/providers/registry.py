@@ -1,4 +1,4 @@
-"""Every provider, by the name a user writes. A new one is a module and a line here."""
+"""Every provider, by the name a user writes. A new one is a folder and a line here."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ _PROVIDERS: dict[str, Callable[[Path], Provider]] = {
     "vagrant": VagrantProvider,
     "mininet": MininetProvider,
 }
-
-DEFAULT = "uml"
 
 
 def names() -> tuple[str, ...]:

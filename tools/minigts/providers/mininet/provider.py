@@ -7,8 +7,7 @@ an agent, reached as a uml host is; what is to run on a host is entered there by
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal
@@ -19,9 +18,10 @@ from minigts import network, paths
 from minigts.errors import CommandFailed, CommandTimeout, HostFailed, MinigtsError
 from minigts.providers.agent import client, process
 from minigts.providers.agent.provider import AgentProvider
-from minigts.providers.base import Result
-from minigts.providers.mininet import kernel
-from minigts.providers.uml import demand, guest, image, packing
+from minigts.providers.base import Finding, Result
+from minigts.providers.mininet import doctor, kernel
+from minigts.providers.uml import demand, guest, image, packing, prerequisites
+from minigts.providers.uml import doctor as uml_doctor
 from minigts.providers.uml.kernel import Machine
 from minigts.providers.uml.kernel import missing as uml_missing
 from minigts.providers.uml.provider import refuse_processors
@@ -41,10 +41,16 @@ class MininetProvider(AgentProvider):
     """See `providers.base.Provider`."""
 
     name = "mininet"
+    about = "Mininet: network namespaces of one kernel, with Open vSwitch"
     engine: Literal["docker", "namespace"] = "namespace"
+    kernel_log_argv = ("sh", "-c", "dmesg; ip -s link; ss -anp")
 
     def missing(self) -> list[str]:
         return [] if not kernel.natively_missing() else uml_missing() + image.missing()
+
+    def findings(self) -> Iterable[Finding]:
+        reasons = kernel.natively_missing()
+        return doctor.findings(reasons, uml_doctor.findings(prerequisites.gather()) if reasons else ())
 
     def require_room(self, plan: Plan, overlays: Sequence[str]) -> None:
         """Natively the hosts take hardly more than what runs on them."""
@@ -84,8 +90,8 @@ class MininetProvider(AgentProvider):
     def _build(self, plan: Plan) -> None:
         program = (paths.project_root() / "provision" / PROGRAM).read_bytes()
         wanted = json.dumps(_wanted(plan))
-        said = self._in_kernel(["env", f"MINIGTS_NETWORK={wanted}", kernel.SYSTEM_PYTHON, "-", PROGRAM], program)
-        paths.write_whole(self.rundir / MACHINES, json.dumps(json.loads(said)))
+        processes = self._in_kernel(["env", f"MINIGTS_NETWORK={wanted}", kernel.SYSTEM_PYTHON, "-", PROGRAM], program)
+        paths.write_whole(self.rundir / MACHINES, json.dumps(json.loads(processes)))
 
     def _in_kernel(self, argv: Sequence[str], stdin: bytes = b"") -> str:
         """What a command says that runs beside the hosts, in the network that none of them is in."""
@@ -129,16 +135,9 @@ class MininetProvider(AgentProvider):
     def attach(self, host: str, argv: Sequence[str]) -> int:
         return client.attach(self.rundir, kernel.NAME, [*self._enter(host), *argv])
 
-    def diagnose(self, host: str, into: Path) -> None:
-        into.mkdir(parents=True, exist_ok=True)
-        console = self.rundir / "hosts" / kernel.NAME / "console.log"
-        if console.exists():
-            shutil.copyfile(console, into / "console.log")
-        try:
-            said = self.run(host, ["sh", "-c", "dmesg; ip -s link; ss -anp"], timeout_s=10, check=False).stdout
-        except HostFailed as error:
-            said = f"{error}\n"
-        (into / "dmesg.log").write_text(said)
+    def logs(self, host: str) -> Mapping[str, Path]:
+        """One kernel's, for all hosts."""
+        return super().logs(kernel.NAME)
 
     def down(self) -> None:
         problems: list[Exception] = [MinigtsError(text) for text in process.end(self.rundir)]

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from minigts import paths, shell
 from minigts.errors import CommandFailed, EnvironmentLacks, MinigtsError
+from minigts.providers import system_packages
 from minigts.providers.agent import client, process, wire
 from minigts.providers.uml import demand, guest, kernel
 from minigts.providers.uml.kernel import Machine
@@ -30,7 +31,6 @@ FINISH_MB = 512
 """Memory of the host with Docker that finishes the image."""
 UNPACKED_MB, PACKED_MB = 1200, 800
 """Room that the build takes for the unpacked root, and that the image then takes; with what may come to them."""
-KEYS = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 WORK_DIRECTORY = Path("/var/tmp")
 """Where build.sh unpacks for those who are not root."""
 IMAGE_MB = 2500
@@ -104,16 +104,8 @@ def missing() -> list[str]:
         return []
     if shutil.which("apt-get") is None:
         return ["apt is not installed: building the hosts' image takes a Debian or Ubuntu machine"]
-    found = [
-        f"{program} is not installed: apt-get install {package}"
-        for program, package in (("mmdebstrap", "mmdebstrap"), ("mke2fs", "e2fsprogs"))
-        if shutil.which(program, path=_search_path()) is None
-    ]
-    if os.geteuid() != 0 and shutil.which("newuidmap") is None:
-        found.append("newuidmap is not installed: apt-get install uidmap")
-    if not KEYS.exists():
-        found.append("the keys of the Debian archive are not installed: apt-get install debian-archive-keyring")
-    return found
+    packages = system_packages.of(Path(__file__).parent, root=os.geteuid() == 0)
+    return [f"{each.program} is not installed: apt-get install {each.name}" for each in packages if not each.present]
 
 
 def ensure(progress: Callable[[str], None]) -> Image:

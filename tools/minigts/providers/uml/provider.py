@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -12,7 +11,8 @@ from typing import Literal
 from minigts.errors import CommandFailed, EnvironmentLacks, HostFailed, MinigtsError
 from minigts.providers.agent import process
 from minigts.providers.agent.provider import AgentProvider
-from minigts.providers.uml import demand, full_kernel, guest, image, kernel, packing
+from minigts.providers.base import Finding
+from minigts.providers.uml import demand, doctor, full_kernel, guest, image, kernel, packing, prerequisites
 from minigts.providers.uml.full_kernel import FullKernel
 from minigts.providers.uml.kernel import Machine
 from minigts.providers.uml.supervisor import Launch
@@ -26,10 +26,17 @@ class UmlProvider(AgentProvider):
     """See `providers.base.Provider`. The run directory holds every socket, disk and log of the lab."""
 
     name = "uml"
+    about = "one User-Mode Linux kernel a host; no root, no KVM"
     engine: Literal["docker", "namespace"] = "docker"
 
     def missing(self) -> list[str]:
         return kernel.missing() + image.missing()
+
+    def findings(self) -> Iterable[Finding]:
+        return doctor.findings(prerequisites.gather())
+
+    def prepare(self, progress: Callable[[str], None]) -> None:
+        image.ensure(progress)
 
     def require_room(self, plan: Plan, overlays: Sequence[str]) -> None:
         demand.require(demand.of_plan(plan), overlays)
@@ -72,17 +79,6 @@ class UmlProvider(AgentProvider):
         (self.rundir / "hosts" / host / "control.sock").unlink(missing_ok=True)
         kernel.end(self.rundir, host)
         guest.wait(self.rundir, [host], lambda _: None)
-
-    def diagnose(self, host: str, into: Path) -> None:
-        into.mkdir(parents=True, exist_ok=True)
-        console = self.rundir / "hosts" / host / "console.log"
-        if console.exists():
-            shutil.copyfile(console, into / "console.log")
-        try:
-            said = self.run(host, ["dmesg"], timeout_s=10, check=False).stdout
-        except HostFailed as error:
-            said = f"{error}\n"
-        (into / "dmesg.log").write_text(said)
 
     def kernels(self) -> dict[str, int]:
         """The process of this machine that is each host's kernel; its guests' programs are below it."""

@@ -46,21 +46,21 @@ def remembered() -> Tried | None:
     if not os.access(KVM, os.R_OK | os.W_OK):
         return _tried("emulation", f"{KVM} is {'closed to you' if closed() else 'not there'}")
     try:
-        found = Tried.model_validate_json(_file().read_text())
+        tried = Tried.model_validate_json(_file().read_text())
     except (OSError, ValidationError):
         return None
-    now = _tried(found.verdict, found.reason)
-    return found if found == now else None
+    now = _tried(tried.verdict, tried.reason)
+    return tried if tried == now else None
 
 
 def decide(disk_head: Path) -> Tried:
     """The remembered verdict, or that of a trial with the box's first part, which holds boot loader and kernel."""
-    found = remembered()
-    if found is None:
-        found = _try(disk_head)
+    tried = remembered()
+    if tried is None:
+        tried = _try(disk_head)
         _file().parent.mkdir(parents=True, exist_ok=True)
-        paths.write_whole(_file(), found.model_dump_json(indent=1) + "\n")
-    return found
+        paths.write_whole(_file(), tried.model_dump_json(indent=1) + "\n")
+    return tried
 
 
 def closed() -> bool:
@@ -82,15 +82,15 @@ def remedy() -> str:
 def openers() -> str:
     """The group whose members may use KVM, by its name or else its number; empty when none may or there is no KVM."""
     try:
-        found = KVM.stat()
+        state = KVM.stat()
     except OSError:
         return ""
-    if found.st_mode & (stat.S_IRGRP | stat.S_IWGRP) != stat.S_IRGRP | stat.S_IWGRP:
+    if state.st_mode & (stat.S_IRGRP | stat.S_IWGRP) != stat.S_IRGRP | stat.S_IWGRP:
         return ""
     try:
-        return grp.getgrgid(found.st_gid).gr_name
+        return grp.getgrgid(state.st_gid).gr_name
     except KeyError:
-        return str(found.st_gid)
+        return str(state.st_gid)
 
 
 def user() -> str:
@@ -110,8 +110,8 @@ def _try(disk_head: Path) -> Tried:
         *("-drive", f"file={str(disk_head).replace(',', ',,')},format=raw,if=virtio,snapshot=on"),
     ]
     try:
-        said = shell.run(argv, timeout_s=TRIAL_S, check=False)
-        spoken, why = said.stdout, (said.stderr.strip().splitlines() or ["QEMU ended"])[0]
+        ended = shell.run(argv, timeout_s=TRIAL_S, check=False)
+        spoken, why = ended.stdout, (ended.stderr.strip().splitlines() or ["QEMU ended"])[0]
     except CommandTimeout as error:
         spoken, why = error.stdout, f"the guest said nothing within {TRIAL_S:g} s"
     except MinigtsError as error:

@@ -6,7 +6,7 @@ import os
 
 from minigts import shell
 from minigts.errors import CommandFailed, EnvironmentLacks, MinigtsError
-from minigts.providers.vagrant import definition, own
+from minigts.providers.vagrant import definition, private_libvirt
 
 SYSTEM = "qemu:///system"
 TIMEOUT_S = 60.0
@@ -18,13 +18,13 @@ def uri() -> str:
     chosen = os.environ.get("LIBVIRT_DEFAULT_URI")
     if chosen:
         return chosen
-    return own.uri() if own.keeper() is not None else SYSTEM
+    return private_libvirt.uri() if private_libvirt.keeper() is not None else SYSTEM
 
 
 def network_prefix() -> tuple[str, ...]:
     """What a command is started by, so that it reaches the management network; nothing with the system's libvirt."""
-    keeper = own.keeper()
-    inside = keeper is not None and uri() == own.uri()
+    keeper = private_libvirt.keeper()
+    inside = keeper is not None and uri() == private_libvirt.uri()
     return ("nsenter", "--target", str(keeper), "--net") if inside else ()
 
 
@@ -67,9 +67,9 @@ def start_again(domain: str) -> None:
 
 def addresses() -> dict[str, str]:
     """MAC -> IPv4 address of every lease of the management network."""
-    said = _virsh("net-dhcp-leases", definition.NETWORK, check=False)
+    leases = _virsh("net-dhcp-leases", definition.NETWORK, check=False)
     # A line: 2026-11-21 15:00:00   52:54:00:aa:bb:cc   ipv4   10.255.240.7/24   -   01:52:54:00:aa:bb:cc
-    rows = [line.split() for line in said.splitlines() if " ipv4 " in line]
+    rows = [line.split() for line in leases.splitlines() if " ipv4 " in line]
     return {row[2]: row[4].partition("/")[0] for row in sorted(rows)}
 
 
@@ -112,8 +112,8 @@ def remove_volume(name: str) -> None:
 
 def volumes(prefix: str) -> list[str]:
     """Names of the pool's volumes that begin so."""
-    said = _virsh("vol-list", POOL, check=False)
-    names = [line.split()[0] for line in said.splitlines()[2:] if line.split()]
+    listing = _virsh("vol-list", POOL, check=False)
+    names = [line.split()[0] for line in listing.splitlines()[2:] if line.split()]
     return [name for name in names if name.startswith(prefix)]
 
 

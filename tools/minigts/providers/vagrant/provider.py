@@ -2,7 +2,7 @@
 
 What `minigts up --provider vagrant` and a plain `vagrant up` make is the same: both go by the same definition, and
 whichever was first, the other finds the machines running. From then on a host is reached over one SSH connection that
-a process of the lab keeps (lines.py), with the image's agent at its far end.
+a process of the lab keeps (ssh_supervisor.py), with the image's agent at its far end.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import shutil
 import tarfile
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
@@ -21,7 +21,8 @@ from minigts import paths, shell
 from minigts.errors import CommandFailed, HostFailed, MinigtsError, noting_failures
 from minigts.providers.agent import process
 from minigts.providers.agent.provider import PACE_S, AgentProvider
-from minigts.providers.vagrant import definition, libvirt, lines, setting
+from minigts.providers.base import Finding
+from minigts.providers.vagrant import definition, doctor, libvirt, prerequisites, ssh_supervisor
 from minigts.providers.vagrant.definition import Definition
 from minigts.topology.plan import Plan
 
@@ -44,6 +45,7 @@ class VagrantProvider(AgentProvider):
     """See `providers.base.Provider`. The run directory has the definition, Vagrant's own records, sockets and logs."""
 
     name = "vagrant"
+    about = "one libvirt virtual machine a host"
     engine: Literal["docker", "namespace"] = "docker"
 
     @property
@@ -58,20 +60,26 @@ class VagrantProvider(AgentProvider):
         return defined is not None and defined.processor.driver == definition.EMULATED.driver
 
     def missing(self) -> list[str]:
-        return setting.missing()
+        return prerequisites.missing()
+
+    def findings(self) -> Iterable[Finding]:
+        return doctor.findings(prerequisites.gather())
+
+    def prepare(self, progress: Callable[[str], None]) -> None:
+        prerequisites.prepare(progress)
 
     def up(self, plan: Plan, progress: Callable[[str], None]) -> None:
         if process.supervisor(self.rundir) is None:
-            setting.prepare(progress)
-            defined = setting.define(plan, self.rundir)
+            self.prepare(progress)
+            defined = prerequisites.define(plan, self.rundir)
             self.rundir.mkdir(parents=True, exist_ok=True)
             paths.write_whole(self.rundir / DEFINITION, defined.model_dump_json(indent=1) + "\n")
             try:
                 if self.all_run(plan):
                     (self.rundir / FOUND).touch()
                 else:
-                    setting.refuse_memory(plan, but=self.running(plan))
-                    setting.open_consoles(defined)
+                    prerequisites.refuse_memory(plan, but=self.running(plan))
+                    prerequisites.open_consoles(defined)
                     self._vagrant_up(defined, progress)
                 self._connect(defined)
             except BaseException as error:
@@ -98,21 +106,9 @@ class VagrantProvider(AgentProvider):
         libvirt.start_again(definition.prefix(self.rundir) + host)
         self._wait([host], lambda _: None)
 
-    def diagnose(self, host: str, into: Path) -> None:
-        into.mkdir(parents=True, exist_ok=True)
-        for log in (setting.consoles(self.rundir) / f"{host}.log", self.rundir / "hosts" / host / "ssh.log"):
-            copy = into / ("console.log" if log.stem == host else log.name)
-            try:
-                shutil.copyfile(log, copy)
-            except FileNotFoundError:
-                continue
-            except OSError as error:  # what cannot be read must not keep the rest from being told
-                copy.write_text(f"{log}: {error.strerror}\n")
-        try:
-            said = self.run(host, ["dmesg"], timeout_s=30, check=False).stdout
-        except MinigtsError as error:
-            said = f"{error}\n"
-        (into / "dmesg.log").write_text(said)
+    def logs(self, host: str) -> Mapping[str, Path]:
+        console = prerequisites.consoles(self.rundir) / f"{host}.log"
+        return {"console.log": console, "ssh.log": self.rundir / "hosts" / host / "ssh.log"}
 
     def processes(self) -> tuple[int, ...]:
         keeper = process.supervisor(self.rundir)
@@ -129,7 +125,7 @@ class VagrantProvider(AgentProvider):
             if self._definition() is not None:
                 self._vagrant_destroy()
             problems += libvirt.remove(definition.prefix(self.rundir))
-            shutil.rmtree(setting.consoles(self.rundir), ignore_errors=True)
+            shutil.rmtree(prerequisites.consoles(self.rundir), ignore_errors=True)
         shutil.rmtree(self.rundir / "hosts", ignore_errors=True)
         if problems:
             raise ExceptionGroup(f"lab {self.rundir.name} is not down", problems)
@@ -153,10 +149,12 @@ class VagrantProvider(AgentProvider):
     def configured(self, plan: Plan) -> bool:
         """Whether every host answers with its name, which a machine forgets when it boots anew."""
         try:
-            said = {host.name: self.run(host.name, ["hostname"], timeout_s=20).stdout.strip() for host in plan.machines}
+            names = {
+                host.name: self.run(host.name, ["hostname"], timeout_s=20).stdout.strip() for host in plan.machines
+            }
         except MinigtsError:
             return False
-        return all(host == name for host, name in said.items())
+        return all(host == name for host, name in names.items())
 
     def forget(self) -> None:
         """Let go of the machines, and leave them as they are; the run directory goes."""
@@ -167,7 +165,7 @@ class VagrantProvider(AgentProvider):
         """Some of the machines have been halted or destroyed by Vagrant: the lab is one no more."""
         self.forget()
         if not libvirt.defined(definition.prefix(self.rundir)):
-            shutil.rmtree(setting.consoles(self.rundir), ignore_errors=True)
+            shutil.rmtree(prerequisites.consoles(self.rundir), ignore_errors=True)
 
     def _only_found(self) -> bool:
         """Whether the machines are Vagrant's, with all that is on their disks, and never became a complete lab: a start
@@ -181,7 +179,7 @@ class VagrantProvider(AgentProvider):
 
     def _keep_consoles(self) -> None:
         """Into the run directory, from where a failed lab's logs are kept; what could not be read is named there."""
-        consoles, kept = setting.consoles(self.rundir), self.rundir / "consoles"
+        consoles, kept = prerequisites.consoles(self.rundir), self.rundir / "consoles"
         closed = []
         for file in sorted(consoles.glob("*")):
             try:
@@ -206,7 +204,7 @@ class VagrantProvider(AgentProvider):
     def _vagrant_up(self, defined: Definition, progress: Callable[[str], None]) -> None:
         count, how = len(defined.machines), "KVM" if defined.processor.driver == "kvm" else "emulation"
         progress(f"vagrant up: {count} machines under {how}, {defined.at_once} at a time")
-        limit_s = defined.boot_timeout_s + setting.BOX_S
+        limit_s = defined.boot_timeout_s + prerequisites.BOX_S
         libvirt.remove_older_boxes(f"{defined.box}_vagrant_box_image_{defined.box_version}_box.img")
         try:
             self._vagrant(["up", "--provider=libvirt", "--no-color"], limit_s)
@@ -238,7 +236,7 @@ class VagrantProvider(AgentProvider):
         paths.write_whole(self.rundir / f"vagrant-{argv[0]}.log", done.stdout)
 
     def _connect(self, defined: Definition) -> None:
-        launch = lines.Launch(
+        launch = ssh_supervisor.Launch(
             _addresses(defined),
             defined.private_key,
             defined.known_hosts,
@@ -249,7 +247,7 @@ class VagrantProvider(AgentProvider):
             for folder in (self.rundir / "hosts", self.rundir / "hosts" / machine.name):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         launch.write(self.rundir / process.LAUNCH)
-        lines.start(self.rundir)
+        ssh_supervisor.start(self.rundir)
 
     def _wait(self, names: Sequence[str], progress: Callable[[str], None]) -> None:
         deadline = time.monotonic() + ANSWER_DEADLINE_S
@@ -257,8 +255,8 @@ class VagrantProvider(AgentProvider):
             while not self._answers(name):
                 if time.monotonic() > deadline:
                     log = self.rundir / "hosts" / name / "ssh.log"
-                    said = log.read_text(errors="replace").splitlines()[-3:] if log.exists() else []
-                    raise HostFailed(f"host {name} runs and does not answer over SSH: {' '.join(said)}")
+                    last_lines = log.read_text(errors="replace").splitlines()[-3:] if log.exists() else []
+                    raise HostFailed(f"host {name} runs and does not answer over SSH: {' '.join(last_lines)}")
                 time.sleep(0.2)
             progress(f"{count} of {len(names)} hosts answer")
 
@@ -282,11 +280,11 @@ def _addresses(defined: Definition) -> dict[str, str]:
     deadline = time.monotonic() + ADDRESS_DEADLINE_S
     while True:
         leases = libvirt.addresses()
-        found = {m.name: leases[m.management_mac] for m in defined.machines if m.management_mac in leases}
-        if len(found) == len(defined.machines):
-            return found
+        addresses = {m.name: leases[m.management_mac] for m in defined.machines if m.management_mac in leases}
+        if len(addresses) == len(defined.machines):
+            return addresses
         if time.monotonic() > deadline:
-            lacking = [machine for machine in defined.machines if machine.name not in found]
+            lacking = [machine for machine in defined.machines if machine.name not in addresses]
             names, consoles = (", ".join(words) for words in zip(*((m.name, m.console) for m in lacking), strict=True))
             raise HostFailed(f"no address in network {defined.network} for {names}; their consoles are in {consoles}")
         time.sleep(0.5)

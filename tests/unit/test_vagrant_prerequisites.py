@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 import pytest
 
 from minigts.errors import EnvironmentLacks
-from minigts.providers.vagrant import accelerator, box, libvirt, own, setting
+from minigts.providers.vagrant import accelerator, box, libvirt, prerequisites, private_libvirt
 from minigts.topology.load import parse
 
 SAYS_IT = f'echo "{accelerator.SAYS}"'
@@ -102,16 +102,16 @@ def test_kvm_that_is_closed_is_said_where_libvirts_group_is_and_when_machines_co
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program(machine, "virsh", "exit 1")
-    monkeypatch.setattr(setting, "packages", lambda: {"vagrant": True})
+    monkeypatch.setattr(prerequisites, "packages", lambda: {"vagrant": True})
     monkeypatch.setattr(box, "present", lambda: box.Box(machine))
     monkeypatch.setattr(accelerator, "closed", lambda: True)
     monkeypatch.setattr(accelerator, "openers", lambda: "kvm")
     monkeypatch.setattr(accelerator, "remembered", lambda: True)
     monkeypatch.setenv("LOGNAME", "alice")
-    assert "sudo usermod -aG libvirt,kvm alice, and log in again" in setting.missing()[0]
+    assert "sudo usermod -aG libvirt,kvm alice, and log in again" in prerequisites.missing()[0]
     monkeypatch.setattr(box, "ensure", lambda _: box.Box(machine))
     said: list[str] = []
-    setting.prepare(said.append)
+    prerequisites.prepare(said.append)
     assert said == [f"{accelerator.KVM} is closed to you, so machines are emulated; {accelerator.remedy()}"]
 
 
@@ -124,8 +124,8 @@ def test_a_comma_in_the_boxs_path_is_qemus_own(machine: Path) -> None:
 
 def test_the_way_to_the_management_network_is_words_for_a_shell(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(libvirt, "network_prefix", lambda: ("nsenter", "--target", "7", "--net"))
-    monkeypatch.setattr(setting, "_relay", lambda: Path("/it's my, 100 % checkout/relay.py"))
-    command = setting.define(
+    monkeypatch.setattr(prerequisites, "_relay", lambda: Path("/it's my, 100 % checkout/relay.py"))
+    command = prerequisites.define(
         parse("name: two\npair: {hosts: [a, b]}\n", "two.yaml"), machine / "labs" / "two"
     ).proxy_command
     assert command is not None
@@ -135,7 +135,7 @@ def test_the_way_to_the_management_network_is_words_for_a_shell(machine: Path, m
 
 def test_the_uri_of_minigts_own_libvirt_takes_any_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("MINIGTS_STATE", str(tmp_path / "it's my, 100 % state"))
-    (_, query) = own.uri().split("?")
+    (_, query) = private_libvirt.uri().split("?")
     assert parse_qs(query)["socket"] == [str(tmp_path / "it's my, 100 % state" / "libvirt" / "run" / "libvirt-sock")]
 
 
@@ -144,7 +144,7 @@ def test_the_initrd_says_what_the_trial_waits_for() -> None:
 
 
 def test_the_systems_libvirt_is_used_unless_another_is_chosen(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert own.keeper() is None
+    assert private_libvirt.keeper() is None
     assert libvirt.uri() == "qemu:///system"
     assert libvirt.network_prefix() == ()
     monkeypatch.setenv("LIBVIRT_DEFAULT_URI", "qemu:///session")
@@ -153,9 +153,9 @@ def test_the_systems_libvirt_is_used_unless_another_is_chosen(machine: Path, mon
 
 def test_a_libvirt_that_keeps_silent_has_a_remedy(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(machine, "virsh", "echo 'error: failed to connect to the hypervisor' >&2; exit 1")
-    monkeypatch.setattr(setting, "packages", lambda: {"vagrant": True})
+    monkeypatch.setattr(prerequisites, "packages", lambda: {"vagrant": True})
     monkeypatch.setattr(box, "present", lambda: box.Box(machine))
-    (lacking,) = setting.missing()
+    (lacking,) = prerequisites.missing()
     assert "no libvirt answers at qemu:///system" in lacking
     assert "minigts libvirt start" in lacking
 
@@ -164,17 +164,21 @@ def test_a_pool_that_is_not_active_is_said_before_vagrant_stumbles_over_it(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program(machine, "virsh", 'case "$*" in *pool-list\\ --all*) echo default ;; esac')
-    monkeypatch.setattr(setting, "packages", lambda: {"vagrant": True})
+    monkeypatch.setattr(prerequisites, "packages", lambda: {"vagrant": True})
     monkeypatch.setattr(box, "present", lambda: box.Box(machine))
-    assert setting.missing() == ["libvirt's pool 'default' is not active: virsh -c qemu:///system pool-start default"]
+    assert prerequisites.missing() == [
+        "libvirt's pool 'default' is not active: virsh -c qemu:///system pool-start default"
+    ]
 
 
 def test_packages_that_are_missing_are_named_with_the_command_that_installs_them(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(setting, "packages", lambda: {"vagrant": True, "dnsmasq-base": False, "qemu-utils": False})
+    monkeypatch.setattr(
+        prerequisites, "packages", lambda: {"vagrant": True, "dnsmasq-base": False, "qemu-utils": False}
+    )
     monkeypatch.setattr(box, "present", lambda: box.Box(machine))
-    assert setting.missing() == [
+    assert prerequisites.missing() == [
         "these packages are not installed: dnsmasq-base qemu-utils; install them with: minigts setup vagrant"
     ]
 
@@ -219,8 +223,8 @@ def test_machines_that_this_one_has_no_memory_for_are_refused(monkeypatch: pytes
     """Beside its own memory each takes QEMU's, and where it is emulated what its translated code takes."""
     plan = parse("name: two\npair: {hosts: [a, b]}\ndefaults: {host: {memory: 1GB}}\n", "two.yaml")
     monkeypatch.setattr(accelerator, "KVM", tmp_path / "none")
-    monkeypatch.setattr(setting, "_free_mb", lambda: 3000)
+    monkeypatch.setattr(prerequisites, "_free_mb", lambda: 3000)
     with pytest.raises(EnvironmentLacks, match="machines of two take 3392 MB of memory; 3000 MB are free"):
-        setting.refuse_memory(plan)
-    monkeypatch.setattr(setting, "_free_mb", lambda: 3392)
-    setting.refuse_memory(plan)
+        prerequisites.refuse_memory(plan)
+    monkeypatch.setattr(prerequisites, "_free_mb", lambda: 3392)
+    prerequisites.refuse_memory(plan)

@@ -17,14 +17,14 @@ import signal
 import subprocess
 import termios
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import IO, Literal
 
 from minigts import shell
 from minigts.errors import CommandFailed, CommandTimeout, HostFailed
 from minigts.providers.agent import process
-from minigts.providers.base import Result
+from minigts.providers.base import Finding, Result
 from minigts.topology.plan import Plan
 
 LAB_MARK = "MINIGTS_FAKE_LAB"
@@ -41,6 +41,7 @@ class FakeProvider:
     """See `providers.base.Provider`. A lab is `hosts/<name>/root` below the run directory, nothing else."""
 
     name = "fake"
+    about = "one directory a host"
     engine: Literal["docker", "namespace"] = "docker"
     pace_s = 0.004
 
@@ -49,6 +50,9 @@ class FakeProvider:
 
     def missing(self) -> list[str]:
         return []
+
+    def findings(self) -> Iterable[Finding]:
+        return ()
 
     def up(self, plan: Plan, progress: Callable[[str], None]) -> None:
         for count, machine in enumerate(plan.machines, 1):
@@ -127,7 +131,7 @@ class FakeProvider:
     def diagnose(self, host: str, into: Path) -> None:
         into.mkdir(parents=True, exist_ok=True)
         console = self.rundir / "hosts" / host / "console.log"
-        (into / "console.log").write_text(console.read_text() if console.exists() else "")
+        (into / "console.log").write_bytes(console.read_bytes() if console.exists() else b"")
 
     def processes(self) -> tuple[int, ...]:
         return tuple(each.pid for each in process.carrying(LAB_MARK, str(self.rundir)))

@@ -4,47 +4,84 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from minigts import paths
 from minigts.errors import EnvironmentLacks
+from minigts.providers import system_packages
+from minigts.providers.system_packages import Package
 from minigts.providers.uml import image
 from minigts.providers.vagrant import accelerator, box, definition, libvirt
 from minigts.providers.vagrant.definition import Definition
 from minigts.topology.plan import Plan
 
 BOX_S = 300
+"""How long Vagrant may take to add a new box and put its disk into the pool."""
 QEMU_MB = 160
 """What a machine takes of this one beside its own memory and its translated code; measured: see docs/vagrant.md."""
-"""How long Vagrant may take to add a new box and put its disk into the pool."""
-PACKAGES = paths.project_root() / "tools" / "minigts" / "system-packages"
 SET_UP = "minigts setup vagrant"
 NO_VERSION = "0"
 """Of a box that is not built; machines that there are go by the one that they were made from."""
+PLUGIN = "vagrant-libvirt"
 UPSTREAM_PLUGIN = "*/gems/vagrant-libvirt-*"
 """Where Vagrant keeps plugins that it has installed itself, in ~/.vagrant.d/gems or $VAGRANT_HOME/gems."""
 
 
+@dataclass(frozen=True)
+class Facts:
+    """What virtual machines stand on, as it was seen on this machine."""
+
+    user: str
+    cores: int
+    packages: tuple[Package, ...]
+    libvirt_uri: str
+    """The libvirt that would be used."""
+    libvirt_answers: bool
+    box_ready: bool
+    accelerator: Literal["kvm", "emulation", "untried"]
+    """Whether a guest has been seen to run under KVM since this machine booted."""
+    reason: str
+    kvm_remedy: str = ""
+    """What opens KVM where it is closed to this user; empty where it is not."""
+
+
+def gather() -> Facts:
+    """Look at this machine; a KVM that was not tried yet is not tried now."""
+    tried = accelerator.remembered()
+    return Facts(
+        user=accelerator.user(),
+        cores=len(os.sched_getaffinity(0)),
+        packages=tuple(Package(name, present) for name, present in packages().items()),
+        libvirt_uri=libvirt.uri(),
+        libvirt_answers=libvirt.answers(),
+        box_ready=box.present() is not None,
+        accelerator="untried" if tried is None else tried.verdict,
+        reason="" if tried is None else tried.reason,
+        kvm_remedy=accelerator.remedy(),
+    )
+
+
 def packages() -> dict[str, bool]:
     """The system packages that a lab needs, and whether each is there; its program counts, not the package."""
-    rows = [line.split() for line in PACKAGES.read_text().splitlines() if line and not line.startswith("#")]
-    return {package: _present(program) for program, package, who in rows if who == "vagrant"}
+    listed = {each.name: each.present for each in system_packages.of(Path(__file__).parent, root=os.geteuid() == 0)}
+    return listed | {PLUGIN: listed[PLUGIN] or _upstream_plugin_present()}
 
 
 def missing() -> list[str]:
     """What this machine lacks, a sentence each with its remedy."""
-    lacking = " ".join(name for name, present in packages().items() if not present)
-    found = [f"these packages are not installed: {lacking}; install them with: {SET_UP}"] if lacking else []
-    if not found and not libvirt.answers():
-        found.append(
+    absent = " ".join(name for name, present in packages().items() if not present)
+    lacking = [f"these packages are not installed: {absent}; install them with: {SET_UP}"] if absent else []
+    if not lacking and not libvirt.answers():
+        lacking.append(
             f"no libvirt answers at {libvirt.uri()}: sudo systemctl start libvirtd, and sudo usermod -aG {_groups()}"
             f" {accelerator.user()}, and log in again; where there is no systemd, as root: minigts libvirt start"
         )
-    elif not found and libvirt.pool_problem():
-        found.append(libvirt.pool_problem())
-    return found + ([] if box.present() is not None else image.missing())
+    elif not lacking and libvirt.pool_problem():
+        lacking.append(libvirt.pool_problem())
+    return lacking + ([] if box.present() is not None else image.missing())
 
 
 def _groups() -> str:
@@ -55,17 +92,17 @@ def _groups() -> str:
 
 def prepare(progress: Callable[[str], None]) -> None:
     """Build the box and try KVM, unless that has been done. Raises EnvironmentLacks and HostFailed."""
-    made = box.ensure(progress)
+    ready = box.ensure(progress)
     if accelerator.remembered() is None:
         progress("trying whether KVM runs a guest here")
-        progress(accelerator.decide(made.disk_head).reason)
+        progress(accelerator.decide(ready.disk_head).reason)
     elif accelerator.closed():
         progress(f"{accelerator.KVM} is closed to you, so machines are emulated; {accelerator.remedy()}")
 
 
 def define(plan: Plan, rundir: Path) -> Definition:
     """The lab's definition. Before `prepare` it is good for everything but bringing machines up."""
-    made, verdict = box.present(), _verdict()
+    ready, verdict = box.present(), _verdict()
     ours = box.keys()
     cores, hosts = len(os.sched_getaffinity(0)), len(plan.machines)
     inside = libvirt.network_prefix()
@@ -74,8 +111,8 @@ def define(plan: Plan, rundir: Path) -> Definition:
         uri=libvirt.uri(),
         proxy_command=_proxy_command(inside) if inside else None,
         box=box.NAME,
-        box_version=made.version if made else NO_VERSION,
-        catalogue=made.catalogue.as_uri() if made else "",
+        box_version=ready.version if ready else NO_VERSION,
+        catalogue=ready.catalogue.as_uri() if ready else "",
         private_key=str(ours.user),
         known_hosts=str(ours.known_hosts),
         prefix=definition.prefix(rundir),
@@ -107,11 +144,9 @@ def _verdict() -> accelerator.Verdict:
     return "emulation" if tried is None else tried.verdict
 
 
-def _present(program: str) -> bool:
-    if not program.startswith("/"):
-        return shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") is not None
+def _upstream_plugin_present() -> bool:
     home = Path(os.environ.get("VAGRANT_HOME") or Path.home() / ".vagrant.d")
-    return any(Path("/").glob(program[1:])) or any((home / "gems").glob(UPSTREAM_PLUGIN))
+    return any((home / "gems").glob(UPSTREAM_PLUGIN))
 
 
 def consoles(rundir: Path) -> Path:

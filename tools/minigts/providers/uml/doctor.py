@@ -1,70 +1,22 @@
-"""What this machine can run, and what would stop or slow it. `gather` reads the machine; `examine` is pure."""
+"""What `minigts doctor` says of the provider `uml`."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterator
 
-from minigts.machine import Disk, Facts
+from minigts.providers.base import Finding
+from minigts.providers.uml.image import Room
+from minigts.providers.uml.prerequisites import Facts
 
-State = Literal["ok", "slow", "missing"]
-Verdict = Literal["runs", "runs slowly", "cannot run", "not in this version"]
-
-DEFAULT_PROVIDER = "uml"
 MEMORY_NEEDED_MB = 512
 MEMORY_WANTED_MB = 3072
 """Six hosts with Docker take some 2 GiB together, and the machine itself wants the rest."""
 SOCKET_BUFFER_BYTES = 4 * 2**20
 OPEN_FILES = 1024
-EMULATED_BOOT_S = 20
-SET_UP, OWN_LIBVIRT = "minigts setup vagrant", "minigts libvirt start"
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One thing looked at. `slow`: it works, at the cost that `meaning` names. `remedy` is empty when `ok`."""
-
-    name: str
-    state: State
-    meaning: str
-    remedy: str = ""
-
-
-@dataclass(frozen=True)
-class Diagnosis:
-    """One provider and all that was found for it. `built` is False when this version of minigts lacks it."""
-
-    provider: str
-    about: str
-    built: bool
-    findings: tuple[Finding, ...]
-
-    @property
-    def verdict(self) -> Verdict:
-        states = {finding.state for finding in self.findings}
-        if not self.built:
-            return "not in this version"
-        if "missing" in states:
-            return "cannot run"
-        return "runs slowly" if "slow" in states else "runs"
-
-    @property
-    def can_run(self) -> bool:
-        return self.verdict in ("runs", "runs slowly")
-
-
-def examine(facts: Facts, built: Collection[str]) -> tuple[Diagnosis, ...]:
-    """A diagnosis for each provider of the design; `built` names those that this version has."""
-    known = (
-        ("uml", "one User-Mode Linux kernel a host; no root, no KVM", _uml(facts)),
-        ("vagrant", "one libvirt virtual machine a host", _vagrant(facts)),
-        ("mininet", "Mininet: network namespaces of one kernel, with Open vSwitch", _mininet(facts)),
-    )
-    return tuple(Diagnosis(name, about, name in built, tuple(findings)) for name, about, findings in known)
-
-
-def _uml(facts: Facts) -> Iterator[Finding]:
+def findings(facts: Facts) -> Iterator[Finding]:
+    """What stops or slows User-Mode Linux on the machine of these facts. Pure."""
     yield _processor(facts)
     yield _system_calls(facts)
     yield _confinement(facts)
@@ -104,7 +56,7 @@ def _system_calls(facts: Facts) -> Finding:
 
 
 def _confinement(facts: Facts) -> Finding:
-    """What holds a guest's root to its own files: providers/uml/confinement.py."""
+    """What holds a guest's root to its own files: see confinement.py."""
     name = "confinement"
     if facts.landlock == 0:
         meaning = "Landlock is absent or switched off: hosts get no hostfs, but what root in one loads into its kernel "
@@ -164,9 +116,9 @@ def _open_files(facts: Facts) -> Finding:
     return Finding("open files", "slow", meaning, f"ulimit -n {OPEN_FILES}")
 
 
-def _disk(disk: Disk) -> Finding:
+def _disk(disk: Room) -> Finding:
     have = f"{disk.free_mb} MB free in {disk.directory}"
-    if disk.free_mb >= disk.needed_mb:
+    if disk.enough:
         return Finding("disk", "ok", have)
     remedy = "make room there, or set XDG_CACHE_HOME to a directory with more"
     return Finding("disk", "missing", f"{have}: building the image takes {disk.needed_mb} MB", remedy)
@@ -192,52 +144,3 @@ def _namespaces(facts: Facts) -> Finding:
         remedy = f"sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {facts.user}"
         return Finding(name, "missing", f"{facts.user} has no range in /etc/subuid and /etc/subgid; {use}", remedy)
     return Finding(name, "ok", "allowed, with a range of ids")
-
-
-def _vagrant(facts: Facts) -> Iterator[Finding]:
-    virtual = facts.virtual
-    for package in virtual.packages:
-        if package.present:
-            yield Finding(package.name, "ok", "installed")
-        else:
-            yield Finding(package.name, "missing", "not installed", SET_UP)
-    if virtual.libvirt_answers:
-        yield Finding("libvirt", "ok", f"answers at {virtual.libvirt_uri}")
-    else:
-        join = f"sudo usermod -aG libvirt {facts.user}, and log in again"
-        remedy = f"sudo systemctl start libvirtd; {join}. Without systemd: {OWN_LIBVIRT}"
-        yield Finding("libvirt", "missing", f"nothing answers at {virtual.libvirt_uri}", remedy)
-    if not virtual.box_ready:
-        yield Finding("box", "ok", "not built yet: the first up does that, in two minutes or three")
-    yield _accelerator(facts)
-
-
-def _accelerator(facts: Facts) -> Finding:
-    """What machines run on, and how long they take; the figures are of docs/vagrant.md."""
-    virtual = facts.virtual
-    if virtual.accelerator == "kvm":
-        return Finding("KVM", "ok", virtual.reason)
-    if virtual.accelerator == "untried":
-        return Finding("KVM", "ok", f"there, and not tried yet: the first up boots a guest under it; or now: {SET_UP}")
-    meaning = f"{virtual.reason}; QEMU emulates: {EMULATED_BOOT_S} s for a machine, {facts.cores} at a time"
-    remedy = virtual.kvm_remedy or "see `docs/vagrant.md`; a large lab is quicker on the provider uml"
-    return Finding("KVM", "slow", meaning, remedy)
-
-
-def _mininet(facts: Facts) -> Iterator[Finding]:
-    """In this machine's own kernel, or else in one of User-Mode Linux."""
-    if not facts.mininet_lacks:
-        yield Finding("kernel", "ok", "this machine's own holds the network, in namespaces without a way out")
-        return
-    meaning = f"one of User-Mode Linux holds the network, since {facts.mininet_lacks[0]}; hosts share one processor"
-    remedy = (
-        "as root, on a kernel with openvswitch, netem and ifb: "
-        "apt-get install mininet openvswitch-switch iperf3 netperf tcpdump jq"
-    )
-    yield Finding("kernel", "slow", meaning, remedy)
-    yield from _uml(facts)
-
-
-def default_can_run(diagnoses: Collection[Diagnosis]) -> bool:
-    """Whether the provider that is used unless another is named can run here."""
-    return any(diagnosis.can_run for diagnosis in diagnoses if diagnosis.provider == DEFAULT_PROVIDER)

@@ -2,7 +2,7 @@
 # A libvirt of minigts' own: virtlogd and libvirtd in namespaces of their own, of which this is process 1. When it ends,
 # by whatever, the kernel ends everything that libvirt has started.
 #
-#   own.sh DIRECTORY [GROUP]     with DIRECTORY/{etc,run,lib,cache,log,pool}; sockets appear in DIRECTORY/run
+#   private_libvirt.sh DIRECTORY [GROUP]     with DIRECTORY/{etc,run,lib,cache,log,pool}; sockets appear in DIRECTORY/run
 #
 # Whoever may write to libvirtd's socket is root, so it is its owner's alone, as everything is that lies here; with GROUP
 # it is open to that group too, as on a desktop. Seen from within the namespaces it lies at /run/libvirt, where everybody

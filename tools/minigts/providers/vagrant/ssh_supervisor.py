@@ -1,6 +1,6 @@
 """The process that keeps one SSH connection to every machine of a lab, with an agent at its far end.
 
-Run as `python -m minigts.providers.vagrant.lines RUNDIR`. It reads RUNDIR/launch.json, and serves
+Run as `python -m minigts.providers.vagrant.ssh_supervisor RUNDIR`. It reads RUNDIR/launch.json, and serves
 hosts/NAME/control.sock as the supervisor of the `uml` provider does, whose parts it uses: only what is at the other
 end of a host's line differs. A connection that ends is made again, since a machine may be halted and brought up.
 """
@@ -59,11 +59,11 @@ class Launch:
 
 def start(rundir: Path) -> None:
     """Start it, detached; it outlives this process. Every host has its folder hosts/NAME already."""
-    file = rundir / "lines.log"
+    file = rundir / "ssh_supervisor.log"
     file.touch(mode=0o600)
     with file.open("ab") as log:
         shell.start(
-            [sys.executable, "-m", "minigts.providers.vagrant.lines", str(rundir)],
+            [sys.executable, "-m", "minigts.providers.vagrant.ssh_supervisor", str(rundir)],
             output=log.fileno(),
             env={"PYTHONPATH": str(paths.project_root() / "tools"), process.MARK: str(rundir)},
         )

@@ -55,7 +55,7 @@ def start(group: str = "") -> None:
     place.chmod(0o700)
     for folder in FOLDERS:
         (place / folder).mkdir(mode=0o700, exist_ok=True)
-    script = paths.project_root() / "provision" / "libvirt" / "own.sh"
+    script = paths.project_root() / "provision" / "libvirt" / "private_libvirt.sh"
     log_file = place / "daemons.log"
     log_file.touch(mode=0o600)
     with log_file.open("wb") as log:
@@ -79,17 +79,17 @@ def stop() -> None:
 
 def missing() -> list[str]:
     """What this machine lacks to run it, a sentence each."""
-    found = []
+    lacking = []
     if os.geteuid() != 0:
-        found.append("only root can start a libvirt of its own; use the machine's: sudo systemctl start libvirtd")
+        lacking.append("only root can start a libvirt of its own; use the machine's: sudo systemctl start libvirtd")
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
     needed = (("libvirtd", "libvirt-daemon-system"), ("virtlogd", "libvirt-daemon-system"), ("dnsmasq", "dnsmasq-base"))
-    found += [
+    lacking += [
         f"{program} is not installed: apt-get install {package}"
         for program, package in (*needed, ("virsh", "libvirt-clients"))
         if shutil.which(program, path=path) is None
     ]
-    return found
+    return lacking
 
 
 def _wait_until_it_answers() -> None:

@@ -1,4 +1,4 @@
-"""What can be read off this machine. Looks and tries; changes nothing that outlasts the look."""
+"""What this machine has of what User-Mode Linux needs. Looks and tries; changes nothing that outlasts the look."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ import shutil
 import socket
 import sys
 import tempfile
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from minigts import memory
+from minigts.providers import system_packages
+from minigts.providers.system_packages import Package
+from minigts.providers.uml import confinement, image
+from minigts.providers.uml.image import Room
 from minigts.shell import run
 
 SHM = Path("/dev/shm")
-SYSTEM_PACKAGES = Path(__file__).parent / "system-packages"
 NAMESPACE_SWITCHES = (
     ("user/max_user_namespaces", "0", "user.max_user_namespaces=15000"),
     ("kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone=1"),
@@ -37,39 +38,6 @@ SO_SNDBUFFORCE = 32
 
 
 @dataclass(frozen=True)
-class Package:
-    """A system package that the image recipe needs. `present` goes by its program, not by the package system."""
-
-    name: str
-    present: bool
-
-
-@dataclass(frozen=True)
-class Disk:
-    """A directory with what is free there and what is needed."""
-
-    directory: Path
-    free_mb: int
-    needed_mb: int
-
-
-@dataclass(frozen=True)
-class Virtual:
-    """What virtual machines stand on."""
-
-    packages: tuple[Package, ...]
-    libvirt_uri: str
-    """The libvirt that would be used."""
-    libvirt_answers: bool
-    box_ready: bool
-    accelerator: Literal["kvm", "emulation", "untried"]
-    """Whether a guest has been seen to run under KVM since this machine booted."""
-    reason: str
-    kvm_remedy: str = ""
-    """What opens KVM where it is closed to this user; empty where it is not."""
-
-
-@dataclass(frozen=True)
 class Facts:
     """What was seen. Sizes are what is free now; `shm_free_mb` is None when nothing can be written to /dev/shm."""
 
@@ -83,7 +51,7 @@ class Facts:
     shm_free_mb: int | None
     shm_executable: bool
     image_ready: bool
-    disks: tuple[Disk, ...]
+    disks: tuple[Room, ...]
     """Where building the image needs room."""
     seccomp: bool
     """Whether a process may filter its own system calls, which a UML kernel prefers; `ptrace` is its other way."""
@@ -98,16 +66,11 @@ class Facts:
     can_install: bool
     """Whether the launcher can install packages: apt is here, and root or sudo."""
     packages: tuple[Package, ...]
-    virtual: Virtual
-    mininet_lacks: tuple[str, ...]
-    """Why Mininet cannot run in this machine's own kernel; empty when it can."""
+    """What building the image takes."""
 
 
-def gather(
-    *, image_ready: bool, disks: Iterable[Disk], landlock: int, virtual: Virtual, mininet_lacks: Iterable[str]
-) -> Facts:
-    """Look at this machine. The caller knows the image and what building it takes, what confines a kernel, what
-    `virtual` is, and what Mininet says."""
+def gather() -> Facts:
+    """Look at this machine."""
     root, user = os.geteuid() == 0, _user()
     return Facts(
         system=platform.system(),
@@ -119,33 +82,17 @@ def gather(
         open_files=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
         shm_free_mb=shutil.disk_usage(SHM).free >> 20 if os.access(SHM, os.W_OK) else None,
         shm_executable=_executable(SHM),
-        image_ready=image_ready,
-        disks=tuple(disks),
+        image_ready=image.present() is not None,
+        disks=image.room(),
         seccomp=_succeeds(FILTER_CALLS),
         ptrace=_succeeds(TRACE),
-        landlock=landlock,
+        landlock=confinement.version(),
         socket_buffer_bytes=_socket_buffer_bytes(4 * 2**20),
         namespaces_blocked_by=_namespaces_blocked_by(),
         subordinate_ids=all(_has_range(Path(file), user) for file in ("/etc/subuid", "/etc/subgid")),
         can_install=shutil.which("apt-get") is not None and (root or shutil.which("sudo") is not None),
-        packages=system_packages(SYSTEM_PACKAGES.read_text(), root=root),
-        virtual=virtual,
-        mininet_lacks=tuple(mininet_lacks),
+        packages=system_packages.of(Path(__file__).parent, root=root),
     )
-
-
-def system_packages(text: str, *, root: bool) -> tuple[Package, ...]:
-    """The packages that lines such as `mke2fs  e2fsprogs  all` ask for; `user` lines are not for root, `test` lines for
-    the project's tests alone."""
-    rows = (line.split() for line in text.splitlines() if line.strip() and not line.startswith("#"))
-    wanted = {"all"} if root else {"all", "user"}
-    return tuple(Package(name, _present(program)) for program, name, who in rows if who in wanted)
-
-
-def _present(program: str) -> bool:
-    if program.startswith("/"):
-        return Path(program).exists()
-    return shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin") is not None
 
 
 def _user() -> str:

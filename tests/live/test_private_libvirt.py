@@ -12,10 +12,13 @@ import pytest
 
 from live.conftest import state_directory
 from live.other_user import free_id
-from minigts.providers.vagrant import own
+from minigts.providers.vagrant import private_libvirt
 
 LIMIT_S = 60.0
-pytestmark = [pytest.mark.timeout(300), pytest.mark.skipif(bool(own.missing()), reason="; ".join(own.missing()))]
+pytestmark = [
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(bool(private_libvirt.missing()), reason="; ".join(private_libvirt.missing())),
+]
 CONNECT = """
 import socket, sys
 for path in sys.argv[1:]:
@@ -34,11 +37,11 @@ def libvirt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     for parent in (place, *place.parents[:2]):
         parent.chmod(0o755)
     with state_directory(place):
-        own.start()
+        private_libvirt.start()
         try:
-            yield own.directory()
+            yield private_libvirt.directory()
         finally:
-            own.stop()
+            private_libvirt.stop()
 
 
 def sockets(directory: Path) -> list[Path]:
@@ -63,7 +66,7 @@ def test_no_other_user_gets_at_a_socket(libvirt: Path, *, inside: bool) -> None:
     """From without, where the directory is shut; and from within its namespaces, where it lies at /run/libvirt."""
     found = [str(path) for path in sockets(libvirt)]
     with state_directory(libvirt.parent):
-        keeper = own.keeper()
+        keeper = private_libvirt.keeper()
     assert keeper is not None
     prefix: tuple[str, ...] = ()
     if inside:
