@@ -6,11 +6,11 @@ from typing import Literal
 import pytest
 from experiment_lab import SEGMENTS_MS, chain
 
-from minigts.experiments import manifest as manifests
 from minigts.experiments.claims import Cell, evaluate
 from minigts.experiments.model import Claim
 from minigts.judge.statistics import Estimate
 from minigts.report.read import read
+from minigts.results import manifest as manifests
 
 PLAN = chain(6)
 HOSTS = [host.name for host in PLAN.hosts]
