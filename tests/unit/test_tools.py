@@ -117,6 +117,8 @@ def test_an_experiment_may_ask_for_the_tool_with_its_options_left_out(tool: Tool
         ("cwnd_bytes", "cwnd in bytes"),
         ("cpu_source_inside_percent", "CPU source inside in %"),
         ("stress_s", "stress in s"),
+        ("retransmits", "retransmits"),
+        ("out_of_order", "out of order"),
         ("of_another_version_ms", "of another version in ms"),
         ("seconds", "seconds in ms"),
     ],

@@ -329,7 +329,7 @@ def _mtu(manifest: Manifest | None, overlay: str) -> int | None:
 def _y_label(column: str, row: SummaryRow, whole: str | None) -> str:
     own = f"{row.tool.value.label} in {row.unit}"
     name = own if column == "value" else words.column(column, row.unit)
-    return f"{name.rpartition(' in ')[0]}\nin % of {whole}" if whole else name
+    return f"{name.rpartition(' in ')[0] or name}\nin % of {whole}" if whole else name
 
 
 def _slug(text: str) -> str:

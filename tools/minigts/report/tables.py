@@ -111,5 +111,4 @@ def _columns(
     yield ">published", numbers([row.published for row in rows])
     for name in dict.fromkeys(name for row in rows for name in row.cell.columns if name in FURTHER):
         medians = [median(row.cell.columns[name]) if row.cell.columns.get(name) else None for row in rows]
-        heading = COLUMNS[name].label if COLUMNS[name].unit == "" else words.column(name, rows[0].unit)
-        yield f">{heading}", tuple(number(value, 2) for value in medians)
+        yield f">{words.column(name, rows[0].unit)}", tuple(number(value, 2) for value in medians)

@@ -22,8 +22,9 @@ class Column:
     tabled: bool = False
 
     def heading(self, value_unit: str) -> str:
-        """`loss in %`; `value_unit` is the unit of the sample's value."""
-        return f"{self.label} in {self.unit or value_unit}"
+        """`loss in %`, `retransmits`; `value_unit` is the unit of the sample's value."""
+        unit = value_unit if self.unit is None else self.unit
+        return f"{self.label} in {unit}" if unit else self.label
 
 
 VALUE = "value"
