@@ -32,7 +32,7 @@ from minigts.errors import MinigtsError
 from minigts.fidelity.host_load import LIMITS, taints
 from minigts.lab import Lab
 from minigts.lab.calibration import probe
-from minigts.tools.parsers import iperf3_tcp, iperf3_udp
+from minigts.tools import iperf3_tcp, iperf3_udp
 from minigts.topology.plan import Path as PlanPath
 from minigts.watch import Readings, family, used_s, watching
 
@@ -64,13 +64,15 @@ def tcp_below_percent(lab: Lab, path: PlanPath) -> float:
     """How far TCP stays below the plan's ceiling, in per cent of it."""
     assert path.tcp_ceiling_mbit is not None
     said = iperf3(lab, path)
-    return 100 * (1 - iperf3_tcp(said).received_mbit / path.tcp_ceiling_mbit)
+    return 100 * (1 - iperf3_tcp.parse(said).received_mbit / path.tcp_ceiling_mbit)
 
 
 def udp_lost_percent(lab: Lab, path: PlanPath) -> float:
     """What is lost of datagrams at 80 % of the rate."""
     assert path.rate_mbit is not None
-    return iperf3_udp(iperf3(lab, path, "-u", "-l", "1472", "-b", str(round(0.8e6 * path.rate_mbit)))).lost_percent
+    return iperf3_udp.parse(
+        iperf3(lab, path, "-u", "-l", "1472", "-b", str(round(0.8e6 * path.rate_mbit)))
+    ).lost_percent
 
 
 def iperf3(lab: Lab, path: PlanPath, *more: str) -> str:

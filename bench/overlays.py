@@ -26,11 +26,11 @@ from minigts import lab as labs
 from minigts import overlays, watch
 from minigts.cli import screen
 from minigts.errors import CommandFailed, MinigtsError
-from minigts.experiments import manifest
 from minigts.lab import Lab
 from minigts.overlays import Endpoint
 from minigts.providers.base import Metered
-from minigts.tools import parsers
+from minigts.results import manifest
+from minigts.tools import iperf3_tcp, iperf3_udp
 from minigts.topology.load import parse
 from minigts.topology.plan import Plan
 
@@ -119,8 +119,8 @@ def measure(lab: Lab, name: str, source: Endpoint, target: Endpoint) -> dict[str
     tcp_text = iperf3(lab, source, target, "-t", "8", "-O", "2")
     spent = [seconds - before[host] for host, seconds in used_s(lab).items()]
     payload = str(target.mtu - IP_AND_UDP)
-    udp = parsers.iperf3_udp(iperf3(lab, source, target, "-t", "5", "-u", "-b", f"{UDP_MBIT}M", "-l", payload))
-    tcp = parsers.iperf3_tcp(tcp_text)
+    udp = iperf3_udp.parse(iperf3(lab, source, target, "-t", "5", "-u", "-b", f"{UDP_MBIT}M", "-l", payload))
+    tcp = iperf3_tcp.parse(tcp_text)
     screen.note(f"{name}: cutting a link")
     return {
         "mtu": target.mtu,

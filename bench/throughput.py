@@ -16,10 +16,12 @@ from bench import stage
 from minigts import overlays
 from minigts.cli import screen
 from minigts.errors import MinigtsError
-from minigts.experiments import tools
-from minigts.experiments.model import AnyMeasurement, Iperf3Tcp, Iperf3Udp, TcpOptions, UdpOptions
+from minigts.experiments import commands
+from minigts.experiments.model import MEASUREMENTS, AnyMeasurement
 from minigts.lab import Lab
 from minigts.overlays import Endpoint
+from minigts.tools import TOOLS, iperf3_tcp, iperf3_udp
+from minigts.tools.base import Way
 from minigts.topology.plan import Path
 
 OVERLAYS = ("none", "swarm")
@@ -39,21 +41,25 @@ class Sample:
 
 
 def measurements(seconds: int) -> dict[str, AnyMeasurement]:
-    tcp = TcpOptions.model_validate({"duration": f"{seconds}s", "omit": OMIT})
-    udp = UdpOptions.model_validate({"duration": f"{seconds}s", "rate": "80%", "datagram": "fit"})
+    options = {
+        iperf3_tcp.TOOL: {"duration": f"{seconds}s", "omit": OMIT},
+        iperf3_udp.TOOL: {"duration": f"{seconds}s", "rate": "80%", "datagram": "fit"},
+    }
     return {
-        "tcp": Iperf3Tcp(name="tcp", tool="iperf3-tcp", paths=("first-to-each",), options=tcp),
-        "udp": Iperf3Udp(name="udp", tool="iperf3-udp", paths=("first-to-each",), options=udp),
+        tool.usual_name: MEASUREMENTS[tool.name].model_validate(
+            {"name": tool.usual_name, "tool": tool.name, "paths": ("first-to-each",), "options": written}
+        )
+        for tool, written in options.items()
     }
 
 
 def take(lab: Lab, ends: Mapping[str, Endpoint], overlay: str, path: Path, what: AnyMeasurement) -> Sample:
     source, target = ends[path.source], ends[path.target]
-    way = tools.Way(target.address, target.mtu, tools.underlay_mtu(lab.plan), path)
-    argv = tools.command(what, source, way, lab.provider.pace_s)
-    said = lab.provider.run(path.source, argv, timeout_s=tools.timeout_s(what, path))
-    measured = tools.read(what.tool, said.stdout, said.stderr).value
-    predicted = tools.predicted(what, way)
+    way = Way(target.address, target.mtu, commands.underlay_mtu(lab.plan), path)
+    argv = commands.command(what, source, way, lab.provider.pace_s)
+    said = lab.provider.run(path.source, argv, timeout_s=commands.timeout_s(what, path))
+    measured = TOOLS[what.tool].read(said.stdout, said.stderr).value
+    predicted = commands.predicted(what, way)
     if predicted is None:
         raise MinigtsError("throughput: the topology's links need a rate")
     return Sample(overlay, what.name, path.hops, measured, predicted)

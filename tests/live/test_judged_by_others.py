@@ -14,10 +14,10 @@ from itertools import combinations
 import pytest
 
 from live.patience import ends_ms, patiently
-from minigts.experiments.tools import on_a_path_in_use
+from minigts.experiments.commands import on_a_path_in_use
 from minigts.lab import Lab
 from minigts.overlays import Endpoint
-from minigts.tools import parsers
+from minigts.tools import ping
 
 pytestmark = pytest.mark.uml
 PAIRS = tuple(combinations(("ams", "bra", "lju", "mil", "ham", "lon"), 2))
@@ -28,7 +28,7 @@ def ping_ms(lab: Lab, source: Endpoint, target: Endpoint) -> float:
     """The lowest of 40 echo requests, as ping prints them."""
     argv = [*source.prefix, "ping", "-n", "-i", f"{lab.provider.pace_s:g}", "-c", "40", target.address]
     said = lab.provider.run(source.host, argv, timeout_s=60)
-    return parsers.ping(said.stdout, said.stderr).min_ms
+    return ping.parse(said.stdout, said.stderr).min_ms
 
 
 def netperf_ms(lab: Lab, source: Endpoint, target: Endpoint) -> float:

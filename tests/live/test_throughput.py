@@ -10,11 +10,14 @@ import pytest
 
 from minigts import overlays
 from minigts.errors import CommandFailed
-from minigts.experiments import tools
-from minigts.experiments.model import TcpOptions, UdpOptions
+from minigts.experiments.commands import underlay_mtu
 from minigts.judge.tolerances import CEILING
 from minigts.lab import Lab, calibration
 from minigts.overlays import Endpoint
+from minigts.tools import iperf3_tcp, iperf3_udp
+from minigts.tools.base import Measured, Way
+from minigts.tools.iperf3_tcp import TcpOptions
+from minigts.tools.iperf3_udp import UdpOptions
 
 pytestmark = pytest.mark.uml
 LIMIT_S = 60.0
@@ -32,10 +35,10 @@ underlay = pytest.mark.parametrize("endpoints", ["none"], indirect=True)
 
 def measure(
     lab: Lab, endpoints: Mapping[str, Endpoint], source: str, target: str, options: TcpOptions | UdpOptions
-) -> tools.Measured:
-    tool = tools.TOOLS["iperf3-tcp" if isinstance(options, TcpOptions) else "iperf3-udp"]
-    far, mtu = endpoints[target], tools.underlay_mtu(lab.plan)
-    way = tools.Way(far.address, endpoints[source].mtu, mtu, lab.plan.path(source, target))
+) -> Measured:
+    tool = iperf3_tcp.TOOL if isinstance(options, TcpOptions) else iperf3_udp.TOOL
+    far, mtu = endpoints[target], underlay_mtu(lab.plan)
+    way = Way(far.address, endpoints[source].mtu, mtu, lab.plan.path(source, target))
     argv = (*endpoints[source].prefix, *tool.argv(options, way))
     result = lab.provider.run(source, argv, timeout_s=LIMIT_S)
     return tool.read(result.stdout, result.stderr)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from experiment_lab import Replay, chain, endpoints, watch_of
 
-from minigts.experiments.options import Links
+from minigts.experiments.model import Links
 from minigts.experiments.run import run
 from minigts.overlays import Endpoint
 from minigts.results.folder import exclusive

@@ -4,7 +4,7 @@ import pytest
 from experiment_lab import recorded
 
 from minigts.experiments import counters
-from minigts.tools.parsers import ParseError
+from minigts.tools.base import ParseError
 
 
 def test_processor_use_of_a_host_and_its_busiest_group() -> None:

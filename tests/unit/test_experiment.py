@@ -6,11 +6,13 @@ import pytest
 from experiment_lab import SMALL, chain, endpoints, small
 
 from minigts.errors import InputError
+from minigts.experiments.commands import command, outer_mtu, predicted
 from minigts.experiments.load import load, parse, topology_file
 from minigts.experiments.matrix import matrix
-from minigts.experiments.model import Experiment, UdpOptions
+from minigts.experiments.model import Experiment
 from minigts.experiments.run import total_s
-from minigts.experiments.tools import Way, command, offered_mbit, outer_mtu, predicted
+from minigts.tools.base import Way
+from minigts.tools.iperf3_udp import UdpOptions, offered_mbit
 from minigts.topology.plan import Plan
 
 MULTIHOP = Path(__file__).parents[2] / "experiments" / "multihop.yaml"

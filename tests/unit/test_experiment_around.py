@@ -16,8 +16,7 @@ from minigts.errors import CommandFailed, InputError
 from minigts.experiments import run
 from minigts.experiments.load import parse
 from minigts.experiments.matrix import matrix
-from minigts.experiments.model import Experiment
-from minigts.experiments.options import Links
+from minigts.experiments.model import Experiment, Links
 from minigts.experiments.procedure import WATCHING, Surroundings, procedure
 from minigts.experiments.run import Outcome, run_together
 from minigts.overlays import Endpoint

@@ -12,7 +12,7 @@ from minigts.errors import CommandTimeout, HostFailed, InputError, MinigtsError
 from minigts.experiments.derive import derive
 from minigts.experiments.load import parse
 from minigts.experiments.matrix import matrix
-from minigts.experiments.options import Links
+from minigts.experiments.model import Links
 from minigts.experiments.run import Outcome, Progress, run
 from minigts.overlays import Endpoint
 from minigts.providers.base import Result

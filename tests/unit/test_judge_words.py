@@ -19,6 +19,7 @@ from minigts.judge.verdicts import current, together
 from minigts.judge.words import WORDS
 from minigts.report.derive import latency_points
 from minigts.report.read import SummaryRow
+from minigts.tools import TOOLS
 from minigts.topology.expectations import EXPECTATIONS, LatencyWord, ThroughputWord
 from minigts.topology.load import parse
 
@@ -201,7 +202,7 @@ def summary_row(cell: PathCell) -> SummaryRow:
     return SummaryRow(
         overlay="none",
         measurement="latency",
-        quantity="latency",
+        tool=TOOLS["netperf-rr"],
         source=cell.source,
         target=cell.target,
         hops=cell.hops,

@@ -13,9 +13,10 @@ from pydantic import BaseModel
 
 from minigts.experiments import load as experiments
 from minigts.experiments import model as experiment
-from minigts.experiments import options, vocabulary
+from minigts.experiments import vocabulary
 from minigts.language.validation import keys
 from minigts.overlays import policy
+from minigts.tools import TOOLS
 from minigts.topology import load as topologies
 from minigts.topology import model as topology
 
@@ -63,14 +64,11 @@ LANGUAGES = {
         experiment.json_schema_text,
         {
             "": experiment.Experiment,
-            "measurements[].": experiment.NetperfRR,
+            "measurements[].": experiment.MEASUREMENTS["netperf-rr"],
             "measurements[].paths[].": experiment.Pair,
-            "measurements[].ends.": options.Ends,
-            "measurements[].links.": options.Links,
-            "netperf-rr.": options.NetperfOptions,
-            "ping.": options.PingOptions,
-            "iperf3-tcp.": options.TcpOptions,
-            "iperf3-udp.": options.UdpOptions,
+            "measurements[].ends.": experiment.Ends,
+            "measurements[].links.": experiment.Links,
+            **{f"{name}.": tool.options for name, tool in TOOLS.items()},
             "claims[].": vocabulary.Claim,
             "published[].": vocabulary.Published,
             "published[].values[].": vocabulary.Value,

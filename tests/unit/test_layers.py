@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[2] / "tools" / "minigts"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 EXPERIMENT_LANGUAGE = "experiments' language"
-LANGUAGE = {"experiments.model", "experiments.options", "experiments.vocabulary"}
+LANGUAGE = {"experiments.model", "experiments.vocabulary"}
 """What an experiment's file may say: below results, whose manifests hold an experiment; runs are above them."""
 
 CHAIN = (
@@ -22,6 +22,7 @@ CHAIN = (
     {"language"},
     {"topology"},
     {"judge"},
+    {"tools"},
     {"paths", "memory", "shell", "shaping", "watch"},
     {"network"},
     {"artifacts"},
@@ -29,7 +30,6 @@ CHAIN = (
     {"switches"},
     {"lab"},
     {"overlays"},
-    {"tools"},
     {"fidelity"},
     {EXPERIMENT_LANGUAGE},
     {"results"},
@@ -39,7 +39,7 @@ CHAIN = (
 """From the bottom up: a part may import from every lower row."""
 
 ASIDE = {
-    "report": {"topology", "judge", "language", "errors", "paths", "results", EXPERIMENT_LANGUAGE},
+    "report": {"topology", "judge", "language", "errors", "paths", "tools", "results", EXPERIMENT_LANGUAGE},
 }
 """Parts beside the chain, and the only ones they may import."""
 

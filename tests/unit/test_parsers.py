@@ -8,16 +8,11 @@ from experiment_lab import RECORDED, recorded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minigts.tools import parsers
-from minigts.tools.parsers import ParseError
+from minigts.tools import TOOLS, iperf3_tcp, iperf3_udp, netperf_rr, ping
+from minigts.tools.base import ParseError
 
 Parser = Callable[[str, str], object]
-PARSERS: dict[str, Parser] = {
-    "netperf": parsers.netperf_rr,
-    "ping": parsers.ping,
-    "tcp": parsers.iperf3_tcp,
-    "udp": parsers.iperf3_udp,
-}
+PARSERS: dict[str, Parser] = {name: tool.read for name, tool in TOOLS.items()}
 
 
 @pytest.mark.parametrize(
@@ -31,14 +26,14 @@ PARSERS: dict[str, Parser] = {
     ],
 )
 def test_netperf_median_is_exact_where_the_histogram_is_not(name: str, median_ms: float, intervals: int) -> None:
-    run = parsers.netperf_rr(recorded(name))
+    run = netperf_rr.parse(recorded(name))
     assert run.median_ms == pytest.approx(median_ms, abs=0.05)
     assert run.min_ms <= run.median_ms <= run.max_ms
     assert run.intervals == intervals
 
 
 def test_one_exchange_that_a_clock_tick_held_up_does_not_move_the_netperf_median() -> None:
-    run = parsers.netperf_rr(recorded("netperf-udp-rr-nodemo-5ms.txt"))
+    run = netperf_rr.parse(recorded("netperf-udp-rr-nodemo-5ms.txt"))
     assert run.max_ms > 9
     assert run.mean_ms > 5.5
     assert run.median_ms < 5
@@ -51,7 +46,7 @@ def test_one_exchange_that_a_clock_tick_held_up_does_not_move_the_netperf_median
 def test_iperf3_tcp_gives_the_receivers_rate_without_the_omitted_start(
     name: str, received: float, retransmits: int
 ) -> None:
-    run = parsers.iperf3_tcp(recorded(name))
+    run = iperf3_tcp.parse(recorded(name))
     assert run.received_mbit == pytest.approx(received, abs=0.001)
     assert run.retransmits == retransmits
     assert len(run.intervals_mbit) == json.loads(recorded(name))["start"]["test_start"]["duration"]
@@ -71,7 +66,7 @@ def test_iperf3_tcp_gives_the_receivers_rate_without_the_omitted_start(
 def test_iperf3_udp_is_not_diluted_by_the_round_trip(
     name: str, offered: float, received: float, lost_percent: float
 ) -> None:
-    run = parsers.iperf3_udp(recorded(name))
+    run = iperf3_udp.parse(recorded(name))
     assert run.offered_mbit == offered
     assert run.received_mbit == pytest.approx(received, abs=0.001)
     assert run.lost_percent == pytest.approx(lost_percent, abs=0.001)
@@ -80,7 +75,7 @@ def test_iperf3_udp_is_not_diluted_by_the_round_trip(
 
 
 def test_ping_counts_loss_and_sharpens_whole_milliseconds() -> None:
-    lossy, far = parsers.ping(recorded("ping-loss.txt")), parsers.ping(recorded("ping-161ms.txt"))
+    lossy, far = ping.parse(recorded("ping-loss.txt")), ping.parse(recorded("ping-161ms.txt"))
     assert (lossy.sent, lossy.received, lossy.loss_percent) == (20, 17, 15.0)
     assert lossy.median_ms == 10.2
     assert far.median_ms == pytest.approx(161.4, abs=0.1)
@@ -89,16 +84,16 @@ def test_ping_counts_loss_and_sharpens_whole_milliseconds() -> None:
 @pytest.mark.parametrize(
     ("parser", "name", "message"),
     [
-        ("netperf", "netperf-refused.txt", "netperf: establish control: are you sure there is a netserver"),
-        ("netperf", "netperf-lost.txt", "netperf: no final values"),
-        ("netperf", "netperf-killed.txt", "netperf: NETPERF_INT"),
+        ("netperf-rr", "netperf-refused.txt", "netperf: establish control: are you sure there is a netserver"),
+        ("netperf-rr", "netperf-lost.txt", "netperf: no final values"),
+        ("netperf-rr", "netperf-killed.txt", "netperf: NETPERF_INT"),
         ("ping", "ping-unreachable.txt", "ping: none of 2 packets came back"),
-        ("tcp", "iperf3.12-refused.json", "iperf3: unable to connect to server: Connection refused"),
-        ("tcp", "iperf3.18-refused.json", "iperf3: unable to connect to server - server may have"),
-        ("tcp", "iperf3.18-busy.json", "iperf3: the server is busy running a test. try again later"),
-        ("tcp", "iperf3.18-interrupted.json", "iperf3: interrupt - the client has terminated"),
-        ("tcp", "iperf3.18-udp.json", "iperf3: not a TCP test"),
-        ("udp", "iperf3.18-tcp.json", "iperf3: not a UDP test"),
+        ("iperf3-tcp", "iperf3.12-refused.json", "iperf3: unable to connect to server: Connection refused"),
+        ("iperf3-tcp", "iperf3.18-refused.json", "iperf3: unable to connect to server - server may have"),
+        ("iperf3-tcp", "iperf3.18-busy.json", "iperf3: the server is busy running a test. try again later"),
+        ("iperf3-tcp", "iperf3.18-interrupted.json", "iperf3: interrupt - the client has terminated"),
+        ("iperf3-tcp", "iperf3.18-udp.json", "iperf3: not a TCP test"),
+        ("iperf3-udp", "iperf3.18-tcp.json", "iperf3: not a UDP test"),
     ],
 )
 def test_a_failed_run_gives_its_reason(parser: str, name: str, message: str) -> None:
@@ -125,13 +120,13 @@ def test_nothing_at_all_is_an_error_too(parser: str) -> None:
 def test_truncated_json_is_an_error(cut: int) -> None:
     text = recorded("iperf3.18-tcp.json").rstrip()
     with pytest.raises(ParseError):
-        parsers.iperf3_tcp(text[: min(cut, len(text) - 1)])
+        iperf3_tcp.parse(text[: min(cut, len(text) - 1)])
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"start": NaN}', "1e999", '"x"', '{"start": {}, "end": 7}'])
 def test_odd_json_is_an_error(text: str) -> None:
     with pytest.raises(ParseError):
-        parsers.iperf3_udp(text)
+        iperf3_udp.parse(text)
 
 
 OUTPUTS = [path.read_text() for path in sorted(RECORDED.glob("*.*")) if path.suffix != ".md"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from minigts.experiments.options import Links
+from minigts.experiments.model import Links
 from minigts.experiments.stage import settings
 from minigts.lab import DECLARED, Settings
 

@@ -1,7 +1,7 @@
 """Experiments: what is measured, in which order, with which tool, and what the samples say.
 
 `campaign` takes experiments from their files to results: `model` and `load` read a file, `matrix` orders its samples,
-`tools` speaks to netperf, iperf3 and ping, `run` executes, on a real lab through `stage` and `drops`, `store` keeps the
+`commands` starts the measuring tools, `run` executes, on a real lab through `stage` and `drops`, `store` keeps the
 raw outputs, `derive` makes tables of them, `claims` and `comparisons` find what a claim speaks of; `judge`
 decides. Nothing here prints.
 """

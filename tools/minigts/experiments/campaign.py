@@ -29,11 +29,12 @@ from minigts.results import manifest as manifests
 from minigts.results import store
 from minigts.results.folder import exclusive, inside
 from minigts.results.schema import CERTIFICATE, Manifest
+from minigts.tools import TOOLS
 from minigts.topology.load import load as load_topology
 from minigts.topology.plan import Plan
 
 Say = Callable[[str], None]
-TOOLS = ("docker.io", "iperf3", "iproute2", "iputils-ping", "netperf", "openvswitch-switch")
+PACKAGES = ("docker.io", "iproute2", "openvswitch-switch", *(tool.package for tool in TOOLS.values()))
 """The packages whose programs carry or measure traffic; the manifest has their versions."""
 ASKING_TIMEOUT_S = 60.0
 
@@ -274,10 +275,10 @@ def _commit() -> str:
 
 
 def _tools(lab: Lab) -> dict[str, str]:
-    """Versions on the first host, for all have one image: the kernel's, and of `TOOLS` those that are there."""
+    """Versions on the first host, for all have one image: the kernel's, and of `PACKAGES` those that are there."""
     host = lab.plan.hosts[0].name
     kernel = lab.provider.run(host, ["uname", "-r"], timeout_s=ASKING_TIMEOUT_S).stdout.strip()
-    argv = ["dpkg-query", "-W", "-f", "${Package} ${Version}\\n", *TOOLS]
+    argv = ["dpkg-query", "-W", "-f", "${Package} ${Version}\\n", *sorted(set(PACKAGES))]
     listed = lab.provider.run(host, argv, timeout_s=ASKING_TIMEOUT_S, check=False).stdout
     return {"kernel": kernel} | dict(line.split(" ", 1) for line in listed.splitlines() if " " in line)
 

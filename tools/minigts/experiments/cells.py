@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from minigts.experiments.model import settings
 from minigts.judge.cells import PathCell
@@ -16,7 +15,8 @@ class Cell(PathCell):
 
     overlay: str
     measurement: str
-    quantity: Literal["latency", "throughput"]
+    quantity: str
+    """Latency or throughput; empty where no claim can speak of it."""
     published: float | None
     metric: str = ""
     """Which of the samples' figures, in `unit`: empty for their value, else `loss_percent`, `jitter_ms`, …"""

@@ -8,13 +8,13 @@ from typing import Literal, TypeVar
 
 from minigts.experiments.cells import Cell
 from minigts.experiments.model import settings
-from minigts.experiments.options import datagram_bytes
 from minigts.experiments.vocabulary import Claim
 from minigts.judge import ranges
 from minigts.judge.cells import evidence, plural, ratio_percent
 from minigts.judge.statistics import change
 from minigts.judge.verdicts import Judgement, Word, together
 from minigts.language.quantities import magnitude
+from minigts.tools.iperf3_udp import datagram_bytes
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from minigts.tools.parsers import ParseError, complaint, number
+from minigts.tools.base import ParseError, complaint, number
 
 TICKS_PER_S = 100
 """USER_HZ, in which /proc/stat counts on every x86 (proc(5))."""

@@ -14,23 +14,23 @@ from pathlib import Path
 
 from minigts.experiments.cells import Cell, Verdict
 from minigts.experiments.claims import evaluate
+from minigts.experiments.commands import outer_mtu, predicted, underlay_mtu
 from minigts.experiments.matrix import Cell as Row
 from minigts.experiments.matrix import Sample, cells, matrix, path_between
-from minigts.experiments.model import settings
-from minigts.experiments.options import Links
+from minigts.experiments.model import Links, settings
 from minigts.experiments.readings import read
-from minigts.experiments.tools import TOOLS, Measured, Way, outer_mtu, predicted, underlay_mtu
-from minigts.experiments.vocabulary import METRICS, Published
+from minigts.experiments.vocabulary import Published
 from minigts.judge.statistics import estimate
 from minigts.results import manifest as manifests
 from minigts.results import store, tables
 from minigts.results.folder import LARGEST_NUMBER, inside, write
 from minigts.results.schema import CLAIMS, SAMPLES, SUMMARY, Claim, Claims, Manifest, RawSample
 from minigts.results.tables import number
-from minigts.tools.parsers import ParseError
+from minigts.tools import COLUMNS, TOOLS
+from minigts.tools.base import Measured, ParseError, Way
 from minigts.topology.plan import Plan
 
-FURTHER = {metric: unit for metric, unit in METRICS.values() if metric.endswith(("_percent", "_ms"))}
+FURTHER = {column.name: column.unit or "" for column in COLUMNS.values() if column.quantity}
 """Metrics beside a measurement's own value that a claim may speak of, with their units."""
 
 

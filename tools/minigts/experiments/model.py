@@ -1,35 +1,25 @@
-"""The experiment language: what an experiment's file may say. `options.py` has what a tool's options may say."""
+"""The experiment language: what an experiment's file may say. What a tool's options may say stands with the tool."""
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
+import operator
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationError, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationError, create_model, model_validator
 
 from minigts.errors import InputError
-from minigts.experiments.options import (
-    SCALAR,
-    Count,
-    Ends,
-    Links,
-    Name,
-    NetperfOptions,
-    PingOptions,
-    Strict,
-    TcpOptions,
-    UdpOptions,
-    WholeSeconds,
-    varied,
-    word,
-)
-from minigts.experiments.vocabulary import Claim, Figure, Published
+from minigts.experiments.vocabulary import SCALAR, Claim, Figure, Name, Published, varied, word
 from minigts.language import validation
-from minigts.language.fields import unknown, whole
+from minigts.language.fields import Strict, unknown, whole
 from minigts.language.problems import Finding, Location, Misplaced
 from minigts.language.validation import findings_of, keys
+from minigts.tools import TOOLS
+from minigts.tools.base import Tool
+from minigts.tools.options import Count, Options, Size, Switch, WholeSeconds
 
 MOST_SAMPLES = 200_000
 """Of one experiment. A results directory has a file for each, and a report reads them all."""
@@ -58,6 +48,27 @@ Varied = dict[str, Annotated[tuple[_Value, ...], Field(min_length=1)]]
 """Values for options, in the order in which they are drawn."""
 
 
+class Links(Strict):
+    """How all links of the lab are set while a measurement runs, where it differs from the topology."""
+
+    gro: Switch = "off"
+    """Generic receive offload on the links' interfaces; minigts has it off."""
+    queue: Size | None = None
+    """The queue in front of each link's rate."""
+    rate: Literal["unlimited"] | None = None
+    """unlimited: no rate on any link."""
+
+
+class Ends(Strict):
+    """Where a measurement's client and server are, on its two hosts."""
+
+    client: Literal["container", "host", "second"] = Field(default="container", alias="from")
+    """container: where the overlay is measured from; host: the plain host; second: one more container beside it."""
+    server: Literal["container", "host", "own"] = Field(default="container", alias="to")
+    """container: as the overlay is reached from elsewhere; host: the plain host; own: the container's own address,
+    where that is another one (Docker's bridge with published ports)."""
+
+
 class _Measurement(Strict):
     """What is measured. `vary` lists values for some of the options; each combination is measured."""
 
@@ -65,7 +76,7 @@ class _Measurement(Strict):
     """Claims and figures speak of it by this name."""
     paths: Annotated[tuple[Paths, ...], Field(min_length=1)]
     """first-to-each, each-segment, every-pair, or a pair of hosts by name."""
-    options: Any
+    options: Options
     """Of the tool."""
     vary: Varied = Field(default_factory=dict)
     """Options with a list of values each; every combination is measured."""
@@ -77,6 +88,8 @@ class _Measurement(Strict):
     """How all links are set meanwhile."""
     watch: tuple[Literal["cpu"], ...] = ()
     """cpu: sample the processor counters of both hosts meanwhile, inside them and, where that can be, outside."""
+    tool: str
+    """What measures."""
 
     @model_validator(mode="after")
     def _variants_are_valid(self) -> Self:
@@ -137,35 +150,22 @@ def settings(condition: str) -> dict[str, str]:
     return dict(word.split("=", 1) for word in condition.split())
 
 
-class NetperfRR(_Measurement):
-    tool: Literal["netperf-rr"]
-    """What measures."""
-    options: NetperfOptions = NetperfOptions()
-    """Of the tool."""
+def _measurement_of(tool: Tool) -> type[_Measurement]:
+    """The language's measurement by a tool, `netperf-rr` as NetperfRR: of its options, and told apart by its name."""
+    parts = (part.upper() if len(part) < 3 else part.capitalize() for part in tool.name.split("-"))
+    fields: dict[str, Any] = {
+        "tool": (Literal[tool.name], Field(description="What measures.")),
+        "options": (tool.options, Field(default=tool.options(), description="Of the tool.")),
+    }
+    return create_model("".join(parts), __base__=_Measurement, __module__=__name__, **fields)
 
 
-class Ping(_Measurement):
-    tool: Literal["ping"]
-    """What measures."""
-    options: PingOptions = PingOptions()
-    """Of the tool."""
-
-
-class Iperf3Tcp(_Measurement):
-    tool: Literal["iperf3-tcp"]
-    """What measures."""
-    options: TcpOptions = TcpOptions()
-    """Of the tool."""
-
-
-class Iperf3Udp(_Measurement):
-    tool: Literal["iperf3-udp"]
-    """What measures."""
-    options: UdpOptions = UdpOptions()
-    """Of the tool."""
-
-
-AnyMeasurement = NetperfRR | Ping | Iperf3Tcp | Iperf3Udp
+MEASUREMENTS = {name: _measurement_of(tool) for name, tool in TOOLS.items()}
+"""The class of a measurement by each tool."""
+if TYPE_CHECKING:
+    AnyMeasurement = _Measurement
+else:  # a type checker cannot follow a union that a list makes
+    AnyMeasurement = functools.reduce(operator.or_, MEASUREMENTS.values())
 Measurement = Annotated[AnyMeasurement, Field(discriminator="tool")]
 
 

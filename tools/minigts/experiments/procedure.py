@@ -11,11 +11,14 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from minigts.errors import InputError, MinigtsError
+from minigts.experiments.commands import command, timeout_s, underlay_mtu
 from minigts.experiments.matrix import Sample, path_between
 from minigts.experiments.model import AnyMeasurement
-from minigts.experiments.options import TcpOptions, UdpOptions, percent
-from minigts.experiments.tools import Way, command, timeout_s, underlay_mtu
 from minigts.overlays import Endpoint
+from minigts.tools.base import Way
+from minigts.tools.iperf3_tcp import TcpOptions
+from minigts.tools.iperf3_udp import UdpOptions
+from minigts.tools.options import percent
 from minigts.topology.plan import Plan
 
 FIRST_OWN_PORT = 5301
@@ -102,7 +105,7 @@ def procedure(measurement: AnyMeasurement, sample: Sample, around: Surroundings)
     limit_s = timeout_s(measurement, way.path)
     client = Call("client", sample.source, command(measurement, source, way, around.pace_s), limit_s)
     sessions = tuple(_sessions(measurement, sample, around, way))
-    ports = [way.port + number for number in range(len(sessions) + 1)] if way.port >= FIRST_OWN_PORT else []
+    ports = [way.port + number for number in range(len(sessions) + 1)] if way.port else []
     watched = [sample.source, sample.target] if "cpu" in measurement.watch else []
     return Procedure(
         before=(
@@ -166,7 +169,9 @@ def _sessions(measurement: AnyMeasurement, sample: Sample, around: Surroundings,
     if wanted > len(others):
         raise InputError(f"{sample.id}: {wanted + 1} sessions need as many hosts beside {sample.target}")
     for number, host in enumerate(others[:wanted], start=1):
-        own = replace(way, port=way.port + number, path=path_between(around.plan, host, sample.target))
+        own = replace(
+            way, port=(way.port or FIRST_OWN_PORT) + number, path=path_between(around.plan, host, sample.target)
+        )
         argv = command(measurement, around.endpoint(sample.overlay, host), own, around.pace_s)
         yield Call("session", host, argv, timeout_s(measurement, own.path))
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from minigts.experiments import counters, tools
-from minigts.experiments.tools import Measured
+from minigts.experiments import counters
 from minigts.results.schema import RawSample, Side
-from minigts.tools.parsers import ParseError
+from minigts.tools import TOOLS
+from minigts.tools.base import Measured, ParseError
 
 SHOWN_OFFLOADS = ("tcp-segmentation-offload", "generic-segmentation-offload", "tx-udp-segmentation")
 
 
 def read(tool: str, raw: RawSample) -> Measured:
     """What the attempt says. Raises ParseError when its tool, or a session beside it, gave no result."""
-    main = tools.read(tool, raw.stdout, raw.stderr)
-    others = [tools.read(tool, side.stdout, side.stderr) for side in _named(raw, "session")]
+    read_output = TOOLS[tool].read
+    main = read_output(raw.stdout, raw.stderr)
+    others = [read_output(side.stdout, side.stderr) for side in _named(raw, "session")]
     return Measured(
         value=main.value + sum(other.value for other in others),
         extra={**_joined([main, *others]), **_processors(raw), **_stress(raw)},

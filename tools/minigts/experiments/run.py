@@ -16,11 +16,11 @@ from pathlib import Path
 from minigts.errors import CommandFailed, EnvironmentLacks, MinigtsError
 from minigts.experiments import guard
 from minigts.experiments.cells import Verdict
+from minigts.experiments.commands import estimate_s
 from minigts.experiments.derive import derive
 from minigts.experiments.matrix import Sample, matrix, path_between
 from minigts.experiments.model import Experiment
 from minigts.experiments.taking import Stage, Taking
-from minigts.experiments.tools import estimate_s
 from minigts.overlays import Endpoint
 from minigts.providers.base import Provider
 from minigts.results import manifest as manifests

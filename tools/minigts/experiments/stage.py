@@ -11,10 +11,11 @@ from functools import cached_property
 from minigts import lab as labs
 from minigts import overlays
 from minigts.experiments.drops import Drops
-from minigts.experiments.options import Links, size_bytes
+from minigts.experiments.model import Links
 from minigts.lab import Lab, Settings
 from minigts.overlays import Endpoint
 from minigts.providers.base import Metered
+from minigts.tools.options import size_bytes
 from minigts.watch import Watched, family, used_s
 
 LIMIT_S = 60.0

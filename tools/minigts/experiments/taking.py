@@ -13,9 +13,9 @@ from typing import Protocol
 
 from minigts.errors import CommandTimeout, InputError
 from minigts.experiments import readings
+from minigts.experiments.commands import warm_up
 from minigts.experiments.matrix import Sample
-from minigts.experiments.model import AnyMeasurement
-from minigts.experiments.options import Links
+from minigts.experiments.model import AnyMeasurement, Links
 from minigts.experiments.procedure import (
     WATCHED_EVERY_S,
     Call,
@@ -25,14 +25,13 @@ from minigts.experiments.procedure import (
     procedure,
     way_of,
 )
-from minigts.experiments.tools import warm_up
 from minigts.fidelity.host_load import taints
 from minigts.overlays import Endpoint
 from minigts.providers.base import Provider, Result
 from minigts.results import manifest as manifests
 from minigts.results import store
 from minigts.results.schema import Manifest, RawSample, Side
-from minigts.tools.parsers import ParseError
+from minigts.tools.base import ParseError
 from minigts.watch import Watched
 
 ATTEMPTS = 3

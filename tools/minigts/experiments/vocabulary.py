@@ -6,22 +6,43 @@ import math
 import re
 from typing import Annotated, Literal, Self, get_args
 
-from pydantic import BeforeValidator, Discriminator, Field, PlainSerializer, Tag, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, PlainSerializer, Tag, WithJsonSchema, model_validator
 
-from minigts.experiments.options import SCALAR, Name, Strict, word
 from minigts.judge.ranges import Range
-from minigts.language.fields import choice, number, written
+from minigts.language.fields import Strict, choice, matching, number, written
 from minigts.language.problems import shown
+from minigts.language.quantities import is_whole_number, whole_number
+from minigts.tools import COLUMNS, TOOLS
+from minigts.tools.columns import VALUE
 from minigts.topology.expectations import EXPECTATIONS, LatencyWord, ThroughputWord
+
+NAME = re.compile(r"[a-z][a-z0-9-]{0,39}", re.ASCII)
+Name = Annotated[str, *matching("a name: lower-case letters, digits and hyphens, a letter first, at most 40", NAME)]
+
+
+def varied(value: object) -> str | int:
+    """One of the values that an option takes in turn: a whole number, or text. Raises ValueError for anything else."""
+    if isinstance(value, str):
+        return whole_number(value, "a value", -(10**15), 10**15) if is_whole_number(value) else value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise ValueError(f"{shown(value)} where a value is wanted, as in 1400B or 9")
+
+
+def word(value: object) -> str:
+    """A value as it stands in tables and in names of samples, `3 packets` as `3packets`. Raises ValueError."""
+    return "".join(str(varied(value)).split())
+
+
+SCALAR = WithJsonSchema({"type": ["string", "integer"]})
 
 Number = Annotated[float, *number("a number")]
 Quantity = Literal["latency", "throughput", "loss", "jitter", "cpu"]
+_COLUMNS = {column.quantity: column for column in (*(tool.value for tool in TOOLS.values()), *COLUMNS.values())}
 METRICS: dict[Quantity, tuple[str, str]] = {
-    "latency": ("latency", "ms"),
-    "throughput": ("throughput", "Mbit/s"),
-    "loss": ("loss_percent", "%"),
-    "jitter": ("jitter_ms", "ms"),
-    "cpu": ("cpu_percent", "%"),
+    quantity: (quantity if column.name == VALUE else column.name, column.unit or "")
+    for quantity in get_args(Quantity)
+    for column in [_COLUMNS[quantity]]
 }
 """For each quantity a claim may speak of: its metric in summary.csv, and that metric's unit."""
 _NUMBER = r"([0-9]{1,15}(?:\.[0-9]{1,15})?)"

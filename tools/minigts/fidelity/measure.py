@@ -23,7 +23,8 @@ from minigts.fidelity.certificate import Certificate, Row, loss_row, rate_row, r
 from minigts.fidelity.host_load import taints
 from minigts.lab import Lab, links
 from minigts.lab.calibration import RoundTrips, probe
-from minigts.tools.parsers import ParseError, iperf3_tcp
+from minigts.tools import iperf3_tcp
+from minigts.tools.base import ParseError
 from minigts.topology.plan import End, Host, Link, Path, Switch
 from minigts.watch import watching
 
@@ -284,6 +285,6 @@ def tcp_mbit(lab: Lab, way: Way, *, least_slow_start_s: int = 1) -> tuple[float 
     try:
         lab.provider.run(way.target, serve, timeout_s=10)
         said = lab.provider.run(way.source, ask, timeout_s=30 + slow_start_s, check=False)
-        return round(iperf3_tcp(said.stdout, said.stderr).received_mbit, 4), ""
+        return round(iperf3_tcp.parse(said.stdout, said.stderr).received_mbit, 4), ""
     except (ParseError, CommandFailed) as error:
         return None, str(error)

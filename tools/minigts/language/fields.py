@@ -8,10 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 
 from minigts.language.problems import did_you_mean, listed, shown
 from minigts.language.quantities import LARGEST_NUMBER, Quantity, plain_number, whole_number
+
+
+class Strict(BaseModel):
+    """The base of a language's parts: frozen, every key is known, and what stands under a field describes it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True, use_attribute_docstrings=True)
 
 
 def quantity(kind: Quantity, *, whole: bool = False) -> tuple[BeforeValidator, WithJsonSchema]:

@@ -41,8 +41,7 @@ def chart(data: Results, chart: Chart) -> list[str]:
     if chart.pooled > 1:
         caption.append(f"A point stands for the samples of up to {chart.pooled} paths together.")
     if any(point.predicted is not None for point in first):
-        bound = {"tcp": "the highest TCP goodput that the plan allows", "udp": "the UDP that should arrive"}
-        caption.append(f"Lines without markers: {bound.get(chart.quantity, 'what the plan says')}.")
+        caption.append(f"Lines without markers: {chart.tool.prediction.sentence}.")
     if chart.beyond is not None:
         caption.append(f"The plan predicts {words.figure(chart.beyond)} or more, far above what is drawn.")
     if chart.marks:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-PREDICTED = {"tcp": "ceiling by the plan", "udp": "expected by the plan", "latency": "by the plan"}
 VARIANT_DASHES: tuple[style.Dashes, ...] = ("-", "--", ":", "-.")
 MOST_NUMBERED = 12
 """Up to so many bars have their value written over them."""
@@ -148,7 +147,7 @@ def _reach(points: Sequence[Point]) -> list[list[float]]:
 
 def _predicted(axes: Axes, chart: Chart, drawn: Sequence[_Drawn]) -> None:
     """What the plan predicts. Series of which it predicts the same share one mark."""
-    what = PREDICTED.get(chart.quantity, "by the plan")
+    what = chart.tool.prediction.legend
     sharing: dict[tuple[tuple[float, float], ...], list[_Drawn]] = {}
     for each in drawn:
         at = tuple((p.x, round(p.predicted, 6)) for p in each.series.points if p.predicted is not None)

@@ -139,7 +139,7 @@ def _groups(pair: Pair) -> dict[tuple[str, str, str], list[_Cell]]:
 def _columns(row: SummaryRow, other: SummaryRow | None) -> Iterator[str]:
     yield "value"
     if other is not None:
-        yield from (name for name in row.cell.columns if grammar.PANELS.fullmatch(name) and name in other.cell.columns)
+        yield from (name for name in row.cell.columns if name in grammar.PANELS and name in other.cell.columns)
 
 
 def _values(row: SummaryRow, column: str) -> Sequence[float]:

@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 
 from minigts.judge.latency import segments_of, single_segments, way
 from minigts.judge.tolerances import Tolerance, round_trip
-from minigts.results.tables import Quantity, SummaryRow
+from minigts.results.tables import SummaryRow
+from minigts.tools import TOOLS
+from minigts.tools.base import Tool
 from minigts.topology.plan import Plan
 
 
@@ -57,11 +59,12 @@ class LatencyPoint:
 
 @dataclass(frozen=True)
 class ThroughputPoint:
-    """TCP or UDP over one path, in Mbit/s. `bound_mbit` is TCP's ceiling, or what of UDP should arrive."""
+    """Throughput over one path, in Mbit/s. `bound_mbit` is what the plan predicts: TCP's ceiling, or what of UDP should
+    arrive."""
 
     overlay: str
     measurement: str
-    quantity: Quantity
+    tool: Tool
     source: str
     target: str
     hops: int
@@ -85,10 +88,12 @@ def paths(summary: Iterable[SummaryRow], measurement: str) -> list[SummaryRow]:
     return sorted(rows, key=lambda row: (order.index(row.overlay), row.hops))
 
 
-def measurements(summary: Iterable[SummaryRow], *quantities: Quantity) -> list[str]:
-    """The names of the measurements that have paths, in the order of `quantities` and then of the file."""
-    names = [(row.quantity, row.measurement) for row in summary if row.kind == "path"]
-    return list(dict.fromkeys(name for wanted in quantities for quantity, name in names if quantity == wanted))
+def measurements(summary: Iterable[SummaryRow], quantity: str) -> list[str]:
+    """The names of the measurements of a quantity that have paths: TCP before UDP, as tools are listed, and then in the
+    order of the file."""
+    rows = [row for row in summary if row.kind == "path" and row.tool.quantity == quantity]
+    labels = dict.fromkeys(tool.value.label for tool in TOOLS.values())
+    return list(dict.fromkeys(row.measurement for label in labels for row in rows if row.tool.value.label == label))
 
 
 def from_first(points: Sequence[LatencyPoint]) -> list[LatencyPoint]:
@@ -141,12 +146,12 @@ def _latency_point(row: SummaryRow, segments: Sequence[SummaryRow], tolerance: T
 
 
 def throughput_points(summary: Sequence[SummaryRow], plan: Plan | None) -> tuple[ThroughputPoint, ...]:
-    """TCP points, then UDP points. A TCP row without a prediction takes the plan's ceiling for its path."""
+    """TCP points, then UDP points. A row that lacks its ceiling takes the plan's for its path."""
     return tuple(
         ThroughputPoint(
             row.overlay,
             row.measurement,
-            row.quantity,
+            row.tool,
             row.source,
             row.target,
             row.hops,
@@ -157,11 +162,11 @@ def throughput_points(summary: Sequence[SummaryRow], plan: Plan | None) -> tuple
             row.predicted if row.predicted is not None else _ceiling(row, plan),
             row.published,
         )
-        for measurement in measurements(summary, "tcp", "udp")
+        for measurement in measurements(summary, "throughput")
         for row in paths(summary, measurement)
     )
 
 
 def _ceiling(row: SummaryRow, plan: Plan | None) -> float | None:
-    path = way(row, plan) if plan and row.quantity == "tcp" else None
+    path = way(row, plan) if plan and row.tool.prediction.kind == "ceiling" else None
     return path.tcp_ceiling_mbit if path else None

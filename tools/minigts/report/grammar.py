@@ -16,8 +16,10 @@ from minigts.report import axes, words
 from minigts.report.read import Results
 from minigts.results.schema import Manifest
 from minigts.results.tables import SummaryRow
+from minigts.tools import COLUMNS
+from minigts.tools.base import Tool
 
-PANELS = re.compile(r"loss_percent|jitter_ms|cpu_percent")
+PANELS = frozenset(name for name, column in COLUMNS.items() if column.panel)
 """Columns that get a panel of their own without being asked for."""
 FAR = 2.0
 """A prediction so many times higher than everything measured is told instead of drawn."""
@@ -76,7 +78,7 @@ class Chart:
     name: str
     title: str
     measurements: tuple[str, ...]
-    quantity: str
+    tool: Tool
     x: str
     x_label: str
     ticks: tuple[tuple[float, str], ...]
@@ -164,7 +166,7 @@ def _chart(results: Results, settings: Sequence[str], figure: Figure, rows: Sequ
         name=_slug(f"{figure.measurements[0]}-by-{axis}"),
         title=figure.title or _title(figure, axis, rows),
         measurements=figure.measurements,
-        quantity=rows[0].quantity,
+        tool=rows[0].tool,
         x=axis,
         x_label=axes.label(axis, unit, rows),
         ticks=ticks,
@@ -179,7 +181,7 @@ def _chart(results: Results, settings: Sequence[str], figure: Figure, rows: Sequ
 
 def _title(figure: Figure, axis: str, rows: Sequence[SummaryRow]) -> str:
     several = len(figure.measurements) > 1
-    return f"{words.measurement(rows[0].quantity if several else rows[0].measurement)} by {words.axis(axis)}"
+    return f"{rows[0].tool.value.label if several else words.measurement(rows[0].measurement)} by {words.axis(axis)}"
 
 
 def _beyond(panel: Panel) -> float | None:
@@ -199,7 +201,7 @@ def _without_predictions(panel: Panel) -> Panel:
 
 def _columns(rows: Sequence[SummaryRow]) -> list[str]:
     """Measured columns that deserve a panel: not those that are 0 throughout."""
-    found = dict.fromkeys(name for row in rows for name in row.cell.columns if PANELS.fullmatch(name))
+    found = dict.fromkeys(name for row in rows for name in row.cell.columns if name in PANELS)
     return [name for name in found if any(value for row in rows for value in row.cell.columns.get(name, ()))]
 
 
@@ -325,9 +327,9 @@ def _mtu(manifest: Manifest | None, overlay: str) -> int | None:
 
 
 def _y_label(column: str, row: SummaryRow, whole: str | None) -> str:
-    own = f"{words.measurement(row.quantity)} in {row.unit}"
+    own = f"{row.tool.value.label} in {row.unit}"
     name = own if column == "value" else words.column(column, row.unit)
-    return f"{name.rpartition(' in ')[0]}\nin % of {whole}" if whole else name
+    return f"{name.rpartition(' in ')[0] or name}\nin % of {whole}" if whole else name
 
 
 def _slug(text: str) -> str:

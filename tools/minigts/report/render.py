@@ -105,7 +105,7 @@ def _drawings(data: Results, charts: Sequence[Chart], latency: Sequence[LatencyP
 
     for chart in charts:
         points = derive.from_first([point for point in latency if (point.measurement,) == chart.measurements])
-        if chart.x == "hops" and chart.quantity == "latency" and not chart.relative_to and points:
+        if chart.x == "hops" and chart.tool.quantity == "latency" and not chart.relative_to and points:
             add(figures.latency_by_hops(points), chart.name, chart.title, captions.latency(data, chart, points))
         else:
             add(draw(chart), chart.name, chart.title, captions.chart(data, chart))

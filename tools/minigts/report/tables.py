@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,12 +10,12 @@ from statistics import median
 from minigts.report import words
 from minigts.report.derive import LatencyPoint
 from minigts.results.tables import SummaryRow
+from minigts.tools import COLUMNS
 
 MANY_ROWS = 60
 """A longer table is folded up."""
-FURTHER = re.compile(r"loss_percent|jitter_ms|retransmits|cpu_(source|target)_percent")
+FURTHER = frozenset(name for name, column in COLUMNS.items() if column.tabled)
 """Columns of samples.csv whose medians a table has too."""
-PREDICTED = {"tcp": "ceiling", "udp": "expected"}
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ def _table(rows: Sequence[SummaryRow], points: Sequence[LatencyPoint | None]) ->
     single = " over single segments" if rows[0].kind == "segment" else ""
     columns = [column for column in _columns(rows, points) if any(column[1])]
     return Table(
-        heading=f"{words.measurement(_one_name(rows))}{single}, in {rows[0].unit}{_everywhere(rows)}",
+        heading=f"{_one_name(rows)}{single}, in {rows[0].unit}{_everywhere(rows)}",
         columns=tuple(heading for heading, _ in columns),
         rows=tuple(zip(*(cells for _, cells in columns), strict=True)),
     )
@@ -68,7 +67,8 @@ def _table(rows: Sequence[SummaryRow], points: Sequence[LatencyPoint | None]) ->
 
 def _one_name(rows: Sequence[SummaryRow]) -> str:
     """The measurement's name, or what several of them measure."""
-    return rows[0].measurement if len({row.measurement for row in rows}) == 1 else rows[0].quantity
+    several = len({row.measurement for row in rows}) > 1
+    return rows[0].tool.value.label if several else words.measurement(rows[0].measurement)
 
 
 def _everywhere(rows: Sequence[SummaryRow]) -> str:
@@ -107,9 +107,8 @@ def _columns(
     if residuals:
         yield ">sum of segments", numbers([point.sum_ms if point else None for point in points])
         yield ">residual", numbers([point.residual_ms if point else None for point in points], sign=True)
-    yield f">{PREDICTED.get(rows[0].quantity, 'by the plan')}", numbers([row.predicted for row in rows])
+    yield f">{rows[0].tool.prediction.heading}", numbers([row.predicted for row in rows])
     yield ">published", numbers([row.published for row in rows])
-    for name in dict.fromkeys(name for row in rows for name in row.cell.columns if FURTHER.fullmatch(name)):
+    for name in dict.fromkeys(name for row in rows for name in row.cell.columns if name in FURTHER):
         medians = [median(row.cell.columns[name]) if row.cell.columns.get(name) else None for row in rows]
-        heading = name if name == "retransmits" else words.column(name, rows[0].unit)
-        yield f">{heading}", tuple(number(value, 2) for value in medians)
+        yield f">{words.column(name, rows[0].unit)}", tuple(number(value, 2) for value in medians)

@@ -13,6 +13,7 @@ from minigts.report.derive import LatencyPoint, ThroughputPoint
 from minigts.report.read import Results
 from minigts.report.style import PLAIN, PLAIN_LABEL
 from minigts.results.schema import Claim
+from minigts.tools import COLUMNS, TOOLS
 
 if TYPE_CHECKING:
     from minigts.report.grammar import Chart
@@ -29,7 +30,7 @@ def label(overlay: str) -> str:
 
 def measurement(name: str) -> str:
     """The measurement's name as a heading has it: `tcp` is TCP, `latency` RTT; others stay as they are."""
-    return {"tcp": "TCP", "udp": "UDP", "latency": "RTT"}.get(name, name)
+    return next((tool.value.label for tool in TOOLS.values() if tool.usual_name == name), name)
 
 
 def axis(name: str) -> str:
@@ -40,7 +41,10 @@ def axis(name: str) -> str:
 
 
 def column(name: str, unit: str) -> str:
-    """A column of samples.csv as an axis has it: `loss_percent` is `loss in %`; without a unit, the row's."""
+    """A column of samples.csv as an axis has it, `loss in %`. Of one that no tool here fills, its name tells the unit;
+    else it is the row's."""
+    if name in COLUMNS:
+        return COLUMNS[name].heading(unit)
     stem, _, last = name.rpartition("_")
     own = {"percent": "%", "ms": "ms", "mbit": "Mbit/s", "bytes": "bytes", "s": "s"}.get(last)
     text = (stem if own and stem else name).replace("_", " ")
@@ -143,7 +147,7 @@ def throughput(points: Sequence[ThroughputPoint]) -> list[str]:
     sentences = []
     for name in dict.fromkeys(point.measurement for point in points):
         own = [point for point in points if point.measurement == name]
-        sentences.append(_ends(name, own) if own[0].quantity == "tcp" else _range(name, own))
+        sentences.append(_range(name, own) if own[0].tool.prediction.kind == "expected" else _ends(name, own))
     return sentences
 
 

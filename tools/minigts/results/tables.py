@@ -15,23 +15,17 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from minigts.errors import InputError, Problem
 from minigts.results.folder import LARGEST_NUMBER, finite, inside, plain, read_text
 from minigts.results.schema import SAMPLES, SUMMARY
+from minigts.tools import COLUMNS, TOOLS
+from minigts.tools.base import Tool
 
 PLACE = ("overlay", "measurement", "source", "target", "kind")
-EXTRA = (
-    *("min", "median", "mean", "p99", "max", "stdev", "sent", "offered", "loss_percent", "jitter_ms", "out_of_order"),
-    *("retransmits", "rtt_ms", "cwnd_bytes"),
-    *("cpu_source_percent", "cpu_target_percent", "cpu_source_inside_percent", "cpu_target_inside_percent"),
-    *("group_source_percent", "group_target_percent", "cpu_percent", "stress_s"),
-)
-"""The columns that only some tools fill. Without a unit in its name a column is in the row's unit."""
 SAMPLE_COLUMNS = (
     *("sample", "overlay", "measurement", "tool", "source", "target", "hops", "kind", "repetition", "value", "unit"),
-    *("predicted", *EXTRA, "started", "seconds", "attempts", "ok", "error", "note", "tainted", "repeats"),
+    *("predicted", *COLUMNS, "started", "seconds", "attempts", "ok", "error", "note", "tainted", "repeats"),
     *("foreign_cores", "waited_cores", "steal_cores", "lag_ms"),
 )
 SUMMARY_COLUMNS = (
@@ -40,7 +34,7 @@ SUMMARY_COLUMNS = (
 )
 SAMPLES_NEED = ("sample", "ok", "error")
 SUMMARY_NEEDS = tuple(name for name in SUMMARY_COLUMNS if name not in ("predicted", "published", "tainted"))
-NO_QUANTITY = frozenset(SAMPLE_COLUMNS) - frozenset(EXTRA) - {"seconds"}
+NO_QUANTITY = frozenset(SAMPLE_COLUMNS) - frozenset(COLUMNS) - {"seconds"}
 """Columns that are no further measured quantity. `seconds` is one: how long the sample took."""
 FALSE = frozenset({"0", "false", "no"})
 ERRORS_KEPT = 20
@@ -50,7 +44,6 @@ LONGEST_CELL = 200
 MOST_HOPS = 1000
 _FIGURE = re.compile(r"\d+(\.\d+)?")
 
-Quantity = Literal["latency", "tcp", "udp"]
 Settings = tuple[tuple[str, str], ...]
 """The varied settings of a cell with their values as written, in the order of the experiment's file."""
 Key = tuple[str, ...]
@@ -103,14 +96,14 @@ class Samples:
 class SummaryRow:
     """One line of summary.csv: all samples of one measurement between two hosts over one overlay.
 
-    `measurement` is the name that the experiment gave it, `quantity` what it is. Latency is a round trip in ms,
-    tcp and udp are in Mbit/s. `low` and `high` end the 95 % interval of the median;
+    `measurement` is the name that the experiment gave it, `tool` what measured it, or what measures the same where the
+    folder does not say. `low` and `high` end the 95 % interval of the median;
     they and `stdev` are None for a single sample.
     """
 
     overlay: str
     measurement: str
-    quantity: Quantity
+    tool: Tool
     source: str
     target: str
     hops: int
@@ -244,7 +237,7 @@ def _keep(numbers: array[float], said: str, name: str, path: Path, line: int) ->
     try:
         numbers.append(finite(said))
     except ValueError:
-        if name == "value" or name in EXTRA:
+        if name == "value" or name in COLUMNS:
             raise InputError([Problem(str(path), line, f"{name}: {said[:60]!r} is {_NO_NUMBER}")]) from None
 
 
@@ -293,7 +286,7 @@ class _Row:
         return SummaryRow(
             overlay=self._word("overlay"),
             measurement=self._word("measurement"),
-            quantity=self._quantity(tools),
+            tool=self._tool(tools),
             source=self._word("source"),
             target=self._word("target"),
             hops=self._whole("hops", most=MOST_HOPS),
@@ -335,9 +328,13 @@ class _Row:
     def _optional(self, column: str) -> float | None:
         return self._number(column) if self.cells.get(column, "").strip() else None
 
-    def _quantity(self, tools: Mapping[str, str]) -> Quantity:
-        """What the row measures: a time is latency; a rate is UDP when its tool, or else its name, says so."""
-        if self.cells["unit"] == "ms":
-            return "latency"
-        name = self.cells["measurement"]
-        return "udp" if "udp" in tools.get(name, name).casefold() else "tcp"
+    def _tool(self, tools: Mapping[str, str]) -> Tool:
+        """What measured the row; where nobody says, one of its unit, which its name tells apart from others."""
+        name, unit = self.cells["measurement"], self.cells["unit"]
+        known = TOOLS.get(tools.get(name, ""))
+        if known and known.unit == unit:
+            return known
+        alike = [tool for tool in TOOLS.values() if tool.unit == unit]
+        alike = alike or [tool for tool in TOOLS.values() if tool.quantity == "throughput"]
+        words = tools.get(name, name).casefold()
+        return next((tool for tool in reversed(alike) if tool.usual_name in words), alike[0])

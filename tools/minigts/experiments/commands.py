@@ -1,0 +1,71 @@
+"""What is started on a sample's host for its tool, for how long, and what the plan predicts of it. Pure.
+
+The servers (netserver, iperf3 -s) listen at every endpoint; an overlay's join script starts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from minigts.experiments.model import AnyMeasurement
+from minigts.overlays import Endpoint
+from minigts.overlays.catalogue import HEADER_BYTES
+from minigts.tools import TOOLS
+from minigts.tools.base import Way
+from minigts.topology.plan import Path, Plan
+
+
+def command(measurement: AnyMeasurement, source: Endpoint, way: Way, pace_s: float) -> tuple[str, ...]:
+    """The client's whole command line on the source's host. `pace_s` is the provider's.
+
+    Raises InputError for a rate that cannot be known.
+    """
+    tool = TOOLS[measurement.tool]
+    argv = tool.argv(measurement.options, way)
+    if tool.quantity == "latency":
+        argv = on_a_path_in_use(argv, way.address, pace_s, round(timeout_s(measurement, way.path)))
+    return (*source.prefix, *argv)
+
+
+def on_a_path_in_use(argv: tuple[str, ...], address: str, pace_s: float, at_most_s: int) -> tuple[str, ...]:
+    """Run `argv` while echo requests at the provider's pace keep the hosts on the way to `address` from falling asleep.
+
+    A host that has slept for tens of milliseconds takes 0.1 to 0.2 ms longer for its next packet, which is the
+    emulator's doing and not the link's. Calibration measures at the same pace: docs/decisions/0003-own-latency.md.
+    """
+    beside = f'ping -q -n -i {pace_s:g} -w {at_most_s} "$0" >/dev/null 2>&1 & trap "kill $!" EXIT; "$@"'
+    return ("sh", "-c", beside, address, *argv)
+
+
+def warm_up(source: Endpoint, way: Way) -> tuple[str, ...]:
+    """One echo request, so that ARP and the overlay's own tables are filled before anything is measured."""
+    return (*source.prefix, "ping", "-n", "-c", "1", "-W", "3", way.address)
+
+
+def estimate_s(measurement: AnyMeasurement, path: Path) -> float:
+    """How long one sample takes, in seconds."""
+    return TOOLS[measurement.tool].seconds(measurement.options, path)
+
+
+def timeout_s(measurement: AnyMeasurement, path: Path) -> float:
+    """After how many seconds a sample is given up: three times what it should take, and fifteen."""
+    return 3 * estimate_s(measurement, path) + 15
+
+
+def predicted(measurement: AnyMeasurement, way: Way) -> float | None:
+    """What the plan promises, in the tool's unit; None when the links have no rate."""
+    return TOOLS[measurement.tool].predicted(measurement.options, way)
+
+
+def underlay_mtu(plan: Plan) -> int:
+    """The links' smallest MTU in bytes."""
+    return min((port.mtu for host in plan.hosts for port in host.ports), default=1500)
+
+
+def outer_mtu(mtu: int, underlay: int, seen: Collection[str]) -> int:
+    """What a packet of `mtu` bytes has become on links of MTU `underlay`, where `seen` are the encapsulations there.
+
+    Those whose headers are not known beforehand are taken to fill the underlay's MTU.
+    """
+    added = HEADER_BYTES.get("+".join(seen))
+    return underlay if added is None else min(underlay, mtu + added)

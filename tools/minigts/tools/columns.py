@@ -1,0 +1,58 @@
+"""The columns of samples.csv that hold what was measured: those that several tools fill, and those of no tool."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Column:
+    """One measured figure of a sample.
+
+    `unit` is None where it is that of the sample's value, and empty for a plain count. `quantity` is what a claim calls
+    it, empty where no claim can speak of it. A figure shows it in a `panel` of its own without being asked to; a table
+    of results that is `tabled` has its medians.
+    """
+
+    name: str
+    label: str
+    unit: str | None = None
+    quantity: str = ""
+    panel: bool = False
+    tabled: bool = False
+
+    def heading(self, value_unit: str) -> str:
+        """`loss in %`, `retransmits`; `value_unit` is the unit of the sample's value."""
+        unit = value_unit if self.unit is None else self.unit
+        return f"{self.label} in {unit}" if unit else self.label
+
+
+VALUE = "value"
+
+
+def value(label: str, unit: str, quantity: str = "") -> Column:
+    """What a tool is there to measure."""
+    return Column(VALUE, label, unit, quantity)
+
+
+MIN, MEDIAN, MEAN, P99, MAX, STDEV = (Column(name, name) for name in ("min", "median", "mean", "p99", "max", "stdev"))
+SENT, OFFERED = Column("sent", "sent"), Column("offered", "offered")
+LOSS = Column("loss_percent", "loss", "%", quantity="loss", panel=True, tabled=True)
+JITTER = Column("jitter_ms", "jitter", "ms", quantity="jitter", panel=True, tabled=True)
+OUT_OF_ORDER = Column("out_of_order", "out of order", "")
+
+SHARED = (MIN, MEDIAN, MEAN, P99, MAX, STDEV, SENT, OFFERED, LOSS, JITTER, OUT_OF_ORDER)
+"""What any tool may fill, in the order of samples.csv; a tool's own columns follow."""
+
+PROCESSOR = Column("cpu_percent", "CPU", "%", quantity="cpu", panel=True)
+BESIDE = (
+    Column("cpu_source_percent", "CPU source", "%", tabled=True),
+    Column("cpu_target_percent", "CPU target", "%", tabled=True),
+    Column("cpu_source_inside_percent", "CPU source inside", "%"),
+    Column("cpu_target_inside_percent", "CPU target inside", "%"),
+    Column("group_source_percent", "group source", "%"),
+    Column("group_target_percent", "group target", "%"),
+    PROCESSOR,
+    Column("stress_s", "stress", "s"),
+)
+"""What is read of both hosts while any tool runs."""

@@ -1,0 +1,125 @@
+"""What both of iperf3's tests share: options, the command line's beginning, and the report that `-J` prints.
+
+Its server listens at every endpoint and serves one client at a time.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+
+from minigts.tools.base import ParseError, Way, complaint
+from minigts.tools.options import Options, Share, Switch
+
+PORT = 5201
+
+
+class FlowOptions(Options):
+    """What may be set around a flow of TCP or UDP."""
+
+    offload: Switch | None = None
+    """Switch the interface's segmentation and fragmentation offloads at both ends, and read them back. Absent: leave
+    them as they are."""
+    stress: Share = "0%"
+    """For how much of the measuring time stress-ng takes a processor of both hosts."""
+
+
+def client(way: Way) -> tuple[str, ...]:
+    """The beginning of a client's command line."""
+    return ("iperf3", "-c", way.address, "-p", str(way.port or PORT), "-J", "--connect-timeout", "5000")
+
+
+_Whole = Annotated[int, Field(gt=-(2**63), lt=2**63)]
+"""What iperf3 counts in 64 bits; JSON could hold more, and a float then could not."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+
+class Sum(_Part):
+    seconds: FiniteFloat = Field(gt=0)
+    bytes: _Whole = Field(ge=0)
+    bits_per_second: FiniteFloat = Field(ge=0)
+    retransmits: _Whole = 0
+    lost_packets: _Whole = 0
+    packets: _Whole = 0
+    lost_percent: FiniteFloat = 0.0
+    jitter_ms: FiniteFloat = 0.0
+    omitted: bool = False
+
+
+class _Interval(_Part):
+    sum: Sum
+
+
+class _TcpSender(_Part):
+    max_snd_cwnd: _Whole | None = None
+    mean_rtt: FiniteFloat | None = None
+
+
+class _UdpStream(_Part):
+    out_of_order: _Whole = 0
+
+
+class _Stream(_Part):
+    sender: _TcpSender | None = None
+    udp: _UdpStream | None = None
+
+
+class _End(_Part):
+    streams: list[_Stream] = []
+    sum: Sum | None = None
+    sum_sent: Sum | None = None
+    sum_received: Sum | None = None
+    sender_tcp_congestion: str = ""
+
+
+class _TestStart(_Part):
+    protocol: str
+    blksize: _Whole = 0
+    target_bitrate: FiniteFloat = 0.0
+
+
+class _Start(_Part):
+    test_start: _TestStart | None = None
+
+
+class _Iperf3(_Part):
+    """`iperf3 -J`: `{"start": {…}, "intervals": […], "end": {"sum_received": {…}, …}}`; what is read of it."""
+
+    start: _Start
+    intervals: list[_Interval] = []
+    end: _End
+    error: str | None = None
+
+
+def report(stdout: str, stderr: str, protocol: str) -> tuple[_Iperf3, Sum, Sum]:
+    """The report with what was sent and received. Raises ParseError, with iperf3's own words where it has some."""
+    if not stdout.strip():
+        raise ParseError(f"iperf3: {complaint(stderr) or 'printed nothing'}")
+    try:
+        whole = _Iperf3.model_validate(json.loads(stdout, parse_constant=_no_constant))
+    except json.JSONDecodeError as error:
+        raise ParseError(f"iperf3: output is not JSON ({error.msg.lower()}, line {error.lineno})") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "document"
+        raise ParseError(f"iperf3: {where}: {first['msg'].lower()}") from error
+    except (ValueError, RecursionError) as error:
+        raise ParseError("iperf3: output is not JSON that can be read") from error
+    if whole.error:
+        raise ParseError(f"iperf3: {complaint(whole.error)}")
+    test = whole.start.test_start
+    if test is None or test.protocol != protocol:
+        raise ParseError(f"iperf3: not a {protocol} test")
+    sent, received = whole.end.sum_sent, whole.end.sum_received
+    if sent is None or received is None:
+        raise ParseError("iperf3: the test did not end; nothing received is reported")
+    return whole, sent, received
+
+
+def _no_constant(text: str) -> float:
+    raise ValueError(text)

@@ -1,0 +1,124 @@
+"""iperf3 over TCP: the goodput of one stream or several."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from dataclasses import dataclass
+from typing import Annotated, Self
+
+from pydantic import Field
+
+from minigts.language.fields import matching, whole
+from minigts.tools import iperf3
+from minigts.tools.base import START_S, Measured, Prediction, Tool, Way
+from minigts.tools.columns import SENT, Column, value
+from minigts.tools.options import Size, WholeSeconds, size_bytes
+from minigts.topology.plan import Path
+
+RETRANSMITS = Column("retransmits", "retransmits", "", tabled=True)
+RTT = Column("rtt_ms", "RTT", "ms")
+WINDOW = Column("cwnd_bytes", "cwnd", "bytes")
+_CONGESTION_HINT = "a congestion control: write it as in cubic or reno"
+_CONGESTION = re.compile(r"[a-z]{2,15}", re.ASCII)
+
+
+class TcpOptions(iperf3.FlowOptions):
+    """One TCP stream for `duration`, after a first `omit` that is thrown away (slow start)."""
+
+    duration_s: WholeSeconds = Field(default=2.0, alias="duration")
+    """How long it counts, in whole seconds."""
+    omit_s: WholeSeconds | None = Field(default=None, alias="omit")
+    """So much before it that does not count, in whole seconds."""
+    streams: Annotated[int, *whole("a number of streams", 1, 128)] = 1
+    """So many streams at once."""
+    window: Size | None = None
+    """Both sockets' buffers, which bound the window; absent: the kernel tunes them by itself."""
+    congestion: Annotated[str, *matching(_CONGESTION_HINT, _CONGESTION)] | None = None
+    """The sender's congestion control: reno, cubic, bbr, …; absent: the kernel's own choice, cubic."""
+
+    def lasting(self, duration_s: float) -> Self:
+        return self.model_copy(update={"duration_s": duration_s})
+
+
+@dataclass(frozen=True)
+class TcpFlow:
+    """One run, without its omitted start."""
+
+    received_mbit: float
+    sent_mbit: float
+    retransmits: int
+    mean_rtt_ms: float | None
+    max_cwnd_bytes: int | None
+    intervals_mbit: tuple[float, ...]
+    congestion: str
+
+
+def argv(options: TcpOptions, way: Way) -> tuple[str, ...]:
+    """The client's command line."""
+    omit = ("-O", f"{options.omit_s:g}") if options.omit_s else ()
+    streams = ("-P", str(options.streams)) if options.streams > 1 else ()
+    window = ("-w", str(size_bytes(options.window))) if options.window else ()
+    congestion = ("-C", options.congestion) if options.congestion else ()
+    return (*iperf3.client(way), "-t", f"{options.duration_s:g}", *omit, *streams, *window, *congestion)
+
+
+def seconds(options: TcpOptions, path: Path) -> float:
+    """How long it takes."""
+    return options.duration_s + (options.omit_s or 0) + 6 * path.rtt_ms / 1000 + START_S
+
+
+def parse(stdout: str, stderr: str = "") -> TcpFlow:
+    """`iperf3 -J` over TCP, 3.12 to 3.22: `{"start": {…}, "intervals": […], "end": {"sum_received": {…}, …}}`.
+
+    The receiver's rate is over the receiver's own time. Raises ParseError.
+    """
+    report, sent, received = iperf3.report(stdout, stderr, "TCP")
+    senders = [stream.sender for stream in report.end.streams if stream.sender]
+    rtts = [sender.mean_rtt for sender in senders if sender.mean_rtt is not None]
+    windows = [sender.max_snd_cwnd for sender in senders if sender.max_snd_cwnd is not None]
+    return TcpFlow(
+        received_mbit=received.bits_per_second / 1e6,
+        sent_mbit=sent.bits_per_second / 1e6,
+        retransmits=sent.retransmits,
+        mean_rtt_ms=statistics.fmean(rtts) / 1000 if rtts else None,
+        max_cwnd_bytes=max(windows, default=None),
+        intervals_mbit=tuple(
+            interval.sum.bits_per_second / 1e6 for interval in report.intervals if not interval.sum.omitted
+        ),
+        congestion=report.end.sender_tcp_congestion,
+    )
+
+
+def read(stdout: str, stderr: str) -> Measured:
+    """A run counts with what the receiver received."""
+    run = parse(stdout, stderr)
+    extra = {SENT.name: run.sent_mbit, RETRANSMITS.name: float(run.retransmits)}
+    if run.mean_rtt_ms is not None:
+        extra[RTT.name] = run.mean_rtt_ms
+    if run.max_cwnd_bytes is not None:
+        extra[WINDOW.name] = float(run.max_cwnd_bytes)
+    return Measured(run.received_mbit, extra)
+
+
+def predicted(_options: TcpOptions, way: Way) -> float | None:
+    """The lowest rate times payload over frame; the payload is the overlay's MTU less 52 bytes of IP and TCP
+    headers with timestamps, the frame what the links carry of it."""
+    if way.path.rate_mbit is None:
+        return None
+    return way.path.rate_mbit * (way.mtu - 52) / (way.outer_mtu + 14)
+
+
+TOOL = Tool(
+    name="iperf3-tcp",
+    usual_name="tcp",
+    value=value("TCP", "Mbit/s", quantity="throughput"),
+    columns=(SENT, RETRANSMITS, RTT, WINDOW),
+    package="iperf3",
+    options=TcpOptions,
+    argv=argv,
+    seconds=seconds,
+    read=read,
+    predicted=predicted,
+    prediction=Prediction("ceiling", "the highest TCP goodput that the plan allows"),
+)

@@ -1,0 +1,167 @@
+"""iperf3 over UDP: what arrives of a steady rate, what is lost, and how evenly it comes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, Self
+
+from pydantic import BeforeValidator, Field
+
+from minigts.errors import InputError
+from minigts.language.fields import whole, written
+from minigts.language.quantities import (
+    DATAGRAM_BYTES,
+    DATAGRAM_PACKETS,
+    OFFERED_MBIT,
+    OFFERED_PERCENT,
+    Quantity,
+)
+from minigts.tools import iperf3
+from minigts.tools.base import START_S, Measured, Prediction, Tool, Way
+from minigts.tools.columns import JITTER, LOSS, OFFERED, OUT_OF_ORDER, SENT, value
+from minigts.tools.options import WholeSeconds
+from minigts.topology.plan import Path
+
+
+def datagram_bytes(datagram: str, mtu: int) -> int:
+    """`1400B` → 1400; `fit` → what one packet of `mtu` bytes holds beside 28 bytes of IP and UDP headers; `3 packets`
+    → what three hold: every fragment but the last carries a multiple of eight bytes (RFC 791)."""
+    if datagram != "fit" and "packet" not in datagram:
+        return DATAGRAM_BYTES.parse_whole(datagram)
+    packets = 1 if datagram == "fit" else DATAGRAM_PACKETS.parse_whole(datagram)
+    return (packets - 1) * ((mtu - 20) // 8 * 8) + (mtu - 20) - 8
+
+
+def offered_mbit(rate: str, path: Path) -> float:
+    """`45mbit` → 45.0; `90%` → that share of the path's lowest rate. Raises InputError when the path has none."""
+    if rate.endswith("%"):
+        if path.rate_mbit is None:
+            raise InputError(
+                f"{path.source} to {path.target}: rate {rate} is a share of the path's rate, and its links have "
+                f"none; give the links a rate in the topology, or write the experiment's in mbit"
+            )
+        return path.rate_mbit * OFFERED_PERCENT.parse(rate) / 100
+    return OFFERED_MBIT.parse(rate)
+
+
+def _rate(value: object) -> str:
+    return (OFFERED_PERCENT if isinstance(value, str) and value.endswith("%") else OFFERED_MBIT).normal(value)
+
+
+def _datagram(value: object) -> str:
+    if value == "fit":
+        return "fit"
+    return (DATAGRAM_PACKETS if isinstance(value, str) and "packet" in value else DATAGRAM_BYTES).normal(value)
+
+
+def _form(*kinds: Quantity) -> str:
+    return "|".join(kind.pattern for kind in kinds)
+
+
+Rate = Annotated[str, BeforeValidator(_rate), written(_form(OFFERED_MBIT, OFFERED_PERCENT), "45mbit", "90%")]
+Datagram = Annotated[
+    str,
+    BeforeValidator(_datagram),
+    written("^fit$|" + _form(DATAGRAM_BYTES, DATAGRAM_PACKETS), "1400B", "fit", "3packets"),
+]
+
+
+class UdpOptions(iperf3.FlowOptions):
+    """Datagrams of one size offered at a steady rate for `duration`."""
+
+    duration_s: WholeSeconds = Field(default=1.0, alias="duration")
+    """In whole seconds."""
+    rate: Rate = "90%"
+    """What is offered, or its share of the path's lowest rate."""
+    datagram: Datagram = "fit"
+    """Its payload; fit: one packet; 3packets: as much as three hold."""
+    sessions: Annotated[int, *whole("a number of sessions", 1, 64)] | None = None
+    """Send from so many hosts at once, each its own stream of this rate; the path's first host and those after it."""
+
+    def lasting(self, duration_s: float) -> Self:
+        return self.model_copy(update={"duration_s": duration_s})
+
+
+@dataclass(frozen=True)
+class UdpFlow:
+    """One run. `received_mbit` counts payload, and divides by the time in which it was sent."""
+
+    received_mbit: float
+    sent_mbit: float
+    offered_mbit: float
+    lost_percent: float
+    lost: int
+    datagrams: int
+    datagram_bytes: int
+    jitter_ms: float
+    out_of_order: int
+
+
+def argv(options: UdpOptions, way: Way) -> tuple[str, ...]:
+    """The client's command line. Raises InputError for a rate that cannot be known."""
+    rate = round(offered_mbit(options.rate, way.path) * 1e6)
+    size = datagram_bytes(options.datagram, way.mtu)
+    return (*iperf3.client(way), "-t", f"{options.duration_s:g}", "-u", "-b", str(rate), "-l", str(size))
+
+
+def seconds(options: UdpOptions, path: Path) -> float:
+    """How long it takes."""
+    return options.duration_s + 6 * path.rtt_ms / 1000 + START_S
+
+
+def parse(stdout: str, stderr: str = "") -> UdpFlow:
+    """`iperf3 -J -u`, 3.12 to 3.22; loss and jitter are the receiver's.
+
+    iperf3 divides what was received by a time that also holds the round trip in which the receiver learns of the
+    end (1.16 s for 1 s over 161 ms): a longer path would seem slower. Here it is divided by the sender's time.
+    Raises ParseError.
+    """
+    report, sent, received = iperf3.report(stdout, stderr, "UDP")
+    test = report.start.test_start
+    sending_s = min(sent.seconds, received.seconds)
+    return UdpFlow(
+        received_mbit=received.bytes * 8 / sending_s / 1e6,
+        sent_mbit=sent.bits_per_second / 1e6,
+        offered_mbit=(test.target_bitrate if test else 0.0) / 1e6,
+        lost_percent=received.lost_percent,
+        lost=received.lost_packets,
+        datagrams=received.packets,
+        datagram_bytes=test.blksize if test else 0,
+        jitter_ms=received.jitter_ms,
+        out_of_order=sum(stream.udp.out_of_order for stream in report.end.streams if stream.udp),
+    )
+
+
+def read(stdout: str, stderr: str) -> Measured:
+    """A run counts with what arrived."""
+    run = parse(stdout, stderr)
+    extra = {SENT.name: run.sent_mbit, OFFERED.name: run.offered_mbit, LOSS.name: run.lost_percent}
+    extra |= {JITTER.name: run.jitter_ms, OUT_OF_ORDER.name: float(run.out_of_order)}
+    return Measured(run.received_mbit, extra)
+
+
+def predicted(options: UdpOptions, way: Way) -> float | None:
+    """What is offered, or what the lowest rate carries of it, less the links' declared loss."""
+    offered = offered_mbit(options.rate, way.path)
+    if way.path.rate_mbit is not None:
+        size = datagram_bytes(options.datagram, way.mtu)
+        fragments = math.ceil((size + 8) / (way.mtu - 20))
+        frame_bytes = size + 8 + fragments * (20 + 14 + max(0, way.outer_mtu - way.mtu))
+        offered = min(offered, way.path.rate_mbit * size / frame_bytes)
+    return offered * (1 - way.path.loss_percent / 100)
+
+
+TOOL = Tool(
+    name="iperf3-udp",
+    usual_name="udp",
+    value=value("UDP", "Mbit/s", quantity="throughput"),
+    columns=(SENT, OFFERED, LOSS, JITTER, OUT_OF_ORDER),
+    package="iperf3",
+    options=UdpOptions,
+    argv=argv,
+    seconds=seconds,
+    read=read,
+    predicted=predicted,
+    prediction=Prediction("expected", "the UDP that should arrive"),
+)

@@ -1,0 +1,154 @@
+"""netperf's request-response test: round trips, one after the other. Its netserver listens at every endpoint."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from dataclasses import dataclass
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from minigts.tools.base import START_S, Measured, ParseError, Tool, Way, clamped, complaint, number, rtt_ms
+from minigts.tools.columns import MAX, MEAN, MEDIAN, P99, STDEV, value
+from minigts.tools.options import Count, Duration, Options
+from minigts.topology.plan import Path
+
+PORT = 12865
+SELECTORS = (
+    "MIN_LATENCY,MEAN_LATENCY,P50_LATENCY,P90_LATENCY,P99_LATENCY,MAX_LATENCY,STDDEV_LATENCY,"
+    "TRANSACTION_RATE,REQUEST_SIZE,RESPONSE_SIZE"
+)
+MOST_INTERIM_RESULTS = 5000
+"""netperf prints some 120 bytes for each; beyond this its histogram, fine at short round trips, is enough."""
+_KEY_VALUE = re.compile(r"([A-Z][A-Z0-9_]*)(?:\[\d+\])?=(.*)")
+
+
+class NetperfOptions(Options):
+    """Exchange one byte for one byte, `transactions` times or for `duration`. Neither given: ten times."""
+
+    transactions: Count | None = None
+    """So many exchanges. Not together with duration."""
+    duration_s: Duration | None = Field(default=None, alias="duration")
+    """As many exchanges as this time allows."""
+    protocol: Literal["udp", "tcp"] = "udp"
+    """udp has no retransmission: one lost packet stalls the exchange. Choose tcp over links that lose."""
+
+    @model_validator(mode="after")
+    def _one_length(self) -> Self:
+        if self.transactions is not None and self.duration_s is not None:
+            raise ValueError("give transactions or duration, not both")
+        return self
+
+    @property
+    def count(self) -> int:
+        return self.transactions or 10
+
+    def lasting(self, duration_s: float) -> Self:
+        return self.model_copy(update={"transactions": None, "duration_s": duration_s})
+
+
+@dataclass(frozen=True)
+class RoundTrips:
+    """One run. Exact: min, mean, max, stdev. `histogram_p99_ms` comes from netperf's histogram, whose steps are a tenth
+    of the value's power of ten (1 ms at 20 ms, 10 ms at 160 ms)."""
+
+    median_ms: float
+    min_ms: float
+    mean_ms: float
+    max_ms: float
+    stdev_ms: float
+    histogram_p99_ms: float
+    transactions_per_s: float
+    intervals: int
+    """How many interim results the median stands on; 0: none, and the histogram's median stands in."""
+
+
+def argv(options: NetperfOptions, way: Way) -> tuple[str, ...]:
+    """The client's command line."""
+    # Eight bytes each way instead of one fill the same Ethernet frame, and make the interim results, printed with
+    # two decimals in bytes per second, exact to some microseconds.
+    length = f"{options.duration_s:g}" if options.duration_s else f"-{options.count}"
+    interim = ("-f", "b", "-D", "-0.000001") if _exchanges(options, way.path) <= MOST_INTERIM_RESULTS else ()
+    return (
+        *("netperf", "-4", "-H", way.address, "-p", str(PORT)),
+        *("-t", f"{options.protocol.upper()}_RR", "-l", length, "-P", "0", *interim),
+        *("--", "-r", "8,8", "-k", SELECTORS),
+    )
+
+
+def _exchanges(options: NetperfOptions, path: Path) -> float:
+    return options.duration_s / (max(path.rtt_ms, 0.1) / 1000) if options.duration_s else options.count
+
+
+def seconds(options: NetperfOptions, path: Path) -> float:
+    """How long it takes."""
+    rtt_s = path.rtt_ms / 1000
+    return (options.duration_s or options.count * rtt_s) + 4 * rtt_s + START_S
+
+
+def parse(stdout: str, stderr: str = "") -> RoundTrips:
+    """netperf UDP_RR or TCP_RR: lines `MEAN_LATENCY=161902.00` (microseconds) and, with `-f b -D -0.000001`, for
+    each exchange `NETPERF_INTERIM_RESULT[3]=98.72` (bytes both ways per second).
+
+    netperf's own median comes from a histogram, too coarse for a sum of segments (164285 for 161.7 ms). Minimum,
+    mean, maximum and deviation are exact. Each interim result gives one exchange's time and what netperf does
+    between exchanges, most of it constant; so the median is the exact minimum plus the distance from the shortest
+    interval to the median one. The first interval is left out: it holds the start. Without them the histogram's
+    median stands in. Either is held to mean ± deviation, where every median lies.
+    Raises ParseError. Source: netperf 2.7 manual, section 4.1 (-D) and section 9 (omni output selectors).
+    """
+    matches = filter(None, (_KEY_VALUE.fullmatch(line.strip()) for line in stdout.splitlines()))
+    pairs = [(match[1], match[2]) for match in matches]
+    values = dict(pairs)
+    rates = [number(text, key) for key, text in pairs if key == "NETPERF_INTERIM_RESULT"]
+    if "MEAN_LATENCY" not in values:
+        reason = complaint(stderr) or complaint(_without_values(stdout))
+        raise ParseError(f"netperf: {reason or 'no final values'}")
+
+    def final(key: str) -> float:
+        return number(values.get(key, ""), key)
+
+    low, mean, high, stdev = (final(f"{key}_LATENCY") / 1000 for key in ("MIN", "MEAN", "MAX", "STDDEV"))
+    in_bits = "bits/s" in values.get("NETPERF_UNITS", "")
+    units = final("REQUEST_SIZE") + final("RESPONSE_SIZE") if in_bits else 1.0
+    intervals_ms = [1000 * units / rate for rate in rates[1:] if rate > 0]
+    middle = final("P50_LATENCY") / 1000
+    if intervals_ms:
+        middle = low + statistics.median(intervals_ms) - min(intervals_ms)
+    return RoundTrips(
+        median_ms=clamped(middle, max(low, mean - stdev), min(high, mean + stdev)),
+        min_ms=low,
+        mean_ms=mean,
+        max_ms=high,
+        stdev_ms=stdev,
+        histogram_p99_ms=final("P99_LATENCY") / 1000,
+        transactions_per_s=final("TRANSACTION_RATE"),
+        intervals=len(intervals_ms),
+    )
+
+
+def _without_values(text: str) -> str:
+    return "\n".join(line for line in text.splitlines() if not _KEY_VALUE.fullmatch(line.strip()))
+
+
+def read(stdout: str, stderr: str) -> Measured:
+    """A run counts with its lowest RTT, which netperf gives to the microsecond. Its median can only be estimated from
+    interim results, whose printing takes part in what they time: over Swarm that lay up to 0.3 ms above the mean."""
+    run = parse(stdout, stderr)
+    extra = {MEDIAN.name: run.median_ms, MEAN.name: run.mean_ms, P99.name: run.histogram_p99_ms, MAX.name: run.max_ms}
+    return Measured(run.min_ms, {**extra, STDEV.name: run.stdev_ms})
+
+
+TOOL = Tool(
+    name="netperf-rr",
+    usual_name="latency",
+    value=value("RTT", "ms", quantity="latency"),
+    columns=(MEDIAN, MEAN, P99, MAX, STDEV),
+    package="netperf",
+    options=NetperfOptions,
+    argv=argv,
+    seconds=seconds,
+    read=read,
+    predicted=rtt_ms,
+)

@@ -1,0 +1,65 @@
+"""What the options of measuring tools are made of: their base, and the kinds of values that several have.
+
+Units are written out (`2s`, `45mbit`, `64KiB`). A model dumped by alias is the language again, so a manifest holds an
+experiment that can be read back.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from decimal import Decimal
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, PlainSerializer
+
+from minigts.language.fields import Strict, whole, written
+from minigts.language.quantities import DURATION_S, LOAD_PERCENT, WINDOW_BYTES
+
+MOST_COUNTED = 100_000
+
+
+class Options(Strict, ABC):
+    """What a measurement's `options:` may say of its tool. All of it may be left out."""
+
+    @abstractmethod
+    def lasting(self, duration_s: float) -> Self:
+        """The same for that long. Raises ValueError where that cannot be."""
+
+
+def size_bytes(text: str) -> int:
+    """`64KiB` → 65536. Raises ValueError."""
+    return WINDOW_BYTES.parse_whole(text)
+
+
+def percent(text: str) -> float:
+    """`40%` → 40.0."""
+    return LOAD_PERCENT.parse(text)
+
+
+def written_duration(value: float) -> str:
+    """As short as it is exact, so that reading it gives the same number."""
+    exact = Decimal(repr(value))
+    return f"{(exact * 1000).normalize():f}ms" if value < 1 else f"{exact.normalize():f}s"
+
+
+def _whole_seconds(value: float) -> float:
+    if value != int(value):
+        raise ValueError(f"{value:g}s: iperf3 counts whole seconds")
+    return value
+
+
+def _seconds(value: object) -> float:
+    return DURATION_S.parse(DURATION_S.normal(value))
+
+
+Duration = Annotated[
+    float,
+    BeforeValidator(_seconds),
+    PlainSerializer(written_duration, return_type=str),
+    written(DURATION_S.pattern, "10ms", "2s", "2min"),
+]
+WholeSeconds = Annotated[Duration, AfterValidator(_whole_seconds)]
+Size = Annotated[str, BeforeValidator(WINDOW_BYTES.normal), written(WINDOW_BYTES.pattern, "64KiB")]
+Share = Annotated[str, BeforeValidator(LOAD_PERCENT.normal), written(LOAD_PERCENT.pattern, "40%")]
+Count = Annotated[int, *whole("a count", 1, MOST_COUNTED)]
+Switch = Literal["on", "off"]

@@ -1,0 +1,110 @@
+"""ping of iputils: echo requests at a steady pace."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from dataclasses import dataclass
+from typing import Self
+
+from pydantic import Field
+
+from minigts.tools.base import START_S, Measured, ParseError, Tool, Way, clamped, complaint, count, number, rtt_ms
+from minigts.tools.columns import LOSS, MAX, MEAN, MIN, STDEV, value
+from minigts.tools.options import MOST_COUNTED, Count, Duration, Options, written_duration
+from minigts.topology.plan import Path
+
+_REPLY = re.compile(r"icmp_seq=\d+ .*time=([\d.]+) ms")
+_COUNTS = re.compile(r"(\d+) packets transmitted, (\d+) received,.* ([\d.]+)% packet loss")
+_TIMES = re.compile(r"= ([\d.]+)/([\d.]+)/([\d.]+)/([\d.]+) ms")
+
+
+class PingOptions(Options):
+    """`count` echo requests, one every `interval`."""
+
+    count: Count = 10
+    """How many echo requests."""
+    interval_s: Duration = Field(default=0.01, alias="interval")
+    """From one to the next."""
+
+    def lasting(self, duration_s: float) -> Self:
+        """Raises ValueError when that is more than can be counted."""
+        requests = max(1, round(duration_s / self.interval_s))
+        if requests > MOST_COUNTED:
+            raise ValueError(
+                f"{requests:,} echo requests, one every {written_duration(self.interval_s)}, in "
+                f"{written_duration(duration_s)}; at most {MOST_COUNTED:,} are possible"
+            )
+        return self.model_copy(update={"count": requests})
+
+
+@dataclass(frozen=True)
+class Pings:
+    """One run; times of the replies that came."""
+
+    median_ms: float
+    min_ms: float
+    mean_ms: float
+    max_ms: float
+    mdev_ms: float
+    sent: int
+    received: int
+    loss_percent: float
+    replies_ms: tuple[float, ...]
+
+
+def argv(options: PingOptions, way: Way) -> tuple[str, ...]:
+    """The client's command line."""
+    return ("ping", "-n", "-c", str(options.count), "-i", f"{options.interval_s:g}", "-W", "3", way.address)
+
+
+def seconds(options: PingOptions, path: Path) -> float:
+    """How long it takes."""
+    return options.count * options.interval_s + path.rtt_ms / 1000 + START_S
+
+
+def parse(stdout: str, stderr: str = "") -> Pings:
+    """iputils ping: `64 bytes from 10.9.0.2: icmp_seq=1 ttl=64 time=4.84 ms` and its two last lines.
+
+    Replies of 100 ms and more are printed in whole milliseconds; their median is held to mean ± deviation.
+    Raises ParseError, also when no reply came.
+    """
+    counts, times = _COUNTS.search(stdout), _TIMES.search(stdout)
+    if not counts:
+        raise ParseError(f"ping: {complaint(stderr) or complaint(stdout) or 'no statistics'}")
+    replies = tuple(number(text, "time") for text in _REPLY.findall(stdout))
+    if not times or not replies:
+        raise ParseError(f"ping: none of {counts[1][:15]} packets came back")
+    low, mean, high, mdev = (number(text, "rtt") for text in times.groups())
+    return Pings(
+        median_ms=clamped(statistics.median(replies), max(low, mean - mdev), min(high, mean + mdev)),
+        min_ms=low,
+        mean_ms=mean,
+        max_ms=high,
+        mdev_ms=mdev,
+        sent=count(counts[1]),
+        received=count(counts[2]),
+        loss_percent=number(counts[3], "loss"),
+        replies_ms=replies,
+    )
+
+
+def read(stdout: str, stderr: str) -> Measured:
+    """A run counts with the median of its replies."""
+    run = parse(stdout, stderr)
+    extra = {MIN.name: run.min_ms, MEAN.name: run.mean_ms, MAX.name: run.max_ms, STDEV.name: run.mdev_ms}
+    return Measured(run.median_ms, {**extra, LOSS.name: run.loss_percent})
+
+
+TOOL = Tool(
+    name="ping",
+    usual_name="latency",
+    value=value("RTT", "ms", quantity="latency"),
+    columns=(MIN, MEAN, MAX, STDEV, LOSS),
+    package="iputils-ping",
+    options=PingOptions,
+    argv=argv,
+    seconds=seconds,
+    read=read,
+    predicted=rtt_ms,
+)
