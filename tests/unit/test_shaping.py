@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import shlex
 import zlib
 
 import pytest
 
 from minigts import shaping
 from minigts.topology.load import parse
-from minigts.topology.plan import Port
+from minigts.topology.plan import End, Port
 
 CLSACT = {"kind": "clsact", "handle": "ffff:", "dev": "eth1", "parent": "ffff:fff1", "options": {}}
 TBF = {
@@ -54,8 +53,15 @@ def changed(qdisc: dict[str, object], **options: object) -> dict[str, object]:
     return {**qdisc, "options": {**before, **options}}
 
 
-def test_commands_of_a_shaped_port() -> None:
-    assert [shlex.join(argv) for argv in shaping.commands(SHAPED)] == [
+def commands(port: End, emulator_overhead_ms: float = 0.0) -> list[str]:
+    """What a port's script starts on its host, in order, the lines of its batches each as a command."""
+    head, batch = shaping.script([port], emulator_overhead_ms).split("tc -batch - <<'END'\n")
+    assert batch.endswith("\nEND\n")
+    return [*head.splitlines(), *(f"tc {line}" for line in batch.splitlines()[:-1])]
+
+
+def test_script_of_a_shaped_port() -> None:
+    assert commands(SHAPED) == [
         "ethtool -K eth1 gro off",
         "sh -c 'ip link show dev ifb-eth1 >/dev/null 2>&1 || ip link add ifb-eth1 type ifb'",
         "sh -c '[ ! -e /proc/sys/net/ipv6/conf/ifb-eth1/disable_ipv6 ]"
@@ -75,12 +81,12 @@ def test_commands_of_a_shaped_port() -> None:
 @pytest.mark.parametrize("loss_percent", [0.0, 100.0])
 def test_arp_is_held_up_as_all_else_unless_the_link_loses_some(loss_percent: float) -> None:
     incoming = SHAPED.incoming.model_copy(update={"loss_percent": loss_percent})
-    arp = shaping.commands(SHAPED.model_copy(update={"incoming": incoming}))[-2]
-    assert shlex.join(arp).endswith("match u16 0x0806 0xffff at -2 action mirred egress redirect dev ifb-eth1")
+    arp = commands(SHAPED.model_copy(update={"incoming": incoming}))[-2]
+    assert arp.endswith("match u16 0x0806 0xffff at -2 action mirred egress redirect dev ifb-eth1")
 
 
 def test_an_unshaped_port_has_a_plain_queue_and_no_redirect() -> None:
-    assert [shlex.join(argv) for argv in shaping.commands(PLAIN)] == [
+    assert commands(PLAIN) == [
         "ethtool -K eth1 gro off",
         "tc qdisc replace dev eth1 root pfifo limit 1000",
         "tc qdisc replace dev eth1 clsact",
@@ -88,17 +94,16 @@ def test_an_unshaped_port_has_a_plain_queue_and_no_redirect() -> None:
     ]
 
 
-def test_script_says_the_same_as_the_commands() -> None:
+def test_script_of_several_ports_holds_each_one_s_commands_and_starts_tc_once() -> None:
     head, batch = shaping.script([SHAPED, PLAIN]).split("tc -batch - <<'END'\n")
-    written = [*map(shlex.split, head.splitlines()), *(["tc", *line.split()] for line in batch.splitlines()[:-1])]
-    assert sorted(written) == sorted(list(argv) for each in (SHAPED, PLAIN) for argv in shaping.commands(each))
-    assert batch.endswith("\nEND\n")
+    together = [*head.splitlines(), *(f"tc {line}" for line in batch.splitlines()[:-1])]
+    assert sorted(together) == sorted([*commands(SHAPED), *commands(PLAIN)])
 
 
 def test_delays_alone_are_set_again_and_everything_is_shown() -> None:
     batch = shaping.delays_again([SHAPED, PLAIN], 0.12).splitlines()
-    delay = next(argv for argv in shaping.commands(SHAPED, 0.12) if "netem" in argv)
-    assert batch == [" ".join(delay[1:]), "qdisc show"]
+    delay = next(command for command in commands(SHAPED, 0.12) if "netem" in command)
+    assert batch == [delay.removeprefix("tc "), "qdisc show"]
 
 
 def test_each_direction_of_each_link_has_random_numbers_of_its_own_and_the_file_s_seed_changes_all() -> None:
@@ -119,7 +124,7 @@ def test_a_kernel_without_seeds_is_no_difference() -> None:
     old = {**NETEM, "options": {key: value for key, value in options.items() if key != "seed"}}
     assert shaping.differences(SHAPED, json.dumps([TBF, CLSACT, old])) == []
     assert shaping.differences(SHAPED, json.dumps([TBF, CLSACT, changed(NETEM, seed=7)])) == [
-        f"eth1: seed is 7, declared {SEED}"
+        f"eth1: seed is 7, should be {SEED}"
     ]
 
 
@@ -127,9 +132,9 @@ def test_script_of_no_ports_is_empty() -> None:
     assert shaping.script([]) == ""
 
 
-@pytest.mark.parametrize(("own_latency_ms", "delay"), [(0.0, "10875.000us"), (0.12, "10755.000us"), (99.0, "0.000us")])
-def test_own_latency_is_taken_off_and_never_below_nothing(own_latency_ms: float, delay: str) -> None:
-    netem = next(argv for argv in shaping.commands(SHAPED, own_latency_ms) if "netem" in argv)
+@pytest.mark.parametrize(("overhead_ms", "delay"), [(0.0, "10875.000us"), (0.12, "10755.000us"), (99.0, "0.000us")])
+def test_emulator_overhead_is_taken_off_and_never_below_nothing(overhead_ms: float, delay: str) -> None:
+    netem = next(command for command in commands(SHAPED, overhead_ms) if "netem" in command).split()
     assert netem[netem.index("delay") + 1] == delay
 
 
@@ -144,15 +149,6 @@ def test_own_latency_is_taken_off_and_never_below_nothing(own_latency_ms: float,
 )
 def test_burst_covers_a_late_timer_within_the_queue(rate: float, mtu: int, queue: int, burst: int) -> None:
     assert shaping.burst_bytes(rate, mtu, queue) == burst
-
-
-def test_clearing_leaves_a_plain_queue() -> None:
-    assert [shlex.join(argv) for argv in shaping.clear_commands(SHAPED)] == [
-        "tc qdisc replace dev eth1 root pfifo limit 1000",
-        "tc qdisc replace dev eth1 clsact",
-        "tc qdisc del dev eth1 clsact",
-        "sh -c '! ip link show dev ifb-eth1 >/dev/null 2>&1 || ip link del dev ifb-eth1'",
-    ]
 
 
 def test_read_back_of_what_was_set() -> None:
@@ -170,29 +166,29 @@ def test_rounding_by_tc_is_no_difference() -> None:
     assert shaping.differences(SHAPED, json.dumps(qdiscs)) == []
 
 
-def test_own_latency_is_expected_when_reading_back() -> None:
+def test_emulator_overhead_is_expected_when_reading_back() -> None:
     assert shaping.differences(SHAPED, json.dumps([TBF, CLSACT, NETEM]), 0.12) == [
-        "eth1: delay is 10.875 ms, declared 10.755 ms"
+        "eth1: delay is 10.875 ms, should be 10.755 ms"
     ]
 
 
 @pytest.mark.parametrize(
     ("qdiscs", "difference"),
     [
-        ([CLSACT, NETEM], "rate is none, declared 50 Mbit/s"),
-        ([changed(TBF, rate=1_250_000, lat=188_750), CLSACT, NETEM], "rate is 10 Mbit/s, declared 50 Mbit/s"),
-        ([changed(TBF, lat=1000), CLSACT, NETEM], "queue is 31250 bytes, declared 260938 bytes"),
-        ([changed(TBF, burst=1514, lat=41508), CLSACT, NETEM], "burst is 1514 bytes, declared 25000 bytes"),
+        ([CLSACT, NETEM], "rate is none, should be 50 Mbit/s"),
+        ([changed(TBF, rate=1_250_000, lat=188_750), CLSACT, NETEM], "rate is 10 Mbit/s, should be 50 Mbit/s"),
+        ([changed(TBF, lat=1000), CLSACT, NETEM], "queue is 31250 bytes, should be 260938 bytes"),
+        ([changed(TBF, burst=1514, lat=41508), CLSACT, NETEM], "burst is 1514 bytes, should be 25000 bytes"),
         ([TBF, NETEM], "arriving frames are not redirected, so delay and loss have no effect"),
         ([TBF, CLSACT], "no netem on ifb-eth1"),
         ([TBF, CLSACT, {**NETEM, "dev": "ifb-eth2"}], "no netem on ifb-eth1"),
-        ([TBF, CLSACT, changed(NETEM, limit=1000)], "delay's limit is 1000 packets, declared 2906 packets"),
-        ([TBF, CLSACT, changed(NETEM, **{"loss-random": {"loss": 0.01}})], "loss is 1 %, declared 0.1 %"),
+        ([TBF, CLSACT, changed(NETEM, limit=1000)], "delay's limit is 1000 packets, should be 2906 packets"),
+        ([TBF, CLSACT, changed(NETEM, **{"loss-random": {"loss": 0.01}})], "loss is 1 %, should be 0.1 %"),
         (
             [TBF, CLSACT, changed(NETEM, delay={"delay": 0.01, "jitter": 0.001})],
-            "delay is 10 ms, declared 10.875 ms",
+            "delay is 10 ms, should be 10.875 ms",
         ),
-        ([TBF, CLSACT, changed(NETEM, delay={"delay": 0.010875})], "jitter is 0 ms, declared 1 ms"),
+        ([TBF, CLSACT, changed(NETEM, delay={"delay": 0.010875})], "jitter is 0 ms, should be 1 ms"),
     ],
 )
 def test_each_difference_is_said(qdiscs: list[object], difference: str) -> None:
@@ -201,7 +197,7 @@ def test_each_difference_is_said(qdiscs: list[object], difference: str) -> None:
 
 def test_what_is_set_but_not_declared_is_a_difference() -> None:
     assert shaping.differences(PLAIN, json.dumps([TBF, CLSACT, NETEM])) == [
-        "eth1: rate is 50 Mbit/s, declared none",
+        "eth1: rate is 50 Mbit/s, should be none",
         "eth1: arriving frames are redirected, and no delay is declared",
     ]
     assert shaping.differences(PLAIN, "[]") == []

@@ -14,11 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path as FilePath
 
 from minigts import lab as labs
-from minigts import overlays, watch
+from minigts import overlays
 from minigts.experiments.commands import underlay_mtu
+from minigts.fidelity.host_load import recording
 from minigts.judge.statistics import Estimate, estimate
 from minigts.lab import Lab
 from minigts.lab.calibration import probe
+from minigts.proc import PROC, family
 from minigts.providers import registry
 from minigts.tools import iperf3_tcp, iperf3_udp
 from minigts.tools.base import Way
@@ -35,7 +37,6 @@ UNLIMITED_MBIT = 100.0
 PROBES = 200
 UDP_S, TCP_S, SLOW_START_S = 2, 3, 1
 MIB = 2**20
-PROC = FilePath("/proc")
 
 
 @dataclass(frozen=True)
@@ -130,16 +131,16 @@ def traffic(lab: Lab, way: Way, offered_mbit: Iterable[float]) -> Iterator[Figur
 def _load(lab: Lab, way: Way, name: str, options: TcpOptions | UdpOptions) -> Iterator[Figure]:
     tool = iperf3_tcp.TOOL if isinstance(options, TcpOptions) else iperf3_udp.TOOL
     argv = tool.argv(options, way)
-    with watch.watching(lab.provider.processes()) as watched:
+    with recording(lab.provider.processes()) as machine:
         said = lab.provider.run(way.path.source, argv, timeout_s=60)
     measured = tool.read(said.stdout, said.stderr)
     yield f"{name}: arrives", "Mbit/s", measured.value
     if "loss_percent" in measured.extra:
         yield f"{name}: lost", "%", measured.extra["loss_percent"]
-    readings = watched.readings
+    load = machine.load
     sent_s = UDP_S if isinstance(options, UdpOptions) else TCP_S + SLOW_START_S
-    if readings is not None and measured.value:
-        cpu_ms = 1000 * readings.own_cores * readings.seconds
+    if load is not None and measured.value:
+        cpu_ms = 1000 * load.own_cores * load.seconds
         yield f"{name}: processor for each Mbit", "ms", cpu_ms / (measured.value * sent_s)
 
 
@@ -147,7 +148,7 @@ def memory_mib(roots: Sequence[int]) -> float:
     """What a lab's processes hold: their proportional share, and in full the unlinked files in which a User-Mode
     Linux kernel keeps its memory, of which its processes map only what they use now."""
     size, files = 0, dict[int, int]()
-    for pid in watch.family(roots):
+    for pid in family(roots):
         with contextlib.suppress(OSError):  # it has ended meanwhile
             rollup = (PROC / str(pid) / "smaps_rollup").read_text()
             fields = {line.split(":")[0]: line.split() for line in rollup.splitlines()[1:]}

@@ -26,12 +26,12 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from minigts.errors import InputError
+from minigts.topology.frames import ETHERNET_HEADER_BYTES
 from minigts.topology.plan import End, Shaping
 
 Argv: TypeAlias = tuple[str, ...]
 
 _ONE_WORD = re.compile(r"[A-Za-z0-9%+,./:=_-]+", re.ASCII)
-ETHERNET_HEADER = 14
 _BURST_FRAMES = 10
 _BURST_MS = 4.0
 _PLAIN_QUEUE_PACKETS = 1000
@@ -62,9 +62,9 @@ def holds_arrivals(shaping: Shaping) -> bool:
     return bool(shaping.delay_ms or shaping.jitter_ms or shaping.loss_percent)
 
 
-def added_delay_ms(shaping: Shaping, own_latency_ms: float) -> float:
+def added_delay_ms(shaping: Shaping, emulator_overhead_ms: float) -> float:
     """What netem adds so that the link as a whole takes `delay_ms` one way; the emulator takes the rest."""
-    return max(0.0, shaping.delay_ms - own_latency_ms)
+    return max(0.0, shaping.delay_ms - emulator_overhead_ms)
 
 
 def burst_bytes(rate_mbit: float, mtu: int, queue_bytes: int) -> int:
@@ -76,42 +76,28 @@ def burst_bytes(rate_mbit: float, mtu: int, queue_bytes: int) -> int:
     most the queue: tbf splits a segmentation-offload packet only when it exceeds the burst, and drops it whole
     when it exceeds the queue.
     """
-    wanted = max(_BURST_FRAMES * (mtu + ETHERNET_HEADER), math.ceil(rate_mbit * 1000 / 8 * _BURST_MS))
+    wanted = max(_BURST_FRAMES * (mtu + ETHERNET_HEADER_BYTES), math.ceil(rate_mbit * 1000 / 8 * _BURST_MS))
     return min(wanted, queue_bytes)
 
 
-def commands(port: End, own_latency_ms: float = 0.0) -> tuple[Argv, ...]:
-    """What sets up `port` on its host, in order; to be run as root there. A second run changes nothing.
+def script(ports: Iterable[End], emulator_overhead_ms: float = 0.0) -> str:
+    """What sets up ports of one host, to be run as root there by `sh -e`; one `tc` process for all of them. A second
+    run changes nothing.
 
-    `own_latency_ms` is the emulator's own one-way latency over this link, taken off the delay.
+    `emulator_overhead_ms` is the emulator's own one-way latency over each of their links, taken off the delay.
     """
-    return (*_device_commands(port), *(("tc", *words) for words in _tc(port, own_latency_ms)))
-
-
-def script(ports: Iterable[End], own_latency_ms: float = 0.0) -> str:
-    """`commands` of several ports of one host as one `sh -e` script, with one `tc` process for all of them."""
     chosen = tuple(ports)
     devices = [shlex.join(argv) for port in chosen for argv in _device_commands(port)]
-    batch = [batch_line(*words) for port in chosen for words in _tc(port, own_latency_ms)]
+    batch = [batch_line(*words) for port in chosen for words in _tc(port, emulator_overhead_ms)]
     if not chosen:
         return ""
     return "\n".join([*devices, "tc -batch - <<'END'", *batch, "END", ""])
 
 
-def delays_again(ports: Iterable[End], own_latency_ms: float) -> str:
+def delays_again(ports: Iterable[End], emulator_overhead_ms: float) -> str:
     """What `tc -j -batch -` reads to set the delay of ports anew that are shaped already, and to show all there is."""
     held = [port for port in ports if holds_arrivals(port.incoming)]
-    return "\n".join([*(batch_line(*_delay(port, own_latency_ms)) for port in held), "qdisc show", ""])
-
-
-def clear_commands(port: End) -> tuple[Argv, ...]:
-    """What takes the shaping of `port` off again. A second run changes nothing."""
-    device = shlex.quote(ifb(port))
-    return (
-        ("tc", *_plain_queue(port)),
-        *(("tc", *words) for words in _no_redirect(port)),
-        ("sh", "-c", f"! ip link show dev {device} >/dev/null 2>&1 || ip link del dev {device}"),
-    )
+    return "\n".join([*(batch_line(*_delay(port, emulator_overhead_ms)) for port in held), "qdisc show", ""])
 
 
 def _device_commands(port: End) -> tuple[Argv, ...]:
@@ -129,8 +115,8 @@ def _device_commands(port: End) -> tuple[Argv, ...]:
     return (gro, ("sh", "-c", add), ("sh", "-c", silence), ("ip", "link", "set", "dev", device, "up"))
 
 
-def _tc(port: End, own_latency_ms: float) -> tuple[Argv, ...]:
-    arrivals = _redirect(port, own_latency_ms) if holds_arrivals(port.incoming) else _no_redirect(port)
+def _tc(port: End, emulator_overhead_ms: float) -> tuple[Argv, ...]:
+    arrivals = _redirect(port, emulator_overhead_ms) if holds_arrivals(port.incoming) else _no_redirect(port)
     return (_rate(port), *arrivals)
 
 
@@ -152,11 +138,11 @@ def _plain_queue(port: End) -> Argv:
     return ("qdisc", "replace", "dev", port.name, "root", "pfifo", "limit", limit)
 
 
-def _redirect(port: End, own_latency_ms: float) -> tuple[Argv, ...]:
+def _redirect(port: End, emulator_overhead_ms: float) -> tuple[Argv, ...]:
     to_ifb = ("action", "mirred", "egress", "redirect", "dev", ifb(port))
     is_arp, always = ("u16", "0x0806", "0xffff", "at", "-2"), ("u32", "0", "0")
     return (
-        _delay(port, own_latency_ms),
+        _delay(port, emulator_overhead_ms),
         ("qdisc", "replace", "dev", port.name, "clsact"),
         (*_arriving(port, 1, is_arp), *(("action", "ok") if _loses_some(port.incoming) else to_ifb)),
         (*_arriving(port, 2, always), *to_ifb),
@@ -177,8 +163,8 @@ def _loses_some(shaping: Shaping) -> bool:
     return 0 < shaping.loss_percent < 100
 
 
-def _delay(port: End, own_latency_ms: float) -> Argv:
-    return ("qdisc", "replace", "dev", ifb(port), "root", "netem", *_netem(port.incoming, own_latency_ms))
+def _delay(port: End, emulator_overhead_ms: float) -> Argv:
+    return ("qdisc", "replace", "dev", ifb(port), "root", "netem", *_netem(port.incoming, emulator_overhead_ms))
 
 
 def _no_redirect(port: End) -> tuple[Argv, ...]:
@@ -186,8 +172,8 @@ def _no_redirect(port: End) -> tuple[Argv, ...]:
     return (("qdisc", "replace", "dev", port.name, "clsact"), ("qdisc", "del", "dev", port.name, "clsact"))
 
 
-def _netem(shaping: Shaping, own_latency_ms: float) -> Argv:
-    delay = f"{added_delay_ms(shaping, own_latency_ms) * 1000:.3f}us"
+def _netem(shaping: Shaping, emulator_overhead_ms: float) -> Argv:
+    delay = f"{added_delay_ms(shaping, emulator_overhead_ms) * 1000:.3f}us"
     jitter = (f"{shaping.jitter_ms * 1000:.3f}us",) if shaping.jitter_ms else ()
     loss = ("loss", "random", f"{shaping.loss_percent:.7f}%") if shaping.loss_percent else ()
     # Given anew, a seed begins its numbers anew: after each setting the same packets are lost.
@@ -254,8 +240,9 @@ def dropped(port: End, tc_json_text: str) -> int:
 
 
 def _options(qdiscs: list[dict[str, Any]], device: str, kind: str) -> dict[str, Any] | None:
-    found = [qdisc for qdisc in qdiscs if (qdisc.get("dev"), qdisc.get("kind")) == (device, kind)]
-    return found[0].get("options", {}) if found else None
+    matching = (qdisc for qdisc in qdiscs if (qdisc.get("dev"), qdisc.get("kind")) == (device, kind))
+    first = next(matching, None)
+    return None if first is None else first.get("options", {})
 
 
 def _limit(tbf: dict[str, Any]) -> int:
@@ -263,57 +250,57 @@ def _limit(tbf: dict[str, Any]) -> int:
     return int(tbf["limit"]) if "limit" in tbf else round(tbf["lat"] * tbf["rate"] / 1_000_000 + tbf["burst"])
 
 
-def differences(port: End, tc_json_text: str, own_latency_ms: float = 0.0) -> list[str]:
-    """How the shaping that a host shows differs from what `commands` declares, a sentence each; empty when equal.
+def differences(port: End, tc_json_text: str, emulator_overhead_ms: float = 0.0) -> list[str]:
+    """How the shaping that a host shows differs from what `script` sets, a sentence each; empty when equal.
 
     Differences within tc's own rounding do not count. Raises ValueError when the text is not tc's output.
     """
-    found = read_back(port, tc_json_text)
-    problems = [*_rate_differences(port, found), *_delay_differences(port, found, own_latency_ms)]
+    shown = read_back(port, tc_json_text)
+    problems = [*_rate_differences(port, shown), *_delay_differences(port, shown, emulator_overhead_ms)]
     return [f"{port.name}: {problem}" for problem in problems]
 
 
-def _rate_differences(port: End, found: ReadBack) -> list[str]:
+def _rate_differences(port: End, shown: ReadBack) -> list[str]:
     declared = port.outgoing.rate_mbit
-    if declared is None or found.rate_mbit is None:
-        same = declared is None and found.rate_mbit is None
-        return [] if same else [_differ("rate", _or_none(found.rate_mbit, "Mbit/s"), _or_none(declared, "Mbit/s"))]
+    if declared is None or shown.rate_mbit is None:
+        same = declared is None and shown.rate_mbit is None
+        return [] if same else [_differ("rate", _or_none(shown.rate_mbit, "Mbit/s"), _or_none(declared, "Mbit/s"))]
     queue = port.outgoing.queue_bytes or 0
     burst = burst_bytes(declared, port.mtu, queue)
     microsecond_bytes = declared / 8
     return [
-        *_compare("rate", found.rate_mbit, declared, "Mbit/s", _RELATIVE * declared),
-        *_compare("burst", found.burst_bytes or 0, burst, "bytes", _RELATIVE * burst + microsecond_bytes),
-        *_compare("queue", found.queue_bytes or 0, queue, "bytes", _RELATIVE * queue + microsecond_bytes),
+        *_compare("rate", shown.rate_mbit, declared, "Mbit/s", _RELATIVE * declared),
+        *_compare("burst", shown.burst_bytes or 0, burst, "bytes", _RELATIVE * burst + microsecond_bytes),
+        *_compare("queue", shown.queue_bytes or 0, queue, "bytes", _RELATIVE * queue + microsecond_bytes),
     ]
 
 
-def _delay_differences(port: End, found: ReadBack, own_latency_ms: float) -> list[str]:
+def _delay_differences(port: End, shown: ReadBack, emulator_overhead_ms: float) -> list[str]:
     declared = port.incoming
     if not holds_arrivals(declared):
-        return ["arriving frames are redirected, and no delay is declared"] if found.redirected else []
-    if not found.redirected:
+        return ["arriving frames are redirected, and no delay is declared"] if shown.redirected else []
+    if not shown.redirected:
         return ["arriving frames are not redirected, so delay and loss have no effect"]
-    if found.delay_ms is None:
+    if shown.delay_ms is None:
         return [f"no netem on {ifb(port)}"]
     return [
-        *_compare("delay", found.delay_ms, added_delay_ms(declared, own_latency_ms), "ms", _DELAY_SLACK_MS),
-        *_compare("jitter", found.jitter_ms, declared.jitter_ms, "ms", _DELAY_SLACK_MS),
-        *_compare("loss", found.loss_percent, declared.loss_percent, "%", _LOSS_SLACK_PERCENT),
-        *_compare("delay's limit", found.delay_packets or 0, declared.delay_packets, "packets", 0),
-        *([] if None in (declared.seed, found.seed) else _compare("seed", found.seed or 0, declared.seed or 0, "", 0)),
+        *_compare("delay", shown.delay_ms, added_delay_ms(declared, emulator_overhead_ms), "ms", _DELAY_SLACK_MS),
+        *_compare("jitter", shown.jitter_ms, declared.jitter_ms, "ms", _DELAY_SLACK_MS),
+        *_compare("loss", shown.loss_percent, declared.loss_percent, "%", _LOSS_SLACK_PERCENT),
+        *_compare("delay's limit", shown.delay_packets or 0, declared.delay_packets, "packets", 0),
+        *([] if None in (declared.seed, shown.seed) else _compare("seed", shown.seed or 0, declared.seed or 0, "", 0)),
     ]
 
 
-def _compare(what: str, found: float, declared: float, unit: str, slack: float) -> list[str]:
-    """One sentence when `found` is off by more than `slack`."""
-    same = abs(found - declared) <= slack
-    return [] if same else [_differ(what, f"{found:.10g} {unit}".strip(), f"{declared:.10g} {unit}".strip())]
+def _compare(what: str, shown: float, wanted: float, unit: str, slack: float) -> list[str]:
+    """One sentence when `shown` is off by more than `slack`."""
+    same = abs(shown - wanted) <= slack
+    return [] if same else [_differ(what, f"{shown:.10g} {unit}".strip(), f"{wanted:.10g} {unit}".strip())]
 
 
 def _or_none(value: float | None, unit: str) -> str:
     return "none" if value is None else f"{value:.10g} {unit}"
 
 
-def _differ(what: str, found: str, declared: str) -> str:
-    return f"{what} is {found}, declared {declared}"
+def _differ(what: str, shown: str, wanted: str) -> str:
+    return f"{what} is {shown}, should be {wanted}"

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path as FilePath
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from minigts.judge import tolerances
 from minigts.judge.loss import CONFIDENCE, judge_loss
+from minigts.lab.record import OVERHEAD_KEYS
 from minigts.paths import write_whole
 from minigts.topology.plan import Path, Plan
 
@@ -58,9 +61,11 @@ class Certificate(BaseModel):
 
     lab: str
     provider: str
-    own_latency_ms: float
+    emulator_overhead_ms: Annotated[float, Field(validation_alias=OVERHEAD_KEYS)]
     """The emulator's own one-way latency over a link, which was taken off the delays."""
     rows: tuple[Row, ...]
+    measured_at: datetime | None = None
+    """None in certificates of before, which do not say."""
     seconds: float = 0.0
     """How long measuring took."""
     busy: tuple[str, ...] = ()
@@ -82,9 +87,9 @@ class Certificate(BaseModel):
     def verdict(self) -> str:
         outside = sum(row.ok is False for row in self.rows)
         unsure = sum(row.ok is None for row in self.rows)
-        said = "all within tolerance" if self.ok else f"{outside} of {len(self.rows)} outside the tolerance"
+        words = "all within tolerance" if self.ok else f"{outside} of {len(self.rows)} outside the tolerance"
         cut = f"; cut, and not measured: {', '.join(self.cut)}" if self.cut else ""
-        return said + (f", {unsure} not judged" if unsure else "") + cut
+        return words + (f", {unsure} not judged" if unsure else "") + cut
 
     def in_words(self) -> dict[str, JsonValue]:
         """For people, by subject and quantity; settings that are as declared are left to the verdict."""

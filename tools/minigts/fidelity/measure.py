@@ -5,28 +5,26 @@ Settings of every host, round trips and loss of every link and of paths that cov
 
 from __future__ import annotations
 
-import json
 import math
-import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from datetime import UTC, datetime
 
 from pydantic import ValidationError
 
 from minigts import lab as labs
 from minigts import paths
 from minigts.errors import CommandFailed
+from minigts.fidelity import host_settings
 from minigts.fidelity.certificate import Certificate, Row, loss_row, rate_row, rtt_row, settings_row
-from minigts.fidelity.host_load import taints
-from minigts.lab import Lab, links
+from minigts.fidelity.host_load import recording, taints
+from minigts.lab import Lab
 from minigts.lab.calibration import RoundTrips, probe
 from minigts.tools import iperf3_tcp
 from minigts.tools.base import ParseError
-from minigts.topology.plan import End, Host, Link, Path, Switch
-from minigts.watch import watching
+from minigts.topology.plan import Host, Link, Path, Switch
 
 Say = Callable[[str], None]
 InTime = Callable[[], bool]
@@ -71,7 +69,7 @@ def certify(lab: Lab, say: Say, *, bringing_up: bool = False) -> Certificate:
     machine than there is now, is it calibrated again.
     """
     started = time.monotonic()
-    with watching(lab.provider.processes()) as watched:
+    with recording(lab.provider.processes()) as machine:
         in_time = _within(BUDGET_S)
         round_trips = tuple(_round_trips(lab, say, in_time))
         if bringing_up and any(row.too_fast for row in round_trips):
@@ -84,17 +82,18 @@ def certify(lab: Lab, say: Say, *, bringing_up: bool = False) -> Certificate:
     seeded = any(port.incoming.seed is not None for machine in lab.plan.machines for port in machine.ports)
     if seeded and all(row.ok for row in settings):
         labs.reshape(lab)
-    made = Certificate(
+    certificate = Certificate(
         lab=lab.name,
         provider=record.provider,
-        own_latency_ms=record.own_latency_ms,
+        measured_at=datetime.now(UTC),
+        emulator_overhead_ms=record.emulator_overhead_ms,
         rows=rows,
         seconds=round(time.monotonic() - started, 2),
-        busy=taints(watched.readings),
+        busy=taints(machine.load),
         cut=tuple(labs.cut_links(lab)),
     )
-    keep(lab, made)
-    return made
+    keep(lab, certificate)
+    return certificate
 
 
 def after_up(lab: Lab, say: Say) -> Certificate:
@@ -114,12 +113,22 @@ def _within(seconds: float) -> InTime:
 
 def of(lab: Lab) -> Certificate | None:
     """The certificate that the lab has already; None when its links have been set otherwise since."""
+    certificate = last(lab)
+    return certificate if certificate is not None and holds_still(certificate, lab) else None
+
+
+def last(lab: Lab) -> Certificate | None:
+    """The certificate that was measured last, whatever has been set since; None where there is none to be read."""
     try:
-        certificate = Certificate.model_validate_json(paths.read_whole(lab.rundir / FILE, LIMIT_BYTES))
+        return Certificate.model_validate_json(paths.read_whole(lab.rundir / FILE, LIMIT_BYTES))
     except (OSError, ValidationError):
         return None
-    same = (lab.record.own_latency_ms, tuple(labs.cut_links(lab)))
-    return certificate if (certificate.own_latency_ms, certificate.cut) == same else None
+
+
+def holds_still(certificate: Certificate, lab: Lab) -> bool:
+    """Whether links are set as they were when it was measured."""
+    now = (lab.record.emulator_overhead_ms, tuple(labs.cut_links(lab)))
+    return (certificate.emulator_overhead_ms, certificate.cut) == now
 
 
 def covering(among: Sequence[Path]) -> list[Path]:
@@ -138,39 +147,12 @@ def _settings(lab: Lab, say: Say) -> Iterator[Row]:
     say("certificate: reading back what is set")
     record = lab.record
 
-    def read_back(host: Host | Switch) -> Row:
-        ports = " ".join(shlex.quote(port.name) for port in host.ports)
-        script = f"tc -j qdisc show; ip -j link show; for port in {ports}; do ethtool --json -k $port; done"
-        text = lab.provider.run(host.name, ["sh", "-c", script], timeout_s=20).stdout
-        qdiscs, devices, *features = _documents(text)
-        different = links.differences(host, record, json.dumps(qdiscs))
-        mtus = {device["ifname"]: device["mtu"] for device in devices}
-        facts = []
-        for port, (feature,) in zip(host.ports, features, strict=True):
-            different += _interface_differences(port, mtus.get(port.name), feature, record.settings.gro)
-            on = sorted(name for name, value in feature.items() if isinstance(value, dict) and value.get("active"))
-            facts.append(f"{port.name}: MTU {mtus.get(port.name)}, on are {', '.join(on)}")
-        return settings_row(host.name, different, facts)
+    def row_of(machine: Host | Switch) -> Row:
+        shown = host_settings.read_back(lab, machine)
+        different = host_settings.differences(machine.ports, record, shown)
+        return settings_row(machine.name, different, [shown.fact(port) for port in machine.ports])
 
-    yield from lab.on_every_machine(read_back).values()
-
-
-def _documents(text: str) -> list[Any]:
-    """JSON documents that follow each other."""
-    decoder, found, rest = json.JSONDecoder(), [], text.strip()
-    while rest:
-        document, end = decoder.raw_decode(rest)
-        found.append(document)
-        rest = rest[end:].lstrip()
-    return found
-
-
-def _interface_differences(port: End, mtu: int | None, features: dict[str, Any], gro: str) -> Iterator[str]:
-    if mtu != port.mtu:
-        yield f"{port.name}: MTU is {mtu}, declared {port.mtu}"
-    active = "on" if features.get("generic-receive-offload", {}).get("active") else "off"
-    if active != gro:
-        yield f"{port.name}: generic receive offload is {active}"
+    yield from lab.on_every_machine(row_of).values()
 
 
 def _round_trips(lab: Lab, say: Say, in_time: InTime) -> Iterator[Row]:
@@ -213,13 +195,13 @@ def _path_rows(lab: Lab, name: str, path: Path, address: str, in_time: InTime) -
         # A controller makes the pair's flows when it first sees it; until then each packet goes to it.
         probe(lab.provider, path.source, address, count=1)
     for _ in range(ATTEMPTS):
-        seen = probe(lab.provider, path.source, address, count=PROBES)
-        row = rtt_row(lab.plan, name, path, seen.rtts_ms)
-        if row.ok or not seen.rtts_ms or not in_time():
+        echoes = probe(lab.provider, path.source, address, count=PROBES)
+        row = rtt_row(lab.plan, name, path, echoes.rtts_ms)
+        if row.ok or not echoes.rtts_ms or not in_time():
             break
     yield row
     if not path.loss_percent:
-        yield loss_row(lab.plan, name, path, seen.sent - len(seen.rtts_ms), seen.sent)
+        yield loss_row(lab.plan, name, path, echoes.sent - len(echoes.rtts_ms), echoes.sent)
 
 
 def _losses(lab: Lab, say: Say) -> Iterator[Row]:
@@ -227,9 +209,9 @@ def _losses(lab: Lab, say: Say) -> Iterator[Row]:
     lossy = [link for link in labs.whole_links(lab) if link.loss_percent]
     for link in lossy:
         say(f"certificate: loss of {link.name}")
-        seen = _lossy_round_trips(lab, link)
-        lost = seen.sent - len(seen.rtts_ms)
-        yield loss_row(lab.plan, link.name, _path_of(link), lost, seen.sent)
+        echoes = _lossy_round_trips(lab, link)
+        lost = echoes.sent - len(echoes.rtts_ms)
+        yield loss_row(lab.plan, link.name, _path_of(link), lost, echoes.sent)
 
 
 def _lossy_round_trips(lab: Lab, link: Link) -> RoundTrips:
@@ -284,7 +266,7 @@ def tcp_mbit(lab: Lab, way: Way, *, least_slow_start_s: int = 1) -> tuple[float 
     ask = ["iperf3", "-c", way.address, "-p", str(way.port), "-J", "-t", str(RATE_S), "-O", str(slow_start_s)]
     try:
         lab.provider.run(way.target, serve, timeout_s=10)
-        said = lab.provider.run(way.source, ask, timeout_s=30 + slow_start_s, check=False)
-        return round(iperf3_tcp.parse(said.stdout, said.stderr).received_mbit, 4), ""
+        client = lab.provider.run(way.source, ask, timeout_s=30 + slow_start_s, check=False)
+        return round(iperf3_tcp.parse(client.stdout, client.stderr).received_mbit, 4), ""
     except (ParseError, CommandFailed) as error:
         return None, str(error)

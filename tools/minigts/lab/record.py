@@ -22,7 +22,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from minigts import paths
 from minigts.errors import InputError, MinigtsError
@@ -38,6 +38,8 @@ Progress = Callable[[str], None]
 MARKER = "minigts-lab"
 """The first thing that is made in a run directory: what lacks it, and lab.json, is no lab."""
 RECORD, PLAN = "lab.json", "plan.json"
+OVERHEAD_KEYS = AliasChoices("emulator_overhead_ms", "own_latency_ms")
+"""What lab.json and certificate.json call the emulator's own latency, and what those of before called it."""
 LIMIT_BYTES, PLAN_LIMIT_BYTES = 4 << 20, 128 << 20
 """Of every record; the plan of 250 hosts in a row has 61 MB. It is parsed when its digest is the recorded one."""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
@@ -55,6 +57,14 @@ class Settings(BaseModel):
     gro: Literal["on", "off"] = "off"
     """Generic receive offload of every port."""
 
+    @property
+    def in_words(self) -> str:
+        """`no rate, generic receive offload on`"""
+        words = ["no rate"] if self.unlimited else []
+        words += [f"queues of {self.queue_bytes} bytes"] if self.queue_bytes is not None else []
+        words += ["generic receive offload on"] if self.gro == "on" else []
+        return ", ".join(words) or "as declared"
+
 
 DECLARED = Settings()
 
@@ -69,7 +79,7 @@ class Record(BaseModel):
     state: Literal["starting", "up"] = "starting"
     plan_sha256: str = ""
     """Of plan.json as it was written, so that another one is not taken for it."""
-    own_latency_ms: Annotated[float, Field(ge=0)] = 0.0
+    emulator_overhead_ms: Annotated[float, Field(ge=0, validation_alias=OVERHEAD_KEYS)] = 0.0
     """The emulator's own one-way latency over a link, taken off every link's delay."""
     cut: frozenset[str] = frozenset()
     """The names of links that have been cut."""
@@ -215,8 +225,8 @@ def lab_named(name: str) -> Lab:
 def all_labs() -> list[Lab]:
     """Every lab of this user with a run directory, up or not, by name. What is no lab of minigts' is left out."""
     directory = labs_directory()
-    found = sorted(directory.iterdir()) if directory.is_dir() else []
-    return [Lab(path) for path in found if _NAME.fullmatch(path.name) and why_foreign(path) is None]
+    rundirs = sorted(directory.iterdir()) if directory.is_dir() else []
+    return [Lab(path) for path in rundirs if _NAME.fullmatch(path.name) and why_foreign(path) is None]
 
 
 def open_lab(name: str | None = None) -> Lab:
