@@ -119,7 +119,7 @@ def test_a_kernel_without_seeds_is_no_difference() -> None:
     old = {**NETEM, "options": {key: value for key, value in options.items() if key != "seed"}}
     assert shaping.differences(SHAPED, json.dumps([TBF, CLSACT, old])) == []
     assert shaping.differences(SHAPED, json.dumps([TBF, CLSACT, changed(NETEM, seed=7)])) == [
-        f"eth1: seed is 7, declared {SEED}"
+        f"eth1: seed is 7, should be {SEED}"
     ]
 
 
@@ -172,27 +172,27 @@ def test_rounding_by_tc_is_no_difference() -> None:
 
 def test_own_latency_is_expected_when_reading_back() -> None:
     assert shaping.differences(SHAPED, json.dumps([TBF, CLSACT, NETEM]), 0.12) == [
-        "eth1: delay is 10.875 ms, declared 10.755 ms"
+        "eth1: delay is 10.875 ms, should be 10.755 ms"
     ]
 
 
 @pytest.mark.parametrize(
     ("qdiscs", "difference"),
     [
-        ([CLSACT, NETEM], "rate is none, declared 50 Mbit/s"),
-        ([changed(TBF, rate=1_250_000, lat=188_750), CLSACT, NETEM], "rate is 10 Mbit/s, declared 50 Mbit/s"),
-        ([changed(TBF, lat=1000), CLSACT, NETEM], "queue is 31250 bytes, declared 260938 bytes"),
-        ([changed(TBF, burst=1514, lat=41508), CLSACT, NETEM], "burst is 1514 bytes, declared 25000 bytes"),
+        ([CLSACT, NETEM], "rate is none, should be 50 Mbit/s"),
+        ([changed(TBF, rate=1_250_000, lat=188_750), CLSACT, NETEM], "rate is 10 Mbit/s, should be 50 Mbit/s"),
+        ([changed(TBF, lat=1000), CLSACT, NETEM], "queue is 31250 bytes, should be 260938 bytes"),
+        ([changed(TBF, burst=1514, lat=41508), CLSACT, NETEM], "burst is 1514 bytes, should be 25000 bytes"),
         ([TBF, NETEM], "arriving frames are not redirected, so delay and loss have no effect"),
         ([TBF, CLSACT], "no netem on ifb-eth1"),
         ([TBF, CLSACT, {**NETEM, "dev": "ifb-eth2"}], "no netem on ifb-eth1"),
-        ([TBF, CLSACT, changed(NETEM, limit=1000)], "delay's limit is 1000 packets, declared 2906 packets"),
-        ([TBF, CLSACT, changed(NETEM, **{"loss-random": {"loss": 0.01}})], "loss is 1 %, declared 0.1 %"),
+        ([TBF, CLSACT, changed(NETEM, limit=1000)], "delay's limit is 1000 packets, should be 2906 packets"),
+        ([TBF, CLSACT, changed(NETEM, **{"loss-random": {"loss": 0.01}})], "loss is 1 %, should be 0.1 %"),
         (
             [TBF, CLSACT, changed(NETEM, delay={"delay": 0.01, "jitter": 0.001})],
-            "delay is 10 ms, declared 10.875 ms",
+            "delay is 10 ms, should be 10.875 ms",
         ),
-        ([TBF, CLSACT, changed(NETEM, delay={"delay": 0.010875})], "jitter is 0 ms, declared 1 ms"),
+        ([TBF, CLSACT, changed(NETEM, delay={"delay": 0.010875})], "jitter is 0 ms, should be 1 ms"),
     ],
 )
 def test_each_difference_is_said(qdiscs: list[object], difference: str) -> None:
@@ -201,7 +201,7 @@ def test_each_difference_is_said(qdiscs: list[object], difference: str) -> None:
 
 def test_what_is_set_but_not_declared_is_a_difference() -> None:
     assert shaping.differences(PLAIN, json.dumps([TBF, CLSACT, NETEM])) == [
-        "eth1: rate is 50 Mbit/s, declared none",
+        "eth1: rate is 50 Mbit/s, should be none",
         "eth1: arriving frames are redirected, and no delay is declared",
     ]
     assert shaping.differences(PLAIN, "[]") == []

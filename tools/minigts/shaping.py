@@ -316,4 +316,4 @@ def _or_none(value: float | None, unit: str) -> str:
 
 
 def _differ(what: str, found: str, declared: str) -> str:
-    return f"{what} is {found}, declared {declared}"
+    return f"{what} is {found}, should be {declared}"

@@ -17,7 +17,7 @@ from minigts.errors import CommandTimeout, InputError
 
 if TYPE_CHECKING:
     from minigts.lab import Lab
-    from minigts.topology.plan import Plan
+    from minigts.topology.plan import Link, Plan
 
 DAY_S = 86_400.0
 
@@ -256,6 +256,31 @@ def check(
 
 
 @app.command(rich_help_panel=LABS)
+def explain(
+    link: Annotated[str, typer.Argument(metavar="LINK", help="A link's name, such as ams-bra, or one of its hosts.")],
+    other: Annotated[str | None, typer.Argument(metavar="[HOST]", help="Its other host.")] = None,
+    lab: LabName = None,
+    measure: Annotated[bool, typer.Option("--measure", help="Send echo requests over it now.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say why a link is as it is: declared, set, shown by its two hosts, measured; and the likely answer.
+
+    Changes nothing. What was measured is in the lab's certificate; --measure measures this one link now.
+
+    Example:  minigts explain ams-bra
+    """
+    from minigts import lab as labs
+    from minigts.fidelity import explanation
+
+    opened = labs.open_lab(lab)
+    explained = explanation.explain(opened, _link_of(opened, link, other), measuring=measure)
+    if as_json:
+        typer.echo(explained.model_dump_json(indent=2))
+    else:
+        screen.show_explanation(explained)
+
+
+@app.command(rich_help_panel=LABS)
 def calibrate(
     lab: Annotated[str | None, typer.Argument(metavar="[LAB]", help="Which lab, when several are up.")] = None,
 ) -> None:
@@ -290,6 +315,20 @@ def _lab_with(host: str, lab: str | None) -> Lab:
     opened = labs.open_lab(lab)
     _one_of("host", host, [each.name for each in opened.plan.machines])
     return opened
+
+
+def _link_of(lab: Lab, first: str, second: str | None) -> Link:
+    """The link by its name, or the only one between two hosts. Raises InputError."""
+    from minigts.lab import links
+
+    if second is None:
+        return links.link_named(lab.plan, first)
+    known = [each.name for each in lab.plan.machines]
+    one, *others = links.links_between(lab.plan, _one_of("host", first, known), _one_of("host", second, known))
+    if others:
+        names = ", ".join(each.name for each in (one, *others))
+        raise InputError(f"several links join {first} and {second}: name one of {names}")
+    return one
 
 
 def _one_of(kind: str, word: str, known: Collection[str]) -> str:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from minigts.experiments.run import OnProgress, Outcome
     from minigts.experiments.run import Progress as At
     from minigts.fidelity.certificate import Certificate, Row
+    from minigts.fidelity.explanation import Explanation, Measured
     from minigts.judge.statistics import Estimate
     from minigts.lab import Lab
     from minigts.report.tables import Table as Result
@@ -285,8 +286,8 @@ def deviations(lab: Lab) -> list[str]:
     lines = [f"{name} is cut; whole again by: {command}" for name, command in cut]
     if lab.record.settings != DECLARED:
         lines.append(
-            f"links are set by an experiment that runs or was broken off ({lab.record.settings}); the next one, "
-            f"minigts run --lab {lab.name}, begins by putting the links back"
+            f"links are set by an experiment that runs or was broken off ({lab.record.settings.in_words}); the next "
+            f"one, minigts run --lab {lab.name}, begins by putting the links back"
         )
     return lines
 
@@ -328,6 +329,56 @@ def certified(row: Row | None) -> str:
     measured = "nothing" if row.measured is None else f"{row.measured:.4g}"
     mark = {True: "", False: " OUTSIDE", None: " ?"}[row.ok]
     return f"{measured} ({row.declared:.4g}) {row.unit}{mark}"
+
+
+def show_explanation(explained: Explanation) -> None:
+    """One link on one screen: its settings, what the lab's record says, what was measured, and the likely answer."""
+    console = out()
+
+    def line(text: str) -> None:
+        console.print(printable(text), markup=False, soft_wrap=True)
+
+    rows = (
+        (
+            f"{each.source} to {each.target}",
+            each.name,
+            setting(each.declared, each.unit),
+            setting(each.wanted, each.unit),
+            "not read" if each.where.partition(" ")[0] in explained.unread else setting(each.shown, each.unit),
+            each.where,
+        )
+        for each in explained.quantities
+    )
+    title = f"{explained.link}  lab {explained.lab} on {explained.provider}"
+    show_table(title, ("direction", "", ">declared", ">should be now", ">tc shows", "where"), rows)
+    line(f"taken off each delay: {explained.emulator_overhead_ms:.3f} ms, the emulator's own latency a link and way")
+    line(f"the lab's record: {'cut' if explained.cut else 'not cut'}; experiments: {explained.settings.in_words}")
+    for each in explained.interfaces:
+        line(f"{each.host} {each.port}: MTU {each.mtu}, generic receive offload {each.gro}")
+    for difference in explained.differences:
+        line(f"differs: {difference}")
+    for text in _measured_lines(explained.measured):
+        line(text)
+    console.print(printable(f"Likely answer: {explained.answer}"), style="bold", markup=False, soft_wrap=True)
+
+
+def _measured_lines(measured: Measured | None) -> Iterator[str]:
+    if measured is None:
+        yield "measured: nothing"
+        return
+    at = "at a time unknown" if measured.at is None else measured.at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    source = "now" if measured.source == "now" else f"by the certificate, {at}"
+    if not measured.current:
+        source += ", before links were set otherwise"
+    for row in measured.rows:
+        yield f"measured {source}: {row.quantity} {row.in_words()}"
+    for reason in measured.busy:
+        yield f"the machine was busy meanwhile: {reason}"
+
+
+def setting(value: float | None, unit: str) -> str:
+    """`8.75 ms`; `none` where nothing is set."""
+    return "none" if value is None else f"{value:.7g} {unit}"
 
 
 def show_providers(found: Comparison) -> None:

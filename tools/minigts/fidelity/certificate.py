@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path as FilePath
 
 from pydantic import BaseModel, ConfigDict, JsonValue
@@ -61,6 +62,8 @@ class Certificate(BaseModel):
     own_latency_ms: float
     """The emulator's own one-way latency over a link, which was taken off the delays."""
     rows: tuple[Row, ...]
+    measured_at: datetime | None = None
+    """None in certificates of before, which do not say."""
     seconds: float = 0.0
     """How long measuring took."""
     busy: tuple[str, ...] = ()

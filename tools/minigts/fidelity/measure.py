@@ -5,26 +5,25 @@ Settings of every host, round trips and loss of every link and of paths that cov
 
 from __future__ import annotations
 
-import json
 import math
-import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from datetime import UTC, datetime
 
 from pydantic import ValidationError
 
 from minigts import lab as labs
 from minigts import paths
 from minigts.errors import CommandFailed
+from minigts.fidelity import host_settings
 from minigts.fidelity.certificate import Certificate, Row, loss_row, rate_row, rtt_row, settings_row
 from minigts.fidelity.host_load import taints
-from minigts.lab import Lab, links
+from minigts.lab import Lab
 from minigts.lab.calibration import RoundTrips, probe
 from minigts.tools.parsers import ParseError, iperf3_tcp
-from minigts.topology.plan import End, Host, Link, Path, Switch
+from minigts.topology.plan import Host, Link, Path, Switch
 from minigts.watch import watching
 
 Say = Callable[[str], None]
@@ -86,6 +85,7 @@ def certify(lab: Lab, say: Say, *, bringing_up: bool = False) -> Certificate:
     made = Certificate(
         lab=lab.name,
         provider=record.provider,
+        measured_at=datetime.now(UTC),
         own_latency_ms=record.own_latency_ms,
         rows=rows,
         seconds=round(time.monotonic() - started, 2),
@@ -113,12 +113,21 @@ def _within(seconds: float) -> InTime:
 
 def of(lab: Lab) -> Certificate | None:
     """The certificate that the lab has already; None when its links have been set otherwise since."""
+    certificate = last(lab)
+    return certificate if certificate is not None and holds_still(certificate, lab) else None
+
+
+def last(lab: Lab) -> Certificate | None:
+    """The certificate that was measured last, whatever has been set since; None where there is none to be read."""
     try:
-        certificate = Certificate.model_validate_json(paths.read_whole(lab.rundir / FILE, LIMIT_BYTES))
+        return Certificate.model_validate_json(paths.read_whole(lab.rundir / FILE, LIMIT_BYTES))
     except (OSError, ValidationError):
         return None
-    same = (lab.record.own_latency_ms, tuple(labs.cut_links(lab)))
-    return certificate if (certificate.own_latency_ms, certificate.cut) == same else None
+
+
+def holds_still(certificate: Certificate, lab: Lab) -> bool:
+    """Whether links are set as they were when it was measured."""
+    return (certificate.own_latency_ms, certificate.cut) == (lab.record.own_latency_ms, tuple(labs.cut_links(lab)))
 
 
 def covering(among: Sequence[Path]) -> list[Path]:
@@ -137,39 +146,12 @@ def _settings(lab: Lab, say: Say) -> Iterator[Row]:
     say("certificate: reading back what is set")
     record = lab.record
 
-    def read_back(host: Host | Switch) -> Row:
-        ports = " ".join(shlex.quote(port.name) for port in host.ports)
-        script = f"tc -j qdisc show; ip -j link show; for port in {ports}; do ethtool --json -k $port; done"
-        text = lab.provider.run(host.name, ["sh", "-c", script], timeout_s=20).stdout
-        qdiscs, devices, *features = _documents(text)
-        different = links.differences(host, record, json.dumps(qdiscs))
-        mtus = {device["ifname"]: device["mtu"] for device in devices}
-        facts = []
-        for port, (feature,) in zip(host.ports, features, strict=True):
-            different += _interface_differences(port, mtus.get(port.name), feature, record.settings.gro)
-            on = sorted(name for name, value in feature.items() if isinstance(value, dict) and value.get("active"))
-            facts.append(f"{port.name}: MTU {mtus.get(port.name)}, on are {', '.join(on)}")
-        return settings_row(host.name, different, facts)
+    def row_of(machine: Host | Switch) -> Row:
+        shown = host_settings.read_back(lab, machine)
+        different = host_settings.differences(machine.ports, record, shown)
+        return settings_row(machine.name, different, [shown.fact(port) for port in machine.ports])
 
-    yield from lab.on_every_machine(read_back).values()
-
-
-def _documents(text: str) -> list[Any]:
-    """JSON documents that follow each other."""
-    decoder, found, rest = json.JSONDecoder(), [], text.strip()
-    while rest:
-        document, end = decoder.raw_decode(rest)
-        found.append(document)
-        rest = rest[end:].lstrip()
-    return found
-
-
-def _interface_differences(port: End, mtu: int | None, features: dict[str, Any], gro: str) -> Iterator[str]:
-    if mtu != port.mtu:
-        yield f"{port.name}: MTU is {mtu}, declared {port.mtu}"
-    active = "on" if features.get("generic-receive-offload", {}).get("active") else "off"
-    if active != gro:
-        yield f"{port.name}: generic receive offload is {active}"
+    yield from lab.on_every_machine(row_of).values()
 
 
 def _round_trips(lab: Lab, say: Say, in_time: InTime) -> Iterator[Row]:

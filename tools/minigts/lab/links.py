@@ -6,15 +6,16 @@ may be cut, and an experiment may have set it otherwise for as long as it measur
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from minigts import shaping
 from minigts.errors import HostFailed, InputError
 from minigts.lab import calibration
 from minigts.lab.record import Lab, Record, Settings, exclusive
+from minigts.language.problems import did_you_mean, listed, shown
 from minigts.providers.base import Provider
-from minigts.topology.plan import End, Host, Link, Path, Switch
+from minigts.topology.plan import End, Host, Link, Path, Plan, Switch
 
 SHAPE_TIMEOUT_S = 60.0
 
@@ -38,11 +39,11 @@ def script(machine: Host | Switch, record: Record, only: Sequence[str] | None = 
     return shaping.script(ports, record.own_latency_ms) + offload
 
 
-def differences(machine: Host | Switch, record: Record, tc_json_text: str) -> list[str]:
-    """How the shaping that a machine shows differs from what it should be now, a sentence each."""
+def differences(ports: Iterable[End], record: Record, tc_json_text: str) -> list[str]:
+    """How the shaping that a machine shows of its ports differs from what it should be now, a sentence each."""
     return [
         difference
-        for port in machine.ports
+        for port in ports
         for difference in shaping.differences(port_now(port, record), tc_json_text, record.own_latency_ms)
     ]
 
@@ -66,8 +67,8 @@ def reshape(lab: Lab) -> None:
         ports = [port_now(port, record) for port in machine.ports]
         batch = shaping.delays_again(ports, record.own_latency_ms).encode()
         argv = ["tc", "-j", "-batch", "-"]
-        shown = lab.provider.run(machine.name, argv, timeout_s=SHAPE_TIMEOUT_S, stdin=batch).stdout
-        return [f"{machine.name}: {text}" for text in differences(machine, record, shown)]
+        qdiscs = lab.provider.run(machine.name, argv, timeout_s=SHAPE_TIMEOUT_S, stdin=batch).stdout
+        return [f"{machine.name}: {text}" for text in differences(machine.ports, record, qdiscs)]
 
     wrong = [text for texts in lab.on_every_machine(reshape_and_read_back).values() for text in texts]
     if wrong:
@@ -89,17 +90,35 @@ def set_link(lab: Lab, first: str, second: str, *, up: bool) -> None:
 
     Raises InputError when there is no such link.
     """
-    named = frozenset(link.name for link in lab.plan.links if set(link.ends) == {first, second})
-    if not named:
-        others = ", ".join("-".join(link.ends) for link in lab.plan.links)
-        raise InputError(f"no link between {first} and {second}; links are {others}")
+    names = frozenset(link.name for link in links_between(lab.plan, first, second))
     with exclusive(lab.rundir):
         record = lab.record
-        record = record.model_copy(update={"cut": record.cut - named if up else record.cut | named})
-        ends = [machine for machine in lab.plan.machines if any(port.link in named for port in machine.ports)]
+        record = record.model_copy(update={"cut": record.cut - names if up else record.cut | names})
+        ends = [machine for machine in lab.plan.machines if any(port.link in names for port in machine.ports)]
         with settling(lab, record, [machine.name for machine in ends]):
             for machine in ends:
-                run_script(lab.provider, machine, script(machine, record, sorted(named)))
+                run_script(lab.provider, machine, script(machine, record, sorted(names)))
+
+
+def links_between(plan: Plan, first: str, second: str) -> tuple[Link, ...]:
+    """Every link that joins two machines, named in either order. Raises InputError when there is none."""
+    joining = tuple(link for link in plan.links if set(link.ends) == {first, second})
+    if not joining:
+        others = ", ".join("-".join(link.ends) for link in plan.links)
+        raise InputError(f"no link between {first} and {second}; links are {others}")
+    return joining
+
+
+def link_named(plan: Plan, name: str) -> Link:
+    """The link of that name, or of its ends in the other order. Raises InputError."""
+    for link in plan.links:
+        if link.name == name:
+            return link
+    turned = [link for link in plan.links if "-".join(reversed(link.ends)) == name]
+    if len(turned) == 1:
+        return turned[0]
+    known = [link.name for link in plan.links]
+    raise InputError(f"no link {shown(name)}; links are {listed(known)}{did_you_mean(name, known)}")
 
 
 def calibrate(lab: Lab) -> float:

@@ -55,6 +55,14 @@ class Settings(BaseModel):
     gro: Literal["on", "off"] = "off"
     """Generic receive offload of every port."""
 
+    @property
+    def in_words(self) -> str:
+        """`no rate, generic receive offload on`"""
+        words = ["no rate"] if self.unlimited else []
+        words += [f"queues of {self.queue_bytes} bytes"] if self.queue_bytes is not None else []
+        words += ["generic receive offload on"] if self.gro == "on" else []
+        return ", ".join(words) or "as declared"
+
 
 DECLARED = Settings()
 

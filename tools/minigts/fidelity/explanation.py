@@ -1,0 +1,333 @@
+"""Why a link is as it is: what is declared, what should be set now, what its two hosts show, and what was measured.
+
+`explain` asks the lab and changes nothing; `explained` is pure, and names the likely answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from minigts import shaping
+from minigts.errors import MinigtsError
+from minigts.fidelity import host_settings, measure
+from minigts.fidelity.certificate import Row
+from minigts.fidelity.host_load import taints
+from minigts.fidelity.host_settings import HostSettings
+from minigts.lab import DECLARED, Lab, Record, Settings, links
+from minigts.topology.plan import End, Host, Link, Plan, Switch
+from minigts.watch import watching
+
+Cause = Literal[
+    "no-answer",
+    "settings",
+    "cut",
+    "experiment",
+    "nothing-taken-off",
+    "calibration",
+    "busy",
+    "measured",
+    "not-measured",
+    "none",
+]
+Name = Literal["rate", "queue", "delay", "jitter", "loss"]
+RATE: Sequence[tuple[Name, str, str]] = (("rate", "Mbit/s", "rate_mbit"), ("queue", "bytes", "queue_bytes"))
+DELAY: Sequence[tuple[Name, str, str]] = (
+    ("delay", "ms", "delay_ms"),
+    ("jitter", "ms", "jitter_ms"),
+    ("loss", "%", "loss_percent"),
+)
+"""Name, unit, and the field of `Shaping` and of `ReadBack` alike."""
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Quantity(_Frozen):
+    """One setting of one direction of a link. None: not limited, not set; for `shown`, also not to be read."""
+
+    source: str
+    target: str
+    name: Name
+    unit: str
+    declared: float | None
+    wanted: float | None
+    """What should be set now: less the emulator's own latency, as it was cut, as an experiment has set it."""
+    shown: float | None
+    """What the host's kernel shows."""
+    where: str
+    """The host, the device and the queueing discipline: `bra ifb-eth1 netem`."""
+
+
+class Interface(_Frozen):
+    """A host's end of the link as its kernel shows it."""
+
+    host: str
+    port: str
+    mtu: int | None
+    gro: Literal["on", "off"]
+    """Generic receive offload."""
+    fact: str
+    """`eth1: MTU 1500, on are rx-checksumming, …`"""
+
+
+class Measured(_Frozen):
+    """What was measured of the link, and when."""
+
+    rows: tuple[Row, ...]
+    at: datetime | None
+    """None where the certificate does not say."""
+    source: Literal["certificate", "now"]
+    current: bool = True
+    """Whether the lab's links are set as they were then."""
+    busy: tuple[str, ...] = ()
+    """What else the machine did meanwhile, if it was enough to doubt the figures."""
+
+
+class Explanation(_Frozen):
+    """One link of one lab, and the likely answer to why it is not as expected."""
+
+    lab: str
+    provider: str
+    link: str
+    ends: tuple[str, str]
+    quantities: tuple[Quantity, ...]
+    emulator_overhead_ms: float
+    """The emulator's own one-way latency over a link, taken off every delay."""
+    cut: bool
+    settings: Settings
+    """What an experiment has set of every link."""
+    interfaces: tuple[Interface, ...]
+    differences: tuple[str, ...]
+    """What the hosts show that should be otherwise now: `bra eth1: delay is 50 ms, declared 8.75 ms`."""
+    unread: dict[str, str]
+    """By host why nothing could be read from it."""
+    measured: Measured | None
+    cause: Cause
+    answer: str
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What the answer rests on."""
+
+    lab: str
+    link: Link
+    record: Record
+    differences: Sequence[str]
+    unread: Mapping[str, str]
+    measured: Measured | None
+    delays_ms: Sequence[float]
+
+    @property
+    def cut(self) -> bool:
+        return self.link.name in self.record.cut
+
+
+def explain(lab: Lab, link: Link, *, measuring: bool = False) -> Explanation:
+    """Read the link's two hosts back, and say what was measured: by the certificate, or `measuring` it now.
+
+    Nothing is set. A link that is cut is not measured. A host that does not answer is named.
+    """
+    record = lab.record
+    shown: dict[str, HostSettings] = {}
+    unread: dict[str, str] = {}
+    for machine in _ends(lab.plan, link):
+        try:
+            shown[machine.name] = host_settings.read_back(lab, machine)
+        except MinigtsError as error:
+            unread[machine.name] = str(error)
+    whole = link.name not in record.cut and not unread
+    measured = _measured_now(lab, link) if measuring and whole else _certified(lab, link)
+    return explained(lab.name, lab.plan, link, record, shown, unread, measured)
+
+
+def explained(
+    lab: str,
+    plan: Plan,
+    link: Link,
+    record: Record,
+    shown: Mapping[str, HostSettings],
+    unread: Mapping[str, str],
+    measured: Measured | None,
+) -> Explanation:
+    """The same from what the hosts have shown and what was measured. Pure."""
+    ports = [(machine, _port(machine, link)) for machine in _ends(plan, link)]
+    differences = tuple(
+        f"{machine.name} {difference}"
+        for machine, port in ports
+        if machine.name in shown
+        for difference in host_settings.differences([port], record, shown[machine.name])
+    )
+    (first, there), (second, back) = ports
+    delays_ms = (back.incoming.delay_ms, there.incoming.delay_ms)
+    seen = _Seen(lab, link, record, differences, unread, measured, delays_ms)
+    cause, answer = _answer(seen)
+    return Explanation(
+        lab=lab,
+        provider=record.provider,
+        link=link.name,
+        ends=link.ends,
+        quantities=(
+            *_direction((first.name, there), (second.name, back), record, shown),
+            *_direction((second.name, back), (first.name, there), record, shown),
+        ),
+        emulator_overhead_ms=record.own_latency_ms,
+        cut=seen.cut,
+        settings=record.settings,
+        interfaces=tuple(
+            _interface(machine.name, port, shown[machine.name]) for machine, port in ports if machine.name in shown
+        ),
+        differences=differences,
+        unread=dict(unread),
+        measured=measured,
+        cause=cause,
+        answer=answer,
+    )
+
+
+def _ends(plan: Plan, link: Link) -> tuple[Host | Switch, Host | Switch]:
+    return plan.machine(link.ends[0]), plan.machine(link.ends[1])
+
+
+def _port(machine: Host | Switch, link: Link) -> End:
+    return next(port for port in machine.ports if port.link == link.name)
+
+
+def _direction(
+    sender: tuple[str, End], receiver: tuple[str, End], record: Record, shown: Mapping[str, HostSettings]
+) -> Iterator[Quantity]:
+    """Rate and queue are set where a direction begins; delay, jitter and loss where it ends."""
+    (source, leaving), (target, arriving) = sender, receiver
+    outgoing, incoming = links.port_now(leaving, record).outgoing, links.port_now(arriving, record).incoming
+    delay_ms = shaping.added_delay_ms(incoming, record.own_latency_ms)
+    netem = incoming.model_copy(update={"delay_ms": delay_ms}) if shaping.holds_arrivals(incoming) else None
+    rated, delayed = _read_back(leaving, shown.get(source)), _read_back(arriving, shown.get(target))
+    if delayed is not None and delayed.delay_ms is None:
+        delayed = None
+    for name, unit, field in RATE:
+        yield Quantity(
+            source=source,
+            target=target,
+            name=name,
+            unit=unit,
+            declared=getattr(leaving.outgoing, field),
+            wanted=getattr(outgoing, field),
+            shown=getattr(rated, field, None),
+            where=f"{source} {leaving.name} tbf",
+        )
+    for name, unit, field in DELAY:
+        yield Quantity(
+            source=source,
+            target=target,
+            name=name,
+            unit=unit,
+            declared=getattr(arriving.incoming, field),
+            wanted=getattr(netem, field, None),
+            shown=getattr(delayed, field, None),
+            where=f"{target} {shaping.ifb(arriving)} netem",
+        )
+
+
+def _read_back(port: End, shown: HostSettings | None) -> shaping.ReadBack | None:
+    return None if shown is None else shaping.read_back(port, shown.qdiscs)
+
+
+def _interface(host: str, port: End, shown: HostSettings) -> Interface:
+    mtu, gro = shown.mtus.get(port.name), shown.gro(port)
+    return Interface(host=host, port=port.name, mtu=mtu, gro=gro, fact=shown.fact(port))
+
+
+def _certified(lab: Lab, link: Link) -> Measured | None:
+    certificate = measure.last(lab)
+    rows = () if certificate is None else tuple(row for row in certificate.rows if row.subject == link.name)
+    if certificate is None or not rows:
+        return None
+    return Measured(
+        rows=rows,
+        at=certificate.measured_at,
+        source="certificate",
+        current=measure.holds_still(certificate, lab),
+        busy=certificate.busy,
+    )
+
+
+def _measured_now(lab: Lab, link: Link) -> Measured:
+    with watching(lab.provider.processes()) as watched:
+        rows = tuple(measure.link_rows(lab, link))
+    return Measured(rows=rows, at=datetime.now(UTC), source="now", busy=taints(watched.readings))
+
+
+def _answer(seen: _Seen) -> tuple[Cause, str]:
+    """The first cause that is there, in the order in which each would hide the next."""
+    name, command = seen.link.name, f"minigts link {' '.join(seen.link.ends)}"
+    if seen.unread:
+        host, reason = next(iter(seen.unread.items()))
+        return "no-answer", f"{host} does not answer ({reason}): minigts restart {host}"
+    if seen.differences:
+        again = f"{command} {'down' if seen.cut else 'up'}"
+        return "settings", (
+            f"the hosts' settings are not the lab's, as if somebody had changed them there ({seen.differences[0]}"
+            f"{', and more' if len(seen.differences) > 1 else ''}): {_remedy(seen.differences, again, seen.link)}"
+        )
+    if seen.cut:
+        return "cut", f"{name} is cut, so that all that is sent over it is lost; whole again by: {command} up"
+    if seen.record.settings != DECLARED:
+        return "experiment", (
+            f"an experiment that runs or was broken off has set the links otherwise "
+            f"({seen.record.settings.in_words}); the next, minigts run --lab {seen.lab}, begins by putting them back"
+        )
+    return _answer_of_measurement(seen)
+
+
+def _remedy(differences: Sequence[str], again: str, link: Link) -> str:
+    """The MTU is set when a host starts; all else whenever the link is set."""
+    hosts = [host for host in link.ends if any(text.startswith(f"{host} ") and "MTU" in text for text in differences)]
+    if hosts:
+        return "; ".join(f"minigts restart {host}" for host in hosts) + " sets them again"
+    return f"{again} sets them again"
+
+
+def _answer_of_measurement(seen: _Seen) -> tuple[Cause, str]:
+    """Where all settings are as they should be: what the measurement says."""
+    measured = seen.measured
+    if measured is None:
+        return "not-measured", "all is set as declared, and nothing was measured of this link yet: add --measure"
+    if not measured.current:
+        return "not-measured", (
+            "all is set as declared, and the certificate is of links that were set otherwise: add --measure"
+        )
+    outside = [row for row in measured.rows if row.ok is False]
+    if not outside:
+        busy = f"; the machine was busy ({'; '.join(measured.busy)})" if measured.busy else ""
+        return "none", f"all is set as declared, and what was measured lies within its tolerance{busy}"
+    cause, reason = _reason(outside[0], measured, seen)
+    return cause, f"all is set as declared, but measured was {outside[0].quantity} {outside[0].in_words()}: {reason}"
+
+
+def _reason(row: Row, measured: Measured, seen: _Seen) -> tuple[Cause, str]:
+    """Why a figure lies outside its tolerance though all is set as it should be."""
+    overhead_ms = seen.record.own_latency_ms
+    if row.too_fast:
+        return (
+            "calibration",
+            "too much is taken off the delays, since calibration met a busier machine; minigts calibrate",
+        )
+    if measured.busy:
+        return "busy", f"the machine was busy ({'; '.join(measured.busy)}); measure again with --measure"
+    if row.quantity != "RTT" or row.measured is None:
+        return "measured", "nothing else was seen on the machine; if --measure says so again, minigts check"
+    if min(seen.delays_ms) < overhead_ms:
+        return "nothing-taken-off", (
+            f"the link takes {overhead_ms:.3f} ms a way by itself, more than is declared, and there is no delay that "
+            f"this could be taken off"
+        )
+    return "calibration", (
+        "the machine is slower than when the emulator's own latency was measured, though nothing else was seen on it; "
+        "if --measure says so again, minigts calibrate"
+    )

@@ -1,0 +1,78 @@
+"""What a host's kernel shows of its links (queueing disciplines, MTU, offloads), and how that differs from what should
+be set now. Reading starts one command on the host; all else is pure.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from minigts.lab import Lab, Record, links
+from minigts.topology.plan import End, Host, Switch
+
+READ_TIMEOUT_S = 20.0
+
+
+@dataclass(frozen=True)
+class HostSettings:
+    """As one host shows them. `qdiscs` is the output of `tc -j qdisc show`; the others are by port."""
+
+    qdiscs: str
+    mtus: Mapping[str, int]
+    features: Mapping[str, Mapping[str, Any]]
+
+    def gro(self, port: End) -> str:
+        """Generic receive offload of a port: `on` or `off`."""
+        return "on" if self.features.get(port.name, {}).get("generic-receive-offload", {}).get("active") else "off"
+
+    def fact(self, port: End) -> str:
+        """`eth1: MTU 1500, on are rx-checksumming, tx-checksumming`."""
+        features = self.features.get(port.name, {})
+        on = sorted(name for name, value in features.items() if isinstance(value, dict) and value.get("active"))
+        return f"{port.name}: MTU {self.mtus.get(port.name)}, on are {', '.join(on)}"
+
+
+def read_back(lab: Lab, machine: Host | Switch) -> HostSettings:
+    """What the machine shows now, of all its ports. Raises what `Provider.run` raises."""
+    ports = " ".join(shlex.quote(port.name) for port in machine.ports)
+    script = f"tc -j qdisc show; ip -j link show; for port in {ports}; do ethtool --json -k $port; done"
+    return parse(machine, lab.provider.run(machine.name, ["sh", "-c", script], timeout_s=READ_TIMEOUT_S).stdout)
+
+
+def parse(machine: Host | Switch, text: str) -> HostSettings:
+    """The JSON documents of `tc -j qdisc show`, `ip -j link show` and, for each port, `ethtool --json -k`."""
+    qdiscs, devices, *features = _documents(text)
+    return HostSettings(
+        qdiscs=json.dumps(qdiscs),
+        mtus={device["ifname"]: device["mtu"] for device in devices},
+        features={port.name: of_port for port, (of_port,) in zip(machine.ports, features, strict=True)},
+    )
+
+
+def differences(ports: Sequence[End], record: Record, shown: HostSettings) -> list[str]:
+    """How what a host shows of its ports differs from what should be set now, a sentence each."""
+    return [
+        *links.differences(ports, record, shown.qdiscs),
+        *(difference for port in ports for difference in _interface_differences(port, record, shown)),
+    ]
+
+
+def _interface_differences(port: End, record: Record, shown: HostSettings) -> Iterator[str]:
+    mtu, gro = shown.mtus.get(port.name), shown.gro(port)
+    if mtu != port.mtu:
+        yield f"{port.name}: MTU is {mtu}, should be {port.mtu}"
+    if gro != record.settings.gro:
+        yield f"{port.name}: generic receive offload is {gro}, should be {record.settings.gro}"
+
+
+def _documents(text: str) -> list[Any]:
+    """JSON documents that follow each other."""
+    decoder, documents, rest = json.JSONDecoder(), [], text.strip()
+    while rest:
+        document, end = decoder.raw_decode(rest)
+        documents.append(document)
+        rest = rest[end:].lstrip()
+    return documents
