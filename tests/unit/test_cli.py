@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from minigts.cli import screen
 from minigts.cli.app import app
-from minigts.errors import CheckFailed, CommandFailed, EnvironmentLacks, InputError, Problem
+from minigts.errors import CommandFailed, EnvironmentLacks, InputError, MinigtsError, Problem
 
 PROJECT = Path(__file__).parents[2]
 VERBS = (
@@ -206,7 +206,7 @@ def test_a_traceback_is_shown_on_request_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("error", "code", "lines"),
     [
-        (CheckFailed("too slow"), 1, ["minigts: too slow"]),
+        (MinigtsError("too slow"), 1, ["minigts: too slow"]),
         (InputError([Problem("a", 2, "x"), Problem("a", 1, "y")]), 2, ["minigts: a:1: y", "minigts: a:2: x"]),
         (EnvironmentLacks("no tun"), 3, ["minigts: no tun"]),
         (CommandFailed("h1", ["false"], 1, "", ""), 1, ["minigts: on h1: `false` ended with code 1"]),
@@ -216,7 +216,7 @@ def test_a_traceback_is_shown_on_request_only(tmp_path: Path) -> None:
             ["minigts: base.ext4: No space left on device"],
         ),
         (KeyboardInterrupt(), 130, ["minigts: interrupted"]),
-        (ExceptionGroup("down", [CheckFailed("a"), EnvironmentLacks("b")]), 3, ["minigts: a", "minigts: b"]),
+        (ExceptionGroup("down", [MinigtsError("a"), EnvironmentLacks("b")]), 3, ["minigts: a", "minigts: b"]),
     ],
 )
 def test_errors_are_explained(
@@ -228,7 +228,7 @@ def test_errors_are_explained(
     assert (captured.out, captured.err.splitlines()) == ("", lines)
 
 
-@pytest.mark.parametrize("error", [ValueError("a bug"), ExceptionGroup("", [CheckFailed("a"), TypeError("a bug")])])
+@pytest.mark.parametrize("error", [ValueError("a bug"), ExceptionGroup("", [MinigtsError("a"), TypeError("a bug")])])
 def test_a_bug_is_not_explained_away(error: BaseException) -> None:
     assert not screen.explicable(error)
 

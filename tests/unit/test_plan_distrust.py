@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from minigts import network, shaping
 from minigts.errors import InputError
 from minigts.topology.load import load, parse
-from minigts.topology.plan import Plan, from_json, to_json
+from minigts.topology.plan import Plan, to_json
 
 TOPOLOGIES = Path(__file__).parents[2] / "topologies"
 SHELL = "x; touch /tmp/pwned #"
@@ -176,7 +176,7 @@ overlay: {"o" * 40}
 
 def test_all_that_the_language_lets_in_a_plan_can_say() -> None:
     plan = parse(WIDEST, "widest.yaml")
-    assert from_json(to_json(plan)) == plan
+    assert Plan.model_validate_json(to_json(plan)) == plan
 
 
 @pytest.mark.parametrize("key", ["description", "hosts: {a: {location"])

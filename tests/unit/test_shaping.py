@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import shlex
 import zlib
 
 import pytest
 
 from minigts import shaping
 from minigts.topology.load import parse
-from minigts.topology.plan import Port
+from minigts.topology.plan import End, Port
 
 CLSACT = {"kind": "clsact", "handle": "ffff:", "dev": "eth1", "parent": "ffff:fff1", "options": {}}
 TBF = {
@@ -54,8 +53,15 @@ def changed(qdisc: dict[str, object], **options: object) -> dict[str, object]:
     return {**qdisc, "options": {**before, **options}}
 
 
-def test_commands_of_a_shaped_port() -> None:
-    assert [shlex.join(argv) for argv in shaping.commands(SHAPED)] == [
+def commands(port: End, own_latency_ms: float = 0.0) -> list[str]:
+    """What a port's script starts on its host, in order, the lines of its batches each as a command."""
+    head, batch = shaping.script([port], own_latency_ms).split("tc -batch - <<'END'\n")
+    assert batch.endswith("\nEND\n")
+    return [*head.splitlines(), *(f"tc {line}" for line in batch.splitlines()[:-1])]
+
+
+def test_script_of_a_shaped_port() -> None:
+    assert commands(SHAPED) == [
         "ethtool -K eth1 gro off",
         "sh -c 'ip link show dev ifb-eth1 >/dev/null 2>&1 || ip link add ifb-eth1 type ifb'",
         "sh -c '[ ! -e /proc/sys/net/ipv6/conf/ifb-eth1/disable_ipv6 ]"
@@ -75,12 +81,12 @@ def test_commands_of_a_shaped_port() -> None:
 @pytest.mark.parametrize("loss_percent", [0.0, 100.0])
 def test_arp_is_held_up_as_all_else_unless_the_link_loses_some(loss_percent: float) -> None:
     incoming = SHAPED.incoming.model_copy(update={"loss_percent": loss_percent})
-    arp = shaping.commands(SHAPED.model_copy(update={"incoming": incoming}))[-2]
-    assert shlex.join(arp).endswith("match u16 0x0806 0xffff at -2 action mirred egress redirect dev ifb-eth1")
+    arp = commands(SHAPED.model_copy(update={"incoming": incoming}))[-2]
+    assert arp.endswith("match u16 0x0806 0xffff at -2 action mirred egress redirect dev ifb-eth1")
 
 
 def test_an_unshaped_port_has_a_plain_queue_and_no_redirect() -> None:
-    assert [shlex.join(argv) for argv in shaping.commands(PLAIN)] == [
+    assert commands(PLAIN) == [
         "ethtool -K eth1 gro off",
         "tc qdisc replace dev eth1 root pfifo limit 1000",
         "tc qdisc replace dev eth1 clsact",
@@ -88,17 +94,16 @@ def test_an_unshaped_port_has_a_plain_queue_and_no_redirect() -> None:
     ]
 
 
-def test_script_says_the_same_as_the_commands() -> None:
+def test_script_of_several_ports_holds_each_one_s_commands_and_starts_tc_once() -> None:
     head, batch = shaping.script([SHAPED, PLAIN]).split("tc -batch - <<'END'\n")
-    written = [*map(shlex.split, head.splitlines()), *(["tc", *line.split()] for line in batch.splitlines()[:-1])]
-    assert sorted(written) == sorted(list(argv) for each in (SHAPED, PLAIN) for argv in shaping.commands(each))
-    assert batch.endswith("\nEND\n")
+    together = [*head.splitlines(), *(f"tc {line}" for line in batch.splitlines()[:-1])]
+    assert sorted(together) == sorted([*commands(SHAPED), *commands(PLAIN)])
 
 
 def test_delays_alone_are_set_again_and_everything_is_shown() -> None:
     batch = shaping.delays_again([SHAPED, PLAIN], 0.12).splitlines()
-    delay = next(argv for argv in shaping.commands(SHAPED, 0.12) if "netem" in argv)
-    assert batch == [" ".join(delay[1:]), "qdisc show"]
+    delay = next(command for command in commands(SHAPED, 0.12) if "netem" in command)
+    assert batch == [delay.removeprefix("tc "), "qdisc show"]
 
 
 def test_each_direction_of_each_link_has_random_numbers_of_its_own_and_the_file_s_seed_changes_all() -> None:
@@ -129,7 +134,7 @@ def test_script_of_no_ports_is_empty() -> None:
 
 @pytest.mark.parametrize(("own_latency_ms", "delay"), [(0.0, "10875.000us"), (0.12, "10755.000us"), (99.0, "0.000us")])
 def test_own_latency_is_taken_off_and_never_below_nothing(own_latency_ms: float, delay: str) -> None:
-    netem = next(argv for argv in shaping.commands(SHAPED, own_latency_ms) if "netem" in argv)
+    netem = next(command for command in commands(SHAPED, own_latency_ms) if "netem" in command).split()
     assert netem[netem.index("delay") + 1] == delay
 
 
@@ -144,15 +149,6 @@ def test_own_latency_is_taken_off_and_never_below_nothing(own_latency_ms: float,
 )
 def test_burst_covers_a_late_timer_within_the_queue(rate: float, mtu: int, queue: int, burst: int) -> None:
     assert shaping.burst_bytes(rate, mtu, queue) == burst
-
-
-def test_clearing_leaves_a_plain_queue() -> None:
-    assert [shlex.join(argv) for argv in shaping.clear_commands(SHAPED)] == [
-        "tc qdisc replace dev eth1 root pfifo limit 1000",
-        "tc qdisc replace dev eth1 clsact",
-        "tc qdisc del dev eth1 clsact",
-        "sh -c '! ip link show dev ifb-eth1 >/dev/null 2>&1 || ip link del dev ifb-eth1'",
-    ]
 
 
 def test_read_back_of_what_was_set() -> None:

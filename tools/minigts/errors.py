@@ -24,10 +24,6 @@ class MinigtsError(Exception):
     exit_code = 1
 
 
-class CheckFailed(MinigtsError):
-    """The lab answered, and the answer lies outside its tolerance."""
-
-
 class EnvironmentLacks(MinigtsError):
     """This machine lacks something; the message says what, and how to get it."""
 

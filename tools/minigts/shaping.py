@@ -80,16 +80,12 @@ def burst_bytes(rate_mbit: float, mtu: int, queue_bytes: int) -> int:
     return min(wanted, queue_bytes)
 
 
-def commands(port: End, own_latency_ms: float = 0.0) -> tuple[Argv, ...]:
-    """What sets up `port` on its host, in order; to be run as root there. A second run changes nothing.
-
-    `own_latency_ms` is the emulator's own one-way latency over this link, taken off the delay.
-    """
-    return (*_device_commands(port), *(("tc", *words) for words in _tc(port, own_latency_ms)))
-
-
 def script(ports: Iterable[End], own_latency_ms: float = 0.0) -> str:
-    """`commands` of several ports of one host as one `sh -e` script, with one `tc` process for all of them."""
+    """What sets up ports of one host, to be run as root there by `sh -e`; one `tc` process for all of them. A second
+    run changes nothing.
+
+    `own_latency_ms` is the emulator's own one-way latency over each of their links, taken off the delay.
+    """
     chosen = tuple(ports)
     devices = [shlex.join(argv) for port in chosen for argv in _device_commands(port)]
     batch = [batch_line(*words) for port in chosen for words in _tc(port, own_latency_ms)]
@@ -102,16 +98,6 @@ def delays_again(ports: Iterable[End], own_latency_ms: float) -> str:
     """What `tc -j -batch -` reads to set the delay of ports anew that are shaped already, and to show all there is."""
     held = [port for port in ports if holds_arrivals(port.incoming)]
     return "\n".join([*(batch_line(*_delay(port, own_latency_ms)) for port in held), "qdisc show", ""])
-
-
-def clear_commands(port: End) -> tuple[Argv, ...]:
-    """What takes the shaping of `port` off again. A second run changes nothing."""
-    device = shlex.quote(ifb(port))
-    return (
-        ("tc", *_plain_queue(port)),
-        *(("tc", *words) for words in _no_redirect(port)),
-        ("sh", "-c", f"! ip link show dev {device} >/dev/null 2>&1 || ip link del dev {device}"),
-    )
 
 
 def _device_commands(port: End) -> tuple[Argv, ...]:
@@ -264,7 +250,7 @@ def _limit(tbf: dict[str, Any]) -> int:
 
 
 def differences(port: End, tc_json_text: str, own_latency_ms: float = 0.0) -> list[str]:
-    """How the shaping that a host shows differs from what `commands` declares, a sentence each; empty when equal.
+    """How the shaping that a host shows differs from what `script` sets, a sentence each; empty when equal.
 
     Differences within tc's own rounding do not count. Raises ValueError when the text is not tc's output.
     """

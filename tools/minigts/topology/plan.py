@@ -262,11 +262,6 @@ def to_json(plan: Plan) -> str:
     return plan.model_dump_json(indent=2) + "\n"
 
 
-def from_json(text: str) -> Plan:
-    """The plan that `to_json` wrote. Raises pydantic.ValidationError."""
-    return Plan.model_validate_json(text)
-
-
 def _contradictions(plan: Plan) -> Iterator[str]:
     """What names something that the plan does not have, or has twice, or elsewhere."""
     machines = {machine.name: machine for machine in plan.machines}
