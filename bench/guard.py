@@ -13,7 +13,6 @@ The samples are kept as they come, in <out>/guard.jsonl: called again, it goes o
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import random
@@ -32,9 +31,10 @@ from minigts.errors import MinigtsError
 from minigts.fidelity.host_load import LIMITS, taints
 from minigts.lab import Lab
 from minigts.lab.calibration import probe
+from minigts.proc import PROC, family, text_of, used_s
 from minigts.tools.parsers import iperf3_tcp, iperf3_udp
 from minigts.topology.plan import Path as PlanPath
-from minigts.watch import Readings, family, used_s, watching
+from minigts.watch import Readings, watching
 
 LOADS = (
     "--cpu 1",
@@ -126,12 +126,10 @@ def used_by_others(lab: Lab) -> Used:
     """Every process that is not the lab's nor this one: its name, and the processor seconds it has used."""
     own = {os.getpid(), *family(lab.provider.processes())}
     found = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        pid = int(stat.parent.name)
-        with contextlib.suppress(OSError):
-            name = stat.read_text().partition("(")[2].rpartition(")")[0]
-            if pid not in own:
-                found[pid] = (name, used_s(pid))
+    for stat in PROC.glob("[0-9]*/stat"):
+        pid, name = int(stat.parent.name), text_of(stat).partition("(")[2].rpartition(")")[0]
+        if name and pid not in own:
+            found[pid] = (name, used_s(pid))
     return found
 
 

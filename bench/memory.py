@@ -8,12 +8,10 @@ and whatever else the processes hold.
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections import defaultdict
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from bench import stage
@@ -21,11 +19,10 @@ from minigts import overlays
 from minigts.cli import screen
 from minigts.errors import MinigtsError
 from minigts.lab import Lab
+from minigts.proc import PROC, stat_fields, text_of, used_s
 from minigts.providers.agent import process
 
-PROC = Path("/proc")
 MIB = 1 << 20
-TICKS = os.sysconf("SC_CLK_TCK")
 GROUPS = ("Pss", "Pss_Anon", "Pss_File", "Pss_Shmem")
 
 
@@ -33,7 +30,7 @@ def children() -> dict[int, list[int]]:
     """Every process on the machine, by its parent."""
     found = defaultdict(list)
     for directory in PROC.glob("[0-9]*"):
-        fields = _stat(int(directory.name))
+        fields = stat_fields(int(directory.name))
         if fields:
             found[int(fields[1])].append(int(directory.name))
     return found
@@ -61,7 +58,7 @@ def shares(pids: Iterable[int]) -> dict[str, int]:
     """Bytes by kind, summed over processes; one that has ended meanwhile counts nothing."""
     total = dict.fromkeys(GROUPS, 0)
     for pid in pids:
-        text = _read(PROC / str(pid) / "smaps_rollup")
+        text = text_of(PROC / str(pid) / "smaps_rollup")
         for name, kib in re.findall(r"^(\w+):\s+(\d+) kB$", text, re.MULTILINE):
             if name in total:
                 total[name] += int(kib) << 10
@@ -98,29 +95,11 @@ def memory(lab: Lab) -> dict[str, float]:
 def idle_percent(lab: Lab, seconds: float) -> dict[str, float]:
     """Processor time of each host while nothing is asked of it, in percent of one core."""
     hosts = kernels(lab)
-    before = {name: sum(map(_ticks, pids)) for name, pids in hosts.items()}
+    before_s = {name: sum(map(used_s, pids)) for name, pids in hosts.items()}
     started = time.monotonic()
     time.sleep(seconds)
-    passed = (time.monotonic() - started) * TICKS
-    return {name: round(100 * (sum(map(_ticks, pids)) - before[name]) / passed, 2) for name, pids in hosts.items()}
-
-
-def _ticks(pid: int) -> int:
-    """Its own and, since a guest's short-lived processes end meanwhile, its ended children's."""
-    fields = _stat(pid)
-    return sum(map(int, fields[11:15])) if fields else 0
-
-
-def _stat(pid: int) -> list[str]:
-    """Fields of /proc/PID/stat from the third, the state, on; none for a process that has ended."""
-    return _read(PROC / str(pid) / "stat").rpartition(")")[2].split()
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""
+    passed_s = time.monotonic() - started
+    return {name: round(100 * (sum(map(used_s, pids)) - before_s[name]) / passed_s, 2) for name, pids in hosts.items()}
 
 
 def look(lab: Lab, seconds: float) -> dict[str, Any]:

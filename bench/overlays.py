@@ -23,13 +23,13 @@ from typing import Any
 
 from bench import stage
 from minigts import lab as labs
-from minigts import overlays, watch
+from minigts import overlays, proc
 from minigts.cli import screen
 from minigts.errors import CommandFailed, MinigtsError
-from minigts.experiments import manifest
 from minigts.lab import Lab
 from minigts.overlays import Endpoint
 from minigts.providers.base import Metered
+from minigts.results import manifest
 from minigts.tools import parsers
 from minigts.topology.load import parse
 from minigts.topology.plan import Plan
@@ -158,7 +158,7 @@ def used_s(lab: Lab) -> dict[str, float]:
     if not isinstance(lab.provider, Metered):
         raise MinigtsError(f"provider {lab.provider.name} does not tell its hosts' processor time")
     kernels = lab.provider.kernels()
-    return {host.name: sum(map(watch.used_s, watch.family([kernels[host.name]]))) for host in lab.plan.hosts}
+    return {host.name: sum(map(proc.used_s, proc.family([kernels[host.name]]))) for host in lab.plan.hosts}
 
 
 def heal_s(lab: Lab, source: Endpoint, target: Endpoint) -> float | None:

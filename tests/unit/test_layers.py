@@ -20,6 +20,7 @@ CHAIN = (
     {"language"},
     {"topology"},
     {"judge"},
+    {"proc"},
     {"paths", "memory", "shell", "shaping", "watch"},
     {"network"},
     {"artifacts"},

@@ -20,6 +20,7 @@ from minigts.experiments.options import TcpOptions, UdpOptions
 from minigts.judge.statistics import Estimate, estimate
 from minigts.lab import Lab
 from minigts.lab.calibration import probe
+from minigts.proc import PROC, family
 from minigts.providers import registry
 from minigts.topology.plan import Path, Plan
 
@@ -32,7 +33,6 @@ UNLIMITED_MBIT = 100.0
 PROBES = 200
 UDP_S, TCP_S, SLOW_START_S = 2, 3, 1
 MIB = 2**20
-PROC = FilePath("/proc")
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def memory_mib(roots: Sequence[int]) -> float:
     """What a lab's processes hold: their proportional share, and in full the unlinked files in which a User-Mode
     Linux kernel keeps its memory, of which its processes map only what they use now."""
     size, files = 0, dict[int, int]()
-    for pid in watch.family(roots):
+    for pid in family(roots):
         with contextlib.suppress(OSError):  # it has ended meanwhile
             rollup = (PROC / str(pid) / "smaps_rollup").read_text()
             fields = {line.split(":")[0]: line.split() for line in rollup.splitlines()[1:]}

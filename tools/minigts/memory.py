@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from minigts.proc import PROC, text_of
+
 NO_LIMIT_BYTES = 1 << 60
 """Version 1 of control groups writes a number beyond this where there is no limit."""
 GROUP_FILES = {
@@ -27,14 +29,14 @@ class Limit:
     remedy: str
 
 
-def limits(proc: Path = Path("/proc"), shared: Path = Path("/dev/shm")) -> tuple[Limit, ...]:
+def limits(proc: Path = PROC, shared: Path = Path("/dev/shm")) -> tuple[Limit, ...]:
     """Everything that holds memory back on this machine, the least free first. What cannot be read is left out."""
     found = [*_machine(proc), *_shared(shared), *_groups(proc)]
     return tuple(sorted(found, key=lambda limit: limit.free_mb))
 
 
 def _machine(proc: Path) -> Iterator[Limit]:
-    lines = dict(line.split(":", 1) for line in _read(proc / "meminfo").splitlines() if ":" in line)
+    lines = dict(line.split(":", 1) for line in text_of(proc / "meminfo").splitlines() if ":" in line)
     try:
         free_mb, whole_mb = (int(lines[name].split()[0]) >> 10 for name in ("MemAvailable", "MemTotal"))
     except (KeyError, ValueError, IndexError):
@@ -60,7 +62,7 @@ def _groups(proc: Path) -> Iterator[Limit]:
         for group in (directory, *directory.parents):
             limit, used = _number(group / limit_file), _number(group / used_file)
             if limit is not None and used is not None and limit < NO_LIMIT_BYTES:
-                fields = dict(line.split(" ", 1) for line in _read(group / "memory.stat").splitlines() if " " in line)
+                fields = dict(line.split(" ", 1) for line in text_of(group / "memory.stat").splitlines() if " " in line)
                 unused = int(fields.get(idle, "0"))
                 free_mb = max(0, limit - used + unused) >> 20
                 name = f"the limit of the control group {group}"
@@ -71,9 +73,9 @@ def _groups(proc: Path) -> Iterator[Limit]:
 
 def _group_directories(proc: Path) -> Iterator[tuple[str, Path, Path]]:
     """For each hierarchy that can limit memory: its version, its mount point, and where this process is in it."""
-    lines = (line.split(":", 2) for line in _read(proc / "self" / "cgroup").splitlines())
+    lines = (line.split(":", 2) for line in text_of(proc / "self" / "cgroup").splitlines())
     own = {name: path for _, names, path in (line for line in lines if len(line) == 3) for name in names.split(",")}
-    for line in _read(proc / "self" / "mountinfo").splitlines():
+    for line in text_of(proc / "self" / "mountinfo").splitlines():
         before, _, after = line.partition(" - ")
         fields, more = before.split(), after.split()
         if len(fields) < 5 or len(more) < 3 or more[0] not in GROUP_FILES:
@@ -89,12 +91,5 @@ def _group_directories(proc: Path) -> Iterator[tuple[str, Path, Path]]:
 
 
 def _number(path: Path) -> int | None:
-    text = _read(path).strip()
-    return int(text) if text.isdigit() else None
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""
+    digits = text_of(path).strip()
+    return int(digits) if digits.isdigit() else None

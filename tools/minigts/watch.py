@@ -16,11 +16,11 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-PROC = Path("/proc")
+from minigts.proc import PROC, TICKS_PER_SECOND, family, text_of, used_s
+
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 TICK_S = 0.01
 """How often the lag of a timer is looked at. Finer, the looking itself would keep a core from its sleep."""
-_TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 _BUSY = (0, 1, 2, 5, 6)
 """user, nice, system, irq and softirq among the counters of /proc/stat; guests are within user."""
 _STEAL = 7
@@ -93,8 +93,8 @@ def watching(roots: Iterable[int]) -> Iterator[Watched]:
 
 def snapshot(roots: Iterable[int], proc: Path = PROC) -> Snapshot:
     """The counters now. A process that ends meanwhile is left out."""
-    counters = [int(word) / _TICKS_A_SECOND for word in _text(proc / "stat").partition("\n")[0].split()[1:]]
-    own_s = _ticks_s(os.getpid(), proc, 2)
+    counters = [int(word) / TICKS_PER_SECOND for word in text_of(proc / "stat").partition("\n")[0].split()[1:]]
+    own_s = used_s(os.getpid(), proc, with_children=False)
     waited_s: dict[int, float] = {}
     for pid in family(roots, proc):
         own_s += used_s(pid, proc)
@@ -161,69 +161,30 @@ class _Timer:
             self._worst_s = max(self._worst_s, time.monotonic() - wanted)
 
 
-def family(roots: Iterable[int], proc: Path = PROC) -> Iterator[int]:
-    """`roots` and everything below them, by every process's own word on its parent: field 4 of /proc/PID/stat."""
-    children: dict[int, list[int]] = {}
-    for stat in proc.glob("[0-9]*/stat"):
-        fields = _fields(stat)
-        if fields:
-            children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
-    waiting, seen = list(roots), set()
-    while waiting:
-        pid = waiting.pop()
-        if pid not in seen:
-            seen.add(pid)
-            yield pid
-            waiting.extend(children.get(pid, ()))
-
-
-def used_s(pid: int, proc: Path = PROC) -> float:
-    """Processor time of a process and of its children that have ended: fields 14 to 17 of /proc/PID/stat."""
-    return _ticks_s(pid, proc, 4)
-
-
-def _ticks_s(pid: int, proc: Path, counters: int) -> float:
-    fields = _text(proc / str(pid) / "stat").rpartition(")")[2].split()
-    return sum(map(int, fields[11 : 11 + counters])) / _TICKS_A_SECOND
-
-
 def _waited_s(tasks: Path) -> Iterator[tuple[int, float]]:
     """For each thread how long it was ready to run and did not: the second word of its schedstat, in nanoseconds."""
     for path in tasks.glob("*/schedstat"):
-        words = _text(path).split()
+        words = text_of(path).split()
         if len(words) == 3:
             yield int(path.parent.name), int(words[1]) / 1e9
 
 
 def _stalled_s(pressure: Path) -> float | None:
     """`some avg10=0.00 avg60=0.00 avg300=0.00 total=3089886825`: microseconds."""
-    total = _text(pressure).partition("\n")[0].partition("total=")[2]
+    total = text_of(pressure).partition("\n")[0].partition("total=")[2]
     return int(total) / 1e6 if total.isdigit() else None
 
 
 def _throttled_s(membership: Path) -> float | None:
     """Of this process's own control group, version 2 (`throttled_usec`) or 1 (`throttled_time`, nanoseconds)."""
-    for line in _text(membership).splitlines():
+    for line in text_of(membership).splitlines():
         _, controllers, group = line.split(":", 2)
         folder = CONTROL_GROUPS / ("cpu" if "cpu" in controllers.split(",") else "")
         if controllers and "cpu" not in controllers.split(","):
             continue
-        facts = dict(row.split(" ", 1) for row in _text(folder / group.lstrip("/") / "cpu.stat").splitlines())
+        facts = dict(row.split(" ", 1) for row in text_of(folder / group.lstrip("/") / "cpu.stat").splitlines())
         if "throttled_usec" in facts:
             return int(facts["throttled_usec"]) / 1e6
         if "throttled_time" in facts:
             return int(facts["throttled_time"]) / 1e9
     return None
-
-
-def _fields(stat: Path) -> list[str]:
-    """What follows the program's name, which may hold anything: state, parent, …; empty when the process has ended."""
-    return _text(stat).rpartition(")")[2].split()
-
-
-def _text(path: Path) -> str:
-    """What a file says; empty when it is absent, closed to us, or its process has ended."""
-    try:
-        return path.read_text()
-    except OSError:
-        return ""

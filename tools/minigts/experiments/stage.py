@@ -14,8 +14,9 @@ from minigts.experiments.drops import Drops
 from minigts.experiments.options import Links, size_bytes
 from minigts.lab import Lab, Settings
 from minigts.overlays import Endpoint
+from minigts.proc import family, used_s
 from minigts.providers.base import Metered
-from minigts.watch import Watched, family, used_s
+from minigts.watch import Watched
 
 LIMIT_S = 60.0
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from minigts.errors import InputError, Problem
+from minigts.proc import PROC, TICKS_PER_SECOND, text_of
 from minigts.results import folder
 from minigts.results.schema import MANIFEST, VERSION, Machine, Manifest, Noise
 
@@ -36,27 +37,21 @@ def now() -> str:
     return datetime.now(UTC).isoformat()
 
 
-def machine(proc: Path = Path("/proc")) -> Machine:
+def machine(proc: Path = PROC) -> Machine:
     """This computer, from /proc (proc(5)); what it does not say is left empty or 0."""
-    cpu = re.search(r"^model name\s*:\s*(.+)$", _text(proc / "cpuinfo"), re.MULTILINE)
-    memory = re.search(r"^MemTotal:\s*(\d+) kB$", _text(proc / "meminfo"), re.MULTILINE)
+    cpu = re.search(r"^model name\s*:\s*(.+)$", text_of(proc / "cpuinfo"), re.MULTILINE)
+    memory = re.search(r"^MemTotal:\s*(\d+) kB$", text_of(proc / "meminfo"), re.MULTILINE)
     return Machine(
         cpu=cpu[1].strip() if cpu else platform.machine(),
         cores=os.cpu_count() or 0,
         memory_mb=int(memory[1]) // 1024 if memory else 0,
-        kernel=_text(proc / "sys/kernel/osrelease").strip(),
+        kernel=text_of(proc / "sys/kernel/osrelease").strip(),
     )
 
 
-def noise(proc: Path = Path("/proc")) -> Noise:
+def noise(proc: Path = PROC) -> Noise:
     """How busy this computer is now, from /proc/loadavg and /proc/stat's eighth counter (proc(5))."""
-    load, stat = _text(proc / "loadavg").split(), _text(proc / "stat").partition("\n")[0].split()
-    ticks = os.sysconf("SC_CLK_TCK")
-    return Noise(load_1min=float(load[0]) if load else 0.0, steal_s=int(stat[8]) / ticks if len(stat) > 8 else 0.0)
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
+    load, stat = text_of(proc / "loadavg").split(), text_of(proc / "stat").partition("\n")[0].split()
+    return Noise(
+        load_1min=float(load[0]) if load else 0.0, steal_s=int(stat[8]) / TICKS_PER_SECOND if len(stat) > 8 else 0.0
+    )

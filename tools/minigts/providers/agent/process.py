@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 
 from minigts import paths
 from minigts.errors import MinigtsError
+from minigts.proc import stat_fields
 
 T = TypeVar("T")
 
@@ -139,11 +140,8 @@ def send_if(pid: int, number: signal.Signals, is_meant: Callable[[], bool]) -> b
 
 def started_ticks(pid: int) -> int | None:
     """When a process started, in clock ticks since boot; None if it has ended (a zombie has)."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] in "ZX" else int(fields[19])
+    fields = stat_fields(pid)
+    return None if not fields or fields[0] in "ZX" else int(fields[19])
 
 
 def _supervisor(rundir: Path) -> Process | None:

@@ -1,0 +1,50 @@
+"""How /proc is read (proc(5)). Nothing is judged here, and nobody signalled.
+
+A process may end between any two reads: what cannot be read is empty, and counts as nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+PROC = Path("/proc")
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+def text_of(path: Path) -> str:
+    """What a file says; empty when it is absent, closed to us, or its process has ended."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def stat_fields(pid: int | str, proc: Path = PROC) -> list[str]:
+    """Of /proc/PID/stat what follows the program's name, which may hold anything: state, parent, …; field 3 is the
+    first. Empty when the process has ended.
+    """
+    return text_of(proc / str(pid) / "stat").rpartition(")")[2].split()
+
+
+def family(roots: Iterable[int], proc: Path = PROC) -> Iterator[int]:
+    """`roots` and everything below them, by every process's own word on its parent: field 4 of its stat."""
+    children: dict[int, list[int]] = {}
+    for directory in proc.glob("[0-9]*"):
+        fields = stat_fields(directory.name, proc)
+        if fields:
+            children.setdefault(int(fields[1]), []).append(int(directory.name))
+    waiting, seen = list(roots), set()
+    while waiting:
+        pid = waiting.pop()
+        if pid not in seen:
+            seen.add(pid)
+            yield pid
+            waiting.extend(children.get(pid, ()))
+
+
+def used_s(pid: int, proc: Path = PROC, *, with_children: bool = True) -> float:
+    """Processor time of a process, and of its children that have ended: fields 14 to 17 of its stat, in seconds."""
+    fields = stat_fields(pid, proc)
+    return sum(map(int, fields[11 : 15 if with_children else 13])) / TICKS_PER_SECOND
