@@ -6,12 +6,16 @@ memory over it.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import platformdirs
+
+_CHUNK_BYTES = 1 << 20
 
 
 def cache_root() -> Path:
@@ -70,3 +74,17 @@ def read_whole(path: Path, most_bytes: int) -> bytes:
 
 def _chosen(variable: str, default: Path) -> Path:
     return Path(os.environ.get(variable) or default).absolute()
+
+
+def content_key(files: Iterable[tuple[str, Path]], before: str = "") -> str:
+    """16 hexadecimal digits that stand for the names and bytes of files in this order, and for the text `before` them:
+    what is made of them lies in the cache under it. SHA-256, cut.
+    """
+    digest = hashlib.sha256(before.encode())
+    for name, path in files:
+        digest.update(name.encode() + b"\0")
+        with path.open("rb") as file:
+            while data := file.read(_CHUNK_BYTES):
+                digest.update(data)
+        digest.update(b"\0")
+    return digest.hexdigest()[:16]

@@ -26,12 +26,12 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from minigts.errors import InputError
+from minigts.topology.frames import ETHERNET_HEADER_BYTES
 from minigts.topology.plan import End, Shaping
 
 Argv: TypeAlias = tuple[str, ...]
 
 _ONE_WORD = re.compile(r"[A-Za-z0-9%+,./:=_-]+", re.ASCII)
-ETHERNET_HEADER = 14
 _BURST_FRAMES = 10
 _BURST_MS = 4.0
 _PLAIN_QUEUE_PACKETS = 1000
@@ -76,7 +76,7 @@ def burst_bytes(rate_mbit: float, mtu: int, queue_bytes: int) -> int:
     most the queue: tbf splits a segmentation-offload packet only when it exceeds the burst, and drops it whole
     when it exceeds the queue.
     """
-    wanted = max(_BURST_FRAMES * (mtu + ETHERNET_HEADER), math.ceil(rate_mbit * 1000 / 8 * _BURST_MS))
+    wanted = max(_BURST_FRAMES * (mtu + ETHERNET_HEADER_BYTES), math.ceil(rate_mbit * 1000 / 8 * _BURST_MS))
     return min(wanted, queue_bytes)
 
 

@@ -8,7 +8,6 @@ they are complete.
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -39,10 +38,8 @@ def ensure(recipe: Path, progress: Callable[[str], None]) -> Path:
 
 def key(recipe: Path) -> str:
     """A hash of all files of a recipe."""
-    digest = hashlib.sha256()
-    for path in sorted(path for path in recipe.rglob("*") if path.is_file()):
-        digest.update(str(path.relative_to(recipe)).encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()[:16]
+    files = sorted(path for path in recipe.rglob("*") if path.is_file())
+    return paths.content_key((str(path.relative_to(recipe)), path) for path in files)
 
 
 def _build(recipe: Path, ready: Path) -> None:

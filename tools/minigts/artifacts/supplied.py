@@ -84,7 +84,11 @@ def take(overlay: str, wanted: Collection[str], progress: Callable[[str], None],
     try:
         with _workshop() as taken:
             _collect(place, sha256, _Harvest(frozenset(wanted), taken, limits), progress)
-            ready = paths.cache_root() / "programs" / _hash(taken)
+            ready = (
+                paths.cache_root()
+                / "programs"
+                / paths.content_key((path.name, path) for path in sorted(taken.iterdir()))
+            )
             if not ready.is_dir():
                 taken.rename(ready)
     except _Refused as error:
@@ -511,14 +515,3 @@ def _digest(file: IO[bytes]) -> str:
     for data in _chunks(file):
         digest.update(data)
     return digest.hexdigest()
-
-
-def _hash(directory: Path) -> str:
-    digest = hashlib.sha256()
-    for path in sorted(directory.iterdir()):
-        digest.update(path.name.encode() + b"\0")
-        with path.open("rb") as program:
-            for data in _chunks(program):
-                digest.update(data)
-        digest.update(b"\0")
-    return digest.hexdigest()[:16]

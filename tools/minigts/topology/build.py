@@ -12,15 +12,11 @@ from typing import TypeAlias
 from minigts.topology import switching
 from minigts.topology.addressing import assign, host_address, mac
 from minigts.topology.draft import DEFAULT_CPUS, Draft, DraftLink
+from minigts.topology.frames import ETHERNET_HEADER_BYTES, TCP_AND_IP_HEADERS_BYTES
 from minigts.topology.model import ToleranceSpec, Topology
 from minigts.topology.plan import End, Host, Link, Path, Plan, Port, Route, Shaping, Switch, Tolerances
 from minigts.topology.routing import Edge, Way, neighbours, preference, ways
 from minigts.topology.segments import Segment
-
-TCP_AND_IP_HEADERS = 52
-"""IPv4 20, TCP 20, timestamps 12 (RFC 7323)."""
-ETHERNET_HEADER = 14
-"""What tbf counts of a frame beside the IP packet; the check sequence and the preamble are not there yet."""
 
 _SPARE_QUEUE_MS = 20.0
 _SMALLEST_QUEUE = 64_000
@@ -306,7 +302,7 @@ def _paths(network: _Network, names: Sequence[str]) -> tuple[Path, ...]:
 
 def tcp_ceiling_mbit(rate_mbit: float | None, mtu: int) -> float | None:
     """What a rate leaves for TCP's payload."""
-    share = (mtu - TCP_AND_IP_HEADERS) / (mtu + ETHERNET_HEADER)
+    share = (mtu - TCP_AND_IP_HEADERS_BYTES) / (mtu + ETHERNET_HEADER_BYTES)
     return None if rate_mbit is None else round(rate_mbit * share, 6)
 
 

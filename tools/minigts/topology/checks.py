@@ -13,11 +13,11 @@ from minigts.topology import switching
 from minigts.topology.addressing import assign, capacity, overlaps, reserved_for
 from minigts.topology.draft import Draft, DraftHost, DraftLink, DraftSwitch
 from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, MOST_HOSTS
+from minigts.topology.frames import ETHERNET_HEADER_BYTES
 from minigts.topology.model import Topology
 from minigts.topology.segments import Segment
 
 _LISTED = 12
-ETHERNET_HEADER = 14
 
 
 def check(data: Data, drafted: Draft, known_overlays: Collection[str] | None) -> Iterator[Finding]:
@@ -91,7 +91,7 @@ def _values(link: DraftLink) -> Iterator[Finding]:
         yield link.where, f"jitter {link.jitter_ms:g}ms is more than the one-way delay {link.delay_ms:g}ms: {hint}"
     if link.queue_bytes is not None and link.rate_mbit is None:
         yield link.where, "a queue without a rate: nothing waits on a link that is not limited; give a rate too"
-    frame = link.mtu + ETHERNET_HEADER
+    frame = link.mtu + ETHERNET_HEADER_BYTES
     if link.queue_bytes is not None and link.queue_bytes < frame:
         yield (
             link.where,

@@ -7,7 +7,6 @@ is complete, so an interrupted build leaves nothing that could be taken for an i
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
 import re
 import shutil
@@ -86,10 +85,7 @@ def recipe() -> tuple[Path, ...]:
 
 def key() -> str:
     """The image's name: a hash of the recipe."""
-    digest = hashlib.sha256(f"{IMAGE_MB}".encode())
-    for path in recipe():
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()[:16]
+    return paths.content_key(((path.name, path) for path in recipe()), f"{IMAGE_MB}")
 
 
 def present() -> Image | None:

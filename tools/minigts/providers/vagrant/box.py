@@ -6,7 +6,6 @@ a version, which is the time of its making: a box that is built anew replaces th
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 import tarfile
@@ -76,12 +75,9 @@ def recipe() -> Path:
 
 def key() -> str:
     """The box's name: a hash of the image's recipe, the box's own, and this machine's keys."""
-    digest = hashlib.sha256(image.key().encode())
     keys()
     public = (keys_folder() / "user.pub", keys_folder() / "host.pub")
-    for path in (*sorted(recipe().iterdir()), *public):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()[:16]
+    return paths.content_key(((path.name, path) for path in (*sorted(recipe().iterdir()), *public)), image.key())
 
 
 def present() -> Box | None:
