@@ -20,8 +20,9 @@ from typing import Any
 
 from bench import stage
 from minigts.cli import screen
-from minigts.experiments import campaign, manifest
+from minigts.experiments import campaign
 from minigts.experiments.matrix import matrix
+from minigts.results import manifest
 
 PLACE = ("overlay", "measurement", "source", "target")
 Summary = Mapping[tuple[str, ...], Mapping[str, str]]

@@ -17,7 +17,7 @@ from pathlib import Path
 from bench import stage
 from minigts import shell
 from minigts.cli import screen
-from minigts.experiments import manifest
+from minigts.results import manifest
 from tests.unit import synthetic
 
 COLUMNS = ("shape", "seconds", "processor_s", "peak_mb", "page_mb")

@@ -15,8 +15,8 @@ from typing import Any
 from minigts import lab as labs
 from minigts import overlays, paths
 from minigts.cli import screen
-from minigts.experiments import manifest
 from minigts.lab import Lab
+from minigts.results import manifest
 from minigts.topology.load import load
 from minigts.topology.plan import Plan
 
