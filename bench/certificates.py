@@ -47,7 +47,7 @@ def measure(topology: Path, plan: Plan, provider: str) -> dict[str, Any]:
         "up_s": round(up_s, 2),
         "certificate_s": certificate.seconds,
         "certificate_outside": sum(row.ok is False for row in certificate.rows),
-        "own_latency_ms": certificate.own_latency_ms,
+        "emulator_overhead_ms": certificate.emulator_overhead_ms,
         "busy": certificate.busy,
         "rows": [row.model_dump() for row in rows],
     }

@@ -70,17 +70,17 @@ def test_every_host_has_the_plans_routes_and_no_others(lab: Lab) -> None:
 
 def test_every_port_is_shaped_as_planned(lab: Lab) -> None:
     shown = everywhere(lab, "tc", "-j", "qdisc", "show")
-    own_latency_ms = lab.record.own_latency_ms
+    emulator_overhead_ms = lab.record.emulator_overhead_ms
     assert [
         difference
         for host in lab.plan.hosts
         for port in host.ports
-        for difference in shaping.differences(port, shown[host.name], own_latency_ms)
+        for difference in shaping.differences(port, shown[host.name], emulator_overhead_ms)
     ] == []
 
 
 def test_what_the_emulator_adds_by_itself_is_little_and_known(lab: Lab) -> None:
-    assert 0 < lab.record.own_latency_ms < 1
+    assert 0 < lab.record.emulator_overhead_ms < 1
 
 
 @pytest.mark.parametrize("feature", ["generic-receive-offload"])
@@ -144,15 +144,15 @@ def test_the_certificate_has_every_link_and_what_is_set(lab: Lab) -> None:
 
 def test_a_lab_that_is_faster_than_declared_is_told_and_calibrated_when_asked(lab: Lab) -> None:
     """As after an `up` on a busier machine: too much has been taken off every delay."""
-    too_much_ms = lab.record.own_latency_ms + 3
-    lab.write(lab.record.model_copy(update={"own_latency_ms": too_much_ms}))
+    too_much_ms = lab.record.emulator_overhead_ms + 3
+    lab.write(lab.record.model_copy(update={"emulator_overhead_ms": too_much_ms}))
     labs.reshape(lab)
 
     made = measure.certify(lab, quiet)
 
     assert made.too_fast
-    assert made.own_latency_ms == lab.record.own_latency_ms == too_much_ms
-    assert labs.calibrate(lab) == lab.record.own_latency_ms < too_much_ms - 0.5
+    assert made.emulator_overhead_ms == lab.record.emulator_overhead_ms == too_much_ms
+    assert labs.calibrate(lab) == lab.record.emulator_overhead_ms < too_much_ms - 0.5
     again = measure.certify(lab, quiet)
     assert [row.note for row in again.rows if row.quantity == "settings" and not row.ok] == []
 

@@ -56,5 +56,5 @@ def test_a_paths_latency_is_the_sum_of_its_segments(
             return
     pytest.fail(
         f"path {path_ms:.3f}, sum of segments {sum_ms:.3f}, declared {declared_ms:.3f}, allowed "
-        f"{allowed_ms:.3f} and {apart_ms:.3f} ms; own latency taken off {lab.record.own_latency_ms} ms; {seen}"
+        f"{allowed_ms:.3f} and {apart_ms:.3f} ms; own latency taken off {lab.record.emulator_overhead_ms} ms; {seen}"
     )

@@ -35,6 +35,7 @@ VERBS = (
     ("status", "--json"),
     ("exec", "--lab", "two", "ams", "--", "true"),
     ("check", "--lab", "two", "--quick"),
+    ("explain", "ams-bra", "--lab", "two"),
     ("link", "--lab", "two", "ams", "bra", "down"),
     ("restart", "--lab", "two", "ams"),
     ("policy", "remove", "--lab", "two"),

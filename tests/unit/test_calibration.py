@@ -43,8 +43,8 @@ class Prober:
         return Result(host, tuple(argv), 0, said, "", 0.0)
 
 
-def own_latency_ms(prober: Prober) -> float:
-    return calibration.own_latency_ms(cast(Provider, prober), PLAN)
+def emulator_overhead_ms(prober: Prober) -> float:
+    return calibration.emulator_overhead_ms(cast(Provider, prober), PLAN)
 
 
 def windows(*rtts_ms: float) -> list[float]:
@@ -53,45 +53,45 @@ def windows(*rtts_ms: float) -> list[float]:
 
 def test_a_quiet_machine_is_measured_once() -> None:
     prober = Prober(windows(10.2, 10.21, 10.9))
-    assert own_latency_ms(prober) == pytest.approx(0.1)
+    assert emulator_overhead_ms(prober) == pytest.approx(0.1)
     assert prober.calls == 1
 
 
 def test_windows_that_disagree_are_measured_again() -> None:
     prober = Prober(windows(11.5, 12.4, 13.9), windows(10.2, 11.1, 10.22))
-    assert own_latency_ms(prober) == pytest.approx(0.1)
+    assert emulator_overhead_ms(prober) == pytest.approx(0.1)
     assert prober.calls == 2
 
 
 def test_a_machine_that_stays_busy_is_left_with_the_lowest() -> None:
     prober = Prober(*(windows(first_ms, 12.4, 13.9) for first_ms in (11.5, 11.4, 11.2, 11.1, 11.0)))
-    assert own_latency_ms(prober) == pytest.approx(0.5)
+    assert emulator_overhead_ms(prober) == pytest.approx(0.5)
     assert prober.calls == calibration.CALLS
 
 
 def test_a_link_faster_than_declared_has_nothing_taken_off() -> None:
-    assert own_latency_ms(Prober(windows(9.9, 9.9, 9.9))) == 0
+    assert emulator_overhead_ms(Prober(windows(9.9, 9.9, 9.9))) == 0
 
 
 def test_what_is_taken_off_already_counts_as_the_emulators() -> None:
     prober = Prober(windows(9.7, 9.71, 9.9))
-    assert calibration.own_latency_ms(cast(Provider, prober), PLAN, 0.25) == pytest.approx(0.1)
+    assert calibration.emulator_overhead_ms(cast(Provider, prober), PLAN, 0.25) == pytest.approx(0.1)
 
 
 def test_the_longest_path_without_chance_stands_for_every_link() -> None:
     plan = parse(CHAIN, "five.yaml")
     prober = Prober(windows(20.4, 20.41, 21.0))
-    assert calibration.own_latency_ms(cast(Provider, prober), plan) == pytest.approx(0.1)
+    assert calibration.emulator_overhead_ms(cast(Provider, prober), plan) == pytest.approx(0.1)
     assert prober.asked == {("a", plan.host("c").address)}
 
 
 def test_a_host_by_itself_behind_a_switch_has_no_path_to_measure() -> None:
     text = "name: one\nhosts: {a: {}}\nswitches: {s: {}}\nlinks: [{ends: [a, s], rtt: 1ms}]\n"
     prober = Prober([])
-    assert calibration.own_latency_ms(cast(Provider, prober), parse(text, "one.yaml")) == 0
+    assert calibration.emulator_overhead_ms(cast(Provider, prober), parse(text, "one.yaml")) == 0
     assert prober.calls == 0
 
 
 def test_a_link_that_carries_nothing_says_so() -> None:
     with pytest.raises(HostFailed, match="0 of 120 echo requests answered"):
-        own_latency_ms(Prober([]))
+        emulator_overhead_ms(Prober([]))

@@ -29,6 +29,7 @@ VERBS = (
     "link",
     "restart",
     "check",
+    "explain",
     "calibrate",
     "run",
     "report",

@@ -20,7 +20,7 @@ from minigts.topology.load import load, parse
 
 RECORDED = Path(__file__).parent / "recorded"
 PAIR = load(Path(__file__).parents[2] / "topologies" / "pair.yaml", known_overlays=["none"])
-RECORD = Record(provider="uml", created=datetime(2026, 11, 22, tzinfo=UTC), state="up", own_latency_ms=0.0898)
+RECORD = Record(provider="uml", created=datetime(2026, 11, 22, tzinfo=UTC), state="up", emulator_overhead_ms=0.0898)
 ALL_WELL = ("settings-uml-ams.txt", "settings-uml-bra.txt")
 BY_HAND = ("settings-uml-ams.txt", "settings-uml-bra-by-hand.txt")
 TEXT = """
@@ -108,7 +108,7 @@ def test_the_answer_names_the_likely_cause(explanation: Explanation, cause: str,
 
 
 def test_what_a_link_takes_by_itself_cannot_be_taken_off_a_smaller_delay() -> None:
-    slow = RECORD.model_copy(update={"own_latency_ms": 9.5})
+    slow = RECORD.model_copy(update={"emulator_overhead_ms": 9.5})
     shown = {
         host.name: host_settings.parse(host, (RECORDED / file).read_text().replace('"delay":0.0087602', '"delay":0'))
         for host, file in zip(PAIR.hosts, ALL_WELL, strict=True)

@@ -95,21 +95,21 @@ def test_a_cut_link_stays_cut_while_an_experiment_sets_the_links(lab: Lab, setti
 
 
 def test_a_cut_link_stays_cut_when_the_lab_is_calibrated(lab: Lab) -> None:
-    before_ms = lab.record.own_latency_ms
+    before_ms = lab.record.emulator_overhead_ms
     labs.set_link(lab, "ams", "bra", up=False)
     network(lab).surplus_ms = 0.3
     labs.calibrate(lab)
     assert losses(lab) == CUT
-    assert (before_ms, lab.record.own_latency_ms) == (pytest.approx(0.1), pytest.approx(0.3))
+    assert (before_ms, lab.record.emulator_overhead_ms) == (pytest.approx(0.1), pytest.approx(0.3))
 
 
 def test_a_lab_without_a_whole_path_is_not_calibrated(lab: Lab) -> None:
-    before = lab.record.own_latency_ms
+    before = lab.record.emulator_overhead_ms
     for ends in (("ams", "bra"), ("bra", "lon")):
         labs.set_link(lab, *ends, up=False)
     with pytest.raises(InputError, match="every path of lab chain passes a link that is cut: ams-bra, bra-lon"):
         labs.calibrate(lab)
-    assert lab.record.own_latency_ms == before
+    assert lab.record.emulator_overhead_ms == before
 
 
 @pytest.mark.parametrize("text", [TEXT, LOSSY], ids=["plain", "lossy"])
@@ -128,7 +128,7 @@ def test_certify_names_what_is_cut_and_neither_measures_nor_mends_it(text: str) 
 
 def test_certify_says_faster_than_declared_and_sets_nothing(lab: Lab) -> None:
     """As after an `up` on a busier machine: too much has been taken off every delay."""
-    lab.write(lab.record.model_copy(update={"own_latency_ms": 1.0}))
+    lab.write(lab.record.model_copy(update={"emulator_overhead_ms": 1.0}))
     labs.reshape(lab)
     before = (lab.record, network(lab).set)
     certificate = measure.certify(lab, quiet)
@@ -140,24 +140,24 @@ def test_certify_says_faster_than_declared_and_sets_nothing(lab: Lab) -> None:
 
 
 def test_check_says_what_to_do_about_a_lab_that_is_too_fast(lab: Lab) -> None:
-    lab.write(lab.record.model_copy(update={"own_latency_ms": 1.0}))
+    lab.write(lab.record.model_copy(update={"emulator_overhead_ms": 1.0}))
     labs.reshape(lab)
     done = runner.invoke(app, ["check", "--quick"])
     assert done.exit_code == 1
     assert "round trips are shorter than declared, since too much was taken off the delays: minigts calibrate" in (
         " ".join(done.stdout.split())
     )
-    assert lab.record.own_latency_ms == 1.0
+    assert lab.record.emulator_overhead_ms == 1.0
     assert runner.invoke(app, ["calibrate"]).exit_code == 0
-    assert lab.record.own_latency_ms == pytest.approx(0.1)
+    assert lab.record.emulator_overhead_ms == pytest.approx(0.1)
 
 
 def test_a_lab_that_is_brought_up_is_calibrated_until_it_is_not_too_fast(lab: Lab) -> None:
     network(lab).surplus_ms = 0.0
-    lab.write(lab.record.model_copy(update={"own_latency_ms": 1.0}))
+    lab.write(lab.record.model_copy(update={"emulator_overhead_ms": 1.0}))
     labs.reshape(lab)
     assert not measure.after_up(lab, quiet).too_fast
-    assert lab.record.own_latency_ms == 0
+    assert lab.record.emulator_overhead_ms == 0
 
 
 def test_certify_leaves_what_somebody_has_set_by_hand(lab: Lab) -> None:
@@ -237,6 +237,23 @@ def test_a_link_that_cannot_be_set_now_is_set_when_its_host_is_back(lab: Lab) ->
     for host in ("ams", "bra"):
         labs.restart(lab, host)
     assert losses(lab) == CUT
+
+
+FORMER_RECORD = """{"provider": "tc-hosts", "created": "2026-11-21T10:05:56.791365Z", "state": "up", "plan_sha256": "",
+"own_latency_ms": 0.0898, "cut": ["ams-bra"], "settings": {"unlimited": false, "queue_bytes": null, "gro": "off"}}"""
+FORMER_CERTIFICATE = """{"lab": "chain", "provider": "tc-hosts", "own_latency_ms": 0.0898, "rows": [], "seconds": 7.7,
+"busy": [], "cut": ["ams-bra"]}"""
+
+
+def test_the_records_of_a_lab_that_was_brought_up_by_a_minigts_of_before_are_read(lab: Lab) -> None:
+    (lab.rundir / "lab.json").write_text(FORMER_RECORD)
+    (lab.rundir / "certificate.json").write_text(FORMER_CERTIFICATE)
+    certificate = measure.of(lab)
+    assert lab.record.emulator_overhead_ms == 0.0898
+    assert certificate is not None
+    assert (certificate.emulator_overhead_ms, certificate.measured_at) == (0.0898, None)
+    lab.write(lab.record)
+    assert json.loads((lab.rundir / "lab.json").read_text())["emulator_overhead_ms"] == 0.0898
 
 
 RECORD = Record.model_validate({"provider": "uml", "created": "2026-01-01T00:00:00Z"})

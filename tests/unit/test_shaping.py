@@ -53,9 +53,9 @@ def changed(qdisc: dict[str, object], **options: object) -> dict[str, object]:
     return {**qdisc, "options": {**before, **options}}
 
 
-def commands(port: End, own_latency_ms: float = 0.0) -> list[str]:
+def commands(port: End, emulator_overhead_ms: float = 0.0) -> list[str]:
     """What a port's script starts on its host, in order, the lines of its batches each as a command."""
-    head, batch = shaping.script([port], own_latency_ms).split("tc -batch - <<'END'\n")
+    head, batch = shaping.script([port], emulator_overhead_ms).split("tc -batch - <<'END'\n")
     assert batch.endswith("\nEND\n")
     return [*head.splitlines(), *(f"tc {line}" for line in batch.splitlines()[:-1])]
 
@@ -132,9 +132,9 @@ def test_script_of_no_ports_is_empty() -> None:
     assert shaping.script([]) == ""
 
 
-@pytest.mark.parametrize(("own_latency_ms", "delay"), [(0.0, "10875.000us"), (0.12, "10755.000us"), (99.0, "0.000us")])
-def test_own_latency_is_taken_off_and_never_below_nothing(own_latency_ms: float, delay: str) -> None:
-    netem = next(command for command in commands(SHAPED, own_latency_ms) if "netem" in command).split()
+@pytest.mark.parametrize(("overhead_ms", "delay"), [(0.0, "10875.000us"), (0.12, "10755.000us"), (99.0, "0.000us")])
+def test_emulator_overhead_is_taken_off_and_never_below_nothing(overhead_ms: float, delay: str) -> None:
+    netem = next(command for command in commands(SHAPED, overhead_ms) if "netem" in command).split()
     assert netem[netem.index("delay") + 1] == delay
 
 
@@ -166,7 +166,7 @@ def test_rounding_by_tc_is_no_difference() -> None:
     assert shaping.differences(SHAPED, json.dumps(qdiscs)) == []
 
 
-def test_own_latency_is_expected_when_reading_back() -> None:
+def test_emulator_overhead_is_expected_when_reading_back() -> None:
     assert shaping.differences(SHAPED, json.dumps([TBF, CLSACT, NETEM]), 0.12) == [
         "eth1: delay is 10.875 ms, should be 10.755 ms"
     ]

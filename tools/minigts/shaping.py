@@ -62,9 +62,9 @@ def holds_arrivals(shaping: Shaping) -> bool:
     return bool(shaping.delay_ms or shaping.jitter_ms or shaping.loss_percent)
 
 
-def added_delay_ms(shaping: Shaping, own_latency_ms: float) -> float:
+def added_delay_ms(shaping: Shaping, emulator_overhead_ms: float) -> float:
     """What netem adds so that the link as a whole takes `delay_ms` one way; the emulator takes the rest."""
-    return max(0.0, shaping.delay_ms - own_latency_ms)
+    return max(0.0, shaping.delay_ms - emulator_overhead_ms)
 
 
 def burst_bytes(rate_mbit: float, mtu: int, queue_bytes: int) -> int:
@@ -80,24 +80,24 @@ def burst_bytes(rate_mbit: float, mtu: int, queue_bytes: int) -> int:
     return min(wanted, queue_bytes)
 
 
-def script(ports: Iterable[End], own_latency_ms: float = 0.0) -> str:
+def script(ports: Iterable[End], emulator_overhead_ms: float = 0.0) -> str:
     """What sets up ports of one host, to be run as root there by `sh -e`; one `tc` process for all of them. A second
     run changes nothing.
 
-    `own_latency_ms` is the emulator's own one-way latency over each of their links, taken off the delay.
+    `emulator_overhead_ms` is the emulator's own one-way latency over each of their links, taken off the delay.
     """
     chosen = tuple(ports)
     devices = [shlex.join(argv) for port in chosen for argv in _device_commands(port)]
-    batch = [batch_line(*words) for port in chosen for words in _tc(port, own_latency_ms)]
+    batch = [batch_line(*words) for port in chosen for words in _tc(port, emulator_overhead_ms)]
     if not chosen:
         return ""
     return "\n".join([*devices, "tc -batch - <<'END'", *batch, "END", ""])
 
 
-def delays_again(ports: Iterable[End], own_latency_ms: float) -> str:
+def delays_again(ports: Iterable[End], emulator_overhead_ms: float) -> str:
     """What `tc -j -batch -` reads to set the delay of ports anew that are shaped already, and to show all there is."""
     held = [port for port in ports if holds_arrivals(port.incoming)]
-    return "\n".join([*(batch_line(*_delay(port, own_latency_ms)) for port in held), "qdisc show", ""])
+    return "\n".join([*(batch_line(*_delay(port, emulator_overhead_ms)) for port in held), "qdisc show", ""])
 
 
 def _device_commands(port: End) -> tuple[Argv, ...]:
@@ -115,8 +115,8 @@ def _device_commands(port: End) -> tuple[Argv, ...]:
     return (gro, ("sh", "-c", add), ("sh", "-c", silence), ("ip", "link", "set", "dev", device, "up"))
 
 
-def _tc(port: End, own_latency_ms: float) -> tuple[Argv, ...]:
-    arrivals = _redirect(port, own_latency_ms) if holds_arrivals(port.incoming) else _no_redirect(port)
+def _tc(port: End, emulator_overhead_ms: float) -> tuple[Argv, ...]:
+    arrivals = _redirect(port, emulator_overhead_ms) if holds_arrivals(port.incoming) else _no_redirect(port)
     return (_rate(port), *arrivals)
 
 
@@ -138,11 +138,11 @@ def _plain_queue(port: End) -> Argv:
     return ("qdisc", "replace", "dev", port.name, "root", "pfifo", "limit", limit)
 
 
-def _redirect(port: End, own_latency_ms: float) -> tuple[Argv, ...]:
+def _redirect(port: End, emulator_overhead_ms: float) -> tuple[Argv, ...]:
     to_ifb = ("action", "mirred", "egress", "redirect", "dev", ifb(port))
     is_arp, always = ("u16", "0x0806", "0xffff", "at", "-2"), ("u32", "0", "0")
     return (
-        _delay(port, own_latency_ms),
+        _delay(port, emulator_overhead_ms),
         ("qdisc", "replace", "dev", port.name, "clsact"),
         (*_arriving(port, 1, is_arp), *(("action", "ok") if _loses_some(port.incoming) else to_ifb)),
         (*_arriving(port, 2, always), *to_ifb),
@@ -163,8 +163,8 @@ def _loses_some(shaping: Shaping) -> bool:
     return 0 < shaping.loss_percent < 100
 
 
-def _delay(port: End, own_latency_ms: float) -> Argv:
-    return ("qdisc", "replace", "dev", ifb(port), "root", "netem", *_netem(port.incoming, own_latency_ms))
+def _delay(port: End, emulator_overhead_ms: float) -> Argv:
+    return ("qdisc", "replace", "dev", ifb(port), "root", "netem", *_netem(port.incoming, emulator_overhead_ms))
 
 
 def _no_redirect(port: End) -> tuple[Argv, ...]:
@@ -172,8 +172,8 @@ def _no_redirect(port: End) -> tuple[Argv, ...]:
     return (("qdisc", "replace", "dev", port.name, "clsact"), ("qdisc", "del", "dev", port.name, "clsact"))
 
 
-def _netem(shaping: Shaping, own_latency_ms: float) -> Argv:
-    delay = f"{added_delay_ms(shaping, own_latency_ms) * 1000:.3f}us"
+def _netem(shaping: Shaping, emulator_overhead_ms: float) -> Argv:
+    delay = f"{added_delay_ms(shaping, emulator_overhead_ms) * 1000:.3f}us"
     jitter = (f"{shaping.jitter_ms * 1000:.3f}us",) if shaping.jitter_ms else ()
     loss = ("loss", "random", f"{shaping.loss_percent:.7f}%") if shaping.loss_percent else ()
     # Given anew, a seed begins its numbers anew: after each setting the same packets are lost.
@@ -249,13 +249,13 @@ def _limit(tbf: dict[str, Any]) -> int:
     return int(tbf["limit"]) if "limit" in tbf else round(tbf["lat"] * tbf["rate"] / 1_000_000 + tbf["burst"])
 
 
-def differences(port: End, tc_json_text: str, own_latency_ms: float = 0.0) -> list[str]:
+def differences(port: End, tc_json_text: str, emulator_overhead_ms: float = 0.0) -> list[str]:
     """How the shaping that a host shows differs from what `script` sets, a sentence each; empty when equal.
 
     Differences within tc's own rounding do not count. Raises ValueError when the text is not tc's output.
     """
     found = read_back(port, tc_json_text)
-    problems = [*_rate_differences(port, found), *_delay_differences(port, found, own_latency_ms)]
+    problems = [*_rate_differences(port, found), *_delay_differences(port, found, emulator_overhead_ms)]
     return [f"{port.name}: {problem}" for problem in problems]
 
 
@@ -274,7 +274,7 @@ def _rate_differences(port: End, found: ReadBack) -> list[str]:
     ]
 
 
-def _delay_differences(port: End, found: ReadBack, own_latency_ms: float) -> list[str]:
+def _delay_differences(port: End, found: ReadBack, emulator_overhead_ms: float) -> list[str]:
     declared = port.incoming
     if not holds_arrivals(declared):
         return ["arriving frames are redirected, and no delay is declared"] if found.redirected else []
@@ -283,7 +283,7 @@ def _delay_differences(port: End, found: ReadBack, own_latency_ms: float) -> lis
     if found.delay_ms is None:
         return [f"no netem on {ifb(port)}"]
     return [
-        *_compare("delay", found.delay_ms, added_delay_ms(declared, own_latency_ms), "ms", _DELAY_SLACK_MS),
+        *_compare("delay", found.delay_ms, added_delay_ms(declared, emulator_overhead_ms), "ms", _DELAY_SLACK_MS),
         *_compare("jitter", found.jitter_ms, declared.jitter_ms, "ms", _DELAY_SLACK_MS),
         *_compare("loss", found.loss_percent, declared.loss_percent, "%", _LOSS_SLACK_PERCENT),
         *_compare("delay's limit", found.delay_packets or 0, declared.delay_packets, "packets", 0),

@@ -296,8 +296,8 @@ def calibrate(
     opened = labs.open_lab(lab)
     with screen.progress() as say:
         say("measuring the emulator's own latency")
-        own_latency_ms = labs.calibrate(opened)
-    screen.note(f"{own_latency_ms:.3f} ms a link and way are taken off the delays; minigts check measures the lab anew")
+        overhead_ms = labs.calibrate(opened)
+    screen.note(f"{overhead_ms:.3f} ms a link and way are taken off the delays; minigts check measures the lab anew")
 
 
 def read_plan(file: Path) -> Plan:

@@ -316,7 +316,7 @@ def show_certificate(certificate: Certificate) -> None:
         console.print(f"the machine was busy: {reason}", markup=False)
     console.print(
         f"{certificate.verdict}; measured in {certificate.seconds:.1f} s, declared in brackets; the emulator's own "
-        f"{certificate.own_latency_ms:.3f} ms a link and way are taken off the delays",
+        f"{certificate.emulator_overhead_ms:.3f} ms a link and way are taken off the delays",
         markup=False,
         soft_wrap=True,
     )

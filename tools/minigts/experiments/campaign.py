@@ -236,7 +236,9 @@ def describe_lab(directories: Sequence[Path], lab: Lab, say: Say, *, fresh: bool
     facts = {
         "provider": lab.provider.name,
         "tools": _tools(lab),
-        "emulator": {"its own latency, taken off each delay": f"{certificate.own_latency_ms:g} ms a link and way"},
+        "emulator": {
+            "its own latency, taken off each delay": f"{certificate.emulator_overhead_ms:g} ms a link and way"
+        },
         "certificate": certificate.in_words(),
         "readback": _readback(lab),
     }

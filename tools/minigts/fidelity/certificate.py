@@ -9,11 +9,13 @@ import math
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path as FilePath
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from minigts.judge import tolerances
 from minigts.judge.loss import CONFIDENCE, judge_loss
+from minigts.lab.record import OVERHEAD_KEYS
 from minigts.paths import write_whole
 from minigts.topology.plan import Path, Plan
 
@@ -59,7 +61,7 @@ class Certificate(BaseModel):
 
     lab: str
     provider: str
-    own_latency_ms: float
+    emulator_overhead_ms: Annotated[float, Field(validation_alias=OVERHEAD_KEYS)]
     """The emulator's own one-way latency over a link, which was taken off the delays."""
     rows: tuple[Row, ...]
     measured_at: datetime | None = None

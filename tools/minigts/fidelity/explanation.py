@@ -177,7 +177,7 @@ def explained(
             *_direction((first.name, there), (second.name, back), record, shown),
             *_direction((second.name, back), (first.name, there), record, shown),
         ),
-        emulator_overhead_ms=record.own_latency_ms,
+        emulator_overhead_ms=record.emulator_overhead_ms,
         cut=seen.cut,
         settings=record.settings,
         interfaces=tuple(
@@ -205,7 +205,7 @@ def _direction(
     """Rate and queue are set where a direction begins; delay, jitter and loss where it ends."""
     (source, leaving), (target, arriving) = sender, receiver
     outgoing, incoming = links.port_now(leaving, record).outgoing, links.port_now(arriving, record).incoming
-    delay_ms = shaping.added_delay_ms(incoming, record.own_latency_ms)
+    delay_ms = shaping.added_delay_ms(incoming, record.emulator_overhead_ms)
     netem = incoming.model_copy(update={"delay_ms": delay_ms}) if shaping.holds_arrivals(incoming) else None
     rated, delayed = _read_back(leaving, shown.get(source)), _read_back(arriving, shown.get(target))
     if delayed is not None and delayed.delay_ms is None:
@@ -312,7 +312,7 @@ def _answer_of_measurement(seen: _Seen) -> tuple[Cause, str]:
 
 def _reason(row: Row, measured: Measured, seen: _Seen) -> tuple[Cause, str]:
     """Why a figure lies outside its tolerance though all is set as it should be."""
-    overhead_ms = seen.record.own_latency_ms
+    overhead_ms = seen.record.emulator_overhead_ms
     if row.too_fast:
         return (
             "calibration",

@@ -86,7 +86,7 @@ def certify(lab: Lab, say: Say, *, bringing_up: bool = False) -> Certificate:
         lab=lab.name,
         provider=record.provider,
         measured_at=datetime.now(UTC),
-        own_latency_ms=record.own_latency_ms,
+        emulator_overhead_ms=record.emulator_overhead_ms,
         rows=rows,
         seconds=round(time.monotonic() - started, 2),
         busy=taints(watched.readings),
@@ -127,7 +127,8 @@ def last(lab: Lab) -> Certificate | None:
 
 def holds_still(certificate: Certificate, lab: Lab) -> bool:
     """Whether links are set as they were when it was measured."""
-    return (certificate.own_latency_ms, certificate.cut) == (lab.record.own_latency_ms, tuple(labs.cut_links(lab)))
+    now = (lab.record.emulator_overhead_ms, tuple(labs.cut_links(lab)))
+    return (certificate.emulator_overhead_ms, certificate.cut) == now
 
 
 def covering(among: Sequence[Path]) -> list[Path]:

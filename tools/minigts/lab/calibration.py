@@ -58,7 +58,7 @@ def probe(
     return RoundTrips(answer.sent, tuple(rtt_us / 1000 for rtt_us in answer.rtts_us))
 
 
-def own_latency_ms(provider: Provider, plan: Plan, taken_off_ms: float = 0.0) -> float:
+def emulator_overhead_ms(provider: Provider, plan: Plan, taken_off_ms: float = 0.0) -> float:
     """What the RTT over a path exceeds its declared RTT, for one link and one way; 0 if no link has a delay to take it
     off, or no two hosts reach each other.
 

@@ -36,7 +36,7 @@ def script(machine: Host | Switch, record: Record, only: Sequence[str] | None = 
     """What makes a machine's ports, or those on the links named, as they should be now: for `sh -e`."""
     ports = [port_now(port, record) for port in machine.ports if only is None or port.link in only]
     offload = "".join(f"ethtool -K {port.name} gro on\n" for port in ports) if record.settings.gro == "on" else ""
-    return shaping.script(ports, record.own_latency_ms) + offload
+    return shaping.script(ports, record.emulator_overhead_ms) + offload
 
 
 def differences(ports: Iterable[End], record: Record, tc_json_text: str) -> list[str]:
@@ -44,7 +44,7 @@ def differences(ports: Iterable[End], record: Record, tc_json_text: str) -> list
     return [
         difference
         for port in ports
-        for difference in shaping.differences(port_now(port, record), tc_json_text, record.own_latency_ms)
+        for difference in shaping.differences(port_now(port, record), tc_json_text, record.emulator_overhead_ms)
     ]
 
 
@@ -65,7 +65,7 @@ def reshape(lab: Lab) -> None:
 
     def reshape_and_read_back(machine: Host | Switch) -> list[str]:
         ports = [port_now(port, record) for port in machine.ports]
-        batch = shaping.delays_again(ports, record.own_latency_ms).encode()
+        batch = shaping.delays_again(ports, record.emulator_overhead_ms).encode()
         argv = ["tc", "-j", "-batch", "-"]
         qdiscs = lab.provider.run(machine.name, argv, timeout_s=SHAPE_TIMEOUT_S, stdin=batch).stdout
         return [f"{machine.name}: {text}" for text in differences(machine.ports, record, qdiscs)]
@@ -136,12 +136,12 @@ def calibrate_held(lab: Lab) -> float:
     plan = lab.plan.model_copy(update={"paths": whole_paths(lab)})
     if not plan.paths and lab.plan.paths:
         raise InputError(f"every path of lab {lab.name} passes a link that is cut: {', '.join(cut_links(lab))}")
-    own_latency_ms = calibration.own_latency_ms(lab.provider, plan, record.own_latency_ms)
-    if own_latency_ms != record.own_latency_ms:
-        calibrated = record.model_copy(update={"own_latency_ms": own_latency_ms})
+    emulator_overhead_ms = calibration.emulator_overhead_ms(lab.provider, plan, record.emulator_overhead_ms)
+    if emulator_overhead_ms != record.emulator_overhead_ms:
+        calibrated = record.model_copy(update={"emulator_overhead_ms": emulator_overhead_ms})
         with settling(lab, calibrated, [machine.name for machine in plan.machines]):
             reshape(lab)
-    return own_latency_ms
+    return emulator_overhead_ms
 
 
 def whole_links(lab: Lab) -> tuple[Link, ...]:

@@ -22,7 +22,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from minigts import paths
 from minigts.errors import InputError, MinigtsError
@@ -38,6 +38,8 @@ Progress = Callable[[str], None]
 MARKER = "minigts-lab"
 """The first thing that is made in a run directory: what lacks it, and lab.json, is no lab."""
 RECORD, PLAN = "lab.json", "plan.json"
+OVERHEAD_KEYS = AliasChoices("emulator_overhead_ms", "own_latency_ms")
+"""What lab.json and certificate.json call the emulator's own latency, and what those of before called it."""
 LIMIT_BYTES, PLAN_LIMIT_BYTES = 4 << 20, 128 << 20
 """Of every record; the plan of 250 hosts in a row has 61 MB. It is parsed when its digest is the recorded one."""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
@@ -77,7 +79,7 @@ class Record(BaseModel):
     state: Literal["starting", "up"] = "starting"
     plan_sha256: str = ""
     """Of plan.json as it was written, so that another one is not taken for it."""
-    own_latency_ms: Annotated[float, Field(ge=0)] = 0.0
+    emulator_overhead_ms: Annotated[float, Field(ge=0, validation_alias=OVERHEAD_KEYS)] = 0.0
     """The emulator's own one-way latency over a link, taken off every link's delay."""
     cut: frozenset[str] = frozenset()
     """The names of links that have been cut."""
