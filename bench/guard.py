@@ -28,13 +28,12 @@ from bench import stage
 from minigts import shell
 from minigts.cli import screen
 from minigts.errors import MinigtsError
-from minigts.fidelity.host_load import LIMITS, taints
+from minigts.fidelity.host_load import LIMITS, HostLoad, recording, taints
 from minigts.lab import Lab
 from minigts.lab.calibration import probe
 from minigts.proc import PROC, family, text_of, used_s
 from minigts.tools.parsers import iperf3_tcp, iperf3_udp
 from minigts.topology.plan import Path as PlanPath
-from minigts.watch import Readings, watching
 
 LOADS = (
     "--cpu 1",
@@ -115,11 +114,11 @@ def wait_for_quiet(lab: Lab) -> float:
     """Until others leave the processors alone; returns how many they use in the end."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
-        with watching(lab.provider.processes()) as watched:
+        with recording(lab.provider.processes()) as machine:
             time.sleep(LOOK_S)
-        assert watched.readings is not None
-        if watched.readings.foreign_cores <= QUIET_CORES or time.monotonic() > deadline:
-            return watched.readings.foreign_cores
+        assert machine.load is not None
+        if machine.load.foreign_cores <= QUIET_CORES or time.monotonic() > deadline:
+            return machine.load.foreign_cores
 
 
 def used_by_others(lab: Lab) -> Used:
@@ -149,23 +148,23 @@ def take(lab: Lab, number: int, load: str) -> dict[str, Any]:
     path, kind = max(lab.plan.paths, key=lambda path: path.hops), KINDS[number % len(KINDS)]
     before = None if load else wait_for_quiet(lab)
     others = used_by_others(lab)
-    with disturbed(load), watching(lab.provider.processes()) as watched:
+    with disturbed(load), recording(lab.provider.processes()) as machine:
         error = TAKE[kind](lab, path)
-    assert watched.readings is not None
+    assert machine.load is not None
     return {
         "number": number,
         "kind": kind,
         "load": load,
         "before": before,
-        "others": names_of(others, used_by_others(lab), watched.readings.seconds),
+        "others": names_of(others, used_by_others(lab), machine.load.seconds),
         "error": round(error, 4),
-        "readings": watched.readings.model_dump(),
+        "readings": machine.load.model_dump(),
     }
 
 
 def verdicts(rows: Sequence[dict[str, Any]]) -> list[tuple[dict[str, Any], tuple[str, ...]]]:
     """Each sample with what the guard says of it now: limits may have changed since it was taken."""
-    return [(row, taints(Readings.model_validate(row["readings"]))) for row in rows]
+    return [(row, taints(HostLoad.model_validate(row["readings"]))) for row in rows]
 
 
 def show(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:

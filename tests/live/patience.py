@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator
 
 from minigts import lab as labs
 from minigts import overlays
-from minigts.fidelity.host_load import taints
+from minigts.fidelity.host_load import recording, taints
 from minigts.lab import Lab
 from minigts.providers.vagrant.provider import VagrantProvider
-from minigts.watch import watching
 
 EMULATED_MS = {"none": 1.0, "swarm": 2.5}
 QUIET_PATIENCE_S = 10.0
@@ -44,7 +43,7 @@ def wait_for_quiet(lab: Lab) -> None:
     """Until the guard would not mark a second of this machine's, or patience is over."""
     deadline = time.monotonic() + QUIET_PATIENCE_S
     while time.monotonic() < deadline:
-        with watching(lab.provider.processes()) as watched:
+        with recording(lab.provider.processes()) as machine:
             time.sleep(1)
-        if not taints(watched.readings):
+        if not taints(machine.load):
             return

@@ -11,10 +11,9 @@ from live.patience import patiently
 from live.program import TOPOLOGIES
 from minigts import overlays
 from minigts.fidelity.expectations import Measurements, judged
-from minigts.fidelity.host_load import taints
+from minigts.fidelity.host_load import recording, taints
 from minigts.lab import Lab
 from minigts.topology.load import load
-from minigts.watch import watching
 
 pytestmark = pytest.mark.uml
 EXPECTATIONS = [
@@ -32,8 +31,8 @@ PATIENCE_S = 240.0
 def test_chain6_keeps_what_its_file_expects(lab: Lab, quantity: str, word: str) -> None:
     deadline = time.monotonic() + PATIENCE_S
     for _ in patiently(lab, lambda: None):
-        with watching(lab.provider.processes()) as watched:
+        with recording(lab.provider.processes()) as machine:
             judgement = judged(lab.plan, quantity, word, Measurements(lab, quiet))
         if judgement.word == "held" or time.monotonic() > deadline:
             break
-    assert judgement.word == "held", "; ".join((judgement.detail, *taints(watched.readings)))
+    assert judgement.word == "held", "; ".join((judgement.detail, *taints(machine.load)))

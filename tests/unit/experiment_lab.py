@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import chain as chained
 from itertools import combinations, repeat
 from pathlib import Path
@@ -12,13 +12,13 @@ from pathlib import Path
 from minigts.experiments.load import parse
 from minigts.experiments.matrix import matrix
 from minigts.experiments.model import Experiment
+from minigts.fidelity.host_load import HostLoad, Recording
 from minigts.overlays import Endpoint
 from minigts.providers.base import Result
 from minigts.results import manifest as manifests
 from minigts.results.schema import Machine, Manifest
 from minigts.topology.plan import Host, Link, Plan, Port, Shaping
 from minigts.topology.plan import Path as PlanPath
-from minigts.watch import Readings, Watch, Watched
 
 RECORDED = Path(__file__).parent / "recorded"
 SEGMENTS_MS = (21.75, 4.70, 41.58, 52.57, 40.63)
@@ -150,23 +150,26 @@ def endpoints(plan: Plan, overlay: str) -> Mapping[str, Endpoint]:
     return {host.name: Endpoint(host.name, host.address, mtu, ("in", overlay)) for host in plan.hosts}
 
 
-def watch_of(*foreign_cores: float) -> Watch:
-    """Watches that see others use so many processors, one sample after the other; then as the last, or none."""
+Recorder = Callable[[], AbstractContextManager[Recording]]
+
+
+def recorder_of(*foreign_cores: float) -> Recorder:
+    """Records of load by which others use so many processors, one sample after the other; then as the last, or none."""
     left = chained(foreign_cores, repeat(foreign_cores[-1] if foreign_cores else 0.0))
 
     @contextmanager
-    def watch() -> Iterator[Watched]:
-        watched = Watched()
-        yield watched
-        watched.readings = readings(foreign_cores=next(left))
+    def recording() -> Iterator[Recording]:
+        machine = Recording()
+        yield machine
+        machine.load = host_load(foreign_cores=next(left))
 
-    return watch
+    return recording
 
 
-def readings(**changed: float | None) -> Readings:
+def host_load(**changed: float | None) -> HostLoad:
     """A quiet machine's, but for what is `changed`."""
     quiet = {"seconds": 1.0, "cores": 2, "foreign_cores": 0.02, "own_cores": 0.4, "waited_cores": 0.05}
-    return Readings.model_validate({**quiet, "steal_cores": 0.0, "lag_ms": 0.2, **changed})
+    return HostLoad.model_validate({**quiet, "steal_cores": 0.0, "lag_ms": 0.2, **changed})
 
 
 class Replay:

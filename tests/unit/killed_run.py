@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from experiment_lab import Replay, chain, endpoints, watch_of
+from experiment_lab import Replay, chain, endpoints, recorder_of
 
 from minigts.experiments.options import Links
 from minigts.experiments.run import run
@@ -23,7 +23,7 @@ PLAN = chain()
 class Stage:
     """Every overlay can be joined at once; its data path stays what it is."""
 
-    watch = staticmethod(watch_of())
+    recording = staticmethod(recorder_of())
 
     def join(self, overlay: str) -> Mapping[str, Endpoint]:
         return endpoints(PLAN, overlay)

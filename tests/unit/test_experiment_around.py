@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from experiment_lab import Replay, begin, chain, endpoints, recorded, watch_of
+from experiment_lab import Replay, begin, chain, endpoints, recorded, recorder_of
 
 from minigts.errors import CommandFailed, InputError
 from minigts.experiments import run
@@ -49,7 +49,7 @@ def experiment(measurements: str, name: str = "small", overlays: str = "[none]")
 class Stage:
     """A lab that notes what is done to it; `seen` are what its data path turns out to be, one look after the other."""
 
-    watch = staticmethod(watch_of())
+    recording = staticmethod(recorder_of())
 
     def __init__(self, seen: Sequence[str] = (), refuse: str = "") -> None:
         self.calls: list[str] = []

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from experiment_lab import SMALL, Replay, begin, chain, endpoints, recorded, small, watch_of
+from experiment_lab import SMALL, Recorder, Replay, begin, chain, endpoints, recorded, recorder_of, small
 
 from minigts.errors import CommandTimeout, HostFailed, InputError, MinigtsError
 from minigts.experiments.derive import derive
@@ -18,11 +18,10 @@ from minigts.overlays import Endpoint
 from minigts.providers.base import Result
 from minigts.results import manifest as manifests
 from minigts.results import store
-from minigts.watch import Watch
 
 PLAN = chain()
 ONE_OVERLAY = parse(SMALL.replace("[none, swarm]", "[none]").replace("repetitions: 2", "repetitions: 1"), "x")
-CALM = watch_of()
+CALM = recorder_of()
 MEASURED = len(matrix(ONE_OVERLAY, PLAN))
 
 
@@ -31,7 +30,7 @@ class Overlays:
 
     def __init__(self, join: Callable[[str], Mapping[str, Endpoint]] | None = None) -> None:
         self.calls: list[str] = []
-        self.watch: Watch = CALM
+        self.recording: Recorder = CALM
         self._join = join or (lambda overlay: endpoints(PLAN, overlay))
 
     def join(self, overlay: str) -> Mapping[str, Endpoint]:
@@ -55,11 +54,11 @@ class Overlays:
 
 
 def go(
-    directory: Path, replay: Replay, overlays: Overlays | None = None, watch: Watch = CALM
+    directory: Path, replay: Replay, overlays: Overlays | None = None, recorder: Recorder = CALM
 ) -> tuple[Outcome, list[Progress]]:
     seen: list[Progress] = []
     used = overlays or Overlays()
-    used.watch = watch
+    used.recording = recorder
     outcome = run(directory, replay, used, seen.append)  # type: ignore[arg-type]
     return outcome, seen
 
@@ -267,7 +266,7 @@ def test_the_log_names_every_sample_and_how_the_run_ended(tmp_path: Path) -> Non
 
 def test_a_sample_under_which_the_machine_was_starved_is_kept_and_taken_again(tmp_path: Path) -> None:
     begin(tmp_path, ONE_OVERLAY, PLAN)
-    outcome, _ = go(tmp_path, Replay(), watch=watch_of(1.5, 1.5, 0.0))
+    outcome, _ = go(tmp_path, Replay(), recorder=recorder_of(1.5, 1.5, 0.0))
     first = matrix(ONE_OVERLAY, PLAN)[0].id
     assert outcome.failed == ()
     assert [bool(raw.tainted) for raw in store.earlier(tmp_path, first)] == [True, True]
@@ -281,7 +280,7 @@ def test_a_sample_under_which_the_machine_was_starved_is_kept_and_taken_again(tm
 
 def test_a_sample_that_is_starved_at_every_attempt_stays_and_is_marked(tmp_path: Path) -> None:
     begin(tmp_path, ONE_OVERLAY, PLAN)
-    outcome, _ = go(tmp_path, Replay(), watch=watch_of(1.5, 1.5, 1.5, 0.0))
+    outcome, _ = go(tmp_path, Replay(), recorder=recorder_of(1.5, 1.5, 1.5, 0.0))
     assert outcome.failed == ()
     row = rows(tmp_path / "samples.csv")[0]
     assert (row["tainted"], row["foreign_cores"]) == ("other programs used 1.50 processors", "1.5")
@@ -293,7 +292,7 @@ def test_a_sample_that_is_starved_at_every_attempt_stays_and_is_marked(tmp_path:
 def test_on_a_machine_that_stays_starved_not_every_sample_is_repeated(tmp_path: Path) -> None:
     begin(tmp_path, ONE_OVERLAY, PLAN)
     replay = Replay()
-    go(tmp_path, replay, watch=watch_of(1.5))
+    go(tmp_path, replay, recorder=recorder_of(1.5))
     first, *others = rows(tmp_path / "samples.csv")
     assert (first["repeats"], {other["repeats"] for other in others}) == ("2", {"0"})
     assert all(row["tainted"] for row in (first, *others))
@@ -306,7 +305,7 @@ def test_on_a_machine_that_stays_starved_not_every_sample_is_repeated(tmp_path: 
 def test_a_tainted_sample_does_not_count_beside_others(tmp_path: Path) -> None:
     twice = parse(SMALL.replace("[none, swarm]", "[none]"), "x")
     begin(tmp_path, twice, PLAN)
-    go(tmp_path, Replay(), watch=watch_of(1.5, 1.5, 1.5, 0.0))
+    go(tmp_path, Replay(), recorder=recorder_of(1.5, 1.5, 1.5, 0.0))
     starved = rows(tmp_path / "samples.csv")[0]
     place = ("measurement", "source", "target")
     cell = next(
@@ -323,7 +322,7 @@ def test_a_run_interrupted_between_two_attempts_has_what_there_is(tmp_path: Path
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        go(tmp_path, Replay(interrupt), watch=watch_of(1.5))
+        go(tmp_path, Replay(interrupt), recorder=recorder_of(1.5))
     derive(tmp_path)
     assert [row["repeats"] for row in rows(tmp_path / "samples.csv")] == ["1"]
     outcome, _ = go(tmp_path, Replay())

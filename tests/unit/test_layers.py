@@ -21,7 +21,7 @@ CHAIN = (
     {"topology"},
     {"judge"},
     {"proc"},
-    {"paths", "memory", "shell", "shaping", "watch"},
+    {"paths", "memory", "shell", "shaping"},
     {"network"},
     {"artifacts"},
     {"providers"},

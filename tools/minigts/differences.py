@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path as FilePath
 
 from minigts import lab as labs
-from minigts import overlays, watch
+from minigts import overlays
 from minigts.experiments import tools
 from minigts.experiments.options import TcpOptions, UdpOptions
+from minigts.fidelity.host_load import recording
 from minigts.judge.statistics import Estimate, estimate
 from minigts.lab import Lab
 from minigts.lab.calibration import probe
@@ -127,16 +128,16 @@ def traffic(lab: Lab, way: tools.Way, offered_mbit: Iterable[float]) -> Iterator
 def _load(lab: Lab, way: tools.Way, name: str, options: TcpOptions | UdpOptions) -> Iterator[Figure]:
     tool = tools.TOOLS["iperf3-tcp" if isinstance(options, TcpOptions) else "iperf3-udp"]
     argv = tool.argv(options, way)
-    with watch.watching(lab.provider.processes()) as watched:
+    with recording(lab.provider.processes()) as machine:
         said = lab.provider.run(way.path.source, argv, timeout_s=60)
     measured = tool.read(said.stdout, said.stderr)
     yield f"{name}: arrives", "Mbit/s", measured.value
     if "loss_percent" in measured.extra:
         yield f"{name}: lost", "%", measured.extra["loss_percent"]
-    readings = watched.readings
+    load = machine.load
     sent_s = UDP_S if isinstance(options, UdpOptions) else TCP_S + SLOW_START_S
-    if readings is not None and measured.value:
-        cpu_ms = 1000 * readings.own_cores * readings.seconds
+    if load is not None and measured.value:
+        cpu_ms = 1000 * load.own_cores * load.seconds
         yield f"{name}: processor for each Mbit", "ms", cpu_ms / (measured.value * sent_s)
 
 

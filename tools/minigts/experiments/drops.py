@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from minigts import shaping
+from minigts.fidelity.host_load import Recording, recording
 from minigts.lab import Lab
 from minigts.topology.plan import Host, Switch
-from minigts.watch import Watched, watching
 
 SHOW = ("tc", "-s", "-j", "qdisc", "show")
 TIMEOUT_S = 30.0
@@ -23,14 +23,14 @@ class Drops:
         self._before = self._now()
 
     @contextmanager
-    def watching(self) -> Iterator[Watched]:
-        """As `watch.watching`, with what the lab's hosts dropped; they are asked when the block has ended."""
-        with watching(self._lab.provider.processes()) as watched:
-            yield watched
+    def recording(self) -> Iterator[Recording]:
+        """As `host_load.recording`, with what the lab's hosts dropped; they are asked when the block has ended."""
+        with recording(self._lab.provider.processes()) as machine:
+            yield machine
         now = self._now()
         dropped, self._before = max(0, now - self._before), now
-        if watched.readings is not None and not self.expected:
-            watched.readings = watched.readings.model_copy(update={"dropped": dropped})
+        if machine.load is not None and not self.expected:
+            machine.load = machine.load.model_copy(update={"dropped": dropped})
 
     def _now(self) -> int:
         return sum(self._lab.on_every_machine(self._of).values())

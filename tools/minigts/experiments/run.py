@@ -19,7 +19,7 @@ from minigts.experiments.cells import Verdict
 from minigts.experiments.derive import derive
 from minigts.experiments.matrix import Sample, matrix, path_between
 from minigts.experiments.model import Experiment
-from minigts.experiments.taking import Stage, Taking
+from minigts.experiments.sampler import Sampler, Stage
 from minigts.experiments.tools import estimate_s
 from minigts.overlays import Endpoint
 from minigts.providers.base import Provider
@@ -191,17 +191,17 @@ class _Part:
     ) -> bool:
         """Take what is lacking over `overlay`. False when it has to be joined anew."""
         manifest = self._with_overlay(overlay, endpoints, watch.seen)
-        taking = Taking(self.directory, manifest, provider, watch.stage, endpoints, self.log)
+        sampler = Sampler(self.directory, manifest, provider, watch.stage, endpoints, self.log)
         try:
             for sample in self.pending(overlay):
                 clock.say(sample.id)
                 started = time.monotonic()
-                good = taking.take(sample)
+                good = sampler.take(sample)
                 clock.finished(self, sample, time.monotonic() - started, good)
                 if not watch.taken(self, sample, good=good):
                     return False
         finally:
-            taking.put_links_back()
+            sampler.put_links_back()
         return True
 
     def _with_overlay(self, overlay: str, endpoints: Mapping[str, Endpoint], seen: str) -> Manifest:

@@ -12,18 +12,18 @@ from minigts import lab as labs
 from minigts import overlays
 from minigts.experiments.drops import Drops
 from minigts.experiments.options import Links, size_bytes
+from minigts.fidelity.host_load import Recording
 from minigts.lab import Lab, Settings
 from minigts.overlays import Endpoint
 from minigts.proc import family, used_s
 from minigts.providers.base import Metered
-from minigts.watch import Watched
 
 LIMIT_S = 60.0
 
 
 @dataclass(frozen=True)
 class LabStage:
-    """See `experiments.taking.Stage`."""
+    """See `experiments.sampler.Stage`."""
 
     lab: Lab
     say: Callable[[str], None]
@@ -49,8 +49,8 @@ class LabStage:
         self.drops.expected = links.rate == "unlimited"  # delays are sized for the declared rate
         labs.set_links(self.lab, settings(links))
 
-    def watch(self) -> AbstractContextManager[Watched]:
-        return self.drops.watching()
+    def recording(self) -> AbstractContextManager[Recording]:
+        return self.drops.recording()
 
     def processor_seconds(self) -> Mapping[str, float]:
         provider = self.lab.provider

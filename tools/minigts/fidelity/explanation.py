@@ -16,11 +16,10 @@ from minigts import shaping
 from minigts.errors import MinigtsError
 from minigts.fidelity import host_settings, measure
 from minigts.fidelity.certificate import Row
-from minigts.fidelity.host_load import taints
+from minigts.fidelity.host_load import recording, taints
 from minigts.fidelity.host_settings import HostSettings
 from minigts.lab import DECLARED, Lab, Record, Settings, links
 from minigts.topology.plan import End, Host, Link, Plan, Switch
-from minigts.watch import watching
 
 Cause = Literal[
     "no-answer",
@@ -258,9 +257,9 @@ def _certified(lab: Lab, link: Link) -> Measured | None:
 
 
 def _measured_now(lab: Lab, link: Link) -> Measured:
-    with watching(lab.provider.processes()) as watched:
+    with recording(lab.provider.processes()) as machine:
         rows = tuple(measure.link_rows(lab, link))
-    return Measured(rows=rows, at=datetime.now(UTC), source="now", busy=taints(watched.readings))
+    return Measured(rows=rows, at=datetime.now(UTC), source="now", busy=taints(machine.load))
 
 
 def _answer(seen: _Seen) -> tuple[Cause, str]:

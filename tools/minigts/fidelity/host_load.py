@@ -1,13 +1,31 @@
-"""Host load: what else the machine did while something was measured, and which samples that has spoilt. Pure.
+"""Host load: what this machine did beside the lab while something was measured, and which samples that has spoilt.
 
-The limits were found by measurement: `bench/run guard` puts load on the machine under a random half of its samples;
-docs/trust.md has its figures.
+Two snapshots of /proc and a thread between them. What a machine does not tell (pressure-stall information, a control
+group's throttling) is None and stays None. Sources: proc(5); Documentation/accounting/psi.rst and
+scheduler/sched-stats.rst. The limits were found by measurement: `bench/run guard` puts load on the machine under a
+random half of its samples; docs/trust.md has its figures.
 """
 
 from __future__ import annotations
 
-from minigts.watch import Readings
+import os
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 
+from pydantic import BaseModel, ConfigDict
+
+from minigts.proc import PROC, TICKS_PER_SECOND, family, text_of, used_s
+
+CONTROL_GROUPS = Path("/sys/fs/cgroup")
+TICK_S = 0.01
+"""How often the lag of a timer is looked at. Finer, the looking itself would keep a core from its sleep."""
+_BUSY = (0, 1, 2, 5, 6)
+"""user, nice, system, irq and softirq among the counters of /proc/stat; guests are within user."""
+_STEAL = 7
 LIMITS = {
     "foreign_cores": 0.25,
     "steal_cores": 0.05,
@@ -15,7 +33,7 @@ LIMITS = {
     "throttled_s": 0.005,
     "dropped": 0,
 }
-"""Above its limit a signal taints the sample, in the unit of `Readings`."""
+"""Above its limit a signal taints the sample, in the unit of `HostLoad`."""
 WORDS = {
     "foreign_cores": "other programs used {:.2f} processors",
     "steal_cores": "other guests of the outer machine took {:.2f} processors",
@@ -25,11 +43,171 @@ WORDS = {
 }
 
 
-def taints(readings: Readings | None) -> tuple[str, ...]:
+class HostLoad(BaseModel):
+    """One span of time on this machine. Processors are counted in cores: 0.5 is half of one, all the time.
+
+    None is what the machine does not tell. `foreign_cores` is what was used by others than the lab and this program;
+    `waited_cores` is the lab's processes' own waiting for a processor; `cpu_stalled` and `memory_stalled` are the share
+    of the time in which some process of the machine waited for one; `lag_ms` is the worst lateness of a 10 ms timer.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    seconds: float
+    cores: int
+    foreign_cores: float
+    own_cores: float
+    waited_cores: float
+    steal_cores: float
+    lag_ms: float
+    cpu_stalled: float | None = None
+    memory_stalled: float | None = None
+    throttled_s: float | None = None
+    dropped: int | None = None
+    """Packets that the hosts' delays dropped though no loss was declared; None when they were not asked."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Counters since boot, in seconds. `waited_s` is by thread."""
+
+    at_s: float
+    busy_s: float
+    steal_s: float
+    own_s: float
+    waited_s: Mapping[int, float]
+    cpu_stalled_s: float | None
+    memory_stalled_s: float | None
+    throttled_s: float | None
+
+
+@dataclass
+class Recording:
+    """What `recording` gives: its load is there when the block has ended."""
+
+    load: HostLoad | None = None
+
+
+@contextmanager
+def recording(roots: Iterable[int]) -> Iterator[Recording]:
+    """Record this machine's load during a block. `roots` are processes that, with all their children, are the lab's.
+
+    This process is not foreign either, but what it has started is, unless it is the lab's.
+    """
+    record, own, timer = Recording(), tuple(roots), _Timer()
+    before = snapshot(own)
+    timer.start()
+    try:
+        yield record
+    finally:
+        lag_ms = timer.stop()
+        record.load = between(before, snapshot(own), lag_ms)
+
+
+def taints(load: HostLoad | None) -> tuple[str, ...]:
     """Why a sample taken meanwhile is doubtful, a phrase each; empty when it is not."""
-    if readings is None:
+    if load is None:
         return ()
-    values = {name: getattr(readings, name) for name in LIMITS}
+    values = {name: getattr(load, name) for name in LIMITS}
     return tuple(
         WORDS[name].format(value) for name, value in values.items() if value is not None and value > LIMITS[name]
     )
+
+
+def snapshot(roots: Iterable[int], proc: Path = PROC) -> Snapshot:
+    """The counters now. A process that ends meanwhile is left out."""
+    counters = [int(word) / TICKS_PER_SECOND for word in text_of(proc / "stat").partition("\n")[0].split()[1:]]
+    own_s = used_s(os.getpid(), proc, with_children=False)
+    waited_s: dict[int, float] = {}
+    for pid in family(roots, proc):
+        own_s += used_s(pid, proc)
+        waited_s.update(_waited_s(proc / str(pid) / "task"))
+    return Snapshot(
+        at_s=time.monotonic(),
+        busy_s=sum(counters[index] for index in _BUSY),
+        steal_s=counters[_STEAL] if len(counters) > _STEAL else 0.0,
+        own_s=own_s,
+        waited_s=waited_s,
+        cpu_stalled_s=_stalled_s(proc / "pressure/cpu"),
+        memory_stalled_s=_stalled_s(proc / "pressure/memory"),
+        throttled_s=_throttled_s(proc / "self/cgroup"),
+    )
+
+
+def between(before: Snapshot, after: Snapshot, lag_ms: float) -> HostLoad:
+    """What happened between two snapshots. Ticks are coarse: a difference below zero counts as none."""
+    seconds = max(after.at_s - before.at_s, 1e-6)
+    busy_s, own_s = after.busy_s - before.busy_s, after.own_s - before.own_s
+    waited_s = sum(total - before.waited_s.get(thread, 0.0) for thread, total in after.waited_s.items())
+
+    def share(later_s: float | None, earlier_s: float | None) -> float | None:
+        return None if later_s is None or earlier_s is None else round((later_s - earlier_s) / seconds, 4)
+
+    throttled_s = None
+    if after.throttled_s is not None and before.throttled_s is not None:
+        throttled_s = round(after.throttled_s - before.throttled_s, 6)
+    return HostLoad(
+        seconds=round(seconds, 4),
+        cores=os.cpu_count() or 1,
+        foreign_cores=round(max(0.0, busy_s - own_s) / seconds, 4),
+        own_cores=round(max(0.0, own_s) / seconds, 4),
+        waited_cores=round(max(0.0, waited_s) / seconds, 4),
+        steal_cores=round((after.steal_s - before.steal_s) / seconds, 4),
+        lag_ms=round(lag_ms, 3),
+        cpu_stalled=share(after.cpu_stalled_s, before.cpu_stalled_s),
+        memory_stalled=share(after.memory_stalled_s, before.memory_stalled_s),
+        throttled_s=throttled_s,
+    )
+
+
+class _Timer:
+    """Sleeps 10 ms again and again, and keeps how late it woke at the worst."""
+
+    def __init__(self) -> None:
+        self._stopped = threading.Event()
+        self._worst_s = 0.0
+        self._thread = threading.Thread(target=self._tick, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> float:
+        """The worst lateness, in milliseconds."""
+        self._stopped.set()
+        self._thread.join()
+        return self._worst_s * 1000
+
+    def _tick(self) -> None:
+        while not self._stopped.is_set():
+            wanted = time.monotonic() + TICK_S
+            time.sleep(TICK_S)
+            self._worst_s = max(self._worst_s, time.monotonic() - wanted)
+
+
+def _waited_s(tasks: Path) -> Iterator[tuple[int, float]]:
+    """For each thread how long it was ready to run and did not: the second word of its schedstat, in nanoseconds."""
+    for path in tasks.glob("*/schedstat"):
+        words = text_of(path).split()
+        if len(words) == 3:
+            yield int(path.parent.name), int(words[1]) / 1e9
+
+
+def _stalled_s(pressure: Path) -> float | None:
+    """`some avg10=0.00 avg60=0.00 avg300=0.00 total=3089886825`: microseconds."""
+    total = text_of(pressure).partition("\n")[0].partition("total=")[2]
+    return int(total) / 1e6 if total.isdigit() else None
+
+
+def _throttled_s(membership: Path) -> float | None:
+    """Of this process's own control group, version 2 (`throttled_usec`) or 1 (`throttled_time`, nanoseconds)."""
+    for line in text_of(membership).splitlines():
+        _, controllers, group = line.split(":", 2)
+        folder = CONTROL_GROUPS / ("cpu" if "cpu" in controllers.split(",") else "")
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        facts = dict(row.split(" ", 1) for row in text_of(folder / group.lstrip("/") / "cpu.stat").splitlines())
+        if "throttled_usec" in facts:
+            return int(facts["throttled_usec"]) / 1e6
+        if "throttled_time" in facts:
+            return int(facts["throttled_time"]) / 1e9
+    return None

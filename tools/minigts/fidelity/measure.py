@@ -19,12 +19,11 @@ from minigts import paths
 from minigts.errors import CommandFailed
 from minigts.fidelity import host_settings
 from minigts.fidelity.certificate import Certificate, Row, loss_row, rate_row, rtt_row, settings_row
-from minigts.fidelity.host_load import taints
+from minigts.fidelity.host_load import recording, taints
 from minigts.lab import Lab
 from minigts.lab.calibration import RoundTrips, probe
 from minigts.tools.parsers import ParseError, iperf3_tcp
 from minigts.topology.plan import Host, Link, Path, Switch
-from minigts.watch import watching
 
 Say = Callable[[str], None]
 InTime = Callable[[], bool]
@@ -69,7 +68,7 @@ def certify(lab: Lab, say: Say, *, bringing_up: bool = False) -> Certificate:
     machine than there is now, is it calibrated again.
     """
     started = time.monotonic()
-    with watching(lab.provider.processes()) as watched:
+    with recording(lab.provider.processes()) as machine:
         in_time = _within(BUDGET_S)
         round_trips = tuple(_round_trips(lab, say, in_time))
         if bringing_up and any(row.too_fast for row in round_trips):
@@ -89,7 +88,7 @@ def certify(lab: Lab, say: Say, *, bringing_up: bool = False) -> Certificate:
         emulator_overhead_ms=record.emulator_overhead_ms,
         rows=rows,
         seconds=round(time.monotonic() - started, 2),
-        busy=taints(watched.readings),
+        busy=taints(machine.load),
         cut=tuple(labs.cut_links(lab)),
     )
     keep(lab, made)

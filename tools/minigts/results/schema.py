@@ -11,9 +11,9 @@ from typing import Annotated
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, RootModel
 
 from minigts.experiments.model import Experiment
+from minigts.fidelity.host_load import HostLoad
 from minigts.judge.verdicts import Word, current
 from minigts.topology.plan import Plan
-from minigts.watch import Readings
 
 VERSION = 1
 MANIFEST, SAMPLES, SUMMARY, CLAIMS = "manifest.json", "samples.csv", "summary.csv", "claims.json"
@@ -120,7 +120,7 @@ class RawSample(_Part):
     seconds: float
     attempt: int
     error: str | None = None
-    machine: Readings | None = None
+    machine: HostLoad | None = None
     tainted: tuple[str, ...] = ()
     around: tuple[Side, ...] = ()
     """What other commands said that belong to it."""

@@ -26,14 +26,13 @@ from minigts.experiments.procedure import (
     way_of,
 )
 from minigts.experiments.tools import warm_up
-from minigts.fidelity.host_load import taints
+from minigts.fidelity.host_load import Recording, taints
 from minigts.overlays import Endpoint
 from minigts.providers.base import Provider, Result
 from minigts.results import manifest as manifests
 from minigts.results import store
 from minigts.results.schema import Manifest, RawSample, Side
 from minigts.tools.parsers import ParseError
-from minigts.watch import Watched
 
 ATTEMPTS = 3
 """How often a sample is tried in one run, because it failed or because the machine was starved meanwhile."""
@@ -61,8 +60,8 @@ class Stage(Protocol):
         """Set all links so; `Links()` is as the topology declares them."""
         ...
 
-    def watch(self) -> AbstractContextManager[Watched]:
-        """Watch the machine while the context is open."""
+    def recording(self) -> AbstractContextManager[Recording]:
+        """Record the machine's load while the context is open."""
         ...
 
     def processor_seconds(self) -> Mapping[str, float]:
@@ -70,7 +69,7 @@ class Stage(Protocol):
         ...
 
 
-class Taking:
+class Sampler:
     """Takes samples of one results directory over one overlay."""
 
     def __init__(
@@ -123,10 +122,10 @@ class Taking:
         self._set_links(measurement.links)
         self._warm_up(measurement, sample)
         number, started = self._tried.get(sample.id, 0) + 1, manifests.now()
-        with self._stage.watch() as watched:
+        with self._stage.recording() as machine:
             result, around = self._perform(todo)
         raw = _raw(sample, result, around, started, number)
-        raw = raw.model_copy(update={"machine": watched.readings, "tainted": taints(watched.readings)})
+        raw = raw.model_copy(update={"machine": machine.load, "tainted": taints(machine.load)})
         again = bool(raw.error or (raw.tainted and not last))
         store.save(self._directory, raw, repeated=again)
         if again or raw.tainted:

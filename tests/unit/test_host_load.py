@@ -1,4 +1,4 @@
-"""The watch and the guard: what is read from /proc, and what of it taints a sample."""
+"""Host load: what is read from /proc, and what of it taints a sample."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
-from experiment_lab import readings
+from experiment_lab import host_load as load_of
 
-from minigts import shaping, watch
+from minigts import shaping
+from minigts.fidelity import host_load
 from minigts.fidelity.host_load import taints
 from minigts.topology.load import parse
 
@@ -35,14 +36,14 @@ def test_what_others_use_is_all_that_is_used_less_the_labs_own(tmp_path: Path) -
     machine(tmp_path, busy=1000, steal=0, stalled_us=0)
     process(tmp_path, 10, used=100, waited_ns=0)
     process(tmp_path, 11, used=50, waited_ns=10**9, parent=10)
-    before = watch.snapshot([10], tmp_path)
+    before = host_load.snapshot([10], tmp_path)
     machine(tmp_path, busy=1100, steal=5, stalled_us=40_000)
     process(tmp_path, 10, used=120, waited_ns=10**7)
     process(tmp_path, 11, used=60, waited_ns=10**9, parent=10)
     process(tmp_path, 12, used=0, waited_ns=10**7, parent=11)
     process(tmp_path, 13, used=500, waited_ns=10**9)
-    after = watch.snapshot([10], tmp_path)
-    seen = watch.between(before, after, 1.5)
+    after = host_load.snapshot([10], tmp_path)
+    seen = host_load.between(before, after, 1.5)
     own_s = (20 + 10 + 6) * TICK_S  # the new child brings what its own ended children used
     assert seen.own_cores * seen.seconds == pytest.approx(own_s, rel=0.05)
     assert seen.foreign_cores * seen.seconds == pytest.approx(100 * TICK_S - own_s, rel=0.05)
@@ -52,9 +53,9 @@ def test_what_others_use_is_all_that_is_used_less_the_labs_own(tmp_path: Path) -
     assert seen.memory_stalled is None
 
 
-def test_a_machine_without_pressure_or_control_groups_is_watched_all_the_same(tmp_path: Path) -> None:
+def test_a_recordedwithout_pressure_or_control_groups_has_a_load_all_the_same(tmp_path: Path) -> None:
     machine(tmp_path, busy=10, steal=0, stalled_us=None)
-    found = watch.between(watch.snapshot([], tmp_path), watch.snapshot([], tmp_path), 0.0)
+    found = host_load.between(host_load.snapshot([], tmp_path), host_load.snapshot([], tmp_path), 0.0)
     assert (found.cpu_stalled, found.memory_stalled, found.throttled_s) == (None, None, None)
 
 
@@ -73,17 +74,17 @@ def test_throttling_is_read_in_both_versions_of_control_groups(
     (proc / "self/cgroup").write_text(membership + "\n")
     (groups / file).parent.mkdir(parents=True)
     (groups / file).write_text(text)
-    monkeypatch.setattr(watch, "CONTROL_GROUPS", groups)
+    monkeypatch.setattr(host_load, "CONTROL_GROUPS", groups)
     machine(proc, busy=0, steal=0, stalled_us=None)
-    assert watch.snapshot([], proc).throttled_s == 0.25
+    assert host_load.snapshot([], proc).throttled_s == 0.25
 
 
-def test_this_machine_is_watched() -> None:
-    with watch.watching([]) as watched:
+def test_this_recordeds_load_is_recorded() -> None:
+    with host_load.recording([]) as recorded:
         sum(range(3_000_000))
-    assert watched.readings is not None
-    assert watched.readings.own_cores > 0
-    assert watched.readings.seconds > 0
+    assert recorded.load is not None
+    assert recorded.load.own_cores > 0
+    assert recorded.load.seconds > 0
 
 
 @pytest.mark.parametrize(
@@ -102,7 +103,7 @@ def test_this_machine_is_watched() -> None:
 def test_a_sample_is_tainted_by_what_others_did_and_not_by_its_own_load(
     changed: dict[str, float | None], reason: tuple[str, ...]
 ) -> None:
-    assert taints(readings(**changed)) == reason
+    assert taints(load_of(**changed)) == reason
 
 
 def test_a_delay_drops_nothing_by_itself_and_what_is_declared_does_not_count() -> None:
@@ -114,5 +115,5 @@ def test_a_delay_drops_nothing_by_itself_and_what_is_declared_does_not_count() -
     assert (shaping.dropped(lossless, shown), shaping.dropped(lossy, shown)) == (4, 0)
 
 
-def test_without_readings_nothing_is_said() -> None:
+def test_without_a_load_nothing_is_said() -> None:
     assert taints(None) == ()
