@@ -240,8 +240,9 @@ def dropped(port: End, tc_json_text: str) -> int:
 
 
 def _options(qdiscs: list[dict[str, Any]], device: str, kind: str) -> dict[str, Any] | None:
-    found = [qdisc for qdisc in qdiscs if (qdisc.get("dev"), qdisc.get("kind")) == (device, kind)]
-    return found[0].get("options", {}) if found else None
+    matching = (qdisc for qdisc in qdiscs if (qdisc.get("dev"), qdisc.get("kind")) == (device, kind))
+    first = next(matching, None)
+    return None if first is None else first.get("options", {})
 
 
 def _limit(tbf: dict[str, Any]) -> int:
@@ -254,52 +255,52 @@ def differences(port: End, tc_json_text: str, emulator_overhead_ms: float = 0.0)
 
     Differences within tc's own rounding do not count. Raises ValueError when the text is not tc's output.
     """
-    found = read_back(port, tc_json_text)
-    problems = [*_rate_differences(port, found), *_delay_differences(port, found, emulator_overhead_ms)]
+    shown = read_back(port, tc_json_text)
+    problems = [*_rate_differences(port, shown), *_delay_differences(port, shown, emulator_overhead_ms)]
     return [f"{port.name}: {problem}" for problem in problems]
 
 
-def _rate_differences(port: End, found: ReadBack) -> list[str]:
+def _rate_differences(port: End, shown: ReadBack) -> list[str]:
     declared = port.outgoing.rate_mbit
-    if declared is None or found.rate_mbit is None:
-        same = declared is None and found.rate_mbit is None
-        return [] if same else [_differ("rate", _or_none(found.rate_mbit, "Mbit/s"), _or_none(declared, "Mbit/s"))]
+    if declared is None or shown.rate_mbit is None:
+        same = declared is None and shown.rate_mbit is None
+        return [] if same else [_differ("rate", _or_none(shown.rate_mbit, "Mbit/s"), _or_none(declared, "Mbit/s"))]
     queue = port.outgoing.queue_bytes or 0
     burst = burst_bytes(declared, port.mtu, queue)
     microsecond_bytes = declared / 8
     return [
-        *_compare("rate", found.rate_mbit, declared, "Mbit/s", _RELATIVE * declared),
-        *_compare("burst", found.burst_bytes or 0, burst, "bytes", _RELATIVE * burst + microsecond_bytes),
-        *_compare("queue", found.queue_bytes or 0, queue, "bytes", _RELATIVE * queue + microsecond_bytes),
+        *_compare("rate", shown.rate_mbit, declared, "Mbit/s", _RELATIVE * declared),
+        *_compare("burst", shown.burst_bytes or 0, burst, "bytes", _RELATIVE * burst + microsecond_bytes),
+        *_compare("queue", shown.queue_bytes or 0, queue, "bytes", _RELATIVE * queue + microsecond_bytes),
     ]
 
 
-def _delay_differences(port: End, found: ReadBack, emulator_overhead_ms: float) -> list[str]:
+def _delay_differences(port: End, shown: ReadBack, emulator_overhead_ms: float) -> list[str]:
     declared = port.incoming
     if not holds_arrivals(declared):
-        return ["arriving frames are redirected, and no delay is declared"] if found.redirected else []
-    if not found.redirected:
+        return ["arriving frames are redirected, and no delay is declared"] if shown.redirected else []
+    if not shown.redirected:
         return ["arriving frames are not redirected, so delay and loss have no effect"]
-    if found.delay_ms is None:
+    if shown.delay_ms is None:
         return [f"no netem on {ifb(port)}"]
     return [
-        *_compare("delay", found.delay_ms, added_delay_ms(declared, emulator_overhead_ms), "ms", _DELAY_SLACK_MS),
-        *_compare("jitter", found.jitter_ms, declared.jitter_ms, "ms", _DELAY_SLACK_MS),
-        *_compare("loss", found.loss_percent, declared.loss_percent, "%", _LOSS_SLACK_PERCENT),
-        *_compare("delay's limit", found.delay_packets or 0, declared.delay_packets, "packets", 0),
-        *([] if None in (declared.seed, found.seed) else _compare("seed", found.seed or 0, declared.seed or 0, "", 0)),
+        *_compare("delay", shown.delay_ms, added_delay_ms(declared, emulator_overhead_ms), "ms", _DELAY_SLACK_MS),
+        *_compare("jitter", shown.jitter_ms, declared.jitter_ms, "ms", _DELAY_SLACK_MS),
+        *_compare("loss", shown.loss_percent, declared.loss_percent, "%", _LOSS_SLACK_PERCENT),
+        *_compare("delay's limit", shown.delay_packets or 0, declared.delay_packets, "packets", 0),
+        *([] if None in (declared.seed, shown.seed) else _compare("seed", shown.seed or 0, declared.seed or 0, "", 0)),
     ]
 
 
-def _compare(what: str, found: float, declared: float, unit: str, slack: float) -> list[str]:
-    """One sentence when `found` is off by more than `slack`."""
-    same = abs(found - declared) <= slack
-    return [] if same else [_differ(what, f"{found:.10g} {unit}".strip(), f"{declared:.10g} {unit}".strip())]
+def _compare(what: str, shown: float, wanted: float, unit: str, slack: float) -> list[str]:
+    """One sentence when `shown` is off by more than `slack`."""
+    same = abs(shown - wanted) <= slack
+    return [] if same else [_differ(what, f"{shown:.10g} {unit}".strip(), f"{wanted:.10g} {unit}".strip())]
 
 
 def _or_none(value: float | None, unit: str) -> str:
     return "none" if value is None else f"{value:.10g} {unit}"
 
 
-def _differ(what: str, found: str, declared: str) -> str:
-    return f"{what} is {found}, should be {declared}"
+def _differ(what: str, shown: str, wanted: str) -> str:
+    return f"{what} is {shown}, should be {wanted}"

@@ -87,9 +87,9 @@ class Certificate(BaseModel):
     def verdict(self) -> str:
         outside = sum(row.ok is False for row in self.rows)
         unsure = sum(row.ok is None for row in self.rows)
-        said = "all within tolerance" if self.ok else f"{outside} of {len(self.rows)} outside the tolerance"
+        words = "all within tolerance" if self.ok else f"{outside} of {len(self.rows)} outside the tolerance"
         cut = f"; cut, and not measured: {', '.join(self.cut)}" if self.cut else ""
-        return said + (f", {unsure} not judged" if unsure else "") + cut
+        return words + (f", {unsure} not judged" if unsure else "") + cut
 
     def in_words(self) -> dict[str, JsonValue]:
         """For people, by subject and quantity; settings that are as declared are left to the verdict."""

@@ -112,7 +112,7 @@ class Explanation(_Frozen):
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _Evidence:
     """What the answer rests on."""
 
     lab: str
@@ -165,8 +165,8 @@ def explained(
     )
     (first, there), (second, back) = ports
     delays_ms = (back.incoming.delay_ms, there.incoming.delay_ms)
-    seen = _Seen(lab, link, record, differences, unread, measured, delays_ms)
-    cause, answer = _answer(seen)
+    evidence = _Evidence(lab, link, record, differences, unread, measured, delays_ms)
+    cause, answer = _answer(evidence)
     return Explanation(
         lab=lab,
         provider=record.provider,
@@ -177,7 +177,7 @@ def explained(
             *_direction((second.name, back), (first.name, there), record, shown),
         ),
         emulator_overhead_ms=record.emulator_overhead_ms,
-        cut=seen.cut,
+        cut=evidence.cut,
         settings=record.settings,
         interfaces=tuple(
             _interface(machine.name, port, shown[machine.name]) for machine, port in ports if machine.name in shown
@@ -262,26 +262,28 @@ def _measured_now(lab: Lab, link: Link) -> Measured:
     return Measured(rows=rows, at=datetime.now(UTC), source="now", busy=taints(machine.load))
 
 
-def _answer(seen: _Seen) -> tuple[Cause, str]:
+def _answer(evidence: _Evidence) -> tuple[Cause, str]:
     """The first cause that is there, in the order in which each would hide the next."""
-    name, command = seen.link.name, f"minigts link {' '.join(seen.link.ends)}"
-    if seen.unread:
-        host, reason = next(iter(seen.unread.items()))
+    name, command = evidence.link.name, f"minigts link {' '.join(evidence.link.ends)}"
+    if evidence.unread:
+        host, reason = next(iter(evidence.unread.items()))
         return "no-answer", f"{host} does not answer ({reason}): minigts restart {host}"
-    if seen.differences:
-        again = f"{command} {'down' if seen.cut else 'up'}"
+    if evidence.differences:
+        remedy = _remedy(evidence.differences, f"{command} {'down' if evidence.cut else 'up'}", evidence.link)
+        more = ", and more" if len(evidence.differences) > 1 else ""
         return "settings", (
-            f"the hosts' settings are not the lab's, as if somebody had changed them there ({seen.differences[0]}"
-            f"{', and more' if len(seen.differences) > 1 else ''}): {_remedy(seen.differences, again, seen.link)}"
+            f"the hosts' settings are not the lab's, as if somebody had changed them there ({evidence.differences[0]}"
+            f"{more}): {remedy}"
         )
-    if seen.cut:
+    if evidence.cut:
         return "cut", f"{name} is cut, so that all that is sent over it is lost; whole again by: {command} up"
-    if seen.record.settings != DECLARED:
+    if evidence.record.settings != DECLARED:
         return "experiment", (
             f"an experiment that runs or was broken off has set the links otherwise "
-            f"({seen.record.settings.in_words}); the next, minigts run --lab {seen.lab}, begins by putting them back"
+            f"({evidence.record.settings.in_words}); the next, minigts run --lab {evidence.lab}, begins by putting "
+            f"them back"
         )
-    return _answer_of_measurement(seen)
+    return _answer_of_measurement(evidence)
 
 
 def _remedy(differences: Sequence[str], again: str, link: Link) -> str:
@@ -292,9 +294,9 @@ def _remedy(differences: Sequence[str], again: str, link: Link) -> str:
     return f"{again} sets them again"
 
 
-def _answer_of_measurement(seen: _Seen) -> tuple[Cause, str]:
+def _answer_of_measurement(evidence: _Evidence) -> tuple[Cause, str]:
     """Where all settings are as they should be: what the measurement says."""
-    measured = seen.measured
+    measured = evidence.measured
     if measured is None:
         return "not-measured", "all is set as declared, and nothing was measured of this link yet: add --measure"
     if not measured.current:
@@ -305,13 +307,13 @@ def _answer_of_measurement(seen: _Seen) -> tuple[Cause, str]:
     if not outside:
         busy = f"; the machine was busy ({'; '.join(measured.busy)})" if measured.busy else ""
         return "none", f"all is set as declared, and what was measured lies within its tolerance{busy}"
-    cause, reason = _reason(outside[0], measured, seen)
+    cause, reason = _reason(outside[0], measured, evidence)
     return cause, f"all is set as declared, but measured was {outside[0].quantity} {outside[0].in_words()}: {reason}"
 
 
-def _reason(row: Row, measured: Measured, seen: _Seen) -> tuple[Cause, str]:
+def _reason(row: Row, measured: Measured, evidence: _Evidence) -> tuple[Cause, str]:
     """Why a figure lies outside its tolerance though all is set as it should be."""
-    overhead_ms = seen.record.emulator_overhead_ms
+    overhead_ms = evidence.record.emulator_overhead_ms
     if row.too_fast:
         return (
             "calibration",
@@ -321,7 +323,7 @@ def _reason(row: Row, measured: Measured, seen: _Seen) -> tuple[Cause, str]:
         return "busy", f"the machine was busy ({'; '.join(measured.busy)}); measure again with --measure"
     if row.quantity != "RTT" or row.measured is None:
         return "measured", "nothing else was seen on the machine; if --measure says so again, minigts check"
-    if min(seen.delays_ms) < overhead_ms:
+    if min(evidence.delays_ms) < overhead_ms:
         return "nothing-taken-off", (
             f"the link takes {overhead_ms:.3f} ms a way by itself, more than is declared, and there is no delay that "
             f"this could be taken off"

@@ -81,7 +81,7 @@ def certify(lab: Lab, say: Say, *, bringing_up: bool = False) -> Certificate:
     seeded = any(port.incoming.seed is not None for machine in lab.plan.machines for port in machine.ports)
     if seeded and all(row.ok for row in settings):
         labs.reshape(lab)
-    made = Certificate(
+    certificate = Certificate(
         lab=lab.name,
         provider=record.provider,
         measured_at=datetime.now(UTC),
@@ -91,8 +91,8 @@ def certify(lab: Lab, say: Say, *, bringing_up: bool = False) -> Certificate:
         busy=taints(machine.load),
         cut=tuple(labs.cut_links(lab)),
     )
-    keep(lab, made)
-    return made
+    keep(lab, certificate)
+    return certificate
 
 
 def after_up(lab: Lab, say: Say) -> Certificate:
@@ -194,13 +194,13 @@ def _path_rows(lab: Lab, name: str, path: Path, address: str, in_time: InTime) -
         # A controller makes the pair's flows when it first sees it; until then each packet goes to it.
         probe(lab.provider, path.source, address, count=1)
     for _ in range(ATTEMPTS):
-        seen = probe(lab.provider, path.source, address, count=PROBES)
-        row = rtt_row(lab.plan, name, path, seen.rtts_ms)
-        if row.ok or not seen.rtts_ms or not in_time():
+        echoes = probe(lab.provider, path.source, address, count=PROBES)
+        row = rtt_row(lab.plan, name, path, echoes.rtts_ms)
+        if row.ok or not echoes.rtts_ms or not in_time():
             break
     yield row
     if not path.loss_percent:
-        yield loss_row(lab.plan, name, path, seen.sent - len(seen.rtts_ms), seen.sent)
+        yield loss_row(lab.plan, name, path, echoes.sent - len(echoes.rtts_ms), echoes.sent)
 
 
 def _losses(lab: Lab, say: Say) -> Iterator[Row]:
@@ -208,9 +208,9 @@ def _losses(lab: Lab, say: Say) -> Iterator[Row]:
     lossy = [link for link in labs.whole_links(lab) if link.loss_percent]
     for link in lossy:
         say(f"certificate: loss of {link.name}")
-        seen = _lossy_round_trips(lab, link)
-        lost = seen.sent - len(seen.rtts_ms)
-        yield loss_row(lab.plan, link.name, _path_of(link), lost, seen.sent)
+        echoes = _lossy_round_trips(lab, link)
+        lost = echoes.sent - len(echoes.rtts_ms)
+        yield loss_row(lab.plan, link.name, _path_of(link), lost, echoes.sent)
 
 
 def _lossy_round_trips(lab: Lab, link: Link) -> RoundTrips:
@@ -265,7 +265,7 @@ def tcp_mbit(lab: Lab, way: Way, *, least_slow_start_s: int = 1) -> tuple[float 
     ask = ["iperf3", "-c", way.address, "-p", str(way.port), "-J", "-t", str(RATE_S), "-O", str(slow_start_s)]
     try:
         lab.provider.run(way.target, serve, timeout_s=10)
-        said = lab.provider.run(way.source, ask, timeout_s=30 + slow_start_s, check=False)
-        return round(iperf3_tcp(said.stdout, said.stderr).received_mbit, 4), ""
+        client = lab.provider.run(way.source, ask, timeout_s=30 + slow_start_s, check=False)
+        return round(iperf3_tcp(client.stdout, client.stderr).received_mbit, 4), ""
     except (ParseError, CommandFailed) as error:
         return None, str(error)

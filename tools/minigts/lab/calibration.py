@@ -53,8 +53,7 @@ def probe(
     """
     pace_s = provider.pace_s if interval_s is None else interval_s
     argv = [*prefix, PROBE, address, str(count), str(pace_s)]
-    said = provider.run(host, argv, timeout_s=count * pace_s + 30).stdout
-    answer = _Answer.model_validate_json(said)
+    answer = _Answer.model_validate_json(provider.run(host, argv, timeout_s=count * pace_s + 30).stdout)
     return RoundTrips(answer.sent, tuple(rtt_us / 1000 for rtt_us in answer.rtts_us))
 
 
@@ -77,11 +76,11 @@ def emulator_overhead_ms(provider: Provider, plan: Plan, taken_off_ms: float = 0
     count = WINDOWS * PROBES
     quartiles_ms: list[float] = []
     for _ in range(CALLS):
-        seen = probe(provider, path.source, plan.address_over(path), count=count)
-        if len(seen.rtts_ms) < 2:
-            answered = f"{len(seen.rtts_ms)} of {count} echo requests answered"
+        round_trips = probe(provider, path.source, plan.address_over(path), count=count)
+        if len(round_trips.rtts_ms) < 2:
+            answered = f"{len(round_trips.rtts_ms)} of {count} echo requests answered"
             raise HostFailed(f"the path from {path.source} to {path.target} carries next to nothing: {answered}")
-        quartiles_ms = sorted([*quartiles_ms, *_quartiles_ms(seen.rtts_ms)])
+        quartiles_ms = sorted([*quartiles_ms, *_quartiles_ms(round_trips.rtts_ms)])
         if len(quartiles_ms) < 2 or quartiles_ms[1] - quartiles_ms[0] <= AGREEMENT_MS * path.hops:
             break
     return round(max(0.0, (quartiles_ms[0] - delays_ms) / (2 * path.hops)), 4)

@@ -199,5 +199,5 @@ def _keep_consoles(lab: Lab) -> None:
 
 
 def _explaining(rundir: Path) -> list[Path]:
-    found = (path for path in rundir.rglob("*") if path.suffix in (".log", ".json"))
-    return [path for path in found if path.is_file() and not path.is_symlink()]
+    files = (path for path in rundir.rglob("*") if path.suffix in (".log", ".json"))
+    return [path for path in files if path.is_file() and not path.is_symlink()]

@@ -225,8 +225,8 @@ def lab_named(name: str) -> Lab:
 def all_labs() -> list[Lab]:
     """Every lab of this user with a run directory, up or not, by name. What is no lab of minigts' is left out."""
     directory = labs_directory()
-    found = sorted(directory.iterdir()) if directory.is_dir() else []
-    return [Lab(path) for path in found if _NAME.fullmatch(path.name) and why_foreign(path) is None]
+    rundirs = sorted(directory.iterdir()) if directory.is_dir() else []
+    return [Lab(path) for path in rundirs if _NAME.fullmatch(path.name) and why_foreign(path) is None]
 
 
 def open_lab(name: str | None = None) -> Lab:
