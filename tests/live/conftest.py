@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from live.borrowed import borrowed, quiet
 from live.program import PROJECT, TOPOLOGIES, Program, Traces
 from minigts import lab as labs
 from minigts import overlays
@@ -17,14 +18,9 @@ from minigts.errors import EnvironmentLacks, MinigtsError
 from minigts.lab import Lab
 from minigts.overlays import Endpoint
 from minigts.topology.load import load, parse
-from minigts.topology.plan import Plan
 
 FAILURES = PROJECT / "results" / "test-failures"
 MakeLab = Callable[..., Lab]
-
-
-def quiet(_said: str) -> None:
-    """Progress that nobody reads."""
 
 
 def skip_without_programs(overlay: str) -> None:
@@ -55,34 +51,15 @@ def take_down(lab: Lab) -> None:
         labs.down(lab)
 
 
-def lab_that_is_up(plan: Plan) -> Lab | None:
-    """MINIGTS_LAB, or the one lab of the user's that is up with this plan's hosts and links."""
-    named = os.environ.get("MINIGTS_LAB")
-    if named:
-        return labs.open_lab(named)
-    fitting = [lab for lab in labs.all_labs() if _is_up_with(lab, plan)]
-    return fitting[0] if len(fitting) == 1 else None
-
-
-def _is_up_with(lab: Lab, plan: Plan) -> bool:
-    try:
-        same = (lab.plan.hosts, lab.plan.links) == (plan.hosts, plan.links)
-        return same and lab.record.state == "up" and set(lab.state_of_hosts().values()) == {"answers"}
-    except (OSError, ValueError, MinigtsError):
-        return False
-
-
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """chain6: the user's own if it is up, with its overlay put back at the end; else one of the tests' own."""
-    plan = load(TOPOLOGIES / "chain6.yaml", known_overlays=overlays.known())
-    found = lab_that_is_up(plan)
-    if found is not None:
-        before = overlays.joined(found)
-        yield found
-        if before is not None:
-            overlays.join(found, before.name, quiet)
+    """chain6: one of the tests' own; else the one of the user's that MINIGTS_LAB names, given back as it was."""
+    named = os.environ.get("MINIGTS_LAB")
+    if named:
+        with borrowed(named) as lent:
+            yield lent
         return
+    plan = load(TOPOLOGIES / "chain6.yaml", known_overlays=overlays.known())
     with state_directory(tmp_path_factory.mktemp("state")):
         made = labs.up(plan, "uml", "live", quiet)
     yield made

@@ -110,7 +110,7 @@ class TcHosts:
                 return self._settings(network, host)
             case [program, address, count, _] if program.endswith("probe.py"):
                 return self._probe(network, host, address, int(count))
-            case ["env", *_, phase] if phase.endswith("/start.sh"):
+            case ["env", *_, program, "start"] if program.endswith("/phase.sh"):
                 return f"ADDRESS={network.plan.host(host).address}\nMTU=1500\n"
             case ["iperf3", "-c", *_]:
                 return '{"error": "no server here"}'
