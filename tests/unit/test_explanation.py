@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import json
+import random
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import tc_hosts
+from mutants import mutated
 from typer.testing import CliRunner
 
 from minigts import lab as labs
 from minigts.cli.app import app
+from minigts.errors import HostFailed
 from minigts.fidelity import host_settings, measure
 from minigts.fidelity.certificate import Row
 from minigts.fidelity.explanation import Explanation, Measured, explain, explained
 from minigts.lab import Lab, Record, Settings, links
 from minigts.topology.load import load, parse
 
-RECORDED = Path(__file__).parent / "recorded"
+RECORDED = Path(__file__).parent / "recorded_settings"
 PAIR = load(Path(__file__).parents[2] / "topologies" / "pair.yaml", known_overlays=["none"])
 RECORD = Record(provider="uml", created=datetime(2026, 11, 22, tzinfo=UTC), state="up", emulator_overhead_ms=0.0898)
-ALL_WELL = ("settings-uml-ams.txt", "settings-uml-bra.txt")
-BY_HAND = ("settings-uml-ams.txt", "settings-uml-bra-by-hand.txt")
+ALL_WELL = ("ams.txt", "bra.txt")
+BY_HAND = ("ams.txt", "bra-by-hand.txt")
 TEXT = """
 name: chain
 hosts: {ams: {}, bra: {}, lon: {}}
@@ -116,6 +119,18 @@ def test_what_a_link_takes_by_itself_cannot_be_taken_off_a_smaller_delay() -> No
     explanation = explained("pair", PAIR, PAIR.links[0], slow, shown, {}, measured(19.0, ok=False))
     assert explanation.cause == "nothing-taken-off"
     assert "takes 9.500 ms a way by itself" in explanation.answer
+
+
+def test_broken_settings_are_settings_or_one_sentence(request: pytest.FixtureRequest) -> None:
+    chance, host = random.Random(1), PAIR.hosts[1]
+    text = (RECORDED / "bra.txt").read_text()
+    for _ in range(max(100, request.config.getoption("--fuzz") // 100)):
+        try:
+            shown = host_settings.parse(host, mutated(text, chance))
+            host_settings.differences(host.ports, RECORD, shown)
+        except HostFailed as error:
+            assert str(error).startswith("bra: what it shows of its links cannot be read: ")
+            assert len(str(error)) < 300 and "\n" not in str(error)
 
 
 @pytest.fixture(autouse=True)
