@@ -195,6 +195,17 @@ def test_the_command_that_the_answer_names_puts_a_delay_back_that_was_changed_by
     assert of_lab(lab).differences == ()
 
 
+def test_a_command_that_was_broken_off_is_named_and_the_answer_ends_it(lab: Lab) -> None:
+    held = tc_hosts.NETWORKS.pop(lab.rundir)
+    assert runner.invoke(app, ["link", "ams", "bra", "down"]).exit_code == 1
+    tc_hosts.NETWORKS[lab.rundir] = held
+    explanation = of_lab(lab)
+    assert (explanation.cause, explanation.cut) == ("broken-off", True)
+    assert explanation.answer.endswith("minigts link ams bra down sets them again")
+    assert runner.invoke(app, ["link", "ams", "bra", "down"]).exit_code == 0
+    assert of_lab(lab).cause == "cut"
+
+
 def test_an_experiments_settings_are_named(lab: Lab) -> None:
     labs.set_links(lab, Settings(unlimited=True, gro="on"))
     explanation = of_lab(lab)
