@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import json
+import random
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import tc_hosts
+from mutants import mutated
 from typer.testing import CliRunner
 
 from minigts import lab as labs
 from minigts.cli.app import app
+from minigts.errors import HostFailed
 from minigts.fidelity import host_settings, measure
 from minigts.fidelity.certificate import Row
 from minigts.fidelity.explanation import Explanation, Measured, explain, explained
 from minigts.lab import Lab, Record, Settings, links
 from minigts.topology.load import load, parse
 
-RECORDED = Path(__file__).parent / "recorded"
+RECORDED = Path(__file__).parent / "recorded_settings"
 PAIR = load(Path(__file__).parents[2] / "topologies" / "pair.yaml", known_overlays=["none"])
 RECORD = Record(provider="uml", created=datetime(2026, 11, 22, tzinfo=UTC), state="up", emulator_overhead_ms=0.0898)
-ALL_WELL = ("settings-uml-ams.txt", "settings-uml-bra.txt")
-BY_HAND = ("settings-uml-ams.txt", "settings-uml-bra-by-hand.txt")
+ALL_WELL = ("ams.txt", "bra.txt")
+BY_HAND = ("ams.txt", "bra-by-hand.txt")
 TEXT = """
 name: chain
 hosts: {ams: {}, bra: {}, lon: {}}
@@ -118,6 +121,18 @@ def test_what_a_link_takes_by_itself_cannot_be_taken_off_a_smaller_delay() -> No
     assert "takes 9.500 ms a way by itself" in explanation.answer
 
 
+def test_broken_settings_are_settings_or_one_sentence(request: pytest.FixtureRequest) -> None:
+    chance, host = random.Random(1), PAIR.hosts[1]
+    text = (RECORDED / "bra.txt").read_text()
+    for _ in range(max(100, request.config.getoption("--fuzz") // 100)):
+        try:
+            shown = host_settings.parse(host, mutated(text, chance))
+            host_settings.differences(host.ports, RECORD, shown)
+        except HostFailed as error:
+            assert str(error).startswith("bra: what it shows of its links cannot be read: ")
+            assert len(str(error)) < 300 and "\n" not in str(error)
+
+
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MINIGTS_STATE", str(tmp_path / "state"))
@@ -178,6 +193,17 @@ def test_the_command_that_the_answer_names_puts_a_delay_back_that_was_changed_by
     assert explanation.answer.endswith("minigts link ams bra up sets them again")
     assert runner.invoke(app, ["link", "ams", "bra", "up"]).exit_code == 0
     assert of_lab(lab).differences == ()
+
+
+def test_a_command_that_was_broken_off_is_named_and_the_answer_ends_it(lab: Lab) -> None:
+    held = tc_hosts.NETWORKS.pop(lab.rundir)
+    assert runner.invoke(app, ["link", "ams", "bra", "down"]).exit_code == 1
+    tc_hosts.NETWORKS[lab.rundir] = held
+    explanation = of_lab(lab)
+    assert (explanation.cause, explanation.cut) == ("broken-off", True)
+    assert explanation.answer.endswith("minigts link ams bra down sets them again")
+    assert runner.invoke(app, ["link", "ams", "bra", "down"]).exit_code == 0
+    assert of_lab(lab).cause == "cut"
 
 
 def test_an_experiments_settings_are_named(lab: Lab) -> None:

@@ -12,25 +12,24 @@ import stat
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-
-import platformdirs
+from typing import Literal
 
 _CHUNK_BYTES = 1 << 20
 
 
 def cache_root() -> Path:
     """Images and what else can be made again; `MINIGTS_CACHE` overrides the XDG directory."""
-    return _chosen("MINIGTS_CACHE", platformdirs.user_cache_path("minigts"))
+    return _chosen("MINIGTS_CACHE", "cache")
 
 
 def data_root() -> Path:
     """What only the user can bring, such as programs of their own; `MINIGTS_DATA` overrides the XDG directory."""
-    return _chosen("MINIGTS_DATA", platformdirs.user_data_path("minigts"))
+    return _chosen("MINIGTS_DATA", "data")
 
 
 def state_root() -> Path:
     """Run directories of labs; `MINIGTS_STATE` overrides the XDG directory."""
-    return _chosen("MINIGTS_STATE", platformdirs.user_state_path("minigts"))
+    return _chosen("MINIGTS_STATE", "state")
 
 
 def project_root() -> Path:
@@ -72,10 +71,6 @@ def read_whole(path: Path, most_bytes: int) -> bytes:
     return content
 
 
-def _chosen(variable: str, default: Path) -> Path:
-    return Path(os.environ.get(variable) or default).absolute()
-
-
 def content_key(files: Iterable[tuple[str, Path]], before: str = "") -> str:
     """16 hexadecimal digits that stand for the names and bytes of files in this order, and for the text `before` them:
     what is made of them lies in the cache under it. SHA-256, cut.
@@ -88,3 +83,17 @@ def content_key(files: Iterable[tuple[str, Path]], before: str = "") -> str:
                 digest.update(data)
         digest.update(b"\0")
     return digest.hexdigest()[:16]
+
+
+def _chosen(variable: str, kind: Literal["cache", "data", "state"]) -> Path:
+    return Path(os.environ.get(variable) or _of_user(kind)).absolute()
+
+
+def _of_user(kind: Literal["cache", "data", "state"]) -> Path:
+    # Not above: a lab's supervisor writes and reads files by this module too, and has the standard library alone.
+    import platformdirs  # noqa: PLC0415
+
+    directories = platformdirs.PlatformDirs("minigts")
+    return {"cache": directories.user_cache_path, "data": directories.user_data_path}.get(
+        kind, directories.user_state_path
+    )

@@ -22,7 +22,7 @@ import math
 import re
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any, TypeAlias
 
 from minigts.errors import InputError
@@ -205,9 +205,12 @@ def read_back(port: End, tc_json_text: str) -> ReadBack:
     bytes a second, bytes, microseconds. netem's delay is in seconds, its loss a share of 1.
     """
     try:
-        return _read_back(port, json.loads(tc_json_text or "[]"))
-    except (KeyError, TypeError, AttributeError) as error:
+        shown = _read_back(port, json.loads(tc_json_text or "[]"))
+        if not all(math.isfinite(0 if value is None else value) for value in astuple(shown)):
+            raise ValueError("a figure in the output of tc -j qdisc show is none")
+    except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"not the output of tc -j qdisc show: {error!r}") from error
+    return shown
 
 
 def _read_back(port: End, qdiscs: list[dict[str, Any]]) -> ReadBack:

@@ -23,6 +23,7 @@ from minigts.topology.plan import End, Host, Link, Plan, Switch
 
 Cause = Literal[
     "no-answer",
+    "broken-off",
     "settings",
     "cut",
     "experiment",
@@ -271,6 +272,11 @@ def _answer(evidence: _Evidence) -> tuple[Cause, str]:
     if evidence.differences:
         remedy = _remedy(evidence.differences, f"{command} {'down' if evidence.cut else 'up'}", evidence.link)
         more = ", and more" if len(evidence.differences) > 1 else ""
+        if evidence.record.unsettled.intersection(evidence.link.ends):
+            return (
+                "broken-off",
+                f"a command that set the links was broken off ({evidence.differences[0]}{more}): {remedy}",
+            )
         return "settings", (
             f"the hosts' settings are not the lab's, as if somebody had changed them there ({evidence.differences[0]}"
             f"{more}): {remedy}"

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from minigts import shaping
+from minigts.errors import HostFailed
 from minigts.lab import Lab, Record, links
 from minigts.topology.plan import End, Host, Switch
 
@@ -43,13 +45,25 @@ def read_back(lab: Lab, machine: Host | Switch) -> HostSettings:
 
 
 def parse(machine: Host | Switch, text: str) -> HostSettings:
-    """The JSON documents of `tc -j qdisc show`, `ip -j link show` and, for each port, `ethtool --json -k`."""
-    qdiscs, devices, *features = _documents(text)
-    return HostSettings(
-        qdiscs=json.dumps(qdiscs),
-        mtus={device["ifname"]: device["mtu"] for device in devices},
-        features={port.name: of_port for port, (of_port,) in zip(machine.ports, features, strict=True)},
-    )
+    """The JSON documents of `tc -j qdisc show`, `ip -j link show` and, for each port, `ethtool --json -k`.
+
+    Raises HostFailed when it is no such output.
+    """
+    try:
+        qdiscs, devices, *features = _documents(text)
+        settings = HostSettings(
+            qdiscs=json.dumps(qdiscs),
+            mtus={str(device["ifname"]): int(device["mtu"]) for device in devices},
+            features={port.name: dict(of_port) for port, (of_port,) in zip(machine.ports, features, strict=True)},
+        )
+        for port in machine.ports:
+            shaping.read_back(port, settings.qdiscs)
+            settings.fact(port)
+            settings.gro(port)
+    except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
+        reason = f"{error!r}".replace("\\n", " ")[:160]
+        raise HostFailed(f"{machine.name}: what it shows of its links cannot be read: {reason}") from error
+    return settings
 
 
 def differences(ports: Sequence[End], record: Record, shown: HostSettings) -> list[str]:
