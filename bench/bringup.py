@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from bench import stage
-from minigts import shell
 from minigts.cli import screen
 from minigts.errors import MinigtsError
+from minigts.machine import shell
 from minigts.providers.uml import image
 
 PHASES = (

@@ -25,13 +25,13 @@ from pathlib import Path
 from typing import Any
 
 from bench import stage
-from minigts import shell
 from minigts.cli import screen
 from minigts.errors import MinigtsError
 from minigts.fidelity.host_load import LIMITS, HostLoad, recording, taints
 from minigts.lab import Lab
 from minigts.lab.calibration import probe
-from minigts.proc import PROC, family, text_of, used_s
+from minigts.machine import shell
+from minigts.machine.proc import PROC, family, text_of, used_s
 from minigts.tools import iperf3_tcp, iperf3_udp
 from minigts.topology.plan import Path as PlanPath
 

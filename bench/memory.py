@@ -19,7 +19,7 @@ from minigts import overlays
 from minigts.cli import screen
 from minigts.errors import MinigtsError
 from minigts.lab import Lab
-from minigts.proc import PROC, stat_fields, text_of, used_s
+from minigts.machine.proc import PROC, stat_fields, text_of, used_s
 from minigts.providers.agent import process
 
 MIB = 1 << 20

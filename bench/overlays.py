@@ -23,10 +23,11 @@ from typing import Any
 
 from bench import stage
 from minigts import lab as labs
-from minigts import overlays, proc
+from minigts import overlays
 from minigts.cli import screen
 from minigts.errors import CommandFailed, MinigtsError
 from minigts.lab import Lab
+from minigts.machine import proc
 from minigts.overlays import Endpoint
 from minigts.providers.base import Metered
 from minigts.results import manifest

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench import stage
-from minigts import shell
 from minigts.cli import screen
+from minigts.machine import shell
 from minigts.results import manifest
 from tests.unit import synthetic
 

@@ -17,7 +17,7 @@ from typing import Any
 from bench import stage
 from minigts import overlays
 from minigts.cli import screen
-from minigts.differences import Figure, traffic
+from minigts.experiments.provider_comparison import Figure, traffic
 from minigts.lab import Lab
 from minigts.lab.calibration import probe
 from minigts.tools.base import Way

@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import IO, Literal
 
-from minigts import shell
 from minigts.errors import CommandFailed, CommandTimeout, HostFailed
+from minigts.machine import shell
 from minigts.providers.agent import process
 from minigts.providers.base import Finding, Result
 from minigts.topology.plan import Plan

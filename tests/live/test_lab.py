@@ -10,7 +10,7 @@ import pytest
 from live.conftest import quiet
 from live.program import TOPOLOGIES
 from minigts import lab as labs
-from minigts import shaping
+from minigts.dataplane import shaping
 from minigts.fidelity import measure
 from minigts.judge.tolerances import round_trip
 from minigts.lab import DECLARED, Lab, Settings, calibration

@@ -12,9 +12,11 @@ from live.conftest import quiet
 from live.patience import ends_ms, patiently
 from live.program import TOPOLOGIES
 from minigts import lab as labs
-from minigts import overlays, shaping, shell
+from minigts import overlays
+from minigts.dataplane import shaping
 from minigts.judge.tolerances import round_trip
 from minigts.lab import Lab, calibration
+from minigts.machine import shell
 from minigts.providers.vagrant import libvirt
 from minigts.providers.vagrant.definition import Definition
 from minigts.topology.load import load

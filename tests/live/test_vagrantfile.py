@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from live.program import PROJECT, TOPOLOGIES
-from minigts import shell
+from minigts.machine import shell
 from minigts.providers.vagrant import box, definition, libvirt
 from minigts.providers.vagrant.definition import Definition
 from minigts.topology.load import load

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from minigts import memory
 from minigts.cli import labs
 from minigts.cli.app import app
 from minigts.experiments import campaign
-from minigts.memory import Limit
+from minigts.machine import memory
+from minigts.machine.memory import Limit
 from minigts.providers import registry
 
 HUGE = """name: huge

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from minigts import shell
+from minigts.machine import shell
 from minigts.providers.uml import confinement, kernel
 
 TRIES = r"""

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from minigts import differences
-from minigts.differences import Comparison, Sample
+from minigts.experiments import provider_comparison
+from minigts.experiments.provider_comparison import Comparison, Sample
 from minigts.topology.load import parse
 
 
@@ -27,13 +27,13 @@ def test_medians_and_intervals_stand_side_by_side() -> None:
 
 def test_the_longest_path_that_is_reachable_is_measured() -> None:
     text = "name: x\nchain: {hosts: 4}\n"
-    assert differences._longest(parse(text, "f.yaml")).target == "h4"
-    assert differences._longest(parse(f"{text}routing: neighbours\n", "f.yaml")).target == "h2"
+    assert provider_comparison._longest(parse(text, "f.yaml")).target == "h4"
+    assert provider_comparison._longest(parse(f"{text}routing: neighbours\n", "f.yaml")).target == "h2"
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="this kernel sums no mappings up")
 def test_memory_grows_by_what_a_process_takes() -> None:
-    before = differences.memory_mib([os.getpid()])
+    before = provider_comparison.memory_mib([os.getpid()])
     block = bytearray(os.urandom(1 << 20) * 64)
-    assert differences.memory_mib([os.getpid()]) - before == pytest.approx(64, abs=8)
+    assert provider_comparison.memory_mib([os.getpid()]) - before == pytest.approx(64, abs=8)
     assert len(block) == 64 << 20

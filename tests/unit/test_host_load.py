@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from experiment_lab import host_load as load_of
 
-from minigts import shaping
+from minigts.dataplane import shaping
 from minigts.fidelity import host_load
 from minigts.fidelity.host_load import taints
 from minigts.topology.load import parse

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from minigts import memory
 from minigts.errors import EnvironmentLacks
-from minigts.memory import Limit
+from minigts.machine import memory
+from minigts.machine.memory import Limit
 from minigts.providers.uml import demand
 from minigts.topology.load import parse
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from minigts import paths, proc
+from minigts import paths
+from minigts.machine import proc
 
 STAT = "7 (a ) b) S 1 7 7 0 -1 0 0 0 0 0 200 100 50 25 20 0 1 0 4711 0 0\n"
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from minigts import network, shaping
+from minigts.dataplane import interfaces, shaping
 from minigts.errors import InputError
 from minigts.topology.load import load, parse
 from minigts.topology.plan import Plan, to_json
@@ -194,7 +194,7 @@ def test_commands_hold_even_where_a_plan_was_not_checked(field: str) -> None:
     host = plan.hosts[0]
     port = host.ports[0].model_copy(update={field: SHELL})
     hostile = host.model_copy(update={"ports": (port,)})
-    for make in (lambda: network.script(plan, hostile), lambda: shaping.script([port])):
+    for make in (lambda: interfaces.script(plan, hostile), lambda: shaping.script([port])):
         try:
             script = make()
         except InputError:

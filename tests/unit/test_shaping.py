@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from minigts import shaping
+from minigts.dataplane import shaping
 from minigts.topology.load import parse
 from minigts.topology.plan import End, Port
 

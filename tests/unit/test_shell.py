@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from minigts import shell
 from minigts.errors import CommandFailed, CommandTimeout
+from minigts.machine import shell
 
 TOOLS = Path(__file__).parents[2] / "tools"
 OBEDIENT = 'exec 9<&"$MINIGTS_LIFELINE" </dev/null\n{ cat <&9; kill -TERM -- "-$$"; } >/dev/null 2>&1 &\n'

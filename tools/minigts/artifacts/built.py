@@ -12,8 +12,9 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from minigts import paths, shell
+from minigts import paths
 from minigts.errors import CommandFailed, MinigtsError
+from minigts.machine import shell
 
 BUILD_TIMEOUT_S = 1800.0
 

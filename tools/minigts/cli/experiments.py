@@ -203,14 +203,14 @@ def _compare_runs(a: Path, b: Path, page: Path | None) -> None:
 def _compare_providers(topology: Path, on: Sequence[str], rounds: int, *, as_json: bool) -> None:
     from dataclasses import asdict
 
-    from minigts import differences
+    from minigts.experiments import provider_comparison
     from minigts.providers import registry
     from minigts.topology.load import load
 
     for name in on:
         registry.make(name, Path())
     with screen.progress() as say:
-        found = differences.compare(load(topology), on or registry.names(), rounds, say)
+        found = provider_comparison.compare(load(topology), on or registry.names(), rounds, say)
     if as_json:
         screen.print_json(asdict(found))
     else:

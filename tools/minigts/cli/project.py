@@ -68,7 +68,8 @@ def test(
 
     Example:  minigts test tests/unit -k plan
     """
-    from minigts import paths, shell
+    from minigts import paths
+    from minigts.machine import shell
 
     os.chdir(paths.project_root())
     os.umask(shell.FOR_OTHERS)  # some of what tests make is for another user

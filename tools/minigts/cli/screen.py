@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from minigts.differences import Comparison
     from minigts.experiments.campaign import Prepared
+    from minigts.experiments.provider_comparison import Comparison
     from minigts.experiments.run import OnProgress, Outcome
     from minigts.experiments.run import Progress as At
     from minigts.fidelity.certificate import Certificate, Row

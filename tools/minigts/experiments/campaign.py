@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from minigts import lab as labs
-from minigts import overlays, paths, shell
+from minigts import overlays, paths
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError, Problem
 from minigts.experiments import run
 from minigts.experiments.load import load, topology_file
@@ -24,6 +24,7 @@ from minigts.experiments.model import Experiment
 from minigts.experiments.stage import LabStage
 from minigts.fidelity.measure import certify
 from minigts.lab import Lab, links
+from minigts.machine import shell
 from minigts.providers import registry
 from minigts.results import manifest as manifests
 from minigts.results import store

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from minigts import shaping
+from minigts.dataplane import shaping
 from minigts.fidelity.host_load import Recording, recording
 from minigts.lab import Lab
 from minigts.topology.plan import Host, Switch

@@ -14,8 +14,8 @@ from minigts.experiments.drops import Drops
 from minigts.experiments.model import Links
 from minigts.fidelity.host_load import Recording
 from minigts.lab import Lab, Settings
+from minigts.machine.proc import family, used_s
 from minigts.overlays import Endpoint
-from minigts.proc import family, used_s
 from minigts.providers.base import Metered
 from minigts.tools.options import size_bytes
 

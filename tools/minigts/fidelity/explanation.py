@@ -12,7 +12,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from minigts import shaping
+from minigts.dataplane import shaping
 from minigts.errors import MinigtsError
 from minigts.fidelity import host_settings, measure
 from minigts.fidelity.certificate import Row

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from minigts.proc import PROC, TICKS_PER_SECOND, family, text_of, used_s
+from minigts.machine.proc import PROC, TICKS_PER_SECOND, family, text_of, used_s
 
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 TICK_S = 0.01

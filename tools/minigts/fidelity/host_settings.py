@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from minigts import shaping
+from minigts.dataplane import shaping
 from minigts.errors import HostFailed
 from minigts.lab import Lab, Record, links
 from minigts.topology.plan import End, Host, Switch

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
+from minigts.dataplane.shaping import added_delay_ms
 from minigts.errors import HostFailed
 from minigts.providers.base import Provider
-from minigts.shaping import added_delay_ms
 from minigts.topology.plan import Path, Plan
 
 WINDOWS = 3

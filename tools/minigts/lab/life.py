@@ -7,7 +7,8 @@ import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
-from minigts import network, paths, switches
+from minigts import paths
+from minigts.dataplane import interfaces, switch
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError, noting_failures
 from minigts.lab import links
 from minigts.lab.record import (
@@ -99,7 +100,7 @@ def _settle(lab: Lab) -> None:
         if machine.name in record.unsettled:
             _configure(lab, machine)
             if isinstance(machine, Switch):
-                switches.do(lab.provider, machine, "ask_controller")
+                _take_step(lab, machine, "ask_controller")
     if record.unsettled:
         lab.write(record.model_copy(update={"unsettled": frozenset()}))
 
@@ -127,15 +128,19 @@ def _bring_up(lab: Lab, plan: Plan, provider_name: str, progress: Progress) -> N
     lab.on_every_machine(lambda machine: _configure(lab, machine))
     progress("measuring the emulator's own latency")
     links.calibrate_held(lab)
-    lab.on_every_switch(lambda switch: switches.do(provider, switch, "ask_controller"))
+    lab.on_every_switch(lambda machine: _take_step(lab, machine, "ask_controller"))
     lab.write(lab.record.model_copy(update={"state": "up"}))
 
 
+def _take_step(lab: Lab, machine: Switch, step: switch.Step) -> None:
+    links.run_script(lab.provider, machine, switch.script(machine, step))
+
+
 def _configure(lab: Lab, machine: Host | Switch) -> None:
-    text = network.script(lab.plan, machine)
+    text = interfaces.script(lab.plan, machine)
     if isinstance(machine, Switch):
         links.run_script(lab.provider, machine, text)
-        switches.do(lab.provider, machine, "make_switch")
+        _take_step(lab, machine, "make_switch")
         text = ""
     links.run_script(lab.provider, machine, text + links.script(machine, lab.record))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from minigts import shaping
+from minigts.dataplane import shaping
 from minigts.errors import HostFailed, InputError
 from minigts.lab import calibration
 from minigts.lab.record import Lab, Record, Settings, exclusive

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from minigts.report import words
+from minigts.report.chart_model import Chart
 from minigts.report.derive import LatencyPoint
-from minigts.report.grammar import Chart
 from minigts.report.read import Results
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from minigts.report import marks, style, words
-from minigts.report.grammar import Chart, Panel, Point, Series
+from minigts.report.chart_model import Chart, Panel, Point, Series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

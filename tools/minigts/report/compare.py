@@ -13,7 +13,7 @@ from typing import Literal
 
 from minigts.errors import InputError
 from minigts.judge.statistics import NOTICEABLE, SIGNIFICANCE, Difference, difference, holm, least_p, significant
-from minigts.report import grammar, words
+from minigts.report import chart_choice, words
 from minigts.report.read import Results, read, runs
 from minigts.report.settings import Change, changes
 from minigts.results.tables import SummaryRow
@@ -139,7 +139,7 @@ def _groups(pair: Pair) -> dict[tuple[str, str, str], list[_Cell]]:
 def _columns(row: SummaryRow, other: SummaryRow | None) -> Iterator[str]:
     yield "value"
     if other is not None:
-        yield from (name for name in row.cell.columns if name in grammar.PANELS and name in other.cell.columns)
+        yield from (name for name in row.cell.columns if name in chart_choice.PANELS and name in other.cell.columns)
 
 
 def _values(row: SummaryRow, column: str) -> Sequence[float]:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from minigts import paths
 from minigts.errors import MinigtsError
-from minigts.report import captions, derive, figures, grammar, style, topology_figure, words
+from minigts.report import captions, chart_choice, derive, figures, style, topology_figure, words
 from minigts.report.chart import draw
+from minigts.report.chart_model import Chart
 from minigts.report.derive import LatencyPoint
-from minigts.report.grammar import Chart
 from minigts.report.page import Drawing, Story, campaign_page, run_page
 from minigts.report.read import Results, read, runs
 from minigts.results import folder
@@ -77,7 +77,7 @@ def _story(directory: Path) -> Story:
 def tell(data: Results) -> tuple[Sequence[Chart], Sequence[LatencyPoint], Sequence[str]]:
     """What is to be drawn of a run, and the page's first paragraphs. Pure."""
     plan = data.plan
-    charts = grammar.charts(data)
+    charts = chart_choice.charts(data)
     by_hops = {name for chart in charts if chart.x == "hops" for name in chart.measurements}
     summary = [row for row in data.summary if row.measurement in by_hops and not row.settings]
     names = derive.measurements(summary, "latency")

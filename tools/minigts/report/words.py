@@ -16,7 +16,7 @@ from minigts.results.schema import Claim
 from minigts.tools import COLUMNS, TOOLS
 
 if TYPE_CHECKING:
-    from minigts.report.grammar import Chart
+    from minigts.report.chart_model import Chart
 
 MOST_TOLD = 4
 """A sentence about more series than this is no longer read."""

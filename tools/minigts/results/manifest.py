@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from minigts.errors import InputError, Problem
-from minigts.proc import PROC, TICKS_PER_SECOND, text_of
+from minigts.machine.proc import PROC, TICKS_PER_SECOND, text_of
 from minigts.results import folder
 from minigts.results.schema import MANIFEST, VERSION, Machine, Manifest, Noise
 

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 from minigts import paths
 from minigts.errors import MinigtsError
-from minigts.proc import stat_fields
+from minigts.machine.proc import stat_fields
 
 T = TypeVar("T")
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from minigts import paths, shell
+from minigts import paths
+from minigts.machine import shell
 from minigts.providers.agent import process
 from minigts.topology.plan import Plan
 

@@ -14,7 +14,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
-from minigts import network, paths
+from minigts import paths
+from minigts.dataplane import interfaces
 from minigts.errors import CommandFailed, CommandTimeout, HostFailed, MinigtsError
 from minigts.providers.agent import client, process
 from minigts.providers.agent.provider import AgentProvider
@@ -32,7 +33,7 @@ MACHINES = "machines.json"
 """In the run directory: each host's and switch's process in the kernel, by name; there when the network stands."""
 MACHINES_LIMIT_BYTES = 1 << 20
 _Machines = TypeAdapter(dict[str, Annotated[int, Field(gt=1, strict=True)]])
-PROGRAM = "mininet/network.py"
+PROGRAM = "mininet/interfaces.py"
 BUILD_TIMEOUT_S = 120.0
 ENTER = ("nsenter", "--net", "--mount", "--uts", "--ipc", "--root", "--wd", "--target")
 
@@ -85,7 +86,7 @@ class MininetProvider(AgentProvider):
         guest.start(self.rundir, launch)
         guest.wait(self.rundir, [kernel.NAME], lambda _: None)
         if reasons:  # the machine's own are not the lab's to change
-            self._in_kernel(["sysctl", "-qw", *network.KERNEL_SYSCTLS])
+            self._in_kernel(["sysctl", "-qw", *interfaces.KERNEL_SYSCTLS])
 
     def _build(self, plan: Plan) -> None:
         program = (paths.project_root() / "provision" / PROGRAM).read_bytes()
@@ -166,7 +167,7 @@ class MininetProvider(AgentProvider):
 
 
 def _wanted(plan: Plan) -> dict[str, object]:
-    """What provision/mininet/network.py reads."""
+    """What provision/mininet/interfaces.py reads."""
     ends: dict[str, list[str]] = {link.name: [] for link in plan.links}
     for machine in plan.machines:
         for port in machine.ports:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from minigts import memory
 from minigts.errors import EnvironmentLacks
-from minigts.memory import Limit
+from minigts.machine import memory
+from minigts.machine.memory import Limit
 from minigts.topology.plan import Plan
 
 BARE = "none"

@@ -15,9 +15,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from minigts import paths, shell
+from minigts import paths
 from minigts.artifacts import built
 from minigts.errors import CommandFailed, EnvironmentLacks
+from minigts.machine import shell
 
 BUILD_TIMEOUT_S = 3600.0
 WORK_DIRECTORY = Path("/var/tmp")

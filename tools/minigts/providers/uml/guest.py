@@ -9,8 +9,9 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from minigts import paths, shell
+from minigts import paths
 from minigts.errors import HostFailed, MinigtsError
+from minigts.machine import shell
 from minigts.providers.agent import client, process
 from minigts.providers.uml.supervisor import Launch
 

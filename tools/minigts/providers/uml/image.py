@@ -15,8 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from minigts import paths, shell
+from minigts import paths
 from minigts.errors import CommandFailed, EnvironmentLacks, MinigtsError
+from minigts.machine import shell
 from minigts.providers import system_packages
 from minigts.providers.agent import client, process, wire
 from minigts.providers.uml import demand, guest, kernel

@@ -14,12 +14,12 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from minigts import memory
+from minigts.machine import memory
+from minigts.machine.shell import run
 from minigts.providers import system_packages
 from minigts.providers.system_packages import Package
 from minigts.providers.uml import confinement, image
 from minigts.providers.uml.image import Room
-from minigts.shell import run
 
 SHM = Path("/dev/shm")
 NAMESPACE_SWITCHES = (

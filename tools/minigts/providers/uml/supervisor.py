@@ -22,8 +22,8 @@ from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-from minigts import shell
 from minigts.errors import MinigtsError
+from minigts.machine import shell
 from minigts.providers.agent import process
 from minigts.providers.agent.host import Host
 from minigts.providers.uml import confinement

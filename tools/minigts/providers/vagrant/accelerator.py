@@ -17,8 +17,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from minigts import paths, shell
+from minigts import paths
 from minigts.errors import CommandTimeout, MinigtsError
+from minigts.machine import shell
 
 Verdict = Literal["kvm", "emulation"]
 KVM = Path("/dev/kvm")

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from minigts import paths, shell
+from minigts import paths
+from minigts.machine import shell
 from minigts.providers.uml import image
 
 NAME = "minigts"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from minigts import shell
 from minigts.errors import CommandFailed, EnvironmentLacks, MinigtsError
+from minigts.machine import shell
 from minigts.providers.vagrant import definition, private_libvirt
 
 SYSTEM = "qemu:///system"

@@ -12,8 +12,9 @@ import time
 from pathlib import Path
 from urllib.parse import quote
 
-from minigts import paths, shell
+from minigts import paths
 from minigts.errors import EnvironmentLacks, HostFailed, MinigtsError
+from minigts.machine import shell
 from minigts.providers.agent import process
 
 START_DEADLINE_S = 30.0

@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from minigts import paths, shell
+from minigts import paths
 from minigts.errors import CommandFailed, HostFailed, MinigtsError, noting_failures
+from minigts.machine import shell
 from minigts.providers.agent import process
 from minigts.providers.agent.provider import PACE_S, AgentProvider
 from minigts.providers.base import Finding

@@ -16,7 +16,8 @@ import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from minigts import paths, shell
+from minigts import paths
+from minigts.machine import shell
 from minigts.providers.agent import process
 from minigts.providers.agent.host import Host
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from minigts.proc import PROC, text_of
+from minigts.machine.proc import PROC, text_of
 
 NO_LIMIT_BYTES = 1 << 60
 """Version 1 of control groups writes a number beyond this where there is no limit."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from minigts.shaping import batch_line
+from minigts.dataplane.shaping import batch_line
 from minigts.topology.plan import Host, Plan, Switch
 
 SYSCTLS = (

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 import synthetic
 
-from minigts.report import grammar, render, tables
-from minigts.report.grammar import Chart
+from minigts.report import chart_choice, render, tables
+from minigts.report.chart_model import Chart
 from minigts.report.read import read
 
 KINDS = {kind.name: kind for kind in synthetic.KINDS}
 
 
 def charts(where: Path, kind: synthetic.Kind, **how: int) -> dict[str, Chart]:
-    made = grammar.charts(read(synthetic.write(where / kind.name, kind, **how)))
+    made = chart_choice.charts(read(synthetic.write(where / kind.name, kind, **how)))
     return {chart.name: chart for chart in made}
 
 
@@ -124,7 +124,7 @@ def test_a_prediction_far_above_is_told_and_not_drawn(tmp_path: Path) -> None:
     at = lines[0].split(",").index("predicted")
     rows = [line.split(",") for line in lines[1:]]
     (run / "summary.csv").write_text("\n".join([lines[0], *(",".join([*r[:at], "1000", *r[at + 1 :]]) for r in rows)]))
-    chart = grammar.charts(read(run))[0]
+    chart = chart_choice.charts(read(run))[0]
     assert chart.beyond == 1000
     assert all(point.predicted is None for series in chart.panels[0].series for point in series.points)
     assert "The plan predicts 1000 or more" in render(run).read_text().replace("\N{NO-BREAK SPACE}", " ")
@@ -145,6 +145,6 @@ def test_an_axis_that_was_not_varied_gives_way_to_the_one_that_follows(tmp_path:
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_every_kind_is_drawn(tmp_path: Path, kind: synthetic.Kind) -> None:
     page = render(synthetic.write(tmp_path / "run", kind, repetitions=2))
-    names = {chart.name for chart in grammar.charts(read(tmp_path / "run"))}
+    names = {chart.name for chart in chart_choice.charts(read(tmp_path / "run"))}
     assert {*names, "topology"} == {path.stem for path in (tmp_path / "run" / "figures").glob("*.svg")}
     assert all(f'id="{name}"' in page.read_text() for name in names)

@@ -8,16 +8,16 @@ from __future__ import annotations
 import re
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from minigts.experiments.vocabulary import Figure, Line, Published
+from minigts.experiments.vocabulary import Figure, Published
 from minigts.judge.statistics import Estimate, estimate
 from minigts.report import axes, words
+from minigts.report.chart_model import Chart, Mark, Panel, Point, Series
 from minigts.report.read import Results
 from minigts.results.schema import Manifest
 from minigts.results.tables import SummaryRow
 from minigts.tools import COLUMNS
-from minigts.tools.base import Tool
 
 PANELS = frozenset(name for name, column in COLUMNS.items() if column.panel)
 """Columns that get a panel of their own without being asked for."""
@@ -25,79 +25,6 @@ FAR = 2.0
 """A prediction so many times higher than everything measured is told instead of drawn."""
 HEADERS_BYTES = 28
 """IP and UDP headers: an MTU less these is the largest datagram in one packet."""
-
-
-@dataclass(frozen=True)
-class Point:
-    """A median with the ends of its interval at a place of the x axis; `n` samples, some excluded beside them."""
-
-    x: float
-    value: float
-    low: float
-    high: float
-    n: int
-    published: float | None = None
-    predicted: float | None = None
-    excluded: tuple[float, ...] = ()
-    doubtful: bool = False
-    """Every sample behind it was taken while the machine was starved."""
-
-
-@dataclass(frozen=True)
-class Series:
-    """What one kind of marker shows: an overlay, and the values of settings that are not on the axis."""
-
-    overlay: str
-    variant: str
-    points: tuple[Point, ...]
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One quantity over the chart's x axis."""
-
-    column: str
-    label: str
-    series: tuple[Series, ...]
-    lines: tuple[Line, ...] = ()
-
-
-@dataclass(frozen=True)
-class Mark:
-    """Something drawn at an x: one overlay's largest datagram in a packet. `overlays` share it."""
-
-    x: float
-    text: str
-    overlays: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Chart:
-    """One figure. `ticks` are places of the x axis with their names; with `bars` there is nothing between them."""
-
-    name: str
-    title: str
-    measurements: tuple[str, ...]
-    tool: Tool
-    x: str
-    x_label: str
-    ticks: tuple[tuple[float, str], ...]
-    bars: bool
-    panels: tuple[Panel, ...]
-    marks: tuple[Mark, ...] = ()
-    relative_to: str | None = None
-    beyond: float | None = None
-    """The least that the plan predicts, where that lies too far above everything measured to be drawn."""
-    pooled: int = 1
-    """How many paths stand behind a point at the most."""
-
-    @property
-    def overlays(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(series.overlay for series in self.panels[0].series))
-
-    @property
-    def variants(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(series.variant for series in self.panels[0].series))
 
 
 def charts(results: Results) -> tuple[Chart, ...]:

@@ -6,31 +6,23 @@ import shlex
 from typing import Literal
 
 from minigts import paths
-from minigts.providers.base import Provider
 from minigts.topology.plan import Switch
 
 Step = Literal["make_switch", "ask_controller"]
 SCRIPTS = ("lib.sh", "overlays/openvswitch.sh", "switch.sh")
-TIMEOUT_S = 60.0
 
 
-def do(provider: Provider, switch: Switch, step: Step) -> None:
-    """Take one of the steps that provision/switch.sh describes on a switch whose links have their names.
+def script(switch: Switch, step: Step) -> str:
+    """For `bash` as root on a switch whose links have their names: one of the steps that provision/switch.sh describes.
 
-    Raises CommandFailed. A second time changes nothing.
+    All in one, so that nothing has to be copied to the machine first. A second run changes nothing.
     """
-    argv = ["bash", "-euo", "pipefail", "-s"]
-    provider.run(switch.name, argv, timeout_s=TIMEOUT_S, stdin=_script(switch, step).encode())
-
-
-def _script(switch: Switch, step: Step) -> str:
-    """All in one, so that nothing has to be copied to the machine first."""
     settings = {
         "MINIGTS_PORTS": " ".join(port.name for port in switch.ports),
         "MINIGTS_ADDRESS": f"{switch.address}/{switch.prefix}",
         "MINIGTS_MTU": str(switch.ports[0].mtu),
         "MINIGTS_CONTROLLER": switch.controller or "",
     }
-    lines = [f"{key}={shlex.quote(value)}" for key, value in settings.items()]
+    lines = ["set -o pipefail", *(f"{key}={shlex.quote(value)}" for key, value in settings.items())]
     parts = [(paths.project_root() / "provision" / name).read_text() for name in SCRIPTS]
     return "\n".join([*lines, *parts, step, ""])

@@ -20,7 +20,7 @@ from minigts.fidelity.host_load import recording
 from minigts.judge.statistics import Estimate, estimate
 from minigts.lab import Lab
 from minigts.lab.calibration import probe
-from minigts.proc import PROC, family
+from minigts.machine.proc import PROC, family
 from minigts.providers import registry
 from minigts.tools import iperf3_tcp, iperf3_udp
 from minigts.tools.base import Way

@@ -1,0 +1,4 @@
+"""This machine, on which everything runs: `shell` starts processes, `proc` reads /proc, `memory` says what there is.
+
+What a lab or a provider is stands elsewhere.
+"""
