@@ -195,13 +195,22 @@ def test_a_manifest_that_cannot_be_resumed_is_one_clear_error(
     assert str(caught.value).count("\n") == 0
 
 
-@pytest.mark.parametrize("text", ["9" * 5000, "NaN", "Infinity", "1e999", "-1e16", '"\\ud800"', "[" * 70 + "]" * 70])
+@pytest.mark.parametrize(
+    "text", ["9" * 5000, str(2**64), "NaN", "Infinity", "1e999", "-1e16", '"\\ud800"', "[" * 70 + "]" * 70]
+)
 def test_numbers_and_depths_that_nothing_has_are_refused_with_the_file(begun: Path, text: str) -> None:
     written = (begun / "manifest.json").read_text()
     (begun / "manifest.json").write_text(written.replace('"samples_planned": 28', f'"samples_planned": {text}'))
     assert (begun / "manifest.json").read_text() != written
     with pytest.raises(InputError, match=r"manifest\.json(:\d+)?: "):
         manifest.read(begun)
+
+
+def test_a_seed_of_netems_own_is_read_back(begun: Path) -> None:
+    """tc(8) shows one of 64 bits, which the manifest's readback keeps."""
+    shown = {"ams": [{"kind": "netem", "options": {"seed": 2**64 - 1}}]}
+    manifest.write(begun, manifest.read(begun).model_copy(update={"readback": shown}))
+    assert manifest.read(begun).readback == shown
 
 
 def test_what_is_no_plain_file_is_never_waited_for(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ LARGEST_BYTES = 100_000_000
 """Of any file. The largest manifest, of a chain of 250 hosts, has 50 MB; a raw sample has some kB."""
 LARGEST_NUMBER = 1e15
 """No time, rate or count that is measured here comes near."""
+LONGEST_WHOLE = len(str(-(2**64)))
 DEEPEST = 60
 LONGEST_NAME = 200
 """Of a file, in bytes: file systems end at 255, and a temporary name is longer."""
@@ -215,9 +216,10 @@ def _problem(path: Path, text: str, where: Sequence[int | str], message: str) ->
 
 
 def _whole(text: str) -> int:
-    if len(text) > 16:
+    # A kernel counts in 64 bits; so has netem's seed.
+    if len(text) > LONGEST_WHOLE or abs(number := int(text)) >= 2**64:
         raise ValueError(f"the number {text[:12]}… is larger than anything measured here")
-    return int(text)
+    return number
 
 
 def _real(text: str) -> float:

@@ -15,7 +15,7 @@ from minigts.topology.draft import DEFAULT_CPUS, Draft, DraftLink
 from minigts.topology.frames import ETHERNET_HEADER_BYTES, TCP_AND_IP_HEADERS_BYTES
 from minigts.topology.model import ToleranceSpec, Topology
 from minigts.topology.plan import End, Host, Link, Path, Plan, Port, Route, Shaping, Switch, Tolerances
-from minigts.topology.routing import Edge, Way, neighbours, preference, ways
+from minigts.topology.routing import Edge, Way, costs, neighbours, preference, ways
 from minigts.topology.segments import Segment
 
 _SPARE_QUEUE_MS = 20.0
@@ -38,6 +38,7 @@ class _Network:
     links: tuple[Link, ...]
     drafts: tuple[DraftLink, ...]
     edges: tuple[Edge, ...]
+    costs: tuple[int, ...]
     segments: tuple[Segment, ...]
     addresses: Addresses
     ways: list[dict[int, Way]]
@@ -98,6 +99,7 @@ def _network(topology: Topology, drafted: Draft) -> _Network:
         links,
         drafted.links,
         edges,
+        tuple(costs(edges)),
         tuple(parts),
         given,
         ways(len(machines), edges),
@@ -269,11 +271,12 @@ def _routes(network: _Network, names: Sequence[str], index: int) -> tuple[Route,
         return Route(to=to, via=_gateway(network, names, way), source=host_address(index))
 
     hosts = [route(f"{host_address(target)}/32", way) for target, way in own.items()]
+    preferences = {target: preference(way, network.costs) for target, way in own.items()}
     segments = []
     for part in network.segments:
-        leading = [own[indices[name]] for name in part.hosts if indices[name] in own]
+        leading = [indices[name] for name in part.hosts if indices[name] in own]
         if leading and names[index] not in part.hosts:
-            nearest = min(leading, key=lambda way: preference(way, network.edges))
+            nearest = own[min(leading, key=preferences.__getitem__)]
             segments.append(route(network.links[part.links[0]].subnet, nearest))
     return (*hosts, *segments)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network
 from typing import Annotated, TypeAlias
 
@@ -53,8 +54,9 @@ def _held_to(pattern: re.Pattern[str], hint: str) -> AfterValidator:
 
 
 def _canonical(kind: Callable[[str], object], hint: str) -> Callable[[str], str]:
-    """Takes text that `kind` reads, and writes just so."""
+    """Takes text that `kind` reads, and writes just so. A plan says each of its addresses many times."""
 
+    @lru_cache(maxsize=4096)
     def check(value: str) -> str:
         try:
             same = len(value) <= len("255.255.255.255/32") and str(kind(value)) == value

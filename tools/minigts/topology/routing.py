@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -33,17 +33,23 @@ def ways(nodes: int, edges: Sequence[Edge]) -> list[dict[int, Way]]:
     """
     graph: networkx.Graph[int] = networkx.Graph()
     graph.add_nodes_from(range(nodes))
-    for index in range(len(edges)):
-        cost = _cost(edges, index)
+    links: dict[tuple[int, int], int] = {}
+    for index, cost in enumerate(costs(edges)):
         first, second = edges[index].ends
         if not graph.has_edge(first, second) or cost < graph.edges[first, second]["cost"]:
-            graph.add_edge(first, second, cost=cost, link=index)
-    return [_from(graph, source) for source in range(nodes)]
+            graph.add_edge(first, second, cost=cost)
+            links[first, second] = links[second, first] = index
+    return [_from(graph, links, source) for source in range(nodes)]
 
 
-def preference(way: Way, edges: Sequence[Edge]) -> int:
-    """The lower, the better: the order by which `ways` chooses."""
-    return sum(_cost(edges, link) for link in way.links)
+def costs(edges: Sequence[Edge]) -> list[int]:
+    """Of each link one exact number; the lower a way's sum of them, the better: RTT in ns, hops, set of segments."""
+    return [_cost(edges, index) for index in range(len(edges))]
+
+
+def preference(way: Way, of_links: Sequence[int]) -> int:
+    """The lower, the better: the order by which `ways` chooses. `of_links` are the links' `costs`."""
+    return sum(of_links[link] for link in way.links)
 
 
 def neighbours(hosts: int, edges: Sequence[Edge]) -> dict[tuple[int, int], Way]:
@@ -52,8 +58,9 @@ def neighbours(hosts: int, edges: Sequence[Edge]) -> dict[tuple[int, int], Way]:
     Nodes from `hosts` on are switches; no ring is among them.
     """
     best: dict[tuple[int, int], Way] = {}
+    of_links = costs(edges)
     found = [way for source in range(hosts) for way in _unrouted(hosts, edges, source)]
-    for way in sorted(found, key=lambda way: preference(way, edges), reverse=True):
+    for way in sorted(found, key=lambda way: preference(way, of_links), reverse=True):
         best[way.nodes[0], way.nodes[-1]] = way
     return best
 
@@ -75,15 +82,15 @@ def _unrouted(hosts: int, edges: Sequence[Edge], source: int) -> Iterator[Way]:
 
 
 def _cost(edges: Sequence[Edge], index: int) -> int:
-    # One exact number that compares like (RTT in ns, hops, set of segments): 8 bits hold the hops of 250 hosts.
+    # It compares like (RTT in ns, hops, set of segments): 8 bits hold the hops of 250 hosts.
     rtt_ns = round(edges[index].rtt_ms * 1_000_000)
     return (((rtt_ns << 8) + 1) << len(edges)) + (1 << index)
 
 
-def _from(graph: networkx.Graph[int], source: int) -> dict[int, Way]:
+def _from(graph: networkx.Graph[int], links: Mapping[tuple[int, int], int], source: int) -> dict[int, Way]:
     paths = networkx.single_source_dijkstra_path(graph, source, weight="cost")
-    return {target: _way(graph, path) for target, path in sorted(paths.items()) if target != source}
+    return {target: _way(links, path) for target, path in sorted(paths.items()) if target != source}
 
 
-def _way(graph: networkx.Graph[int], path: Sequence[int]) -> Way:
-    return Way(tuple(path), tuple(graph.edges[step]["link"] for step in pairwise(path)))
+def _way(links: Mapping[tuple[int, int], int], path: Sequence[int]) -> Way:
+    return Way(tuple(path), tuple(links[step] for step in pairwise(path)))
