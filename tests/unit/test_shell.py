@@ -66,7 +66,7 @@ def test_what_a_command_leaves_behind_ends_with_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_the_group_ends_with_its_caller(tmp_path: Path, number: signal.Signals) -> None:
     argv = script(tmp_path, f"{OBEDIENT}bash -c 'sleep 60; true' {tmp_path} & touch {tmp_path}/started; wait\n")
-    program = f"from minigts import shell\nshell.run_group({argv!r}, timeout_s=60)\n"
+    program = f"from minigts.machine import shell\nshell.run_group({argv!r}, timeout_s=60)\n"
     caller = subprocess.Popen(
         [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": str(TOOLS)}, stderr=subprocess.DEVNULL
     )
