@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from minigts.cli import screen
-from minigts.cli.app import app
+from minigts.cli.app import app, main
 from minigts.errors import CommandFailed, EnvironmentLacks, InputError, MinigtsError, Problem
 from minigts.providers import DEFAULT, registry
 
@@ -252,6 +252,25 @@ def test_interrupted_while_it_is_being_loaded_it_ends_without_a_word(tmp_path: P
         started.send_signal(number)
         _, stderr = started.communicate(timeout=20)
     assert (started.returncode, stderr) == (-number, "")
+
+
+def test_interrupted_before_its_verb_begins_it_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(**_: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("minigts.cli.app.app", interrupted)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    umask = os.umask(0o022)
+    try:
+        with pytest.raises(SystemExit) as ended:
+            main()
+    finally:
+        os.umask(umask)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert (ended.value.code, capsys.readouterr().err) == (130, "minigts: interrupted\n")
 
 
 @pytest.mark.parametrize(

@@ -52,9 +52,12 @@ def main() -> None:
     """What `./minigts` runs. A SIGTERM unwinds the program like an error: what it started is taken down."""
     signal.signal(signal.SIGTERM, _terminate)
     os.umask(PRIVATE)
-    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    app(prog_name="minigts")
+    try:
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        app(prog_name="minigts")
+    except KeyboardInterrupt as interrupted:  # before a verb has begun
+        sys.exit(screen.explain(interrupted, debug=False))
 
 
 def _terminate(number: int, _frame: FrameType | None) -> None:
