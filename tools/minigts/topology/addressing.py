@@ -10,6 +10,7 @@ Everything derives from positions in the file, so that a capture from last year 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network
 
 _SEGMENT_PREFIX = 24
@@ -27,6 +28,7 @@ RESERVED = (
 """What a segment must not take, and for whom it is kept."""
 
 
+@lru_cache(maxsize=1024)
 def host_address(index: int) -> str:
     """The own address of the host at `index` in the file, from 0."""
     return str(_FIRST_HOST + index + 1)

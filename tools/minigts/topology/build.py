@@ -12,6 +12,7 @@ from typing import TypeAlias
 from minigts.topology import switching
 from minigts.topology.addressing import assign, host_address, mac
 from minigts.topology.draft import DEFAULT_CPUS, Draft, DraftLink
+from minigts.topology.fields import MOST_MTU
 from minigts.topology.frames import ETHERNET_HEADER_BYTES, TCP_AND_IP_HEADERS_BYTES
 from minigts.topology.model import ToleranceSpec, Topology
 from minigts.topology.plan import End, Host, Link, Path, Plan, Port, Route, Shaping, Switch, Tolerances
@@ -310,16 +311,20 @@ def tcp_ceiling_mbit(rate_mbit: float | None, mtu: int) -> float | None:
 
 
 def _path(network: _Network, ends: tuple[str, str], way: Way, *, reachable: bool) -> Path:
-    links = [network.links[index] for index in way.links]
-    rate = min((link.rate_mbit for link in links if link.rate_mbit is not None), default=None)
-    mtu = min(network.drafts[index].mtu for index in way.links)
-    arrives = math.prod(1 - link.loss_percent / 100 for link in links)
+    names, rtt_ms, arrives, rate, mtu = [], 0.0, 1.0, None, MOST_MTU
+    for index in way.links:
+        link = network.links[index]
+        names.append(link.name)
+        rtt_ms += link.rtt_ms
+        arrives *= 1 - link.loss_percent / 100
+        rate = link.rate_mbit if rate is None or (link.rate_mbit is not None and link.rate_mbit < rate) else rate
+        mtu = min(mtu, network.drafts[index].mtu)
     return Path(
         source=ends[0],
         target=ends[1],
-        links=tuple(link.name for link in links),
+        links=tuple(names),
         reachable=reachable,
-        rtt_ms=round(sum(link.rtt_ms for link in links), 6),
+        rtt_ms=round(rtt_ms, 6),
         rate_mbit=rate,
         tcp_ceiling_mbit=tcp_ceiling_mbit(rate, mtu),
         loss_percent=round(100 * (1 - arrives), 9),

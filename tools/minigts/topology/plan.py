@@ -328,10 +328,11 @@ def _lies_in(address: str, prefix: int, subnet: str) -> bool:
 
 def _leading_nowhere(plan: Plan, hosts: Set[str], links: Mapping[str, Link]) -> Iterator[str]:
     """Paths that are no walk from one host to another."""
+    ends_of: dict[str, tuple[str, ...]] = {name: link.ends for name, link in links.items()}
     for path in plan.paths:
         here = path.source
         for name in path.links:
-            ends: tuple[str, ...] = links[name].ends if name in links else ()
+            ends = ends_of.get(name, ())
             if here not in ends:
                 yield f"path {path.source}-{path.target}: link {name!r} does not go on from {here}"
                 break
