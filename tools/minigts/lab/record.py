@@ -28,6 +28,7 @@ from minigts import paths
 from minigts.errors import InputError, MinigtsError
 from minigts.providers import registry
 from minigts.providers.base import Provider
+from minigts.topology.fields import QueueBytes
 from minigts.topology.plan import Host, Machine, Plan, Switch
 
 T = TypeVar("T")
@@ -52,7 +53,7 @@ class Settings(BaseModel):
 
     unlimited: bool = False
     """No link has a rate."""
-    queue_bytes: Annotated[int, Field(gt=0)] | None = None
+    queue_bytes: QueueBytes | None = None
     """In front of every rate; None: as declared."""
     gro: Literal["on", "off"] = "off"
     """Generic receive offload of every port."""
@@ -74,7 +75,7 @@ class Record(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    provider: str
+    provider: Annotated[str, Field(pattern=r"\A[a-z][a-z0-9-]{0,39}\z")]
     created: datetime
     state: Literal["starting", "up"] = "starting"
     plan_sha256: str = ""

@@ -33,7 +33,7 @@ MACHINES = "machines.json"
 """In the run directory: each host's and switch's process in the kernel, by name; there when the network stands."""
 MACHINES_LIMIT_BYTES = 1 << 20
 _Machines = TypeAdapter(dict[str, Annotated[int, Field(gt=1, strict=True)]])
-PROGRAM = "mininet/interfaces.py"
+PROGRAM = "mininet/network.py"
 BUILD_TIMEOUT_S = 120.0
 ENTER = ("nsenter", "--net", "--mount", "--uts", "--ipc", "--root", "--wd", "--target")
 
@@ -167,7 +167,7 @@ class MininetProvider(AgentProvider):
 
 
 def _wanted(plan: Plan) -> dict[str, object]:
-    """What provision/mininet/interfaces.py reads."""
+    """What provision/mininet/network.py reads."""
     ends: dict[str, list[str]] = {link.name: [] for link in plan.links}
     for machine in plan.machines:
         for port in machine.ports:
