@@ -21,7 +21,7 @@ from minigts.experiments.model import MEASUREMENTS, AnyMeasurement
 from minigts.lab import Lab
 from minigts.overlays import Endpoint
 from minigts.tools import TOOLS, iperf3_tcp, iperf3_udp
-from minigts.tools.base import Way
+from minigts.tools.base import PathUnderTest
 from minigts.topology.plan import Path
 
 OVERLAYS = ("none", "swarm")
@@ -55,7 +55,7 @@ def measurements(seconds: int) -> dict[str, AnyMeasurement]:
 
 def take(lab: Lab, ends: Mapping[str, Endpoint], overlay: str, path: Path, what: AnyMeasurement) -> Sample:
     source, target = ends[path.source], ends[path.target]
-    way = Way(target.address, target.mtu, commands.underlay_mtu(lab.plan), path)
+    way = PathUnderTest(target.address, target.mtu, commands.underlay_mtu(lab.plan), path)
     argv = commands.command(what, source, way, lab.provider.pace_s)
     said = lab.provider.run(path.source, argv, timeout_s=commands.timeout_s(what, path))
     measured = TOOLS[what.tool].read(said.stdout, said.stderr).value

@@ -20,7 +20,7 @@ from minigts.cli import screen
 from minigts.experiments.provider_comparison import Figure, traffic
 from minigts.lab import Lab
 from minigts.lab.calibration import probe
-from minigts.tools.base import Way
+from minigts.tools.base import PathUnderTest
 from minigts.topology.load import parse
 
 BARE = "name: bare\nhosts: {ams: {}, bra: {}}\nlinks: [{ends: [ams, bra]}]\n"
@@ -40,7 +40,7 @@ def measure(lab: Lab, address: str, rates_mbit: list[float]) -> Iterator[Figure]
     seen = probe(lab.provider, "ams", address, count=PROBES)
     yield "RTT, median", "ms", seen.median_ms
     yield "RTT, lowest", "ms", min(seen.rtts_ms)
-    yield from traffic(lab, Way(address, MTU, MTU, lab.plan.path("ams", "bra")), rates_mbit)
+    yield from traffic(lab, PathUnderTest(address, MTU, MTU, lab.plan.path("ams", "bra")), rates_mbit)
 
 
 def show(rows: list[dict[str, Any]]) -> None:

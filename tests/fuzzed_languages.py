@@ -13,7 +13,7 @@ from minigts.experiments import load as experiments
 from minigts.experiments.matrix import matrix
 from minigts.experiments.model import Experiment
 from minigts.overlays import policy
-from minigts.results.schema import Machine, Manifest
+from minigts.results.schema import Hardware, Manifest
 from minigts.topology import load as topologies
 from minigts.topology import plan as plans
 from minigts.topology.plan import Plan
@@ -106,7 +106,7 @@ def _manifest(experiment: Experiment) -> Manifest:
         topology_sha256="",
         plan=_PLANS["topologies/pair.yaml"],
         provider="uml",
-        machine=Machine(cpu="", cores=1, memory_mb=1, kernel=""),
+        machine=Hardware(cpu="", cores=1, memory_mb=1, kernel=""),
         samples_planned=0,
         started="",
     )

@@ -15,7 +15,7 @@ from minigts.judge.tolerances import CEILING
 from minigts.lab import Lab, calibration
 from minigts.overlays import Endpoint
 from minigts.tools import iperf3_tcp, iperf3_udp
-from minigts.tools.base import Measured, Way
+from minigts.tools.base import Measured, PathUnderTest
 from minigts.tools.iperf3_tcp import TcpOptions
 from minigts.tools.iperf3_udp import UdpOptions
 
@@ -38,7 +38,7 @@ def measure(
 ) -> Measured:
     tool = iperf3_tcp.TOOL if isinstance(options, TcpOptions) else iperf3_udp.TOOL
     far, mtu = endpoints[target], underlay_mtu(lab.plan)
-    way = Way(far.address, endpoints[source].mtu, mtu, lab.plan.path(source, target))
+    way = PathUnderTest(far.address, endpoints[source].mtu, mtu, lab.plan.path(source, target))
     argv = (*endpoints[source].prefix, *tool.argv(options, way))
     result = lab.provider.run(source, argv, timeout_s=LIMIT_S)
     return tool.read(result.stdout, result.stderr)

@@ -16,7 +16,7 @@ from minigts.fidelity.host_load import HostLoad, Recording
 from minigts.overlays import Endpoint
 from minigts.providers.base import Result
 from minigts.results import manifest as manifests
-from minigts.results.schema import Machine, Manifest
+from minigts.results.schema import Hardware, Manifest
 from minigts.topology.plan import Host, Link, Plan, Port, Shaping
 from minigts.topology.plan import Path as PlanPath
 
@@ -138,7 +138,7 @@ def begin(directory: Path, experiment: Experiment, plan: Plan) -> None:
         topology_sha256="0" * 64,
         plan=plan,
         provider="replay",
-        machine=Machine(cpu="none", cores=2, memory_mb=1024, kernel="6.1"),
+        machine=Hardware(cpu="none", cores=2, memory_mb=1024, kernel="6.1"),
         samples_planned=len(matrix(experiment, plan)),
         started="2026-11-21T11:00:00+00:00",
     )

@@ -11,16 +11,16 @@ from minigts.experiments.load import load, parse, topology_file
 from minigts.experiments.matrix import matrix
 from minigts.experiments.model import Experiment
 from minigts.experiments.run import total_s
-from minigts.tools.base import Way
+from minigts.tools.base import PathUnderTest
 from minigts.tools.iperf3_udp import UdpOptions, offered_mbit
 from minigts.topology.plan import Plan
 
 MULTIHOP = Path(__file__).parents[2] / "experiments" / "multihop.yaml"
 
 
-def way(plan: Plan, target: str, overlay: str) -> Way:
+def way(plan: Plan, target: str, overlay: str) -> PathUnderTest:
     end = endpoints(plan, overlay)[target]
-    return Way(end.address, end.mtu, 1500, plan.path("ams", target))
+    return PathUnderTest(end.address, end.mtu, 1500, plan.path("ams", target))
 
 
 def test_multihop_says_what_the_study_did() -> None:

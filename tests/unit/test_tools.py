@@ -13,10 +13,10 @@ import minigts.tools
 from minigts.experiments.commands import command, estimate_s, predicted
 from minigts.experiments.load import parse
 from minigts.experiments.model import Experiment
-from minigts.report import words
+from minigts.report import phrasing
 from minigts.results.tables import SAMPLE_COLUMNS
 from minigts.tools import COLUMNS, TOOLS
-from minigts.tools.base import Measured, ParseError, Tool, Way
+from minigts.tools.base import Measured, ParseError, PathUnderTest, Tool
 from minigts.topology.load import load
 from minigts.topology.plan import Plan
 
@@ -99,7 +99,7 @@ def test_an_experiment_may_ask_for_the_tool_with_its_options_left_out(tool: Tool
     assert Experiment.model_validate(asked.as_written()) == asked
     ends = endpoints(plan, "none")
     source, target = (host.name for host in plan.hosts[:2])
-    way = Way(ends[target].address, 1500, 1500, plan.path(source, target))
+    way = PathUnderTest(ends[target].address, 1500, 1500, plan.path(source, target))
     assert way.address in command(measurement, ends[source], way, 0.004)
     assert estimate_s(measurement, way.path) > 0
     assert isinstance(measurement.options.lasting(7.0), tool.options)
@@ -124,4 +124,4 @@ def test_an_experiment_may_ask_for_the_tool_with_its_options_left_out(tool: Tool
     ],
 )
 def test_a_column_is_called_by_its_label_and_unit(column: str, heading: str) -> None:
-    assert words.column(column, "ms") == heading
+    assert phrasing.column(column, "ms") == heading

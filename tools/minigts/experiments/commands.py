@@ -11,11 +11,11 @@ from minigts.experiments.model import AnyMeasurement
 from minigts.overlays import Endpoint
 from minigts.overlays.catalogue import HEADER_BYTES
 from minigts.tools import TOOLS
-from minigts.tools.base import Way
+from minigts.tools.base import PathUnderTest
 from minigts.topology.plan import Path, Plan
 
 
-def command(measurement: AnyMeasurement, source: Endpoint, way: Way, pace_s: float) -> tuple[str, ...]:
+def command(measurement: AnyMeasurement, source: Endpoint, way: PathUnderTest, pace_s: float) -> tuple[str, ...]:
     """The client's whole command line on the source's host. `pace_s` is the provider's.
 
     Raises InputError for a rate that cannot be known.
@@ -37,7 +37,7 @@ def on_a_path_in_use(argv: tuple[str, ...], address: str, pace_s: float, at_most
     return ("sh", "-c", beside, address, *argv)
 
 
-def warm_up(source: Endpoint, way: Way) -> tuple[str, ...]:
+def warm_up(source: Endpoint, way: PathUnderTest) -> tuple[str, ...]:
     """One echo request, so that ARP and the overlay's own tables are filled before anything is measured."""
     return (*source.prefix, "ping", "-n", "-c", "1", "-W", "3", way.address)
 
@@ -52,7 +52,7 @@ def timeout_s(measurement: AnyMeasurement, path: Path) -> float:
     return 3 * estimate_s(measurement, path) + 15
 
 
-def predicted(measurement: AnyMeasurement, way: Way) -> float | None:
+def predicted(measurement: AnyMeasurement, way: PathUnderTest) -> float | None:
     """What the plan promises, in the tool's unit; None when the links have no rate."""
     return TOOLS[measurement.tool].predicted(measurement.options, way)
 

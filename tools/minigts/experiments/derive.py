@@ -27,7 +27,7 @@ from minigts.results.folder import LARGEST_NUMBER, inside, write
 from minigts.results.schema import CLAIMS, SAMPLES, SUMMARY, Claim, Claims, Manifest, RawSample
 from minigts.results.tables import number
 from minigts.tools import COLUMNS, TOOLS
-from minigts.tools.base import Measured, ParseError, Way
+from minigts.tools.base import Measured, ParseError, PathUnderTest
 from minigts.topology.plan import Plan
 
 FURTHER = {column.name: column.unit or "" for column in COLUMNS.values() if column.quantity}
@@ -192,7 +192,7 @@ class _Predictions:
         plan = self._manifest.plan
         mtu = self.mtu(overlay, target)
         outer = outer_mtu(mtu, underlay_mtu(plan), self._encapsulations(overlay))
-        way = Way("", mtu, outer, path_between(plan, source, target))
+        way = PathUnderTest("", mtu, outer, path_between(plan, source, target))
         asked = self._manifest.experiment.measurement(measurement).under(condition)
         # What the plan promises holds for the links as it declares them, and for one session.
         usual = asked.links == Links() and getattr(asked.options, "sessions", None) is None

@@ -15,7 +15,7 @@ from minigts.experiments.commands import command, timeout_s, underlay_mtu
 from minigts.experiments.matrix import Sample, path_between
 from minigts.experiments.model import AnyMeasurement
 from minigts.overlays import Endpoint
-from minigts.tools.base import Way
+from minigts.tools.base import PathUnderTest
 from minigts.tools.iperf3_tcp import TcpOptions
 from minigts.tools.iperf3_udp import UdpOptions
 from minigts.tools.options import percent
@@ -131,11 +131,11 @@ def client_end(measurement: AnyMeasurement, sample: Sample, around: Surroundings
     return around.endpoint(sample.overlay, sample.source)
 
 
-def way_of(measurement: AnyMeasurement, sample: Sample, around: Surroundings) -> Way:
+def way_of(measurement: AnyMeasurement, sample: Sample, around: Surroundings) -> PathUnderTest:
     """The way from the sample's client to its server."""
     target = _server_end(measurement, sample, around)
     own_server = measurement.ends.server == "host" or _session_count(measurement) is not None
-    way = Way(
+    way = PathUnderTest(
         target.address,
         target.mtu,
         underlay_mtu(around.plan),
@@ -160,7 +160,7 @@ def _session_count(measurement: AnyMeasurement) -> int | None:
     return options.sessions if isinstance(options, UdpOptions) else None
 
 
-def _sessions(measurement: AnyMeasurement, sample: Sample, around: Surroundings, way: Way) -> Iterator[Call]:
+def _sessions(measurement: AnyMeasurement, sample: Sample, around: Surroundings, way: PathUnderTest) -> Iterator[Call]:
     """All sessions but the first: from the hosts that follow the first one in the plan."""
     wanted = (_session_count(measurement) or 1) - 1
     names = [host.name for host in around.plan.hosts]
@@ -188,14 +188,16 @@ def _flow(measurement: AnyMeasurement) -> TcpOptions | UdpOptions | None:
     return options if isinstance(options, TcpOptions | UdpOptions) else None
 
 
-def _offloads(measurement: AnyMeasurement, source: Endpoint, target: Endpoint, way: Way) -> Iterator[Call]:
+def _offloads(measurement: AnyMeasurement, source: Endpoint, target: Endpoint, way: PathUnderTest) -> Iterator[Call]:
     flow = _flow(measurement)
     if flow and flow.offload:
         yield _set_offloads("offload source", source, way.address, flow.offload)
         yield _set_offloads("offload target", target, source.address, flow.offload)
 
 
-def _offloads_back(measurement: AnyMeasurement, source: Endpoint, target: Endpoint, way: Way) -> Iterator[Call]:
+def _offloads_back(
+    measurement: AnyMeasurement, source: Endpoint, target: Endpoint, way: PathUnderTest
+) -> Iterator[Call]:
     flow = _flow(measurement)
     if flow and flow.offload == "off":
         yield replace(_set_offloads("offload back", source, way.address, "on"), needed=False)

@@ -23,7 +23,7 @@ from minigts.lab.calibration import probe
 from minigts.machine.proc import PROC, family
 from minigts.providers import registry
 from minigts.tools import iperf3_tcp, iperf3_udp
-from minigts.tools.base import Way
+from minigts.tools.base import PathUnderTest
 from minigts.tools.iperf3_tcp import TcpOptions
 from minigts.tools.iperf3_udp import UdpOptions
 from minigts.topology.plan import Path, Plan
@@ -112,14 +112,14 @@ def _round(plan: Plan, provider: str, path: Path) -> list[Sample]:
 
 def _measure(lab: Lab, path: Path) -> Iterator[Figure]:
     ends = overlays.join(lab, overlays.UNDERLAY, lambda _: None)
-    way = Way(ends[path.target].address, ends[path.source].mtu, underlay_mtu(lab.plan), path)
+    way = PathUnderTest(ends[path.target].address, ends[path.source].mtu, underlay_mtu(lab.plan), path)
     seen = probe(lab.provider, path.source, way.address, count=PROBES)
     yield "RTT off by", "ms", seen.median_ms - path.rtt_ms
     yield "RTT, 99th percentile off by", "ms", sorted(seen.rtts_ms)[len(seen.rtts_ms) * 99 // 100] - path.rtt_ms
     yield from traffic(lab, way, [share * (path.rate_mbit or UNLIMITED_MBIT) for share in UDP_SHARES])
 
 
-def traffic(lab: Lab, way: Way, offered_mbit: Iterable[float]) -> Iterator[Figure]:
+def traffic(lab: Lab, way: PathUnderTest, offered_mbit: Iterable[float]) -> Iterator[Figure]:
     """TCP, then UDP at each of the rates: what arrives, what is lost, and what the lab's processes take of this
     machine's processors for each megabit."""
     yield from _load(lab, way, "TCP", TcpOptions(duration=f"{TCP_S}s", omit=f"{SLOW_START_S}s"))
@@ -128,7 +128,7 @@ def traffic(lab: Lab, way: Way, offered_mbit: Iterable[float]) -> Iterator[Figur
         yield from _load(lab, way, f"UDP at {rate_mbit:g} Mbit/s", options)
 
 
-def _load(lab: Lab, way: Way, name: str, options: TcpOptions | UdpOptions) -> Iterator[Figure]:
+def _load(lab: Lab, way: PathUnderTest, name: str, options: TcpOptions | UdpOptions) -> Iterator[Figure]:
     tool = iperf3_tcp.TOOL if isinstance(options, TcpOptions) else iperf3_udp.TOOL
     argv = tool.argv(options, way)
     with recording(lab.provider.processes()) as machine:

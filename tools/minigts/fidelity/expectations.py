@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from minigts.fidelity.certificate import Certificate, Row
-from minigts.fidelity.measure import Say, Way, certify, keep, link_rows, path_rows, tcp_mbit
+from minigts.fidelity.measure import MeasuredPath, Say, certify, keep, link_rows, path_rows, tcp_mbit
 from minigts.judge import tolerances
 from minigts.judge.cells import PathCell, by_hops, ends, measured_once, plural
 from minigts.judge.latency import segment_sums
@@ -83,7 +83,7 @@ class Measurements:
         paths = [path for path in reached if not path.loss_percent]
         for path in sorted(paths, key=lambda path: path.hops):
             self._say(f"throughput over {plural(path.hops, 'hop')}")
-            way = Way(path.source, path.target, plan.address_over(path), path.rtt_ms)
+            way = MeasuredPath(path.source, path.target, plan.address_over(path), path.rtt_ms)
             measured, note = tcp_mbit(self._lab, way, least_slow_start_s=LONG_SLOW_START_S)
             if measured is None:
                 self.notes[_name(path)] = note

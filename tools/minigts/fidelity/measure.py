@@ -49,7 +49,7 @@ MOST_AT_ONCE_MBIT = 400.0
 
 
 @dataclass(frozen=True)
-class Way:
+class MeasuredPath:
     """What TCP is measured over: from one host to an address of another."""
 
     source: str
@@ -254,12 +254,12 @@ def _batches(rated: Sequence[Link]) -> Iterator[list[Link]]:
 
 
 def _rate_row(lab: Lab, link: Link) -> Row:
-    way = Way(*link.ends, lab.plan.far_address(link), link.rtt_ms, RATE_PORT + link.index)
+    way = MeasuredPath(*link.ends, lab.plan.far_address(link), link.rtt_ms, RATE_PORT + link.index)
     measured, note = tcp_mbit(lab, way)
     return rate_row(lab.plan, link.name, link.tcp_ceiling_mbit or 0, measured, note, judged=True)
 
 
-def tcp_mbit(lab: Lab, way: Way, *, least_slow_start_s: int = 1) -> tuple[float | None, str]:
+def tcp_mbit(lab: Lab, way: MeasuredPath, *, least_slow_start_s: int = 1) -> tuple[float | None, str]:
     """TCP goodput once it has left slow start, and why there is none."""
     slow_start_s = max(least_slow_start_s, math.ceil(SLOW_START_ROUND_TRIPS * way.rtt_ms / 1000))
     serve = ["iperf3", "-s", "-1", "-D", "-p", str(way.port), "--idle-timeout", "30"]

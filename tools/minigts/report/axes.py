@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from minigts.report import words
+from minigts.report import phrasing
 from minigts.results.tables import SummaryRow
 
 MOST_PLACES = 24
@@ -64,7 +64,7 @@ def places(
         unit = next((number[1] for number in numbers.values() if number), "")
         return (lambda row: values[text_at(row, axis)]), ticks, unit
     order = {text: float(index) for index, text in enumerate(texts)}
-    name = words.label if axis == "overlay" else str
+    name = phrasing.label if axis == "overlay" else str
     return (lambda row: order[text_at(row, axis)]), tuple((at, name(text)) for text, at in order.items()), ""
 
 
@@ -74,7 +74,7 @@ def _hosts(rows: Sequence[SummaryRow]) -> dict[str, str]:
     for row in rows:
         found.setdefault(str(row.hops), {})[row.target] = None
     return {
-        hops: f"\n{words.short(next(iter(names)))}" if len(names) == 1 else f"\n{len(names)} hosts"
+        hops: f"\n{phrasing.short(next(iter(names)))}" if len(names) == 1 else f"\n{len(names)} hosts"
         for hops, names in found.items()
     }
 
@@ -89,13 +89,13 @@ def number(text: str) -> tuple[float, str] | None:
 
 def label(axis: str, unit: str, rows: Sequence[SummaryRow]) -> str:
     if axis == "hops":
-        return f"hops from {words.short(rows[0].source)}, and the host there"
-    name = words.axis(axis)
+        return f"hops from {phrasing.short(rows[0].source)}, and the host there"
+    name = phrasing.axis(axis)
     return f"{name} in {unit}" if unit else "" if axis in ("path", "overlay") else name
 
 
 def place_label(axis: str, place: str, rows: Sequence[SummaryRow]) -> str:
     """The name of what values are shares of: a place of the axis, or else an overlay."""
     if axis == "overlay" or all(text_at(row, axis) != place for row in rows):
-        return words.label(place)
-    return words.counted(int(place), "hop") if axis == "hops" else place
+        return phrasing.label(place)
+    return phrasing.counted(int(place), "hop") if axis == "hops" else place

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from minigts.report import words
+from minigts.report import phrasing
 from minigts.report.chart_model import Chart
 from minigts.report.derive import LatencyPoint
 from minigts.report.read import Results
@@ -12,7 +12,7 @@ from minigts.report.read import Results
 
 def latency(data: Results, chart: Chart, points: Sequence[LatencyPoint]) -> list[str]:
     """For a latency by hops beside the sum of its segments."""
-    caption = [words.middles("Markers", [point.n for point in points])]
+    caption = [phrasing.middles("Markers", [point.n for point in points])]
     if any(point.segments_ms for point in points):
         caption.append("Bars stack the medians of the single segments, measured one by one over the same network.")
     if any(point.residual_ms is not None for point in points):
@@ -35,7 +35,7 @@ def chart(data: Results, chart: Chart) -> list[str]:
     """For any other figure."""
     points = [point for panel in chart.panels for series in panel.series for point in series.points]
     first = [point for series in chart.panels[0].series for point in series.points]
-    caption = [words.middles("Bars" if chart.bars else "Markers", [point.n for point in points])]
+    caption = [phrasing.middles("Bars" if chart.bars else "Markers", [point.n for point in points])]
     if chart.relative_to:
         caption.append(f"Each value is a share of that of {chart.relative_to}.")
     if chart.pooled > 1:
@@ -43,7 +43,7 @@ def chart(data: Results, chart: Chart) -> list[str]:
     if any(point.predicted is not None for point in first):
         caption.append(f"Lines without markers: {chart.tool.prediction.sentence}.")
     if chart.beyond is not None:
-        caption.append(f"The plan predicts {words.figure(chart.beyond)} or more, far above what is drawn.")
+        caption.append(f"The plan predicts {phrasing.figure(chart.beyond)} or more, far above what is drawn.")
     if chart.marks:
         caption.append("Dotted uprights: the largest datagram that an overlay's MTU holds in one packet.")
     if any(point.excluded for point in first):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from minigts.report import marks, style, words
+from minigts.report import phrasing, signs, style
 from minigts.report.chart_model import Chart, Panel, Point, Series
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def draw(chart: Chart) -> Figure:
             _panel(axes, chart, panel)
         _x_axis(panels[-1], chart)
         _marks(panels, chart)
-        marks.legend(figure, panels, [each.label for panel in chart.panels for each in _drawn(chart, panel)])
+        signs.legend(figure, panels, [each.label for panel in chart.panels for each in _drawn(chart, panel)])
     return figure
 
 
@@ -52,9 +52,9 @@ def _panel(axes: Axes, chart: Chart, panel: Panel) -> None:
     for each in drawn:
         _bars(axes, each) if chart.bars else _line(axes, each, joined=len(chart.ticks) > 1)
         points = each.series.points
-        marks.excluded(axes, [(point.x + each.offset, value) for point in points for value in point.excluded])
-        marks.doubtful(axes, [(point.x + each.offset, point.value) for point in points if point.doubtful])
-        marks.published(axes, [(p.x + each.offset, p.published) for p in points if p.published is not None])
+        signs.excluded(axes, [(point.x + each.offset, value) for point in points for value in point.excluded])
+        signs.doubtful(axes, [(point.x + each.offset, point.value) for point in points if point.doubtful])
+        signs.published(axes, [(p.x + each.offset, p.published) for p in points if p.published is not None])
     _predicted(axes, chart, drawn)
     _references(axes, panel)
     if chart.bars:
@@ -71,7 +71,9 @@ def _drawn(chart: Chart, panel: Panel) -> Iterator[_Drawn]:
     for index, series in enumerate(panel.series):
         look = _look(chart, series)
         name = (
-            " · ".join(filter(None, (words.label(series.overlay) if len(chart.overlays) > 1 else "", series.variant)))
+            " · ".join(
+                filter(None, (phrasing.label(series.overlay) if len(chart.overlays) > 1 else "", series.variant))
+            )
             if labelled or len(chart.variants) > 1
             else ""
         )
@@ -79,7 +81,7 @@ def _drawn(chart: Chart, panel: Panel) -> Iterator[_Drawn]:
         yield _Drawn(
             series,
             look,
-            name or (words.label(series.overlay) if labelled else ""),
+            name or (phrasing.label(series.overlay) if labelled else ""),
             offset,
             0.62 if single else room * 0.9,
         )
@@ -195,7 +197,7 @@ def _numbers(axes: Axes, drawn: Sequence[_Drawn]) -> None:
         return
     for each, point in points:
         axes.annotate(
-            words.figure(point.value),
+            phrasing.figure(point.value),
             (point.x + each.offset, max(point.high, point.value)),
             xytext=(0, 3),
             textcoords="offset points",

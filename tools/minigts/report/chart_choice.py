@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from minigts.experiments.vocabulary import Figure, Published
 from minigts.judge.statistics import Estimate, estimate
-from minigts.report import axes, words
+from minigts.report import axes, phrasing
 from minigts.report.chart_model import Chart, Mark, Panel, Point, Series
 from minigts.report.read import Results
 from minigts.results.schema import Manifest
@@ -108,7 +108,9 @@ def _chart(results: Results, settings: Sequence[str], figure: Figure, rows: Sequ
 
 def _title(figure: Figure, axis: str, rows: Sequence[SummaryRow]) -> str:
     several = len(figure.measurements) > 1
-    return f"{rows[0].tool.value.label if several else words.measurement(rows[0].measurement)} by {words.axis(axis)}"
+    return (
+        f"{rows[0].tool.value.label if several else phrasing.measurement(rows[0].measurement)} by {phrasing.axis(axis)}"
+    )
 
 
 def _beyond(panel: Panel) -> float | None:
@@ -255,7 +257,7 @@ def _mtu(manifest: Manifest | None, overlay: str) -> int | None:
 
 def _y_label(column: str, row: SummaryRow, whole: str | None) -> str:
     own = f"{row.tool.value.label} in {row.unit}"
-    name = own if column == "value" else words.column(column, row.unit)
+    name = own if column == "value" else phrasing.column(column, row.unit)
     return f"{name.rpartition(' in ')[0] or name}\nin % of {whole}" if whole else name
 
 

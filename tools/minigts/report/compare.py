@@ -13,7 +13,7 @@ from typing import Literal
 
 from minigts.errors import InputError
 from minigts.judge.statistics import NOTICEABLE, SIGNIFICANCE, Difference, difference, holm, least_p, significant
-from minigts.report import chart_choice, words
+from minigts.report import chart_choice, phrasing
 from minigts.report.read import Results, read, runs
 from minigts.report.settings import Change, changes
 from minigts.results.tables import SummaryRow
@@ -47,7 +47,7 @@ class Figure:
     @property
     def name(self) -> str:
         return (
-            f"{self.measurement}, {words.column(self.column, self.unit)}"
+            f"{self.measurement}, {phrasing.column(self.column, self.unit)}"
             if self.column != "value"
             else self.measurement
         )
@@ -156,7 +156,7 @@ def _figure(pair: Pair, cells: Sequence[_Cell]) -> Figure:
     settings = [f"{name} {value}" for name, value in row.settings]
     return Figure(
         experiment=pair.experiment,
-        measurement=words.measurement(row.measurement),
+        measurement=phrasing.measurement(row.measurement),
         column=column,
         overlay=row.overlay,
         where=", ".join([f"{row.source} → {row.target}", *settings]) if alone else f"{len(cells)} cells",
@@ -221,16 +221,17 @@ def headline(comparison: Comparison) -> list[str]:
         word: sum(f.word == word for f in figures) for word in dict.fromkeys(f.word for f in figures)
     }
     if counts.get("differs"):
-        which = [f"{f.name} over {words.label(f.overlay)} ({extent(f)})" for f in figures if f.word == "differs"]
+        which = [f"{f.name} over {phrasing.label(f.overlay)} ({extent(f)})" for f in figures if f.word == "differs"]
         verb = "differs" if len(which) == 1 else "differ"
         shown = [*which[:4], *([f"{len(which) - 4} more"] if len(which) > 4 else [])]
         told.append(
-            f"{len(which)} of {words.counted(len(figures), 'figure')} {verb} by what matters: {words.listed(shown)}."
+            f"{len(which)} of {phrasing.counted(len(figures), 'figure')} {verb} by what matters: "
+            f"{phrasing.listed(shown)}."
         )
     else:
-        told.append(f"None of {words.counted(len(figures), 'figure')} differs by what matters.")
+        told.append(f"None of {phrasing.counted(len(figures), 'figure')} differs by what matters.")
     rest = [f"{count} {word}" for word, count in counts.items() if word != "differs"]
-    return [*told, *([f"The others: {words.listed(rest)}."] if rest else [])]
+    return [*told, *([f"The others: {phrasing.listed(rest)}."] if rest else [])]
 
 
 def extent(figure: Figure) -> str:
@@ -249,7 +250,9 @@ def _signed(figure: Figure, change: float) -> str:
     if figure.column.endswith("percent"):
         text = f"{change:+.2f} points"
     elif figure.difference.ratio is None:
-        unit = figure.unit if figure.column == "value" else words.column(figure.column, figure.unit).rpartition(" ")[2]
+        unit = (
+            figure.unit if figure.column == "value" else phrasing.column(figure.column, figure.unit).rpartition(" ")[2]
+        )
         text = f"{change:+.3g} {unit}"
     else:
         text = f"{change:+.1%}".replace("%", " %")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from minigts.errors import MinigtsError
 from minigts.judge.statistics import NOTICEABLE, SIGNIFICANCE
-from minigts.report import compare, style, words
+from minigts.report import compare, phrasing, style
 from minigts.report.compare import Comparison, Figure
 from minigts.report.page import Drawing, compare_page
 from minigts.report.render import write
@@ -73,7 +73,7 @@ def notes(comparison: Comparison) -> list[str]:
     for pair in comparison.pairs:
         for count, side in ((pair.only_a, "A"), (pair.only_b, "B")):
             if count:
-                told.append(f"{pair.experiment}: {words.counted(count, 'cell')} only in {side}.")
+                told.append(f"{pair.experiment}: {phrasing.counted(count, 'cell')} only in {side}.")
     return [*told, *(f"{name} is in only one of them." for name in comparison.alone)]
 
 
@@ -81,7 +81,7 @@ def _sides(comparison: Comparison) -> Iterator[tuple[str, ...]]:
     for side, path in (("A", comparison.a), ("B", comparison.b)):
         results = [getattr(pair, side.lower()) for pair in comparison.pairs]
         started = min((each.started for each in results if each.started), default="")
-        yield side, path.name or str(path), words.moment(started), str(sum(each.samples.total for each in results))
+        yield side, path.name or str(path), phrasing.moment(started), str(sum(each.samples.total for each in results))
 
 
 def _cut(text: str, most: int = 30) -> str:
@@ -99,7 +99,7 @@ def _row(figure: Figure, several: bool) -> tuple[str, ...]:
     digits = 3 if figure.unit == "ms" else 2
     return (
         f"{figure.experiment}: {figure.name}" if several else figure.name,
-        words.label(figure.overlay),
+        phrasing.label(figure.overlay),
         figure.where,
         str(n_a) if n_a == n_b else f"{n_a}, {n_b}",
         number(figure.a, digits),
@@ -144,7 +144,7 @@ def _changes(figures: Sequence[Figure]) -> Sheet:
             )
         several = len({figure.experiment for figure in figures}) > 1
         names = [
-            f"{f'{figure.experiment}: ' if several else ''}{figure.name}, {words.label(figure.overlay)}"
+            f"{f'{figure.experiment}: ' if several else ''}{figure.name}, {phrasing.label(figure.overlay)}"
             for figure in figures
         ]
         axes.set_yticks(range(len(figures)), names)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from minigts.report import marks, style
+from minigts.report import signs, style
 from minigts.report.derive import LatencyPoint
 
 if TYPE_CHECKING:
@@ -28,19 +28,19 @@ def latency_by_hops(points: Sequence[LatencyPoint]) -> Figure:
             axes = lower = figure.subplots()
         beside = max(0.36, 0.1 - style.offsets(len(_series(points)))[0])
         printed = {(point.hops - beside, point.published_ms) for point in points if point.published_ms is not None}
-        marks.published(axes, sorted(printed))
+        signs.published(axes, sorted(printed))
         width = style.bar_width(len(_series(points)))
         for overlay, _, offset, own in _series(points):
             _stacks(axes, own, offset, width, label=overlay == points[0].overlay)
         for _, look, offset, own in _series(points):
             _measured(axes, own, [(p.median_ms, p.low_ms, p.high_ms) for p in own], look, offset)
-            marks.excluded(axes, [(point.hops + offset, value) for point in own for value in point.excluded])
-            marks.doubtful(axes, [(point.hops + offset, point.median_ms) for point in own if point.doubtful])
+            signs.excluded(axes, [(point.hops + offset, value) for point in own for value in point.excluded])
+            signs.doubtful(axes, [(point.hops + offset, point.median_ms) for point in own if point.doubtful])
         axes.set_ylabel("RTT in ms")
         axes.set_ylim(bottom=0)
         axes.grid(axis="y")
         axes.tick_params(length=3)
-        marks.legend(figure, [axes], [look.label for _, look, _, _ in _series(points)])
+        signs.legend(figure, [axes], [look.label for _, look, _, _ in _series(points)])
         _hop_axis(lower, points)
     return figure
 

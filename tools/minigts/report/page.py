@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from pydantic import JsonValue
 
-from minigts.report import style, tables, words
+from minigts.report import phrasing, style, tables
 from minigts.report.derive import LatencyPoint
 from minigts.report.read import Results, provenance
 from minigts.report.tables import Table
@@ -87,9 +87,9 @@ def run_page(story: Story) -> str:
             story=story,
             results=results,
             samples=results.samples,
-            state=words.state(results),
+            state=phrasing.state(results),
             tables=tables.results(results.summary, story.points),
-            interval=words.interval(row.n for row in results.summary),
+            interval=phrasing.interval(row.n for row in results.summary),
             trust=[(TITLES[key], extra[key]) for key in TRUST if extra.get(key)],
             provenance=_provenance(results, extra),
             files=results.files,
@@ -107,11 +107,11 @@ def campaign_page(name: str, stories: Sequence[Story], empty: Sequence[str]) -> 
         _environment()
         .get_template("campaign.html.j2")
         .render(
-            title=f"{words.counted(len(stories), 'experiment')}, {words.counted(len(claims), 'verdict')}",
+            title=f"{phrasing.counted(len(stories), 'experiment')}, {phrasing.counted(len(claims), 'verdict')}",
             name=name,
             stories=stories,
             empty=empty,
-            lead=words.verdicts(claims),
+            lead=phrasing.verdicts(claims),
             facts=_campaign_facts(stories),
         )
     )
@@ -137,9 +137,9 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "label": words.label,
-        "moment": words.moment,
-        "tight": words.tight,
+        "label": phrasing.label,
+        "moment": phrasing.moment,
+        "tight": phrasing.tight,
         "inlined": inlined,
         "in_a_line": in_a_line,
     }
@@ -163,10 +163,10 @@ def _campaign_facts(stories: Sequence[Story]) -> list[str]:
     started = sorted(story.results.started for story in stories if story.results.started)
     providers = dict.fromkeys(story.results.provider for story in stories if story.results.provider)
     samples = sum(story.results.samples.total for story in stories)
-    told = [words.counted(samples, "sample")]
+    told = [phrasing.counted(samples, "sample")]
     if providers:
-        told.insert(0, f"provider {words.listed(providers)}")
-    return [*told, f"begun {words.moment(started[0])}"] if started else told
+        told.insert(0, f"provider {phrasing.listed(providers)}")
+    return [*told, f"begun {phrasing.moment(started[0])}"] if started else told
 
 
 def _is_plain(value: object) -> bool:
@@ -187,7 +187,7 @@ def _provenance(results: Results, extra: Mapping[str, JsonValue]) -> dict[str, J
         "provider": manifest.provider or None,
         "started": manifest.started,
         "ended": manifest.ended,
-        "took": words.duration(manifest.started, manifest.ended),
+        "took": phrasing.duration(manifest.started, manifest.ended),
     }
     rest = {key: value for key, value in extra.items() if key not in TRUST}
     return {key.replace("_", " "): value for key, value in (known | rest).items() if value not in (None, "", {}, [])}

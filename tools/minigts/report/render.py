@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from minigts import paths
 from minigts.errors import MinigtsError
-from minigts.report import captions, chart_choice, derive, figures, style, topology_figure, words
+from minigts.report import captions, chart_choice, derive, figures, phrasing, style, topology_figure
 from minigts.report.chart import draw
 from minigts.report.chart_model import Chart
 from minigts.report.derive import LatencyPoint
@@ -59,7 +59,7 @@ def _campaign(directory: Path) -> Path:
         renamed = [replace(drawing, id=f"{story.anchor}-{drawing.name}") for drawing in story.drawings]
         stories.append(replace(story, drawings=renamed))
     if not stories:
-        raise NothingYet(f"{directory}: holds no samples yet in {words.listed(empty)}")
+        raise NothingYet(f"{directory}: holds no samples yet in {phrasing.listed(empty)}")
     return write(folder.inside(directory, PAGE), campaign_page(directory.name, stories, empty))
 
 
@@ -83,15 +83,15 @@ def tell(data: Results) -> tuple[Sequence[Chart], Sequence[LatencyPoint], Sequen
     names = derive.measurements(summary, "latency")
     latency = [point for name in names for point in derive.latency_points(summary, name, plan)]
     throughput = derive.throughput_points(summary, plan)
-    told = [*words.latency(latency), *words.throughput(throughput)]
+    told = [*phrasing.latency(latency), *phrasing.throughput(throughput)]
     told += [
-        sentence for chart in charts if not by_hops.issuperset(chart.measurements) for sentence in words.ends(chart)
+        sentence for chart in charts if not by_hops.issuperset(chart.measurements) for sentence in phrasing.ends(chart)
     ]
     if not data.summary:
         told.append("There are no medians to draw: summary.csv is absent or empty.")
     if data.claims:
-        told.insert(0, words.verdicts(data.claims))
-    return charts, latency, [*told, words.counts(data)]
+        told.insert(0, phrasing.verdicts(data.claims))
+    return charts, latency, [*told, phrasing.counts(data)]
 
 
 def _drawings(data: Results, charts: Sequence[Chart], latency: Sequence[LatencyPoint]) -> list[Drawing]:

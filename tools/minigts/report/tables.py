@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from minigts.report import words
+from minigts.report import phrasing
 from minigts.report.derive import LatencyPoint
 from minigts.results.tables import SummaryRow
 from minigts.tools import COLUMNS
@@ -68,7 +68,7 @@ def _table(rows: Sequence[SummaryRow], points: Sequence[LatencyPoint | None]) ->
 def _one_name(rows: Sequence[SummaryRow]) -> str:
     """The measurement's name, or what several of them measure."""
     several = len({row.measurement for row in rows}) > 1
-    return rows[0].tool.value.label if several else words.measurement(rows[0].measurement)
+    return rows[0].tool.value.label if several else phrasing.measurement(rows[0].measurement)
 
 
 def _everywhere(rows: Sequence[SummaryRow]) -> str:
@@ -92,12 +92,12 @@ def _columns(
 
     if len({row.measurement for row in rows}) > 1:
         yield "measurement", tuple(row.measurement for row in rows)
-    yield "network", tuple(words.label(row.overlay) for row in rows)
+    yield "network", tuple(phrasing.label(row.overlay) for row in rows)
     if not _one_path(rows):
         yield "from → to", tuple(f"{row.source} → {row.target}" for row in rows)
         yield ">hops", tuple(str(row.hops) for row in rows) if any(row.hops > 1 for row in rows) else ()
     for name in dict.fromkeys(name for row in rows for name, _ in row.settings):
-        yield f">{words.axis(name)}", tuple(dict(row.settings).get(name, "") for row in rows)
+        yield f">{phrasing.axis(name)}", tuple(dict(row.settings).get(name, "") for row in rows)
     yield ">n", tuple(str(row.n) for row in rows)
     yield ">median", numbers([row.median for row in rows])
     yield ">low", numbers([row.low for row in rows])
@@ -111,4 +111,4 @@ def _columns(
     yield ">published", numbers([row.published for row in rows])
     for name in dict.fromkeys(name for row in rows for name in row.cell.columns if name in FURTHER):
         medians = [median(row.cell.columns[name]) if row.cell.columns.get(name) else None for row in rows]
-        yield f">{words.column(name, rows[0].unit)}", tuple(number(value, 2) for value in medians)
+        yield f">{phrasing.column(name, rows[0].unit)}", tuple(number(value, 2) for value in medians)

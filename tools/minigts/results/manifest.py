@@ -11,7 +11,7 @@ from pathlib import Path
 from minigts.errors import InputError, Problem
 from minigts.machine.proc import PROC, TICKS_PER_SECOND, text_of
 from minigts.results import folder
-from minigts.results.schema import MANIFEST, VERSION, Machine, Manifest, Noise
+from minigts.results.schema import MANIFEST, VERSION, Hardware, Manifest, Noise
 
 FILE = MANIFEST
 
@@ -37,11 +37,11 @@ def now() -> str:
     return datetime.now(UTC).isoformat()
 
 
-def machine(proc: Path = PROC) -> Machine:
+def machine(proc: Path = PROC) -> Hardware:
     """This computer, from /proc (proc(5)); what it does not say is left empty or 0."""
     cpu = re.search(r"^model name\s*:\s*(.+)$", text_of(proc / "cpuinfo"), re.MULTILINE)
     memory = re.search(r"^MemTotal:\s*(\d+) kB$", text_of(proc / "meminfo"), re.MULTILINE)
-    return Machine(
+    return Hardware(
         cpu=cpu[1].strip() if cpu else platform.machine(),
         cores=os.cpu_count() or 0,
         memory_mb=int(memory[1]) // 1024 if memory else 0,

@@ -24,7 +24,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True, allow_inf_nan=False)
 
 
-class Machine(_Part):
+class Hardware(_Part):
     """The computer that carried the lab."""
 
     cpu: str
@@ -77,7 +77,7 @@ class Manifest(_Part):
     topology_sha256: str
     plan: Plan
     provider: str
-    machine: Machine
+    machine: Hardware
     tools: dict[str, str] = {}
     emulator: dict[str, str] = {}
     certificate: dict[str, JsonValue] = {}

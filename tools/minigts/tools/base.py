@@ -21,7 +21,7 @@ class ParseError(MinigtsError):
 
 
 @dataclass(frozen=True)
-class Way:
+class PathUnderTest:
     """From one endpoint to another: the far address, both MTUs in bytes, and the plan's path. `outer_mtu` is what a
     packet of `mtu` bytes has become when a link carries it, encapsulated.
     """
@@ -79,10 +79,10 @@ class Tool:
     package: str
     """Debian's, whose version a manifest notes."""
     options: type[Options]
-    argv: Callable[[Any, Way], tuple[str, ...]]
+    argv: Callable[[Any, PathUnderTest], tuple[str, ...]]
     seconds: Callable[[Any, Path], float]
     read: Callable[[str, str], Measured]
-    predicted: Callable[[Any, Way], float | None]
+    predicted: Callable[[Any, PathUnderTest], float | None]
     prediction: Prediction = Prediction()
 
     @property
@@ -95,7 +95,7 @@ class Tool:
         return self.value.unit or ""
 
 
-def rtt_ms(_options: Options, way: Way) -> float:
+def rtt_ms(_options: Options, way: PathUnderTest) -> float:
     """What the plan promises a tool that measures round trips."""
     return way.path.rtt_ms
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
-from minigts.tools.base import ParseError, Way, complaint
+from minigts.tools.base import ParseError, PathUnderTest, complaint
 from minigts.tools.options import Options, Share, Switch
 
 PORT = 5201
@@ -26,7 +26,7 @@ class FlowOptions(Options):
     """For how much of the measuring time stress-ng takes a processor of both hosts."""
 
 
-def client(way: Way) -> tuple[str, ...]:
+def client(way: PathUnderTest) -> tuple[str, ...]:
     """The beginning of a client's command line."""
     return ("iperf3", "-c", way.address, "-p", str(way.port or PORT), "-J", "--connect-timeout", "5000")
 

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from minigts.language.fields import matching, whole
 from minigts.tools import iperf3
-from minigts.tools.base import START_S, Measured, Prediction, Tool, Way
+from minigts.tools.base import START_S, Measured, PathUnderTest, Prediction, Tool
 from minigts.tools.columns import SENT, Column, value
 from minigts.tools.options import Size, WholeSeconds, size_bytes
 from minigts.topology.plan import Path
@@ -54,7 +54,7 @@ class TcpFlow:
     congestion: str
 
 
-def argv(options: TcpOptions, way: Way) -> tuple[str, ...]:
+def argv(options: TcpOptions, way: PathUnderTest) -> tuple[str, ...]:
     """The client's command line."""
     omit = ("-O", f"{options.omit_s:g}") if options.omit_s else ()
     streams = ("-P", str(options.streams)) if options.streams > 1 else ()
@@ -101,7 +101,7 @@ def read(stdout: str, stderr: str) -> Measured:
     return Measured(run.received_mbit, extra)
 
 
-def predicted(_options: TcpOptions, way: Way) -> float | None:
+def predicted(_options: TcpOptions, way: PathUnderTest) -> float | None:
     """The lowest rate times payload over frame; the payload is the overlay's MTU less 52 bytes of IP and TCP
     headers with timestamps, the frame what the links carry of it."""
     if way.path.rate_mbit is None:

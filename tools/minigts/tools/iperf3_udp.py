@@ -18,7 +18,7 @@ from minigts.language.quantities import (
     Quantity,
 )
 from minigts.tools import iperf3
-from minigts.tools.base import START_S, Measured, Prediction, Tool, Way
+from minigts.tools.base import START_S, Measured, PathUnderTest, Prediction, Tool
 from minigts.tools.columns import JITTER, LOSS, OFFERED, OUT_OF_ORDER, SENT, value
 from minigts.tools.options import WholeSeconds
 from minigts.topology.plan import Path
@@ -98,7 +98,7 @@ class UdpFlow:
     out_of_order: int
 
 
-def argv(options: UdpOptions, way: Way) -> tuple[str, ...]:
+def argv(options: UdpOptions, way: PathUnderTest) -> tuple[str, ...]:
     """The client's command line. Raises InputError for a rate that cannot be known."""
     rate = round(offered_mbit(options.rate, way.path) * 1e6)
     size = datagram_bytes(options.datagram, way.mtu)
@@ -141,7 +141,7 @@ def read(stdout: str, stderr: str) -> Measured:
     return Measured(run.received_mbit, extra)
 
 
-def predicted(options: UdpOptions, way: Way) -> float | None:
+def predicted(options: UdpOptions, way: PathUnderTest) -> float | None:
     """What is offered, or what the lowest rate carries of it, less the links' declared loss."""
     offered = offered_mbit(options.rate, way.path)
     if way.path.rate_mbit is not None:

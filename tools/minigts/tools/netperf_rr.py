@@ -9,7 +9,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from minigts.tools.base import START_S, Measured, ParseError, Tool, Way, clamped, complaint, number, rtt_ms
+from minigts.tools.base import START_S, Measured, ParseError, PathUnderTest, Tool, clamped, complaint, number, rtt_ms
 from minigts.tools.columns import MAX, MEAN, MEDIAN, P99, STDEV, value
 from minigts.tools.options import Count, Duration, Options
 from minigts.topology.plan import Path
@@ -64,7 +64,7 @@ class RoundTrips:
     """How many interim results the median stands on; 0: none, and the histogram's median stands in."""
 
 
-def argv(options: NetperfOptions, way: Way) -> tuple[str, ...]:
+def argv(options: NetperfOptions, way: PathUnderTest) -> tuple[str, ...]:
     """The client's command line."""
     # Eight bytes each way instead of one fill the same Ethernet frame, and make the interim results, printed with
     # two decimals in bytes per second, exact to some microseconds.

@@ -9,7 +9,18 @@ from typing import Self
 
 from pydantic import Field
 
-from minigts.tools.base import START_S, Measured, ParseError, Tool, Way, clamped, complaint, count, number, rtt_ms
+from minigts.tools.base import (
+    START_S,
+    Measured,
+    ParseError,
+    PathUnderTest,
+    Tool,
+    clamped,
+    complaint,
+    count,
+    number,
+    rtt_ms,
+)
 from minigts.tools.columns import LOSS, MAX, MEAN, MIN, STDEV, value
 from minigts.tools.options import MOST_COUNTED, Count, Duration, Options, written_duration
 from minigts.topology.plan import Path
@@ -53,7 +64,7 @@ class Pings:
     replies_ms: tuple[float, ...]
 
 
-def argv(options: PingOptions, way: Way) -> tuple[str, ...]:
+def argv(options: PingOptions, way: PathUnderTest) -> tuple[str, ...]:
     """The client's command line."""
     return ("ping", "-n", "-c", str(options.count), "-i", f"{options.interval_s:g}", "-W", "3", way.address)
 

@@ -16,7 +16,7 @@ from minigts.topology.fields import MOST_MTU
 from minigts.topology.frames import ETHERNET_HEADER_BYTES, TCP_AND_IP_HEADERS_BYTES
 from minigts.topology.model import ToleranceSpec, Topology
 from minigts.topology.plan import End, Host, Link, Path, Plan, Port, Route, Shaping, Switch, Tolerances
-from minigts.topology.routing import Edge, Way, costs, neighbours, preference, ways
+from minigts.topology.routing import Edge, ShortestPath, costs, neighbours, preference, ways
 from minigts.topology.segments import Segment
 
 _SPARE_QUEUE_MS = 20.0
@@ -42,7 +42,7 @@ class _Network:
     costs: tuple[int, ...]
     segments: tuple[Segment, ...]
     addresses: Addresses
-    ways: list[dict[int, Way]]
+    ways: list[dict[int, ShortestPath]]
     ports: Mapping[str, tuple[Port, ...]]
     switches: tuple[Switch, ...]
     routed: bool
@@ -268,7 +268,7 @@ def _routes(network: _Network, names: Sequence[str], index: int) -> tuple[Route,
     own = {target: way for target, way in network.ways[index].items() if target < len(names)}
     indices = {name: number for number, name in enumerate(names)}
 
-    def route(to: str, way: Way) -> Route:
+    def route(to: str, way: ShortestPath) -> Route:
         return Route(to=to, via=_gateway(network, names, way), source=host_address(index))
 
     hosts = [route(f"{host_address(target)}/32", way) for target, way in own.items()]
@@ -282,7 +282,7 @@ def _routes(network: _Network, names: Sequence[str], index: int) -> tuple[Route,
     return (*hosts, *segments)
 
 
-def _gateway(network: _Network, names: Sequence[str], way: Way) -> str:
+def _gateway(network: _Network, names: Sequence[str], way: ShortestPath) -> str:
     """The address of the first host on the way, on the segment where the way begins."""
     position = next(number for number, node in enumerate(way.nodes[1:]) if node < len(names))
     return network.addresses[way.links[position], names[way.nodes[position + 1]]]
@@ -310,7 +310,7 @@ def tcp_ceiling_mbit(rate_mbit: float | None, mtu: int) -> float | None:
     return None if rate_mbit is None else round(rate_mbit * share, 6)
 
 
-def _path(network: _Network, ends: tuple[str, str], way: Way, *, reachable: bool) -> Path:
+def _path(network: _Network, ends: tuple[str, str], way: ShortestPath, *, reachable: bool) -> Path:
     names, rtt_ms, arrives, rate, mtu = [], 0.0, 1.0, None, MOST_MTU
     for index in way.links:
         link = network.links[index]

@@ -18,14 +18,14 @@ class Edge:
 
 
 @dataclass(frozen=True)
-class Way:
+class ShortestPath:
     """A path: the nodes on it from source to target, and the links between them, by index."""
 
     nodes: tuple[int, ...]
     links: tuple[int, ...]
 
 
-def ways(nodes: int, edges: Sequence[Edge]) -> list[dict[int, Way]]:
+def ways(nodes: int, edges: Sequence[Edge]) -> list[dict[int, ShortestPath]]:
     """For each node, host or switch, the way to every node that it is connected with, itself left out.
 
     The lowest RTT wins, then fewer hops, then the way whose latest segment in the file comes earliest. The last
@@ -47,17 +47,17 @@ def costs(edges: Sequence[Edge]) -> list[int]:
     return [_cost(edges, index) for index in range(len(edges))]
 
 
-def preference(way: Way, of_links: Sequence[int]) -> int:
+def preference(way: ShortestPath, of_links: Sequence[int]) -> int:
     """The lower, the better: the order by which `ways` chooses. `of_links` are the links' `costs`."""
     return sum(of_links[link] for link in way.links)
 
 
-def neighbours(hosts: int, edges: Sequence[Edge]) -> dict[tuple[int, int], Way]:
+def neighbours(hosts: int, edges: Sequence[Edge]) -> dict[tuple[int, int], ShortestPath]:
     """The best way of each two hosts that share a segment, the lower index first: what they use unrouted.
 
     Nodes from `hosts` on are switches; no ring is among them.
     """
-    best: dict[tuple[int, int], Way] = {}
+    best: dict[tuple[int, int], ShortestPath] = {}
     of_links = costs(edges)
     found = [way for source in range(hosts) for way in _unrouted(hosts, edges, source)]
     for way in sorted(found, key=lambda way: preference(way, of_links), reverse=True):
@@ -65,16 +65,16 @@ def neighbours(hosts: int, edges: Sequence[Edge]) -> dict[tuple[int, int], Way]:
     return best
 
 
-def _unrouted(hosts: int, edges: Sequence[Edge], source: int) -> Iterator[Way]:
+def _unrouted(hosts: int, edges: Sequence[Edge], source: int) -> Iterator[ShortestPath]:
     """The ways from `source` to hosts behind it in the file that cross nothing but switches."""
-    waiting = [Way((source,), ())]
+    waiting = [ShortestPath((source,), ())]
     while waiting:
         way = waiting.pop()
         here = way.nodes[-1]
         for index, edge in enumerate(edges):
             if here in edge.ends and index not in way.links:
                 there = edge.ends[1 - edge.ends.index(here)]
-                longer = Way((*way.nodes, there), (*way.links, index))
+                longer = ShortestPath((*way.nodes, there), (*way.links, index))
                 if there >= hosts:
                     waiting.append(longer)
                 elif there > source:
@@ -87,10 +87,10 @@ def _cost(edges: Sequence[Edge], index: int) -> int:
     return (((rtt_ns << 8) + 1) << len(edges)) + (1 << index)
 
 
-def _from(graph: networkx.Graph[int], links: Mapping[tuple[int, int], int], source: int) -> dict[int, Way]:
+def _from(graph: networkx.Graph[int], links: Mapping[tuple[int, int], int], source: int) -> dict[int, ShortestPath]:
     paths = networkx.single_source_dijkstra_path(graph, source, weight="cost")
     return {target: _way(links, path) for target, path in sorted(paths.items()) if target != source}
 
 
-def _way(links: Mapping[tuple[int, int], int], path: Sequence[int]) -> Way:
-    return Way(tuple(path), tuple(links[step] for step in pairwise(path)))
+def _way(links: Mapping[tuple[int, int], int], path: Sequence[int]) -> ShortestPath:
+    return ShortestPath(tuple(path), tuple(links[step] for step in pairwise(path)))

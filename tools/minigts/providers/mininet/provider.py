@@ -23,7 +23,7 @@ from minigts.providers.base import Finding, Result
 from minigts.providers.mininet import doctor, kernel
 from minigts.providers.uml import demand, guest, image, packing, prerequisites
 from minigts.providers.uml import doctor as uml_doctor
-from minigts.providers.uml.kernel import Machine
+from minigts.providers.uml.kernel import GuestKernel
 from minigts.providers.uml.kernel import missing as uml_missing
 from minigts.providers.uml.provider import refuse_processors
 from minigts.providers.uml.supervisor import Launch
@@ -78,11 +78,13 @@ class MininetProvider(AgentProvider):
             refuse_processors(plan)
             self.require_room(plan, [demand.BARE])
             ready = image.ensure(progress)
-            machine = Machine(kernel.NAME, kernel.memory_mb(plan), ())
+            machine = GuestKernel(kernel.NAME, kernel.memory_mb(plan), ())
             launch = Launch(ready.boot, ready.root, (machine,), ())
         else:
             progress("mininet in this machine's own kernel")
-            launch = Launch(self.rundir, self.rundir, (Machine(kernel.NAME, 0, ()),), (), kernel.enclosure(self.rundir))
+            launch = Launch(
+                self.rundir, self.rundir, (GuestKernel(kernel.NAME, 0, ()),), (), kernel.enclosure(self.rundir)
+            )
         guest.start(self.rundir, launch)
         guest.wait(self.rundir, [kernel.NAME], lambda _: None)
         if reasons:  # the machine's own are not the lab's to change

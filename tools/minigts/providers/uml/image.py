@@ -21,7 +21,7 @@ from minigts.machine import shell
 from minigts.providers import system_packages
 from minigts.providers.agent import client, process, wire
 from minigts.providers.uml import demand, guest, kernel
-from minigts.providers.uml.kernel import Machine
+from minigts.providers.uml.kernel import GuestKernel
 from minigts.providers.uml.supervisor import Launch
 
 BUILD_TIMEOUT_S = 1800.0
@@ -218,7 +218,7 @@ def _finish(place: Path) -> None:
     """Boot the new root, writing to it, for what only a running host can do."""
     rundir = place / "finish"
     rundir.mkdir()
-    machine = Machine("image", FINISH_MB, (), writes_base=True)
+    machine = GuestKernel("image", FINISH_MB, (), writes_base=True)
     guest.start(rundir, Launch(place / "boot", place / "root.ext4", (machine,), ()), ends_with_caller=True)
     try:
         guest.wait(rundir, ["image"], lambda _: None)

@@ -27,7 +27,7 @@ HOSTFS = "init_hostfs"
 
 
 @dataclass(frozen=True)
-class Machine:
+class GuestKernel:
     """What one kernel is started with. Paths in `console` and `disk` are relative to the run directory."""
 
     name: str
@@ -82,7 +82,7 @@ def through(descriptor: int, path: str = "") -> str:
 
 
 def command_line(
-    machine: Machine, base: str, control_fd: int, link_fds: Sequence[int], inherited: Directories, *, hostfs: bool
+    machine: GuestKernel, base: str, control_fd: int, link_fds: Sequence[int], inherited: Directories, *, hostfs: bool
 ) -> list[str]:
     """The arguments of `linux`, which must inherit the descriptors named here. `base` is the base image's file name.
 

@@ -14,7 +14,7 @@ from minigts.providers.agent.provider import AgentProvider
 from minigts.providers.base import Finding
 from minigts.providers.uml import demand, doctor, full_kernel, guest, image, kernel, packing, prerequisites
 from minigts.providers.uml.full_kernel import FullKernel
-from minigts.providers.uml.kernel import Machine
+from minigts.providers.uml.kernel import GuestKernel
 from minigts.providers.uml.supervisor import Launch
 from minigts.topology.plan import Plan
 
@@ -100,7 +100,9 @@ def refuse_processors(plan: Plan) -> None:
 
 
 def _launch(plan: Plan, ready: image.Image, boot: Path) -> Launch:
-    machines = tuple(Machine(one.name, one.memory_mb, tuple(port.mac for port in one.ports)) for one in plan.machines)
+    machines = tuple(
+        GuestKernel(one.name, one.memory_mb, tuple(port.mac for port in one.ports)) for one in plan.machines
+    )
     ends: dict[str, list[tuple[str, int]]] = {link.name: [] for link in plan.links}
     for one in plan.machines:
         for index, port in enumerate(one.ports):

@@ -28,7 +28,7 @@ from minigts.providers.agent import process
 from minigts.providers.agent.host import Host
 from minigts.providers.uml import confinement
 from minigts.providers.uml.confinement import Rule
-from minigts.providers.uml.kernel import Directories, Machine, again, command_line, memory_directory, through
+from minigts.providers.uml.kernel import Directories, GuestKernel, again, command_line, memory_directory, through
 
 SOCKET_BUFFER_BYTES = 4 << 20
 BUFFER_OPTIONS = ((32, socket.SO_SNDBUF), (33, socket.SO_RCVBUF))
@@ -43,7 +43,7 @@ class Launch:
     boot_directory: Path
     """Holds `linux` and the libraries it runs with."""
     base: Path
-    machines: tuple[Machine, ...]
+    machines: tuple[GuestKernel, ...]
     links: tuple[tuple[tuple[str, int], tuple[str, int]], ...]
     instead: tuple[str, ...] = ()
     """What runs in place of each kernel, if anything; it gets the descriptor of its control line as last argument."""
@@ -54,7 +54,7 @@ class Launch:
 
     @classmethod
     def _build(cls, raw: Any) -> Launch:
-        machines = tuple(Machine(**{**machine, "macs": tuple(machine["macs"])}) for machine in raw["machines"])
+        machines = tuple(GuestKernel(**{**machine, "macs": tuple(machine["macs"])}) for machine in raw["machines"])
         links = tuple(((a[0], a[1]), (b[0], b[1])) for a, b in raw["links"])
         return cls(Path(raw["boot_directory"]), Path(raw["base"]), machines, links, tuple(raw["instead"]))
 
@@ -129,7 +129,9 @@ def _throw_away(end: socket.socket) -> None:
         end.recv(1 << 16, socket.MSG_DONTWAIT)
 
 
-def _start_kernel(machine: Machine, launch: Launch, rundir: Path, ends: dict[tuple[str, int], socket.socket]) -> Host:
+def _start_kernel(
+    machine: GuestKernel, launch: Launch, rundir: Path, ends: dict[tuple[str, int], socket.socket]
+) -> Host:
     """A kernel that reaches its own files and no others (confinement.py), or what runs instead, unconfined."""
     ours, theirs = socket.socketpair()
     links = tuple(ends[machine.name, index].fileno() for index in range(len(machine.macs)))
@@ -158,7 +160,7 @@ def _start_kernel(machine: Machine, launch: Launch, rundir: Path, ends: dict[tup
     return Host(machine.name, kernel, ours)
 
 
-def _inherited(machine: Machine, launch: Launch, rundir: Path, stack: ExitStack) -> Directories:
+def _inherited(machine: GuestKernel, launch: Launch, rundir: Path, stack: ExitStack) -> Directories:
     """The directories that a kernel gets, open as long as `stack` is."""
     for directory in (machine.own, machine.shared):
         (rundir / directory).mkdir(parents=True, exist_ok=True)
@@ -176,7 +178,7 @@ def _opened(directory: Path, stack: ExitStack) -> int:
     return descriptor
 
 
-def _rules(machine: Machine, launch: Launch, rundir: Path, inherited: Directories) -> list[Rule]:
+def _rules(machine: GuestKernel, launch: Launch, rundir: Path, inherited: Directories) -> list[Rule]:
     """What a kernel of User-Mode Linux opens: these, all of them."""
     host = (rundir / machine.console).parent
     return [

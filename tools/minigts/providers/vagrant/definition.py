@@ -49,7 +49,7 @@ class Tunnel(_Frozen):
     peer_port: int
 
 
-class Machine(_Frozen):
+class Domain(_Frozen):
     name: HostName
     domain: str
     cpus: Cpus
@@ -79,7 +79,7 @@ class Definition(_Frozen):
     at_once: int
     """How many machines may boot at a time."""
     boot_timeout_s: int
-    machines: tuple[Machine, ...]
+    machines: tuple[Domain, ...]
 
 
 KVM = Processor(driver="kvm", mode="host-passthrough")
@@ -107,14 +107,14 @@ def prefix(rundir: Path) -> str:
     return f"minigts-{_digest(str(rundir)).hex()[:8]}-"
 
 
-def machines(plan: Plan, rundir: Path, consoles: Path) -> tuple[Machine, ...]:
+def machines(plan: Plan, rundir: Path, consoles: Path) -> tuple[Domain, ...]:
     """The plan's hosts and switches, in its order."""
     return tuple(_machine(plan, host, rundir, consoles) for host in plan.machines)
 
 
-def _machine(plan: Plan, host: Host | Switch, rundir: Path, consoles: Path) -> Machine:
+def _machine(plan: Plan, host: Host | Switch, rundir: Path, consoles: Path) -> Domain:
     digest = _digest(f"{rundir}/{host.name}")
-    return Machine(
+    return Domain(
         name=host.name,
         domain=prefix(rundir) + host.name,
         cpus=host.cpus,
