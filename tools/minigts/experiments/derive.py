@@ -182,10 +182,10 @@ class _Predictions:
         """As `verify` saw them at each host; empty where it said nothing."""
         facts = self._manifest.overlays.get(overlay)
         try:
-            said = json.loads(facts.verify) if facts and facts.verify.startswith("{") else {}
+            proofs = json.loads(facts.verify) if facts and facts.verify.startswith("{") else {}
         except (ValueError, RecursionError):
             return set()
-        known = [each.get("ENCAPSULATION") for each in said.values() if isinstance(each, dict)]
+        known = [each.get("ENCAPSULATION") for each in proofs.values() if isinstance(each, dict)]
         return {name for name in known if isinstance(name, str)}
 
     def _predicted(self, overlay: str, measurement: str, source: str, target: str, condition: str) -> float | None:
@@ -203,12 +203,12 @@ def _published(entries: Sequence[Published], plan: Plan, key: _Key, hops: int, m
     """The study's value for this cell: by hops from the first host, by segment between two neighbours, or by what
     the entry says."""
     overlay, measurement, source, target, condition = key
-    said = {"overlay": overlay, "from": source, "to": target, **settings(condition)}
+    place = {"overlay": overlay, "from": source, "to": target, **settings(condition)}
     for entry in entries:
         if entry.measurement != measurement or entry.metric != metric:
             continue
         for value in entry.values:
-            if value.where.items() <= said.items():
+            if value.where.items() <= place.items():
                 return value.value * RATES.get(entry.unit, 1.0)
         if source == plan.hosts[0].name and 0 < hops <= len(entry.by_hops):
             return entry.by_hops[hops - 1]

@@ -132,8 +132,8 @@ def _load(lab: Lab, way: PathUnderTest, name: str, options: TcpOptions | UdpOpti
     tool = iperf3_tcp.TOOL if isinstance(options, TcpOptions) else iperf3_udp.TOOL
     argv = tool.argv(options, way)
     with recording(lab.provider.processes()) as machine:
-        said = lab.provider.run(way.path.source, argv, timeout_s=60)
-    measured = tool.read(said.stdout, said.stderr)
+        output = lab.provider.run(way.path.source, argv, timeout_s=60)
+    measured = tool.read(output.stdout, output.stderr)
     yield f"{name}: arrives", "Mbit/s", measured.value
     if "loss_percent" in measured.extra:
         yield f"{name}: lost", "%", measured.extra["loss_percent"]

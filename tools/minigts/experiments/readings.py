@@ -66,7 +66,7 @@ def _stress(raw: RawSample) -> dict[str, float]:
 
 def _offloads(raw: RawSample) -> list[str]:
     """What the interfaces' offloads were, as read back, `source eth0: tcp-segmentation-offload off, fixed`."""
-    said = []
+    lines = []
     for end in ("source", "target"):
         for side in _named(raw, f"offload {end}"):
             features = counters.ethtool_features(side.stdout, side.stderr)
@@ -75,5 +75,5 @@ def _offloads(raw: RawSample) -> list[str]:
                 for name in SHOWN_OFFLOADS
                 if name in features
             ]
-            said.append(f"{end} {counters.device(side.stdout)}: {', '.join(shown)}")
-    return said
+            lines.append(f"{end} {counters.device(side.stdout)}: {', '.join(shown)}")
+    return lines

@@ -128,8 +128,8 @@ class Sampler:
         again = bool(raw.error or (raw.tainted and not last))
         store.save(self._directory, raw, repeated=again)
         if again or raw.tainted:
-            said = raw.error or f"tainted: {', '.join(raw.tainted)}"
-            self._log.warning("%s, attempt %d: %s", sample.id, number, said)
+            reason = raw.error or f"tainted: {', '.join(raw.tainted)}"
+            self._log.warning("%s, attempt %d: %s", sample.id, number, reason)
         else:
             self._log.info("%s in %.2f s", sample.id, result.seconds)
         if again:

@@ -95,12 +95,12 @@ def run_group(
         finally:
             _end_group(process, patience_s)
         output.seek(0)
-        said = _text(output.read())
+        answer = _text(output.read())
     if code is None:
-        raise CommandTimeout("", argv, timeout_s, said, "")
+        raise CommandTimeout("", argv, timeout_s, answer, "")
     if code != 0:
-        raise CommandFailed("", argv, code, said, "")
-    return Completed(tuple(argv), code, said, "", time.monotonic() - started)
+        raise CommandFailed("", argv, code, answer, "")
+    return Completed(tuple(argv), code, answer, "", time.monotonic() - started)
 
 
 def start(

@@ -185,12 +185,12 @@ def _printed(row: SummaryRow, column: str, entries: Sequence[Published]) -> floa
     """The published value of a cell: its summary's, or for a further column what the experiment's file says."""
     if column == "value":
         return row.published
-    said = {"overlay": row.overlay, "from": row.source, "to": row.target, **dict(row.settings)}
+    place = {"overlay": row.overlay, "from": row.source, "to": row.target, **dict(row.settings)}
     found = (
         each.value
         for entry in entries
         for each in entry.values
-        if (entry.measurement, entry.metric) == (row.measurement, column) and each.where.items() <= said.items()
+        if (entry.measurement, entry.metric) == (row.measurement, column) and each.where.items() <= place.items()
     )
     return next(found, None)
 

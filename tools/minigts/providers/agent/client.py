@@ -51,12 +51,12 @@ def run(
                 on_output(frame.payload)
     if ended is None:
         raise HostFailed(f"host {host} went away while it ran `{argv[0]}`")
-    said = (stdout.decode(errors="replace"), stderr.decode(errors="replace"))
+    output = (stdout.decode(errors="replace"), stderr.decode(errors="replace"))
     if ended["timeout"]:
-        raise CommandTimeout(host, argv, timeout_s, *said)
+        raise CommandTimeout(host, argv, timeout_s, *output)
     if check and ended["code"] != 0:
-        raise CommandFailed(host, argv, ended["code"], *said)
-    return Result(host, tuple(argv), ended["code"], *said, time.monotonic() - started)
+        raise CommandFailed(host, argv, ended["code"], *output)
+    return Result(host, tuple(argv), ended["code"], *output, time.monotonic() - started)
 
 
 def attach(rundir: Path, host: str, argv: Sequence[str]) -> int:

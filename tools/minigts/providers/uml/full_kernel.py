@@ -110,11 +110,11 @@ def _watched(log: Path, progress: Callable[[str], None]) -> Iterator[None]:
     ended = threading.Event()
 
     def watch() -> None:
-        said = 0
+        step = 0
         while not ended.wait(1.0):
             objects = log.read_text(errors="replace").count("\n  CC ") if log.exists() else 0
-            if objects * STEPS // OBJECTS > said:
-                said = objects * STEPS // OBJECTS
+            if objects * STEPS // OBJECTS > step:
+                step = objects * STEPS // OBJECTS
                 progress(f"compiling the full kernel: {objects} of some {OBJECTS} objects")
 
     watcher = threading.Thread(target=watch, daemon=True)
