@@ -90,7 +90,7 @@ def lacks() -> str:
     """Why there cannot be one here; empty when there can."""
     if os.geteuid() != 0:
         return "only root can be a libvirt's root and another user"
-    if not (Path(sys.prefix) / "requirements-dev.lock.done").exists():
+    if not (Path(sys.prefix) / "made").exists():
         return f"{sys.prefix} was not made by ./minigts, and cannot be handed on"
     return "; ".join(private_libvirt.missing())
 
