@@ -53,7 +53,7 @@ def kept(certificate: str) -> list[str]:
     rows = Certificate.model_validate_json(certificate).rows
     assert {row.quantity for row in rows} >= {"settings", "RTT", "loss", "TCP"}
     wrong = [row for row in rows if row.ok is False and row.quantity == "settings"]
-    early = [row for row in rows if row.quantity == "RTT" and row.too_low]
+    early = [row for row in rows if row.quantity == "RTT" and row.too_fast]
     return [f"{row.subject} {row.quantity}: {row.in_words()}" for row in wrong + early]
 
 
