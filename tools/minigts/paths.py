@@ -94,6 +94,5 @@ def _of_user(kind: Literal["cache", "data", "state"]) -> Path:
     import platformdirs  # noqa: PLC0415
 
     directories = platformdirs.PlatformDirs("minigts")
-    return {"cache": directories.user_cache_path, "data": directories.user_data_path}.get(
-        kind, directories.user_state_path
-    )
+    directory: Path = getattr(directories, f"user_{kind}_path")
+    return directory

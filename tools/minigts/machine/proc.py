@@ -48,3 +48,8 @@ def used_s(pid: int, proc: Path = PROC, *, with_children: bool = True) -> float:
     """Processor time of a process, and of its children that have ended: fields 14 to 17 of its stat, in seconds."""
     fields = stat_fields(pid, proc)
     return sum(map(int, fields[11 : 15 if with_children else 13])) / TICKS_PER_SECOND
+
+
+def boot_id() -> str:
+    """Of this machine as it has booted: random(4). Process ids and trials hold for one boot."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

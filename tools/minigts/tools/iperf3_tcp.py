@@ -14,6 +14,7 @@ from minigts.tools import iperf3
 from minigts.tools.base import START_S, Measured, PathUnderTest, Prediction, Tool
 from minigts.tools.columns import SENT, Column, value
 from minigts.tools.options import Size, WholeSeconds, size_bytes
+from minigts.topology.frames import ETHERNET_HEADER_BYTES, TCP_AND_IP_HEADERS_BYTES
 from minigts.topology.plan import Path
 
 RETRANSMITS = Column("retransmits", "retransmits", "", tabled=True)
@@ -106,7 +107,7 @@ def predicted(_options: TcpOptions, way: PathUnderTest) -> float | None:
     headers with timestamps, the frame what the links carry of it."""
     if way.path.rate_mbit is None:
         return None
-    return way.path.rate_mbit * (way.mtu - 52) / (way.outer_mtu + 14)
+    return way.path.rate_mbit * (way.mtu - TCP_AND_IP_HEADERS_BYTES) / (way.outer_mtu + ETHERNET_HEADER_BYTES)
 
 
 TOOL = Tool(

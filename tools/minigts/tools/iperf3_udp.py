@@ -21,6 +21,7 @@ from minigts.tools import iperf3
 from minigts.tools.base import START_S, Measured, PathUnderTest, Prediction, Tool
 from minigts.tools.columns import JITTER, LOSS, OFFERED, OUT_OF_ORDER, SENT, value
 from minigts.tools.options import WholeSeconds
+from minigts.topology.frames import ETHERNET_HEADER_BYTES
 from minigts.topology.plan import Path
 
 
@@ -147,7 +148,7 @@ def predicted(options: UdpOptions, way: PathUnderTest) -> float | None:
     if way.path.rate_mbit is not None:
         size = datagram_bytes(options.datagram, way.mtu)
         fragments = math.ceil((size + 8) / (way.mtu - 20))
-        frame_bytes = size + 8 + fragments * (20 + 14 + max(0, way.outer_mtu - way.mtu))
+        frame_bytes = size + 8 + fragments * (20 + ETHERNET_HEADER_BYTES + max(0, way.outer_mtu - way.mtu))
         offered = min(offered, way.path.rate_mbit * size / frame_bytes)
     return offered * (1 - way.path.loss_percent / 100)
 

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 from minigts import paths
 from minigts.errors import MinigtsError
-from minigts.machine.proc import stat_fields
+from minigts.machine.proc import boot_id, stat_fields
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ class Process:
 def record(rundir: Path) -> None:
     """Write down that this process is the lab's supervisor."""
     pid = os.getpid()
-    content = {"pid": pid, "started": started_ticks(pid), "boot": _boot_id()}
+    content = {"pid": pid, "started": started_ticks(pid), "boot": boot_id()}
     paths.write_whole(rundir / _RECORD, json.dumps(content))
 
 
@@ -155,7 +155,7 @@ def _recorded_process(path: Path) -> Process | None:
         content = json.loads(paths.read_whole(path, _RECORD_LIMIT_BYTES))
     except (OSError, ValueError, RecursionError):
         return None
-    if not isinstance(content, dict) or content.get("boot") != _boot_id():
+    if not isinstance(content, dict) or content.get("boot") != boot_id():
         return None
     pid, started = content.get("pid"), content.get("started")
     # By type, since True is an int, too.
@@ -188,7 +188,3 @@ def remove(path: Path) -> None:
         shutil.rmtree(path)
     except NotADirectoryError:
         pass
-
-
-def _boot_id() -> str:
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from minigts import paths
 from minigts.errors import CommandTimeout, MinigtsError
 from minigts.machine import shell
+from minigts.machine.proc import boot_id
 
 Verdict = Literal["kvm", "emulation"]
 KVM = Path("/dev/kvm")
@@ -123,8 +124,7 @@ def _try(disk_head: Path) -> Tried:
 
 
 def _tried(verdict: Verdict, reason: str) -> Tried:
-    boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    return Tried(kernel=platform.release(), boot_id=boot_id, qemu=_qemu(), verdict=verdict, reason=reason)
+    return Tried(kernel=platform.release(), boot_id=boot_id(), qemu=_qemu(), verdict=verdict, reason=reason)
 
 
 def _qemu() -> str:
