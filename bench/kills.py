@@ -46,8 +46,8 @@ OWN_CODE, UNBORN = str(stage.PROJECT / "tools" / "minigts"), "Fatal Python error
 LIMIT_S = 300.0
 """Of one command; far more than any takes, since the machine may be busy."""
 TOPOLOGIES = {
-    "pair": "name: pair\npair: {hosts: [a, b], link: {rtt: 17.7ms, rate: 100mbit}}\n",
-    "chain": "name: chain\nchain: {hosts: [a, m, b], link: {rtt: 4ms, rate: 100mbit}}\n",
+    "pair": "name: pair\ntime: real\npair: {hosts: [a, b], link: {rtt: 17.7ms, rate: 100mbit}}\n",
+    "chain": "name: chain\ntime: real\nchain: {hosts: [a, m, b], link: {rtt: 4ms, rate: 100mbit}}\n",
 }
 EXPERIMENT = """\
 name: echoes

@@ -26,23 +26,47 @@ end_with_caller() {
     cat <&9
     kill -TERM -- "-$$"
   } &>/dev/null &
-  # shellcheck disable=SC2064
-  trap "kill $!" EXIT
+  lifeline=$!
+  trap 'kill "$lifeline"' EXIT
   exec 9<&-
 }
 
-# make_debian_root TARGET OPTION…: by mmdebstrap, with these options besides those that always hold.
+# make_debian_root TARGET OPTION…: by mmdebstrap, with these options besides those that always hold. A TARGET of - is
+# made below TMPDIR, in a directory that goes with this script, whatever ends it.
 make_debian_root() {
-  local target=$1 mirror mode=unshare
+  local target=$1 mirror mode=unshare mounts=()
   shift
   mirror=$(configured_mirror)
-  ((EUID != 0)) || mode=root
+  # What root mounts in there is seen by nobody else and goes with the last process; others have namespaces anyhow.
+  ((EUID != 0)) || mode=root mounts=(unshare --mount --propagation private)
+  [[ $target != - ]] || make_passing_directory
   info "building a Debian $suite root from ${mirror:-the usual mirror}"
-  HOME=/nonexistent mmdebstrap --mode="$mode" --variant=minbase --keyring="$keys" --skip=check/signed-by \
+  HOME=/nonexistent "${mounts[@]}" mmdebstrap --mode="$mode" --variant=minbase --keyring="$keys" --skip=check/signed-by \
     --aptopt='Apt::Install-Recommends "false"' \
     --aptopt='Acquire::Retries "3"' \
     --aptopt='Acquire::http::Timeout "20"' \
     "$@" "$suite" "$target" ${mirror:+"$mirror"}
+}
+
+# Sets TMPDIR to a directory of this script's own below it. Open to all, for what is in there may belong to the root of a
+# user namespace.
+make_passing_directory() {
+  passing=$(mktemp -d "${TMPDIR:?}/minigts-root.XXXXXX")
+  chmod 1777 "$passing"
+  TMPDIR=$passing
+  trap remove_passing_directory EXIT
+}
+
+# What still runs in there has been told to end; it may write for a moment longer.
+remove_passing_directory() {
+  local tries
+  [[ -z ${lifeline:-} ]] || kill "$lifeline" 2>/dev/null || true
+  for tries in {1..40}; do
+    as_root find "$passing" -xdev -mindepth 1 -delete &>/dev/null || true
+    ! rm -rf --one-file-system -- "$passing" 2>/dev/null || return 0
+    sleep 0.5
+  done
+  info "after $tries tries $passing is still there"
 }
 
 # The Debian mirror that this machine's own apt uses. On another distribution there is none, and mmdebstrap knows one.

@@ -10,10 +10,11 @@ import pytest
 
 from minigts.providers import registry
 from minigts.providers.base import Provider
-from minigts.providers.uml import full_kernel
+from minigts.providers.uml import clock, full_kernel
 
 BROWSER = "browser"
 FULL_KERNEL = "full_kernel"
+VIRTUAL = "virtual"
 
 
 def _browser() -> str | None:
@@ -34,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--require",
         action="append",
         default=[],
-        choices=(*registry.names(), BROWSER, FULL_KERNEL),
+        choices=(*registry.names(), BROWSER, FULL_KERNEL, VIRTUAL),
         metavar="WHAT",
         help="fail, instead of skipping, when this machine cannot run the provider WHAT, or has no such thing",
     )
@@ -58,12 +59,15 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", f"{FULL_KERNEL}: needs hosts with the full kernel, which `minigts kernel build` makes"
     )
+    config.addinivalue_line(
+        "markers", f"{VIRTUAL}: needs labs in virtual time; `minigts kernel build` makes their kernel and their clock"
+    )
     config.addinivalue_line("markers", f"{BROWSER}: needs a browser, Debian's chromium or chromium-headless-shell")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """A test marked for a provider that this machine cannot run, or for a browser, says why it does not run."""
-    for name in (*registry.names(), BROWSER, FULL_KERNEL):
+    for name in (*registry.names(), BROWSER, FULL_KERNEL, VIRTUAL):
         if item.get_closest_marker(name) is not None:
             _demand(item.config, name)
 
@@ -82,6 +86,9 @@ def _missing(name: str, config: Any) -> list[str]:
         return [] if _browser() else ["needs chromium-headless-shell or chromium; apt-get install one of them"]
     if name == FULL_KERNEL:
         return [] if full_kernel.present() else ["the full kernel is not built; minigts kernel build"]
+    if name == VIRTUAL:
+        unbuilt = full_kernel.present() is None or clock.present() is None
+        return [*_missing("uml", config), *(["its kernel or its clock is not built; minigts kernel build"] * unbuilt)]
     if name not in known:
         provider: Provider = registry.make(name, config.rootpath)
         known[name] = provider.missing()

@@ -17,14 +17,18 @@ import signal
 import subprocess
 import termios
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Literal
 
+from minigts.dataplane.wire import Wire, WireState
 from minigts.errors import CommandFailed, CommandTimeout, HostFailed
 from minigts.machine import shell
 from minigts.providers.agent import process
 from minigts.providers.base import Finding, Result
+from minigts.providers.machine_time import OnMachineTime
 from minigts.topology.plan import Plan
 
 LAB_MARK = "MINIGTS_FAKE_LAB"
@@ -37,7 +41,7 @@ CHUNK = 1 << 16
 _numbers = itertools.count()
 
 
-class FakeProvider:
+class FakeProvider(OnMachineTime):
     """See `providers.base.Provider`. A lab is `hosts/<name>/root` below the run directory, nothing else."""
 
     name = "fake"
@@ -152,6 +156,44 @@ class FakeProvider:
     def _log(self, host: str, argv: Sequence[str]) -> None:
         with (self.rundir / "hosts" / host / "console.log").open("a") as console:
             console.write(f"{argv!r}\n")
+
+
+@dataclass
+class Wiring:
+    """What lies between the hosts of one lab, as a program of its own would hold it."""
+
+    wires: dict[tuple[str, str], Wire] = field(default_factory=dict)
+    counts: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict)
+    """By port what differs from nothing: `{"lost": 3}`."""
+    set: list[tuple[tuple[str, str], ...]] = field(default_factory=list)
+    """The ports of each call that set something, in order."""
+
+
+WIRINGS: defaultdict[Path, Wiring] = defaultdict(Wiring)
+"""By run directory, as that program outlives the object that stands for the provider."""
+
+
+class CarriedLinks:
+    """See `providers.base.CarriesLinks`. What makes a provider of tests one whose links are wires."""
+
+    rundir: Path
+
+    def set_wires(self, wires: Mapping[tuple[str, str], Wire]) -> None:
+        WIRINGS[self.rundir].wires.update(wires)
+        WIRINGS[self.rundir].set.append(tuple(wires))
+
+    def wires(self) -> Mapping[tuple[str, str], WireState]:
+        wiring = WIRINGS[self.rundir]
+        nothing = {"frames": 0, "bytes": 0, "dropped": 0, "lost": 0}
+        return {port: WireState(wire, **(nothing | wiring.counts.get(port, {}))) for port, wire in wiring.wires.items()}
+
+
+class WiredFakeProvider(CarriedLinks, FakeProvider):
+    """Provider `fake` whose links are wires."""
+
+    def down(self) -> None:
+        super().down()
+        WIRINGS.pop(self.rundir, None)
 
 
 class _Conversation:

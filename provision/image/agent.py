@@ -1,8 +1,8 @@
 #!/usr/bin/python3 -SE
 """Process 1 of a guest: prepares the system, then runs commands that arrive on the control line.
 
-Talks the frames of wire.py on /dev/ttyS0. Every command gets a control group of its own, so that ending it ends
-whatever it started; daemons that a command leaves behind on purpose go on.
+Talks the frames of wire.py on its control line, which the kernel's command line may name. Every command gets a control
+group of its own, so that ending it ends whatever it started; daemons that a command leaves behind on purpose go on.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ sys.path.insert(0, "/usr/lib/minigts")
 
 import wire
 
-CONTROL_LINE = "/dev/ttyS0"
+CONTROL_LINE = os.environ.get("MINIGTS_LINE", "/dev/ttyS0")
 GROUPS = Path("/sys/fs/cgroup/minigts")
 ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",

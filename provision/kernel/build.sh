@@ -16,7 +16,7 @@ source "$here/../debian.sh"
 
 readonly source_suite=sid
 readonly source_package=linux-source-7.2
-readonly tools=gcc,libc6-dev,make,flex,bison,bc,xz-utils,kmod,$source_package
+readonly tools=gcc,libc6-dev,make,flex,bison,bc,xz-utils,kmod,patch,$source_package
 
 # Nothing remains of the root but what the hooks copy out.
 # shellcheck disable=SC2016

@@ -17,9 +17,18 @@ def _registered(name: str) -> Make:
     return lambda rundir: registry.make(name, rundir)
 
 
+def _in_virtual_time(name: str) -> Make:
+    return lambda rundir: registry.make(name, rundir, "virtual")
+
+
 PROVIDERS = [
     pytest.param(FakeProvider, id="fake"),
     *(pytest.param(_registered(name), id=name, marks=getattr(pytest.mark, name)) for name in registry.names()),
+    *(
+        pytest.param(_in_virtual_time(name), id=f"{name}-virtual", marks=pytest.mark.virtual)
+        for name in registry.names()
+        if registry.has_virtual_time(name)
+    ),
 ]
 
 

@@ -1,4 +1,6 @@
-"""The labs that live tests use: one chain of six for most of them, labs of their own for those that break things."""
+"""The labs that live tests use: one chain of six in virtual time for most of them, one in real time, and labs of their
+own for those that break things.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from minigts import overlays
 from minigts.errors import EnvironmentLacks, MinigtsError
 from minigts.lab import Lab
 from minigts.overlays import Endpoint
+from minigts.providers import registry
 from minigts.topology.load import load, parse
+from minigts.topology.time import Time
 
 FAILURES = PROJECT / "results" / "test-failures"
 MakeLab = Callable[..., Lab]
@@ -51,17 +55,31 @@ def take_down(lab: Lab) -> None:
         labs.down(lab)
 
 
+def chain6(state: Path, name: str, time: Time) -> Lab:
+    plan = load(TOPOLOGIES / "chain6.yaml", known_overlays=overlays.known(), time=time)
+    with state_directory(state):
+        return labs.up(plan, "uml", name, quiet)
+
+
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """chain6: one of the tests' own; else the one of the user's that MINIGTS_LAB names, given back as it was."""
+    """chain6 in virtual time."""
+    made = chain6(tmp_path_factory.mktemp("state"), "live", "virtual")
+    yield made
+    take_down(made)
+
+
+@pytest.fixture(scope="session")
+def real_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """chain6 in real time: one of the tests' own; else the one of the user's that MINIGTS_LAB names, on any provider,
+    given back as it was.
+    """
     named = os.environ.get("MINIGTS_LAB")
     if named:
         with borrowed(named) as lent:
             yield lent
         return
-    plan = load(TOPOLOGIES / "chain6.yaml", known_overlays=overlays.known())
-    with state_directory(tmp_path_factory.mktemp("state")):
-        made = labs.up(plan, "uml", "live", quiet)
+    made = chain6(tmp_path_factory.mktemp("state"), "real", "real")
     yield made
     take_down(made)
 
@@ -76,16 +94,18 @@ def endpoints(lab: Lab, request: pytest.FixtureRequest) -> Mapping[str, Endpoint
 def make_lab(tmp_path: Path) -> Iterator[MakeLab]:
     """Brings a topology (a file, or its text) up under a name of its own, and takes it down after the test.
 
-    Its run directory is the test's own, but that of virtual machines: a libvirt of minigts' own is known by its state.
+    It has virtual time where its provider has that, unless another is asked for. Its run directory is the test's own,
+    but that of virtual machines: a libvirt of minigts' own is known by its state.
     """
     made: list[Lab] = []
 
-    def bring_up(topology: Path | str, name: str | None = None, provider: str = "uml") -> Lab:
+    def bring_up(topology: Path | str, name: str | None = None, provider: str = "uml", time: Time | None = None) -> Lab:
         known = overlays.known()
+        time = time or ("virtual" if registry.has_virtual_time(provider) else "real")
         plan = (
-            load(topology, known_overlays=known)
+            load(topology, known_overlays=known, time=time)
             if isinstance(topology, Path)
-            else parse(topology, "test.yaml", known_overlays=known)
+            else parse(topology, "test.yaml", known_overlays=known, time=time)
         )
         with nullcontext() if provider == "vagrant" else state_directory(tmp_path):
             made.append(labs.up(plan, provider, name, quiet))

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -96,12 +96,7 @@ class Traces:
 
     def look(self) -> None:
         """Take note of the lab's processes that run now, the kernels' own user space among them."""
-        parents, ours = _parents(), set(processes_of(self.state))
-        grown = True
-        while grown:
-            children = {pid for pid, parent in parents.items() if parent in ours} - ours
-            ours |= children
-            grown = bool(children)
+        ours = with_children(processes_of(self.state))
         self.processes.update((pid, started) for pid in ours if (started := start_time(pid)))
 
     def left(self, but: str = "") -> list[str]:
@@ -132,6 +127,14 @@ def processes_of(state: Path) -> list[int]:
             if f"MINIGTS_STATE={state}".encode() in settings:
                 found.append(int(directory.name))
     return [pid for pid in found if pid != os.getpid()]
+
+
+def with_children(processes: Iterable[int]) -> set[int]:
+    """These processes and all below them."""
+    parents, found = _parents(), set(processes)
+    while children := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= children
+    return found
 
 
 def _parents() -> dict[int, int]:

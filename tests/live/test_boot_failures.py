@@ -27,16 +27,16 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def second_host_gets(memory_mb: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Less memory than a topology may ask for."""
-    as_planned = provider._launch
+    as_planned = provider.launch_of
 
     def launch(plan: Plan, ready: image.Image, boot: Path) -> Launch:
         first, second = (made := as_planned(plan, ready, boot)).machines
         return dataclasses.replace(made, machines=(first, dataclasses.replace(second, memory_mb=memory_mb)))
 
-    monkeypatch.setattr(provider, "_launch", launch)
+    monkeypatch.setattr(provider, "launch_of", launch)
 
 
-@pytest.mark.parametrize(("memory_mb", "says"), [(8, "Too few physical memory"), (24, "Kernel panic")])
+@pytest.mark.parametrize(("memory_mb", "says"), [(8, "Too few physical memory"), (22, "Kernel panic")])
 def test_a_kernel_that_ends_while_it_boots(
     state: Path, monkeypatch: pytest.MonkeyPatch, memory_mb: int, says: str
 ) -> None:

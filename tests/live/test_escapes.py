@@ -14,6 +14,7 @@ from live.program import PROJECT, TOPOLOGIES, Program, kernel
 from minigts import paths
 from minigts.lab import Lab
 from minigts.providers.uml import confinement
+from minigts.topology.time import Time
 
 pytestmark = pytest.mark.uml
 
@@ -83,14 +84,23 @@ def both_ways(*places: Path) -> list[str]:
 
 
 @needs_landlock
-@pytest.mark.parametrize("provider", ["uml", pytest.param("mininet", marks=pytest.mark.mininet)])
-def test_root_in_a_guest_reaches_no_file_of_the_callers(provider: str, make_lab: MakeLab, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("provider", "time"),
+    [
+        ("uml", "real"),
+        pytest.param("uml", "virtual", marks=pytest.mark.virtual),
+        pytest.param("mininet", "real", marks=pytest.mark.mininet),
+    ],
+)
+def test_root_in_a_guest_reaches_no_file_of_the_callers(
+    provider: str, time: Time, make_lab: MakeLab, tmp_path: Path
+) -> None:
     home = tmp_path / "home"
     (home / ".ssh").mkdir(parents=True)
     for secret in (home / "SECRET", home / ".ssh" / "SECRET"):
         secret.write_text("the caller's own words")
         secret.chmod(0o600)
-    lab = make_lab(PAIR, provider=provider)
+    lab = make_lab(PAIR, provider=provider, time=time)
     if provider == "mininet" and (lab.rundir / "control-group").exists():
         pytest.skip("Mininet runs in this machine's own kernel, where root is confined by namespaces alone")
     before = states(home)
@@ -105,8 +115,8 @@ def test_root_in_a_guest_reaches_no_file_of_the_callers(provider: str, make_lab:
 
 @needs_landlock
 def test_nor_its_neighbours(make_lab: MakeLab) -> None:
-    lab = make_lab(PAIR)
-    other = make_lab(PAIR, "other")
+    lab = make_lab(PAIR, time="real")
+    other = make_lab(PAIR, "other", time="real")
     neighbours = (lab.rundir / "hosts" / "b", other.rundir / "hosts" / "a", lab.rundir / "shared" / "b")
     lab.provider.run("b", ["sync"], timeout_s=20)
     before = [states(directory) for directory in neighbours]
@@ -118,7 +128,7 @@ def test_nor_its_neighbours(make_lab: MakeLab) -> None:
 @needs_landlock
 def test_in_its_own_directory_it_can_make_nothing_that_leads_elsewhere(make_lab: MakeLab, tmp_path: Path) -> None:
     """What minigts opens there, it opens as the caller: a console that were a link would be written where it leads."""
-    lab = make_lab(PAIR)
+    lab = make_lab(PAIR, time="real")
     target = tmp_path / "target"
     target.write_text("untouched")
     own = f"{DOTS}{str(lab.rundir / 'hosts' / 'a').lstrip('/')}"
@@ -137,7 +147,7 @@ ls -A
 
 @needs_landlock
 def test_what_is_put_arrives_and_its_place_cannot_be_written_to(make_lab: MakeLab, tmp_path: Path) -> None:
-    lab = make_lab(PAIR)
+    lab = make_lab(PAIR, time="real")
     (tmp_path / "given").write_bytes(os.urandom(3 << 20))
     lab.provider.put("a", tmp_path / "given", PurePosixPath("/srv/given"))
     kept = lab.provider.run("a", ["sha256sum", "/srv/given"], timeout_s=20).stdout.split()[0]

@@ -10,7 +10,7 @@ import pytest
 
 from live.program import PROJECT, Program
 
-pytestmark = pytest.mark.uml
+pytestmark = pytest.mark.virtual
 CLAIMS = {"overlay-host": 3, "placement": 1}
 """How many verdicts there are on what `--only` leaves."""
 PATIENCE_S = 300.0
@@ -21,7 +21,9 @@ def test_claims_hold_on_hosts(program: Program, tmp_path: Path) -> None:
     """An overlay reaches of its hosts what its headers leave, and a container with its host's network all of it."""
     files = [str(PROJECT / "experiments" / f"{name}.yaml") for name in ("overlay-host", "placement")]
     only = [word for name in ("none", "host", "swarm") for word in ("--only", name)]
-    started = program.start("run", *files, "--quick", *only, "--results", str(tmp_path / "results"))
+    started = program.start(
+        "run", *files, "--quick", "--time", "virtual", *only, "--results", str(tmp_path / "results")
+    )
     stdout, stderr = started.communicate(timeout=PATIENCE_S)
     assert started.returncode == 0, stdout + stderr
     page = Path(stdout.splitlines()[-1])

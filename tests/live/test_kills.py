@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from live.program import PROJECT, TOPOLOGIES, Program, Traces, kernel, kernels, until
+from live.program import PROJECT, TOPOLOGIES, Program, Traces, kernel, kernels, processes_of, until
 from minigts.lab import Lab
 from minigts.providers.agent import process
 
@@ -145,7 +145,8 @@ def test_the_supervisor_killed(program: Program, traces: Traces) -> None:
     traces.look()
     subprocess.run(["kill", "-9", str(supervisor(program))], check=True)
     assert until(lambda: not process.marked(program.rundir("pair")), 5), "kernels outlive their supervisor"
-    assert set(states(program).values()) == {"host ams is not running", "host bra is not running"}
+    said = {state.split(":")[0] for state in states(program).values()}  # and then that the clock has gone, too
+    assert said == {"host ams is not running", "host bra is not running"}
     program.succeeds("down")
     assert traces.left() == []
 
@@ -184,5 +185,45 @@ def test_two_that_bring_up_the_same_lab_end_with_one(program: Program, traces: T
     assert [each.returncode for each in both] == [0, 0], said
     traces.look()
     assert states(program) == {"ams": "answers", "bra": "answers"}
+    program.succeeds("down")
+    assert traces.left() == []
+
+
+VIRTUAL_UP = (*UP, "--time", "virtual")
+
+
+def clock(program: Program) -> int:
+    """The process id of the lab's clock."""
+    named = [pid for pid in processes_of(program.state) if Path(f"/proc/{pid}/comm").read_text() == "clock\n"]
+    (found,) = named
+    return found
+
+
+VICTIMS: dict[str, Callable[[Program], int]] = {
+    "a kernel": lambda program: kernel(program, "pair", "ams"),
+    "the clock": clock,
+    "the supervisor": supervisor,
+}
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_in_virtual_time_a_command_ends_with_one_error_when_this_is_killed(
+    program: Program, traces: Traces, victim: str
+) -> None:
+    program.succeeds(*VIRTUAL_UP)
+    traces.look()
+    running = program.start("exec", "ams", "--", "sh", "-c", "echo begun; while :; do :; done")
+    assert running.stdout is not None
+    assert running.stdout.readline() == "begun\n"
+    os.kill(VICTIMS[victim](program), signal.SIGKILL)
+    _, said = running.communicate(timeout=20)
+    assert running.returncode not in (0, -signal.SIGKILL)
+    assert "Traceback" not in said
+    assert len(said.strip().splitlines()) == 1, said
+    again = program.run("exec", "ams", "--", "true")
+    assert (again.returncode, "Traceback" in again.stderr) == (1, False), again.stderr
+    if victim == "a kernel":
+        assert program.succeeds("exec", "bra", "--", "echo", "still here") == "still here\n"
     program.succeeds("down")
     assert traces.left() == []

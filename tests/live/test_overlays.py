@@ -14,7 +14,7 @@ from minigts.judge.tolerances import round_trip
 from minigts.lab import Lab
 from minigts.topology.load import load, parse
 
-pytestmark = pytest.mark.uml
+pytestmark = pytest.mark.virtual
 
 SURVIVORS = ("flannel", "libnetwork-etcd", "swarm")
 """Of those whose hosts share a store, each kind once has a host killed and started again: `bench/run overlays` does it
@@ -48,7 +48,7 @@ def state_root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def pair(state_root: Path) -> Iterator[Lab]:
-    plan = load(paths.project_root() / "topologies" / "pair.yaml")
+    plan = load(paths.project_root() / "topologies" / "pair.yaml", time="virtual")
     lab = labs.up(plan, "uml", None, quiet)
     yield lab
     labs.down(lab)
@@ -56,7 +56,7 @@ def pair(state_root: Path) -> Iterator[Lab]:
 
 @pytest.fixture(scope="module")
 def chain(state_root: Path) -> Iterator[Lab]:
-    lab = labs.up(parse(NEIGHBOURS, "mesh3.yaml"), "uml", None, quiet)
+    lab = labs.up(parse(NEIGHBOURS, "mesh3.yaml", time="virtual"), "uml", None, quiet)
     yield lab
     labs.down(lab)
 
@@ -83,13 +83,7 @@ def test_leaving_takes_away_what_a_killed_engine_left(pair: Lab) -> None:
 
 
 # swarm first: what it left in Docker's store, the next overlay would bring back.
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.full_kernel if overlays.find(name).kernel_modules else ())
-        for name in sorted(overlays.known(), key=lambda name: (name != "swarm", name))
-    ],
-)
+@pytest.mark.parametrize("name", sorted(overlays.known(), key=lambda name: (name != "swarm", name)))
 def test_overlay_joins_proves_its_path_and_leaves_nothing(pair: Lab, name: str) -> None:
     skip_without_programs(name)
     before = state(pair)

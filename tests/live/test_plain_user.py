@@ -17,10 +17,11 @@ import pytest
 from live.other_user import free_id, link, python
 from live.program import PROJECT, Program, Traces, kernel, until
 from minigts.providers.agent import process
-from minigts.providers.uml import image
+from minigts.providers.uml import clock, full_kernel, image
 
 pytestmark = [
     pytest.mark.uml,
+    pytest.mark.virtual,
     pytest.mark.skipif(os.geteuid() != 0, reason="a plain user runs all of these tests already"),
 ]
 NEEDLESS = shutil.ignore_patterns(
@@ -46,14 +47,19 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     interpreter = python()
     home = Path(tempfile.mkdtemp(prefix="minigts-plain-"))
     user = free_id()
-    made = image.ensure(lambda _: None)
-    link(made.directory, home / "cache" / "images" / made.directory.name, NEEDLESS)
-    for part in ("tools", "provision", "topologies"):
-        shutil.copytree(PROJECT / part, home / "project" / part, ignore=NEEDLESS)
+    places = {"images": image, "kernels": full_kernel, "clocks": clock}
+    for place, part in places.items():
+        built = part.ensure(lambda _: None).directory
+        linked = home / "cache" / place / built.name
+        link(built, linked, NEEDLESS)
+        for directory in (linked, *(each for each in linked.rglob("*") if each.is_dir())):
+            directory.chmod(0o755)
+    for folder in ("tools", "provision", "topologies"):
+        shutil.copytree(PROJECT / folder, home / "project" / folder, ignore=NEEDLESS)
     shutil.copy(PROJECT / "pyproject.toml", home / "project")
     packages = home / "packages"
     link(Path(sysconfig.get_path("purelib")), packages, NEEDLESS)
-    for directory in (home, home / "cache", home / "cache" / "images", home / "state"):
+    for directory in (home, home / "cache", *(home / "cache" / place for place in places), home / "state"):
         directory.mkdir(exist_ok=True)
         os.chown(directory, user, user)
     program = Program(

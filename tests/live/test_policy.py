@@ -14,7 +14,7 @@ from minigts.lab import Lab
 from minigts.overlays import Endpoint, policy
 from minigts.topology.load import load
 
-pytestmark = [pytest.mark.uml, pytest.mark.full_kernel]
+pytestmark = pytest.mark.virtual
 
 NETSERVER, IPERF3 = 12865, 5201
 CLOSED = f"""\
@@ -36,7 +36,7 @@ rules:
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MINIGTS_STATE", str(tmp_path_factory.mktemp("state")))
-        lab = labs.up(load(paths.project_root() / "topologies" / "pair.yaml"), "uml", None, quiet)
+        lab = labs.up(load(paths.project_root() / "topologies" / "pair.yaml", time="virtual"), "uml", None, quiet)
         yield lab
         labs.down(lab)
 

@@ -9,7 +9,7 @@ import pytest
 from live.conftest import MakeLab
 from minigts.lab import Lab
 
-pytestmark = pytest.mark.uml
+pytestmark = pytest.mark.virtual
 LOSSY = "name: lossy\nseed: {seed}\npair: {{link: {{rtt: 4ms, loss: 10%}}}}\n"
 PINGS = 300
 

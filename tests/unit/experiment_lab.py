@@ -15,6 +15,7 @@ from minigts.experiments.model import Experiment
 from minigts.fidelity.host_load import HostLoad, Recording
 from minigts.overlays import Endpoint
 from minigts.providers.base import Result
+from minigts.providers.machine_time import OnMachineTime
 from minigts.results import manifest as manifests
 from minigts.results.schema import Hardware, Manifest
 from minigts.topology.plan import Host, Link, Plan, Port, Shaping
@@ -172,7 +173,7 @@ def host_load(**changed: float | None) -> HostLoad:
     return HostLoad.model_validate({**quiet, "steal_cores": 0.0, "lag_ms": 0.2, **changed})
 
 
-class Replay:
+class Replay(OnMachineTime):
     """A provider's `run` that answers with recorded outputs, and counts what it was asked for.
 
     `before` is called with the number of the measuring command (from 1, warm-ups not counted) and its arguments,

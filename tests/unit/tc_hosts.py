@@ -17,6 +17,7 @@ import pytest
 from minigts.errors import HostFailed
 from minigts.providers import registry
 from minigts.providers.base import Result
+from minigts.providers.machine_time import OnMachineTime
 from minigts.topology.plan import Plan
 
 
@@ -33,13 +34,15 @@ class Network:
     """What a link takes one way beyond what netem adds."""
     set: int = 0
     """How often something was set on a host."""
+    asked: int = 0
+    """How often a host was asked for anything."""
 
 
 NETWORKS: dict[Path, Network] = {}
 """By run directory, as kernels outlive the object that stands for their provider."""
 
 
-class TcHosts:
+class TcHosts(OnMachineTime):
     """See `providers.base.Provider`."""
 
     name = "tc-hosts"
@@ -70,6 +73,7 @@ class TcHosts:
         network = NETWORKS.get(self.rundir)
         if network is None or host not in {machine.name for machine in network.plan.machines}:
             raise HostFailed(f"host {host} is not running")
+        network.asked += 1
         stdout = self._answer(network, host, list(argv), stdin.decode())
         if on_output is not None:
             on_output(stdout.encode())

@@ -17,7 +17,7 @@ from minigts.providers import registry
 
 HUGE = """name: huge
 hosts: {a: {memory: 1024GB}, b: }
-links: [{ends: [a, b], rtt: 4ms}]
+links: [{ends: [a, b], rtt: 4ms, rate: 50mbit}]
 """
 EXPERIMENT = """name: small
 title: A small one
@@ -66,7 +66,7 @@ def test_an_experiment_needs_room_for_the_heaviest_of_its_overlays(
 
 
 def test_one_that_is_up_has_its_room(place: Path) -> None:
-    plan = labs.read_plan(place / "huge.yaml")
+    plan = labs.read_plan(place / "huge.yaml", "uml", None)
     (place / "state" / "labs" / "huge").mkdir(parents=True)
     labs.require_room(plan, "uml", ["none"], "huge")
 

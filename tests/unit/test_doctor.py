@@ -19,7 +19,7 @@ from minigts.providers.doctor import Diagnosis, default_can_run, examine
 from minigts.providers.mininet import doctor as mininet_doctor
 from minigts.providers.system_packages import Package
 from minigts.providers.uml import doctor as uml_doctor
-from minigts.providers.uml import prerequisites
+from minigts.providers.uml import namespaces, parts, prerequisites
 from minigts.providers.uml.image import Room
 from minigts.providers.uml.prerequisites import Facts
 from minigts.providers.vagrant import doctor as vagrant_doctor
@@ -45,6 +45,9 @@ GOOD = Facts(
     subordinate_ids=True,
     can_install=False,
     packages=(Package("mmdebstrap", present=True),),
+    uncompiled=(),
+    virtual_disks=(),
+    virtual_lacks=(),
 )
 MACHINES = vagrant_prerequisites.Facts(
     user="alice",
@@ -125,6 +128,11 @@ def test_what_stops_uml_has_a_remedy(changes: dict[str, Any], name: str, remedy:
         ({"memory_free_mb": 1000}, "memory", "2 GiB"),
         ({"shm_free_mb": 1000}, "/dev/shm", "small labs"),
         ({"packages": (Package("mmdebstrap", present=False),), "can_install": True}, "mmdebstrap", "first up"),
+        (
+            {"uncompiled": ("clock",), "virtual_lacks": ("9 MB are free",)},
+            "virtual time",
+            "only with --time real: 9 MB",
+        ),
     ],
 )
 def test_what_slows_uml_says_its_cost(changes: dict[str, Any], name: str, cost: str) -> None:
@@ -140,6 +148,23 @@ def test_a_ready_image_needs_nothing_that_builds_one() -> None:
     assert uml(image_ready=True, packages=absent, disks=FULL, subordinate_ids=False).verdict == "runs"
 
 
+def test_what_virtual_time_takes_is_no_matter_of_mininets() -> None:
+    found = finding(uml(uncompiled=("clock",), virtual_lacks=("9 MB are free",)), "virtual time")
+    assert found.remedy == "mend that; then minigts kernel build"
+    facts = dataclasses.replace(GOOD, uncompiled=("clock",))
+    assert "virtual time" not in {each.name for each in uml_doctor.kernel_findings(facts)}
+
+
+def test_what_virtual_time_takes_is_said_before_it_is_built() -> None:
+    disks = (Room(Path("/var/tmp"), free_mb=20_000, needed_mb=5000),)
+    found = uml(uncompiled=("full kernel", "clock"), virtual_disks=disks)
+    assert found.verdict == "runs"
+    meaning = finding(found, "virtual time").meaning
+    assert "the full kernel and the clock; the first up, run or test does that" in meaning
+    assert f"{parts.DURATION}, 5000 MB in /var/tmp and up to {parts.MEMORY_MB} MB of memory meanwhile" in meaning
+    assert "--time real" in meaning
+
+
 def test_ptrace_may_be_forbidden_where_seccomp_is_not() -> None:
     assert uml(ptrace=False).verdict == "runs"
 
@@ -150,7 +175,7 @@ def test_root_needs_no_user_namespaces() -> None:
 
 def mininet(natively_missing: list[str], **changes: Any) -> Diagnosis:
     facts = dataclasses.replace(GOOD, **changes)
-    return diagnosis("mininet", mininet_doctor.findings(natively_missing, uml_doctor.findings(facts)))
+    return diagnosis("mininet", mininet_doctor.findings(natively_missing, uml_doctor.kernel_findings(facts)))
 
 
 def test_mininet_needs_nothing_more_where_the_machines_own_kernel_will_do() -> None:
@@ -266,7 +291,7 @@ def test_a_provider_is_set_up_by_what_it_prepares(
 )
 def test_subordinate_ids_are_read_from_their_file(tmp_path: Path, lines: str, enough: bool) -> None:
     (tmp_path / "subuid").write_text(lines + "\n")
-    assert prerequisites._has_range(tmp_path / "subuid", "alice") is enough
+    assert namespaces.has_range(tmp_path / "subuid", "alice") is enough
 
 
 @pytest.mark.parametrize(

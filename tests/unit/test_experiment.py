@@ -28,7 +28,7 @@ def test_multihop_says_what_the_study_did() -> None:
     assert found.published[0].by_hops == (21.75, 26.45, 68.03, 120.60, 161.23)
     assert found.published[0].by_segment == (21.75, 4.70, 41.58, 52.57, 40.63)
     paper = found.for_paper()
-    assert paper.repetitions == 20
+    assert paper.repetitions == 5
     assert [getattr(entry.options, "duration_s", None) for entry in paper.measurements] == [120.0] * 3
 
 

@@ -51,6 +51,7 @@ LANGUAGES = {
         {
             "": topology.Topology,
             "hosts.*.": topology.HostSpec,
+            "hosts.*.processor.": topology.ProcessorSpec,
             "switches.*.": topology.SwitchSpec,
             "links[].": topology.LinkSpec,
             "expect[].": topology.Expect,

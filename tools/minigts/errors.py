@@ -78,6 +78,10 @@ class CommandTimeout(CommandFailed):
         return super()._describe().replace("ended with code 124", f"was ended after {self.timeout_s:g} s", 1)
 
 
+class BrokenOff(MinigtsError):
+    """What one thread did was ended since another wants no more of it. Whoever broke it off says why."""
+
+
 class HostFailed(MinigtsError):
     """A host did not come up, or went away. The message carries its console's last lines."""
 

@@ -8,6 +8,7 @@ join() { if is_leader; then lead; else follow; fi; }
 
 start() {
   wait_for_nodes
+  keep_distance
   start_on_network measure
 }
 
@@ -61,6 +62,10 @@ wait_for_nodes() {
   ! is_leader || wait_until 60 every_node_ready ||
     fatal "not every node is ready: $(docker_api GET /nodes | jq -r '.[] | "\(.Description.Hostname) \(.Status.State)"')"
 }
+
+# Nodes that attach to a network at the same moment do not know of each other yet when each tells the others of its
+# container; who misses that waits half a minute for Docker's comparison of tables. So they come one after another.
+keep_distance() { is_leader || sleep "$HOST_INDEX"; }
 
 every_node_ready() {
   local ready

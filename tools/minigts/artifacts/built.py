@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from minigts import paths
@@ -37,9 +37,10 @@ def ensure(recipe: Path, progress: Callable[[str], None]) -> Path:
     return ready
 
 
-def key(recipe: Path) -> str:
-    """A hash of all files of a recipe."""
-    files = sorted(path for path in recipe.rglob("*") if path.is_file())
+def key(recipe: Path, parts: Sequence[str] = ()) -> str:
+    """A hash of all files of a recipe, or of these files and directories of it."""
+    tops = [recipe / part for part in parts] or [recipe]
+    files = sorted(path for top in tops for path in (top, *top.rglob("*")) if path.is_file())
     return paths.content_key((str(path.relative_to(recipe)), path) for path in files)
 
 

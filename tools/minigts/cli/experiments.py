@@ -11,9 +11,10 @@ import typer
 
 from minigts.cli import screen
 from minigts.cli.app import app
-from minigts.cli.labs import LabName, Provider, require_room, warn_of_root
+from minigts.cli.labs import LabName, Provider, TimeOption, require_room, warn_of_root
 from minigts.errors import CommandFailed, EnvironmentLacks, HostFailed, InputError
 from minigts.providers import DEFAULT
+from minigts.topology.time import Time
 
 if TYPE_CHECKING:
     from minigts.experiments.campaign import Prepared
@@ -28,6 +29,7 @@ def run(
         list[Path] | None, typer.Argument(metavar="EXPERIMENT…", help="Files, or a folder: experiments/multihop.yaml.")
     ] = None,
     provider: Provider = DEFAULT,
+    time: TimeOption = None,
     lab: LabName = None,
     paper: Annotated[bool, typer.Option("--paper", help="The study's own lengths and repetitions; hours.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="As little as shows something: `quick:` in the file.")] = False,
@@ -51,10 +53,10 @@ def run(
 
     if bool(experiments) == bool(resume):
         raise InputError("run: name an experiment, as in experiments/multihop.yaml, or --resume a results folder")
-    if paper and quick:
-        raise InputError("run: --paper and --quick exclude each other")
+    _refuse_together(("--paper", paper), ("--quick", quick))
+    _refuse_together(("--time", time), ("--resume", resume))  # a run goes on in the time that it began in
     if lab is not None:
-        checked_name(lab)
+        time = time or _time_of(checked_name(lab))
     with ExitStack() as stack:
         if resume:
             if not dry_run:
@@ -62,7 +64,11 @@ def run(
             directories, prepared = campaign.reopen(resume)
         else:
             files = campaign.files(experiments or ())
-            prepared = campaign.prepare_all(files, paper=paper, quick=quick, only=only or ())
+            prepared = campaign.prepare_all(
+                files, paper=paper, quick=quick, only=only or (), time=time, provider=provider
+            )
+        for line in campaign.left_out_in_words(prepared):
+            screen.note(line)
         if dry_run:
             screen.show_samples(prepared)
             return
@@ -75,6 +81,19 @@ def run(
             stack.enter_context(campaign.alone_in(_folder_of(directories)))
         complete = _measure_all(directories, prepared, provider, lab, keep=keep)
     raise typer.Exit(0 if complete else 1)
+
+
+def _refuse_together(*options: tuple[str, object]) -> None:
+    """Raises InputError when more than one of the options is given."""
+    if sum(bool(value) for _, value in options) > 1:
+        raise InputError(f"run: {' and '.join(name for name, _ in options)} exclude each other")
+
+
+def _time_of(lab: str) -> Time | None:
+    """The time of a lab that is up; None when there is none, which is said when it is wanted."""
+    from minigts import lab as labs
+
+    return next((each.time for each in labs.all_labs() if each.name == lab), None)
 
 
 def _folder_of(directories: Sequence[Path]) -> Path:
@@ -168,12 +187,14 @@ def compare(
     ] = None,
     on: Annotated[list[str] | None, typer.Option(help="With --providers: on these only; repeatable.")] = None,
     rounds: Annotated[int, typer.Option(min=1, max=100, help="With --providers: how often.")] = 5,
+    time: TimeOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="With --providers: every sample, as JSON.")] = False,
 ) -> None:
     """Say what differs between two runs, or two campaigns, by how much, and whether it matters.
 
     Exit 1 if a figure differs by what matters, as tested; 0 if none does. Needs no hosts.
-    With --providers instead of runs: what one topology costs on each provider, and how exact it is there.
+    With --providers instead of runs: what one topology costs on each provider, and how exact it is there. In real time,
+    which all of them have, unless the file or --time says virtual.
 
     Example:  minigts compare results/multihop-20261121-100000 results/multihop-20261122-100000
 
@@ -182,7 +203,7 @@ def compare(
     if providers is not None:
         if a or b or page:
             raise InputError("compare: give two results folders, or --providers TOPOLOGY; not both")
-        _compare_providers(providers, on or [], rounds, as_json=as_json)
+        _compare_providers(providers, on or [], rounds, time, as_json=as_json)
         return
     if a is None or b is None:
         raise InputError("compare: give two results folders, or --providers TOPOLOGY")
@@ -200,17 +221,19 @@ def _compare_runs(a: Path, b: Path, page: Path | None) -> None:
     raise typer.Exit(1 if found.differs else 0)
 
 
-def _compare_providers(topology: Path, on: Sequence[str], rounds: int, *, as_json: bool) -> None:
+def _compare_providers(topology: Path, on: Sequence[str], rounds: int, time: Time | None, *, as_json: bool) -> None:
     from dataclasses import asdict
 
     from minigts.experiments import provider_comparison
     from minigts.providers import registry
     from minigts.topology.load import load
 
-    for name in on:
-        registry.make(name, Path())
+    plan = load(topology, time=time)
+    wanted = on or registry.names()
+    for name in wanted:
+        registry.make(name, Path(), plan.time)
     with screen.progress() as say:
-        found = provider_comparison.compare(load(topology), on or registry.names(), rounds, say)
+        found = provider_comparison.compare(plan, wanted, rounds, say)
     if as_json:
         screen.print_json(asdict(found))
     else:

@@ -15,6 +15,7 @@ from minigts.cli import screen
 from minigts.cli.app import app
 from minigts.errors import CommandTimeout, InputError
 from minigts.providers import DEFAULT
+from minigts.topology.time import Time
 
 if TYPE_CHECKING:
     from minigts.lab import Lab
@@ -24,6 +25,12 @@ DAY_S = 86_400.0
 
 Topology = Annotated[Path, typer.Argument(metavar="TOPOLOGY", help="A topology file, such as topologies/chain6.yaml.")]
 Provider = Annotated[str, typer.Option("--provider", help="What a host is; `minigts doctor` lists them.")]
+TimeOption = Annotated[
+    Time | None,
+    typer.Option(
+        "--time", help="The lab's clock: the machine's, or its own. Else the file's; else the provider's best."
+    ),
+]
 LabName = Annotated[str | None, typer.Option("--lab", metavar="NAME", help="Which lab, when several are up.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout, for programs.")]
 Host = Annotated[str, typer.Argument(metavar="HOST", help="A host's name, as in the topology file.")]
@@ -33,12 +40,14 @@ LABS = "Labs"
 @app.command(rich_help_panel=LABS)
 def plan(
     topology: Topology,
+    provider: Provider = DEFAULT,
+    time: TimeOption = None,
     table: Annotated[bool, typer.Option("--table", help="Tables for people instead of JSON.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="JSON, which is the default.")] = False,
 ) -> None:
     """Say what a topology file means: addresses, routes, shaping, predictions. Starts nothing.
 
-    The same file gives the same bytes.
+    The same file gives the same bytes. The provider matters where the file says no time: `uml` has virtual time.
 
     Example:  minigts plan topologies/chain6.yaml --table
     """
@@ -46,7 +55,7 @@ def plan(
 
     if table and as_json:
         raise InputError("--table and --json exclude each other")
-    planned = read_plan(topology)
+    planned = read_plan(topology, provider, time)
     if table:
         screen.show_plan(planned)
     else:
@@ -57,6 +66,7 @@ def plan(
 def up(
     topology: Topology,
     provider: Provider = DEFAULT,
+    time: TimeOption = None,
     lab: Annotated[str | None, typer.Option("--lab", metavar="NAME", help="Its name; else the topology's.")] = None,
     overlay: Annotated[str | None, typer.Option("--overlay", help="Which overlay; else the topology's.")] = None,
 ) -> None:
@@ -71,17 +81,17 @@ def up(
     from minigts.fidelity import measure
     from minigts.providers import registry
 
-    planned = read_plan(topology)
+    planned = read_plan(topology, provider, time)
     wanted = _one_of("overlay", overlay or planned.overlay, overlays.known())
-    overlays.require_engine(registry.make(provider, Path()), wanted)
+    overlays.require_engine(registry.make(provider, Path(), planned.time), wanted)
     require_room(planned, provider, [wanted], lab or planned.name)
     warn_of_root(provider)
     with screen.progress() as say:
         made = labs.up(planned, provider, lab, say)
         certificate = measure.after_up(made, say)
         overlays.join(made, wanted, say)
-    screen.show_certificate(certificate)
-    screen.note(f"lab {made.name} is up; try: minigts exec {planned.hosts[0].name} -- ip address")
+    screen.show_certificate(certificate, made)
+    screen.note(f"lab {made.name} is up in {made.time} time; try: minigts exec {planned.hosts[0].name} -- ip address")
 
 
 def warn_of_root(provider: str) -> None:
@@ -94,7 +104,8 @@ def warn_of_root(provider: str) -> None:
 
 
 def require_room(planned: Plan, provider: str, overlays: Collection[str], name: str) -> None:
-    """Raise EnvironmentLacks when there is not the memory for a lab with each of the overlays, one at a time.
+    """Raise EnvironmentLacks when there is not the memory for a lab with each of the overlays, one at a time, and
+    InputError when the provider has not the plan's time.
 
     One that is up under that name has its memory.
     """
@@ -102,7 +113,7 @@ def require_room(planned: Plan, provider: str, overlays: Collection[str], name: 
     from minigts.providers import registry
     from minigts.providers.base import Sized
 
-    made = registry.make(provider, Path())
+    made = registry.make(provider, Path(), planned.time)
     if isinstance(made, Sized) and name not in {each.name for each in labs.all_labs()}:
         made.require_room(planned, sorted(overlays))
 
@@ -190,7 +201,10 @@ def shell(host: Host, lab: LabName = None) -> None:
 
     Example:  minigts shell ams
     """
-    raise typer.Exit(_lab_with(host, lab).provider.attach(host, ["bash", "-l"]))
+    opened = _lab_with(host, lab)
+    if opened.time == "virtual":
+        screen.note("the lab is in virtual time, which keeps pace with yours as long as this shell is open")
+    raise typer.Exit(opened.provider.attach(host, ["bash", "-l"]))
 
 
 @app.command(rich_help_panel=LABS)
@@ -255,7 +269,7 @@ def check(
     if as_json:
         typer.echo(certificate.model_dump_json(indent=2))
     else:
-        screen.show_certificate(certificate)
+        screen.show_certificate(certificate, opened)
     raise typer.Exit(0 if certificate.ok else 1)
 
 
@@ -298,18 +312,22 @@ def calibrate(
     from minigts import lab as labs
 
     opened = labs.open_lab(lab)
+    if labs.carrier(opened) is not None:
+        screen.note(f"lab {opened.name} has nothing to calibrate: its links take just what is declared")
+        return
     with screen.progress() as say:
         say("measuring the emulator's own latency")
         overhead_ms = labs.calibrate(opened)
     screen.note(f"{overhead_ms:.3f} ms a link and way are taken off the delays; minigts check measures the lab anew")
 
 
-def read_plan(file: Path) -> Plan:
-    """The plan of a topology file. Raises InputError."""
+def read_plan(file: Path, provider: str, time: Time | None) -> Plan:
+    """The plan of a topology file: in `time`, else in the file's, else in the provider's best. Raises InputError."""
     from minigts import overlays
+    from minigts.providers import registry
     from minigts.topology.load import load
 
-    return load(file, known_overlays=overlays.known())
+    return load(file, known_overlays=overlays.known(), time=time, best=registry.best_time(provider))
 
 
 def _lab_with(host: str, lab: str | None) -> Lab:

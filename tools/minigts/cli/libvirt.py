@@ -65,11 +65,14 @@ def libvirt_definition(
     """
     from minigts import overlays
     from minigts.errors import EnvironmentLacks
+    from minigts.providers import registry
     from minigts.providers.vagrant import directory as vagrants
     from minigts.providers.vagrant import prerequisites
+    from minigts.providers.vagrant.provider import VagrantProvider
 
     where = vagrants.Directory(directory.absolute())
     lab = where.lab(topology, starting=start, overlays=overlays.known())
+    registry.make(VagrantProvider.name, Path(), lab.plan.time)
     lacking = prerequisites.missing()
     if lacking:
         raise EnvironmentLacks("\n".join(lacking))

@@ -78,7 +78,7 @@ def test(
     except ImportError as error:
         raise EnvironmentLacks("pytest is missing; start the tests with ./minigts test, which fetches it") from error
     if not arguments:
-        _prepare_image()
+        _prepare()
     codes = {pytest.ExitCode.OK: 0, pytest.ExitCode.USAGE_ERROR: 2, pytest.ExitCode.INTERRUPTED: 130}
     raise typer.Exit(codes.get(pytest.ExitCode(pytest.main(arguments or ["tests"])), 1))
 
@@ -93,7 +93,7 @@ def setup(provider: Annotated[str, typer.Argument(metavar="PROVIDER", help="Such
     from minigts.providers import registry
     from minigts.providers.base import Prepares
 
-    chosen = registry.make(provider, paths.state_root())
+    chosen = registry.make(provider, paths.state_root(), registry.best_time(provider))
     lacking = chosen.missing()
     if lacking:
         raise EnvironmentLacks("\n".join(lacking))
@@ -165,17 +165,18 @@ def image_box() -> None:
 
 @kernel_app.command("build")
 def kernel_build() -> None:
-    """Compile the full kernel if it is not there yet; print its path. It takes some minutes.
+    """Compile the full kernel and the clock, unless they are there; print the kernel's path. It takes some ten minutes.
 
-    It has what Debian's has not: address translation, nftables for IP, WireGuard. Labs that are brought up from then on
-    run it.
+    Labs in virtual time take both, and the first of them compiles both when they are missing. The kernel has what
+    Debian's has not: address translation, nftables for IP, WireGuard. Labs in real time that are brought up from then
+    on run it, too.
 
     Example:  minigts kernel build
     """
-    from minigts.providers.uml import full_kernel
+    from minigts.providers.uml import parts
 
     with screen.progress() as say:
-        made = full_kernel.ensure(say)
+        made = parts.compile_all(say)
     typer.echo(made.directory)
 
 
@@ -195,20 +196,29 @@ def kernel_path() -> None:
 
 @kernel_app.command("remove")
 def kernel_remove() -> None:
-    """Remove the full kernel: new labs run Debian's again. Labs that are up keep theirs.
+    """Remove the full kernel and the clock: new labs in real time run Debian's again. Labs that are up keep theirs.
 
     Example:  minigts kernel remove
     """
-    from minigts.providers.uml import full_kernel
+    from minigts.providers.uml import clock, full_kernel
 
     full_kernel.remove()
-    screen.note("new labs run Debian's kernel")
+    clock.remove()
+    screen.note("new labs in real time run Debian's kernel; one in virtual time compiles both again")
 
 
-def _prepare_image() -> None:
-    """Builds the image with its progress in sight. Without what that needs, the tests that need hosts say so."""
-    from minigts.providers.uml import image
+def _prepare() -> None:
+    """Builds what hosts are made of with its progress in sight. Without what that needs, the tests that need hosts say
+    so."""
+    from minigts.providers.uml import image, parts
 
+    try:
+        with screen.progress() as say:
+            parts.ensure(say)
+    except EnvironmentLacks as lack:
+        screen.note(f"minigts: tests that need hosts in virtual time will be skipped: {lack}")
+    else:
+        return
     try:
         with screen.progress() as say:
             image.ensure(say)

@@ -184,7 +184,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
 def show_plan(plan: Plan) -> None:
     """Hosts, links, and what the plan predicts for each pair."""
     hosts = ((h.name, h.location or "", h.address, str(h.cpus), f"{h.memory_mb} MB") for h in plan.machines)
-    show_table(f"{plan.name}: hosts", ("host", "location", "address", ">cpus", ">memory"), hosts)
+    show_table(f"{plan.name}, in {plan.time} time: hosts", ("host", "location", "address", ">cpus", ">memory"), hosts)
     links = ((x.name, x.subnet, ms(x.rtt_ms), mbit(x.rate_mbit), f"{x.loss_percent:g} %") for x in plan.links)
     show_table("links", ("link", "subnet", ">RTT", ">rate", ">loss"), links)
     paths = (
@@ -249,6 +249,7 @@ def lab_facts(lab: Lab) -> dict[str, object]:
         return facts | {
             "topology": lab.plan.name,
             "provider": record.provider,
+            "time": lab.time,
             "state": record.state,
             "overlay": None if joined is None else joined.name,
             "created": record.created.isoformat(),
@@ -270,7 +271,8 @@ def show_labs(labs: Iterable[Lab]) -> None:
             console.print(f"{lab.name}: {facts['problem']}", markup=False)
             continue
         rows = ((h.name, h.location or "", h.address, str(states.get(h.name))) for h in lab.plan.machines)
-        title = f"{lab.name}  {facts['topology']} on {facts['provider']}, overlay {facts['overlay'] or '—'}"
+        where = f"{facts['provider']} in {facts['time']} time"
+        title = f"{lab.name}  {facts['topology']} on {where}, overlay {facts['overlay'] or '—'}"
         show_table(title, ("host", "location", "address", "state"), rows)
         for line in deviations(lab):
             console.print(line, markup=False, soft_wrap=True)
@@ -290,7 +292,7 @@ def deviations(lab: Lab) -> list[str]:
     return lines
 
 
-def show_certificate(certificate: Certificate) -> None:
+def show_certificate(certificate: Certificate, lab: Lab) -> None:
     """What was measured of each link and path, with what was declared; then what lies outside or was not judged."""
     console = out()
     measured = [row for row in certificate.rows if row.quantity in CERTIFIED]
@@ -298,13 +300,14 @@ def show_certificate(certificate: Certificate) -> None:
     for subject in dict.fromkeys(row.subject for row in measured):
         own = {row.quantity: row for row in measured if row.subject == subject}
         rows.append((subject, *(certified(own.get(quantity)) for quantity in CERTIFIED)))
-    show_table("", ("link or path", *(f">{quantity}" for quantity in CERTIFIED)), rows)
+    title = f"lab {lab.name} on {lab.provider.name} in {lab.time} time"
+    show_table(title, ("link or path", *(f">{quantity}" for quantity in CERTIFIED)), rows)
     for row in certificate.rows:
         if row.ok is not True or (row not in measured and row.quantity != "settings"):
             console.print(f"{row.subject} {row.quantity}: {row.in_words()}  {row.note}", markup=False, soft_wrap=True)
     for name in certificate.cut:
         console.print(f"{name} is cut: neither it nor what passes it was measured", markup=False, soft_wrap=True)
-    if certificate.too_fast:
+    if certificate.too_fast and certificate.emulator_overhead_ms:
         console.print(
             "round trips are shorter than declared, since too much was taken off the delays: minigts calibrate",
             markup=False,
@@ -312,9 +315,11 @@ def show_certificate(certificate: Certificate) -> None:
         )
     for reason in certificate.busy:
         console.print(f"the machine was busy: {reason}", markup=False)
+    overhead_ms = certificate.emulator_overhead_ms
+    taken_off = f"; the emulator's own {overhead_ms:.3f} ms a link and way are taken off the delays"
     console.print(
-        f"{certificate.verdict}; measured in {certificate.seconds:.1f} s, declared in brackets; the emulator's own "
-        f"{certificate.emulator_overhead_ms:.3f} ms a link and way are taken off the delays",
+        f"{certificate.verdict}; measured in {certificate.seconds:.1f} s, declared in brackets"
+        f"{taken_off if overhead_ms else ''}",
         markup=False,
         soft_wrap=True,
     )
@@ -348,8 +353,10 @@ def show_explanation(explained: Explanation) -> None:
         for each in explained.quantities
     )
     title = f"{explained.link}  lab {explained.lab} on {explained.provider}"
-    show_table(title, ("direction", "", ">declared", ">should be now", ">tc shows", "where"), rows)
-    line(f"taken off each delay: {explained.emulator_overhead_ms:.3f} ms, the emulator's own latency a link and way")
+    show_table(title, ("direction", "", ">declared", ">should be now", ">shown", "where"), rows)
+    if not explained.carried:
+        own = f"{explained.emulator_overhead_ms:.3f} ms"
+        line(f"taken off each delay: {own}, the emulator's own latency a link and way")
     line(f"the lab's record: {'cut' if explained.cut else 'not cut'}; experiments: {explained.settings.in_words}")
     for each in explained.interfaces:
         line(f"{each.host} {each.port}: MTU {each.mtu}, generic receive offload {each.gro}")
@@ -404,7 +411,10 @@ def show_samples(prepared: Iterable[Prepared]) -> None:
     for each in prepared:
         counts = Counter((sample.overlay, sample.measurement, sample.tool) for sample in each.samples)
         rows = ((*cell, str(count)) for cell, count in counts.items())
-        title = f"{each.experiment.name}: {len(each.samples)} samples, {duration(each.seconds)} of measuring"
+        title = (
+            f"{each.experiment.name}: {len(each.samples)} samples, {duration(each.seconds)} of measuring, in "
+            f"{each.plan.time} time"
+        )
         show_table(title, ("overlay", "measurement", "tool", ">samples"), rows)
 
 

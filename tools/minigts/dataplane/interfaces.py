@@ -39,7 +39,8 @@ def script(plan: Plan, machine: Host | Switch) -> str:
         f"printf %s {shlex.quote(_hosts_file(plan))} >/etc/hosts",
         f"sysctl -qw {shlex.join(SYSCTLS)}",
         f"[[ ! -e /proc/sys/net/core/netdev_max_backlog ]] || sysctl -qw {shlex.join(KERNEL_SYSCTLS)}",
-        *(_name_port(port.mac, port.name) for port in machine.ports),
+        # From the last: where a kernel has counted them from eth0 on, the name of each is free when its turn comes.
+        *(_name_port(port.mac, port.name) for port in reversed(machine.ports)),
         *(_without_ipv6(port.name) for port in machine.ports),
         "ip -batch - <<'END'",
         "link set dev lo up",

@@ -1,6 +1,6 @@
 """A port's declared shaping to `ip`, `tc` and `ethtool` commands, and back from what `tc` then shows.
 
-Where each part sits, and why:
+Where each part sits, and why, when links are not carried by wires (`wire`):
 
 - **rate**: on the sender's own interface, as `tbf`, with the declared queue in front of it. There it bounds what
   the sender's TCP has below the socket (TCP small queues, back-pressure), as a network card of that rate does.

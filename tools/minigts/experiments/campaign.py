@@ -8,7 +8,7 @@ import os
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,22 +17,28 @@ from pydantic import JsonValue
 from minigts import lab as labs
 from minigts import overlays, paths
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError, Problem
-from minigts.experiments import run
-from minigts.experiments.load import load, topology_file
+from minigts.experiments import meaning, run
+from minigts.experiments.load import LANGUAGE, load, topology_file
 from minigts.experiments.matrix import Sample, matrix
 from minigts.experiments.model import Experiment
 from minigts.experiments.stage import LabStage
+from minigts.fidelity.certificate import Certificate
 from minigts.fidelity.measure import certify
 from minigts.lab import Lab, links
+from minigts.language.problems import Location
+from minigts.language.source import read_text
+from minigts.language.tree import read_tree
 from minigts.machine import shell
+from minigts.providers import DEFAULT as DEFAULT_PROVIDER
 from minigts.providers import registry
 from minigts.results import manifest as manifests
 from minigts.results import store
 from minigts.results.folder import exclusive, inside
-from minigts.results.schema import CERTIFICATE, Manifest
+from minigts.results.schema import CERTIFICATE, LeftOut, Manifest
 from minigts.tools import TOOLS
 from minigts.topology.load import load as load_topology
 from minigts.topology.plan import Plan
+from minigts.topology.time import Time
 
 Say = Callable[[str], None]
 PACKAGES = ("docker.io", "iproute2", "openvswitch-switch", *(tool.package for tool in TOOLS.values()))
@@ -48,6 +54,8 @@ class Prepared:
     topology_sha256: str
     plan: Plan
     samples: tuple[Sample, ...]
+    left_out: tuple[LeftOut, ...] = ()
+    """What of it says nothing in the plan's time; nothing of that is in `samples`."""
 
     @property
     def seconds(self) -> float:
@@ -66,9 +74,22 @@ def files(places: Sequence[Path]) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def prepare(file: Path, *, paper: bool, quick: bool, only: Sequence[str]) -> Prepared:
-    """Read an experiment and its topology. Raises InputError."""
-    experiment = load(file)
+def prepare(
+    file: Path,
+    *,
+    paper: bool,
+    quick: bool,
+    only: Sequence[str],
+    time: Time | None = None,
+    provider: str = DEFAULT_PROVIDER,
+    leaving_out: bool = False,
+) -> Prepared:
+    """Read an experiment and its topology. The lab's time is `time`, else the experiment's, else the topology's, else
+    the best of the provider.
+
+    Raises InputError, also for what says nothing in that time, unless that is to be left out.
+    """
+    experiment = as_written = load(file)
     unknown = [name for name in experiment.overlays if name not in overlays.known()]
     if unknown:
         raise InputError(f"{file}: overlays: no overlay {unknown[0]!r}; there are {', '.join(overlays.known())}")
@@ -79,30 +100,110 @@ def prepare(file: Path, *, paper: bool, quick: bool, only: Sequence[str]) -> Pre
         experiment = experiment.for_a_look()
     if only:
         experiment = experiment.only(only)
-    plan = load_topology(topology, known_overlays=overlays.known())
+    plan = load_topology(
+        topology,
+        known_overlays=overlays.known(),
+        time=time or experiment.time,
+        best=registry.best_time(provider),
+    )
+    found = meaning.meaningless(experiment, plan)
+    refused = [each for each in found if each.part.kind != "watch"]
+    if refused and not leaving_out:
+        raise InputError(_refusal(file, topology, as_written, experiment, plan, refused))
+    left_out = tuple(each.part for each in found)
     digest = hashlib.sha256(topology.read_bytes()).hexdigest()
-    return Prepared(experiment, digest, plan, matrix(experiment, plan))
+    return Prepared(experiment, digest, plan, meaning.within(matrix(experiment, plan), left_out), left_out)
 
 
-def prepare_all(places: Sequence[Path], *, paper: bool, quick: bool, only: Sequence[str]) -> tuple[Prepared, ...]:
-    """Read several experiments. Of `only`, each takes what it has, and one that has nothing of it is left out.
+def _refusal(
+    file: Path,
+    topology: Path,
+    as_written: Experiment,
+    experiment: Experiment,
+    plan: Plan,
+    refused: Sequence[meaning.Meaningless],
+) -> list[Problem]:
+    """A line that says what can be done, and one for each measurement and claim that says nothing."""
+    gone = [each.part.name for each in refused if each.part.kind == "measurement"]
+    kept = [each.name for each in experiment.measurements if each.name not in gone]
+    remedies = (
+        ["write --time real"] if as_written.time == "real" else ["write --time real, or `time: real` in the file"]
+    )
+    if gone and kept and not _refused(experiment.only(kept), plan):
+        remedies.append(f"{' '.join(f'--only {name}' for name in kept)} for the rest")
+    if modelled := [each.part.name for each in refused if each.modelled]:
+        remedies.append(f"for {', '.join(modelled)} give the hosts of {topology} a modelled `processor:`")
+    what = f"{len(refused)} of its measurements and claims say" if kept else "no measurement of it says"
+    ending = "nothing" if kept else "anything"
+    lead = f"{what} {ending} in virtual time, where the processor is free; {', or '.join(remedies)}"
+    tree = read_tree(read_text(file, LANGUAGE), str(file), LANGUAGE)
+    return [
+        Problem(str(file), 0, lead),
+        *(
+            tree.problem(str(file), (_place(as_written, each), f"{each.part.name}: {each.part.why}"))
+            for each in refused
+        ),
+    ]
 
-    Raises InputError, also when two have one name.
+
+def _refused(experiment: Experiment, plan: Plan) -> bool:
+    return any(each.part.kind != "watch" for each in meaning.meaningless(experiment, plan))
+
+
+def _place(as_written: Experiment, each: meaning.Meaningless) -> Location:
+    """Where it stands in the file, of which `--only` may have taken parts away."""
+    if each.part.kind == "claim":
+        return "claims", [claim.words for claim in as_written.claims].index(each.part.name)
+    return "measurements", [measurement.name for measurement in as_written.measurements].index(each.part.name)
+
+
+def prepare_all(
+    places: Sequence[Path],
+    *,
+    paper: bool,
+    quick: bool,
+    only: Sequence[str],
+    time: Time | None = None,
+    provider: str = DEFAULT_PROVIDER,
+) -> tuple[Prepared, ...]:
+    """Read several experiments. Of `only`, each takes what it has, and one that has nothing of it is left out. So are
+    parts that say nothing in the lab's time; one experiment alone is refused for them.
+
+    Raises InputError, also when two have one name, and when nothing says anything.
     """
     if len(places) == 1:
-        return (prepare(places[0], paper=paper, quick=quick, only=only),)
+        return (prepare(places[0], paper=paper, quick=quick, only=only, time=time, provider=provider),)
     found = []
     for file in places:
         own = [name for name in only if name in load(file).parts]
         if own or not only:
-            found.append(prepare(file, paper=paper, quick=quick, only=own))
+            found.append(
+                prepare(file, paper=paper, quick=quick, only=own, time=time, provider=provider, leaving_out=True)
+            )
     names = [each.experiment.name for each in found]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InputError(f"run: two experiments are called {twice[0]}")
     if not found:
         raise InputError(f"run: no experiment has {', '.join(only)}")
+    if not any(each.samples for each in found) and any(each.left_out for each in found):
+        raise InputError("\n".join(left_out_in_words(found)))
     return tuple(found)
+
+
+def left_out_in_words(prepared: Sequence[Prepared]) -> tuple[str, ...]:
+    """A line for each experiment of which something says nothing in its lab's time."""
+    return tuple(f"{each.experiment.name}: {_left_out(each)}" for each in prepared if each.left_out)
+
+
+def _left_out(prepared: Prepared) -> str:
+    names = {kind: [part.name for part in prepared.left_out if part.kind == kind] for kind in ("measurement", "watch")}
+    if len(names["measurement"]) == len(prepared.experiment.measurements):
+        return "left out, for nothing of it says anything in virtual time; --time real measures it"
+    claims = sum(part.kind == "claim" for part in prepared.left_out)
+    parts = [*names["measurement"], *(f"the counters of {name}" for name in names["watch"])]
+    parts += [f"{claims} claim{'s' if claims > 1 else ''}"] if claims else []
+    return f"without {', '.join(parts)}, which say nothing in virtual time; --time real has them"
 
 
 def by_plan(directories: Sequence[Path], prepared: Sequence[Prepared]) -> tuple[tuple[Plan, tuple[Path, ...]], ...]:
@@ -168,8 +269,8 @@ def _prepared_again(directory: Path) -> Prepared:
     _known(directory / manifests.FILE, "provider", manifest.provider, registry.names())
     for overlay in manifest.experiment.overlays:
         _known(directory / manifests.FILE, "overlay", overlay, overlays.known())
-    left = store.pending(matrix(manifest.experiment, manifest.plan), directory)
-    return Prepared(manifest.experiment, manifest.topology_sha256, manifest.plan, left)
+    left = store.pending(meaning.samples(manifest), directory)
+    return Prepared(manifest.experiment, manifest.topology_sha256, manifest.plan, left, manifest.left_out)
 
 
 def _known(path: Path, kind: str, name: str, known: Sequence[str]) -> None:
@@ -188,7 +289,8 @@ def _manifest(prepared: Prepared, provider: str) -> Manifest:
         plan=prepared.plan,
         provider=provider,
         machine=manifests.machine(),
-        noise_before=manifests.noise(),
+        left_out=prepared.left_out,
+        noise_before=manifests.noise() if prepared.plan.time == "real" else None,
         samples_planned=len(prepared.samples),
         started=manifests.now(),
     )
@@ -205,6 +307,8 @@ def lab_for(plan: Plan, provider: str, named: str | None, *, keep: bool, say: Sa
         found = labs.open_lab(named)
         if found.plan.hosts != plan.hosts or found.plan.links != plan.links:
             raise InputError(f"lab {named} is {found.plan.name}; the experiment is made for {plan.name}")
+        if found.plan.time != plan.time:
+            raise InputError(f"lab {named} is in {found.plan.time} time; the run is in {plan.time} time")
         _require_whole(found)
         if found.record.settings != labs.DECLARED:
             say("links are as an experiment that was broken off has left them: setting them as declared")
@@ -238,15 +342,17 @@ def describe_lab(directories: Sequence[Path], lab: Lab, say: Say, *, fresh: bool
     facts = {
         "provider": lab.provider.name,
         "tools": _tools(lab),
-        "emulator": {
-            "its own latency, taken off each delay": f"{certificate.emulator_overhead_ms:g} ms a link and way"
-        },
+        "emulator": {} if links.carrier(lab) else _taken_off(certificate),
         "certificate": certificate.in_words(),
         "readback": _readback(lab),
     }
     for directory in new:
         manifests.write(directory, manifests.read(directory).model_copy(update=facts))
         certificate.write(inside(directory, CERTIFICATE))
+
+
+def _taken_off(certificate: Certificate) -> dict[str, str]:
+    return {"its own latency, taken off each delay": f"{certificate.emulator_overhead_ms:g} ms a link and way"}
 
 
 def take(directories: Sequence[Path], lab: Lab, say: Say, on_progress: run.OnProgress) -> tuple[run.Outcome, ...]:
@@ -287,8 +393,12 @@ def _tools(lab: Lab) -> dict[str, str]:
 
 
 def _readback(lab: Lab) -> dict[str, JsonValue]:
-    """Each host's and switch's queueing disciplines as its kernel has them (tc(8), -json)."""
-    return {machine.name: _qdiscs(lab, machine.name) for machine in lab.plan.machines}
+    """Each host's and switch's queueing disciplines as its kernel has them (tc(8), -json), and the wires of its ports
+    where links have such.
+    """
+    qdiscs = {machine.name: _qdiscs(lab, machine.name) for machine in lab.plan.machines}
+    wires = (links.read_wires(lab) or {}).items()
+    return qdiscs | {f"{name} {port}": asdict(each.wire) for name, own in wires for port, each in own.items()}
 
 
 def _qdiscs(lab: Lab, host: str) -> JsonValue:

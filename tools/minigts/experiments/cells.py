@@ -42,7 +42,7 @@ class Cell(PathCell):
 @dataclass(frozen=True)
 class Verdict:
     """What became of one claim over one overlay; `detail` is a sentence with the numbers, `why` what the experiment
-    says of the distance to what was published."""
+    says of the distance to what was published, and `source` whose claim it is, empty for the experiment's own."""
 
     claim: str
     overlay: str
@@ -50,3 +50,4 @@ class Verdict:
     text: str
     detail: str
     why: str = ""
+    source: str = ""

@@ -31,7 +31,7 @@ def _verdicts(claim: Claim, cells: Sequence[Cell], plan: Plan) -> Iterator[Verdi
 
 
 def _verdict(claim: Claim, overlay: str, judgement: Judgement) -> Verdict:
-    return Verdict(claim.words, overlay, judgement.word, claim.text, judgement.detail, claim.why)
+    return Verdict(claim.words, overlay, judgement.word, claim.text, judgement.detail, claim.why, claim.source)
 
 
 def _is_of(claim: Claim, cell: Cell) -> bool:

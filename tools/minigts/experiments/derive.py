@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from minigts.experiments import meaning
 from minigts.experiments.cells import Cell, Verdict
 from minigts.experiments.claims import evaluate
 from minigts.experiments.commands import outer_mtu, predicted, underlay_mtu
 from minigts.experiments.matrix import Cell as Row
-from minigts.experiments.matrix import Sample, cells, matrix, path_between
+from minigts.experiments.matrix import Sample, cells, path_between
 from minigts.experiments.model import Links, settings
 from minigts.experiments.readings import read
 from minigts.experiments.vocabulary import Published
@@ -53,13 +54,14 @@ def derive(directory: Path) -> tuple[Verdict, ...]:
     Raises InputError for a manifest or a raw file that cannot be read, MinigtsError when the disk is full.
     """
     manifest = manifests.read(directory)
-    taken = tuple(_taken(directory, matrix(manifest.experiment, manifest.plan)))
+    taken = tuple(_taken(directory, meaning.samples(manifest)))
     found = summarise(manifest, taken)
-    verdicts = evaluate(manifest.experiment.claims, found, manifest.plan)
+    verdicts = evaluate(meaning.claims(manifest), found, manifest.plan)
     varied = tuple(dict.fromkeys(key for each in manifest.experiment.measurements for key in each.vary))
     summary = [cell for cell in found if not cell.metric]
     promised = _Predictions(manifest)
-    rows = (_sample_row(promised, entry) for entry in taken)
+    in_real_time = manifest.plan.time == "real"
+    rows = (_sample_row(promised, entry, timed=in_real_time) for entry in taken)
     write(inside(directory, SAMPLES), tables.text((*tables.SAMPLE_COLUMNS, *varied), rows))
     write(inside(directory, SUMMARY), tables.text((*tables.SUMMARY_COLUMNS, *varied), map(_summary_row, summary)))
     claims = Claims(tuple(Claim.model_validate(dataclasses.asdict(verdict)) for verdict in verdicts))
@@ -218,7 +220,8 @@ def _published(entries: Sequence[Published], plan: Plan, key: _Key, hops: int, m
     return None
 
 
-def _sample_row(promised: _Predictions, entry: Taken) -> Mapping[str, str]:
+def _sample_row(promised: _Predictions, entry: Taken, *, timed: bool) -> Mapping[str, str]:
+    """`timed`: with when it was taken and how long that took, which two equal runs need not have in common."""
     sample, measured = entry.sample, entry.measured
     expected = promised(sample.overlay, sample.measurement, sample.source, sample.target, sample.condition)
     values = {name: number(value) for name, value in (measured.extra if measured else {}).items()}
@@ -237,8 +240,8 @@ def _sample_row(promised: _Predictions, entry: Taken) -> Mapping[str, str]:
         "value": number(measured.value if measured else None),
         "unit": TOOLS[sample.tool].unit,
         "predicted": number(expected),
-        "started": entry.raw.started,
-        "seconds": f"{entry.raw.seconds:.3f}",
+        "started": entry.raw.started if timed else "",
+        "seconds": f"{entry.raw.seconds:.3f}" if timed else "",
         "attempts": str(entry.attempts),
         "ok": "false" if measured is None else "true",
         "error": " ".join(entry.error.split()),

@@ -1,13 +1,14 @@
-"""Packets that the hosts' delays dropped by themselves: a host was starved, or a delay ran full. None was declared."""
+"""Packets that were dropped though nothing declares it: a host was starved, or its delay ran full; or, where links have
+wires of their own, a wire lost what it should have brought."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from minigts.dataplane import shaping
+from minigts.dataplane import shaping, wire
 from minigts.fidelity.host_load import Recording, recording
-from minigts.lab import Lab
+from minigts.lab import Lab, links
 from minigts.topology.plan import Host, Switch
 
 SHOW = ("tc", "-s", "-j", "qdisc", "show")
@@ -33,7 +34,13 @@ class Drops:
             machine.load = machine.load.model_copy(update={"dropped": dropped})
 
     def _now(self) -> int:
-        return sum(self._lab.on_every_machine(self._of).values())
+        if (wires := links.read_wires(self._lab)) is None:
+            return sum(self._lab.on_every_machine(self._of).values())
+        return sum(
+            wire.undeclared_losses(port, wires[machine.name][port.name])
+            for machine in self._lab.plan.machines
+            for port in machine.ports
+        )
 
     def _of(self, machine: Host | Switch) -> int:
         shown = self._lab.provider.run(machine.name, SHOW, timeout_s=TIMEOUT_S).stdout

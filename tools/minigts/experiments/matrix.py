@@ -96,7 +96,7 @@ def _is_over(measurement: AnyMeasurement, overlay: str) -> bool:
 def _paths(measurement: AnyMeasurement, plan: Plan, overlay: str) -> Iterator[tuple[Path, str, str, Kind]]:
     """The plan's path, where a measurement of it starts and ends, and what it is taken for."""
     seen: set[tuple[str, str]] = set()
-    for path, source, target, kind in _pairs(measurement, plan):
+    for path, source, target, kind in pairs(measurement, plan):
         if (source, target) not in seen and (overlay != "none" or path.reachable):
             seen.add((source, target))
             yield path, source, target, kind
@@ -118,7 +118,8 @@ def path_between(plan: Plan, source: str, target: str) -> Path:
     )
 
 
-def _pairs(measurement: AnyMeasurement, plan: Plan) -> Iterator[tuple[Path, str, str, Kind]]:
+def pairs(measurement: AnyMeasurement, plan: Plan) -> Iterator[tuple[Path, str, str, Kind]]:
+    """The plan's paths that it names, each with its two ends and what it is taken for. Raises InputError."""
     seen: set[Paths] = set()
     for index, paths in enumerate(measurement.paths):
         if paths in seen:

@@ -14,12 +14,14 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationError
 from minigts.errors import InputError
 from minigts.experiments.vocabulary import SCALAR, Claim, Figure, Name, Published, varied, word
 from minigts.language import validation
-from minigts.language.fields import Strict, unknown, whole
+from minigts.language.fields import Strict, choice, unknown, whole
 from minigts.language.problems import Finding, Location, Misplaced
 from minigts.language.validation import findings_of, keys
 from minigts.tools import TOOLS
 from minigts.tools.base import Tool
 from minigts.tools.options import Count, Options, Size, Switch, WholeSeconds
+from minigts.tools.processor import OF_THE_PROCESSOR
+from minigts.topology.time import Time
 
 MOST_SAMPLES = 200_000
 """Of one experiment. A results directory has a file for each, and a report reads them all."""
@@ -51,7 +53,7 @@ Varied = dict[str, Annotated[tuple[_Value, ...], Field(min_length=1)]]
 class Links(Strict):
     """How all links of the lab are set while a measurement runs, where it differs from the topology."""
 
-    gro: Switch = "off"
+    gro: Annotated[Switch, OF_THE_PROCESSOR] = "off"
     """Generic receive offload on the links' interfaces; minigts has it off."""
     queue: Size | None = None
     """The queue in front of each link's rate."""
@@ -86,7 +88,7 @@ class _Measurement(Strict):
     """Where its client and server are."""
     links: Links = Links()
     """How all links are set meanwhile."""
-    watch: tuple[Literal["cpu"], ...] = ()
+    watch: Annotated[tuple[Literal["cpu"], ...], OF_THE_PROCESSOR] = ()
     """cpu: sample the processor counters of both hosts meanwhile, inside them and, where that can be, outside."""
     tool: str
     """What measures."""
@@ -193,6 +195,8 @@ class Experiment(Strict):
     """First paragraph of the report."""
     topology: str
     """Path of the topology file, seen from where minigts runs, or from the project."""
+    time: Annotated[Time, choice("a lab's time", "real", "virtual")] | None = None
+    """The lab's, whatever the topology says: real where the processor is what is measured."""
     overlays: Annotated[tuple[Name, ...], Field(min_length=1)]
     """One after the other; none is the plain hosts."""
     seed: Annotated[int, *whole("a seed", 0, 2**63 - 1)]

@@ -27,6 +27,7 @@ from minigts.tools.base import PathUnderTest
 from minigts.tools.iperf3_tcp import TcpOptions
 from minigts.tools.iperf3_udp import UdpOptions
 from minigts.topology.plan import Path, Plan
+from minigts.topology.time import Time
 
 Say = Callable[[str], None]
 Figure = tuple[str, str, float]
@@ -71,15 +72,15 @@ class Comparison:
             yield quantity, unit, {name: estimate(values) for name, values in by_provider.items() if values}
 
 
-def absent(wanted: Sequence[str]) -> dict[str, str]:
-    """Those of `wanted` that cannot run on this machine, with the first reason."""
-    lacking = {name: registry.make(name, FilePath()).missing() for name in wanted}
+def absent(wanted: Sequence[str], time: Time = "real") -> dict[str, str]:
+    """Those of `wanted` that cannot run on this machine in that time, with the first reason."""
+    lacking = {name: registry.make(name, FilePath(), time).missing() for name in wanted}
     return {name: reasons[0] for name, reasons in lacking.items() if reasons}
 
 
 def compare(plan: Plan, wanted: Sequence[str], rounds: int, say: Say) -> Comparison:
     """Measure `plan` on those of `wanted` that work here. Raises what bringing a lab up raises."""
-    missing = absent(wanted)
+    missing = absent(wanted, plan.time)
     path = _longest(plan)
     samples: list[Sample] = []
     for number in range(1, rounds + 1):

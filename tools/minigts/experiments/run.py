@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from minigts.errors import CommandFailed, EnvironmentLacks, MinigtsError
-from minigts.experiments import guard
+from minigts.experiments import guard, meaning
 from minigts.experiments.cells import Verdict
 from minigts.experiments.commands import estimate_s
 from minigts.experiments.derive import derive
-from minigts.experiments.matrix import Sample, matrix, path_between
+from minigts.experiments.matrix import Sample, path_between
 from minigts.experiments.model import Experiment
 from minigts.experiments.sampler import Sampler, Stage
 from minigts.overlays import Endpoint
@@ -120,7 +120,7 @@ def _take_over(overlay: str, parts: Sequence[_Part], provider: Provider, stage: 
             stage.leave(overlay)
             return
         try:
-            watch = _Watch(stage, overlay, seen)
+            watch = _Watch(provider, stage, overlay, seen)
             steady = all(part.take(overlay, endpoints, provider, watch, clock) for part in own) and watch.steady()
         finally:
             for part in own:
@@ -133,17 +133,17 @@ def _take_over(overlay: str, parts: Sequence[_Part], provider: Provider, stage: 
 class _Watch:
     """Remembers what was taken since the data path was last proven; counts it as failed when that has changed."""
 
-    def __init__(self, stage: Stage, overlay: str, seen: str) -> None:
-        self.stage, self.seen, self._overlay = stage, seen, overlay
+    def __init__(self, provider: Provider, stage: Stage, overlay: str, seen: str) -> None:
+        self.stage, self.seen, self._overlay, self._provider = stage, seen, overlay, provider
         self._since: list[tuple[_Part, Sample]] = []
-        self._verified = time.monotonic()
+        self._verified_s = provider.now_s()
 
     def taken(self, part: _Part, sample: Sample, *, good: bool) -> bool:
         """False when the overlay has to be joined anew. A sample that failed is a reason to look soon."""
         if good:
             self._since.append((part, sample))
         wait_s = VERIFIED_EVERY_S if good else AFTER_A_FAILURE_S
-        return time.monotonic() < self._verified + wait_s or self._proven()
+        return self._provider.now_s() < self._verified_s + wait_s or self._proven()
 
     def steady(self) -> bool:
         return not self._since or self._proven()
@@ -158,7 +158,7 @@ class _Watch:
                 reason = f"the data path changed meanwhile: {' '.join(now.split())[:300]}"
                 part.log.warning("%s: %s", sample.id, reason)
                 store.discard(part.directory, sample.id, reason)
-        self._since, self._verified = [], time.monotonic()
+        self._since, self._verified_s = [], self._provider.now_s()
         return now == self.seen
 
 
@@ -168,7 +168,7 @@ class _Part:
     def __init__(self, directory: Path, log: logging.Logger) -> None:
         self.directory, self.log = directory, log
         self.manifest = manifests.read(directory)
-        self.samples = matrix(self.manifest.experiment, self.manifest.plan)
+        self.samples = meaning.samples(self.manifest)
         self.todo = store.pending(self.samples, directory)
         log.info("%s: %d of %d samples to take", self.manifest.experiment.name, len(self.todo), len(self.samples))
 
@@ -222,9 +222,10 @@ class _Part:
         manifest = manifests.read(self.directory)
         left = store.pending(self.samples, self.directory)
         if self.todo or manifest.ended is None:
-            after = {"ended": manifests.now(), "noise_after": manifests.noise()}
-            guarded = guard.summary(self.directory, self.samples)
-            manifests.write(self.directory, manifest.model_copy(update={**after, "guard": guarded}))
+            after: dict[str, object] = {"ended": manifests.now()}
+            if manifest.plan.time == "real":
+                after |= {"noise_after": manifests.noise(), "guard": guard.summary(self.directory, self.samples)}
+            manifests.write(self.directory, manifest.model_copy(update=after))
         failed = tuple(sample.id for sample in left if sample.overlay not in manifest.skipped)
         self.log.info("ended, %d samples without a result", len(left))
         return Outcome(len(self.samples) - len(left), failed, derive(self.directory), manifest.skipped)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Protocol
@@ -81,7 +82,7 @@ class Sampler:
         log: logging.Logger,
     ) -> None:
         self._directory, self._manifest, self._provider, self._stage = directory, manifest, provider, stage
-        self._log = log
+        self._log, self._virtual = log, manifest.plan.time == "virtual"
         self._tried = store.attempts(directory)
         self._warm: set[tuple[str, str, str]] = set()
         self._starved = False
@@ -92,6 +93,8 @@ class Sampler:
     def take(self, sample: Sample) -> bool:
         """Take it, in several attempts if need be. True when it has a result."""
         measurement = self._manifest.experiment.measurement(sample.measurement).under(sample.condition)
+        if self._virtual:
+            measurement = measurement.model_copy(update={"watch": ()})
         try:
             todo = procedure(measurement, sample, self._around)
         except InputError as error:
@@ -107,7 +110,7 @@ class Sampler:
 
     def _impossible(self, sample: Sample, reason: str) -> bool:
         result = Result(sample.source, (), 1, "", reason, 0.0)
-        raw = _raw(sample, result, (), manifests.now(), self._tried.get(sample.id, 0) + 1)
+        raw = _raw(sample, result, (), self._moment(), self._tried.get(sample.id, 0) + 1)
         store.save(self._directory, raw.model_copy(update={"error": reason}))
         self._log.warning("%s: %s", sample.id, reason)
         return False
@@ -120,7 +123,7 @@ class Sampler:
         """
         self._set_links(measurement.links)
         self._warm_up(measurement, sample)
-        number, started = self._tried.get(sample.id, 0) + 1, manifests.now()
+        number, started = self._tried.get(sample.id, 0) + 1, self._moment()
         with self._stage.recording() as machine:
             result, around = self._perform(todo)
         raw = _raw(sample, result, around, started, number)
@@ -138,6 +141,10 @@ class Sampler:
             self._starved = bool(raw.tainted)
         return not again
 
+    def _moment(self) -> str:
+        """Now: UTC, or in virtual time the seconds of the lab's own clock."""
+        return f"{self._provider.now_s():.6f}" if self._virtual else manifests.now()
+
     def _perform(self, todo: Procedure) -> tuple[Result, tuple[Side, ...]]:
         """Run everything; the client's result, and what the others said. A failed setting ends it before the client."""
         sides = []
@@ -148,16 +155,16 @@ class Sampler:
                 reason = f"{call.name}: {result.stderr}"
                 return Result(result.host, result.argv, result.code, "", reason, 0.0), (*sides,)
         ended, watched = Event(), [call.host for call in todo.beside if call.name == "cpu"]
-        with ThreadPoolExecutor(max_workers=len(todo.beside) + 1) as pool:
-            outside = pool.submit(self._watch_outside, watched, ended)
-            beside = [(call, pool.submit(self._run, call)) for call in todo.beside]
+        with ThreadPoolExecutor(max_workers=1) as outer, self._provider.together() as company:
+            outside = outer.submit(self._watch_outside, watched, ended)
+            beside = [(call, company.start(partial(self._run, call))) for call in todo.beside]
             try:
                 result = self._run(todo.client)
             finally:
                 ended.set()
                 for call in todo.after:
                     self._run(call)
-            sides += [_side(call, future.result()) for call, future in beside]
+            sides += [_side(call, task.result()) for call, task in beside]
         return result, (*sides, *outside.result())
 
     def _watch_outside(self, hosts: Sequence[str], ended: Event) -> list[Side]:

@@ -12,7 +12,7 @@ from minigts import lab as labs
 from minigts import overlays
 from minigts.experiments.drops import Drops
 from minigts.experiments.model import Links
-from minigts.fidelity.host_load import Recording
+from minigts.fidelity.host_load import Recording, recording
 from minigts.lab import Lab, Settings
 from minigts.machine.proc import family, used_s
 from minigts.overlays import Endpoint
@@ -33,6 +33,11 @@ class LabStage:
     def drops(self) -> Drops:
         return Drops(self.lab)
 
+    @property
+    def _virtual(self) -> bool:
+        """Whether the machine's load changes nothing, and no delay drops by itself."""
+        return self.lab.plan.time == "virtual"
+
     def join(self, overlay: str) -> Mapping[str, Endpoint]:
         return overlays.join(self.lab, overlay, self.say)
 
@@ -47,11 +52,12 @@ class LabStage:
 
     def set_links(self, links: Links) -> None:
         self.say("setting the links")
-        self.drops.expected = links.rate == "unlimited"  # delays are sized for the declared rate
+        if not self._virtual:
+            self.drops.expected = links.rate == "unlimited"  # delays are sized for the declared rate
         labs.set_links(self.lab, settings(links))
 
     def recording(self) -> AbstractContextManager[Recording]:
-        return self.drops.recording()
+        return recording((), self.lab.plan.time) if self._virtual else self.drops.recording()
 
     def processor_seconds(self) -> Mapping[str, float]:
         provider = self.lab.provider

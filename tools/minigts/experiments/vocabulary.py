@@ -12,7 +12,7 @@ from minigts.judge.ranges import Range
 from minigts.language.fields import Strict, choice, matching, number, written
 from minigts.language.problems import shown
 from minigts.language.quantities import is_whole_number, whole_number
-from minigts.tools import COLUMNS, TOOLS
+from minigts.tools import QUANTITIES
 from minigts.tools.columns import VALUE
 from minigts.topology.expectations import EXPECTATIONS, LatencyWord, ThroughputWord
 
@@ -38,11 +38,10 @@ SCALAR = WithJsonSchema({"type": ["string", "integer"]})
 
 Number = Annotated[float, *number("a number")]
 Quantity = Literal["latency", "throughput", "loss", "jitter", "cpu"]
-_COLUMNS = {column.quantity: column for column in (*(tool.value for tool in TOOLS.values()), *COLUMNS.values())}
 METRICS: dict[Quantity, tuple[str, str]] = {
     quantity: (quantity if column.name == VALUE else column.name, column.unit or "")
     for quantity in get_args(Quantity)
-    for column in [_COLUMNS[quantity]]
+    for column in [QUANTITIES[quantity]]
 }
 """For each quantity a claim may speak of: its metric in summary.csv, and that metric's unit."""
 _NUMBER = r"([0-9]{1,15}(?:\.[0-9]{1,15})?)"
@@ -126,6 +125,8 @@ class Claim(Strict):
     """Only datagrams that need no fragments."""
     text: str = ""
     """The claim in a sentence, for the report."""
+    source: str = ""
+    """Whose claim it is: the document and the section. The experiment's own when empty."""
     why: str = ""
     """Where it differs from what was published: the reason, and what shows it."""
 

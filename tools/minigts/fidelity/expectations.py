@@ -15,6 +15,8 @@ from minigts.judge.tolerances import CEILING
 from minigts.judge.verdicts import Judgement
 from minigts.judge.words import WORDS
 from minigts.lab import Lab, whole_links, whole_paths
+from minigts.tools import QUANTITIES
+from minigts.tools.processor import is_modelled, is_the_processors
 from minigts.topology.plan import Link, Path, Plan
 
 LONG_SLOW_START_S = 3
@@ -42,10 +44,8 @@ class Measurements:
         """Median round trips of each link and reachable path, in ms."""
         plan = self._lab.plan
         measured = {row.subject: row for row in (*self._rows, *self.further_round_trips) if row.quantity == "RTT"}
-        links = [(link.name, *link.ends, 1, link.rtt_ms) for link in plan.links if _carries_its_ends(plan, link)]
-        paths = [
-            (_name(path), path.source, path.target, path.hops, path.rtt_ms) for path in plan.paths if path.hops > 1
-        ]
+        links = [(link.name, *link.ends, 1) for link in plan.links if _carries_its_ends(plan, link)]
+        paths = [(_name(path), path.source, path.target, path.hops) for path in plan.paths if path.hops > 1]
         return tuple(
             PathCell(
                 source=source,
@@ -54,9 +54,9 @@ class Measurements:
                 kind="segment" if hops == 1 else "path",
                 unit="ms",
                 estimate=measured_once(row.measured, tolerances.round_trip(plan)),
-                predicted=declared_ms,
+                predicted=row.declared,
             )
-            for name, source, target, hops, declared_ms in (*links, *paths)
+            for name, source, target, hops in (*links, *paths)
             if (row := measured.get(name)) is not None and row.measured is not None
         )
 
@@ -123,6 +123,9 @@ def expected_rows(plan: Plan, measured: Measurements) -> Iterator[Row]:
     if any(quantity == "latency" for quantity, _ in wanted):
         yield from measured.further_round_trips
     for quantity, word in wanted:
+        if word != "as-declared" and plan.time == "virtual" and (why := _of_a_free_processor(plan, quantity)):
+            yield _unmeasured_row(plan, quantity, word, why)
+            continue
         judgement = judged(plan, quantity, word, measured)
         if word == "sum-of-segments" and (sums := list(_sum_rows(plan, measured))):
             yield from sums
@@ -178,6 +181,31 @@ def _shape_row(plan: Plan, quantity: str, word: str, judgement: Judgement, measu
         ok=judgement.ok,
         note=judgement.detail,
         wanted=f"{word} against {both[0].estimate.median:.4g} over {plural(both[0].hops, 'hop')}" if both else word,
+    )
+
+
+def _of_a_free_processor(plan: Plan, quantity: str) -> str:
+    """Why the quantity follows on no path from what the links declare, where no processor is modelled; empty when it
+    does."""
+    column = QUANTITIES[quantity]
+    if any(not is_the_processors(column, plan, path) or is_modelled(plan, path) for path in plan.paths):
+        return ""
+    lack = " or ".join(column.follows)
+    return f"says nothing in virtual time, where the processor is free: no link declares a {lack}"
+
+
+def _unmeasured_row(plan: Plan, quantity: str, word: str, why: str) -> Row:
+    named, unit = ("TCP", "Mbit/s") if quantity == "throughput" else ("RTT", "ms")
+    return Row(
+        subject=plan.name,
+        quantity=f"{named}, {word}",
+        unit=unit,
+        declared=0.0,
+        measured=None,
+        tolerance=0.0,
+        ok=None,
+        note=why,
+        wanted=word,
     )
 
 

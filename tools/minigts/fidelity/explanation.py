@@ -41,7 +41,7 @@ DELAY: Sequence[tuple[Name, str, str]] = (
     ("jitter", "ms", "jitter_ms"),
     ("loss", "%", "loss_percent"),
 )
-"""Name, unit, and the field of `Shaping` and of `ReadBack` alike."""
+"""Name, unit, and the field of `Shaping`, of `ReadBack` and of `Wire` alike."""
 
 
 class _Frozen(BaseModel):
@@ -59,9 +59,9 @@ class Quantity(_Frozen):
     wanted: float | None
     """What should be set now: less the emulator's own latency, as it was cut, as an experiment has set it."""
     shown: float | None
-    """What the host's kernel shows."""
+    """What the host's kernel shows, or the wire that its port sends into."""
     where: str
-    """The host, the device and the queueing discipline: `bra ifb-eth1 netem`."""
+    """The host, the device and the queueing discipline: `bra ifb-eth1 netem`; or `ams eth1 wire`."""
 
 
 class Interface(_Frozen):
@@ -99,6 +99,8 @@ class Explanation(_Frozen):
     quantities: tuple[Quantity, ...]
     emulator_overhead_ms: float
     """The emulator's own one-way latency over a link, taken off every delay."""
+    carried: bool
+    """Whether the link has rate and delay of its own, so that nothing is set on its hosts and nothing taken off."""
     cut: bool
     settings: Settings
     """What an experiment has set of every link."""
@@ -123,6 +125,7 @@ class _Evidence:
     unread: Mapping[str, str]
     measured: Measured | None
     delays_ms: Sequence[float]
+    carried: bool
 
     @property
     def cut(self) -> bool:
@@ -134,17 +137,18 @@ def explain(lab: Lab, link: Link, *, measuring: bool = False) -> Explanation:
 
     Nothing is set. A link that is cut is not measured. A host that does not answer is named.
     """
-    record = lab.record
+    record, wires = lab.record, links.read_wires(lab)
     shown: dict[str, HostSettings] = {}
     unread: dict[str, str] = {}
     for machine in _ends(lab.plan, link):
         try:
-            shown[machine.name] = host_settings.read_back(lab, machine)
+            shown[machine.name] = host_settings.read_back(lab, machine, wires)
         except MinigtsError as error:
             unread[machine.name] = str(error)
     whole = link.name not in record.cut and not unread
     measured = _measured_now(lab, link) if measuring and whole else _certified(lab, link)
-    return explained(lab.name, lab.plan, link, record, shown, unread, measured)
+    carried = links.carrier(lab) is not None
+    return explained(lab.name, lab.plan, link, record, shown, unread, measured, carried=carried)
 
 
 def explained(
@@ -155,6 +159,8 @@ def explained(
     shown: Mapping[str, HostSettings],
     unread: Mapping[str, str],
     measured: Measured | None,
+    *,
+    carried: bool = False,
 ) -> Explanation:
     """The same from what the hosts have shown and what was measured. Pure."""
     ports = [(machine, _port(machine, link)) for machine in _ends(plan, link)]
@@ -166,7 +172,8 @@ def explained(
     )
     (first, there), (second, back) = ports
     delays_ms = (back.incoming.delay_ms, there.incoming.delay_ms)
-    evidence = _Evidence(lab, link, record, differences, unread, measured, delays_ms)
+    evidence = _Evidence(lab, link, record, differences, unread, measured, delays_ms, carried)
+    direction = _carried_direction if carried else _direction
     cause, answer = _answer(evidence)
     return Explanation(
         lab=lab,
@@ -174,10 +181,11 @@ def explained(
         link=link.name,
         ends=link.ends,
         quantities=(
-            *_direction((first.name, there), (second.name, back), record, shown),
-            *_direction((second.name, back), (first.name, there), record, shown),
+            *direction((first.name, there), (second.name, back), record, shown),
+            *direction((second.name, back), (first.name, there), record, shown),
         ),
         emulator_overhead_ms=record.emulator_overhead_ms,
+        carried=carried,
         cut=evidence.cut,
         settings=record.settings,
         interfaces=tuple(
@@ -234,6 +242,27 @@ def _direction(
         )
 
 
+def _carried_direction(
+    sender: tuple[str, End], receiver: tuple[str, End], record: Record, shown: Mapping[str, HostSettings]
+) -> Iterator[Quantity]:
+    """All of it is the wire's that a direction begins with."""
+    (source, leaving), (target, _) = sender, receiver
+    outgoing = links.port_now(leaving, record).outgoing
+    wires = None if source not in shown else shown[source].wires
+    wire = None if wires is None else wires[leaving.name].wire
+    for name, unit, field in (*RATE, *DELAY):
+        yield Quantity(
+            source=source,
+            target=target,
+            name=name,
+            unit=unit,
+            declared=getattr(leaving.outgoing, field),
+            wanted=getattr(outgoing, field),
+            shown=getattr(wire, field, None),
+            where=f"{source} {leaving.name} wire",
+        )
+
+
 def _read_back(port: End, shown: HostSettings | None) -> shaping.ReadBack | None:
     return None if shown is None else shaping.read_back(port, shown.qdiscs)
 
@@ -258,7 +287,7 @@ def _certified(lab: Lab, link: Link) -> Measured | None:
 
 
 def _measured_now(lab: Lab, link: Link) -> Measured:
-    with recording(lab.provider.processes()) as machine:
+    with recording(lab.provider.processes(), lab.plan.time) as machine:
         rows = tuple(measure.link_rows(lab, link))
     return Measured(rows=rows, at=datetime.now(UTC), source="now", busy=taints(machine.load))
 
@@ -320,6 +349,8 @@ def _answer_of_measurement(evidence: _Evidence) -> tuple[Cause, str]:
 def _reason(row: Row, measured: Measured, evidence: _Evidence) -> tuple[Cause, str]:
     """Why a figure lies outside its tolerance though all is set as it should be."""
     overhead_ms = evidence.record.emulator_overhead_ms
+    if evidence.carried:
+        return "measured", "the link takes just what is declared, so its hosts did this; minigts check measures again"
     if row.too_fast:
         return (
             "calibration",

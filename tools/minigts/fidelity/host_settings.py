@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from minigts.dataplane import shaping
@@ -25,6 +25,8 @@ class HostSettings:
     qdiscs: str
     mtus: Mapping[str, int]
     features: Mapping[str, Mapping[str, Any]]
+    wires: links.Wires | None = None
+    """What the host's ports send into, where the links have rate and delay of their own; the host does not know."""
 
     def gro(self, port: End) -> str:
         """Generic receive offload of a port: `on` or `off`."""
@@ -37,11 +39,15 @@ class HostSettings:
         return f"{port.name}: MTU {self.mtus.get(port.name)}, on are {', '.join(on)}"
 
 
-def read_back(lab: Lab, machine: Host | Switch) -> HostSettings:
-    """What the machine shows now, of all its ports. Raises what `Provider.run` raises."""
+def read_back(lab: Lab, machine: Host | Switch, wires: Mapping[str, links.Wires] | None) -> HostSettings:
+    """What the machine shows now, of all its ports, with the wires that were read of the lab (`links.read_wires`).
+
+    Raises what `Provider.run` raises.
+    """
     ports = " ".join(shlex.quote(port.name) for port in machine.ports)
     script = f"tc -j qdisc show; ip -j link show; for port in {ports}; do ethtool --json -k $port; done"
-    return parse(machine, lab.provider.run(machine.name, ["sh", "-c", script], timeout_s=READ_TIMEOUT_S).stdout)
+    shown = parse(machine, lab.provider.run(machine.name, ["sh", "-c", script], timeout_s=READ_TIMEOUT_S).stdout)
+    return replace(shown, wires=None if wires is None else wires[machine.name])
 
 
 def parse(machine: Host | Switch, text: str) -> HostSettings:
@@ -69,7 +75,7 @@ def parse(machine: Host | Switch, text: str) -> HostSettings:
 def differences(ports: Sequence[End], record: Record, shown: HostSettings) -> list[str]:
     """How what a host shows of its ports differs from what should be set now, a sentence each."""
     return [
-        *links.differences(ports, record, shown.qdiscs),
+        *links.differences(ports, record, shown.qdiscs, shown.wires),
         *(difference for port in ports for difference in _interface_differences(port, record, shown)),
     ]
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
 from pydantic import ValidationError
 
@@ -20,10 +20,11 @@ from minigts.errors import CommandFailed
 from minigts.fidelity import host_settings
 from minigts.fidelity.certificate import Certificate, Row, loss_row, rate_row, rtt_row, settings_row
 from minigts.fidelity.host_load import recording, taints
-from minigts.lab import Lab
+from minigts.lab import Lab, links
 from minigts.lab.calibration import RoundTrips, probe
 from minigts.tools import iperf3_tcp
 from minigts.tools.base import ParseError
+from minigts.tools.processor import is_modelled
 from minigts.topology.plan import Host, Link, Path, Switch
 
 Say = Callable[[str], None]
@@ -38,7 +39,7 @@ ATTEMPTS = 3
 """What lies outside its tolerance is measured again, since the machine may have been busy for a moment…"""
 BUDGET_S = 7.5
 """…but nothing after so much time, so that all is over in ten seconds: a machine that is busy for long gets a
-certificate that says so."""
+certificate that says so. In virtual time nothing is measured again."""
 
 RATE_PORT = 5300
 """And upwards, one for each link."""
@@ -67,12 +68,14 @@ def certify(lab: Lab, say: Say, *, bringing_up: bool = False) -> Certificate:
 
     Only where the lab is being brought up, and round trips are shorter than declared since calibration met a busier
     machine than there is now, is it calibrated again.
+
+    In virtual time everything is measured once, since it would be the same again, and nobody looks at the machine.
     """
-    started = time.monotonic()
-    with recording(lab.provider.processes()) as machine:
+    started_s = lab.provider.now_s()
+    with recording(lab.provider.processes(), lab.plan.time) as machine:
         in_time = _within(BUDGET_S)
         round_trips = tuple(_round_trips(lab, say, in_time))
-        if bringing_up and any(row.too_fast for row in round_trips):
+        if bringing_up and links.carrier(lab) is None and any(row.too_fast for row in round_trips):
             say("certificate: faster than declared; the emulator's own latency, again")
             labs.calibrate(lab)
             round_trips = tuple(_round_trips(lab, say, in_time))
@@ -88,7 +91,7 @@ def certify(lab: Lab, say: Say, *, bringing_up: bool = False) -> Certificate:
         measured_at=datetime.now(UTC),
         emulator_overhead_ms=record.emulator_overhead_ms,
         rows=rows,
-        seconds=round(time.monotonic() - started, 2),
+        seconds=round(lab.provider.now_s() - started_s, 2),
         busy=taints(machine.load),
         cut=tuple(labs.cut_links(lab)),
     )
@@ -109,6 +112,11 @@ def keep(lab: Lab, certificate: Certificate) -> None:
 def _within(seconds: float) -> InTime:
     deadline = time.monotonic() + seconds
     return lambda: time.monotonic() < deadline
+
+
+def _may_differ(lab: Lab, in_time: InTime) -> bool:
+    """Whether measuring again may tell something else, and there is time for it."""
+    return lab.plan.time == "real" and in_time()
 
 
 def of(lab: Lab) -> Certificate | None:
@@ -143,12 +151,12 @@ def covering(among: Sequence[Path]) -> list[Path]:
 
 
 def _settings(lab: Lab, say: Say) -> Iterator[Row]:
-    """Queueing disciplines, MTU and offloads as each host's kernel has them."""
+    """Queueing disciplines, MTU and offloads as each host's kernel has them, and the wires that carry the links."""
     say("certificate: reading back what is set")
-    record = lab.record
+    record, wires = lab.record, links.read_wires(lab)
 
     def row_of(machine: Host | Switch) -> Row:
-        shown = host_settings.read_back(lab, machine)
+        shown = host_settings.read_back(lab, machine, wires)
         different = host_settings.differences(machine.ports, record, shown)
         return settings_row(machine.name, different, [shown.fact(port) for port in machine.ports])
 
@@ -197,7 +205,7 @@ def _path_rows(lab: Lab, name: str, path: Path, address: str, in_time: InTime) -
     for _ in range(ATTEMPTS):
         echoes = probe(lab.provider, path.source, address, count=PROBES)
         row = rtt_row(lab.plan, name, path, echoes.rtts_ms)
-        if row.ok or not echoes.rtts_ms or not in_time():
+        if row.ok or not echoes.rtts_ms or not _may_differ(lab, in_time):
             break
     yield row
     if not path.loss_percent:
@@ -224,8 +232,8 @@ def _rates(lab: Lab, say: Say, in_time: InTime) -> Iterator[Row]:
     rated = [link for link in labs.whole_links(lab) if link.rate_mbit is not None]
     for batch in _batches([link for link in rated if not link.loss_percent]):
         say(f"certificate: rate of {', '.join(link.name for link in batch)}")
-        with ThreadPoolExecutor(max_workers=len(batch)) as pool:
-            rows = list(pool.map(lambda link: _rate_row(lab, link), batch))
+        with lab.provider.together() as company:
+            rows = company.all([partial(_rate_row, lab, link) for link in batch])
         for link, first in zip(batch, rows, strict=True):
             yield first if first.ok else _rate_row_alone(lab, link, first, say, in_time)
     for link in rated:
@@ -235,7 +243,7 @@ def _rates(lab: Lab, say: Say, in_time: InTime) -> Iterator[Row]:
 
 def _rate_row_alone(lab: Lab, link: Link, row: Row, say: Say, in_time: InTime) -> Row:
     tries = 1
-    while not row.ok and tries < ATTEMPTS and in_time():
+    while not row.ok and tries < ATTEMPTS and _may_differ(lab, in_time):
         say(f"certificate: rate of {link.name}, again")
         row, tries = _rate_row(lab, link), tries + 1
     return row
@@ -256,7 +264,9 @@ def _batches(rated: Sequence[Link]) -> Iterator[list[Link]]:
 def _rate_row(lab: Lab, link: Link) -> Row:
     way = MeasuredPath(*link.ends, lab.plan.far_address(link), link.rtt_ms, RATE_PORT + link.index)
     measured, note = tcp_mbit(lab, way)
-    return rate_row(lab.plan, link.name, link.tcp_ceiling_mbit or 0, measured, note, judged=True)
+    modelled = is_modelled(lab.plan, _path_of(link))
+    note = note or ("a modelled processor may be the limit" if modelled else "")
+    return rate_row(lab.plan, link.name, link.tcp_ceiling_mbit or 0, measured, note, judged=not modelled)
 
 
 def tcp_mbit(lab: Lab, way: MeasuredPath, *, least_slow_start_s: int = 1) -> tuple[float | None, str]:

@@ -6,7 +6,7 @@ measurements stand on it and are elsewhere.
 """
 
 from minigts.lab.life import down, restart, up
-from minigts.lab.links import calibrate, cut_links, reshape, set_link, set_links, whole_links, whole_paths
+from minigts.lab.links import calibrate, carrier, cut_links, reshape, set_link, set_links, whole_links, whole_paths
 from minigts.lab.record import (
     DECLARED,
     Lab,
@@ -16,7 +16,6 @@ from minigts.lab.record import (
     all_labs,
     checked_name,
     exclusive,
-    for_each,
     labs_directory,
     open_lab,
 )
@@ -29,11 +28,11 @@ __all__ = [
     "Settings",
     "all_labs",
     "calibrate",
+    "carrier",
     "checked_name",
     "cut_links",
     "down",
     "exclusive",
-    "for_each",
     "labs_directory",
     "open_lab",
     "reshape",

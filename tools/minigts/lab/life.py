@@ -38,11 +38,12 @@ def up(plan: Plan, provider_name: str, name: str | None, progress: Progress) -> 
     broken off has left half set is set to its end. On failure nothing is left running.
 
     Raises InputError when the name is none, or taken by another plan, another provider or something that is no
-    lab; EnvironmentLacks, HostFailed.
+    lab, or when the provider has not the plan's time; EnvironmentLacks, HostFailed.
     """
     lab = lab_named(plan.name if name is None else name)
     require_own(lab.rundir)
     _refuse_long_path(lab.rundir)
+    registry.make(provider_name, lab.rundir, plan.time)  # one that cannot be refuses before anything is changed
     with exclusive(lab.rundir):
         if _is_up(lab, plan, provider_name):
             _settle(lab)
@@ -96,13 +97,15 @@ def restart(lab: Lab, name: str) -> None:
 def _settle(lab: Lab) -> None:
     """Set what has not been set to its end: machines that were started again, or whose links were being set."""
     record = lab.record
-    for machine in lab.plan.machines:
-        if machine.name in record.unsettled:
-            _configure(lab, machine)
-            if isinstance(machine, Switch):
-                _take_step(lab, machine, "ask_controller")
-    if record.unsettled:
-        lab.write(record.model_copy(update={"unsettled": frozenset()}))
+    if not record.unsettled:
+        return
+    unsettled = [machine for machine in lab.plan.machines if machine.name in record.unsettled]
+    links.set_wires(lab, record, unsettled)
+    for machine in unsettled:
+        _configure(lab, machine)
+        if isinstance(machine, Switch):
+            _take_step(lab, machine, "ask_controller")
+    lab.write(record.model_copy(update={"unsettled": frozenset()}))
 
 
 def _refuse_long_path(rundir: Path) -> None:
@@ -115,19 +118,21 @@ def _refuse_long_path(rundir: Path) -> None:
 
 
 def _bring_up(lab: Lab, plan: Plan, provider_name: str, progress: Progress) -> None:
-    provider = registry.make(provider_name, lab.rundir)
+    provider = registry.make(provider_name, lab.rundir, plan.time)
     lacking = provider.missing()
     if lacking:
         raise EnvironmentLacks("\n".join(lacking))
     digest = lab.write_plan(plan)
-    lab.write(Record(provider=provider_name, created=datetime.now(UTC), plan_sha256=digest))
+    lab.write(Record(provider=provider_name, created=datetime.now(UTC), time=plan.time, plan_sha256=digest))
     also = f" and {len(plan.switches)} switches" if plan.switches else ""
     progress(f"starting {len(plan.hosts)} hosts{also}")
     provider.up(plan, progress)
     progress("configuring addresses, routes and links")
+    links.set_wires(lab, lab.record, plan.machines)
     lab.on_every_machine(lambda machine: _configure(lab, machine))
-    progress("measuring the emulator's own latency")
-    links.calibrate_held(lab)
+    if links.carrier(lab) is None:
+        progress("measuring the emulator's own latency")
+        links.calibrate_held(lab)
     lab.on_every_switch(lambda machine: _take_step(lab, machine, "ask_controller"))
     lab.write(lab.record.model_copy(update={"state": "up"}))
 
@@ -142,7 +147,7 @@ def _configure(lab: Lab, machine: Host | Switch) -> None:
         links.run_script(lab.provider, machine, text)
         _take_step(lab, machine, "make_switch")
         text = ""
-    links.run_script(lab.provider, machine, text + links.script(machine, lab.record))
+    links.run_script(lab.provider, machine, text + links.script(lab, machine, lab.record))
 
 
 def _is_up(lab: Lab, plan: Plan, provider_name: str) -> bool:
@@ -158,6 +163,8 @@ def _is_up(lab: Lab, plan: Plan, provider_name: str) -> bool:
     remedy = f"minigts down {lab.name}, or choose another name with --lab NAME"
     if lab.record.provider != provider_name:
         raise InputError(f"lab {lab.name} is up on provider {lab.record.provider}, not on {provider_name}: {remedy}")
+    if lab.time != plan.time:
+        raise InputError(f"lab {lab.name} is up in {lab.time} time, not in {plan.time} time: {remedy}")
     if lab.plan != plan:
         raise InputError(f"lab {lab.name} is up with another plan: {remedy}")
     return answers == {"answers"}
@@ -182,11 +189,11 @@ def _remove(lab: Lab) -> None:
 
 
 def _possible_providers(lab: Lab) -> list[Provider]:
-    """The lab's provider; all of them when its record cannot be read, since each ends only what it recorded itself."""
+    """The lab's provider; all of them when its records cannot be read, since each ends only what it recorded itself."""
     try:
         return [lab.provider]
     except MinigtsError:
-        return [registry.make(name, lab.rundir) for name in registry.names()]
+        return [*registry.every(lab.rundir)]
 
 
 def _keep_consoles(lab: Lab) -> None:

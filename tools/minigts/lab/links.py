@@ -1,23 +1,34 @@
 """What every port of a lab should look like now, and all shaping: it comes from here, and from nowhere else.
 
 A port is as its plan declares it, but for what lab.json records: the emulator's own latency is taken off its delay, it
-may be cut, and an experiment may have set it otherwise for as long as it measures.
+may be cut, and an experiment may have set it otherwise for as long as it measures. Where that is set is decided here
+too: on the hosts, or, with a provider whose links carry it (`carrier`), between them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TypeAlias
 
-from minigts.dataplane import shaping
+from minigts.dataplane import shaping, wire
+from minigts.dataplane.wire import WireState
 from minigts.errors import HostFailed, InputError
 from minigts.lab import calibration
 from minigts.lab.record import Lab, Record, Settings, exclusive
 from minigts.language.problems import did_you_mean, listed, shown
-from minigts.providers.base import Provider
+from minigts.providers.base import CarriesLinks, Provider
 from minigts.topology.plan import End, Host, Link, Path, Plan, Switch
 
 SHAPE_TIMEOUT_S = 60.0
+
+Wires: TypeAlias = Mapping[str, WireState]
+"""What a machine sends into, by its ports; see `providers.base.CarriesLinks`."""
+
+
+def carrier(lab: Lab) -> CarriesLinks | None:
+    """Who does what links do, where that is the links' own; None where it is set on the hosts."""
+    return lab.provider if isinstance(lab.provider, CarriesLinks) else None
 
 
 def port_now(port: End, record: Record) -> End:
@@ -28,24 +39,63 @@ def port_now(port: End, record: Record) -> End:
     elif record.settings.queue_bytes is not None and outgoing.rate_mbit is not None:
         outgoing = outgoing.model_copy(update={"queue_bytes": record.settings.queue_bytes})
     if port.link in record.cut:
-        incoming = incoming.model_copy(update={"loss_percent": 100.0})
+        outgoing, incoming = (each.model_copy(update={"loss_percent": 100.0}) for each in (outgoing, incoming))
     return port.model_copy(update={"outgoing": outgoing, "incoming": incoming})
 
 
-def script(machine: Host | Switch, record: Record, only: Sequence[str] | None = None) -> str:
-    """What makes a machine's ports, or those on the links named, as they should be now: for `sh -e`."""
-    ports = [port_now(port, record) for port in machine.ports if only is None or port.link in only]
+def set_ports(lab: Lab, record: Record, machines: Sequence[Host | Switch], only: Collection[str] | None = None) -> None:
+    """Make these machines' ports, or those on the links named, as they should be now."""
+    set_wires(lab, record, machines, only)
+    lab.on_each(machines, lambda machine: run_script(lab.provider, machine, script(lab, machine, record, only)))
+
+
+def set_wires(lab: Lab, record: Record, machines: Iterable[Host | Switch], only: Collection[str] | None = None) -> None:
+    """What of `set_ports` is set outside the machines: what they send into, where the links have that of their own."""
+    if (carries := carrier(lab)) is not None:
+        chosen = [(machine.name, port) for machine in machines for port in _ports(machine, record, only)]
+        carries.set_wires({(name, port.name): wire.of(port.outgoing) for name, port in chosen})
+
+
+def script(lab: Lab, machine: Host | Switch, record: Record, only: Collection[str] | None = None) -> str:
+    """What of `set_ports` is set on the machine itself: for `sh -e`."""
+    ports = _ports(machine, record, only)
     offload = "".join(f"ethtool -K {port.name} gro on\n" for port in ports) if record.settings.gro == "on" else ""
+    if carrier(lab) is not None:
+        ports = [wire.bare(port) for port in ports]
     return shaping.script(ports, record.emulator_overhead_ms) + offload
 
 
-def differences(ports: Iterable[End], record: Record, tc_json_text: str) -> list[str]:
-    """How the shaping that a machine shows of its ports differs from what it should be now, a sentence each."""
-    return [
-        difference
-        for port in ports
-        for difference in shaping.differences(port_now(port, record), tc_json_text, record.emulator_overhead_ms)
-    ]
+def _ports(machine: Host | Switch, record: Record, only: Collection[str] | None) -> list[End]:
+    return [port_now(port, record) for port in machine.ports if only is None or port.link in only]
+
+
+def read_wires(lab: Lab) -> Mapping[str, Wires] | None:
+    """By machine what its ports send into, read back; None where that is set on the hosts.
+
+    Raises HostFailed when a port is not among them.
+    """
+    if (carries := carrier(lab)) is None:
+        return None
+    shown = carries.wires()
+    ports = [(machine.name, port.name) for machine in lab.plan.machines for port in machine.ports]
+    missing = [" ".join(port) for port in ports if port not in shown]
+    if missing:
+        raise HostFailed(f"what carries the links of lab {lab.name} does not know the ports {', '.join(missing[:12])}")
+    return {
+        machine.name: {port.name: shown[machine.name, port.name] for port in machine.ports}
+        for machine in lab.plan.machines
+    }
+
+
+def differences(ports: Iterable[End], record: Record, tc_json_text: str, wires: Wires | None = None) -> list[str]:
+    """How the shaping of a machine's ports differs from what it should be now, a sentence each: by what the machine
+    shows, and by the wires that they send into, where there are any.
+    """
+    now = [port_now(port, record) for port in ports]
+    if wires is None:
+        return [text for port in now for text in shaping.differences(port, tc_json_text, record.emulator_overhead_ms)]
+    wrong = [text for port in now for text in wire.differences(port, wires[port.name].wire)]
+    return wrong + [text for port in now for text in shaping.differences(wire.bare(port), tc_json_text)]
 
 
 @contextmanager
@@ -61,18 +111,35 @@ def settling(lab: Lab, record: Record, machines: Collection[str]) -> Iterator[No
 
 def reshape(lab: Lab) -> None:
     """Set every link's delay and loss again as they should be now, and read all shaping back. Raises HostFailed."""
+    wrong = _reshaped_wires(lab) if carrier(lab) is not None else _reshaped_machines(lab)
+    if wrong:
+        raise HostFailed("links are not shaped as declared:\n" + "\n".join(wrong))
+
+
+def _reshaped_machines(lab: Lab) -> list[str]:
+    """Set them so on the machines; how what these show then differs."""
     record = lab.record
 
     def reshape_and_read_back(machine: Host | Switch) -> list[str]:
-        ports = [port_now(port, record) for port in machine.ports]
+        ports = _ports(machine, record, None)
         batch = shaping.delays_again(ports, record.emulator_overhead_ms).encode()
         argv = ["tc", "-j", "-batch", "-"]
         qdiscs = lab.provider.run(machine.name, argv, timeout_s=SHAPE_TIMEOUT_S, stdin=batch).stdout
         return [f"{machine.name}: {text}" for text in differences(machine.ports, record, qdiscs)]
 
-    wrong = [text for texts in lab.on_every_machine(reshape_and_read_back).values() for text in texts]
-    if wrong:
-        raise HostFailed("links are not shaped as declared:\n" + "\n".join(wrong))
+    return [text for texts in lab.on_every_machine(reshape_and_read_back).values() for text in texts]
+
+
+def _reshaped_wires(lab: Lab) -> list[str]:
+    """Set them so between the machines, which are not asked; how what is read back then differs."""
+    record = lab.record
+    set_wires(lab, record, lab.plan.machines)
+    return [
+        f"{machine}: {text}"
+        for machine, wires in (read_wires(lab) or {}).items()
+        for port in _ports(lab.plan.machine(machine), record, None)
+        for text in wire.differences(port, wires[port.name].wire)
+    ]
 
 
 def set_links(lab: Lab, settings: Settings) -> None:
@@ -80,7 +147,7 @@ def set_links(lab: Lab, settings: Settings) -> None:
     with exclusive(lab.rundir):
         record = lab.record.model_copy(update={"settings": settings})
         with settling(lab, record, [machine.name for machine in lab.plan.machines]):
-            lab.on_every_machine(lambda machine: run_script(lab.provider, machine, script(machine, record)))
+            set_ports(lab, record, lab.plan.machines)
 
 
 def set_link(lab: Lab, first: str, second: str, *, up: bool) -> None:
@@ -96,8 +163,7 @@ def set_link(lab: Lab, first: str, second: str, *, up: bool) -> None:
         record = record.model_copy(update={"cut": record.cut - names if up else record.cut | names})
         ends = [machine for machine in lab.plan.machines if any(port.link in names for port in machine.ports)]
         with settling(lab, record, [machine.name for machine in ends]):
-            for machine in ends:
-                run_script(lab.provider, machine, script(machine, record, sorted(names)))
+            set_ports(lab, record, ends, names)
 
 
 def links_between(plan: Plan, first: str, second: str) -> tuple[Link, ...]:
@@ -124,7 +190,8 @@ def link_named(plan: Plan, name: str) -> Link:
 def calibrate(lab: Lab) -> float:
     """Measure the emulator's own latency, as it is now, and take it off every delay instead of what was taken off.
 
-    The new value in ms. Raises InputError when no path is whole that it could be measured over.
+    The new value in ms; 0, and nothing is measured, where links take what is declared by themselves. Raises InputError
+    when no path is whole that it could be measured over.
     """
     with exclusive(lab.rundir):
         return calibrate_held(lab)
@@ -132,6 +199,8 @@ def calibrate(lab: Lab) -> float:
 
 def calibrate_held(lab: Lab) -> float:
     """The same for who holds the lab's lock."""
+    if carrier(lab) is not None:
+        return 0.0
     record = lab.record
     plan = lab.plan.model_copy(update={"paths": whole_paths(lab)})
     if not plan.paths and lab.plan.paths:

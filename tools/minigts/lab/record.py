@@ -13,12 +13,11 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import IO, Annotated, Literal, TypeVar
 
@@ -30,6 +29,7 @@ from minigts.providers import registry
 from minigts.providers.base import Provider
 from minigts.topology.fields import QueueBytes
 from minigts.topology.plan import Host, Machine, Plan, Switch
+from minigts.topology.time import Time
 
 T = TypeVar("T")
 M = TypeVar("M", bound=Machine)
@@ -77,6 +77,8 @@ class Record(BaseModel):
 
     provider: Annotated[str, Field(pattern=r"\A[a-z][a-z0-9-]{0,39}\z")]
     created: datetime
+    time: Time | None = None
+    """The plan's; None in records of before, whose plan has to be read for it."""
     state: Literal["starting", "up"] = "starting"
     plan_sha256: str = ""
     """Of plan.json as it was written, so that another one is not taken for it."""
@@ -110,6 +112,11 @@ class Lab:
         if digest and hashlib.sha256(content).hexdigest() != digest:
             raise self.damaged(PLAN, "is not the one that the lab was made of")
         return self._parsed(PLAN, content, Plan)
+
+    @cached_property
+    def time(self) -> Time:
+        """What the lab goes by. Read from its record: the plan of a large lab takes seconds to read."""
+        return self.record.time or self.plan.time
 
     @property
     def record(self) -> Record:
@@ -168,7 +175,7 @@ class Lab:
         named = self.record.provider
         if named not in registry.names():
             raise self.damaged(RECORD, f"names a provider that there is not, {named[:60]!a}")
-        return registry.make(named, self.rundir)
+        return registry.make(named, self.rundir, self.time)
 
     def state_of_hosts(self) -> dict[str, str]:
         """For each host and switch `answers` or why it does not."""
@@ -184,22 +191,21 @@ class Lab:
 
     def on_every_host(self, work: Callable[[Host], T]) -> dict[str, T]:
         """Do `work` for all hosts at once; the first error is raised after all have ended."""
-        return for_each(self.plan.hosts, work)
+        return self.on_each(self.plan.hosts, work)
 
     def on_every_machine(self, work: Callable[[Host | Switch], T]) -> dict[str, T]:
         """The same for all hosts and switches."""
-        return for_each(self.plan.machines, work)
+        return self.on_each(self.plan.machines, work)
 
     def on_every_switch(self, work: Callable[[Switch], T]) -> dict[str, T]:
         """The same for all switches."""
-        return for_each(self.plan.switches, work)
+        return self.on_each(self.plan.switches, work)
 
-
-def for_each(machines: Sequence[M], work: Callable[[M], T]) -> dict[str, T]:
-    """Do `work` for all of them at once; the first error is raised after all have ended."""
-    with ThreadPoolExecutor(max_workers=max(1, len(machines))) as pool:
-        started = {machine.name: pool.submit(work, machine) for machine in machines}
-    return {name: future.result() for name, future in started.items()}
+    def on_each(self, machines: Sequence[M], work: Callable[[M], T]) -> dict[str, T]:
+        """The same for these machines."""
+        with self.provider.together() as company:
+            results = company.all([partial(work, machine) for machine in machines])
+        return dict(zip((machine.name for machine in machines), results, strict=True))
 
 
 def checked_name(name: str) -> str:

@@ -128,6 +128,15 @@ def _factors(**units: str) -> dict[str, Decimal]:
 TIME_MS = Quantity("a time", "10ms", _factors(us="0.001", ms="1", s="1000"), "0ms", "10s")
 """In milliseconds."""
 
+FRAME_NS = Quantity("a time a frame", "20us", _factors(ns="1", us="1000", ms="1000000"), "0ns", "10ms", integral=True)
+"""In nanoseconds, as what a processor takes for each."""
+
+CALL_NS = Quantity("a time a call", "2us", _factors(ns="1", us="1000", ms="1000000"), "0ns", "1ms", integral=True)
+"""In nanoseconds, as what a system call takes."""
+
+BYTE_NS = Quantity("a time a byte", "2ns", _factors(ns="1", us="1000"), "0ns", "10us")
+"""In nanoseconds, which may have a fraction: many bytes make a frame."""
+
 RATE_MBIT = Quantity(
     "a rate", "100mbit", _factors(bit="0.000001", kbit="0.001", mbit="1", gbit="1000"), "8kbit", "100gbit"
 )

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from minigts.errors import CommandFailed, CommandTimeout, EnvironmentLacks
+from minigts.errors import BrokenOff, CommandFailed, CommandTimeout, EnvironmentLacks
 
 _PR_SET_PDEATHSIG = 1
+LOOK_EVERY_S = 0.2
+"""How often it is looked whether what runs in another thread has been broken off."""
 FOR_OTHERS = 0o022
 """The umask of what makes a system's files, which others than this user read there."""
 
@@ -77,21 +81,21 @@ def run_group(
     env: Mapping[str, str] | None = None,
     patience_s: float = 30.0,
     umask: int = -1,
+    broken_off: threading.Event | None = None,
 ) -> Completed:
     """Run a command that starts many others, in a process group of its own; its errors join its output.
 
     MINIGTS_LIFELINE tells it a descriptor to which nothing is ever written. When that closes, since the time is up, or
-    this process was interrupted or has ended in whatever way, the command must end its group. What of it still runs
-    after `patience_s` is killed. Raises `CommandFailed` for a code other than 0, `CommandTimeout` when the time is up.
+    this process was interrupted or has ended in whatever way, or another thread has set `broken_off`, the command must
+    end its group. What of it still runs after `patience_s` is killed. Raises `CommandFailed` for a code other than 0,
+    `CommandTimeout` when the time is up, `BrokenOff`.
     """
     started = time.monotonic()
     lifeline = {"MINIGTS_LIFELINE": "0", **(env or {})}
     with tempfile.TemporaryFile() as output:
         process = start(argv, output=output, stdin=subprocess.PIPE, env=lifeline, umask=umask)
         try:
-            code = process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            code = None
+            code = _code(process, timeout_s, broken_off)
         finally:
             _end_group(process, patience_s)
         output.seek(0)
@@ -101,6 +105,17 @@ def run_group(
     if code != 0:
         raise CommandFailed("", argv, code, answer, "")
     return Completed(tuple(argv), code, answer, "", time.monotonic() - started)
+
+
+def _code(process: subprocess.Popen[bytes], timeout_s: float, broken_off: threading.Event | None) -> int | None:
+    """What it ended with; None when its time is up. Raises BrokenOff."""
+    deadline = time.monotonic() + timeout_s
+    while (left_s := deadline - time.monotonic()) > 0:
+        if broken_off is not None and broken_off.is_set():
+            raise BrokenOff("broken off")
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(left_s if broken_off is None else min(left_s, LOOK_EVERY_S))
+    return None
 
 
 def start(

@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from minigts.errors import CommandFailed, EnvironmentLacks, InputError, MinigtsError
-from minigts.lab import Lab, Progress, exclusive, for_each
+from minigts.lab import Lab, Progress, exclusive
 from minigts.overlays import catalogue
 from minigts.overlays.catalogue import Overlay
 from minigts.overlays.host_file import facts_for
@@ -261,7 +261,7 @@ def _put_scripts(lab: Lab, overlay: Overlay, programs: str, hosts: Sequence[Host
             (staged / "host.json").write_text(facts.model_dump_json(indent=1) + "\n")
             lab.provider.put(host.name, staged, IN_HOST)
 
-    for_each(hosts, put)
+    lab.on_each(hosts, put)
 
 
 def _put_programs(lab: Lab, host: Host, programs: Path) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal, Protocol, runtime_checkable
 
+from minigts.dataplane.wire import Wire, WireState
+from minigts.machine.together import Together
 from minigts.topology.plan import Plan
 
 State = Literal["ok", "slow", "missing"]
@@ -77,6 +80,25 @@ class Prepares(Protocol):
         ...
 
 
+@runtime_checkable
+class CarriesLinks(Protocol):
+    """A provider whose links themselves delay, limit and lose: nothing is set in its hosts for that, nor taken off.
+
+    A wire is named by the port that sends into it: a machine and its interface, `("ams", "eth1")`.
+    """
+
+    def set_wires(self, wires: Mapping[tuple[str, str], Wire]) -> None:
+        """Set these wires, all at one moment; others stay as they are. What is under way on them stays under way.
+
+        One that has a seed begins its random numbers anew, also when it is set as it was.
+        """
+        ...
+
+    def wires(self) -> Mapping[tuple[str, str], WireState]:
+        """Read back what carries the links, for every port of the lab."""
+        ...
+
+
 class Provider(Protocol):
     """One lab, told apart by its run directory: a provider object is cheap and holds no process.
 
@@ -123,6 +145,14 @@ class Provider(Protocol):
         on_output: Callable[[bytes], None] | None = None,
     ) -> Result:
         """Run `argv` as root on `host`; end it and all its children when `timeout_s` is over."""
+        ...
+
+    def now_s(self) -> float:
+        """The lab's own time in seconds, from any beginning: this machine's, unless the lab has a clock of its own."""
+        ...
+
+    def together(self) -> AbstractContextManager[Together]:
+        """Within it, calls that use the lab's hosts can be made side by side, and it ends when all have ended."""
         ...
 
     def put(self, host: str, source: Path, target: PurePosixPath) -> None:

@@ -10,24 +10,56 @@ from minigts.errors import InputError
 from minigts.providers.base import Provider
 from minigts.providers.mininet.provider import MininetProvider
 from minigts.providers.uml.provider import UmlProvider
+from minigts.providers.uml.virtual import VirtualUmlProvider
 from minigts.providers.vagrant.provider import VagrantProvider
+from minigts.topology.time import Time
 
 _PROVIDERS: dict[str, Callable[[Path], Provider]] = {
     "uml": UmlProvider,
     "vagrant": VagrantProvider,
     "mininet": MininetProvider,
 }
+_IN_VIRTUAL_TIME: dict[str, Callable[[Path], Provider]] = {"uml": VirtualUmlProvider}
+"""Those whose labs can have a clock of their own."""
 
 
 def names() -> tuple[str, ...]:
     return tuple(_PROVIDERS)
 
 
-def make(name: str, rundir: Path) -> Provider:
-    """The provider called `name` for the lab in `rundir`. Raises InputError for a name that is not there."""
-    try:
+def best_time(name: str) -> Time:
+    """The time of a lab of that provider for which neither file nor command says one. Raises InputError for a name that
+    is not there."""
+    _require(name)
+    return "virtual" if name in _IN_VIRTUAL_TIME else "real"
+
+
+def has_virtual_time(name: str) -> bool:
+    """Whether labs of the provider called `name` can have a clock of their own."""
+    return name in _IN_VIRTUAL_TIME
+
+
+def make(name: str, rundir: Path, time: Time = "real") -> Provider:
+    """The provider called `name` for the lab in `rundir`, which has that time. Raises InputError for a name that is
+    not there, and for a time that the provider has not.
+    """
+    _require(name)
+    if time == "real":
         return _PROVIDERS[name](rundir)
-    except KeyError:
+    if name not in _IN_VIRTUAL_TIME:
+        able = " or ".join(_IN_VIRTUAL_TIME)
+        raise InputError(f"provider {name} has no virtual time: say --time real, or choose --provider {able}")
+    return _IN_VIRTUAL_TIME[name](rundir)
+
+
+def every(rundir: Path) -> tuple[Provider, ...]:
+    """All of them for the lab in `rundir`, in each time that they have."""
+    makers = (*_IN_VIRTUAL_TIME.values(), *_PROVIDERS.values())
+    return tuple(maker(rundir) for maker in makers)
+
+
+def _require(name: str) -> None:
+    if name not in _PROVIDERS:
         close = get_close_matches(name, _PROVIDERS, 1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise InputError(f"no provider {name!r}{hint} Providers are {', '.join(_PROVIDERS)}") from None
+        raise InputError(f"no provider {name!r}{hint} Providers are {', '.join(_PROVIDERS)}")

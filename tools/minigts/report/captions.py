@@ -69,10 +69,10 @@ def _trends(data: Results, chart: Chart) -> list[str]:
 
 def _made_with(data: Results) -> list[str]:
     """The provider, what its certificate says of the lab, and the command that makes the figure again."""
-    told = [f"Provider: {data.provider}."] if data.provider else []
+    told = [f"Provider: {data.provider}, in {phrasing.clock(data.plan)}."] if data.plan else []
     verdict = data.manifest.certificate.get("verdict") if data.manifest else None
     if verdict:
         told.append(f"The lab's certificate (certificate.json): {verdict}.")
     if data.name:
-        told.append(f"Made by minigts run experiments/{data.name}.yaml.")
+        told.append(f"Made by {phrasing.command(data)}.")
     return told

@@ -14,7 +14,7 @@ from typing import Literal
 from minigts.errors import InputError
 from minigts.judge.statistics import NOTICEABLE, SIGNIFICANCE, Difference, difference, holm, least_p, significant
 from minigts.report import chart_choice, phrasing
-from minigts.report.read import Results, read, runs
+from minigts.report.read import Results, read, runs, wholly_left_out
 from minigts.report.settings import Change, changes
 from minigts.results.tables import SummaryRow
 
@@ -64,6 +64,12 @@ class Pair:
     only_a: int
     only_b: int
 
+    @property
+    def of_two_times(self) -> bool:
+        """Whether one was taken in real time and one in virtual time, or with another modelled processor."""
+        both = [phrasing.clock(results.plan) for results in (self.a, self.b) if results.plan]
+        return len(both) == 2 and both[0] != both[1]
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -84,7 +90,7 @@ class Comparison:
 
 def compare(a: Path, b: Path) -> Comparison:
     """Hold the run or campaign `b` against `a`. Raises InputError when there is nothing that both have."""
-    first, second = runs(a), runs(b)
+    first, second = ({name: run for name, run in runs(each).items() if not wholly_left_out(run)} for each in (a, b))
     names = [name for name in first if name in second]
     pairs = tuple(_pair(name, read(first[name]), read(second[name])) for name in names)
     figures, cells = _figures(pairs)
@@ -213,10 +219,10 @@ def _extent(figure: Figure) -> tuple[float, float, float, float]:
 
 def headline(comparison: Comparison) -> list[str]:
     """What came of it, in sentences."""
-    figures = comparison.figures
+    figures, remarks = comparison.figures, [_two_times(pair) for pair in comparison.pairs if pair.of_two_times]
     if all(figure.word == "identical" for figure in figures):
-        return ["No difference: every sample is the same in both."]
-    told = []
+        return [*remarks, "No difference: every sample is the same in both."]
+    told = remarks
     counts: Mapping[str, int] = {
         word: sum(f.word == word for f in figures) for word in dict.fromkeys(f.word for f in figures)
     }
@@ -232,6 +238,14 @@ def headline(comparison: Comparison) -> list[str]:
         told.append(f"None of {phrasing.counted(len(figures), 'figure')} differs by what matters.")
     rest = [f"{count} {word}" for word, count in counts.items() if word != "differs"]
     return [*told, *([f"The others: {phrasing.listed(rest)}."] if rest else [])]
+
+
+def _two_times(pair: Pair) -> str:
+    clocks = [phrasing.clock(results.plan) for results in (pair.a, pair.b) if results.plan]
+    return (
+        f"{pair.experiment}: A was measured in {clocks[0]}, B in {clocks[1]}; what takes processor time differs for "
+        f"that alone."
+    )
 
 
 def extent(figure: Figure) -> str:

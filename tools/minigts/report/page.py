@@ -31,6 +31,11 @@ TITLES = {
     "readback": "Queues and offloads, as read back from each host",
     "overlays": "The overlays",
 }
+UNWATCHED = (
+    "In virtual time nothing that the machine does beside the lab changes a figure: its load is not recorded, no "
+    "sample is marked for it, and none is taken again."
+)
+"""What stands in the place of the guard's figures."""
 VARIABLES = {style.INK: "currentColor", style.PAPER: "var(--paper)", style.SHADE: "var(--shade)"} | {
     colour.lower(): f"var(--series-{number})" for number, (colour, *_) in enumerate(style.OTHERS, 1)
 }
@@ -67,6 +72,11 @@ class Story:
         return re.sub(r"[^A-Za-z0-9]+", "-", self.results.directory.name)
 
     @property
+    def left_out(self) -> list[str]:
+        """What of the experiment was not done, and why."""
+        return phrasing.left_out(self.results.left_out)
+
+    @property
     def claims(self) -> list[list[Claim]]:
         """Verdicts on the same claim together."""
         return [list(group) for _, group in groupby(self.results.claims, key=lambda claim: (claim.claim, claim.text))]
@@ -90,17 +100,21 @@ def run_page(story: Story) -> str:
             state=phrasing.state(results),
             tables=tables.results(results.summary, story.points),
             interval=phrasing.interval(row.n for row in results.summary),
-            trust=[(TITLES[key], extra[key]) for key in TRUST if extra.get(key)],
+            command=phrasing.command(results),
+            clock=phrasing.clock(results.plan) if results.plan else "",
+            trust=_trust(results, extra),
             provenance=_provenance(results, extra),
             files=results.files,
         )
     )
 
 
-def campaign_page(name: str, stories: Sequence[Story], empty: Sequence[str]) -> str:
+def campaign_page(
+    name: str, stories: Sequence[Story], empty: Sequence[str], left_out: Mapping[str, Sequence[str]]
+) -> str:
     """The page of several runs: all verdicts, then each run with its figures and a link to its own page.
 
-    `empty` names folders that have no samples yet.
+    `empty` names folders that have no samples yet, `left_out` those that will have none, with the reasons.
     """
     claims = [claim for story in stories for claim in story.results.claims]
     return (
@@ -111,6 +125,7 @@ def campaign_page(name: str, stories: Sequence[Story], empty: Sequence[str]) -> 
             name=name,
             stories=stories,
             empty=empty,
+            left_out=left_out,
             lead=phrasing.verdicts(claims),
             facts=_campaign_facts(stories),
         )
@@ -164,9 +179,19 @@ def _campaign_facts(stories: Sequence[Story]) -> list[str]:
     providers = dict.fromkeys(story.results.provider for story in stories if story.results.provider)
     samples = sum(story.results.samples.total for story in stories)
     told = [phrasing.counted(samples, "sample")]
+    clocks = dict.fromkeys(phrasing.clock(story.results.plan) for story in stories if story.results.plan)
+    if clocks:
+        told.insert(0, "; ".join(clocks))
     if providers:
         told.insert(0, f"provider {phrasing.listed(providers)}")
     return [*told, f"begun {phrasing.moment(started[0])}"] if started else told
+
+
+def _trust(results: Results, extra: Mapping[str, JsonValue]) -> list[tuple[str, JsonValue]]:
+    shown = dict(extra)
+    if results.plan and results.plan.time == "virtual":
+        shown["guard"] = UNWATCHED
+    return [(TITLES[key], shown[key]) for key in TRUST if shown.get(key)]
 
 
 def _is_plain(value: object) -> bool:

@@ -12,8 +12,9 @@ from minigts.judge.verdicts import Word
 from minigts.report.derive import LatencyPoint, ThroughputPoint
 from minigts.report.read import Results
 from minigts.report.style import PLAIN, PLAIN_LABEL
-from minigts.results.schema import Claim
+from minigts.results.schema import Claim, LeftOut
 from minigts.tools import COLUMNS, TOOLS
+from minigts.topology.plan import Plan
 
 if TYPE_CHECKING:
     from minigts.report.chart_model import Chart
@@ -65,6 +66,36 @@ def listed(words: Iterable[str]) -> str:
 def counted(number: int, noun: str) -> str:
     """`1 sample`, `2 samples`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def clock(plan: Plan) -> str:
+    """The time that results are of, with the processor's part in it: `virtual time, with a free processor`."""
+    if plan.time == "real":
+        return "real time"
+    modelled: dict[str, list[str]] = {}
+    for host in plan.hosts:
+        if host.processor is not None:
+            taken = host.processor
+            costs = f"{figure(taken.frame_ns)} ns a frame and {figure(taken.byte_ns)} ns a byte"
+            costs += f" and {figure(taken.call_ns)} ns a system call" if taken.call_ns else ""
+            modelled.setdefault(costs, []).append(host.name)
+    if not modelled:
+        return "virtual time, with a free processor"
+    everywhere = [*map(len, modelled.values())] == [len(plan.hosts)]
+    told = [costs if everywhere else f"{costs} on {listed(hosts)}" for costs, hosts in modelled.items()]
+    return f"virtual time, with a modelled processor ({'; '.join(told)})"
+
+
+def command(results: Results) -> str:
+    """What makes the same results again, in the same time whatever the topology's is."""
+    time = f" --time {results.plan.time}" if results.plan else ""
+    return f"minigts run experiments/{results.name}.yaml{time}"
+
+
+def left_out(parts: Sequence[LeftOut]) -> list[str]:
+    """What was not done since it says nothing in virtual time, and why, a line each."""
+    kinds = {"measurement": "Measurement", "claim": "Claim", "watch": "The processor counters of"}
+    return [f"{kinds[part.kind]} {part.name}: {part.why}." for part in parts]
 
 
 def state(results: Results) -> str | None:

@@ -16,12 +16,14 @@ from minigts.errors import InputError
 from minigts.experiments.model import AnyMeasurement
 from minigts.experiments.vocabulary import Figure, Published
 from minigts.results import folder, manifest, schema, store
-from minigts.results.schema import Claim, Manifest
-from minigts.results.tables import Samples, SummaryRow, read_samples, read_summary
+from minigts.results.schema import Claim, LeftOut, Manifest
+from minigts.results.tables import NothingYet, Samples, SummaryRow, read_samples, read_summary
 from minigts.topology.plan import Plan
 
 FILES = (schema.SAMPLES, schema.SUMMARY, schema.CLAIMS, schema.MANIFEST, schema.LOG, schema.RAW)
-TOLD = frozenset({"version", "experiment", "plan", "provider", "started", "ended", "samples_planned", "skipped"})
+TOLD = frozenset(
+    {"version", "experiment", "plan", "provider", "started", "ended", "samples_planned", "skipped", "left_out"}
+)
 """What of the manifest has a place of its own on the page."""
 
 
@@ -52,6 +54,10 @@ class Results:
     @property
     def plan(self) -> Plan | None:
         return self.manifest.plan if self.manifest else None
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        return self.manifest.left_out if self.manifest else ()
 
     @property
     def provider(self) -> str:
@@ -103,11 +109,26 @@ def runs(directory: Path) -> dict[str, Path]:
     return found
 
 
+def left_out(directory: Path) -> tuple[LeftOut, ...]:
+    """What the run in `directory` has left out, whether or not it has samples. Raises InputError."""
+    known = _manifest(directory)
+    return known.left_out if known else ()
+
+
+def wholly_left_out(directory: Path) -> bool:
+    """Whether the run in `directory` took no sample since nothing of it says anything in its time."""
+    known = _manifest(directory)
+    return known is not None and bool(known.left_out) and not known.samples_planned
+
+
 def read(directory: Path) -> Results:
     """The results in `directory`. Raises InputError: no such directory, no samples yet, or a broken file."""
     if not directory.is_dir():
         raise InputError(f"{directory}: no such results directory")
     known = _manifest(directory)
+    if wholly_left_out(directory):
+        reason = "no measurement of it says anything in virtual time, so none was taken; --time real takes them"
+        raise NothingYet(f"{directory}: {reason}")
     measurements = known.experiment.measurements if known else ()
     settings = tuple(dict.fromkeys(name for measurement in measurements for name in measurement.vary))
     samples = read_samples(directory, settings)

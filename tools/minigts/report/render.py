@@ -14,7 +14,7 @@ from minigts.report.chart import draw
 from minigts.report.chart_model import Chart
 from minigts.report.derive import LatencyPoint
 from minigts.report.page import Drawing, Story, campaign_page, run_page
-from minigts.report.read import Results, read, runs
+from minigts.report.read import Results, left_out, read, runs
 from minigts.results import folder
 from minigts.results.store import is_campaign
 from minigts.results.tables import NothingYet
@@ -48,19 +48,22 @@ def write(target: Path, text: str) -> Path:
 
 def _campaign(directory: Path) -> Path:
     """Each run's own page, and one of all of them."""
-    stories, empty = [], []
+    stories, empty, whole = [], [], {}
     for each in runs(directory).values():
         try:
             story = _story(each)
         except NothingYet:
-            empty.append(each.name)
+            if parts := left_out(each):
+                whole[each.name] = phrasing.left_out(parts)
+            else:
+                empty.append(each.name)
             continue
         write(folder.inside(each, PAGE), run_page(story))
         renamed = [replace(drawing, id=f"{story.anchor}-{drawing.name}") for drawing in story.drawings]
         stories.append(replace(story, drawings=renamed))
     if not stories:
-        raise NothingYet(f"{directory}: holds no samples yet in {phrasing.listed(empty)}")
-    return write(folder.inside(directory, PAGE), campaign_page(directory.name, stories, empty))
+        raise NothingYet(f"{directory}: holds no samples yet in {phrasing.listed([*empty, *whole])}")
+    return write(folder.inside(directory, PAGE), campaign_page(directory.name, stories, empty, whole))
 
 
 def _story(directory: Path) -> Story:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
+from minigts.report import phrasing
 from minigts.report.read import provenance
 from minigts.results.schema import Manifest
 
@@ -49,6 +50,7 @@ def _settings(manifest: Manifest | None) -> Iterator[tuple[tuple[str, str], str]
         if name not in _WORDS:
             yield from ((("experiment", what.removeprefix("measurements.")), text) for what, text in _flat(name, value))
     yield ("lab", "provider"), manifest.provider
+    yield ("lab", "time"), phrasing.clock(manifest.plan)
     for name, value in provenance(manifest).items():
         if name in _NOT_COMPARED:
             continue

@@ -6,7 +6,7 @@ a field gives it a default, and whoever changes one raises the version and reads
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, RootModel
 
@@ -62,6 +62,15 @@ class Guard(_Part):
     repeated: int = 0
 
 
+class LeftOut(_Part):
+    """A part of an experiment that was not done, since it says nothing in the lab's time, and why: a measurement by its
+    name, a claim by its words, or the counters that a measurement watches."""
+
+    kind: Literal["measurement", "claim", "watch"]
+    name: str
+    why: str
+
+
 class Manifest(_Part):
     """Where a results directory comes from.
 
@@ -85,6 +94,7 @@ class Manifest(_Part):
     overlays: dict[str, OverlayFacts] = {}
     skipped: dict[str, str] = {}
     """Overlays that could not be joined, and why."""
+    left_out: tuple[LeftOut, ...] = ()
     noise_before: Noise | None = None
     noise_after: Noise | None = None
     guard: Guard | None = None
@@ -107,7 +117,9 @@ class Side(_Part):
 class RawSample(_Part):
     """One attempt at one sample. `started` is UTC, ISO 8601; `attempt` begins at 1; `error` is None if good.
 
-    `machine` is what the outer machine did meanwhile, `tainted` why that makes the result doubtful.
+    In virtual time `started` and `seconds` are of the lab's own clock, the first in seconds since the lab began.
+    `machine` is what the outer machine did meanwhile, `tainted` why that makes the result doubtful; nobody looks in
+    virtual time.
     """
 
     sample: str
@@ -136,6 +148,8 @@ class Claim(_Part):
     text: str = ""
     detail: str = ""
     why: str = ""
+    source: str | None = None
+    """Whose claim it is; empty for the experiment's own, None where the folder is older than that."""
 
 
 class Claims(RootModel[tuple[Claim, ...]]):

@@ -26,3 +26,10 @@ COLUMNS: Mapping[str, Column] = {
     for column in (*SHARED, *(column for tool in TOOLS.values() for column in tool.columns), *BESIDE)
 }
 """What samples.csv may hold beside a sample's value, by name, in its order there."""
+
+QUANTITIES: Mapping[str, Column] = {
+    column.quantity: column
+    for column in (*COLUMNS.values(), *(tool.value for tool in TOOLS.values()))
+    if column.quantity
+}
+"""What a claim, or a topology's `expect:`, may speak of, by what it calls it."""

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+Declared = Literal["delay", "jitter", "loss", "rate"]
+"""What a topology declares of a link."""
 
 
 @dataclass(frozen=True)
@@ -10,14 +14,17 @@ class Column:
     """One measured figure of a sample.
 
     `unit` is None where it is that of the sample's value, and empty for a plain count. `quantity` is what a claim calls
-    it, empty where no claim can speak of it. A figure shows it in a `panel` of its own without being asked to; a table
-    of results that is `tabled` has its medians.
+    it, empty where no claim can speak of it. It `follows` from what is declared of the links, each of them enough by
+    itself; over links that declare none of them only from the processors, and so does one that follows from nothing.
+    A figure shows it in a `panel` of its own without being asked to; a table of results has the medians of one that is
+    `tabled`.
     """
 
     name: str
     label: str
     unit: str | None = None
     quantity: str = ""
+    follows: tuple[Declared, ...] = ()
     panel: bool = False
     tabled: bool = False
 
@@ -30,15 +37,15 @@ class Column:
 VALUE = "value"
 
 
-def value(label: str, unit: str, quantity: str = "") -> Column:
+def value(label: str, unit: str, quantity: str, follows: Declared) -> Column:
     """What a tool is there to measure."""
-    return Column(VALUE, label, unit, quantity)
+    return Column(VALUE, label, unit, quantity, (follows,))
 
 
 MIN, MEDIAN, MEAN, P99, MAX, STDEV = (Column(name, name) for name in ("min", "median", "mean", "p99", "max", "stdev"))
 SENT, OFFERED = Column("sent", "sent"), Column("offered", "offered")
-LOSS = Column("loss_percent", "loss", "%", quantity="loss", panel=True, tabled=True)
-JITTER = Column("jitter_ms", "jitter", "ms", quantity="jitter", panel=True, tabled=True)
+LOSS = Column("loss_percent", "loss", "%", quantity="loss", follows=("loss", "rate"), panel=True, tabled=True)
+JITTER = Column("jitter_ms", "jitter", "ms", quantity="jitter", follows=("jitter", "rate"), panel=True, tabled=True)
 OUT_OF_ORDER = Column("out_of_order", "out of order", "")
 
 SHARED = (MIN, MEDIAN, MEAN, P99, MAX, STDEV, SENT, OFFERED, LOSS, JITTER, OUT_OF_ORDER)

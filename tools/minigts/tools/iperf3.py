@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from minigts.tools.base import ParseError, PathUnderTest, complaint
 from minigts.tools.options import Options, Share, Switch
+from minigts.tools.processor import OF_THE_PROCESSOR
 
 PORT = 5201
 
@@ -19,10 +20,10 @@ PORT = 5201
 class FlowOptions(Options):
     """What may be set around a flow of TCP or UDP."""
 
-    offload: Switch | None = None
+    offload: Annotated[Switch | None, OF_THE_PROCESSOR] = None
     """Switch the interface's segmentation and fragmentation offloads at both ends, and read them back. Absent: leave
     them as they are."""
-    stress: Share = "0%"
+    stress: Annotated[Share, OF_THE_PROCESSOR] = "0%"
     """For how much of the measuring time stress-ng takes a processor of both hosts."""
 
 

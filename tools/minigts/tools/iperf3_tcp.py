@@ -113,7 +113,7 @@ def predicted(_options: TcpOptions, way: PathUnderTest) -> float | None:
 TOOL = Tool(
     name="iperf3-tcp",
     usual_name="tcp",
-    value=value("TCP", "Mbit/s", quantity="throughput"),
+    value=value("TCP", "Mbit/s", quantity="throughput", follows="rate"),
     columns=(SENT, RETRANSMITS, RTT, WINDOW),
     package="iperf3",
     options=TcpOptions,

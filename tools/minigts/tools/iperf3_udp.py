@@ -156,7 +156,7 @@ def predicted(options: UdpOptions, way: PathUnderTest) -> float | None:
 TOOL = Tool(
     name="iperf3-udp",
     usual_name="udp",
-    value=value("UDP", "Mbit/s", quantity="throughput"),
+    value=value("UDP", "Mbit/s", quantity="throughput", follows="rate"),
     columns=(SENT, OFFERED, LOSS, JITTER, OUT_OF_ORDER),
     package="iperf3",
     options=UdpOptions,

@@ -25,7 +25,7 @@ _KEY_VALUE = re.compile(r"([A-Z][A-Z0-9_]*)(?:\[\d+\])?=(.*)")
 
 
 class NetperfOptions(Options):
-    """Exchange one byte for one byte, `transactions` times or for `duration`. Neither given: ten times."""
+    """Exchange 8 bytes for 8 bytes, `transactions` times or for `duration`. Neither given: ten times."""
 
     transactions: Count | None = None
     """So many exchanges. Not together with duration."""
@@ -143,7 +143,7 @@ def read(stdout: str, stderr: str) -> Measured:
 TOOL = Tool(
     name="netperf-rr",
     usual_name="latency",
-    value=value("RTT", "ms", quantity="latency"),
+    value=value("RTT", "ms", quantity="latency", follows="delay"),
     columns=(MEDIAN, MEAN, P99, MAX, STDEV),
     package="netperf",
     options=NetperfOptions,

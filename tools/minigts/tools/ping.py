@@ -110,7 +110,7 @@ def read(stdout: str, stderr: str) -> Measured:
 TOOL = Tool(
     name="ping",
     usual_name="latency",
-    value=value("RTT", "ms", quantity="latency"),
+    value=value("RTT", "ms", quantity="latency", follows="delay"),
     columns=(MIN, MEAN, MAX, STDEV, LOSS),
     package="iputils-ping",
     options=PingOptions,

@@ -14,10 +14,11 @@ from minigts.topology.addressing import assign, host_address, mac
 from minigts.topology.draft import DEFAULT_CPUS, Draft, DraftLink
 from minigts.topology.fields import MOST_MTU
 from minigts.topology.frames import ETHERNET_HEADER_BYTES, TCP_AND_IP_HEADERS_BYTES
-from minigts.topology.model import ToleranceSpec, Topology
-from minigts.topology.plan import End, Host, Link, Path, Plan, Port, Route, Shaping, Switch, Tolerances
+from minigts.topology.model import ProcessorSpec, ToleranceSpec, Topology
+from minigts.topology.plan import End, Host, Link, Path, Plan, Port, Processor, Route, Shaping, Switch, Tolerances
 from minigts.topology.routing import Edge, ShortestPath, costs, neighbours, preference, ways
 from minigts.topology.segments import Segment
+from minigts.topology.time import Time
 
 _SPARE_QUEUE_MS = 20.0
 _SMALLEST_QUEUE = 64_000
@@ -48,7 +49,7 @@ class _Network:
     routed: bool
 
 
-def build(topology: Topology, drafted: Draft) -> Plan:
+def build(topology: Topology, drafted: Draft, time: Time) -> Plan:
     """The plan of `topology`, whose hosts, switches and links are `drafted`; all have passed every check."""
     network = _network(topology, drafted)
     names = [host.name for host in drafted.hosts]
@@ -59,6 +60,7 @@ def build(topology: Topology, drafted: Draft) -> Plan:
             location=host.location,
             cpus=host.cpus,
             memory_mb=host.memory_mb,
+            processor=_processor(host.processor),
             address=host_address(index),
             ports=network.ports[host.name],
             routes=_routes(network, names, index) if network.routed else (),
@@ -69,6 +71,7 @@ def build(topology: Topology, drafted: Draft) -> Plan:
         name=topology.name,
         description=(topology.description or "").strip(),
         routing=topology.routing,
+        time=time,
         overlay=topology.overlay,
         hosts=hosts,
         switches=network.switches,
@@ -77,6 +80,13 @@ def build(topology: Topology, drafted: Draft) -> Plan:
         expect=tuple(expectation.model_dump(exclude_none=True) for expectation in topology.expect or ()),
         tolerances=_tolerances(topology.tolerances),
     )
+
+
+def _processor(written: ProcessorSpec | None) -> Processor | None:
+    """One that takes nothing is none."""
+    if written is None or not (written.frame or written.byte or written.call):
+        return None
+    return Processor(frame_ns=written.frame, byte_ns=written.byte, call_ns=written.call)
 
 
 def _tolerances(written: ToleranceSpec | None) -> Tolerances:

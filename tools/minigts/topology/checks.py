@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from ipaddress import IPv4Network
 
 import networkx
@@ -16,14 +16,15 @@ from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, MOST_HOSTS
 from minigts.topology.frames import ETHERNET_HEADER_BYTES
 from minigts.topology.model import Topology
 from minigts.topology.segments import Segment
+from minigts.topology.time import Time
 
 _LISTED = 12
 
 
-def check(data: Data, drafted: Draft, known_overlays: Collection[str] | None) -> Iterator[Finding]:
+def check(data: Data, drafted: Draft, known_overlays: Collection[str] | None, time: Time) -> Iterator[Finding]:
     """Everything wrong with the whole of `drafted`, which comes from the document `data`.
 
-    `known_overlays` are the names that `overlay:` may have; None leaves it unchecked.
+    `known_overlays` are the names that `overlay:` may have; None leaves it unchecked. `time` is the lab's.
     """
     document = data if isinstance(data, dict) else {}
     hosts: Location = ("hosts",) if "hosts" in document else ()
@@ -36,6 +37,7 @@ def check(data: Data, drafted: Draft, known_overlays: Collection[str] | None) ->
     yield from _subnets(drafted, document.get("subnets"))
     yield from _connected(drafted, document.get("routing"), hosts)
     yield from _overlay(document.get("overlay"), known_overlays)
+    yield from _processors(document, time)
 
 
 def _machines(drafted: Draft, where: Location) -> Iterator[Finding]:
@@ -171,3 +173,23 @@ def _overlay(overlay: Data, known: Collection[str] | None) -> Iterator[Finding]:
     if isinstance(overlay, str) and known is not None and overlay not in known:
         hint = did_you_mean(overlay, known)
         yield ("overlay",), f"no overlay {shown(overlay)}; overlays are {listed(sorted(known))}{hint}"
+
+
+def _processors(document: Mapping[str, Data], time: Time) -> Iterator[Finding]:
+    """In real time a frame takes what the machine's own processor takes, so there a modelled one means nothing."""
+    if time != "real":
+        return
+    remedy = "write `time: virtual`, or say --time virtual"
+    for where in _with_settings_of_hosts(document):
+        settings: Data = {**document}
+        for key in where:
+            settings = settings.get(str(key)) if isinstance(settings, dict) else None
+        if isinstance(settings, dict) and settings.get("processor") is not None:
+            yield (*where, "processor"), f"a modelled processor is of virtual time, and this lab's is real: {remedy}"
+
+
+def _with_settings_of_hosts(document: Mapping[str, Data]) -> Iterator[Location]:
+    """Every place where a file may say what hosts are made of."""
+    yield from ((key, "host") for key in ("defaults", "chain", "pair", "star"))
+    hosts = document.get("hosts")
+    yield from (("hosts", name) for name in (hosts if isinstance(hosts, dict) else ()))

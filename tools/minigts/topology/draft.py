@@ -14,7 +14,17 @@ from pydantic import BaseModel, ValidationError
 
 from minigts.language.problems import Location
 from minigts.language.tree import Data
-from minigts.topology.model import Chain, Defaults, HostSpec, LinkSettings, LinkSpec, Pair, Star, SwitchSpec
+from minigts.topology.model import (
+    Chain,
+    Defaults,
+    HostSpec,
+    LinkSettings,
+    LinkSpec,
+    Pair,
+    ProcessorSpec,
+    Star,
+    SwitchSpec,
+)
 
 DEFAULT_CPUS = 1
 DEFAULT_MEMORY_MB = 512
@@ -30,6 +40,7 @@ class DraftHost:
     location: str | None
     cpus: int
     memory_mb: int
+    processor: ProcessorSpec | None
 
 
 @dataclass(frozen=True)
@@ -194,6 +205,7 @@ def _host(where: Location, name: str, layers: tuple[HostSpec | None, ...]) -> Dr
         next((layer.location for layer in near if layer.location is not None), None),
         next((layer.cpus for layer in near if layer.cpus is not None), DEFAULT_CPUS),
         next((layer.memory for layer in near if layer.memory is not None), DEFAULT_MEMORY_MB),
+        next((layer.processor for layer in near if layer.processor is not None), None),
     )
 
 

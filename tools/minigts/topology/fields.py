@@ -16,7 +16,16 @@ from pydantic import AfterValidator, Field
 
 from minigts.errors import UNPRINTABLE
 from minigts.language.problems import shown
-from minigts.language.quantities import LOSS_PERCENT, MEMORY_MB, RATE_MBIT, TIME_MS, Quantity
+from minigts.language.quantities import (
+    BYTE_NS,
+    CALL_NS,
+    FRAME_NS,
+    LOSS_PERCENT,
+    MEMORY_MB,
+    RATE_MBIT,
+    TIME_MS,
+    Quantity,
+)
 from minigts.topology.expectations import EXPECTATIONS
 
 MOST_HOSTS = 250
@@ -119,6 +128,9 @@ Prefix: TypeAlias = Annotated[int, Field(ge=1, le=SMALLEST_SEGMENT)]
 Mtu: TypeAlias = Annotated[int, Field(ge=LEAST_MTU, le=MOST_MTU)]
 Cpus: TypeAlias = Annotated[int, Field(ge=1, le=MOST_CPUS)]
 MemoryMb: TypeAlias = Annotated[int, Field(ge=int(_LEAST_MB), le=int(_MOST_MB))]
+FrameNs: TypeAlias = Annotated[int, Field(ge=0, le=int(_limits(FRAME_NS)[1]))]
+CallNs: TypeAlias = Annotated[int, Field(ge=0, le=int(_limits(CALL_NS)[1]))]
+ByteNs: TypeAlias = Annotated[float, Field(ge=0, le=_limits(BYTE_NS)[1], allow_inf_nan=False)]
 OneWayMs: TypeAlias = Annotated[float, Field(ge=0, le=_LONGEST_MS, allow_inf_nan=False)]
 RttMs: TypeAlias = Annotated[float, Field(ge=0, le=2 * _LONGEST_MS, allow_inf_nan=False)]
 PathRttMs: TypeAlias = Annotated[float, Field(ge=0, le=2 * _LONGEST_MS * MOST_HOSTS, allow_inf_nan=False)]

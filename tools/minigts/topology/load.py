@@ -12,13 +12,14 @@ from pathlib import Path
 
 from minigts.language.problems import require_none
 from minigts.language.source import Language, read_text
-from minigts.language.tree import read_tree
+from minigts.language.tree import Data, read_tree
 from minigts.language.validation import problems, validated
 from minigts.topology.build import build
 from minigts.topology.checks import check
 from minigts.topology.draft import draft
 from minigts.topology.model import Topology
 from minigts.topology.plan import Plan
+from minigts.topology.time import ANYWHERE, Time
 
 LARGEST_BYTES = 256_000
 """A full mesh of a hundred hosts fits; the pure-Python YAML parser takes some two seconds for as much."""
@@ -30,19 +31,41 @@ LANGUAGE = Language(
 )
 
 
-def load(path: str | Path, *, known_overlays: Collection[str] | None = None) -> Plan:
+def load(
+    path: str | Path,
+    *,
+    known_overlays: Collection[str] | None = None,
+    time: Time | None = None,
+    best: Time = ANYWHERE,
+) -> Plan:
     """The plan of the topology file `path`. `known_overlays` are the names `overlay:` may have; None allows any.
+
+    `time` is the lab's time instead of the file's; `best` that of a file which says none, when nothing else does.
 
     Raises InputError with every problem, each with its line.
     """
-    return parse(read_text(path, LANGUAGE), str(path), known_overlays=known_overlays)
+    return parse(read_text(path, LANGUAGE), str(path), known_overlays=known_overlays, time=time, best=best)
 
 
-def parse(text: str, file: str, *, known_overlays: Collection[str] | None = None) -> Plan:
+def parse(
+    text: str,
+    file: str,
+    *,
+    known_overlays: Collection[str] | None = None,
+    time: Time | None = None,
+    best: Time = ANYWHERE,
+) -> Plan:
     """As `load`, from text; `file` is the name that messages carry. Pure."""
     tree = read_tree(text, file, LANGUAGE)
     drafted = draft(tree.data)
     topology, findings = validated(tree.data, Topology)
-    require_none(problems(tree, file, chain(findings, check(tree.data, drafted, known_overlays))), file)
+    time = time or _written_time(tree.data) or best
+    require_none(problems(tree, file, chain(findings, check(tree.data, drafted, known_overlays, time))), file)
     assert topology is not None  # without one there are findings
-    return build(topology, drafted)
+    return build(topology, drafted, time)
+
+
+def _written_time(data: Data) -> Time | None:
+    """Also of a file in which something else is wrong; a word that is no time counts as virtual, which allows more."""
+    written = data.get("time") if isinstance(data, dict) else None
+    return None if written is None else "real" if written == "real" else "virtual"

@@ -16,7 +16,17 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from minigts.language import validation
 from minigts.language.fields import choice, matching, quantity, text, whole
 from minigts.language.problems import shown
-from minigts.language.quantities import LOSS_PERCENT, MEMORY_MB, RATE_MBIT, SHARE_PERCENT, SIZE_BYTES, TIME_MS
+from minigts.language.quantities import (
+    BYTE_NS,
+    CALL_NS,
+    FRAME_NS,
+    LOSS_PERCENT,
+    MEMORY_MB,
+    RATE_MBIT,
+    SHARE_PERCENT,
+    SIZE_BYTES,
+    TIME_MS,
+)
 from minigts.topology.expectations import EXPECTATIONS, LatencyWord, ThroughputWord
 from minigts.topology.fields import (
     HOST_NAME,
@@ -31,6 +41,7 @@ from minigts.topology.fields import (
     NAME_HINT,
     SMALLEST_SEGMENT,
 )
+from minigts.topology.time import Time
 
 
 def _time_and_share(value: object) -> tuple[float, float]:
@@ -100,6 +111,20 @@ class _Spec(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class ProcessorSpec(_Spec):
+    """What takes the host's processor in virtual time: frames that pass its ports, one after the other, and calls."""
+
+    frame: Annotated[int, *quantity(FRAME_NS, whole=True)] = Field(
+        0, description="Of each frame, in or out, whatever its size. Default: 0ns."
+    )
+    byte: Annotated[float, *quantity(BYTE_NS)] = Field(
+        0.0, description="Of each byte of a frame, Ethernet header counted. Default: 0ns."
+    )
+    call: Annotated[int, *quantity(CALL_NS, whole=True)] = Field(
+        0, description="Of each system call of the host's programs. Default: 0ns."
+    )
+
+
 class HostSpec(_Spec):
     """What a host is made of. Nothing is required: `ams:` alone declares a host."""
 
@@ -111,6 +136,11 @@ class HostSpec(_Spec):
     )
     memory: Annotated[int, *quantity(MEMORY_MB, whole=True)] | None = Field(
         None, description="Memory of the host, from 128MB (MB counts 2^20 bytes). Default: 512MB."
+    )
+    processor: ProcessorSpec | None = Field(
+        None,
+        description="A modelled processor, in virtual time only: what frames take of it. Default: none, frames take "
+        "nothing.",
     )
 
 
@@ -276,6 +306,11 @@ class Topology(_Spec):
         "routed",
         description="routed: static routes, every host reaches every other. neighbours: a host reaches only the "
         "hosts it shares a link with, as in GTS.",
+    )
+    time: Annotated[Time, choice("a lab's time", "real", "virtual")] | None = Field(
+        None,
+        description="virtual: the lab goes by a clock of its own, so that results do not depend on the machine; "
+        "provider uml has it. real: by the machine's clock. Absent: the provider's best, which is virtual on uml.",
     )
     subnets: _Network = Field(
         "10.20.0.0/14", description="IPv4 block that segments without a subnet of their own get a /24 each from."

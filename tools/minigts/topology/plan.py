@@ -16,10 +16,13 @@ from minigts.topology.fields import (
     MOST_HOSTS,
     MOST_LINKS,
     Address,
+    ByteNs,
+    CallNs,
     Controller,
     Cpus,
     Description,
     Expectation,
+    FrameNs,
     GoodputMbit,
     HostName,
     Index,
@@ -40,6 +43,7 @@ from minigts.topology.fields import (
     RttMs,
     Seed,
 )
+from minigts.topology.time import Time
 
 
 class _Frozen(BaseModel):
@@ -107,8 +111,24 @@ class Machine(_Frozen):
     ports: tuple[End, ...]
 
 
+class Processor(_Frozen):
+    """What takes a host's processor: frames that pass any of its ports, in or out, one after the other, and calls."""
+
+    frame_ns: FrameNs = 0
+    byte_ns: ByteNs = 0.0
+    """Of a byte of the frame, Ethernet header counted."""
+    call_ns: CallNs = 0
+    """Of a system call."""
+
+    @property
+    def takes_frames(self) -> bool:
+        return bool(self.frame_ns or self.byte_ns)
+
+
 class Host(Machine):
     role: Literal["host"] = "host"
+    processor: Processor | None = None
+    """Modelled, in virtual time only. None: frames take nothing."""
     address: Address
     """The host's own address, a /32 on its loopback: stable, whichever segment a packet comes by."""
     ports: tuple[Port, ...]
@@ -181,6 +201,7 @@ class Plan(_Frozen):
     name: Name
     description: Description
     routing: Literal["routed", "neighbours"]
+    time: Time = "real"
     overlay: Name
     hosts: Annotated[tuple[Host, ...], Field(min_length=1, max_length=MOST_HOSTS)]
     switches: Annotated[tuple[Switch, ...], Field(max_length=MOST_HOSTS)] = ()
@@ -269,6 +290,7 @@ def _contradictions(plan: Plan) -> Iterator[str]:
     if len(plan.machines) > MOST_HOSTS:
         yield f"{len(plan.machines)} hosts and switches; at most {MOST_HOSTS} are possible"
     yield from _doubles(plan)
+    yield from _untimely(plan)
     for kind, entries in (("hosts", plan.hosts), ("switches", plan.switches), ("links", plan.links)):
         if [each.index for each in entries] != list(range(len(entries))):
             yield f"{kind}: index is not the position"
@@ -284,6 +306,12 @@ def _contradictions(plan: Plan) -> Iterator[str]:
     for name, end in ends.keys() - {(port.link, machine.name) for machine in plan.machines for port in machine.ports}:
         yield f"link {name}: {end} has no port on it"
     yield from _leading_nowhere(plan, {host.name for host in plan.hosts}, links)
+
+
+def _untimely(plan: Plan) -> Iterator[str]:
+    for host in plan.hosts:
+        if host.processor is not None and plan.time != "virtual":
+            yield f"{host.name}: a modelled processor is of virtual time, and the plan's is {plan.time}"
 
 
 def _doubles(plan: Plan) -> Iterator[str]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from minigts.errors import CommandFailed, CommandTimeout, HostFailed
-from minigts.providers.agent import wire
+from minigts.providers.agent import sockets, wire
 from minigts.providers.base import Result
 
 GRACE_S = 10.0
@@ -34,14 +34,21 @@ def run(
     check: bool,
     stdin: bytes,
     on_output: Callable[[bytes], None] | None,
+    turn: int | None = None,
 ) -> Result:
-    """Run a command and wait for its end; see `Provider.run`."""
+    """Run a command and wait for its end; see `Provider.run`.
+
+    `turn` is this caller's on the lab's clock, 0 if it acts alone: time passes there while it waits, and how much of
+    this machine's that takes is no matter. None: the lab has this machine's time.
+    """
     started = time.monotonic()
     stdout, stderr = bytearray(), bytearray()
     ended: dict[str, Any] | None = None
     with contextlib.closing(_connect(rundir, host)) as connection:
-        connection.settimeout(timeout_s + GRACE_S)
+        connection.settimeout(timeout_s + GRACE_S if turn is None else None)
         _send_request(connection, {"argv": list(argv), "timeout_s": timeout_s}, stdin)
+        if turn is not None:
+            _wait(connection, turn, for_end=on_output is None)
         for frame in _frames(connection, host, argv):
             if frame.kind == wire.EXIT:
                 ended = json.loads(frame.payload)
@@ -49,6 +56,8 @@ def run(
             (stdout if frame.kind == wire.STDOUT else stderr).extend(frame.payload)
             if on_output is not None:
                 on_output(frame.payload)
+                if turn is not None:
+                    _wait(connection, turn, for_end=False)
     if ended is None:
         raise HostFailed(f"host {host} went away while it ran `{argv[0]}`")
     output = (stdout.decode(errors="replace"), stderr.decode(errors="replace"))
@@ -59,11 +68,16 @@ def run(
     return Result(host, tuple(argv), ended["code"], *output, time.monotonic() - started)
 
 
-def attach(rundir: Path, host: str, argv: Sequence[str]) -> int:
-    """Run a command with this process's terminal as its own; returns its exit code."""
+def attach(rundir: Path, host: str, argv: Sequence[str], *, paced: bool = False) -> int:
+    """Run a command with this process's terminal as its own; returns its exit code.
+
+    `paced`: the lab has a clock of its own, and meanwhile a second of it is to take a second.
+    """
     with contextlib.closing(_connect(rundir, host)) as connection, _raw_terminal():
         request = {"argv": list(argv), "timeout_s": None, "terminal": _terminal_size()}
         connection.sendall(wire.Frame(1, wire.RUN, json.dumps(request).encode()).encode())
+        if paced:
+            connection.sendall(wire.Frame(1, wire.PACE, b"").encode())
         signal.signal(signal.SIGWINCH, lambda *_: _send(connection, wire.RESIZE, _terminal_size()))
         decoder = wire.Decoder()
         waiting = [connection, sys.stdin]
@@ -84,23 +98,12 @@ def attach(rundir: Path, host: str, argv: Sequence[str]) -> int:
 
 
 def _connect(rundir: Path, host: str) -> socket.socket:
-    """A path through an open directory: a socket's own may be 107 bytes at the most (unix(7))."""
     if host not in {path.name for path in rundir.glob("hosts/*")}:
         raise HostFailed(f"there is no host {host} in this lab")
     try:
-        directory = os.open(rundir / "hosts" / host, os.O_PATH | os.O_DIRECTORY)
-    except OSError as error:  # the lab is being taken down
+        return sockets.connected(rundir / "hosts" / host, "control.sock", CONNECT_S)
+    except OSError as error:  # its kernel has ended, or the lab is being taken down
         raise HostFailed(f"host {host} is not running") from error
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    connection.settimeout(CONNECT_S)
-    try:
-        connection.connect(f"/proc/self/fd/{directory}/control.sock")
-    except OSError as error:
-        connection.close()
-        raise HostFailed(f"host {host} is not running") from error
-    finally:
-        os.close(directory)
-    return connection
 
 
 def _frames(connection: socket.socket, host: str, argv: Sequence[str]) -> Iterator[wire.Frame]:
@@ -130,6 +133,11 @@ def _send_request(connection: socket.socket, request: dict[str, Any], data: byte
         for offset in range(0, len(data), wire.CHUNK):
             connection.sendall(wire.Frame(1, wire.INPUT, data[offset : offset + wire.CHUNK]).encode())
         connection.sendall(wire.Frame(1, wire.INPUT, b"").encode())
+
+
+def _wait(connection: socket.socket, turn: int, *, for_end: bool) -> None:
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        connection.sendall(wire.Frame(1, wire.WAIT, wire.WAITING.pack(turn, for_end)).encode())
 
 
 def _send(connection: socket.socket, kind: int, content: object) -> None:

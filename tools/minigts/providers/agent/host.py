@@ -7,9 +7,8 @@ import socket
 import subprocess
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from minigts.providers.agent import wire
+from minigts.providers.agent import sockets, wire
 
 WAITING_LIMIT_BYTES = 1 << 20
 UNREAD_LIMIT_BYTES = 64 << 20
@@ -139,16 +138,8 @@ class Host:
 
 
 async def _serve_at(path: str, connected: Connected) -> asyncio.Server:
-    """The socket appears when it listens, never before; and it stays when the server closes, for one that refuses
-    tells a client at once that the kernel has ended."""
-    Path(f"{path}.new").unlink(
-        missing_ok=True
-    )  # a guest's root may have made one, so that its host could not be reached
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    listener.bind(f"{path}.new")
-    server = await asyncio.start_unix_server(connected, sock=listener)
-    Path(f"{path}.new").rename(path)
-    return server
+    """Its socket stays when the server closes: one that refuses tells a client at once that the kernel has ended."""
+    return await asyncio.start_unix_server(connected, sock=sockets.listening(path))
 
 
 async def _skip_to_hello(reader: asyncio.StreamReader) -> None:

@@ -9,12 +9,13 @@ from pathlib import Path
 from minigts.errors import MinigtsError
 from minigts.providers.agent import client, process
 from minigts.providers.base import Result
+from minigts.providers.machine_time import OnMachineTime
 
 PACE_S = 0.004
 DIAGNOSIS_TIMEOUT_S = 30.0
 
 
-class AgentProvider:
+class AgentProvider(OnMachineTime):
     """See `providers.base.Provider`. A host's line ends in hosts/NAME/control.sock of the run directory."""
 
     kernel_log_argv: tuple[str, ...] = ("dmesg",)

@@ -29,6 +29,13 @@ EXIT = 7
 TAKEN = 8
 """From the agent, on channel 0: how many bytes it has read off the line since it last said so; four bytes."""
 
+WAIT = 9
+"""To a lab's clock, which keeps it: whoever sent it waits for this channel, so time has to pass. Eight bytes with the
+sender's turn (0: it acts alone), and one: 1 for the channel's end, 0 for whatever comes on it first."""
+PACE = 10
+"""To a lab's clock, which keeps it: as long as this channel is open, a second is to take a second."""
+WAITING = struct.Struct("!Q?")
+
 WINDOW = 3072
 """How many bytes may be on the line to the agent and not yet taken. The guest's line discipline holds 4096; UML's
 serial driver, once throttled by a full one, does not wake up again (seen in kernels 6.12 and 7.2)."""

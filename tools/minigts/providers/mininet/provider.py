@@ -51,7 +51,7 @@ class MininetProvider(AgentProvider):
 
     def findings(self) -> Iterable[Finding]:
         reasons = kernel.natively_missing()
-        return doctor.findings(reasons, uml_doctor.findings(prerequisites.gather()) if reasons else ())
+        return doctor.findings(reasons, uml_doctor.kernel_findings(prerequisites.gather()) if reasons else ())
 
     def require_room(self, plan: Plan, overlays: Sequence[str]) -> None:
         """Natively the hosts take hardly more than what runs on them."""
@@ -83,10 +83,10 @@ class MininetProvider(AgentProvider):
         else:
             progress("mininet in this machine's own kernel")
             launch = Launch(
-                self.rundir, self.rundir, (GuestKernel(kernel.NAME, 0, ()),), (), kernel.enclosure(self.rundir)
+                self.rundir, self.rundir, (GuestKernel(kernel.NAME, 0, ()),), (), instead=kernel.enclosure(self.rundir)
             )
         guest.start(self.rundir, launch)
-        guest.wait(self.rundir, [kernel.NAME], lambda _: None)
+        guest.wait(AgentProvider(self.rundir), [kernel.NAME], lambda _: None)
         if reasons:  # the machine's own are not the lab's to change
             self._in_kernel(["sysctl", "-qw", *interfaces.KERNEL_SYSCTLS])
 

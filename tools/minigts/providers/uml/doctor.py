@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from minigts.providers.base import Finding
+from minigts.providers.uml import parts
 from minigts.providers.uml.image import Room
 from minigts.providers.uml.prerequisites import Facts
 
@@ -16,7 +17,13 @@ OPEN_FILES = 1024
 
 
 def findings(facts: Facts) -> Iterator[Finding]:
-    """What stops or slows User-Mode Linux on the machine of these facts. Pure."""
+    """What stops or slows User-Mode Linux on the machine of these facts, and labs in virtual time. Pure."""
+    yield from kernel_findings(facts)
+    yield _virtual_time(facts)
+
+
+def kernel_findings(facts: Facts) -> Iterator[Finding]:
+    """What stops or slows a kernel of User-Mode Linux. Pure."""
     yield _processor(facts)
     yield _system_calls(facts)
     yield _confinement(facts)
@@ -133,6 +140,23 @@ def _packages(facts: Facts) -> Iterator[Finding]:
             yield Finding(package.name, "slow", "not installed yet: the first up, run or test does that", command)
         else:
             yield Finding(package.name, "missing", "not installed; building the image needs it", command)
+
+
+def _virtual_time(facts: Facts) -> Finding:
+    name = "virtual time"
+    if not facts.uncompiled:
+        return Finding(name, "ok", "the full kernel and the clock are built")
+    them = parts.in_words(facts.uncompiled)
+    if facts.virtual_lacks:
+        meaning = f"{them} cannot be built, so labs run only with --time real: {'; '.join(facts.virtual_lacks)}"
+        return Finding(name, "slow", meaning, "mend that; then minigts kernel build")
+    rooms = " and ".join(f"{each.needed_mb} MB in {each.directory}" for each in facts.virtual_disks)
+    return Finding(
+        name,
+        "ok",
+        f"not built yet: {them}; the first up, run or test does that, or minigts kernel build: {parts.DURATION}, "
+        f"{rooms} and up to {parts.MEMORY_MB} MB of memory meanwhile; --time real takes neither",
+    )
 
 
 def _namespaces(facts: Facts) -> Finding:

@@ -13,6 +13,7 @@ from minigts import paths
 from minigts.errors import HostFailed, MinigtsError
 from minigts.machine import shell
 from minigts.providers.agent import client, process
+from minigts.providers.agent.provider import AgentProvider
 from minigts.providers.uml.supervisor import Launch
 
 BOOT_DEADLINE_S = 60.0
@@ -40,11 +41,11 @@ def start(rundir: Path, launch: Launch, *, ends_with_caller: bool = False) -> No
         )
 
 
-def wait(rundir: Path, names: Sequence[str], progress: Callable[[str], None]) -> None:
+def wait(provider: AgentProvider, names: Sequence[str], progress: Callable[[str], None]) -> None:
     """Return when every host has answered. Raises HostFailed for the first that does not within the deadline."""
     deadline = time.monotonic() + BOOT_DEADLINE_S
     for count, name in enumerate(names, 1):
-        _wait_for(rundir, name, deadline)
+        _wait_for(provider, name, deadline)
         progress(f"{count} of {len(names)} hosts answer")
 
 
@@ -59,13 +60,13 @@ def console_tail(rundir: Path, name: str, lines: int = CONSOLE_LINES) -> str:
     return "\n".join(shown[max(0, panic) :][:lines])
 
 
-def _wait_for(rundir: Path, name: str, deadline: float) -> None:
+def _wait_for(provider: AgentProvider, name: str, deadline: float) -> None:
     try:
-        _wait_for_socket(rundir, name, deadline)
+        _wait_for_socket(provider.rundir, name, deadline)
         left_s = max(0.1, deadline - client.GRACE_S - time.monotonic())
-        client.run(rundir, name, ["true"], timeout_s=left_s, check=True, stdin=b"", on_output=None)
+        provider.run(name, ["true"], timeout_s=left_s)
     except MinigtsError as error:
-        raise HostFailed(_describe(rundir, name, str(error))) from error
+        raise HostFailed(_describe(provider.rundir, name, str(error))) from error
 
 
 def _wait_for_socket(rundir: Path, name: str, deadline: float) -> None:

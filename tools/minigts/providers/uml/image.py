@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,14 +15,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from minigts import paths
+from minigts.artifacts.causes import FULL, cause
 from minigts.errors import CommandFailed, EnvironmentLacks, MinigtsError
 from minigts.machine import shell
 from minigts.providers import system_packages
 from minigts.providers.agent import client, process, wire
+from minigts.providers.agent.provider import AgentProvider
 from minigts.providers.uml import demand, guest, kernel
 from minigts.providers.uml.kernel import GuestKernel
 from minigts.providers.uml.supervisor import Launch
 
+NAME = "hosts' image"
 BUILD_TIMEOUT_S = 1800.0
 UNDO_TIMEOUT_S = 120.0
 FINISH_TIMEOUT_S = 180.0
@@ -36,10 +38,6 @@ WORK_DIRECTORY = Path("/var/tmp")
 IMAGE_MB = 2500
 FAILED_LOG = "failed-build.log"
 FULL_BYTES = 1 << 20
-LOG_LINES = 8
-FULL = "No space left on device"
-UNREACHABLE = "Failed to fetch|Could not resolve|Could not connect|Unable to connect"
-"""What the build's log says when a disk is full, when the mirror does not answer."""
 
 
 @dataclass(frozen=True)
@@ -68,13 +66,14 @@ class Room:
     directory: Path
     needed_mb: int
     free_mb: int
+    what: str = f"the {NAME}"
 
     @property
     def enough(self) -> bool:
         return self.free_mb >= self.needed_mb
 
     def __str__(self) -> str:
-        return f"building the hosts' image takes {self.needed_mb} MB in {self.directory}; {self.free_mb} MB are free"
+        return f"building {self.what} takes {self.needed_mb} MB in {self.directory}; {self.free_mb} MB are free"
 
 
 def recipe() -> tuple[Path, ...]:
@@ -97,8 +96,11 @@ def present() -> Image | None:
 
 def missing() -> list[str]:
     """What this machine lacks to build the image, a sentence each; empty when it is built already."""
-    if present() is not None:
-        return []
+    return [] if present() is not None else missing_to_build()
+
+
+def missing_to_build() -> list[str]:
+    """The same of a machine where nothing is built yet; whatever is built in a Debian root takes just that."""
     if shutil.which("apt-get") is None:
         return ["apt is not installed: building the hosts' image takes a Debian or Ubuntu machine"]
     packages = system_packages.of(Path(__file__).parent, root=os.geteuid() == 0)
@@ -159,15 +161,16 @@ def room() -> tuple[Room, ...]:
     """The room that a build needs, one entry for each file system, and what is free there."""
     images = paths.cache_root() / "images"
     needed_mb = {images: UNPACKED_MB + PACKED_MB}
-    if os.geteuid() != 0 and _existing(images).stat().st_dev != WORK_DIRECTORY.stat().st_dev:
+    if os.geteuid() != 0 and existing(images).stat().st_dev != WORK_DIRECTORY.stat().st_dev:
         needed_mb = {images: PACKED_MB, WORK_DIRECTORY: UNPACKED_MB}
     return tuple(
-        Room(place, needed, shutil.disk_usage(_existing(place)).free >> 20) for place, needed in needed_mb.items()
+        Room(place, needed, shutil.disk_usage(existing(place)).free >> 20) for place, needed in needed_mb.items()
     )
 
 
-def _existing(path: Path) -> Path:
-    return path if path.exists() else _existing(path.parent)
+def existing(path: Path) -> Path:
+    """The directory that there is, in which `path` is or will be."""
+    return path if path.exists() else existing(path.parent)
 
 
 def _run_recipe(place: Path, more: Mapping[str, str]) -> None:
@@ -201,17 +204,11 @@ def _explain(error: CommandFailed, images: Path) -> str:
     """Why the recipe failed, in its cause's words or its last ones. The whole log is kept for who wants more."""
     log = images / FAILED_LOG
     log.write_text(error.stdout)
-    if re.search(FULL, error.stdout):
-        cause = _disk_is_full()
-    elif re.search(UNREACHABLE, error.stdout):
-        cause = "its Debian mirror does not answer; look at the network, or name another one in MINIGTS_DEBIAN_MIRROR"
-    else:
-        cause = "the end of its log is" + "".join(f"\n    {line}" for line in error.stdout.splitlines()[-LOG_LINES:])
-    return f"the hosts' image could not be built: {cause}\nThe log: {log}"
+    return f"the hosts' image could not be built: {cause(error.stdout, _room_in_words())}\nThe log: {log}"
 
 
-def _disk_is_full() -> str:
-    return "the disk is full; it takes " + " and ".join(f"{each.needed_mb} MB in {each.directory}" for each in room())
+def _room_in_words() -> str:
+    return " and ".join(f"{each.needed_mb} MB in {each.directory}" for each in room())
 
 
 def _finish(place: Path) -> None:
@@ -221,7 +218,7 @@ def _finish(place: Path) -> None:
     machine = GuestKernel("image", FINISH_MB, (), writes_base=True)
     guest.start(rundir, Launch(place / "boot", place / "root.ext4", (machine,), ()), ends_with_caller=True)
     try:
-        guest.wait(rundir, ["image"], lambda _: None)
+        guest.wait(AgentProvider(rundir), ["image"], lambda _: None)
         client.run(
             rundir,
             "image",
@@ -233,7 +230,7 @@ def _finish(place: Path) -> None:
         )
     except MinigtsError as error:
         if shutil.disk_usage(place).free < FULL_BYTES:
-            raise EnvironmentLacks(f"the hosts' image could not be built: {_disk_is_full()}") from error
+            raise EnvironmentLacks(f"the hosts' image could not be built: {cause(FULL, _room_in_words())}") from error
         raise
     finally:
         process.end(rundir)

@@ -22,8 +22,24 @@ MODULE_BENCHMARKS = ("raid6_init", "raid6_select_algo", "register_xor_blocks", "
 SPARE_INTERFACES = ("fb_tunnels=initns", "dummy.numdummies=0", "ifb.numifbs=0")
 """A kernel that has its drivers built in would make interfaces that nobody asked for, in every namespace."""
 VECTOR_DEPTH = 128
+VIRTIO_NETWORK, VIRTIO_CONSOLE = 1, 3
+"""Device numbers of the virtio specification, section 5."""
+WITHOUT_SENT_INTERRUPTS = ("virtio_net.napi_tx=0",)
+"""The clock takes a frame in the moment in which it is sent; there is nothing to be told afterwards."""
 HOSTFS = "init_hostfs"
 """What makes a directory of this machine one that a guest can mount."""
+
+
+@dataclass(frozen=True)
+class Connection:
+    """How a kernel joins the clock."""
+
+    number: int
+    seed: int
+    call_ns: int
+    """What a system call takes; 0: nothing that is modelled."""
+    descriptors: list[int]
+    """Its ends of calendar, console and ports, in this order."""
 
 
 @dataclass(frozen=True)
@@ -82,18 +98,15 @@ def through(descriptor: int, path: str = "") -> str:
 
 
 def command_line(
-    machine: GuestKernel, base: str, control_fd: int, link_fds: Sequence[int], inherited: Directories, *, hostfs: bool
+    machine: GuestKernel, base: str, attachments: Sequence[str], inherited: Directories, *, hostfs: bool
 ) -> list[str]:
-    """The arguments of `linux`, which must inherit the descriptors named here. `base` is the base image's file name.
+    """The arguments of `linux`, which must inherit the descriptors named here. `base` is the base image's file name;
+    `attachments` are those for its control line and its links.
 
     Without `hostfs` the guest can mount no directory of this machine.
     """
     image = through(inherited.base, base)
     off = MODULE_BENCHMARKS if hostfs else (*MODULE_BENCHMARKS, HOSTFS)
-    links = [
-        f"vec{index}:transport=fd,fd={fd},depth={VECTOR_DEPTH},mac={mac}"
-        for index, (fd, mac) in enumerate(zip(link_fds, machine.macs, strict=True))
-    ]
     return [
         "./linux",
         f"mem={machine.memory_mb}M",
@@ -101,7 +114,6 @@ def command_line(
         "root=/dev/ubda",
         "rw",
         "init=/usr/lib/minigts/agent.py",
-        f"ssl0=fd:{control_fd},fd:{control_fd}",
         "con=null",
         "con0=null,fd:1",
         "quiet",
@@ -111,7 +123,30 @@ def command_line(
         "umid=uml",
         f"hostfs={through(inherited.shared)}",
         f"initcall_blacklist={','.join(off)}",
-        *links,
+        *attachments,
+    ]
+
+
+def attached(machine: GuestKernel, control_fd: int, link_fds: Sequence[int]) -> list[str]:
+    """The arguments for a serial line and links whose other ends are these descriptors."""
+    links = [
+        f"vec{index}:transport=fd,fd={fd},depth={VECTOR_DEPTH},mac={mac}"
+        for index, (fd, mac) in enumerate(zip(link_fds, machine.macs, strict=True))
+    ]
+    return [f"ssl0=fd:{control_fd},fd:{control_fd}", *links]
+
+
+def attached_to_clock(connection: Connection) -> list[str]:
+    """The arguments by which a kernel takes its time, its control line and its links from a clock."""
+    calendar_fd, console_fd, *link_fds = connection.descriptors
+    return [
+        f"time-travel=ext:{connection.number}:fd:{calendar_fd}",
+        f"virtio_uml.device=fd:{console_fd}:{VIRTIO_CONSOLE}",
+        *(f"virtio_uml.device=fd:{fd}:{VIRTIO_NETWORK}" for fd in link_fds),
+        *WITHOUT_SENT_INTERRUPTS,
+        f"minigts_seed={connection.seed}",
+        f"minigts_call={connection.call_ns}",
+        "MINIGTS_LINE=/dev/hvc0",
     ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import mmap
 import os
 import platform
@@ -18,14 +17,10 @@ from minigts.machine import memory
 from minigts.machine.shell import run
 from minigts.providers import system_packages
 from minigts.providers.system_packages import Package
-from minigts.providers.uml import confinement, image
+from minigts.providers.uml import confinement, image, namespaces, parts
 from minigts.providers.uml.image import Room
 
 SHM = Path("/dev/shm")
-NAMESPACE_SWITCHES = (
-    ("user/max_user_namespaces", "0", "user.max_user_namespaces=15000"),
-    ("kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone=1"),
-)
 TRACE = "c.ptrace(0, 0, 0, 0)"
 """PTRACE_TRACEME: Yama and a container's seccomp filter both show there (ptrace(2))."""
 FILTER_CALLS = (
@@ -67,16 +62,22 @@ class Facts:
     """Whether the launcher can install packages: apt is here, and root or sudo."""
     packages: tuple[Package, ...]
     """What building the image takes."""
+    uncompiled: tuple[str, ...]
+    """What virtual time takes and is not built yet."""
+    virtual_disks: tuple[Room, ...]
+    """Where building that needs room, and the image beside it if that is not there either."""
+    virtual_lacks: tuple[str, ...]
+    """Why that cannot be built here, beside what the image takes; empty when it can."""
 
 
 def gather() -> Facts:
     """Look at this machine."""
-    root, user = os.geteuid() == 0, _user()
+    root = os.geteuid() == 0
     return Facts(
         system=platform.system(),
         machine=platform.machine(),
         root=root,
-        user=user,
+        user=namespaces.user(),
         cores=len(os.sched_getaffinity(0)),
         memory_free_mb=min((limit.free_mb for limit in memory.limits() if limit.name != str(SHM)), default=0),
         open_files=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
@@ -88,26 +89,14 @@ def gather() -> Facts:
         ptrace=_succeeds(TRACE),
         landlock=confinement.version(),
         socket_buffer_bytes=_socket_buffer_bytes(4 * 2**20),
-        namespaces_blocked_by=_namespaces_blocked_by(),
-        subordinate_ids=all(_has_range(Path(file), user) for file in ("/etc/subuid", "/etc/subgid")),
+        namespaces_blocked_by=namespaces.blocked_by(),
+        subordinate_ids=namespaces.has_ids(),
         can_install=shutil.which("apt-get") is not None and (root or shutil.which("sudo") is not None),
         packages=system_packages.of(Path(__file__).parent, root=root),
+        uncompiled=tuple(each.name for each in parts.uncompiled()),
+        virtual_disks=parts.room(),
+        virtual_lacks=tuple(parts.missing()),
     )
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return str(os.geteuid())
-
-
-def _read(path: Path) -> str:
-    """A file's text, stripped; empty when it is absent or closed to us."""
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return ""
 
 
 def _executable(folder: Path) -> bool:
@@ -135,21 +124,3 @@ def _socket_buffer_bytes(wanted: int) -> int:
         except PermissionError:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, wanted)
         return sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) // 2
-
-
-def _namespaces_blocked_by() -> str:
-    for name, off, remedy in NAMESPACE_SWITCHES:
-        if _read(Path("/proc/sys") / name) == off:
-            return remedy
-    # Ubuntu restricts them by AppArmor, but lets programs that have a profile of their own through.
-    restricted = _read(Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")) == "1"
-    if restricted and not Path("/etc/apparmor.d/mmdebstrap").exists():
-        return "kernel.apparmor_restrict_unprivileged_userns=0"
-    return ""
-
-
-def _has_range(file: Path, user: str) -> bool:
-    """Whether a line such as `alice:100000:65536` gives the user at least 65536 ids (subuid(5))."""
-    rows = (line.split(":") for line in _read(file).splitlines())
-    owners = (user, str(os.geteuid()))
-    return any(len(row) == 3 and row[0] in owners and row[2].isdigit() and int(row[2]) >= 65536 for row in rows)

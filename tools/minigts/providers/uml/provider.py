@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
@@ -43,26 +43,33 @@ class UmlProvider(AgentProvider):
 
     def up(self, plan: Plan, progress: Callable[[str], None]) -> None:
         names = [machine.name for machine in plan.machines]
-        if process.supervisor(self.rundir) is None:
+        starts = process.supervisor(self.rundir) is None
+        if starts:
             refuse_processors(plan)
             self.require_room(plan, [demand.BARE])  # an overlay, which may be another than the plan's, is the caller's
-            ready, full = image.ensure(progress), full_kernel.present()
-            boot = ready.boot if full is None else full.directory
-            guest.start(self.rundir, _launch(plan, ready, boot))
-        else:
-            full = None
+            guest.start(self.rundir, self._launch(plan, progress))
         try:
-            guest.wait(self.rundir, names, progress)
-            if full is not None:
+            guest.wait(self, names, progress)
+            full = full_kernel.present()
+            if starts and full is not None:
                 self._tell_what_is_built_in(names, full)
         except MinigtsError:
             process.end(self.rundir)
             raise
 
+    def _launch(self, plan: Plan, progress: Callable[[str], None]) -> Launch:
+        """What the supervisor is to start for the plan; what that takes is built now if it must be."""
+        ready, full = image.ensure(progress), full_kernel.present()
+        return launch_of(plan, ready, ready.boot if full is None else full.directory)
+
     def _tell_what_is_built_in(self, names: Sequence[str], full: FullKernel) -> None:
         """So that a script may load a module and need not know that it is there already."""
-        with ThreadPoolExecutor(len(names)) as pool:
-            list(pool.map(lambda name: self.put(name, full.modules, MODULES / full.modules.name), names))
+
+        def tell(name: str) -> None:
+            self.put(name, full.modules, MODULES / full.modules.name)
+
+        with self.together() as company:
+            company.all([partial(tell, name) for name in names])
 
     def put(self, host: str, source: Path, target: PurePosixPath) -> None:
         if not (self.rundir / "hosts" / host).is_dir():
@@ -78,7 +85,7 @@ class UmlProvider(AgentProvider):
         kernel.again(self.rundir, host).touch()
         (self.rundir / "hosts" / host / "control.sock").unlink(missing_ok=True)
         kernel.end(self.rundir, host)
-        guest.wait(self.rundir, [host], lambda _: None)
+        guest.wait(self, [host], lambda _: None)
 
     def kernels(self) -> dict[str, int]:
         """The process of this machine that is each host's kernel; its guests' programs are below it."""
@@ -99,7 +106,7 @@ def refuse_processors(plan: Plan) -> None:
         )
 
 
-def _launch(plan: Plan, ready: image.Image, boot: Path) -> Launch:
+def launch_of(plan: Plan, ready: image.Image, boot: Path) -> Launch:
     machines = tuple(
         GuestKernel(one.name, one.memory_mb, tuple(port.mac for port in one.ports)) for one in plan.machines
     )

@@ -24,12 +24,24 @@ from typing import Any
 
 from minigts.errors import MinigtsError
 from minigts.machine import shell
-from minigts.providers.agent import process
+from minigts.providers.agent import process, wire
 from minigts.providers.agent.host import Host
 from minigts.providers.uml import confinement
+from minigts.providers.uml.clock_process import Clock, ClockOrder
 from minigts.providers.uml.confinement import Rule
-from minigts.providers.uml.kernel import Directories, GuestKernel, again, command_line, memory_directory, through
+from minigts.providers.uml.kernel import (
+    Directories,
+    GuestKernel,
+    again,
+    attached,
+    attached_to_clock,
+    command_line,
+    memory_directory,
+    through,
+)
 
+UNLIMITED_WINDOW = 1 << 40
+"""A console that a clock carries takes what there is room for, and leaves the rest with the clock."""
 SOCKET_BUFFER_BYTES = 4 << 20
 BUFFER_OPTIONS = ((32, socket.SO_SNDBUF), (33, socket.SO_RCVBUF))
 """SO_SNDBUFFORCE and SO_RCVBUFFORCE, which Python does not name and which let root pass net.core.wmem_max (socket(7)),
@@ -45,6 +57,8 @@ class Launch:
     base: Path
     machines: tuple[GuestKernel, ...]
     links: tuple[tuple[tuple[str, int], tuple[str, int]], ...]
+    clock: ClockOrder | None = None
+    """What carries the links and tells the kernels their time; None where they have this machine's."""
     instead: tuple[str, ...] = ()
     """What runs in place of each kernel, if anything; it gets the descriptor of its control line as last argument."""
 
@@ -56,7 +70,8 @@ class Launch:
     def _build(cls, raw: Any) -> Launch:
         machines = tuple(GuestKernel(**{**machine, "macs": tuple(machine["macs"])}) for machine in raw["machines"])
         links = tuple(((a[0], a[1]), (b[0], b[1])) for a, b in raw["links"])
-        return cls(Path(raw["boot_directory"]), Path(raw["base"]), machines, links, tuple(raw["instead"]))
+        clock = None if raw["clock"] is None else ClockOrder(**raw["clock"])
+        return cls(Path(raw["boot_directory"]), Path(raw["base"]), machines, links, clock, tuple(raw["instead"]))
 
     def write(self, path: Path) -> None:
         content = {
@@ -64,6 +79,7 @@ class Launch:
             "base": str(self.base),
             "machines": [asdict(machine) for machine in self.machines],
             "links": self.links,
+            "clock": None if self.clock is None else asdict(self.clock),
             "instead": self.instead,
         }
         path.write_text(json.dumps(content))
@@ -80,7 +96,8 @@ class Kernels:
         self._launch, self._rundir = launch, rundir
         self._machines = {machine.name: machine for machine in launch.machines}
         self._ends: dict[tuple[str, int], socket.socket] = {}
-        for first, second in launch.links:
+        self._clock = None if launch.clock is None else Clock(launch.clock, launch.machines, launch.links, rundir)
+        for first, second in launch.links if self._clock is None else ():
             self._ends[first], self._ends[second] = _link()
         self._running: dict[str, Host] = {}
         self._serving: list[asyncio.Task[None]] = []
@@ -100,6 +117,8 @@ class Kernels:
     async def end_all(self) -> None:
         for host in self._running.values():
             host.process.kill()
+        if self._clock is not None:
+            self._clock.close()
         await asyncio.gather(*self._serving)
         while any(host.process.poll() is None for host in self._running.values()):
             await asyncio.sleep(0.01)
@@ -108,7 +127,8 @@ class Kernels:
         machine = self._machines[name]
         for end in self._ends_of(name):
             asyncio.get_running_loop().remove_reader(end)
-        self._running[name] = _start_kernel(machine, self._launch, self._rundir, self._ends)
+        own = [end.fileno() for end in self._ends_of(name)]
+        self._running[name] = _start_kernel(machine, self._launch, self._rundir, own, self._clock)
         self._serving.append(asyncio.create_task(self._running[name].serve(machine.control)))
 
     def _ended(self, name: str) -> None:
@@ -121,7 +141,8 @@ class Kernels:
             asyncio.get_running_loop().add_reader(end, _throw_away, end)
 
     def _ends_of(self, name: str) -> list[socket.socket]:
-        return [self._ends[name, index] for index in range(len(self._machines[name].macs))]
+        ports = range(len(self._machines[name].macs))
+        return [] if self._clock is not None else [self._ends[name, index] for index in ports]
 
 
 def _throw_away(end: socket.socket) -> None:
@@ -129,35 +150,46 @@ def _throw_away(end: socket.socket) -> None:
         end.recv(1 << 16, socket.MSG_DONTWAIT)
 
 
-def _start_kernel(
-    machine: GuestKernel, launch: Launch, rundir: Path, ends: dict[tuple[str, int], socket.socket]
-) -> Host:
+def _start_kernel(machine: GuestKernel, launch: Launch, rundir: Path, links: list[int], clock: Clock | None) -> Host:
     """A kernel that reaches its own files and no others (confinement.py), or what runs instead, unconfined."""
     ours, theirs = socket.socketpair()
-    links = tuple(ends[machine.name, index].fileno() for index in range(len(machine.macs)))
     with ExitStack() as stack, (rundir / machine.console).open("ab") as console:
+        stack.callback(theirs.close)
+        if clock is None:
+            own, words = [theirs.fileno(), *links], attached(machine, theirs.fileno(), links)
+        else:
+            connection = stack.enter_context(clock.connect(machine, theirs))
+            own = connection.descriptors
+            words = attached_to_clock(connection)
         argv, directories, confine = [*launch.instead, str(theirs.fileno())], (), None
         environment = {process.MARK: str(rundir)}
         if not launch.instead:
             inherited = _inherited(machine, launch, rundir, stack)
-            argv = command_line(
-                machine, launch.base.name, theirs.fileno(), links, inherited, hostfs=confinement.version() > 0
-            )
+            argv = command_line(machine, launch.base.name, words, inherited, hostfs=confinement.version() > 0)
             directories = astuple(inherited)
             confine = confinement.prepare(_rules(machine, launch, rundir, inherited))
             environment |= {"LD_LIBRARY_PATH": ".", "TMPDIR": through(inherited.memory)}
         kernel = shell.start(
             argv,
             output=console.fileno(),
-            pass_fds=(theirs.fileno(), *links, *directories),
+            pass_fds=(*own, *directories),
             env=environment,
             cwd=launch.boot_directory,
             new_session=False,
             dies_with_parent=True,
             before_exec=confine,
         )
-    theirs.close()
-    return Host(machine.name, kernel, ours)
+        if clock is not None:
+            _hold_to_a_processor(kernel.pid, connection.number)
+    return Host(machine.name, kernel, ours, wire.WINDOW if clock is None else UNLIMITED_WINDOW)
+
+
+def _hold_to_a_processor(pid: int, number: int) -> None:
+    """A process that a message wakes is put beside the one that sent it. So all kernels would gather at the clock's,
+    and neighbours on a link take their turns one after the other.
+    """
+    usable = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(pid, {usable[number % len(usable)]})
 
 
 def _inherited(machine: GuestKernel, launch: Launch, rundir: Path, stack: ExitStack) -> Directories:

@@ -1,0 +1,43 @@
+#!/bin/bash
+# Builds the clock of labs in virtual time, with Debian's compiler and Debian's packages of the crates it uses, in a
+# Debian root of its own that is gone afterwards. As root, or as any user with unprivileged user namespaces.
+#
+#   build.sh OUTPUT        OUTPUT is an existing, empty directory
+#
+# Environment: that of ../debian.sh.
+#
+# Takes some 1.2 GB in /var/tmp while it runs. Leaves in OUTPUT: clock, which needs no library, crates.lock (which
+# versions are in it) and log.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=provision/debian.sh
+source "$here/../debian.sh"
+
+readonly compiler=cargo,rustc,gcc,libc6-dev
+readonly recipe=("$here"/{compile.sh,Cargo.toml,src})
+readonly crates=(libc nix serde serde-json virtio-queue vm-memory)
+
+packages() {
+  local crate
+  printf %s "$compiler"
+  for crate in "${crates[@]}"; do printf ',librust-%s-dev' "$crate"; done
+}
+
+# Nothing remains of the root but what the hooks copy out. Of this directory only the recipe is copied in, and not what
+# a developer's own cargo has left in it.
+# shellcheck disable=SC2016
+build() {
+  TMPDIR=/var/tmp make_debian_root - --format=null --include="$(packages)" \
+    --customize-hook='mkdir "$1/tmp/clock" "$1/tmp/out"' \
+    --customize-hook="copy-in ${recipe[*]@Q} /tmp/clock" \
+    --customize-hook='chroot "$1" /tmp/clock/compile.sh' \
+    --customize-hook="copy-out /tmp/out/clock /tmp/out/crates.lock ${output@Q}"
+}
+
+readonly output=$1
+end_with_caller
+build >"$output/log" 2>&1 || {
+  tail -n 40 "$output/log"
+  exit 1
+}

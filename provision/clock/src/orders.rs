@@ -1,0 +1,85 @@
+//! What the clock is told: the lab at its start, kernels as they start, and what clients ask. All of it JSON.
+
+use serde::{Deserialize, Serialize};
+
+use crate::wire::{Counts, Settings};
+
+#[derive(Deserialize)]
+pub struct Lab {
+    /// The time of day at which every lab begins, in nanoseconds since 1970.
+    pub epoch_ns: u64,
+    pub hosts: Vec<HostOrder>,
+    /// For each link, (host, port) of its two ends.
+    pub links: Vec<[(usize, usize); 2]>,
+    /// For each port, in the order of `hosts` and their ports, what it sends into.
+    pub wires: Vec<PortSettings>,
+    /// How many kernels may run side by side; 0: as many as there are processors.
+    #[serde(default)]
+    pub at_once: usize,
+}
+
+#[derive(Deserialize)]
+pub struct HostOrder {
+    pub name: String,
+    /// Each port's MAC address.
+    pub ports: Vec<String>,
+    pub processor: Option<Processor>,
+}
+
+/// What a modelled processor takes for what passes a port of its host.
+#[derive(Clone, Deserialize)]
+pub struct Processor {
+    pub frame_ns: u64,
+    pub byte_ns: f64,
+}
+
+impl Processor {
+    pub fn cost_ns(&self, bytes: usize) -> u64 {
+        self.frame_ns + (self.byte_ns * bytes as f64).round() as u64
+    }
+}
+
+#[derive(Clone, Deserialize, Serialize)]
+pub struct PortSettings {
+    pub host: usize,
+    pub port: usize,
+    pub wire: Settings,
+}
+
+/// From the supervisor, with the host's descriptors: its calendar, its line, its console, its ports.
+#[derive(Deserialize)]
+pub struct Start {
+    pub host: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "op", rename_all = "lowercase")]
+pub enum Question {
+    /// Act side by side with others; the turn ends with the connection.
+    Turn,
+    /// Of a turn: others act for it.
+    Rest,
+    /// Of a turn: it acts again.
+    Resume,
+    Now,
+    Wires,
+    Set { wires: Vec<PortSettings> },
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+pub enum Answer {
+    Done {},
+    Turn { turn: u64 },
+    Now { now_ns: u64, passes: bool },
+    Wires { wires: Vec<WireState> },
+    Refused { error: String },
+}
+
+#[derive(Serialize)]
+pub struct WireState {
+    #[serde(flatten)]
+    pub settings: PortSettings,
+    #[serde(flatten)]
+    pub counts: Counts,
+}

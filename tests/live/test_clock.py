@@ -1,0 +1,181 @@
+"""A lab in virtual time: the same again whatever the machine does, no cost while nobody asks, and no hang."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from contract.test_attach import CHILD, Terminal
+from live.conftest import MakeLab, quiet
+from live.exact import EXACT_MS
+from live.program import TOPOLOGIES, start_time, with_children
+from minigts import lab as labs
+from minigts import overlays
+from minigts.dataplane.round_trip import echo_ms
+from minigts.errors import CommandFailed, CommandTimeout
+from minigts.lab import Lab, calibration
+from minigts.providers.uml.supervisor import Launch
+from minigts.providers.uml.virtual import VirtualUmlProvider
+from minigts.topology.plan import Plan
+
+pytestmark = pytest.mark.virtual
+LIMIT_S = 60.0
+TICKS_S = os.sysconf("SC_CLK_TCK")
+
+
+def run(lab: Lab, host: str, *argv: str) -> str:
+    return lab.provider.run(host, argv, timeout_s=LIMIT_S).stdout
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """How many kernels run side by side in labs that come up from now on; 0: all."""
+    as_ordered = VirtualUmlProvider._launch
+
+    def order(number: int) -> None:
+        def launch(self: VirtualUmlProvider, plan: Plan, progress: Callable[[str], None]) -> Launch:
+            ordered = as_ordered(self, plan, progress)
+            assert ordered.clock is not None
+            return replace(ordered, clock=replace(ordered.clock, at_once=number))
+
+        monkeypatch.setattr(VirtualUmlProvider, "_launch", launch)
+
+    return order
+
+
+def transcript(lab: Lab) -> Iterator[tuple[float, str]]:
+    """What a lab says to the same questions, each with the lab's time when it has been answered."""
+
+    def asked(host: str, *argv: str) -> tuple[float, str]:
+        said = run(lab, host, *argv)
+        return lab.provider.now_s(), said
+
+    lon, ham = lab.plan.host("lon").address, lab.plan.host("ham").address
+    yield lab.provider.now_s(), "up"
+    overlays.join(lab, "none", quiet)
+    yield lab.provider.now_s(), "joined"
+    yield asked("ams", calibration.PROBE, lon, "40", "0.004")
+    yield asked("bra", "ping", "-n", "-i", "0.01", "-c", "20", ham)
+    yield asked("ams", "netperf", "-4", "-H", lon, "-t", "TCP_RR", "-l", "-40", "-P", "0")
+    for port in ("5301", "5302"):
+        yield asked("lon", "iperf3", "-s", "-1", "-D", "-p", port)
+    with lab.provider.together() as company:
+        streams = [
+            partial(run, lab, host, "iperf3", "-c", lon, "-p", port, "-t", "2", "-f", "k")
+            for host, port in (("ams", "5301"), ("mil", "5302"))
+        ]
+        pings = partial(run, lab, "lju", "ping", "-n", "-i", "0.01", "-c", "100", ham)
+        said = company.all([*streams, pings])
+    yield lab.provider.now_s(), "\n".join(said)
+
+
+def test_kernels_side_by_side_say_what_they_say_one_by_one(make_lab: MakeLab, at_once: Callable[[int], None]) -> None:
+    """To the nanosecond: round trips, streams that share a link, and the time at which each has ended."""
+    at_once(1)
+    alone = list(transcript(make_lab(TOPOLOGIES / "chain6.yaml", "one-by-one")))
+    at_once(0)
+    beside = list(transcript(make_lab(TOPOLOGIES / "chain6.yaml", "side-by-side")))
+    assert [moment_s for moment_s, _ in alone] == [moment_s for moment_s, _ in beside]
+    assert [said for _, said in alone] == [said for _, said in beside]
+    assert len(re.findall(r"time=", alone[3][1])) == 20
+
+
+def used_ticks(processes: dict[int, str]) -> int:
+    """Processor time that they have had, in clock ticks; all of them run."""
+    stats = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in processes]
+    assert [start_time(pid) for pid in processes] == list(processes.values())
+    return sum(int(fields[11]) + int(fields[12]) for fields in stats)
+
+
+def test_a_lab_that_nobody_asks_stands_still_and_costs_nothing(lab: Lab) -> None:
+    run(lab, "ams", "true")
+    processes = {pid: start_time(pid) for pid in with_children(lab.provider.processes())}
+    assert len(processes) > 2 * len(lab.plan.hosts), "a supervisor, a clock, six kernels and what runs in them"
+    now_s, ticks = lab.provider.now_s(), used_ticks(processes)
+    time.sleep(2)
+    assert lab.provider.now_s() == now_s
+    assert used_ticks(processes) - ticks <= 0.02 * TICKS_S
+
+
+def test_a_command_takes_its_own_time_and_none_of_this_machines(lab: Lab) -> None:
+    began_s, here_s = lab.provider.now_s(), time.monotonic()
+    result = lab.provider.run("ams", ["sleep", "1000"], timeout_s=2000)
+    assert result.seconds == pytest.approx(1000, abs=0.1)
+    assert lab.provider.now_s() - began_s == pytest.approx(1000, abs=0.1)
+    assert time.monotonic() - here_s < 100
+
+
+def test_at_a_terminal_a_second_is_a_second(lab: Lab) -> None:
+    kind = type(lab.provider)
+    script = "echo ready; read go; sleep 1; echo over; read stop"
+    words = [kind.__module__, kind.__name__, str(lab.rundir), "ams", "sh", "-c", script]
+    terminal = Terminal([sys.executable, "-c", CHILD, *words])
+    try:
+        terminal.sees("ready")
+        began_s, here_s = lab.provider.now_s(), time.monotonic()
+        terminal.type("go\r")
+        terminal.sees("over")
+        lasted_s, here_s = lab.provider.now_s() - began_s, time.monotonic() - here_s
+        terminal.type("stop\r")
+        assert terminal.code() == 0
+    finally:
+        terminal.close()
+    assert 1 <= lasted_s <= here_s + 0.1
+    assert here_s < 5
+    now_s = lab.provider.now_s()
+    time.sleep(0.2)
+    assert lab.provider.now_s() == now_s
+
+
+def test_calls_side_by_side_share_their_time(lab: Lab) -> None:
+    began_s = lab.provider.now_s()
+    with lab.provider.together() as company:
+        same = company.all([partial(run, lab, "ams", "sleep", "3"), partial(run, lab, "ams", "sleep", "5")])
+        after_first_s = lab.provider.now_s()
+        company.all([partial(run, lab, "ams", "sleep", "7"), partial(run, lab, "lon", "sleep", "7")])
+    assert same == ["", ""]
+    assert after_first_s - began_s == pytest.approx(5, abs=0.1)
+    assert lab.provider.now_s() - after_first_s == pytest.approx(7, abs=0.1)
+
+
+def test_a_host_started_again_has_its_disk_and_its_links(make_lab: MakeLab) -> None:
+    lab = make_lab("name: again\nchain: {hosts: 3, link: {rtt: 10ms, rate: 50mbit}}\n")
+    run(lab, "h2", "sh", "-c", "echo kept >/var/lib/kept")
+    before_s = lab.provider.now_s()
+
+    labs.restart(lab, "h2")
+
+    assert lab.provider.now_s() > before_s
+    assert run(lab, "h2", "cat", "/var/lib/kept") == "kept\n"
+    path = lab.plan.path("h1", "h3")
+    calibration.probe(lab.provider, "h1", lab.plan.host("h3").address, count=1)
+    rtts_ms = calibration.probe(lab.provider, "h1", lab.plan.host("h3").address, count=20).rtts_ms
+    assert rtts_ms == pytest.approx([echo_ms(lab.plan, path)] * 20, abs=EXACT_MS, rel=0)
+
+
+SPINNING = {
+    "a shell": ["sh", "-c", "while :; do :; done"],
+    "one that is deaf": ["sh", "-c", "trap '' TERM INT HUP; while :; do :; done"],
+    "no system call": ["awk", "BEGIN { while (1); }"],
+    "an interpreter": ["python3", "-c", "while True: pass"],
+    "several": ["sh", "-c", "for i in 1 2 3; do while :; do :; done & done; wait; exit 1"],
+}
+
+
+@pytest.mark.parametrize("argv", SPINNING.values(), ids=SPINNING.keys())
+def test_a_program_that_spins_is_ended_and_the_lab_goes_on(lab: Lab, argv: list[str]) -> None:
+    with pytest.raises((CommandTimeout, CommandFailed)):
+        lab.provider.run("bra", ["env", "SPINS=1", *argv], timeout_s=5)
+    assert run(lab, "bra", "sh", "-c", "grep -lz ^SPINS= /proc/[0-9]*/environ 2>/dev/null || echo none") == "none\n"
+    path, address = lab.plan.path("ams", "lju"), lab.plan.host("lju").address
+    calibration.probe(lab.provider, "ams", address, count=1)  # who is where comes with a first packet
+    rtts_ms = calibration.probe(lab.provider, "ams", address, count=10).rtts_ms
+    assert rtts_ms == pytest.approx([echo_ms(lab.plan, path)] * 10, abs=EXACT_MS, rel=0)

@@ -1,0 +1,135 @@
+"""Real time, which all other live tests of links leave: what is set in the hosts, its calibration, and what it keeps.
+
+`MINIGTS_LAB=name` takes a lab of the user's instead, of any provider, and all its pairs.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from itertools import combinations, pairwise
+
+import pytest
+
+from live.conftest import quiet
+from live.patience import ends_ms, patiently
+from minigts import lab as labs
+from minigts import overlays
+from minigts.dataplane import shaping
+from minigts.fidelity import measure
+from minigts.judge.tolerances import round_trip
+from minigts.lab import Lab, calibration
+from minigts.overlays import Endpoint
+
+pytestmark = pytest.mark.uml
+HOSTS = ("ams", "bra", "lju", "mil", "ham", "lon")
+PAIRS = tuple(combinations(HOSTS, 2)) if os.environ.get("MINIGTS_LAB") else (("ams", "lon"),)
+PROBES = 60
+LIMIT_S = 30.0
+Seen = dict[tuple[str, str], list[float]]
+"""By pair of hosts the medians in ms."""
+
+
+def everywhere(lab: Lab, *argv: str) -> dict[str, str]:
+    return lab.on_every_host(lambda host: lab.provider.run(host.name, argv, timeout_s=LIMIT_S).stdout.strip())
+
+
+def test_every_port_is_shaped_as_planned(real_lab: Lab) -> None:
+    shown = everywhere(real_lab, "tc", "-j", "qdisc", "show")
+    emulator_overhead_ms = real_lab.record.emulator_overhead_ms
+    assert [
+        difference
+        for host in real_lab.plan.hosts
+        for port in host.ports
+        for difference in shaping.differences(port, shown[host.name], emulator_overhead_ms)
+    ] == []
+
+
+def test_what_the_emulator_adds_by_itself_is_little_and_known(real_lab: Lab) -> None:
+    assert 0 < real_lab.record.emulator_overhead_ms < 1
+
+
+def test_a_second_is_a_second(real_lab: Lab) -> None:
+    started = real_lab.provider.now_s()
+    real_lab.provider.run("ams", ["sleep", "1"], timeout_s=LIMIT_S)
+    assert real_lab.provider.now_s() - started >= 1
+
+
+def test_the_certificate_has_every_link_and_what_is_set(real_lab: Lab) -> None:
+    """Every figure is there and judged by the file's tolerances; on a machine that does something else it may miss."""
+    made = measure.certify(real_lab, quiet)
+    rows = {(row.subject, row.quantity): row for row in made.rows}
+    assert {name for name, quantity in rows if quantity == "settings"} == {host.name for host in real_lab.plan.hosts}
+    assert [row.note for row in made.rows if row.quantity == "settings" and not row.ok] == []
+    for link in real_lab.plan.links:
+        rtt, loss, rate = (rows[link.name, quantity] for quantity in ("RTT", "loss", "TCP"))
+        assert rtt.measured is not None and rtt.p99 is not None and rtt.measured <= rtt.p99
+        allowed = round_trip(real_lab.plan, real_lab.plan.path(*link.ends))
+        assert rtt.tolerance == pytest.approx(allowed.of(link.rtt_ms), abs=1e-4)
+        assert rtt.ok is allowed.allows(rtt.measured, link.rtt_ms)
+        assert rtt.ok or made.busy, rtt.in_words()
+        assert abs(rtt.measured - link.rtt_ms) < link.rtt_ms / 2
+        assert loss.measured is not None and loss.measured < 5
+        assert rate.measured is not None and rate.measured > 5
+    assert ("ams-lon", "RTT") in rows
+    assert measure.of(real_lab) == made
+
+
+def test_a_lab_that_is_faster_than_declared_is_told_and_calibrated_when_asked(real_lab: Lab) -> None:
+    """As after an `up` on a busier machine: too much has been taken off every delay."""
+    too_much_ms = real_lab.record.emulator_overhead_ms + 3
+    real_lab.write(real_lab.record.model_copy(update={"emulator_overhead_ms": too_much_ms}))
+    labs.reshape(real_lab)
+
+    made = measure.certify(real_lab, quiet)
+
+    assert made.too_fast
+    assert made.emulator_overhead_ms == real_lab.record.emulator_overhead_ms == too_much_ms
+    assert labs.calibrate(real_lab) == real_lab.record.emulator_overhead_ms < too_much_ms - 0.5
+    again = measure.certify(real_lab, quiet)
+    assert [row.note for row in again.rows if row.quantity == "settings" and not row.ok] == []
+
+
+@pytest.fixture(scope="module", params=["none", "swarm"])
+def endpoints(real_lab: Lab, request: pytest.FixtureRequest) -> Mapping[str, Endpoint]:
+    return overlays.join(real_lab, request.param, quiet)
+
+
+@pytest.fixture(scope="module")
+def seen(endpoints: Mapping[str, Endpoint]) -> Seen:
+    """What has been measured over these endpoints: a segment is on the way of several pairs."""
+    return {}
+
+
+def median_rtt_ms(lab: Lab, endpoints: Mapping[str, Endpoint], source: str, target: str) -> float:
+    """Of an overlay's endpoints; the probe is the host's own program, in the container's network."""
+    address, inside = endpoints[target].address, endpoints[source].network
+    measured = calibration.probe(lab.provider, source, address, count=PROBES, prefix=inside)
+    assert len(measured.rtts_ms) >= PROBES - 2, f"{source} to {target} loses packets: {measured}"
+    return measured.median_ms
+
+
+@pytest.mark.parametrize(("source", "target"), PAIRS, ids=["-".join(pair) for pair in PAIRS])
+def test_a_paths_latency_is_the_sum_of_its_segments(
+    real_lab: Lab, endpoints: Mapping[str, Endpoint], seen: Seen, source: str, target: str
+) -> None:
+    plan = real_lab.plan
+    segments = tuple(pairwise(HOSTS[HOSTS.index(source) : HOSTS.index(target) + 1]))
+    declared_ms = plan.path(source, target).rtt_ms
+    assert math.isclose(declared_ms, sum(plan.path(*segment).rtt_ms for segment in segments))
+    tolerance = round_trip(plan, plan.path(source, target))
+    allowed_ms = tolerance.of(declared_ms) + ends_ms(real_lab)
+    apart_ms = tolerance.of(declared_ms) + ends_ms(real_lab) * (len(segments) - 1)
+    for attempt in patiently(real_lab, seen.clear):
+        for pair in {(source, target), *segments}:
+            if attempt or pair not in seen:
+                seen.setdefault(pair, []).append(median_rtt_ms(real_lab, endpoints, *pair))
+        lowest_ms = {pair: min(rtts_ms) for pair, rtts_ms in seen.items()}
+        path_ms, sum_ms = lowest_ms[source, target], sum(lowest_ms[segment] for segment in segments)
+        if abs(path_ms - declared_ms) <= allowed_ms and abs(path_ms - sum_ms) <= apart_ms:
+            return
+    pytest.fail(
+        f"path {path_ms:.3f}, sum of segments {sum_ms:.3f}, declared {declared_ms:.3f}, allowed {allowed_ms:.3f} and "
+        f"{apart_ms:.3f} ms; own latency taken off {real_lab.record.emulator_overhead_ms} ms; {seen}"
+    )

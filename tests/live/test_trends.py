@@ -1,0 +1,72 @@
+"""The shape of TCP over one to five hops: level where links are the limit, a step after the first hop where hosts are.
+Each is measured once and judged by the words of `expect:` and `claims:`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from live.conftest import MakeLab, quiet
+from live.program import TOPOLOGIES
+from live.test_throughput import FAR, measure, way_of
+from minigts import overlays
+from minigts.judge.cells import PathCell, measured_once
+from minigts.judge.tolerances import rate
+from minigts.judge.words import WORDS
+from minigts.lab import Lab
+from minigts.overlays import Endpoint
+from minigts.tools import iperf3_tcp
+from minigts.tools.iperf3_tcp import TcpOptions
+
+pytestmark = pytest.mark.virtual
+LONG_WAY = TcpOptions(duration="4s", omit="8s")
+"""161 ms and 50 Mbit/s keep TCP in its first losses for some seconds."""
+SHORT_WAY = TcpOptions(duration="2s", omit="2s")
+
+
+def throughputs(lab: Lab, endpoints: Mapping[str, Endpoint], options: TcpOptions) -> list[PathCell]:
+    """TCP from ams to each other host."""
+    return [
+        PathCell(
+            source="ams",
+            target=target,
+            hops=lab.plan.path("ams", target).hops,
+            unit="Mbit/s",
+            estimate=measured_once(measure(lab, endpoints, "ams", target, options).value, rate(lab.plan)),
+            predicted=iperf3_tcp.TOOL.predicted(options, way_of(lab, endpoints, "ams", target)),
+        )
+        for target in FAR
+    ]
+
+
+@pytest.mark.parametrize(
+    ("endpoints", "words"),
+    [
+        ("none", ("within-ceiling", "level")),
+        ("swarm", ("within-ceiling", "level")),
+        # It packs several packets behind one header, and so passes the ceiling by a little.
+        ("mesh-sleeve", ("level",)),
+    ],
+    indirect=["endpoints"],
+)
+def test_where_links_are_the_limit_tcp_keeps_to_it_over_every_number_of_hops(
+    lab: Lab, endpoints: Mapping[str, Endpoint], words: tuple[str, ...]
+) -> None:
+    """Plain hosts, an overlay in the kernel, and one in user space."""
+    cells = throughputs(lab, endpoints, LONG_WAY)
+    for word in words:
+        judgement = WORDS[word](cells, lab.plan)
+        assert judgement.word == "held", judgement.detail
+    step = WORDS["step-after-first-hop"](cells, lab.plan)
+    assert step.word == "failed", step.detail
+
+
+@pytest.mark.parametrize("overlay", ["none", "swarm"])
+def test_where_hosts_are_the_limit_tcp_steps_down_after_the_first_hop(make_lab: MakeLab, overlay: str) -> None:
+    """A host in the middle takes each frame twice: report 001's figure 16 has that shape."""
+    lab = make_lab(TOPOLOGIES / "chain6-processors.yaml")
+    cells = throughputs(lab, overlays.join(lab, overlay, quiet), SHORT_WAY)
+    judgement = WORDS["step-after-first-hop"](cells, lab.plan)
+    assert judgement.word == "held", judgement.detail

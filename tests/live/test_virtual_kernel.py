@@ -1,0 +1,112 @@
+"""The full kernel alone on a virtual clock of its own, without a lab: what the project's patch gives it.
+
+Its root is this machine's own file system, read-only, by hostfs.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from minigts.machine import shell
+from minigts.providers.uml import full_kernel
+
+pytestmark = pytest.mark.full_kernel
+
+POWER_OFF = f"exec {sys.executable} -ISc 'import ctypes; ctypes.CDLL(None).reboot(0x4321FEDC)'"
+SPIN = "awk 'BEGIN { while (1); }'"
+"""It makes no system call."""
+DRAWN = """cat /proc/sys/kernel/random/boot_id
+sleep 100
+head -c 999 /dev/urandom | cksum
+head -c 8 /dev/hwrng 2>&- | wc -c"""
+BOOT_S = 300.0
+
+
+def boot(directory: Path, script: str, *words: str) -> str:
+    """What a host says whose first process is this script, in virtual time."""
+    kernel = full_kernel.present()
+    assert kernel is not None
+    init = directory / "init"
+    init.write_text(f"#!/bin/sh\nmount -t proc proc /proc\nexec 2>&1\n{script}\n{POWER_OFF}\n")
+    init.chmod(0o755)
+    argv = [
+        str(kernel.directory / "linux"),
+        "mem=64M",
+        *("con=null", "con0=null,fd:1", "quiet"),
+        *("root=none", "rootfstype=hostfs", "rootflags=/", "ro", f"init={init}", f"uml_dir={directory}/"),
+        *("time-travel=inf-cpu", "time-travel-start=1000000000000000000"),
+        *words,
+    ]
+    return shell.run(argv, timeout_s=BOOT_S, check=False).stdout.replace("\r", "")
+
+
+def drawn(directory: Path, *words: str) -> list[str]:
+    """The boot's id, what the kernel's generator gives later on, and how much of 8 bytes a hardware generator gives."""
+    said = boot(directory, DRAWN, *words).splitlines()
+    first = next(row for row, line in enumerate(said) if re.fullmatch(r"[0-9a-f-]{36}", line))
+    return said[first : first + 3]
+
+
+def test_a_seed_gives_the_same_random_numbers_again_and_another_one_others(tmp_path: Path) -> None:
+    first, again, other = (drawn(tmp_path, f"minigts_seed={seed}") for seed in (5, 5, 6))
+    assert first == again
+    assert first[2] == "0"
+    assert not set(first[:2]) & set(other[:2])
+
+
+def test_without_a_seed_random_numbers_are_the_machines(tmp_path: Path) -> None:
+    first, other = drawn(tmp_path), drawn(tmp_path)
+    assert not set(first[:2]) & set(other[:2])
+    assert first[2] == "8"
+
+
+@pytest.mark.parametrize("caught", ["auto", "off"])
+def test_a_program_that_spins_gives_way_and_is_ended(caught: str, tmp_path: Path) -> None:
+    script = f"{SPIN} & echo before; sleep 1; echo turn; wait $!; echo ended $?; cat /proc/uptime"
+    said = boot(tmp_path, script, f"seccomp={caught}")
+    assert re.search(r"awk\[\d+\] is ended at 0\.\d{9} s: it used 10 s of processor time", said), said
+    assert re.findall(r"^(before|turn|ended 137)$", said, re.MULTILINE) == ["before", "turn", "ended 137"], said
+    uptime = re.search(r"^(\d+\.\d+) \d+\.\d+$", said, re.MULTILINE)
+    assert uptime is not None, said
+    assert 1.0 <= float(uptime[1]) < 1.2, "its bursts take next to no virtual time"
+
+
+CALLS = f"""{sys.executable} -ISc 'import os, time; began = time.monotonic()
+for _ in range(30_000): os.getppid()
+print("took", time.monotonic() - began)'"""
+"""It does nothing but call."""
+ASKS = f"""{sys.executable} -ISc 'import select, time; asked, end = 0, time.monotonic() + 1
+while time.monotonic() < end: asked += 1; select.select([], [], [], 0)
+print("asked", asked)'"""
+
+
+@pytest.mark.parametrize(
+    ("words", "least_s"), [((), 0.020), (("minigts_call=0",), 0.020), (("minigts_call=5000",), 0.150)]
+)
+def test_calls_without_a_pause_take_time(words: tuple[str, ...], least_s: float, tmp_path: Path) -> None:
+    """The first 10,000 are free, each further one takes 1 us; or what the command line says, from the first one on."""
+    took = re.search(r"^took (\S+)$", boot(tmp_path, f"sleep 1; {CALLS}", *words), re.MULTILINE)
+    assert took is not None
+    assert least_s <= float(took[1]) < least_s + 0.005
+
+
+def test_a_program_that_asks_until_something_is_ready_asks_thousands_of_times_and_not_millions(tmp_path: Path) -> None:
+    asked = re.search(r"^asked (\d+)$", boot(tmp_path, f"sleep 1; {ASKS}"), re.MULTILINE)
+    assert asked is not None
+    assert 5_000 < int(asked[1]) < 20_000
+
+
+def test_a_disk_answers_in_no_time(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    with disk.open("wb") as file:
+        file.truncate(64 << 20)
+    copy = "dd if=/dev/zero of=/dev/ubda bs=1M count=32 conv=fsync 2>/dev/null; dd if=/dev/ubda of=/dev/null bs=1M"
+    said = boot(tmp_path, f"{copy}; cat /proc/uptime", f"ubd0={disk}")
+    assert "67108864 bytes" in said, said
+    uptime = re.search(r"^(\d+\.\d+) \d+\.\d+$", said, re.MULTILINE)
+    assert uptime is not None, said
+    assert float(uptime[1]) < 0.5, said

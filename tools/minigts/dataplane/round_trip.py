@@ -1,0 +1,47 @@
+"""What a round trip takes over links that are wires: the sum of all that its frames meet. Pure, and to the nanosecond.
+
+It holds for hosts whose programs take no time, as in virtual time, and for frames that meet no others on their way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from minigts.dataplane import wire
+from minigts.topology.frames import ETHERNET_HEADER_BYTES
+from minigts.topology.plan import Host, Path, Plan
+
+IP_AND_ICMP_HEADERS_BYTES = 28
+"""IPv4 20, ICMP 8."""
+NS_A_MS = 1e6
+
+
+def echo_ms(plan: Plan, path: Path, payload_bytes: int = 56, added_bytes: int = 0) -> float:
+    """An ICMP echo's, whose request and reply carry so many bytes; `added_bytes` is what an overlay's encapsulation
+    puts around each of them. 56 bytes are what ping(8) sends unless told otherwise. Jitter is not in it.
+    """
+    return frames_ns(plan, path, _echo_bytes(payload_bytes) + added_bytes) / NS_A_MS
+
+
+def processors_ms(plan: Plan, path: Path, payload_bytes: int = 56) -> float:
+    """What of an ICMP echo's round trip modelled processors take."""
+    return sum(_processors_ns(plan, path, _echo_bytes(payload_bytes))) / NS_A_MS
+
+
+def _echo_bytes(payload_bytes: int) -> int:
+    return ETHERNET_HEADER_BYTES + IP_AND_ICMP_HEADERS_BYTES + payload_bytes
+
+
+def frames_ns(plan: Plan, path: Path, frame_bytes: int) -> int:
+    """One frame there and one back, each of so many bytes, Ethernet header counted."""
+    links = sum(wire.of(port.outgoing).crossing_ns(frame_bytes) for port in plan.ends_on(path))
+    return links + sum(_processors_ns(plan, path, frame_bytes))
+
+
+def _processors_ns(plan: Plan, path: Path, frame_bytes: int) -> Iterator[int]:
+    """What modelled processors take: each of them, for every end on the way, of the frame there and of the one back."""
+    for machine in plan.machines:
+        if isinstance(machine, Host) and machine.processor is not None:
+            ports = sum(port.link in path.links for port in machine.ports)
+            one = machine.processor.frame_ns + round(machine.processor.byte_ns * frame_bytes)
+            yield 2 * ports * one

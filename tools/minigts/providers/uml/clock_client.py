@@ -1,0 +1,90 @@
+"""What a lab's clock is asked: the time, the state of its wires, and turns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from minigts.errors import HostFailed
+from minigts.providers.agent import sockets
+from minigts.providers.uml.clock_process import SOCKET
+
+ANSWER_S = 300.0
+"""How long the clock may take to answer at the most: it does so when all its kernels have ended their turns."""
+NS_PER_S = 1e9
+
+
+class ClockClient:
+    """A connection to a lab's clock. Raises HostFailed when there is none, or it does not answer."""
+
+    def __init__(self, rundir: Path) -> None:
+        try:
+            self._socket = sockets.connected(rundir, SOCKET, ANSWER_S)
+        except OSError as error:
+            raise HostFailed("the lab's clock does not run") from error
+        self._answers = self._socket.makefile("rb")
+
+    def ask(self, op: str, **what: object) -> dict[str, Any]:
+        """One question and its answer, by provision/clock/src/orders.rs."""
+        try:
+            self._socket.sendall(json.dumps({"op": op, **what}).encode() + b"\n")
+            line = self._answers.readline()
+        except OSError as error:
+            raise HostFailed(f"the lab's clock does not answer ({error.strerror or error})") from error
+        if not line:
+            raise HostFailed("the lab's clock has ended")
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise HostFailed(f"the lab's clock refuses: {answer['error']}")
+        return answer
+
+    def now_s(self) -> float:
+        """The lab's time, in seconds since its clock began."""
+        return float(self.ask("now")["now_ns"]) / NS_PER_S
+
+    def close(self) -> None:
+        self._answers.close()
+        self._socket.close()
+
+    def __enter__(self) -> ClockClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class ClockTurn:
+    """See `machine.together.Turn`. It ends with its connection, come what may."""
+
+    def __init__(self, rundir: Path) -> None:
+        self._client = ClockClient(rundir)
+        self.number: int = self._client.ask("turn")["turn"]
+
+    def rest(self) -> None:
+        self._client.ask("rest")
+
+    def resume(self) -> None:
+        self._client.ask("resume")
+
+    def end(self) -> None:
+        self._client.close()
+
+
+def now_s(rundir: Path) -> float:
+    """The lab's time, in seconds since its clock began."""
+    with ClockClient(rundir) as client:
+        return client.now_s()
+
+
+def wires(rundir: Path) -> Sequence[Mapping[str, Any]]:
+    """For each port, as the clock has it: host, port, wire, and what it has carried."""
+    with ClockClient(rundir) as client:
+        answer: list[Mapping[str, Any]] = client.ask("wires")["wires"]
+    return answer
+
+
+def set_wires(rundir: Path, settings: Sequence[Mapping[str, Any]]) -> None:
+    with ClockClient(rundir) as client:
+        client.ask("set", wires=list(settings))

@@ -1,0 +1,124 @@
+"""What a lab in virtual time is made of and is built once: the hosts' image, their full kernel, and the clock.
+
+Real time takes the image alone.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from minigts.artifacts.beside import compiling, one_at_a_time
+from minigts.artifacts.product import WORK_DIRECTORY, Product
+from minigts.errors import EnvironmentLacks
+from minigts.providers.uml import clock, full_kernel, image, namespaces
+from minigts.providers.uml.clock import Clock
+from minigts.providers.uml.full_kernel import FullKernel
+from minigts.providers.uml.image import Image, Room
+
+T = TypeVar("T")
+
+DURATION = "some ten minutes on two processors"
+"""Of what takes longest, the kernel; the others are built beside it."""
+MEMORY_MB = 1600
+"""What compilers, and the host that finishes the image, take at the most, side by side on two processors."""
+REAL_TIME = "in real time they can: --time real"
+
+
+@dataclass(frozen=True)
+class Parts:
+    """All that a lab in virtual time takes, built."""
+
+    image: Image
+    kernel: FullKernel
+    clock: Clock
+
+
+def uncompiled() -> tuple[Product, ...]:
+    """What is to be compiled and is not there yet."""
+    return tuple(each for each in (full_kernel.product(), clock.product()) if each.present() is None)
+
+
+def room() -> tuple[Room, ...]:
+    """The room that the missing parts take side by side, one entry for each file system; none when nothing is missing.
+
+    The image's room is in it where that is missing, too.
+    """
+    products = uncompiled()
+    if not products:
+        return ()
+    names = [each.name for each in products]
+    needed_mb = {WORK_DIRECTORY: sum(each.work_mb for each in products)}
+    if image.present() is None:
+        names.append(image.NAME)
+        for each in image.room():
+            place = next((one for one in needed_mb if _is_one_disk(one, each.directory)), each.directory)
+            needed_mb[place] = needed_mb.get(place, 0) + each.needed_mb
+    return tuple(
+        Room(place, needed, shutil.disk_usage(image.existing(place)).free >> 20, in_words(names))
+        for place, needed in needed_mb.items()
+    )
+
+
+def missing() -> list[str]:
+    """What this machine lacks to compile what is missing, a sentence each; nothing where it lacks that for the image,
+    which says so itself."""
+    if not uncompiled():
+        return []
+    if image.present() is None:
+        if not all(each.enough for each in image.room()):
+            return []
+        return [str(each) for each in room() if not each.enough]
+    return [*(str(each) for each in room() if not each.enough), *image.missing_to_build(), *namespaces.missing()]
+
+
+def lack_in_words(lacks: Sequence[str]) -> str:
+    """About a machine that has real time only."""
+    return f"labs cannot be in virtual time here: {'; '.join(lacks)}\n{REAL_TIME}"
+
+
+def in_words(names: Sequence[str]) -> str:
+    """`the full kernel and the clock of virtual time`"""
+    *others, last = (f"the {name}" for name in names)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def ensure(progress: Callable[[str], None]) -> Parts:
+    """All parts; what is missing is built now, side by side. Raises EnvironmentLacks and HostFailed.
+
+    Where the image can be built and the others cannot, the error says what can be done without them.
+    """
+    say, products = one_at_a_time(progress), uncompiled()
+    if products and image.present() is None:
+        say(f"building {in_words([*(each.name for each in products), image.NAME])}, once, side by side: {DURATION}")
+        say("labs in real time take the image alone: elsewhere, minigts up TOPOLOGY --time real in a minute or two")
+    ready = _compile(products, say, lambda: image.ensure(say))
+    return Parts(ready, full_kernel.ensure(say), clock.ensure(say))
+
+
+def compile_all(progress: Callable[[str], None]) -> FullKernel:
+    """The full kernel and the clock, without the image. Raises EnvironmentLacks."""
+    say = one_at_a_time(progress)
+    _compile(uncompiled(), say, lambda: None)
+    return full_kernel.ensure(say)
+
+
+def _compile(products: Sequence[Product], say: Callable[[str], None], meanwhile: Callable[[], T]) -> T:
+    """Compile the products beside what is done meanwhile, and give what that gives."""
+    lacks = missing()
+    if lacks:
+        raise EnvironmentLacks(lack_in_words(lacks))
+    with compiling(products, say) as failures:
+        result = meanwhile()
+    if failures and isinstance(failures[0], EnvironmentLacks):
+        raise EnvironmentLacks(lack_in_words([str(failures[0])])) from failures[0]
+    if failures:
+        raise failures[0]
+    return result
+
+
+def _is_one_disk(one: Path, other: Path) -> bool:
+    return image.existing(one).stat().st_dev == image.existing(other).stat().st_dev

@@ -1,0 +1,120 @@
+"""Provider `uml` in virtual time: the same kernels, on one clock that they share with their links."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, replace
+
+from minigts.dataplane import wire
+from minigts.dataplane.wire import Wire, WireState
+from minigts.errors import HostFailed
+from minigts.machine.together import NoTurn, Together, Turn, current_turn, together
+from minigts.providers.agent import client
+from minigts.providers.base import Result
+from minigts.providers.uml import clock_client, parts
+from minigts.providers.uml.clock_process import ClockOrder
+from minigts.providers.uml.provider import UmlProvider, launch_of
+from minigts.providers.uml.supervisor import Launch
+from minigts.topology.plan import Plan
+
+
+class VirtualUmlProvider(UmlProvider):
+    """See `providers.base.Provider` and `CarriesLinks`. Time passes while somebody waits for a host."""
+
+    about = "one User-Mode Linux kernel a host, all on a clock of the lab's own"
+
+    def missing(self) -> list[str]:
+        """Also what only virtual time takes, when what real time takes is there."""
+        lacks = parts.missing()
+        return super().missing() or ([parts.lack_in_words(lacks)] if lacks else [])
+
+    def prepare(self, progress: Callable[[str], None]) -> None:
+        parts.ensure(progress)
+
+    def run(
+        self,
+        host: str,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        check: bool = True,
+        stdin: bytes = b"",
+        on_output: Callable[[bytes], None] | None = None,
+    ) -> Result:
+        """`timeout_s` and the result's seconds are the lab's."""
+        try:
+            clock = clock_client.ClockClient(self.rundir)
+        except HostFailed as error:
+            raise HostFailed(f"host {host} is not running: {error}") from error
+        with clock:
+            started_s = clock.now_s()
+            result = client.run(
+                self.rundir,
+                host,
+                argv,
+                timeout_s=timeout_s,
+                check=check,
+                stdin=stdin,
+                on_output=on_output,
+                turn=current_turn(),
+            )
+            return replace(result, seconds=clock.now_s() - started_s)
+
+    def attach(self, host: str, argv: Sequence[str]) -> int:
+        return client.attach(self.rundir, host, argv, paced=True)
+
+    def now_s(self) -> float:
+        return clock_client.now_s(self.rundir)
+
+    def together(self) -> AbstractContextManager[Together]:
+        return together(self._new_turn)
+
+    def _new_turn(self) -> Turn:
+        try:
+            return clock_client.ClockTurn(self.rundir)
+        except HostFailed:  # there is no time to hold up, and each call says what is wrong with its host
+            return NoTurn()
+
+    def set_wires(self, wires: Mapping[tuple[str, str], Wire]) -> None:
+        numbers = {name: number for number, name in enumerate(self._machines())}
+        clock_client.set_wires(
+            self.rundir,
+            [
+                {"host": numbers[machine], "port": _port(interface), "wire": asdict(one)}
+                for (machine, interface), one in wires.items()
+            ],
+        )
+
+    def wires(self) -> Mapping[tuple[str, str], WireState]:
+        names = self._machines()
+        return {
+            (names[one["host"]], f"eth{one['port'] + 1}"): WireState(
+                Wire(**one["wire"]), one["frames"], one["bytes"], one["dropped"], one["lost"]
+            )
+            for one in clock_client.wires(self.rundir)
+        }
+
+    def _launch(self, plan: Plan, progress: Callable[[str], None]) -> Launch:
+        ready = parts.ensure(progress)
+        order = ClockOrder(
+            program=str(ready.clock.program),
+            wires=tuple(
+                {"host": machine.name, "port": index, "wire": asdict(wire.of(port.outgoing))}
+                for machine in plan.machines
+                for index, port in enumerate(machine.ports)
+            ),
+            processors={host.name: host.processor.model_dump() for host in plan.hosts if host.processor is not None},
+        )
+        return replace(launch_of(plan, ready.image, ready.kernel.directory), clock=order)
+
+    def _machines(self) -> list[str]:
+        """In the clock's order, which is that of what was started."""
+        try:
+            return [machine.name for machine in Launch.read(self.rundir / "launch.json").machines]
+        except OSError as error:
+            raise HostFailed("the lab is not up") from error
+
+
+def _port(interface: str) -> int:
+    return int(interface.removeprefix("eth")) - 1
