@@ -21,6 +21,8 @@ from minigts.topology.plan import Link, Path, Plan
 
 LONG_SLOW_START_S = 3
 """Over many hops: TCP doubles its window once a round trip, and after it leaves slow start grows more slowly."""
+A_SAWTOOTH_ROUND_TRIPS = 60
+"""Long enough that one recovery from a loss, which keeps data back for a round trip or two, is a few per cent of it."""
 
 
 class Measurements:
@@ -84,7 +86,9 @@ class Measurements:
         for path in sorted(paths, key=lambda path: path.hops):
             self._say(f"throughput over {plural(path.hops, 'hop')}")
             way = MeasuredPath(path.source, path.target, plan.address_over(path), path.rtt_ms)
-            measured, note = tcp_mbit(self._lab, way, least_slow_start_s=LONG_SLOW_START_S)
+            measured, note = tcp_mbit(
+                self._lab, way, least_slow_start_s=LONG_SLOW_START_S, least_round_trips=A_SAWTOOTH_ROUND_TRIPS
+            )
             if measured is None:
                 self.notes[_name(path)] = note
             else:

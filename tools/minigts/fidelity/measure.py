@@ -269,14 +269,17 @@ def _rate_row(lab: Lab, link: Link) -> Row:
     return rate_row(lab.plan, link.name, link.tcp_ceiling_mbit or 0, measured, note, judged=not modelled)
 
 
-def tcp_mbit(lab: Lab, way: MeasuredPath, *, least_slow_start_s: int = 1) -> tuple[float | None, str]:
-    """TCP goodput once it has left slow start, and why there is none."""
+def tcp_mbit(
+    lab: Lab, way: MeasuredPath, *, least_slow_start_s: int = 1, least_round_trips: int = 0
+) -> tuple[float | None, str]:
+    """TCP goodput once it has left slow start, over at least so many round trips; and why there is none."""
     slow_start_s = max(least_slow_start_s, math.ceil(SLOW_START_ROUND_TRIPS * way.rtt_ms / 1000))
+    measured_s = max(RATE_S, math.ceil(least_round_trips * way.rtt_ms / 1000))
     serve = ["iperf3", "-s", "-1", "-D", "-p", str(way.port), "--idle-timeout", "30"]
-    ask = ["iperf3", "-c", way.address, "-p", str(way.port), "-J", "-t", str(RATE_S), "-O", str(slow_start_s)]
+    ask = ["iperf3", "-c", way.address, "-p", str(way.port), "-J", "-t", str(measured_s), "-O", str(slow_start_s)]
     try:
         lab.provider.run(way.target, serve, timeout_s=10)
-        client = lab.provider.run(way.source, ask, timeout_s=30 + slow_start_s, check=False)
+        client = lab.provider.run(way.source, ask, timeout_s=30 + slow_start_s + measured_s, check=False)
         return round(iperf3_tcp.parse(client.stdout, client.stderr).received_mbit, 4), ""
     except (ParseError, CommandFailed) as error:
         return None, str(error)
