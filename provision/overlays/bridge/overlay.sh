@@ -1,12 +1,20 @@
 # shellcheck shell=bash
-# Docker's own bridge, in which this host's containers have a /24, and the proxy of published ports.
+# Docker's own bridge, in which this host's containers have a /24, and the proxy of published ports or Docker's NAT.
 
 published='{}'
 
-install() { start_docker --userland-proxy=true --ip-masq=false --bip="$(block "$HOST_INDEX" 1)/24"; }
+# Docker as it comes has both: NAT for what other hosts ask, and for what this one asks of itself; the proxy for the rest.
+install() {
+  local filtering=()
+  if translates; then filtering=(--iptables=true --ip-masq=true); else filtering=(--ip-masq=false); fi
+  start_docker --userland-proxy=true "${filtering[@]}" --bip="$(block "$HOST_INDEX" 1)/24"
+}
+
+translates() { [[ $VARIANT == nat ]]; }
 
 # The way back to the containers of other hosts: by route, in place of masquerading.
 join() {
+  translates && return
   local peer via
   for peer in "${!PEER_ADDRESSES[@]}"; do
     via=$(gateway "${PEER_ADDRESSES[peer]}")
@@ -36,6 +44,13 @@ leave() {
   stop_docker
   ip link delete docker0 2>/dev/null || true
   remove_routes
+  ! translates || remove_translation
+}
+
+# Docker leaves its tables, and nobody else has any on this host.
+remove_translation() {
+  local table
+  for table in filter nat; do nft delete table ip "$table" 2>/dev/null || true; done
 }
 
 # block INDEX NUMBER: that address in the block of that host's containers.
