@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from minigts.experiments.cells import Cell, Verdict
+from minigts.experiments.cells import FURTHER, Cell, Verdict
 from minigts.experiments.comparisons import bounded, changes, compared, drops_past_mtu, fits_mtu
 from minigts.experiments.vocabulary import Claim
 from minigts.judge.verdicts import Judgement
@@ -35,9 +35,9 @@ def _verdict(claim: Claim, overlay: str, judgement: Judgement) -> Verdict:
 
 
 def _is_of(claim: Claim, cell: Cell) -> bool:
-    is_value = cell.metric == "" and cell.quantity == claim.quantity
+    in_its_unit = cell.quantity == claim.quantity or cell.metric in FURTHER
     return (
-        (is_value or cell.metric == claim.metric)
+        (cell.metric == claim.column and in_its_unit)
         and claim.of in (None, cell.measurement)
         and claim.overlay in (None, cell.overlay)
         and claim.where.items() <= cell.words.items()

@@ -86,8 +86,8 @@ class Surroundings:
     plan: Plan
     endpoints: Mapping[str, Endpoint]
     second: Second
-    pace_s: float
-    """The provider's: between echo requests that keep hosts awake."""
+    pace_s: float | None
+    """The provider's: between echo requests that keep hosts awake. None in virtual time, where waking takes none."""
 
     def endpoint(self, overlay: str, host: str) -> Endpoint:
         if host not in self.endpoints:
@@ -141,7 +141,14 @@ def way_of(measurement: AnyMeasurement, sample: Sample, around: Surroundings) ->
         underlay_mtu(around.plan),
         path_between(around.plan, sample.source, sample.target),
     )
-    return replace(way, port=FIRST_OWN_PORT) if own_server else way
+    way = replace(way, port=FIRST_OWN_PORT) if own_server else way
+    return replace(way, calls_are_free=calls_are_free(around.plan, sample.source))
+
+
+def calls_are_free(plan: Plan, host: str) -> bool:
+    """Whether nothing but what it waits for slows a program on that host down."""
+    processor = plan.host(host).processor
+    return plan.time == "virtual" and not (processor and processor.call_ns)
 
 
 def _server_end(measurement: AnyMeasurement, sample: Sample, around: Surroundings) -> Endpoint:

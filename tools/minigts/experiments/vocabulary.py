@@ -12,7 +12,7 @@ from minigts.judge.ranges import Range
 from minigts.language.fields import Strict, choice, matching, number, written
 from minigts.language.problems import shown
 from minigts.language.quantities import is_whole_number, whole_number
-from minigts.tools import QUANTITIES
+from minigts.tools import COLUMNS, QUANTITIES
 from minigts.tools.columns import VALUE
 from minigts.topology.expectations import EXPECTATIONS, LatencyWord, ThroughputWord
 
@@ -44,6 +44,8 @@ METRICS: dict[Quantity, tuple[str, str]] = {
     for column in [QUANTITIES[quantity]]
 }
 """For each quantity a claim may speak of: its metric in summary.csv, and that metric's unit."""
+IN_THE_VALUES_UNIT = tuple(name for name, column in COLUMNS.items() if column.unit is None)
+"""Columns that a claim about the value may name in its place."""
 _NUMBER = r"([0-9]{1,15}(?:\.[0-9]{1,15})?)"
 _ONE_SIDED = re.compile(rf"(under|over) {_NUMBER} ?(%|ms|Mbit/s)?")
 _BETWEEN = re.compile(rf"{_NUMBER} to {_NUMBER} ?(%|ms|Mbit/s)?")
@@ -96,6 +98,12 @@ Words = dict[str, Annotated[str, BeforeValidator(word), SCALAR]]
 """Names to values, `{overlay: swarm, sessions: 9}`."""
 
 
+def _no_metric(name: str, quantity: str) -> str:
+    if METRICS[quantity][0] != quantity:  # type: ignore[index]
+        return f"metric: {quantity} is one column, so leave `metric:` out"
+    return f"metric: {shown(name)} is no column of {quantity}'s unit; there are {', '.join(IN_THE_VALUES_UNIT)}"
+
+
 class Claim(Strict):
     """One claim: a quantity and the word for what is said of it, `throughput: falls-with-hops`."""
 
@@ -109,6 +117,8 @@ class Claim(Strict):
     """The word for what is said of the jitter."""
     cpu: General | None = None
     """The word for what is said of the processor's use."""
+    metric: str | None = None
+    """The column of samples.csv that is judged, of those in the value's own unit; the sample's value when absent."""
     of: Name | None = None
     """The measurement it speaks of; every one of that quantity when absent."""
     overlay: str | None = None
@@ -138,6 +148,8 @@ class Claim(Strict):
         lacking = [key for key in NEEDS.get(self.word, ()) if not getattr(self, key)]
         if lacking:
             raise ValueError(f"{given[0]}: {self.word} needs `{lacking[0]}:`")
+        if self.metric is not None and (self.metric not in IN_THE_VALUES_UNIT or METRICS[given[0]][0] != given[0]):
+            raise ValueError(_no_metric(self.metric, given[0]))
         if self.range and self.range.unit != self._unit:
             raise ValueError(f"range: {self.range.written!r} wants the unit {self._unit}")
         return self
@@ -151,8 +163,10 @@ class Claim(Strict):
         return str(getattr(self, self.quantity))
 
     @property
-    def metric(self) -> str:
-        return METRICS[self.quantity][0]
+    def column(self) -> str:
+        """Of samples.csv, beside the value; empty when it is the value that is judged."""
+        own = METRICS[self.quantity][0]
+        return self.metric or ("" if own == self.quantity else own)
 
     @property
     def _unit(self) -> str:
@@ -162,6 +176,7 @@ class Claim(Strict):
     def words(self) -> str:
         """The claim in one line, `throughput: compared of tcp offload=on than offload=off, 150 to 250 %`."""
         parts = [f"{self.quantity}: {self.word}", *([f"of {self.of}"] if self.of else [])]
+        parts += [f"metric={self.metric}"] if self.metric else []
         parts += [f"{key}={value}" for key, value in self.where.items()]
         parts += [f"by {self.by}"] if self.by else []
         parts += ["than", *(f"{key}={value}" for key, value in self.than.items())] if self.than else []

@@ -32,6 +32,8 @@ class PathUnderTest:
     path: Path
     port: int | None = None
     """Of a server that this sample has for itself; None: the tool's usual one."""
+    calls_are_free: bool = False
+    """In virtual time, where a program that sends without pause would send for ever in no time."""
 
 
 @dataclass(frozen=True)

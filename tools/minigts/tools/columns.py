@@ -42,7 +42,11 @@ def value(label: str, unit: str, quantity: str, follows: Declared) -> Column:
     return Column(VALUE, label, unit, quantity, (follows,))
 
 
-MIN, MEDIAN, MEAN, P99, MAX, STDEV = (Column(name, name) for name in ("min", "median", "mean", "p99", "max", "stdev"))
+MIN = Column("min", "lowest of a sample", tabled=True)
+MEAN = Column("mean", "mean of a sample", tabled=True)
+MEDIAN, P99, MAX, STDEV = (Column(name, name) for name in ("median", "p99", "max", "stdev"))
+MIDDLES = frozenset(column.name for column in (MIN, MEDIAN, MEAN))
+"""What else could stand for a sample that consists of many round trips: the plan predicts them, too."""
 SENT, OFFERED = Column("sent", "sent"), Column("offered", "offered")
 LOSS = Column("loss_percent", "loss", "%", quantity="loss", follows=("loss", "rate"), panel=True, tabled=True)
 JITTER = Column("jitter_ms", "jitter", "ms", quantity="jitter", follows=("jitter", "rate"), panel=True, tabled=True)

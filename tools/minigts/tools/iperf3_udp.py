@@ -21,13 +21,22 @@ from minigts.tools import iperf3
 from minigts.tools.base import START_S, Measured, PathUnderTest, Prediction, Tool
 from minigts.tools.columns import JITTER, LOSS, OFFERED, OUT_OF_ORDER, SENT, value
 from minigts.tools.options import WholeSeconds
-from minigts.topology.frames import ETHERNET_HEADER_BYTES
+from minigts.topology.frames import ETHERNET_HEADER_BYTES, TCP_AND_IP_HEADERS_BYTES
 from minigts.topology.plan import Path
+
+
+UNLIMITED, DEFAULT = "unlimited", "default"
+SURELY_MORE = 1.1
+"""Payload offered, as a share of the lowest rate, where a sender without limit is meant and calls take no time. It is
+more than any link carries, headers apart, so what arrives is what the link carries, as it would be of ten times more."""
 
 
 def datagram_bytes(datagram: str, mtu: int) -> int:
     """`1400B` → 1400; `fit` → what one packet of `mtu` bytes holds beside 28 bytes of IP and UDP headers; `3 packets`
-    → what three hold: every fragment but the last carries a multiple of eight bytes (RFC 791)."""
+    → what three hold: every fragment but the last carries a multiple of eight bytes (RFC 791); `default` → what iperf3
+    takes by itself, the segment size of its control connection (iperf3(1), --length)."""
+    if datagram == DEFAULT:
+        return mtu - TCP_AND_IP_HEADERS_BYTES
     if datagram != "fit" and "packet" not in datagram:
         return DATAGRAM_BYTES.parse_whole(datagram)
     packets = 1 if datagram == "fit" else DATAGRAM_PACKETS.parse_whole(datagram)
@@ -35,7 +44,10 @@ def datagram_bytes(datagram: str, mtu: int) -> int:
 
 
 def offered_mbit(rate: str, path: Path) -> float:
-    """`45mbit` → 45.0; `90%` → that share of the path's lowest rate. Raises InputError when the path has none."""
+    """`45mbit` → 45.0; `90%` → that share of the path's lowest rate; `unlimited` → infinity. Raises InputError when the
+    path has no rate."""
+    if rate == UNLIMITED:
+        return math.inf
     if rate.endswith("%"):
         if path.rate_mbit is None:
             raise InputError(
@@ -47,12 +59,14 @@ def offered_mbit(rate: str, path: Path) -> float:
 
 
 def _rate(value: object) -> str:
+    if value == UNLIMITED:
+        return UNLIMITED
     return (OFFERED_PERCENT if isinstance(value, str) and value.endswith("%") else OFFERED_MBIT).normal(value)
 
 
 def _datagram(value: object) -> str:
-    if value == "fit":
-        return "fit"
+    if value in ("fit", DEFAULT):
+        return str(value)
     return (DATAGRAM_PACKETS if isinstance(value, str) and "packet" in value else DATAGRAM_BYTES).normal(value)
 
 
@@ -60,23 +74,29 @@ def _form(*kinds: Quantity) -> str:
     return "|".join(kind.pattern for kind in kinds)
 
 
-Rate = Annotated[str, BeforeValidator(_rate), written(_form(OFFERED_MBIT, OFFERED_PERCENT), "45mbit", "90%")]
+Rate = Annotated[
+    str,
+    BeforeValidator(_rate),
+    written(f"^{UNLIMITED}$|" + _form(OFFERED_MBIT, OFFERED_PERCENT), "45mbit", "90%", UNLIMITED),
+]
 Datagram = Annotated[
     str,
     BeforeValidator(_datagram),
-    written("^fit$|" + _form(DATAGRAM_BYTES, DATAGRAM_PACKETS), "1400B", "fit", "3packets"),
+    written(f"^fit$|^{DEFAULT}$|" + _form(DATAGRAM_BYTES, DATAGRAM_PACKETS), "1400B", "fit", "3packets", DEFAULT),
 ]
 
 
 class UdpOptions(iperf3.FlowOptions):
-    """Datagrams of one size offered at a steady rate for `duration`."""
+    """Datagrams of one size offered at a steady rate for `duration`, after a first `omit` that is thrown away."""
 
     duration_s: WholeSeconds = Field(default=1.0, alias="duration")
     """In whole seconds."""
+    omit_s: WholeSeconds | None = Field(default=None, alias="omit")
+    """So much before it that does not count, in whole seconds: until queues are full."""
     rate: Rate = "90%"
-    """What is offered, or its share of the path's lowest rate."""
+    """What is offered, or its share of the path's lowest rate; unlimited: as fast as the program can."""
     datagram: Datagram = "fit"
-    """Its payload; fit: one packet; 3packets: as much as three hold."""
+    """Its payload; fit: one packet; 3packets: as much as three hold; default: what iperf3 takes by itself."""
     sessions: Annotated[int, *whole("a number of sessions", 1, 64)] | None = None
     """Send from so many hosts at once, each its own stream of this rate; the path's first host and those after it."""
 
@@ -101,14 +121,30 @@ class UdpFlow:
 
 def argv(options: UdpOptions, way: PathUnderTest) -> tuple[str, ...]:
     """The client's command line. Raises InputError for a rate that cannot be known."""
-    rate = round(offered_mbit(options.rate, way.path) * 1e6)
-    size = datagram_bytes(options.datagram, way.mtu)
-    return (*iperf3.client(way), "-t", f"{options.duration_s:g}", "-u", "-b", str(rate), "-l", str(size))
+    omit = ("-O", f"{options.omit_s:g}") if options.omit_s else ()
+    size = ("-l", str(datagram_bytes(options.datagram, way.mtu))) if options.datagram != DEFAULT else ()
+    rate = str(_bits_per_s(options.rate, way))
+    return (*iperf3.client(way), "-t", f"{options.duration_s:g}", *omit, "-u", "-b", rate, *size)
+
+
+def _bits_per_s(rate: str, way: PathUnderTest) -> int:
+    """For `-b`; 0 is iperf3's word for no limit. Where calls are free a limit stands in for it."""
+    if rate != UNLIMITED:
+        return round(offered_mbit(rate, way.path) * 1e6)
+    if not way.calls_are_free:
+        return 0
+    if way.path.rate_mbit is None:
+        raise InputError(
+            f"{way.path.source} to {way.path.target}: nothing limits a sender there: in virtual time a call of the "
+            f"system takes no time, and the links have no rate; give the links a rate, or the host "
+            f"`processor: {{call: 5us}}`"
+        )
+    return round(SURELY_MORE * way.path.rate_mbit * 1e6)
 
 
 def seconds(options: UdpOptions, path: Path) -> float:
     """How long it takes."""
-    return options.duration_s + 6 * path.rtt_ms / 1000 + START_S
+    return options.duration_s + (options.omit_s or 0) + 6 * path.rtt_ms / 1000 + START_S
 
 
 def parse(stdout: str, stderr: str = "") -> UdpFlow:
@@ -150,7 +186,7 @@ def predicted(options: UdpOptions, way: PathUnderTest) -> float | None:
         fragments = math.ceil((size + 8) / (way.mtu - 20))
         frame_bytes = size + 8 + fragments * (20 + ETHERNET_HEADER_BYTES + max(0, way.outer_mtu - way.mtu))
         offered = min(offered, way.path.rate_mbit * size / frame_bytes)
-    return offered * (1 - way.path.loss_percent / 100)
+    return offered * (1 - way.path.loss_percent / 100) if math.isfinite(offered) else None
 
 
 TOOL = Tool(
