@@ -32,6 +32,7 @@ from minigts.tools.base import Measured, ParseError, PathUnderTest
 from minigts.tools.columns import MIDDLES
 from minigts.topology.plan import Plan
 
+
 @dataclass(frozen=True)
 class Taken:
     """A sample that was tried: its last attempt, how many there were, how many of them were repeated since the

@@ -53,15 +53,29 @@ def samples(manifest: Manifest) -> tuple[Sample, ...]:
 
 
 def within(every: Sequence[Sample], left_out: Sequence[LeftOut]) -> tuple[Sample, ...]:
-    """Those of the measurements that are not left out, in the order that they have among all."""
-    without = {part.name for part in left_out if part.kind == "measurement"}
-    return tuple(sample for sample in every if sample.measurement not in without)
+    """Those of the measurements and overlays that are not left out, in the order that they have among all."""
+    without = {(part.kind, part.name) for part in left_out}
+    return tuple(
+        sample
+        for sample in every
+        if without.isdisjoint({("measurement", sample.measurement), ("overlay", sample.overlay)})
+    )
 
 
 def claims(manifest: Manifest) -> tuple[Claim, ...]:
     """What is claimed of what the run takes."""
-    without = {part.name for part in manifest.left_out if part.kind == "claim"}
-    return tuple(claim for claim in manifest.experiment.claims if claim.words not in without)
+    without = {(part.kind, part.name) for part in manifest.left_out}
+    return tuple(
+        claim
+        for claim in manifest.experiment.claims
+        if ("claim", claim.words) not in without
+        and without.isdisjoint(("overlay", name) for name in _overlays_named(claim))
+    )
+
+
+def _overlays_named(claim: Claim) -> set[str]:
+    names = (claim.overlay, claim.where.get("overlay"), claim.than.get("overlay"))
+    return {name for name in names if name is not None}
 
 
 def _measurement(measurement: AnyMeasurement, plan: Plan, where: Location) -> Meaningless | None:

@@ -186,7 +186,7 @@ def _sessions(measurement: AnyMeasurement, sample: Sample, around: Surroundings,
 def _servers(target: Endpoint, ports: list[int]) -> Iterator[Call]:
     """One iperf3 for each port, that serves once and ends by itself."""
     if ports:
-        start = 'for port; do iperf3 -s -1 -D -p "$port" --idle-timeout 60; done; sleep 0.2'
+        start = 'for port; do iperf3 -s -J -1 -D -p "$port" --idle-timeout 60; done; sleep 0.2'
         yield Call("servers", target.host, (*target.prefix, "sh", "-c", start, "sh", *map(str, ports)))
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from minigts.experiments import counters
 from minigts.results.schema import RawSample, Side
 from minigts.tools import TOOLS
 from minigts.tools.base import Measured, ParseError
+from minigts.tools.columns import COST
 
 SHOWN_OFFLOADS = ("tcp-segmentation-offload", "generic-segmentation-offload", "tx-udp-segmentation")
 
@@ -18,9 +19,11 @@ def read(tool: str, raw: RawSample) -> Measured:
     read_output = TOOLS[tool].read
     main = read_output(raw.stdout, raw.stderr)
     others = [read_output(side.stdout, side.stderr) for side in _named(raw, "session")]
+    value, used = main.value + sum(other.value for other in others), _processors(raw)
+    cost = _cost(used, value) if TOOLS[tool].quantity == "throughput" else {}
     return Measured(
-        value=main.value + sum(other.value for other in others),
-        extra={**_joined([main, *others]), **_processors(raw), **_stress(raw)},
+        value=value,
+        extra={**_joined([main, *others]), **used, **cost, **_stress(raw)},
         note="; ".join(_offloads(raw)),
     )
 
@@ -56,6 +59,13 @@ def _processors(raw: RawSample) -> dict[str, float]:
             continue
     busiest = [value for key, value in found.items() if key in ("cpu_source_percent", "cpu_target_percent")]
     return {**found, "cpu_percent": max(busiest)} if busiest else found
+
+
+def _cost(used: Mapping[str, float], mbit: float) -> dict[str, float]:
+    """The processor time of both hosts for each byte that arrived, where both are known."""
+    ends = [used.get(f"cpu_{end}_percent") for end in ("source", "target")]
+    both = sum(end for end in ends if end is not None)
+    return {COST.name: both / 100 * 1e9 / (mbit * 1e6 / 8)} if None not in ends and mbit > 0 else {}
 
 
 def _stress(raw: RawSample) -> dict[str, float]:

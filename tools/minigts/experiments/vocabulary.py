@@ -37,7 +37,7 @@ def word(value: object) -> str:
 SCALAR = WithJsonSchema({"type": ["string", "integer"]})
 
 Number = Annotated[float, *number("a number")]
-Quantity = Literal["latency", "throughput", "loss", "jitter", "cpu"]
+Quantity = Literal["latency", "throughput", "loss", "jitter", "cpu", "cost"]
 METRICS: dict[Quantity, tuple[str, str]] = {
     quantity: (quantity if column.name == VALUE else column.name, column.unit or "")
     for quantity in get_args(Quantity)
@@ -47,8 +47,8 @@ METRICS: dict[Quantity, tuple[str, str]] = {
 IN_THE_VALUES_UNIT = tuple(name for name, column in COLUMNS.items() if column.unit is None)
 """Columns that a claim about the value may name in its place."""
 _NUMBER = r"([0-9]{1,15}(?:\.[0-9]{1,15})?)"
-_ONE_SIDED = re.compile(rf"(under|over) {_NUMBER} ?(%|ms|Mbit/s)?")
-_BETWEEN = re.compile(rf"{_NUMBER} to {_NUMBER} ?(%|ms|Mbit/s)?")
+_ONE_SIDED = re.compile(rf"(under|over) {_NUMBER} ?(%|ms|ns|Mbit/s)?")
+_BETWEEN = re.compile(rf"{_NUMBER} to {_NUMBER} ?(%|ms|ns|Mbit/s)?")
 
 
 def _range(text: object) -> object:
@@ -117,6 +117,8 @@ class Claim(Strict):
     """The word for what is said of the jitter."""
     cpu: General | None = None
     """The word for what is said of the processor's use."""
+    cost: General | None = None
+    """The word for what is said of the processor time that a byte takes."""
     metric: str | None = None
     """The column of samples.csv that is judged, of those in the value's own unit; the sample's value when absent."""
     of: Name | None = None

@@ -56,6 +56,7 @@ SHARED = (MIN, MEDIAN, MEAN, P99, MAX, STDEV, SENT, OFFERED, LOSS, JITTER, OUT_O
 """What any tool may fill, in the order of samples.csv; a tool's own columns follow."""
 
 PROCESSOR = Column("cpu_percent", "CPU", "%", quantity="cpu", panel=True)
+COST = Column("cpu_ns_per_byte", "CPU a byte", "ns", quantity="cost", tabled=True)
 BESIDE = (
     Column("cpu_source_percent", "CPU source", "%", tabled=True),
     Column("cpu_target_percent", "CPU target", "%", tabled=True),
@@ -64,6 +65,7 @@ BESIDE = (
     Column("group_source_percent", "group source", "%"),
     Column("group_target_percent", "group target", "%"),
     PROCESSOR,
+    COST,
     Column("stress_s", "stress", "s"),
 )
 """What is read of both hosts while any tool runs."""

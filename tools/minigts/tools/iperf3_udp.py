@@ -10,37 +10,18 @@ from pydantic import BeforeValidator, Field
 
 from minigts.errors import InputError
 from minigts.language.fields import whole, written
-from minigts.language.quantities import (
-    DATAGRAM_BYTES,
-    DATAGRAM_PACKETS,
-    OFFERED_MBIT,
-    OFFERED_PERCENT,
-    Quantity,
-)
+from minigts.language.quantities import OFFERED_MBIT, OFFERED_PERCENT
 from minigts.tools import iperf3
-from minigts.tools.base import START_S, Measured, PathUnderTest, Prediction, Tool
+from minigts.tools.base import START_S, Measured, ParseError, PathUnderTest, Prediction, Tool
 from minigts.tools.columns import JITTER, LOSS, OFFERED, OUT_OF_ORDER, SENT, value
-from minigts.tools.options import WholeSeconds
-from minigts.topology.frames import ETHERNET_HEADER_BYTES, TCP_AND_IP_HEADERS_BYTES
+from minigts.tools.datagrams import DEFAULT, Datagram, carried_mbit, datagram_bytes
+from minigts.tools.options import WholeSeconds, either
 from minigts.topology.plan import Path
 
-
-UNLIMITED, DEFAULT = "unlimited", "default"
+UNLIMITED = "unlimited"
 SURELY_MORE = 1.1
-"""Payload offered, as a share of the lowest rate, where a sender without limit is meant and calls take no time. It is
-more than any link carries, headers apart, so what arrives is what the link carries, as it would be of ten times more."""
-
-
-def datagram_bytes(datagram: str, mtu: int) -> int:
-    """`1400B` → 1400; `fit` → what one packet of `mtu` bytes holds beside 28 bytes of IP and UDP headers; `3 packets`
-    → what three hold: every fragment but the last carries a multiple of eight bytes (RFC 791); `default` → what iperf3
-    takes by itself, the segment size of its control connection (iperf3(1), --length)."""
-    if datagram == DEFAULT:
-        return mtu - TCP_AND_IP_HEADERS_BYTES
-    if datagram != "fit" and "packet" not in datagram:
-        return DATAGRAM_BYTES.parse_whole(datagram)
-    packets = 1 if datagram == "fit" else DATAGRAM_PACKETS.parse_whole(datagram)
-    return (packets - 1) * ((mtu - 20) // 8 * 8) + (mtu - 20) - 8
+"""Payload offered, as a share of the lowest rate, where a sender without limit is meant and calls take no time. No
+link carries so much beside its headers: what arrives is what the link carries, as it would be of ten times more."""
 
 
 def offered_mbit(rate: str, path: Path) -> float:
@@ -64,25 +45,10 @@ def _rate(value: object) -> str:
     return (OFFERED_PERCENT if isinstance(value, str) and value.endswith("%") else OFFERED_MBIT).normal(value)
 
 
-def _datagram(value: object) -> str:
-    if value in ("fit", DEFAULT):
-        return str(value)
-    return (DATAGRAM_PACKETS if isinstance(value, str) and "packet" in value else DATAGRAM_BYTES).normal(value)
-
-
-def _form(*kinds: Quantity) -> str:
-    return "|".join(kind.pattern for kind in kinds)
-
-
 Rate = Annotated[
     str,
     BeforeValidator(_rate),
-    written(f"^{UNLIMITED}$|" + _form(OFFERED_MBIT, OFFERED_PERCENT), "45mbit", "90%", UNLIMITED),
-]
-Datagram = Annotated[
-    str,
-    BeforeValidator(_datagram),
-    written(f"^fit$|^{DEFAULT}$|" + _form(DATAGRAM_BYTES, DATAGRAM_PACKETS), "1400B", "fit", "3packets", DEFAULT),
+    written(either(UNLIMITED, OFFERED_MBIT, OFFERED_PERCENT), "45mbit", "90%", UNLIMITED),
 ]
 
 
@@ -106,7 +72,7 @@ class UdpOptions(iperf3.FlowOptions):
 
 @dataclass(frozen=True)
 class UdpFlow:
-    """One run. `received_mbit` counts payload, and divides by the time in which it was sent."""
+    """One run. `received_mbit` counts payload."""
 
     received_mbit: float
     sent_mbit: float
@@ -121,7 +87,7 @@ class UdpFlow:
 
 def argv(options: UdpOptions, way: PathUnderTest) -> tuple[str, ...]:
     """The client's command line. Raises InputError for a rate that cannot be known."""
-    omit = ("-O", f"{options.omit_s:g}") if options.omit_s else ()
+    omit = ("-O", f"{options.omit_s:g}", "--get-server-output") if options.omit_s else ()
     size = ("-l", str(datagram_bytes(options.datagram, way.mtu))) if options.datagram != DEFAULT else ()
     rate = str(_bits_per_s(options.rate, way))
     return (*iperf3.client(way), "-t", f"{options.duration_s:g}", *omit, "-u", "-b", rate, *size)
@@ -151,14 +117,23 @@ def parse(stdout: str, stderr: str = "") -> UdpFlow:
     """`iperf3 -J -u`, 3.12 to 3.22; loss and jitter are the receiver's.
 
     iperf3 divides what was received by a time that also holds the round trip in which the receiver learns of the
-    end (1.16 s for 1 s over 161 ms): a longer path would seem slower. Here it is divided by the sender's time.
+    end (1.16 s for 1 s over 161 ms): a longer path would seem slower. Here it is divided by the sender's time. That
+    would be too much where queues are full, for they are emptied after the sender's end. So where a beginning was
+    omitted, until queues are full, the receiver's own seconds count, as many as the sender took.
     Raises ParseError.
     """
     report, sent, received = iperf3.report(stdout, stderr, "UDP")
     test = report.start.test_start
-    sending_s = min(sent.seconds, received.seconds)
+    received_mbit = received.bytes * 8 / min(sent.seconds, received.seconds) / 1e6
+    if test and test.omit:
+        server = report.server_output_json
+        own = [each.sum for each in server.intervals if not each.sum.omitted][: test.duration] if server else []
+        seconds_ = sum(each.seconds for each in own)
+        if len(own) < test.duration or not seconds_:
+            raise ParseError("iperf3: the server has not told what it received in each second")
+        received_mbit = sum(each.bytes for each in own) * 8 / seconds_ / 1e6
     return UdpFlow(
-        received_mbit=received.bytes * 8 / sending_s / 1e6,
+        received_mbit=received_mbit,
         sent_mbit=sent.bits_per_second / 1e6,
         offered_mbit=(test.target_bitrate if test else 0.0) / 1e6,
         lost_percent=received.lost_percent,
@@ -180,13 +155,9 @@ def read(stdout: str, stderr: str) -> Measured:
 
 def predicted(options: UdpOptions, way: PathUnderTest) -> float | None:
     """What is offered, or what the lowest rate carries of it, less the links' declared loss."""
-    offered = offered_mbit(options.rate, way.path)
-    if way.path.rate_mbit is not None:
-        size = datagram_bytes(options.datagram, way.mtu)
-        fragments = math.ceil((size + 8) / (way.mtu - 20))
-        frame_bytes = size + 8 + fragments * (20 + ETHERNET_HEADER_BYTES + max(0, way.outer_mtu - way.mtu))
-        offered = min(offered, way.path.rate_mbit * size / frame_bytes)
-    return offered * (1 - way.path.loss_percent / 100) if math.isfinite(offered) else None
+    offered, carried = offered_mbit(options.rate, way.path), carried_mbit(options.datagram, way)
+    arrives = offered if carried is None else min(offered, carried)
+    return arrives * (1 - way.path.loss_percent / 100) if math.isfinite(arrives) else None
 
 
 TOOL = Tool(
