@@ -165,6 +165,13 @@ def test_counters_of_both_hosts_are_sampled_beside(tmp_path: Path) -> None:
     assert (row["cpu_source_percent"], row["cpu_target_inside_percent"]) == ("80", "80")
 
 
+def test_processor_time_is_counted_for_each_byte_that_arrived(tmp_path: Path) -> None:
+    [directory], _, _ = go(tmp_path, Stage(), experiment(TCP.replace("}}", "}, watch: [cpu]}")))
+    row = rows(directory)[0]
+    used_s = (float(row["cpu_source_percent"]) + float(row["cpu_target_percent"])) / 100
+    assert float(row["cpu_ns_per_byte"]) == pytest.approx(used_s * 1e9 / (float(row["value"]) * 1e6 / 8))
+
+
 def test_the_watcher_waits_between_its_looks_and_ends_with_its_file(tmp_path: Path) -> None:
     clock = tmp_path / "clock"
     tcp = experiment(TCP.replace("}}", "}, watch: [cpu]}"))

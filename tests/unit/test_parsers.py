@@ -74,6 +74,17 @@ def test_iperf3_udp_is_not_diluted_by_the_round_trip(
     assert run.datagram_bytes == 1422
 
 
+def test_iperf3_udp_whose_queues_are_full_counts_by_the_receivers_own_seconds() -> None:
+    text = recorded("iperf3.18-udp-omit.json")
+    run = iperf3_udp.parse(text)
+    assert run.sent_mbit == pytest.approx(55.0, abs=0.01)
+    assert run.received_mbit == pytest.approx(50 * 1472 / 1514, abs=0.01)
+    assert run.lost_percent == pytest.approx(11.6, abs=0.1)
+    untold = text.replace('"server_output_json"', '"another"')
+    with pytest.raises(ParseError, match="the server has not told what it received in each second"):
+        iperf3_udp.parse(untold)
+
+
 def test_ping_counts_loss_and_sharpens_whole_milliseconds() -> None:
     lossy, far = ping.parse(recorded("ping-loss.txt")), ping.parse(recorded("ping-161ms.txt"))
     assert (lossy.sent, lossy.received, lossy.loss_percent) == (20, 17, 15.0)

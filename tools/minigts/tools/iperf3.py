@@ -81,6 +81,8 @@ class _End(_Part):
 class _Counted(_Part):
     seconds: FiniteFloat = Field(ge=0)
     bytes: _Whole = Field(ge=0)
+    lost_packets: _Whole = 0
+    packets: _Whole = 0
     omitted: bool = False
 
 

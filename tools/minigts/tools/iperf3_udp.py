@@ -124,21 +124,23 @@ def parse(stdout: str, stderr: str = "") -> UdpFlow:
     """
     report, sent, received = iperf3.report(stdout, stderr, "UDP")
     test = report.start.test_start
-    received_mbit = received.bytes * 8 / min(sent.seconds, received.seconds) / 1e6
+    bytes_, seconds_ = received.bytes, min(sent.seconds, received.seconds)
+    lost, datagrams, lost_percent = received.lost_packets, received.packets, received.lost_percent
     if test and test.omit:
         server = report.server_output_json
         own = [each.sum for each in server.intervals if not each.sum.omitted][: test.duration] if server else []
-        seconds_ = sum(each.seconds for each in own)
+        bytes_, seconds_ = sum(each.bytes for each in own), sum(each.seconds for each in own)
         if len(own) < test.duration or not seconds_:
             raise ParseError("iperf3: the server has not told what it received in each second")
-        received_mbit = sum(each.bytes for each in own) * 8 / seconds_ / 1e6
+        lost, datagrams = sum(each.lost_packets for each in own), sum(each.packets for each in own)
+        lost_percent = 100 * lost / datagrams if datagrams else 0.0
     return UdpFlow(
-        received_mbit=received_mbit,
+        received_mbit=bytes_ * 8 / seconds_ / 1e6,
         sent_mbit=sent.bits_per_second / 1e6,
         offered_mbit=(test.target_bitrate if test else 0.0) / 1e6,
-        lost_percent=received.lost_percent,
-        lost=received.lost_packets,
-        datagrams=received.packets,
+        lost_percent=lost_percent,
+        lost=lost,
+        datagrams=datagrams,
         datagram_bytes=test.blksize if test else 0,
         jitter_ms=received.jitter_ms,
         out_of_order=sum(stream.udp.out_of_order for stream in report.end.streams if stream.udp),
