@@ -16,7 +16,7 @@ from minigts.tools.netperf import PORT, Printed
 from minigts.tools.options import Options, WholeSeconds
 from minigts.topology.plan import Path
 
-SELECTORS = "LOCAL_SEND_THROUGHPUT,REMOTE_RECV_THROUGHPUT,THROUGHPUT_UNITS,LOCAL_SEND_SIZE"
+SELECTORS = "LOCAL_SEND_THROUGHPUT,REMOTE_RECV_THROUGHPUT,THROUGHPUT_UNITS"
 UNITS = "10^6bits/s"
 
 
