@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from minigts.experiments import counters
 from minigts.results.schema import RawSample, Side
@@ -19,11 +19,11 @@ def read(tool: str, raw: RawSample) -> Measured:
     read_output = TOOLS[tool].read
     main = read_output(raw.stdout, raw.stderr)
     others = [read_output(side.stdout, side.stderr) for side in _named(raw, "session")]
-    value, used = main.value + sum(other.value for other in others), _processors(raw)
-    cost = _cost(used, value) if TOOLS[tool].quantity == "throughput" else {}
+    counted = [each.payload_bytes for each in (main, *others) if each.payload_bytes is not None]
+    payload_bytes = sum(counted) if len(counted) == 1 + len(others) else 0.0
     return Measured(
-        value=value,
-        extra={**_joined([main, *others]), **used, **cost, **_stress(raw)},
+        value=main.value + sum(other.value for other in others),
+        extra={**_joined([main, *others]), **_processors(raw, payload_bytes), **_stress(raw)},
         note="; ".join(_offloads(raw)),
     )
 
@@ -42,10 +42,11 @@ def _joined(sessions: Sequence[Measured]) -> dict[str, float]:
     return extra
 
 
-def _processors(raw: RawSample) -> dict[str, float]:
-    """Use of both hosts. `cpu_source_percent` is what the host's processes cost the outer machine, where that is
+def _processors(raw: RawSample, payload_bytes: float) -> dict[str, float]:
+    """Use of both hosts, and their processor time for each byte that arrived. `cpu_source_percent` is what the host's processes cost the outer machine, where that is
     known, and else what its kernel counts, which is always in `cpu_source_inside_percent`."""
     found: dict[str, float] = {}
+    seconds: list[float] = []
     inside, outside = ({side.host: side for side in _named(raw, name)} for name in ("cpu", "cpu outside"))
     ends = dict(zip(inside, ("source", "target"), strict=False))
     for host, end in ends.items():
@@ -54,18 +55,15 @@ def _processors(raw: RawSample) -> dict[str, float]:
             found[f"cpu_{end}_inside_percent"] = found[f"cpu_{end}_percent"] = use.host_percent
             found[f"group_{end}_percent"] = max(use.groups_percent.values(), default=0.0)
             if host in outside:
-                found[f"cpu_{end}_percent"] = counters.processor_use(outside[host].stdout).host_percent
+                use = counters.processor_use(outside[host].stdout)
+                found[f"cpu_{end}_percent"] = use.host_percent
+            seconds.append(use.host_s)
         except ParseError:
             continue
     busiest = [value for key, value in found.items() if key in ("cpu_source_percent", "cpu_target_percent")]
+    if payload_bytes and len(seconds) == len(ends) == 2:
+        found[COST.name] = sum(seconds) * 1e9 / payload_bytes
     return {**found, "cpu_percent": max(busiest)} if busiest else found
-
-
-def _cost(used: Mapping[str, float], mbit: float) -> dict[str, float]:
-    """The processor time of both hosts for each byte that arrived, where both are known."""
-    ends = [used.get(f"cpu_{end}_percent") for end in ("source", "target")]
-    both = sum(end for end in ends if end is not None)
-    return {COST.name: both / 100 * 1e9 / (mbit * 1e6 / 8)} if None not in ends and mbit > 0 else {}
 
 
 def _stress(raw: RawSample) -> dict[str, float]:

@@ -38,11 +38,15 @@ class PathUnderTest:
 
 @dataclass(frozen=True)
 class Measured:
-    """A sample's value in its tool's unit, further columns by name, and what else was read back, in words."""
+    """A sample's value in its tool's unit, further columns by name, and what else was read back, in words.
+
+    `payload_bytes` is all that arrived, from the first byte to the last; None where a part of it was not counted.
+    """
 
     value: float
     extra: Mapping[str, float]
     note: str = ""
+    payload_bytes: float | None = None
 
 
 @dataclass(frozen=True)

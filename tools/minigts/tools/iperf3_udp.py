@@ -83,6 +83,8 @@ class UdpFlow:
     datagram_bytes: int
     jitter_ms: float
     out_of_order: int
+    payload_bytes: int | None
+    """All that arrived; None where a beginning was omitted."""
 
 
 def argv(options: UdpOptions, way: PathUnderTest) -> tuple[str, ...]:
@@ -144,6 +146,7 @@ def parse(stdout: str, stderr: str = "") -> UdpFlow:
         datagram_bytes=test.blksize if test else 0,
         jitter_ms=received.jitter_ms,
         out_of_order=sum(stream.udp.out_of_order for stream in report.end.streams if stream.udp),
+        payload_bytes=None if test and test.omit else received.bytes,
     )
 
 
@@ -152,7 +155,7 @@ def read(stdout: str, stderr: str) -> Measured:
     run = parse(stdout, stderr)
     extra = {SENT.name: run.sent_mbit, OFFERED.name: run.offered_mbit, LOSS.name: run.lost_percent}
     extra |= {JITTER.name: run.jitter_ms, OUT_OF_ORDER.name: float(run.out_of_order)}
-    return Measured(run.received_mbit, extra)
+    return Measured(run.received_mbit, extra, payload_bytes=run.payload_bytes)
 
 
 def predicted(options: UdpOptions, way: PathUnderTest) -> float | None:

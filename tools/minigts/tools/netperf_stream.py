@@ -16,7 +16,7 @@ from minigts.tools.netperf import PORT, Printed
 from minigts.tools.options import Options, WholeSeconds
 from minigts.topology.plan import Path
 
-SELECTORS = "LOCAL_SEND_THROUGHPUT,REMOTE_RECV_THROUGHPUT,THROUGHPUT_UNITS"
+SELECTORS = "LOCAL_SEND_THROUGHPUT,REMOTE_RECV_THROUGHPUT,THROUGHPUT_UNITS,ELAPSED_TIME"
 UNITS = "10^6bits/s"
 
 
@@ -36,10 +36,11 @@ class StreamOptions(Options):
 
 @dataclass(frozen=True)
 class Stream:
-    """One run; both count payload."""
+    """One run; all count payload."""
 
     sent_mbit: float
     received_mbit: float
+    payload_bytes: float
 
 
 def argv(options: StreamOptions, way: PathUnderTest) -> tuple[str, ...]:
@@ -68,14 +69,17 @@ def parse(stdout: str, stderr: str = "") -> Stream:
     printed = Printed(stdout, stderr, "REMOTE_RECV_THROUGHPUT")
     if printed.text("THROUGHPUT_UNITS") != UNITS:
         raise ParseError(f"netperf: the unit is {printed.text('THROUGHPUT_UNITS')[:40]!r}, not {UNITS}")
-    return Stream(printed.number("LOCAL_SEND_THROUGHPUT"), printed.number("REMOTE_RECV_THROUGHPUT"))
+    received_mbit = printed.number("REMOTE_RECV_THROUGHPUT")
+    payload_bytes = received_mbit * 1e6 / 8 * printed.number("ELAPSED_TIME")
+    return Stream(printed.number("LOCAL_SEND_THROUGHPUT"), received_mbit, payload_bytes)
 
 
 def read(stdout: str, stderr: str) -> Measured:
     """A run counts with what arrived."""
     run = parse(stdout, stderr)
     lost = max(0.0, 1 - run.received_mbit / run.sent_mbit) if run.sent_mbit else 0.0
-    return Measured(run.received_mbit, {SENT.name: run.sent_mbit, LOSS.name: 100 * lost})
+    extra = {SENT.name: run.sent_mbit, LOSS.name: 100 * lost}
+    return Measured(run.received_mbit, extra, payload_bytes=run.payload_bytes)
 
 
 def predicted(options: StreamOptions, way: PathUnderTest) -> float | None:
