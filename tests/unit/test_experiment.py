@@ -11,12 +11,12 @@ from minigts.experiments.commands import command, outer_mtu, predicted
 from minigts.experiments.load import load, parse, topology_file
 from minigts.experiments.matrix import matrix
 from minigts.experiments.model import Experiment
-from minigts.experiments.procedure import calls_are_free
 from minigts.experiments.run import total_s
 from minigts.tools import iperf3_udp, netperf_stream
 from minigts.tools.base import PathUnderTest
 from minigts.tools.datagrams import datagram_bytes
 from minigts.tools.iperf3_udp import UdpOptions, offered_mbit
+from minigts.tools.processor import calls_are_free
 from minigts.topology.load import parse as parse_topology
 from minigts.topology.plan import Plan
 
@@ -271,7 +271,7 @@ def test_iperf3_is_left_to_choose_the_size_of_its_datagrams() -> None:
 @pytest.mark.parametrize(
     ("claim", "message"),
     [
-        ("{latency: as-declared, metric: jitter_ms}", "'jitter_ms' is no column of latency's unit; there are min, "),
+        ("{latency: as-declared, metric: jitter_ms}", "'jitter_ms' is no column of latency; there are min, "),
         ("{latency: as-declared, of: latency, metric: sent}", "no column 'sent'; columns there are min, median, mean"),
         ("{throughput: level, of: tcp, metric: mean}", "no column 'mean'; "),
         ("{loss: bounded, metric: mean, range: under 1 %}", "metric: loss is one column, so leave `metric:` out"),

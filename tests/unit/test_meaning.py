@@ -40,7 +40,7 @@ SAYS_NOTHING = {
     "overlay-ovs": ["latency", "within", "within-latency", "to-own-host"],
     "placement": ["within-host-to-bridge", "within-by-published-address", "within-by-own-address"],
     "star": [],
-    "udp": ["udp", "udp-uncounted", "tcp", "tcp-uncounted", "udp-steady", "latency"],
+    "udp": ["udp", "udp-uncounted", "tcp", "tcp-uncounted", "udp-steady", "latency", "receiver-uncounted"],
     "udp-processors": [],
     "udp-sweep": [],
     "window": ["tcp-gro", "udp-gro", "tcp-gro-unlimited", "tcp-unlimited"],

@@ -9,8 +9,8 @@ from minigts.judge.cells import PathCell
 from minigts.judge.verdicts import Word
 from minigts.tools import COLUMNS
 
-FURTHER = {column.name: column.unit or "" for column in COLUMNS.values() if column.quantity}
-"""Metrics beside a measurement's own value that have a quantity of their own, with their units."""
+FURTHER = tuple(column.name for column in COLUMNS.values() if column.quantity)
+"""Metrics beside a measurement's own value that have a quantity of their own."""
 
 
 @dataclass(frozen=True, kw_only=True)

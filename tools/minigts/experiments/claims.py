@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from minigts.experiments.cells import FURTHER, Cell, Verdict
+from minigts.experiments.cells import Cell, Verdict
 from minigts.experiments.comparisons import bounded, changes, compared, drops_past_mtu, fits_mtu
-from minigts.experiments.vocabulary import Claim
+from minigts.experiments.vocabulary import Claim, is_of_the_value
 from minigts.judge.verdicts import Judgement
 from minigts.judge.words import WORDS
 from minigts.topology.plan import Plan
@@ -35,9 +35,9 @@ def _verdict(claim: Claim, overlay: str, judgement: Judgement) -> Verdict:
 
 
 def _is_of(claim: Claim, cell: Cell) -> bool:
-    in_its_unit = cell.quantity == claim.quantity or cell.metric in FURTHER
     return (
-        (cell.metric == claim.column and in_its_unit)
+        cell.metric == claim.column
+        and (cell.quantity == claim.quantity or not is_of_the_value(claim.quantity))
         and claim.of in (None, cell.measurement)
         and claim.overlay in (None, cell.overlay)
         and claim.where.items() <= cell.words.items()

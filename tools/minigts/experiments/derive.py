@@ -27,7 +27,7 @@ from minigts.results import store, tables
 from minigts.results.folder import LARGEST_NUMBER, inside, write
 from minigts.results.schema import CLAIMS, SAMPLES, SUMMARY, Claim, Claims, Manifest, RawSample
 from minigts.results.tables import number
-from minigts.tools import TOOLS
+from minigts.tools import COLUMNS, TOOLS
 from minigts.tools.base import Measured, ParseError, PathUnderTest
 from minigts.tools.columns import MIDDLES
 from minigts.topology.plan import Plan
@@ -125,7 +125,7 @@ def _cell(
         target=what.target,
         hops=what.hops,
         kind=what.kind,
-        unit=FURTHER.get(metric, tool.unit),
+        unit=(COLUMNS[metric].unit if metric else None) or tool.unit,
         mtu=promised.mtu(overlay, what.target),
         estimate=estimate(values, seed),
         values=tuple(values),

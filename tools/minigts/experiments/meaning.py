@@ -16,7 +16,7 @@ from minigts.language.problems import Location
 from minigts.results.schema import LeftOut, Manifest
 from minigts.tools import QUANTITIES, TOOLS
 from minigts.tools.columns import Column
-from minigts.tools.processor import is_modelled, is_the_processors, of_the_processor
+from minigts.tools.processor import calls_are_free, is_modelled, is_the_processors, of_the_processor
 from minigts.topology.plan import Path, Plan
 
 
@@ -82,6 +82,10 @@ def _measurement(measurement: AnyMeasurement, plan: Plan, where: Location) -> Me
     own = [*of_the_processor(measurement.options, measurement.vary), *of_the_processor(measurement.links, {})]
     if own:
         why = f"`{own[0]}` changes only what the processor has to do"
+        return Meaningless(where, LeftOut(kind="measurement", name=measurement.name, why=why))
+    senders = [source for _, source, *_ in pairs(measurement, plan)]
+    if TOOLS[measurement.tool].endless(measurement.options) and any(calls_are_free(plan, each) for each in senders):
+        why = f"nothing limits the sender of {measurement.tool}, where calls of the system take no time"
         return Meaningless(where, LeftOut(kind="measurement", name=measurement.name, why=why))
     reason = _free(TOOLS[measurement.tool].value, measurement, plan)
     if reason is None:

@@ -19,6 +19,7 @@ from minigts.tools.base import PathUnderTest
 from minigts.tools.iperf3_tcp import TcpOptions
 from minigts.tools.iperf3_udp import UdpOptions
 from minigts.tools.options import percent
+from minigts.tools.processor import calls_are_free
 from minigts.topology.plan import Plan
 
 FIRST_OWN_PORT = 5301
@@ -143,12 +144,6 @@ def way_of(measurement: AnyMeasurement, sample: Sample, around: Surroundings) ->
     )
     way = replace(way, port=FIRST_OWN_PORT) if own_server else way
     return replace(way, calls_are_free=calls_are_free(around.plan, sample.source))
-
-
-def calls_are_free(plan: Plan, host: str) -> bool:
-    """Whether nothing but what it waits for slows a program on that host down."""
-    processor = plan.host(host).processor
-    return plan.time == "virtual" and not (processor and processor.call_ns)
 
 
 def _server_end(measurement: AnyMeasurement, sample: Sample, around: Surroundings) -> Endpoint:

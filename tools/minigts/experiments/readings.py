@@ -43,10 +43,10 @@ def _joined(sessions: Sequence[Measured]) -> dict[str, float]:
 
 
 def _processors(raw: RawSample, payload_bytes: float) -> dict[str, float]:
-    """Use of both hosts, and their processor time for each byte that arrived. `cpu_source_percent` is what the host's processes cost the outer machine, where that is
-    known, and else what its kernel counts, which is always in `cpu_source_inside_percent`."""
+    """Use of both hosts, and their processor time for each byte that arrived. `cpu_source_percent` is what the host's
+    processes cost the outer machine, where that is known, and else what its kernel counts, which is always in
+    `cpu_source_inside_percent`."""
     found: dict[str, float] = {}
-    seconds: list[float] = []
     inside, outside = ({side.host: side for side in _named(raw, name)} for name in ("cpu", "cpu outside"))
     ends = dict(zip(inside, ("source", "target"), strict=False))
     for host, end in ends.items():
@@ -57,12 +57,14 @@ def _processors(raw: RawSample, payload_bytes: float) -> dict[str, float]:
             if host in outside:
                 use = counters.processor_use(outside[host].stdout)
                 found[f"cpu_{end}_percent"] = use.host_percent
-            seconds.append(use.host_s)
+            if payload_bytes:
+                found[f"cpu_{end}_ns_per_byte"] = use.host_s * 1e9 / payload_bytes
         except ParseError:
             continue
     busiest = [value for key, value in found.items() if key in ("cpu_source_percent", "cpu_target_percent")]
-    if payload_bytes and len(seconds) == len(ends) == 2:
-        found[COST.name] = sum(seconds) * 1e9 / payload_bytes
+    costs = [value for key, value in found.items() if key.endswith("_ns_per_byte")]
+    if len(costs) == 2:
+        found[COST.name] = sum(costs)
     return {**found, "cpu_percent": max(busiest)} if busiest else found
 
 

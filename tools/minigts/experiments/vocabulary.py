@@ -44,8 +44,6 @@ METRICS: dict[Quantity, tuple[str, str]] = {
     for column in [QUANTITIES[quantity]]
 }
 """For each quantity a claim may speak of: its metric in summary.csv, and that metric's unit."""
-IN_THE_VALUES_UNIT = tuple(name for name, column in COLUMNS.items() if column.unit is None)
-"""Columns that a claim about the value may name in its place."""
 _NUMBER = r"([0-9]{1,15}(?:\.[0-9]{1,15})?)"
 _ONE_SIDED = re.compile(rf"(under|over) {_NUMBER} ?(%|ms|ns|Mbit/s)?")
 _BETWEEN = re.compile(rf"{_NUMBER} to {_NUMBER} ?(%|ms|ns|Mbit/s)?")
@@ -98,10 +96,23 @@ Words = dict[str, Annotated[str, BeforeValidator(word), SCALAR]]
 """Names to values, `{overlay: swarm, sessions: 9}`."""
 
 
-def _no_metric(name: str, quantity: str) -> str:
-    if METRICS[quantity][0] != quantity:  # type: ignore[index]
+def is_of_the_value(quantity: Quantity) -> bool:
+    """Whether a claim about the quantity speaks of a sample's value, and not of another column."""
+    return METRICS[quantity][0] == quantity
+
+
+def _instead(quantity: Quantity) -> tuple[str, ...]:
+    """The columns that a claim about the quantity may name in place of the usual one."""
+    if is_of_the_value(quantity):
+        return tuple(name for name, column in COLUMNS.items() if column.unit is None)
+    return tuple(name for name, column in COLUMNS.items() if column.part_of == quantity)
+
+
+def _no_metric(name: str, quantity: Quantity) -> str:
+    instead = _instead(quantity)
+    if not instead:
         return f"metric: {quantity} is one column, so leave `metric:` out"
-    return f"metric: {shown(name)} is no column of {quantity}'s unit; there are {', '.join(IN_THE_VALUES_UNIT)}"
+    return f"metric: {shown(name)} is no column of {quantity}; there are {', '.join(instead)}"
 
 
 class Claim(Strict):
@@ -120,7 +131,7 @@ class Claim(Strict):
     cost: General | None = None
     """The word for what is said of the processor time that a byte takes."""
     metric: str | None = None
-    """The column of samples.csv that is judged, of those in the value's own unit; the sample's value when absent."""
+    """The column of samples.csv that is judged in place of the quantity's own: mean, min, cpu_target_ns_per_byte."""
     of: Name | None = None
     """The measurement it speaks of; every one of that quantity when absent."""
     overlay: str | None = None
@@ -150,7 +161,7 @@ class Claim(Strict):
         lacking = [key for key in NEEDS.get(self.word, ()) if not getattr(self, key)]
         if lacking:
             raise ValueError(f"{given[0]}: {self.word} needs `{lacking[0]}:`")
-        if self.metric is not None and (self.metric not in IN_THE_VALUES_UNIT or METRICS[given[0]][0] != given[0]):
+        if self.metric is not None and self.metric not in _instead(given[0]):
             raise ValueError(_no_metric(self.metric, given[0]))
         if self.range and self.range.unit != self._unit:
             raise ValueError(f"range: {self.range.written!r} wants the unit {self._unit}")
@@ -167,8 +178,7 @@ class Claim(Strict):
     @property
     def column(self) -> str:
         """Of samples.csv, beside the value; empty when it is the value that is judged."""
-        own = METRICS[self.quantity][0]
-        return self.metric or ("" if own == self.quantity else own)
+        return self.metric or ("" if is_of_the_value(self.quantity) else METRICS[self.quantity][0])
 
     @property
     def _unit(self) -> str:

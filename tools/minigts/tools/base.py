@@ -90,6 +90,8 @@ class Tool:
     read: Callable[[str, str], Measured]
     predicted: Callable[[Any, PathUnderTest], float | None]
     prediction: Prediction = Prediction()
+    endless: Callable[[Any], bool] = lambda _options: False
+    """Whether its sender would send for ever where calls of the system take no time."""
 
     @property
     def quantity(self) -> str:

@@ -102,4 +102,5 @@ TOOL = Tool(
     read=read,
     predicted=predicted,
     prediction=Prediction("ceiling", "what the links carry of it"),
+    endless=lambda options: options.protocol == "udp",
 )
