@@ -105,6 +105,14 @@ def test_netperf_s_stream_counts_with_what_arrived(
     assert run.payload_bytes == pytest.approx(received_mbit * 2e6 / 8)
 
 
+def test_iperf3_udp_of_which_nothing_arrives_any_more_has_lost_all() -> None:
+    report = json.loads(recorded("iperf3.18-udp-omit.json"))
+    for interval in report["server_output_json"]["intervals"]:
+        interval["sum"] |= {"bytes": 0, "packets": 0, "lost_packets": 0}
+    run = iperf3_udp.parse(json.dumps(report))
+    assert (run.received_mbit, run.lost_percent) == (0.0, 100.0)
+
+
 def test_netperf_s_stream_is_read_in_the_unit_that_was_asked_for() -> None:
     text = recorded("netperf-udp-stream.txt").replace("10^6bits/s", "10^3bits/s")
     with pytest.raises(ParseError, match=r"netperf: the unit is '10\^3bits/s', not 10\^6bits/s"):

@@ -135,7 +135,7 @@ def parse(stdout: str, stderr: str = "") -> UdpFlow:
         if len(own) < test.duration or not seconds_:
             raise ParseError("iperf3: the server has not told what it received in each second")
         lost, datagrams = sum(each.lost_packets for each in own), sum(each.packets for each in own)
-        lost_percent = 100 * lost / datagrams if datagrams else 0.0
+        lost_percent = 100 * lost / datagrams if datagrams else 100.0  # a receiver cannot miss what never came
     return UdpFlow(
         received_mbit=bytes_ * 8 / seconds_ / 1e6,
         sent_mbit=sent.bits_per_second / 1e6,
