@@ -20,8 +20,8 @@ from minigts.topology.plan import Path
 
 UNLIMITED = "unlimited"
 SURELY_MORE = 1.1
-"""Payload offered, as a share of the lowest rate, where a sender without limit is meant and calls take no time. No
-link carries so much beside its headers: what arrives is what the link carries, as it would be of ten times more."""
+"""Payload offered, as a share of the lowest rate, where a sender without limit is meant and calls take no time. No link
+carries so much beside its headers: what arrives is what the link carries, as it is of four times as much."""
 
 
 def offered_mbit(rate: str, path: Path) -> float:
