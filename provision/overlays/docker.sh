@@ -80,7 +80,7 @@ run_measuring_container() {
 container_settings() {
   jq -nc --arg network "$1" '{
     Image: "minigts/measure",
-    Cmd: ["/bin/sh", "-c", "netserver -4 && exec iperf3 -s"],
+    Cmd: ["/bin/sh", "-c", "netserver -4 && exec iperf3 -s -J"],
     HostConfig: {NetworkMode: $network, Privileged: true, LogConfig: {Type: "none"}}
   }'
 }

@@ -15,7 +15,7 @@ stop_docker() { :; }
 run_measuring_container() {
   [[ $1 == none ]] || fatal "there is no container engine here for a network '$1'"
   remove_measuring_container
-  setsid unshare --net sh -c 'ip link set lo up && { netserver -4 -D & exec iperf3 -s; }' &>/dev/null </dev/null &
+  setsid unshare --net sh -c 'ip link set lo up && { netserver -4 -D & exec iperf3 -s -J; }' &>/dev/null </dev/null &
   echo $! >"$measuring_process"
   wait_until 10 in_own_network "$!" || fatal "the measuring namespace does not start"
 }

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from experiment_lab import SMALL, chain, endpoints, small
@@ -11,8 +12,12 @@ from minigts.experiments.load import load, parse, topology_file
 from minigts.experiments.matrix import matrix
 from minigts.experiments.model import Experiment
 from minigts.experiments.run import total_s
+from minigts.tools import iperf3_udp, netperf_stream
 from minigts.tools.base import PathUnderTest
+from minigts.tools.datagrams import datagram_bytes
 from minigts.tools.iperf3_udp import UdpOptions, offered_mbit
+from minigts.tools.processor import calls_are_free
+from minigts.topology.load import parse as parse_topology
 from minigts.topology.plan import Plan
 
 MULTIHOP = Path(__file__).parents[2] / "experiments" / "multihop.yaml"
@@ -38,7 +43,7 @@ def test_multihop_takes_each_path_and_fits_its_budget() -> None:
     assert len(samples) == 2 * 3 * (9 + 5 + 5)
     assert sum(sample.kind == "segment" for sample in samples) == 2 * 3 * 4
     assert {sample.hops for sample in samples if sample.kind == "path"} == {1, 2, 3, 4, 5}
-    assert total_s(experiment, plan, samples) < 245
+    assert total_s(experiment, plan, samples) < 275
 
 
 @pytest.mark.parametrize("experiment", [small(), load(MULTIHOP), load(MULTIHOP).for_paper()])
@@ -215,6 +220,68 @@ def test_a_share_needs_a_path_with_a_rate() -> None:
     assert offered_mbit("2gbit", chain(rate_mbit=None).path("ams", "lon")) == 2000
     with pytest.raises(InputError, match="ams to lon: rate 90% is a share of the path's rate"):
         offered_mbit("90%", chain(rate_mbit=None).path("ams", "lon"))
+
+
+@pytest.mark.parametrize(
+    ("rate_mbit", "calls_are_free", "limit"),
+    [(100.0, False, "0"), (100.0, True, "110000000"), (None, False, "0")],
+)
+def test_a_sender_without_a_limit_offers_more_than_the_links_carry_where_its_calls_are_free(
+    rate_mbit: float | None, calls_are_free: bool, limit: str
+) -> None:
+    path = chain(rate_mbit=rate_mbit).path("ams", "lon")
+    way = PathUnderTest("10.0.0.1", 1500, 1500, path, calls_are_free=calls_are_free)
+    argv = iperf3_udp.argv(UdpOptions(rate="unlimited", omit="1s"), way)
+    assert argv[argv.index("-b") + 1] == limit
+    assert argv[argv.index("-O") :][:3] == ("-O", "1", "--get-server-output")
+    expected = iperf3_udp.predicted(UdpOptions(rate="unlimited"), way)
+    assert expected == (None if rate_mbit is None else pytest.approx(100 * 1472 / 1514))
+
+
+@pytest.mark.parametrize("tool", [iperf3_udp, netperf_stream])
+def test_where_nothing_limits_a_sender_it_is_refused(tool: ModuleType) -> None:
+    way = PathUnderTest("10.0.0.1", 1500, 1500, chain(rate_mbit=None).path("ams", "lon"), calls_are_free=True)
+    options = {"rate": "unlimited"} if tool is iperf3_udp else {}
+    with pytest.raises(InputError, match=r"ams to lon: nothing limits .*`processor: \{call: 5us\}`"):
+        tool.argv(tool.TOOL.options(**options), way)
+
+
+@pytest.mark.parametrize(
+    ("more", "free"),
+    [
+        ("time: virtual", True),
+        ("time: real", False),
+        ("time: virtual\ndefaults: {host: {processor: {frame: 1us}}}", True),
+        ("time: virtual\ndefaults: {host: {processor: {call: 5us}}}", False),
+    ],
+)
+def test_calls_are_free_in_virtual_time_unless_a_processor_is_modelled_to_take_time_for_them(
+    more: str, free: bool
+) -> None:
+    plan = parse_topology(f"name: x\n{more}\npair: {{hosts: [a, b], link: {{rtt: 1ms}}}}\n", "t.yaml")
+    assert calls_are_free(plan, "a") is free
+
+
+def test_iperf3_is_left_to_choose_the_size_of_its_datagrams() -> None:
+    way = PathUnderTest("10.0.0.1", 1450, 1500, chain().path("ams", "lon"))
+    assert "-l" not in iperf3_udp.argv(UdpOptions(datagram="default"), way)
+    assert datagram_bytes("default", 1450) == 1398
+
+
+@pytest.mark.parametrize(
+    ("claim", "message"),
+    [
+        ("{latency: as-declared, metric: jitter_ms}", "'jitter_ms' is no column of latency; there are min, "),
+        ("{latency: as-declared, of: latency, metric: sent}", "no column 'sent'; columns there are min, median, mean"),
+        ("{throughput: level, of: tcp, metric: mean}", "no column 'mean'; "),
+        ("{loss: bounded, metric: mean, range: under 1 %}", "metric: loss is one column, so leave `metric:` out"),
+        ("{cost: bounded, range: under 5 ms}", "range: 'under 5 ms' wants the unit ns"),
+    ],
+)
+def test_a_claim_names_a_column_that_its_measurement_has(claim: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parse(f"{SMALL}claims:\n  - {claim}\n", "small.yaml")
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(

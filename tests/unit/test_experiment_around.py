@@ -13,7 +13,7 @@ import pytest
 from experiment_lab import Replay, begin, chain, endpoints, recorded, recorder_of
 
 from minigts.errors import CommandFailed, InputError
-from minigts.experiments import run
+from minigts.experiments import readings, run
 from minigts.experiments.load import parse
 from minigts.experiments.matrix import matrix
 from minigts.experiments.model import Experiment, Links
@@ -24,6 +24,7 @@ from minigts.providers.base import Result
 from minigts.report import render
 from minigts.results import manifest as manifests
 from minigts.results import store
+from minigts.results.schema import RawSample, Side
 
 PLAN = chain(4)
 HEAD = """\
@@ -163,6 +164,25 @@ def test_counters_of_both_hosts_are_sampled_beside(tmp_path: Path) -> None:
     [directory], _, _ = go(tmp_path, Stage(), experiment(TCP.replace("}}", "}, watch: [cpu]}")))
     row = rows(directory)[0]
     assert (row["cpu_source_percent"], row["cpu_target_inside_percent"]) == ("80", "80")
+
+
+def test_processor_time_is_counted_for_each_byte_that_arrived() -> None:
+    """Two hosts that took 0.6 and 0.4 s while 2,502,720 bytes arrived; two more that a beginning was omitted for."""
+    outputs = {"a": (1.0, 1.2, 1.6), "b": (5.0, 5.4, 5.4)}
+    sides = [
+        Side(name=name, host=host, stdout="".join(f"@ {at}\n{line.format(s, 100 * s)}\n" for at, s in enumerate(used)))
+        for name, line in (("cpu", "stat cpu {1:.0f} 0 0 0 0 0 0 0 0 0"), ("cpu outside", "process {0}"))
+        for host, used in outputs.items()
+    ]
+    raw = RawSample(
+        sample="x", host="a", argv=(), code=0, stdout=recorded("iperf3.18-udp.json"), stderr="", started="", seconds=1,
+        attempt=1, around=tuple(sides),
+    )  # fmt: skip
+    assert readings.read("iperf3-udp", raw).extra["cpu_ns_per_byte"] == pytest.approx(1.0e9 / 2502720)
+    omitting = raw.model_copy(update={"stdout": recorded("iperf3.18-udp-omit.json")})
+    found = readings.read("iperf3-udp", omitting).extra
+    assert "cpu_ns_per_byte" not in found
+    assert found["cpu_source_percent"] == pytest.approx(30)
 
 
 def test_the_watcher_waits_between_its_looks_and_ends_with_its_file(tmp_path: Path) -> None:

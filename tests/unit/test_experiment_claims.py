@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -146,3 +147,9 @@ def test_a_results_folder_of_before_opens_with_its_words() -> None:
     assert '"did not"' in (folder / "claims.json").read_text()
     assert [claim.word for claim in manifests.read(folder).experiment.claims][-1] == "level"
     assert [claim.verdict for claim in read(folder).claims] == ["held", "held", "failed", "held", "undecided"]
+
+
+def test_a_claim_judges_the_column_that_it_names() -> None:
+    means = [replace(cell, metric="mean") for cell in chain_of(0.0, 2.5)]
+    assert judged(Claim(latency="sum-of-segments", metric="mean"), [*chain_of(0.0, 0.1), *means])[0] == "failed"
+    assert judged(SUM, [*chain_of(0.0, 0.1), *means])[0] == "held"

@@ -8,7 +8,7 @@ from experiment_lab import RECORDED, recorded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minigts.tools import TOOLS, iperf3_tcp, iperf3_udp, netperf_rr, ping
+from minigts.tools import TOOLS, iperf3_tcp, iperf3_udp, netperf_rr, netperf_stream, ping
 from minigts.tools.base import ParseError
 
 Parser = Callable[[str, str], object]
@@ -74,6 +74,17 @@ def test_iperf3_udp_is_not_diluted_by_the_round_trip(
     assert run.datagram_bytes == 1422
 
 
+def test_iperf3_udp_whose_queues_are_full_counts_by_the_receivers_own_seconds() -> None:
+    text = recorded("iperf3.18-udp-omit.json")
+    run = iperf3_udp.parse(text)
+    assert run.sent_mbit == pytest.approx(55.0, abs=0.01)
+    assert run.received_mbit == pytest.approx(50 * 1472 / 1514, abs=0.01)
+    assert run.lost_percent == pytest.approx(11.6, abs=0.1)
+    untold = text.replace('"server_output_json"', '"another"')
+    with pytest.raises(ParseError, match="the server has not told what it received in each second"):
+        iperf3_udp.parse(untold)
+
+
 def test_ping_counts_loss_and_sharpens_whole_milliseconds() -> None:
     lossy, far = ping.parse(recorded("ping-loss.txt")), ping.parse(recorded("ping-161ms.txt"))
     assert (lossy.sent, lossy.received, lossy.loss_percent) == (20, 17, 15.0)
@@ -82,11 +93,40 @@ def test_ping_counts_loss_and_sharpens_whole_milliseconds() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "sent_mbit", "received_mbit", "lost_percent"),
+    [("netperf-udp-stream.txt", 1255.37, 668.56, 46.744), ("netperf-tcp-stream.txt", 9194.64, 9194.64, 0.0)],
+)
+def test_netperf_s_stream_counts_with_what_arrived(
+    name: str, sent_mbit: float, received_mbit: float, lost_percent: float
+) -> None:
+    run = netperf_stream.read(recorded(name), "")
+    assert run.value == received_mbit
+    assert run.extra == {"sent": sent_mbit, "loss_percent": pytest.approx(lost_percent, abs=0.001)}
+    assert run.payload_bytes == pytest.approx(received_mbit * 2e6 / 8)
+
+
+def test_iperf3_udp_of_which_nothing_arrives_any_more_has_lost_all() -> None:
+    report = json.loads(recorded("iperf3.18-udp-omit.json"))
+    for interval in report["server_output_json"]["intervals"]:
+        interval["sum"] |= {"bytes": 0, "packets": 0, "lost_packets": 0}
+    run = iperf3_udp.parse(json.dumps(report))
+    assert (run.received_mbit, run.lost_percent) == (0.0, 100.0)
+
+
+def test_netperf_s_stream_is_read_in_the_unit_that_was_asked_for() -> None:
+    text = recorded("netperf-udp-stream.txt").replace("10^6bits/s", "10^3bits/s")
+    with pytest.raises(ParseError, match=r"netperf: the unit is '10\^3bits/s', not 10\^6bits/s"):
+        netperf_stream.read(text, "")
+
+
+@pytest.mark.parametrize(
     ("parser", "name", "message"),
     [
         ("netperf-rr", "netperf-refused.txt", "netperf: establish control: are you sure there is a netserver"),
         ("netperf-rr", "netperf-lost.txt", "netperf: no final values"),
         ("netperf-rr", "netperf-killed.txt", "netperf: NETPERF_INT"),
+        ("netperf-stream", "netperf-refused.txt", "netperf: establish control: are you sure there is a netserver"),
+        ("netperf-stream", "netperf-udp-rr-5ms.txt", "netperf: no final values"),
         ("ping", "ping-unreachable.txt", "ping: none of 2 packets came back"),
         ("iperf3-tcp", "iperf3.12-refused.json", "iperf3: unable to connect to server: Connection refused"),
         ("iperf3-tcp", "iperf3.18-refused.json", "iperf3: unable to connect to server - server may have"),

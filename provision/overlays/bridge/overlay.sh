@@ -62,7 +62,7 @@ gateway() { ip -j -4 route get "$1" 2>/dev/null | jq -r '.[0].gateway // empty';
 container_settings() {
   jq -nc --arg network "$1" --argjson published "$published" '{
     Image: "minigts/measure",
-    Cmd: ["/bin/sh", "-c", "netserver -4 && exec iperf3 -s"],
+    Cmd: ["/bin/sh", "-c", "netserver -4 && exec iperf3 -s -J"],
     ExposedPorts: ($published | map_values({})),
     HostConfig: {NetworkMode: $network, Privileged: true, LogConfig: {Type: "none"}, PortBindings: $published}
   }'

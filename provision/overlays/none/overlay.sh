@@ -18,7 +18,7 @@ leave() {
 
 start_servers() {
   netserver -4 >/dev/null
-  iperf3 -s -D -I /run/iperf3.pid
+  iperf3 -s -J -D -I /run/iperf3.pid
   wait_until 10 hosts_servers_listen || fatal "netserver and iperf3 do not listen"
 }
 

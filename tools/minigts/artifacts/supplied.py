@@ -92,7 +92,7 @@ def take(overlay: str, wanted: Collection[str], progress: Callable[[str], None],
             if not ready.is_dir():
                 taken.rename(ready)
     except _Refused as error:
-        raise EnvironmentLacks(f"{_shown(place)}: {error}\n{_remedy(overlay, wanted)}") from error
+        raise EnvironmentLacks(f"{_shown(place)}: {error}\n{remedy(overlay, wanted)}") from error
     except OSError as error:
         where = paths.cache_root()
         raise EnvironmentLacks(
@@ -100,6 +100,11 @@ def take(overlay: str, wanted: Collection[str], progress: Callable[[str], None],
             f"make room there, or set MINIGTS_CACHE to a directory that you can write to"
         ) from error
     return ready
+
+
+def is_there(overlay: str) -> bool:
+    """Whether the user has said where that overlay's programs are; what is there, only `take` finds out."""
+    return bool(os.environ.get(variable(overlay))) or _own_place(overlay).exists()
 
 
 def variable(overlay: str) -> str:
@@ -130,7 +135,8 @@ def _sum_wanted(overlay: str, place: str) -> str | None:
     return text
 
 
-def _remedy(overlay: str, wanted: Collection[str]) -> str:
+def remedy(overlay: str, wanted: Collection[str]) -> str:
+    """What that overlay needs, and where to put it."""
     return (
         f"{overlay} needs its own programs {', '.join(wanted)}, which minigts does not contain: put them into "
         f"{_own_place(overlay)}, or set {variable(overlay)} to a directory, an archive (tar, or what "

@@ -87,7 +87,8 @@ def prepare(
     """Read an experiment and its topology. The lab's time is `time`, else the experiment's, else the topology's, else
     the best of the provider.
 
-    Raises InputError, also for what says nothing in that time, unless that is to be left out.
+    An overlay whose programs the user has not brought is left out, unless `only` asks for it. Raises InputError, also
+    for what says nothing in that time, unless that is to be left out.
     """
     experiment = as_written = load(file)
     unknown = [name for name in experiment.overlays if name not in overlays.known()]
@@ -110,9 +111,15 @@ def prepare(
     refused = [each for each in found if each.part.kind != "watch"]
     if refused and not leaving_out:
         raise InputError(_refusal(file, topology, as_written, experiment, plan, refused))
-    left_out = tuple(each.part for each in found)
+    left_out = (*(each.part for each in found), *_absent(experiment, only))
     digest = hashlib.sha256(topology.read_bytes()).hexdigest()
     return Prepared(experiment, digest, plan, meaning.within(matrix(experiment, plan), left_out), left_out)
+
+
+def _absent(experiment: Experiment, only: Sequence[str]) -> tuple[LeftOut, ...]:
+    lacking = {name: overlays.find(name).lacks for name in experiment.overlays if name not in only}
+    absent = tuple(LeftOut(kind="overlay", name=name, why=why) for name, why in lacking.items() if why)
+    return absent if len(absent) < len(experiment.overlays) else ()
 
 
 def _refusal(
@@ -192,8 +199,14 @@ def prepare_all(
 
 
 def left_out_in_words(prepared: Sequence[Prepared]) -> tuple[str, ...]:
-    """A line for each experiment of which something says nothing in its lab's time."""
-    return tuple(f"{each.experiment.name}: {_left_out(each)}" for each in prepared if each.left_out)
+    """A line for each experiment of which something says nothing in its lab's time, and for each overlay that is not
+    there."""
+    of_the_time = [each for each in prepared if any(part.kind != "overlay" for part in each.left_out)]
+    absent = {part.name: part.why for each in prepared for part in each.left_out if part.kind == "overlay"}
+    return (
+        *(f"{each.experiment.name}: {_left_out(each)}" for each in of_the_time),
+        *(f"without {name}: {why}" for name, why in absent.items()),
+    )
 
 
 def _left_out(prepared: Prepared) -> str:

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from minigts.experiments.model import settings
 from minigts.judge.cells import PathCell
 from minigts.judge.verdicts import Word
+from minigts.tools import COLUMNS
+
+FURTHER = tuple(column.name for column in COLUMNS.values() if column.quantity)
+"""Metrics beside a measurement's own value that have a quantity of their own."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from minigts.experiments.cells import Cell, Verdict
 from minigts.experiments.comparisons import bounded, changes, compared, drops_past_mtu, fits_mtu
-from minigts.experiments.vocabulary import Claim
+from minigts.experiments.vocabulary import Claim, is_of_the_value
 from minigts.judge.verdicts import Judgement
 from minigts.judge.words import WORDS
 from minigts.topology.plan import Plan
@@ -35,9 +35,9 @@ def _verdict(claim: Claim, overlay: str, judgement: Judgement) -> Verdict:
 
 
 def _is_of(claim: Claim, cell: Cell) -> bool:
-    is_value = cell.metric == "" and cell.quantity == claim.quantity
     return (
-        (is_value or cell.metric == claim.metric)
+        cell.metric == claim.column
+        and (cell.quantity == claim.quantity or not is_of_the_value(claim.quantity))
         and claim.of in (None, cell.measurement)
         and claim.overlay in (None, cell.overlay)
         and claim.where.items() <= cell.words.items()

@@ -15,14 +15,14 @@ from minigts.tools.base import PathUnderTest
 from minigts.topology.plan import Path, Plan
 
 
-def command(measurement: AnyMeasurement, source: Endpoint, way: PathUnderTest, pace_s: float) -> tuple[str, ...]:
-    """The client's whole command line on the source's host. `pace_s` is the provider's.
+def command(measurement: AnyMeasurement, source: Endpoint, way: PathUnderTest, pace_s: float | None) -> tuple[str, ...]:
+    """The client's whole command line on the source's host. `pace_s` is the provider's; None: no host falls asleep.
 
     Raises InputError for a rate that cannot be known.
     """
     tool = TOOLS[measurement.tool]
     argv = tool.argv(measurement.options, way)
-    if tool.quantity == "latency":
+    if tool.quantity == "latency" and pace_s is not None:
         argv = on_a_path_in_use(argv, way.address, pace_s, round(timeout_s(measurement, way.path)))
     return (*source.prefix, *argv)
 

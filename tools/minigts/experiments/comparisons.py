@@ -14,7 +14,7 @@ from minigts.judge.cells import evidence, plural, ratio_percent
 from minigts.judge.statistics import change
 from minigts.judge.verdicts import Judgement, Word, together
 from minigts.language.quantities import magnitude
-from minigts.tools.iperf3_udp import datagram_bytes
+from minigts.tools.datagrams import datagram_bytes
 
 T = TypeVar("T")
 

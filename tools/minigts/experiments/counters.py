@@ -23,10 +23,12 @@ _DEVICE = re.compile(r"^device (\S+)$", re.MULTILINE)
 class ProcessorUse:
     """Per cent of one processor over the time watched: medians over the intervals.
 
-    `host_percent` is all that was not idle. `groups_percent` has each control group that used any.
+    `host_percent` is all that was not idle, `host_s` its sum in seconds from the first moment to the last.
+    `groups_percent` has each control group that used any.
     """
 
     host_percent: float
+    host_s: float
     groups_percent: Mapping[str, float]
     intervals: int
 
@@ -73,6 +75,7 @@ def processor_use(text: str) -> ProcessorUse:
     used = {name: statistics.median(values) for name, values in groups.items()}
     return ProcessorUse(
         host_percent=max(0.0, statistics.median(hosts)),
+        host_s=max(0.0, (pairs[-1][1][1] or 0) - (pairs[0][0][1] or 0)),
         groups_percent={name: value for name, value in sorted(used.items()) if value > 0},
         intervals=len(pairs),
     )

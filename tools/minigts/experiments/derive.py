@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from minigts.experiments import meaning
-from minigts.experiments.cells import Cell, Verdict
+from minigts.experiments.cells import FURTHER, Cell, Verdict
 from minigts.experiments.claims import evaluate
 from minigts.experiments.commands import outer_mtu, predicted, underlay_mtu
 from minigts.experiments.matrix import Cell as Row
@@ -29,10 +29,8 @@ from minigts.results.schema import CLAIMS, SAMPLES, SUMMARY, Claim, Claims, Mani
 from minigts.results.tables import number
 from minigts.tools import COLUMNS, TOOLS
 from minigts.tools.base import Measured, ParseError, PathUnderTest
+from minigts.tools.columns import MIDDLES
 from minigts.topology.plan import Plan
-
-FURTHER = {column.name: column.unit or "" for column in COLUMNS.values() if column.quantity}
-"""Metrics beside a measurement's own value that a claim may speak of, with their units."""
 
 
 @dataclass(frozen=True)
@@ -81,13 +79,15 @@ def summarise(manifest: Manifest, taken: Iterable[Taken]) -> tuple[Cell, ...]:
 
     A tainted sample counts only in a cell that has no other; the cell says how many there are.
     """
+    named = (claim.metric for claim in manifest.experiment.claims)
+    metrics = dict.fromkeys((*FURTHER, *(name for name in named if name)))
     values: dict[tuple[_Key, str], list[float]] = {}
     doubtful: dict[tuple[_Key, str], list[float]] = {}
     for entry in taken:
         if entry.measured is not None:
             sample = entry.sample
             key = (sample.overlay, sample.measurement, sample.source, sample.target, sample.condition)
-            extra = {name: value for name, value in entry.measured.extra.items() if name in FURTHER}
+            extra = {name: value for name, value in entry.measured.extra.items() if name in metrics}
             for metric, value in {"": entry.measured.value, **extra}.items():
                 (doubtful if entry.raw.tainted else values).setdefault((key, metric), []).append(value)
     experiment, promised = manifest.experiment, _Predictions(manifest)
@@ -96,7 +96,7 @@ def summarise(manifest: Manifest, taken: Iterable[Taken]) -> tuple[Cell, ...]:
         for overlay in experiment.overlays
         for cell in cells(experiment, manifest.plan, overlay)
         for key in [(overlay, cell.measurement, cell.source, cell.target, cell.condition)]
-        for metric in ("", *FURTHER)
+        for metric in ("", *metrics)
         for counting in [values.get((key, metric)) or doubtful.get((key, metric))]
         if counting
     )
@@ -125,11 +125,11 @@ def _cell(
         target=what.target,
         hops=what.hops,
         kind=what.kind,
-        unit=FURTHER.get(metric, tool.unit),
+        unit=(COLUMNS[metric].unit if metric else None) or tool.unit,
         mtu=promised.mtu(overlay, what.target),
         estimate=estimate(values, seed),
         values=tuple(values),
-        predicted=None if metric else promised(*key),
+        predicted=promised(*key) if metric == "" or metric in MIDDLES else None,
         published=_published(manifest.experiment.published, plan, key, what.hops, metric),
         tainted=tainted,
     )

@@ -16,7 +16,7 @@ from minigts.language.problems import Location
 from minigts.results.schema import LeftOut, Manifest
 from minigts.tools import QUANTITIES, TOOLS
 from minigts.tools.columns import Column
-from minigts.tools.processor import is_modelled, is_the_processors, of_the_processor
+from minigts.tools.processor import calls_are_free, is_modelled, is_the_processors, of_the_processor
 from minigts.topology.plan import Path, Plan
 
 
@@ -53,21 +53,39 @@ def samples(manifest: Manifest) -> tuple[Sample, ...]:
 
 
 def within(every: Sequence[Sample], left_out: Sequence[LeftOut]) -> tuple[Sample, ...]:
-    """Those of the measurements that are not left out, in the order that they have among all."""
-    without = {part.name for part in left_out if part.kind == "measurement"}
-    return tuple(sample for sample in every if sample.measurement not in without)
+    """Those of the measurements and overlays that are not left out, in the order that they have among all."""
+    without = {(part.kind, part.name) for part in left_out}
+    return tuple(
+        sample
+        for sample in every
+        if without.isdisjoint({("measurement", sample.measurement), ("overlay", sample.overlay)})
+    )
 
 
 def claims(manifest: Manifest) -> tuple[Claim, ...]:
     """What is claimed of what the run takes."""
-    without = {part.name for part in manifest.left_out if part.kind == "claim"}
-    return tuple(claim for claim in manifest.experiment.claims if claim.words not in without)
+    without = {(part.kind, part.name) for part in manifest.left_out}
+    return tuple(
+        claim
+        for claim in manifest.experiment.claims
+        if ("claim", claim.words) not in without
+        and without.isdisjoint(("overlay", name) for name in _overlays_named(claim))
+    )
+
+
+def _overlays_named(claim: Claim) -> set[str]:
+    names = (claim.overlay, claim.where.get("overlay"), claim.than.get("overlay"))
+    return {name for name in names if name is not None}
 
 
 def _measurement(measurement: AnyMeasurement, plan: Plan, where: Location) -> Meaningless | None:
     own = [*of_the_processor(measurement.options, measurement.vary), *of_the_processor(measurement.links, {})]
     if own:
         why = f"`{own[0]}` changes only what the processor has to do"
+        return Meaningless(where, LeftOut(kind="measurement", name=measurement.name, why=why))
+    senders = [source for _, source, *_ in pairs(measurement, plan)]
+    if TOOLS[measurement.tool].endless(measurement.options) and any(calls_are_free(plan, each) for each in senders):
+        why = f"nothing limits the sender of {measurement.tool}, where calls of the system take no time"
         return Meaningless(where, LeftOut(kind="measurement", name=measurement.name, why=why))
     reason = _free(TOOLS[measurement.tool].value, measurement, plan)
     if reason is None:

@@ -239,7 +239,17 @@ class Experiment(Strict):
         for where, name in named:
             if name is not None and name not in known:
                 yield where, unknown("measurement", "measurements", name, names)
+        yield from self._wrong_metrics()
         yield from self._wrong_scales()
+
+    def _wrong_metrics(self) -> Iterator[Finding]:
+        """A claim's column must be filled by a tool of a measurement that it speaks of."""
+        for index, claim in enumerate(self.claims):
+            tools = [TOOLS[each.tool] for each in self.measurements if claim.of in (None, each.name)]
+            fitting = [tool for tool in tools if tool.quantity == claim.quantity]
+            columns = dict.fromkeys(column.name for tool in fitting for column in tool.columns if column.unit is None)
+            if claim.metric is not None and fitting and claim.metric not in columns:
+                yield ("claims", index, "metric"), unknown("column", "columns there", claim.metric, [*columns])
 
     def _wrong_scales(self) -> Iterator[Finding]:
         """What `paper:` or `quick:` would make of the measurements must be possible too."""

@@ -19,6 +19,7 @@ from minigts.tools.base import PathUnderTest
 from minigts.tools.iperf3_tcp import TcpOptions
 from minigts.tools.iperf3_udp import UdpOptions
 from minigts.tools.options import percent
+from minigts.tools.processor import calls_are_free
 from minigts.topology.plan import Plan
 
 FIRST_OWN_PORT = 5301
@@ -86,8 +87,8 @@ class Surroundings:
     plan: Plan
     endpoints: Mapping[str, Endpoint]
     second: Second
-    pace_s: float
-    """The provider's: between echo requests that keep hosts awake."""
+    pace_s: float | None
+    """The provider's: between echo requests that keep hosts awake. None in virtual time, where waking takes none."""
 
     def endpoint(self, overlay: str, host: str) -> Endpoint:
         if host not in self.endpoints:
@@ -141,7 +142,8 @@ def way_of(measurement: AnyMeasurement, sample: Sample, around: Surroundings) ->
         underlay_mtu(around.plan),
         path_between(around.plan, sample.source, sample.target),
     )
-    return replace(way, port=FIRST_OWN_PORT) if own_server else way
+    way = replace(way, port=FIRST_OWN_PORT) if own_server else way
+    return replace(way, calls_are_free=calls_are_free(around.plan, sample.source))
 
 
 def _server_end(measurement: AnyMeasurement, sample: Sample, around: Surroundings) -> Endpoint:
@@ -179,7 +181,7 @@ def _sessions(measurement: AnyMeasurement, sample: Sample, around: Surroundings,
 def _servers(target: Endpoint, ports: list[int]) -> Iterator[Call]:
     """One iperf3 for each port, that serves once and ends by itself."""
     if ports:
-        start = 'for port; do iperf3 -s -1 -D -p "$port" --idle-timeout 60; done; sleep 0.2'
+        start = 'for port; do iperf3 -s -J -1 -D -p "$port" --idle-timeout 60; done; sleep 0.2'
         yield Call("servers", target.host, (*target.prefix, "sh", "-c", start, "sh", *map(str, ports)))
 
 

@@ -9,6 +9,7 @@ from minigts.experiments import counters
 from minigts.results.schema import RawSample, Side
 from minigts.tools import TOOLS
 from minigts.tools.base import Measured, ParseError
+from minigts.tools.columns import COST
 
 SHOWN_OFFLOADS = ("tcp-segmentation-offload", "generic-segmentation-offload", "tx-udp-segmentation")
 
@@ -18,9 +19,11 @@ def read(tool: str, raw: RawSample) -> Measured:
     read_output = TOOLS[tool].read
     main = read_output(raw.stdout, raw.stderr)
     others = [read_output(side.stdout, side.stderr) for side in _named(raw, "session")]
+    counted = [each.payload_bytes for each in (main, *others) if each.payload_bytes is not None]
+    payload_bytes = sum(counted) if len(counted) == 1 + len(others) else 0.0
     return Measured(
         value=main.value + sum(other.value for other in others),
-        extra={**_joined([main, *others]), **_processors(raw), **_stress(raw)},
+        extra={**_joined([main, *others]), **_processors(raw, payload_bytes), **_stress(raw)},
         note="; ".join(_offloads(raw)),
     )
 
@@ -39,9 +42,10 @@ def _joined(sessions: Sequence[Measured]) -> dict[str, float]:
     return extra
 
 
-def _processors(raw: RawSample) -> dict[str, float]:
-    """Use of both hosts. `cpu_source_percent` is what the host's processes cost the outer machine, where that is
-    known, and else what its kernel counts, which is always in `cpu_source_inside_percent`."""
+def _processors(raw: RawSample, payload_bytes: float) -> dict[str, float]:
+    """Use of both hosts, and their processor time for each byte that arrived. `cpu_source_percent` is what the host's
+    processes cost the outer machine, where that is known, and else what its kernel counts, which is always in
+    `cpu_source_inside_percent`."""
     found: dict[str, float] = {}
     inside, outside = ({side.host: side for side in _named(raw, name)} for name in ("cpu", "cpu outside"))
     ends = dict(zip(inside, ("source", "target"), strict=False))
@@ -51,10 +55,16 @@ def _processors(raw: RawSample) -> dict[str, float]:
             found[f"cpu_{end}_inside_percent"] = found[f"cpu_{end}_percent"] = use.host_percent
             found[f"group_{end}_percent"] = max(use.groups_percent.values(), default=0.0)
             if host in outside:
-                found[f"cpu_{end}_percent"] = counters.processor_use(outside[host].stdout).host_percent
+                use = counters.processor_use(outside[host].stdout)
+                found[f"cpu_{end}_percent"] = use.host_percent
+            if payload_bytes:
+                found[f"cpu_{end}_ns_per_byte"] = use.host_s * 1e9 / payload_bytes
         except ParseError:
             continue
     busiest = [value for key, value in found.items() if key in ("cpu_source_percent", "cpu_target_percent")]
+    costs = [value for key, value in found.items() if key.endswith("_ns_per_byte")]
+    if len(costs) == 2:
+        found[COST.name] = sum(costs)
     return {**found, "cpu_percent": max(busiest)} if busiest else found
 
 

@@ -88,7 +88,8 @@ class Sampler:
         self._starved = False
         self._links = Links()
         self._seconds: dict[str, Endpoint] = {}
-        self._around = Surroundings(manifest.plan, endpoints, self._second, provider.pace_s)
+        pace_s = None if self._virtual else provider.pace_s
+        self._around = Surroundings(manifest.plan, endpoints, self._second, pace_s)
 
     def take(self, sample: Sample) -> bool:
         """Take it, in several attempts if need be. True when it has a result."""

@@ -12,7 +12,7 @@ from minigts.judge.ranges import Range
 from minigts.language.fields import Strict, choice, matching, number, written
 from minigts.language.problems import shown
 from minigts.language.quantities import is_whole_number, whole_number
-from minigts.tools import QUANTITIES
+from minigts.tools import COLUMNS, QUANTITIES
 from minigts.tools.columns import VALUE
 from minigts.topology.expectations import EXPECTATIONS, LatencyWord, ThroughputWord
 
@@ -37,7 +37,7 @@ def word(value: object) -> str:
 SCALAR = WithJsonSchema({"type": ["string", "integer"]})
 
 Number = Annotated[float, *number("a number")]
-Quantity = Literal["latency", "throughput", "loss", "jitter", "cpu"]
+Quantity = Literal["latency", "throughput", "loss", "jitter", "cpu", "cost"]
 METRICS: dict[Quantity, tuple[str, str]] = {
     quantity: (quantity if column.name == VALUE else column.name, column.unit or "")
     for quantity in get_args(Quantity)
@@ -45,8 +45,8 @@ METRICS: dict[Quantity, tuple[str, str]] = {
 }
 """For each quantity a claim may speak of: its metric in summary.csv, and that metric's unit."""
 _NUMBER = r"([0-9]{1,15}(?:\.[0-9]{1,15})?)"
-_ONE_SIDED = re.compile(rf"(under|over) {_NUMBER} ?(%|ms|Mbit/s)?")
-_BETWEEN = re.compile(rf"{_NUMBER} to {_NUMBER} ?(%|ms|Mbit/s)?")
+_ONE_SIDED = re.compile(rf"(under|over) {_NUMBER} ?(%|ms|ns|Mbit/s)?")
+_BETWEEN = re.compile(rf"{_NUMBER} to {_NUMBER} ?(%|ms|ns|Mbit/s)?")
 
 
 def _range(text: object) -> object:
@@ -96,6 +96,25 @@ Words = dict[str, Annotated[str, BeforeValidator(word), SCALAR]]
 """Names to values, `{overlay: swarm, sessions: 9}`."""
 
 
+def is_of_the_value(quantity: Quantity) -> bool:
+    """Whether a claim about the quantity speaks of a sample's value, and not of another column."""
+    return METRICS[quantity][0] == quantity
+
+
+def _instead(quantity: Quantity) -> tuple[str, ...]:
+    """The columns that a claim about the quantity may name in place of the usual one."""
+    if is_of_the_value(quantity):
+        return tuple(name for name, column in COLUMNS.items() if column.unit is None)
+    return tuple(name for name, column in COLUMNS.items() if column.part_of == quantity)
+
+
+def _no_metric(name: str, quantity: Quantity) -> str:
+    instead = _instead(quantity)
+    if not instead:
+        return f"metric: {quantity} is one column, so leave `metric:` out"
+    return f"metric: {shown(name)} is no column of {quantity}; there are {', '.join(instead)}"
+
+
 class Claim(Strict):
     """One claim: a quantity and the word for what is said of it, `throughput: falls-with-hops`."""
 
@@ -109,6 +128,10 @@ class Claim(Strict):
     """The word for what is said of the jitter."""
     cpu: General | None = None
     """The word for what is said of the processor's use."""
+    cost: General | None = None
+    """The word for what is said of the processor time that a byte takes."""
+    metric: str | None = None
+    """The column of samples.csv that is judged in place of the quantity's own: mean, min, cpu_target_ns_per_byte."""
     of: Name | None = None
     """The measurement it speaks of; every one of that quantity when absent."""
     overlay: str | None = None
@@ -138,6 +161,8 @@ class Claim(Strict):
         lacking = [key for key in NEEDS.get(self.word, ()) if not getattr(self, key)]
         if lacking:
             raise ValueError(f"{given[0]}: {self.word} needs `{lacking[0]}:`")
+        if self.metric is not None and self.metric not in _instead(given[0]):
+            raise ValueError(_no_metric(self.metric, given[0]))
         if self.range and self.range.unit != self._unit:
             raise ValueError(f"range: {self.range.written!r} wants the unit {self._unit}")
         return self
@@ -151,8 +176,9 @@ class Claim(Strict):
         return str(getattr(self, self.quantity))
 
     @property
-    def metric(self) -> str:
-        return METRICS[self.quantity][0]
+    def column(self) -> str:
+        """Of samples.csv, beside the value; empty when it is the value that is judged."""
+        return self.metric or ("" if is_of_the_value(self.quantity) else METRICS[self.quantity][0])
 
     @property
     def _unit(self) -> str:
@@ -162,6 +188,7 @@ class Claim(Strict):
     def words(self) -> str:
         """The claim in one line, `throughput: compared of tcp offload=on than offload=off, 150 to 250 %`."""
         parts = [f"{self.quantity}: {self.word}", *([f"of {self.of}"] if self.of else [])]
+        parts += [f"metric={self.metric}"] if self.metric else []
         parts += [f"{key}={value}" for key, value in self.where.items()]
         parts += [f"by {self.by}"] if self.by else []
         parts += ["than", *(f"{key}={value}" for key, value in self.than.items())] if self.than else []

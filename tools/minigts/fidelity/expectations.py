@@ -57,6 +57,7 @@ class Measurements:
                 unit="ms",
                 estimate=measured_once(row.measured, tolerances.round_trip(plan)),
                 predicted=row.declared,
+                p99=row.p99,
             )
             for name, source, target, hops in (*links, *paths)
             if (row := measured.get(name)) is not None and row.measured is not None

@@ -34,6 +34,8 @@ class PathCell:
     predicted: float | None = None
     values: tuple[float, ...] = ()
     """The samples that `estimate` is of."""
+    p99: float | None = None
+    """Of what was measured once: 99 % of its own exchanges were as quick."""
 
 
 def measured_once(value: float, tolerance: Tolerance) -> Estimate:

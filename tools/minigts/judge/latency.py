@@ -1,4 +1,5 @@
-"""sum-of-segments and as-declared: a path's median round trip against a sum, by the file's `tolerances: {rtt: …}`."""
+"""sum-of-segments, as-declared and steady: a path's round trips against a sum, or against each other, by the file's
+`tolerances: {rtt: …}`."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from minigts.judge.cells import PathCell, plural
+from minigts.judge.cells import ENOUGH, PathCell, plural
 from minigts.judge.tolerances import Tolerance, round_trip
 from minigts.judge.verdicts import Judgement
 from minigts.topology.plan import Path, Plan
@@ -93,6 +94,36 @@ def as_declared(cells: Sequence[PathCell], plan: Plan) -> Judgement:
         Sum(cell, cell.predicted, round_trip(plan, way(cell, plan))) for cell in cells if cell.predicted is not None
     ]
     return _agreement(declared, "what the topology declares")
+
+
+def steady(cells: Sequence[PathCell], plan: Plan) -> Judgement:
+    """No sample of any path or segment lies further from the median of its own than the tolerance of its round trip.
+
+    Of a path that was measured once, 99 % of its echo requests must not.
+    """
+    spreads = [
+        (spread, round_trip(plan, way(cell, plan)).of(cell.estimate.median), cell)
+        for cell in cells
+        if (spread := _furthest(cell)) is not None
+    ]
+    if not spreads:
+        return Judgement("undecided", f"no path has {ENOUGH} samples")
+    furthest, allowed, cell = max(spreads, key=lambda each: each[0] / (each[1] or 1e-9))
+    outside = sum(spread > allowed for spread, allowed, _ in spreads)
+    few = f"; {len(cells) - len(spreads)} have fewer than {ENOUGH} samples" if len(spreads) < len(cells) else ""
+    which = f"{outside} of {len(spreads)} paths vary" if outside else f"all {len(spreads)} paths hardly vary"
+    return Judgement(
+        "failed" if outside else "undecided" if few else "held",
+        f"{which}{few}; furthest from its median lies one of {cell.source} to {cell.target} over "
+        f"{plural(cell.hops, 'hop')}, by {furthest:.3f} of {cell.estimate.median:.2f} ms ({allowed:.2f} ms allowed)",
+    )
+
+
+def _furthest(cell: PathCell) -> float | None:
+    """How far from the median its samples reach, in ms; None where they are too few to tell."""
+    if len(cell.values) >= ENOUGH:
+        return max(abs(value - cell.estimate.median) for value in cell.values)
+    return None if cell.p99 is None else max(0.0, cell.p99 - cell.estimate.median)
 
 
 def _agreement(sums: Sequence[Sum], reference: str) -> Judgement:

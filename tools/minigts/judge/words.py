@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from minigts.judge.cells import PathCell
-from minigts.judge.latency import as_declared, sum_of_segments
+from minigts.judge.latency import as_declared, steady, sum_of_segments
 from minigts.judge.throughput import falls_slightly, falls_with_hops, level, step_after_first_hop, within_ceiling
 from minigts.judge.verdicts import Judgement
 from minigts.topology.plan import Plan
@@ -13,6 +13,7 @@ from minigts.topology.plan import Plan
 WORDS: Mapping[str, Callable[[Sequence[PathCell], Plan], Judgement]] = {
     "sum-of-segments": sum_of_segments,
     "as-declared": as_declared,
+    "steady": steady,
     "within-ceiling": within_ceiling,
     "falls-with-hops": falls_with_hops,
     "step-after-first-hop": step_after_first_hop,

@@ -154,6 +154,15 @@ class Overlay:
         """Those that not every host's kernel has: the full one does."""
         return (*self.declaration.kernel_modules, *self.data_path.kernel_modules)
 
+    @property
+    def lacks(self) -> str:
+        """What the user has to bring first, in a sentence; empty where there is nothing, or where it is."""
+        for folder in self.folders:
+            wanted = _declaration(folder).programs
+            if wanted is not None and wanted.supplied and not supplied.is_there(folder.name):
+                return supplied.remedy(folder.name, wanted.supplied)
+        return ""
+
     def programs(self, progress: Callable[[str], None]) -> Path | None:
         """A directory with what its hosts need beyond their image, made or taken now; None when that is nothing.
 

@@ -77,6 +77,10 @@ class Story:
         return phrasing.left_out(self.results.left_out)
 
     @property
+    def absent(self) -> str:
+        return phrasing.absent(self.results.left_out)
+
+    @property
     def claims(self) -> list[list[Claim]]:
         """Verdicts on the same claim together."""
         return [list(group) for _, group in groupby(self.results.claims, key=lambda claim: (claim.claim, claim.text))]

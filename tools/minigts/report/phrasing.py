@@ -95,7 +95,16 @@ def command(results: Results) -> str:
 def left_out(parts: Sequence[LeftOut]) -> list[str]:
     """What was not done since it says nothing in virtual time, and why, a line each."""
     kinds = {"measurement": "Measurement", "claim": "Claim", "watch": "The processor counters of"}
-    return [f"{kinds[part.kind]} {part.name}: {part.why}." for part in parts]
+    return [f"{kinds[part.kind]} {part.name}: {part.why}." for part in parts if part.kind in kinds]
+
+
+def absent(parts: Sequence[LeftOut]) -> str:
+    """The networks that were left out since their programs were not there, in a sentence; empty without any."""
+    names = [part.name for part in parts if part.kind == "overlay"]
+    if not names:
+        return ""
+    theirs = "its programs are" if len(names) == 1 else "their programs are"
+    return f"Without {listed(names)}: {theirs} the user's to bring, and were not there."
 
 
 def state(results: Results) -> str | None:

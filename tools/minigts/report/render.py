@@ -14,7 +14,7 @@ from minigts.report.chart import draw
 from minigts.report.chart_model import Chart
 from minigts.report.derive import LatencyPoint
 from minigts.report.page import Drawing, Story, campaign_page, run_page
-from minigts.report.read import Results, left_out, read, runs
+from minigts.report.read import Results, left_out, read, runs, wholly_left_out
 from minigts.results import folder
 from minigts.results.store import is_campaign
 from minigts.results.tables import NothingYet
@@ -53,8 +53,8 @@ def _campaign(directory: Path) -> Path:
         try:
             story = _story(each)
         except NothingYet:
-            if parts := left_out(each):
-                whole[each.name] = phrasing.left_out(parts)
+            if wholly_left_out(each):
+                whole[each.name] = phrasing.left_out(left_out(each))
             else:
                 empty.append(each.name)
             continue

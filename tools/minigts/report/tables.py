@@ -111,4 +111,5 @@ def _columns(
     yield ">published", numbers([row.published for row in rows])
     for name in dict.fromkeys(name for row in rows for name in row.cell.columns if name in FURTHER):
         medians = [median(row.cell.columns[name]) if row.cell.columns.get(name) else None for row in rows]
-        yield f">{phrasing.column(name, rows[0].unit)}", tuple(number(value, 2) for value in medians)
+        own_digits = digits if COLUMNS[name].unit is None else 2
+        yield f">{phrasing.column(name, rows[0].unit)}", tuple(number(value, own_digits) for value in medians)

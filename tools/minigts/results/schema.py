@@ -63,10 +63,11 @@ class Guard(_Part):
 
 
 class LeftOut(_Part):
-    """A part of an experiment that was not done, since it says nothing in the lab's time, and why: a measurement by its
-    name, a claim by its words, or the counters that a measurement watches."""
+    """A part of an experiment that was not done, and why. Since it says nothing in the lab's time: a measurement by its
+    name, a claim by its words, or the counters that a measurement watches. Since the user has not brought its programs:
+    an overlay."""
 
-    kind: Literal["measurement", "claim", "watch"]
+    kind: Literal["measurement", "claim", "watch", "overlay"]
     name: str
     why: str
 

@@ -6,7 +6,7 @@ Which of them is run, how often and over which paths is an experiment's business
 
 from collections.abc import Mapping
 
-from minigts.tools import iperf3_tcp, iperf3_udp, netperf_rr, ping
+from minigts.tools import iperf3_tcp, iperf3_udp, netperf_rr, netperf_stream, ping
 from minigts.tools.base import Tool
 from minigts.tools.columns import BESIDE, SHARED, Column
 
@@ -17,6 +17,7 @@ TOOLS: Mapping[str, Tool] = {
         ping.TOOL,
         iperf3_tcp.TOOL,
         iperf3_udp.TOOL,
+        netperf_stream.TOOL,
     )
 }
 """By the names that experiments know them by, in the order in which messages and tables list them."""

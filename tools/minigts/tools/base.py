@@ -32,15 +32,21 @@ class PathUnderTest:
     path: Path
     port: int | None = None
     """Of a server that this sample has for itself; None: the tool's usual one."""
+    calls_are_free: bool = False
+    """In virtual time, where a program that sends without pause would send for ever in no time."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A sample's value in its tool's unit, further columns by name, and what else was read back, in words."""
+    """A sample's value in its tool's unit, further columns by name, and what else was read back, in words.
+
+    `payload_bytes` is all that arrived, from the first byte to the last; None where a part of it was not counted.
+    """
 
     value: float
     extra: Mapping[str, float]
     note: str = ""
+    payload_bytes: float | None = None
 
 
 @dataclass(frozen=True)
@@ -84,6 +90,8 @@ class Tool:
     read: Callable[[str, str], Measured]
     predicted: Callable[[Any, PathUnderTest], float | None]
     prediction: Prediction = Prediction()
+    endless: Callable[[Any], bool] = lambda _options: False
+    """Whether its sender would send for ever where calls of the system take no time."""
 
     @property
     def quantity(self) -> str:

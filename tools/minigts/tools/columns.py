@@ -14,7 +14,8 @@ class Column:
     """One measured figure of a sample.
 
     `unit` is None where it is that of the sample's value, and empty for a plain count. `quantity` is what a claim calls
-    it, empty where no claim can speak of it. It `follows` from what is declared of the links, each of them enough by
+    it, empty where no claim can speak of it; one that is `part_of` a quantity a claim about that may name instead. It
+    `follows` from what is declared of the links, each of them enough by
     itself; over links that declare none of them only from the processors, and so does one that follows from nothing.
     A figure shows it in a `panel` of its own without being asked to; a table of results has the medians of one that is
     `tabled`.
@@ -24,6 +25,7 @@ class Column:
     label: str
     unit: str | None = None
     quantity: str = ""
+    part_of: str = ""
     follows: tuple[Declared, ...] = ()
     panel: bool = False
     tabled: bool = False
@@ -39,10 +41,14 @@ VALUE = "value"
 
 def value(label: str, unit: str, quantity: str, follows: Declared) -> Column:
     """What a tool is there to measure."""
-    return Column(VALUE, label, unit, quantity, (follows,))
+    return Column(VALUE, label, unit, quantity, follows=(follows,))
 
 
-MIN, MEDIAN, MEAN, P99, MAX, STDEV = (Column(name, name) for name in ("min", "median", "mean", "p99", "max", "stdev"))
+MIN = Column("min", "lowest of a sample", tabled=True)
+MEAN = Column("mean", "mean of a sample", tabled=True)
+MEDIAN, P99, MAX, STDEV = (Column(name, name) for name in ("median", "p99", "max", "stdev"))
+MIDDLES = frozenset(column.name for column in (MIN, MEDIAN, MEAN))
+"""What else could stand for a sample that consists of many round trips: the plan predicts them, too."""
 SENT, OFFERED = Column("sent", "sent"), Column("offered", "offered")
 LOSS = Column("loss_percent", "loss", "%", quantity="loss", follows=("loss", "rate"), panel=True, tabled=True)
 JITTER = Column("jitter_ms", "jitter", "ms", quantity="jitter", follows=("jitter", "rate"), panel=True, tabled=True)
@@ -52,14 +58,18 @@ SHARED = (MIN, MEDIAN, MEAN, P99, MAX, STDEV, SENT, OFFERED, LOSS, JITTER, OUT_O
 """What any tool may fill, in the order of samples.csv; a tool's own columns follow."""
 
 PROCESSOR = Column("cpu_percent", "CPU", "%", quantity="cpu", panel=True)
+COST = Column("cpu_ns_per_byte", "CPU a byte", "ns", quantity="cost", tabled=True)
 BESIDE = (
-    Column("cpu_source_percent", "CPU source", "%", tabled=True),
-    Column("cpu_target_percent", "CPU target", "%", tabled=True),
-    Column("cpu_source_inside_percent", "CPU source inside", "%"),
-    Column("cpu_target_inside_percent", "CPU target inside", "%"),
+    Column("cpu_source_percent", "CPU source", "%", part_of="cpu", tabled=True),
+    Column("cpu_target_percent", "CPU target", "%", part_of="cpu", tabled=True),
+    Column("cpu_source_inside_percent", "CPU source inside", "%", part_of="cpu"),
+    Column("cpu_target_inside_percent", "CPU target inside", "%", part_of="cpu"),
     Column("group_source_percent", "group source", "%"),
     Column("group_target_percent", "group target", "%"),
     PROCESSOR,
+    COST,
+    Column("cpu_source_ns_per_byte", "CPU source a byte", "ns", part_of="cost"),
+    Column("cpu_target_ns_per_byte", "CPU target a byte", "ns", part_of="cost"),
     Column("stress_s", "stress", "s"),
 )
 """What is read of both hosts while any tool runs."""

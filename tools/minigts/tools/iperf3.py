@@ -78,8 +78,26 @@ class _End(_Part):
     sender_tcp_congestion: str = ""
 
 
+class _Counted(_Part):
+    seconds: FiniteFloat = Field(ge=0)
+    bytes: _Whole = Field(ge=0)
+    lost_packets: _Whole = 0
+    packets: _Whole = 0
+    omitted: bool = False
+
+
+class _ServersInterval(_Part):
+    sum: _Counted
+
+
+class _ServerOutput(_Part):
+    intervals: list[_ServersInterval] = []
+
+
 class _TestStart(_Part):
     protocol: str
+    duration: _Whole = 0
+    omit: _Whole = 0
     blksize: _Whole = 0
     target_bitrate: FiniteFloat = 0.0
 
@@ -94,6 +112,8 @@ class _Iperf3(_Part):
     start: _Start
     intervals: list[_Interval] = []
     end: _End
+    server_output_json: _ServerOutput | None = None
+    """What the server printed, where the client asked for it and the server was started with -J, too."""
     error: str | None = None
 
 

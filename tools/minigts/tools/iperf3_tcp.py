@@ -51,6 +51,8 @@ class TcpFlow:
     retransmits: int
     mean_rtt_ms: float | None
     max_cwnd_bytes: int | None
+    payload_bytes: int | None
+    """All that arrived; None where a beginning was omitted."""
     intervals_mbit: tuple[float, ...]
     congestion: str
 
@@ -84,6 +86,7 @@ def parse(stdout: str, stderr: str = "") -> TcpFlow:
         retransmits=sent.retransmits,
         mean_rtt_ms=statistics.fmean(rtts) / 1000 if rtts else None,
         max_cwnd_bytes=max(windows, default=None),
+        payload_bytes=None if any(interval.sum.omitted for interval in report.intervals) else received.bytes,
         intervals_mbit=tuple(
             interval.sum.bits_per_second / 1e6 for interval in report.intervals if not interval.sum.omitted
         ),
@@ -99,7 +102,7 @@ def read(stdout: str, stderr: str) -> Measured:
         extra[RTT.name] = run.mean_rtt_ms
     if run.max_cwnd_bytes is not None:
         extra[WINDOW.name] = float(run.max_cwnd_bytes)
-    return Measured(run.received_mbit, extra)
+    return Measured(run.received_mbit, extra, payload_bytes=run.payload_bytes)
 
 
 def predicted(_options: TcpOptions, way: PathUnderTest) -> float | None:

@@ -10,32 +10,25 @@ from pydantic import BeforeValidator, Field
 
 from minigts.errors import InputError
 from minigts.language.fields import whole, written
-from minigts.language.quantities import (
-    DATAGRAM_BYTES,
-    DATAGRAM_PACKETS,
-    OFFERED_MBIT,
-    OFFERED_PERCENT,
-    Quantity,
-)
+from minigts.language.quantities import OFFERED_MBIT, OFFERED_PERCENT
 from minigts.tools import iperf3
-from minigts.tools.base import START_S, Measured, PathUnderTest, Prediction, Tool
+from minigts.tools.base import START_S, Measured, ParseError, PathUnderTest, Prediction, Tool
 from minigts.tools.columns import JITTER, LOSS, OFFERED, OUT_OF_ORDER, SENT, value
-from minigts.tools.options import WholeSeconds
-from minigts.topology.frames import ETHERNET_HEADER_BYTES
+from minigts.tools.datagrams import DEFAULT, Datagram, carried_mbit, datagram_bytes
+from minigts.tools.options import WholeSeconds, either
 from minigts.topology.plan import Path
 
-
-def datagram_bytes(datagram: str, mtu: int) -> int:
-    """`1400B` → 1400; `fit` → what one packet of `mtu` bytes holds beside 28 bytes of IP and UDP headers; `3 packets`
-    → what three hold: every fragment but the last carries a multiple of eight bytes (RFC 791)."""
-    if datagram != "fit" and "packet" not in datagram:
-        return DATAGRAM_BYTES.parse_whole(datagram)
-    packets = 1 if datagram == "fit" else DATAGRAM_PACKETS.parse_whole(datagram)
-    return (packets - 1) * ((mtu - 20) // 8 * 8) + (mtu - 20) - 8
+UNLIMITED = "unlimited"
+SURELY_MORE = 1.1
+"""Payload offered, as a share of the lowest rate, where a sender without limit is meant and calls take no time. No link
+carries so much beside its headers: what arrives is what the link carries, as it is of four times as much."""
 
 
 def offered_mbit(rate: str, path: Path) -> float:
-    """`45mbit` → 45.0; `90%` → that share of the path's lowest rate. Raises InputError when the path has none."""
+    """`45mbit` → 45.0; `90%` → that share of the path's lowest rate; `unlimited` → infinity. Raises InputError when the
+    path has no rate."""
+    if rate == UNLIMITED:
+        return math.inf
     if rate.endswith("%"):
         if path.rate_mbit is None:
             raise InputError(
@@ -47,36 +40,29 @@ def offered_mbit(rate: str, path: Path) -> float:
 
 
 def _rate(value: object) -> str:
+    if value == UNLIMITED:
+        return UNLIMITED
     return (OFFERED_PERCENT if isinstance(value, str) and value.endswith("%") else OFFERED_MBIT).normal(value)
 
 
-def _datagram(value: object) -> str:
-    if value == "fit":
-        return "fit"
-    return (DATAGRAM_PACKETS if isinstance(value, str) and "packet" in value else DATAGRAM_BYTES).normal(value)
-
-
-def _form(*kinds: Quantity) -> str:
-    return "|".join(kind.pattern for kind in kinds)
-
-
-Rate = Annotated[str, BeforeValidator(_rate), written(_form(OFFERED_MBIT, OFFERED_PERCENT), "45mbit", "90%")]
-Datagram = Annotated[
+Rate = Annotated[
     str,
-    BeforeValidator(_datagram),
-    written("^fit$|" + _form(DATAGRAM_BYTES, DATAGRAM_PACKETS), "1400B", "fit", "3packets"),
+    BeforeValidator(_rate),
+    written(either(UNLIMITED, OFFERED_MBIT, OFFERED_PERCENT), "45mbit", "90%", UNLIMITED),
 ]
 
 
 class UdpOptions(iperf3.FlowOptions):
-    """Datagrams of one size offered at a steady rate for `duration`."""
+    """Datagrams of one size offered at a steady rate for `duration`, after a first `omit` that is thrown away."""
 
     duration_s: WholeSeconds = Field(default=1.0, alias="duration")
     """In whole seconds."""
+    omit_s: WholeSeconds | None = Field(default=None, alias="omit")
+    """So much before it that does not count, in whole seconds: until queues are full."""
     rate: Rate = "90%"
-    """What is offered, or its share of the path's lowest rate."""
+    """What is offered, or its share of the path's lowest rate; unlimited: as fast as the program can."""
     datagram: Datagram = "fit"
-    """Its payload; fit: one packet; 3packets: as much as three hold."""
+    """Its payload; fit: one packet; 3packets: as much as three hold; default: what iperf3 takes by itself."""
     sessions: Annotated[int, *whole("a number of sessions", 1, 64)] | None = None
     """Send from so many hosts at once, each its own stream of this rate; the path's first host and those after it."""
 
@@ -86,7 +72,7 @@ class UdpOptions(iperf3.FlowOptions):
 
 @dataclass(frozen=True)
 class UdpFlow:
-    """One run. `received_mbit` counts payload, and divides by the time in which it was sent."""
+    """One run. `received_mbit` counts payload."""
 
     received_mbit: float
     sent_mbit: float
@@ -97,40 +83,70 @@ class UdpFlow:
     datagram_bytes: int
     jitter_ms: float
     out_of_order: int
+    payload_bytes: int | None
+    """All that arrived; None where a beginning was omitted."""
 
 
 def argv(options: UdpOptions, way: PathUnderTest) -> tuple[str, ...]:
     """The client's command line. Raises InputError for a rate that cannot be known."""
-    rate = round(offered_mbit(options.rate, way.path) * 1e6)
-    size = datagram_bytes(options.datagram, way.mtu)
-    return (*iperf3.client(way), "-t", f"{options.duration_s:g}", "-u", "-b", str(rate), "-l", str(size))
+    omit = ("-O", f"{options.omit_s:g}", "--get-server-output") if options.omit_s else ()
+    size = ("-l", str(datagram_bytes(options.datagram, way.mtu))) if options.datagram != DEFAULT else ()
+    rate = str(_bits_per_s(options.rate, way))
+    return (*iperf3.client(way), "-t", f"{options.duration_s:g}", *omit, "-u", "-b", rate, *size)
+
+
+def _bits_per_s(rate: str, way: PathUnderTest) -> int:
+    """For `-b`; 0 is iperf3's word for no limit. Where calls are free a limit stands in for it."""
+    if rate != UNLIMITED:
+        return round(offered_mbit(rate, way.path) * 1e6)
+    if not way.calls_are_free:
+        return 0
+    if way.path.rate_mbit is None:
+        raise InputError(
+            f"{way.path.source} to {way.path.target}: nothing limits a sender there: in virtual time a call of the "
+            f"system takes no time, and the links have no rate; give the links a rate, or the host "
+            f"`processor: {{call: 5us}}`"
+        )
+    return round(SURELY_MORE * way.path.rate_mbit * 1e6)
 
 
 def seconds(options: UdpOptions, path: Path) -> float:
     """How long it takes."""
-    return options.duration_s + 6 * path.rtt_ms / 1000 + START_S
+    return options.duration_s + (options.omit_s or 0) + 6 * path.rtt_ms / 1000 + START_S
 
 
 def parse(stdout: str, stderr: str = "") -> UdpFlow:
     """`iperf3 -J -u`, 3.12 to 3.22; loss and jitter are the receiver's.
 
     iperf3 divides what was received by a time that also holds the round trip in which the receiver learns of the
-    end (1.16 s for 1 s over 161 ms): a longer path would seem slower. Here it is divided by the sender's time.
+    end (1.16 s for 1 s over 161 ms): a longer path would seem slower. Here it is divided by the sender's time. That
+    would be too much where queues are full, for they are emptied after the sender's end. So where a beginning was
+    omitted, until queues are full, the receiver's own seconds count, as many as the sender took.
     Raises ParseError.
     """
     report, sent, received = iperf3.report(stdout, stderr, "UDP")
     test = report.start.test_start
-    sending_s = min(sent.seconds, received.seconds)
+    bytes_, seconds_ = received.bytes, min(sent.seconds, received.seconds)
+    lost, datagrams, lost_percent = received.lost_packets, received.packets, received.lost_percent
+    if test and test.omit:
+        server = report.server_output_json
+        own = [each.sum for each in server.intervals if not each.sum.omitted][: test.duration] if server else []
+        bytes_, seconds_ = sum(each.bytes for each in own), sum(each.seconds for each in own)
+        if len(own) < test.duration or not seconds_:
+            raise ParseError("iperf3: the server has not told what it received in each second")
+        lost, datagrams = sum(each.lost_packets for each in own), sum(each.packets for each in own)
+        lost_percent = 100 * lost / datagrams if datagrams else 100.0  # a receiver cannot miss what never came
     return UdpFlow(
-        received_mbit=received.bytes * 8 / sending_s / 1e6,
+        received_mbit=bytes_ * 8 / seconds_ / 1e6,
         sent_mbit=sent.bits_per_second / 1e6,
         offered_mbit=(test.target_bitrate if test else 0.0) / 1e6,
-        lost_percent=received.lost_percent,
-        lost=received.lost_packets,
-        datagrams=received.packets,
+        lost_percent=lost_percent,
+        lost=lost,
+        datagrams=datagrams,
         datagram_bytes=test.blksize if test else 0,
         jitter_ms=received.jitter_ms,
         out_of_order=sum(stream.udp.out_of_order for stream in report.end.streams if stream.udp),
+        payload_bytes=None if test and test.omit else received.bytes,
     )
 
 
@@ -139,18 +155,14 @@ def read(stdout: str, stderr: str) -> Measured:
     run = parse(stdout, stderr)
     extra = {SENT.name: run.sent_mbit, OFFERED.name: run.offered_mbit, LOSS.name: run.lost_percent}
     extra |= {JITTER.name: run.jitter_ms, OUT_OF_ORDER.name: float(run.out_of_order)}
-    return Measured(run.received_mbit, extra)
+    return Measured(run.received_mbit, extra, payload_bytes=run.payload_bytes)
 
 
 def predicted(options: UdpOptions, way: PathUnderTest) -> float | None:
     """What is offered, or what the lowest rate carries of it, less the links' declared loss."""
-    offered = offered_mbit(options.rate, way.path)
-    if way.path.rate_mbit is not None:
-        size = datagram_bytes(options.datagram, way.mtu)
-        fragments = math.ceil((size + 8) / (way.mtu - 20))
-        frame_bytes = size + 8 + fragments * (20 + ETHERNET_HEADER_BYTES + max(0, way.outer_mtu - way.mtu))
-        offered = min(offered, way.path.rate_mbit * size / frame_bytes)
-    return offered * (1 - way.path.loss_percent / 100)
+    offered, carried = offered_mbit(options.rate, way.path), carried_mbit(options.datagram, way)
+    arrives = offered if carried is None else min(offered, carried)
+    return arrives * (1 - way.path.loss_percent / 100) if math.isfinite(arrives) else None
 
 
 TOOL = Tool(

@@ -1,27 +1,25 @@
-"""netperf's request-response test: round trips, one after the other. Its netserver listens at every endpoint."""
+"""netperf's request-response test: round trips, one after the other."""
 
 from __future__ import annotations
 
-import re
 import statistics
 from dataclasses import dataclass
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from minigts.tools.base import START_S, Measured, ParseError, PathUnderTest, Tool, clamped, complaint, number, rtt_ms
-from minigts.tools.columns import MAX, MEAN, MEDIAN, P99, STDEV, value
+from minigts.tools.base import START_S, Measured, PathUnderTest, Tool, clamped, number, rtt_ms
+from minigts.tools.columns import MAX, MEAN, MEDIAN, MIN, P99, STDEV, value
+from minigts.tools.netperf import PORT, Printed
 from minigts.tools.options import Count, Duration, Options
 from minigts.topology.plan import Path
 
-PORT = 12865
 SELECTORS = (
     "MIN_LATENCY,MEAN_LATENCY,P50_LATENCY,P90_LATENCY,P99_LATENCY,MAX_LATENCY,STDDEV_LATENCY,"
     "TRANSACTION_RATE,REQUEST_SIZE,RESPONSE_SIZE"
 )
 MOST_INTERIM_RESULTS = 5000
 """netperf prints some 120 bytes for each; beyond this its histogram, fine at short round trips, is enough."""
-_KEY_VALUE = re.compile(r"([A-Z][A-Z0-9_]*)(?:\[\d+\])?=(.*)")
 
 
 class NetperfOptions(Options):
@@ -98,19 +96,11 @@ def parse(stdout: str, stderr: str = "") -> RoundTrips:
     median stands in. Either is held to mean ± deviation, where every median lies.
     Raises ParseError. Source: netperf 2.7 manual, section 4.1 (-D) and section 9 (omni output selectors).
     """
-    matches = filter(None, (_KEY_VALUE.fullmatch(line.strip()) for line in stdout.splitlines()))
-    pairs = [(match[1], match[2]) for match in matches]
-    values = dict(pairs)
-    rates = [number(text, key) for key, text in pairs if key == "NETPERF_INTERIM_RESULT"]
-    if "MEAN_LATENCY" not in values:
-        reason = complaint(stderr) or complaint(_without_values(stdout))
-        raise ParseError(f"netperf: {reason or 'no final values'}")
-
-    def final(key: str) -> float:
-        return number(values.get(key, ""), key)
-
+    printed = Printed(stdout, stderr, "MEAN_LATENCY")
+    final = printed.number
+    rates = [number(text, key) for key, text in printed.pairs if key == "NETPERF_INTERIM_RESULT"]
     low, mean, high, stdev = (final(f"{key}_LATENCY") / 1000 for key in ("MIN", "MEAN", "MAX", "STDDEV"))
-    in_bits = "bits/s" in values.get("NETPERF_UNITS", "")
+    in_bits = "bits/s" in printed.text("NETPERF_UNITS")
     units = final("REQUEST_SIZE") + final("RESPONSE_SIZE") if in_bits else 1.0
     intervals_ms = [1000 * units / rate for rate in rates[1:] if rate > 0]
     middle = final("P50_LATENCY") / 1000
@@ -128,23 +118,20 @@ def parse(stdout: str, stderr: str = "") -> RoundTrips:
     )
 
 
-def _without_values(text: str) -> str:
-    return "\n".join(line for line in text.splitlines() if not _KEY_VALUE.fullmatch(line.strip()))
-
-
 def read(stdout: str, stderr: str) -> Measured:
     """A run counts with its lowest RTT, which netperf gives to the microsecond. Its median can only be estimated from
-    interim results, whose printing takes part in what they time: over Swarm that lay up to 0.3 ms above the mean."""
+    interim results, whose printing takes part in what they time: over Swarm that lay up to 0.3 ms above the mean. The
+    mean, which netperf itself reports, is a column of its own."""
     run = parse(stdout, stderr)
-    extra = {MEDIAN.name: run.median_ms, MEAN.name: run.mean_ms, P99.name: run.histogram_p99_ms, MAX.name: run.max_ms}
-    return Measured(run.min_ms, {**extra, STDEV.name: run.stdev_ms})
+    extra = {MIN.name: run.min_ms, MEDIAN.name: run.median_ms, MEAN.name: run.mean_ms, MAX.name: run.max_ms}
+    return Measured(run.min_ms, {**extra, P99.name: run.histogram_p99_ms, STDEV.name: run.stdev_ms})
 
 
 TOOL = Tool(
     name="netperf-rr",
     usual_name="latency",
     value=value("RTT", "ms", quantity="latency", follows="delay"),
-    columns=(MEDIAN, MEAN, P99, MAX, STDEV),
+    columns=(MIN, MEDIAN, MEAN, P99, MAX, STDEV),
     package="netperf",
     options=NetperfOptions,
     argv=argv,

@@ -13,7 +13,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 
 from minigts.language.fields import Strict, whole, written
-from minigts.language.quantities import DURATION_S, LOAD_PERCENT, WINDOW_BYTES
+from minigts.language.quantities import DURATION_S, LOAD_PERCENT, WINDOW_BYTES, Quantity
 
 MOST_COUNTED = 100_000
 
@@ -40,6 +40,11 @@ def written_duration(value: float) -> str:
     """As short as it is exact, so that reading it gives the same number."""
     exact = Decimal(repr(value))
     return f"{(exact * 1000).normalize():f}ms" if value < 1 else f"{exact.normalize():f}s"
+
+
+def either(*kinds: str | Quantity) -> str:
+    """The pattern of an option that is one of these words, or of these quantities."""
+    return "|".join(f"^{kind}$" if isinstance(kind, str) else kind.pattern for kind in kinds)
 
 
 def _whole_seconds(value: float) -> float:

@@ -42,6 +42,12 @@ def is_the_processors(column: Column, plan: Plan, path: Path) -> bool:
     return not any(_declares(plan, path, what) for what in column.follows)
 
 
+def calls_are_free(plan: Plan, host: str) -> bool:
+    """Whether nothing but what it waits for slows a program on that host down."""
+    processor = plan.host(host).processor
+    return plan.time == "virtual" and not (processor and processor.call_ns)
+
+
 def is_modelled(plan: Plan, path: Path) -> bool:
     """Whether a host on the way has a processor that is modelled to be taken by frames that pass its ports."""
     ends = {end for link in plan.links if link.name in path.links for end in link.ends}

@@ -1,0 +1,106 @@
+"""netperf's stream test: as much as a sender can send, and what of it arrives. Its receiver reads and counts, no more:
+it computes no jitter, and its sender writes no time and no number into what it sends, as iperf3's does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Self
+
+from pydantic import Field
+
+from minigts.errors import InputError
+from minigts.tools.base import START_S, Measured, ParseError, PathUnderTest, Prediction, Tool
+from minigts.tools.columns import LOSS, SENT, value
+from minigts.tools.datagrams import Datagram, carried_mbit, datagram_bytes
+from minigts.tools.netperf import PORT, Printed
+from minigts.tools.options import Options, WholeSeconds
+from minigts.topology.plan import Path
+
+SELECTORS = "LOCAL_SEND_THROUGHPUT,REMOTE_RECV_THROUGHPUT,THROUGHPUT_UNITS,ELAPSED_TIME"
+UNITS = "10^6bits/s"
+
+
+class StreamOptions(Options):
+    """Datagrams of one size, or a stream of bytes, as fast as they can be sent for `duration`."""
+
+    duration_s: WholeSeconds = Field(default=2.0, alias="duration")
+    """In whole seconds."""
+    protocol: Literal["udp", "tcp"] = "udp"
+    """What carries it."""
+    datagram: Datagram = "fit"
+    """Over udp, its payload, as of iperf3-udp."""
+
+    def lasting(self, duration_s: float) -> Self:
+        return self.model_copy(update={"duration_s": duration_s})
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One run; all count payload."""
+
+    sent_mbit: float
+    received_mbit: float
+    payload_bytes: float
+
+
+def argv(options: StreamOptions, way: PathUnderTest) -> tuple[str, ...]:
+    """The client's command line. Raises InputError where nothing would limit the sender."""
+    if options.protocol == "udp" and way.calls_are_free:
+        raise InputError(
+            f"{way.path.source} to {way.path.target}: nothing limits netperf's sender in virtual time, where calls of "
+            f"the system take none; give the host `processor: {{call: 5us}}`, or take iperf3-udp, which has a rate"
+        )
+    # Without -R 1 its datagrams do not leave the segment (SO_DONTROUTE): netperf's manual, section 5.2.3.
+    udp = ("-R", "1", "-m", str(datagram_bytes(options.datagram, way.mtu))) if options.protocol == "udp" else ()
+    return (
+        *("netperf", "-4", "-H", way.address, "-p", str(PORT), "-t", f"{options.protocol.upper()}_STREAM"),
+        *("-l", f"{options.duration_s:g}", "-f", "m", "-P", "0", "--", *udp, "-k", SELECTORS),
+    )
+
+
+def seconds(options: StreamOptions, path: Path) -> float:
+    """How long it takes."""
+    return options.duration_s + 6 * path.rtt_ms / 1000 + START_S
+
+
+def parse(stdout: str, stderr: str = "") -> Stream:
+    """netperf UDP_STREAM or TCP_STREAM: lines `REMOTE_RECV_THROUGHPUT=93.21`, in the unit of
+    `THROUGHPUT_UNITS=10^6bits/s`. Raises ParseError. Source: netperf 2.7 manual, section 9 (omni output selectors)."""
+    printed = Printed(stdout, stderr, "REMOTE_RECV_THROUGHPUT")
+    if printed.text("THROUGHPUT_UNITS") != UNITS:
+        raise ParseError(f"netperf: the unit is {printed.text('THROUGHPUT_UNITS')[:40]!r}, not {UNITS}")
+    received_mbit = printed.number("REMOTE_RECV_THROUGHPUT")
+    payload_bytes = received_mbit * 1e6 / 8 * printed.number("ELAPSED_TIME")
+    return Stream(printed.number("LOCAL_SEND_THROUGHPUT"), received_mbit, payload_bytes)
+
+
+def read(stdout: str, stderr: str) -> Measured:
+    """A run counts with what arrived."""
+    run = parse(stdout, stderr)
+    lost = max(0.0, 1 - run.received_mbit / run.sent_mbit) if run.sent_mbit else 0.0
+    extra = {SENT.name: run.sent_mbit, LOSS.name: 100 * lost}
+    return Measured(run.received_mbit, extra, payload_bytes=run.payload_bytes)
+
+
+def predicted(options: StreamOptions, way: PathUnderTest) -> float | None:
+    """What the path's lowest rate carries of it, less the links' declared loss for datagrams."""
+    if options.protocol == "tcp":
+        return way.path.tcp_ceiling_mbit
+    carried = carried_mbit(options.datagram, way)
+    return None if carried is None else carried * (1 - way.path.loss_percent / 100)
+
+
+TOOL = Tool(
+    name="netperf-stream",
+    usual_name="stream",
+    value=value("stream", "Mbit/s", quantity="throughput", follows="rate"),
+    columns=(SENT, LOSS),
+    package="netperf",
+    options=StreamOptions,
+    argv=argv,
+    seconds=seconds,
+    read=read,
+    predicted=predicted,
+    prediction=Prediction("ceiling", "what the links carry of it"),
+    endless=lambda options: options.protocol == "udp",
+)
