@@ -269,7 +269,7 @@ def _prepared_again(directory: Path) -> Prepared:
     _known(directory / manifests.FILE, "provider", manifest.provider, registry.names())
     for overlay in manifest.experiment.overlays:
         _known(directory / manifests.FILE, "overlay", overlay, overlays.known())
-    left = store.pending(meaning.samples(manifest), directory)
+    left = run.pending(manifest.experiment, meaning.samples(manifest), directory)
     return Prepared(manifest.experiment, manifest.topology_sha256, manifest.plan, left, manifest.left_out)
 
 
@@ -300,12 +300,12 @@ def _manifest(prepared: Prepared, provider: str) -> Manifest:
 def lab_for(plan: Plan, provider: str, named: str | None, *, keep: bool, say: Say) -> Iterator[Lab]:
     """A lab of `plan`: the one that is up as `named`, or a new one, taken down at the end unless kept.
 
-    Raises InputError when the one that is up has other hosts or links, or when one of them is cut: the results would
-    be of another topology than their manifest says.
+    Raises InputError when the one that is up has other hosts, links or groups, or when a link of it is cut: the
+    results would be of another topology than their manifest says.
     """
     if named is not None:
         found = labs.open_lab(named)
-        if found.plan.hosts != plan.hosts or found.plan.links != plan.links:
+        if (found.plan.hosts, found.plan.links, found.plan.groups) != (plan.hosts, plan.links, plan.groups):
             raise InputError(f"lab {named} is {found.plan.name}; the experiment is made for {plan.name}")
         if found.plan.time != plan.time:
             raise InputError(f"lab {named} is in {found.plan.time} time; the run is in {plan.time} time")

@@ -196,9 +196,21 @@ class _Predictions:
         outer = outer_mtu(mtu, underlay_mtu(plan), self._encapsulations(overlay))
         way = PathUnderTest("", mtu, outer, path_between(plan, source, target))
         asked = self._manifest.experiment.measurement(measurement).under(condition)
-        # What the plan promises holds for the links as it declares them, and for one session.
+        # What the plan promises holds for the links as it declares them, and for one flow over each.
         usual = asked.links == Links() and getattr(asked.options, "sessions", None) is None
+        usual &= not asked.together or not self._shares_links(measurement, overlay)
         return predicted(asked, way) if usual else None
+
+    def _shares_links(self, measurement: str, overlay: str) -> bool:
+        """Whether two of its paths pass one link."""
+        plan = self._manifest.plan
+        ways = {
+            (row.source, row.target): path_between(plan, row.source, row.target).links
+            for row in cells(self._manifest.experiment, plan, overlay)
+            if row.measurement == measurement
+        }
+        passed = [link for links in ways.values() for link in links]
+        return len(passed) > len(set(passed))
 
 
 def _published(entries: Sequence[Published], plan: Plan, key: _Key, hops: int, metric: str) -> float | None:

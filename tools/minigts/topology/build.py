@@ -15,7 +15,20 @@ from minigts.topology.draft import DEFAULT_CPUS, Draft, DraftLink
 from minigts.topology.fields import MOST_MTU
 from minigts.topology.frames import ETHERNET_HEADER_BYTES, TCP_AND_IP_HEADERS_BYTES
 from minigts.topology.model import ProcessorSpec, ToleranceSpec, Topology
-from minigts.topology.plan import End, Host, Link, Path, Plan, Port, Processor, Route, Shaping, Switch, Tolerances
+from minigts.topology.plan import (
+    End,
+    Group,
+    Host,
+    Link,
+    Path,
+    Plan,
+    Port,
+    Processor,
+    Route,
+    Shaping,
+    Switch,
+    Tolerances,
+)
 from minigts.topology.routing import Edge, ShortestPath, costs, neighbours, preference, ways
 from minigts.topology.segments import Segment
 from minigts.topology.time import Time
@@ -73,6 +86,7 @@ def build(topology: Topology, drafted: Draft, time: Time) -> Plan:
         routing=topology.routing,
         time=time,
         overlay=topology.overlay,
+        groups=tuple(Group(name=name, hosts=hosts) for name, hosts in (topology.groups or {}).items()),
         hosts=hosts,
         switches=network.switches,
         links=network.links,

@@ -74,6 +74,13 @@ def _two_ends(value: object) -> list[object]:
     return value
 
 
+def _members(value: object) -> list[object]:
+    if not isinstance(value, list) or len(value) < 2:
+        got = f"{len(value)} given" if isinstance(value, list) else f"found {shown(value)}"
+        raise ValueError(f"a group is a list of two hosts or more, as in [ams, bra]; {got}")
+    return value
+
+
 def _names_or_count(least: int, letter: str) -> Callable[[object], list[object]]:
     """Names as they are, or a number N for `letter`1 … `letter`N."""
 
@@ -104,6 +111,13 @@ HostName: TypeAlias = Annotated[str, *matching(HOST_NAME_HINT, HOST_NAME)]
 _Name: TypeAlias = Annotated[str, *matching(NAME_HINT, NAME)]
 _Network: TypeAlias = Annotated[
     str, BeforeValidator(_network), WithJsonSchema({"type": "string", "examples": ["192.168.7.0/24"]})
+]
+
+
+_Members: TypeAlias = Annotated[
+    tuple[HostName, ...],
+    BeforeValidator(_members),
+    WithJsonSchema({"type": "array", "items": {"type": "string"}, "minItems": 2, "uniqueItems": True}),
 ]
 
 
@@ -323,6 +337,11 @@ class Topology(_Spec):
     pair: Pair | None = Field(None, description="Shorthand: two hosts and one link.")
     star: Star | None = Field(None, description="Shorthand: a centre and its clients.")
     overlay: _Name = Field("none", description="The overlay that is up by default; experiments may choose others.")
+    groups: dict[_Name, _Members] | None = Field(
+        None,
+        description="Names of your own, each with two hosts or more: an overlay is laid over each by itself. "
+        "Absent: over all hosts.",
+    )
     expect: tuple[Expect, ...] | None = Field(None, description="What must hold on a lab of this topology.")
     tolerances: ToleranceSpec | None = Field(
         None, description="How far a lab may be from its plan. Default: {rtt: 0.2ms + 1%, rate: 2%, loss: 0.1%}."
