@@ -170,13 +170,18 @@ class Sampler:
             if (failed := self._prepare(each, own)) is not None:
                 results = [failed if other is each else replace(failed, host=other.client.host) for other in todo]
                 return [(result, tuple(said)) for result, said in zip(results, sides, strict=True)]
-        ended, watched = Event(), [call.host for each in todo for call in each.beside if call.name == "cpu"]
+        watched = [call.host for each in todo for call in each.beside if call.name == "cpu"]
+        ended, measured = Event(), Event()
         with ThreadPoolExecutor(max_workers=1) as outer, self._provider.together() as company:
-            outside = outer.submit(self._watch_outside, watched, ended)
+            outside = outer.submit(self._watch_outside, watched, measured, ended)
             beside = [[(call, company.start(partial(self._run, call))) for call in each.beside] for each in todo]
             try:
+                company.all([partial(self._run, call) for each in todo for call in each.lead])
+                measured.set()
                 others = [company.start(partial(self._run, each.client)) for each in todo[1:]]
                 clients = [self._run(todo[0].client), *(task.result() for task in others)]
+                measured.clear()
+                company.all([partial(self._run, call) for each in todo for call in each.tail])
             finally:
                 ended.set()
                 for call in (call for each in todo for call in each.after):
@@ -196,13 +201,14 @@ class Sampler:
                 return Result(result.host, result.argv, result.code, "", f"{call.name}: {result.stderr}", 0.0)
         return None
 
-    def _watch_outside(self, hosts: Sequence[str], ended: Event) -> list[Side]:
+    def _watch_outside(self, hosts: Sequence[str], measured: Event, ended: Event) -> list[Side]:
         """The hosts' processor time as the outer machine counts it, in the form of the watcher inside."""
         seen: dict[str, list[str]] = {host: [] for host in hosts}
         while hosts:
             used, now = self._stage.processor_seconds(), time.monotonic()
             for host in seen.keys() & used.keys():
-                seen[host].append(f"@ {now:.4f}\nprocess {used[host]:.2f}\n")
+                mark = "measured\n" if measured.is_set() else ""
+                seen[host].append(f"@ {now:.4f}\nprocess {used[host]:.2f}\n{mark}")
             if ended.wait(WATCHED_EVERY_S):
                 break
         return [Side(name="cpu outside", host=host, stdout="".join(lines)) for host, lines in seen.items() if lines]
