@@ -71,7 +71,7 @@ def build(topology: Topology, drafted: Draft, time: Time) -> Plan:
             name=host.name,
             index=index,
             location=host.location,
-            cpus=host.cpus,
+            cpus=_cpus(host.cpus),
             memory_mb=host.memory_mb,
             processor=_processor(host.processor),
             address=host_address(index),
@@ -94,6 +94,11 @@ def build(topology: Topology, drafted: Draft, time: Time) -> Plan:
         expect=tuple(expectation.model_dump(exclude_none=True) for expectation in topology.expect or ()),
         tolerances=_tolerances(topology.tolerances),
     )
+
+
+def _cpus(written: float) -> int | float:
+    """Whole processors as a whole number, which is how a plan says it."""
+    return written if written < 1 else int(written)
 
 
 def _processor(written: ProcessorSpec | None) -> Processor | None:

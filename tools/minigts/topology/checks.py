@@ -219,16 +219,22 @@ def _overlay(overlay: Data, known: Collection[str] | None) -> Iterator[Finding]:
 
 
 def _processors(document: Mapping[str, Data], time: Time) -> Iterator[Finding]:
-    """In real time a frame takes what the machine's own processor takes, so there a modelled one means nothing."""
-    if time != "real":
-        return
-    remedy = "write `time: virtual`, or say --time virtual"
+    """In real time a frame takes what the machine's own processor takes, so there a modelled one means nothing; in
+    virtual time processors are free, so there a share of one means nothing.
+    """
     for where in _with_settings_of_hosts(document):
         settings: Data = {**document}
         for key in where:
             settings = settings.get(str(key)) if isinstance(settings, dict) else None
-        if isinstance(settings, dict) and settings.get("processor") is not None:
+        if not isinstance(settings, dict):
+            continue
+        if time == "real" and settings.get("processor") is not None:
+            remedy = "write `time: virtual`, or say --time virtual"
             yield (*where, "processor"), f"a modelled processor is of virtual time, and this lab's is real: {remedy}"
+        if time == "virtual" and str(settings.get("cpus")).startswith("0."):
+            remedy = "write `time: real`, or say --time real; or give the host a modelled `processor:`"
+            why = "a share of a processor is of real time, and this lab's is virtual, where processors are free"
+            yield (*where, "cpus"), f"{why}: {remedy}"
 
 
 def _with_settings_of_hosts(document: Mapping[str, Data]) -> Iterator[Location]:

@@ -20,6 +20,7 @@ from minigts.topology.fields import (
     CallNs,
     Controller,
     Cpus,
+    CpuShare,
     Description,
     Expectation,
     FrameNs,
@@ -106,7 +107,8 @@ class Machine(_Frozen):
     index: Index
     """Position in the topology file among its own kind, from 0."""
     location: Location | None
-    cpus: Cpus
+    cpus: Cpus | CpuShare
+    """Below 1: the host gets no more than that share of one processor, in real time only."""
     memory_mb: MemoryMb
     ports: tuple[End, ...]
 
@@ -243,6 +245,11 @@ class Plan(_Frozen):
         """The host or switch called `name`. Raises KeyError."""
         return next((switch for switch in self.switches if switch.name == name), None) or self.host(name)
 
+    @property
+    def limited(self) -> tuple[Host, ...]:
+        """The hosts that get a share of a processor."""
+        return tuple(host for host in self.hosts if host.cpus < 1)
+
     def joins_hosts(self, link: Link) -> bool:
         """Whether both ends are hosts."""
         return not {switch.name for switch in self.switches} & {*link.ends}
@@ -331,6 +338,8 @@ def _untimely(plan: Plan) -> Iterator[str]:
     for host in plan.hosts:
         if host.processor is not None and plan.time != "virtual":
             yield f"{host.name}: a modelled processor is of virtual time, and the plan's is {plan.time}"
+        if host.cpus < 1 and plan.time != "real":
+            yield f"{host.name}: a share of a processor is of real time, and the plan's is {plan.time}"
 
 
 def _doubles(plan: Plan) -> Iterator[str]:

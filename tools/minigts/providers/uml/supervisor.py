@@ -17,13 +17,14 @@ import signal
 import socket
 import sys
 import tempfile
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any
 
 from minigts.errors import MinigtsError
-from minigts.machine import shell
+from minigts.machine import processor_share, shell
 from minigts.providers.agent import process, wire
 from minigts.providers.agent.host import Host
 from minigts.providers.uml import confinement
@@ -168,6 +169,10 @@ def _start_kernel(machine: GuestKernel, launch: Launch, rundir: Path, links: lis
             argv = command_line(machine, launch.base.name, words, inherited, hostfs=confinement.version() > 0)
             directories = astuple(inherited)
             confine = confinement.prepare(_rules(machine, launch, rundir, inherited))
+        if machine.group:
+            member = processor_share.join(Path(machine.group))
+            stack.callback(os.close, member)
+            confine = _in_group(member, confine)
             environment |= {"LD_LIBRARY_PATH": ".", "TMPDIR": through(inherited.memory)}
         kernel = shell.start(
             argv,
@@ -182,6 +187,17 @@ def _start_kernel(machine: GuestKernel, launch: Launch, rundir: Path, links: lis
         if clock is not None:
             _hold_to_a_processor(kernel.pid, connection.number)
     return Host(machine.name, kernel, ours, wire.WINDOW if clock is None else UNLIMITED_WINDOW)
+
+
+def _in_group(member: int, then: Callable[[], None] | None) -> Callable[[], None]:
+    """What a kernel's process does before it is one: also what it starts at once is in the group."""
+
+    def act() -> None:
+        processor_share.enter(member)
+        if then is not None:
+            then()
+
+    return act
 
 
 def _hold_to_a_processor(pid: int, number: int) -> None:
