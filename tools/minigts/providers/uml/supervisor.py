@@ -169,11 +169,11 @@ def _start_kernel(machine: GuestKernel, launch: Launch, rundir: Path, links: lis
             argv = command_line(machine, launch.base.name, words, inherited, hostfs=confinement.version() > 0)
             directories = astuple(inherited)
             confine = confinement.prepare(_rules(machine, launch, rundir, inherited))
+            environment |= {"LD_LIBRARY_PATH": ".", "TMPDIR": through(inherited.memory)}
         if machine.group:
             member = processor_share.join(Path(machine.group))
             stack.callback(os.close, member)
             confine = _in_group(member, confine)
-            environment |= {"LD_LIBRARY_PATH": ".", "TMPDIR": through(inherited.memory)}
         kernel = shell.start(
             argv,
             output=console.fileno(),
