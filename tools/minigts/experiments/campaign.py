@@ -100,19 +100,34 @@ def prepare(
         experiment = experiment.for_a_look()
     if only:
         experiment = experiment.only(only)
-    plan = load_topology(
-        topology,
-        known_overlays=overlays.known(),
-        time=time or experiment.time,
-        best=registry.best_time(provider),
-    )
-    found = meaning.meaningless(experiment, plan)
+    plan, impossible = _plan_of(topology, time or experiment.time, provider)
+    asked = plan if impossible is None else plan.model_copy(update={"time": "virtual"})
+    found = meaning.meaningless(experiment, asked)
     refused = [each for each in found if each.part.kind != "watch"]
     if refused and not leaving_out:
-        raise InputError(_refusal(file, topology, as_written, experiment, plan, refused))
+        raise InputError(_refusal(file, topology, as_written, experiment, asked, refused))
     left_out = tuple(each.part for each in found)
     digest = hashlib.sha256(topology.read_bytes()).hexdigest()
-    return Prepared(experiment, digest, plan, meaning.within(matrix(experiment, plan), left_out), left_out)
+    samples = meaning.within(matrix(experiment, plan), left_out)
+    if impossible is not None and samples:
+        raise impossible
+    return Prepared(experiment, digest, plan, samples, left_out)
+
+
+def _plan_of(topology: Path, time: Time | None, provider: str) -> tuple[Plan, InputError | None]:
+    """The topology's plan in that time. Where it cannot be in virtual time, as with shares of a processor, its plan in
+    real time and what is wrong: that matters only if something of the experiment says anything in virtual time.
+    """
+    best = registry.best_time(provider)
+    try:
+        return load_topology(topology, known_overlays=overlays.known(), time=time, best=best), None
+    except InputError as error:
+        if time != "virtual":
+            raise
+        try:
+            return load_topology(topology, known_overlays=overlays.known(), time="real"), error
+        except InputError:
+            raise error from None
 
 
 def _refusal(
