@@ -24,7 +24,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from minigts.errors import EnvironmentLacks, MinigtsError
+from minigts.errors import EnvironmentLacks, InputError, MinigtsError
 from minigts.lab import Lab, exclusive
 from minigts.language import validation
 from minigts.language.fields import choice, unknown, whole
@@ -215,13 +215,19 @@ def document(policy: Policy, hosts: Collection[str]) -> str:
 def apply(lab: Lab, policy: Policy) -> None:
     """Put the policy in force on every host, in place of what was there.
 
-    Raises MinigtsError when the overlay that is joined enforces none, EnvironmentLacks when the hosts' kernel cannot.
+    Raises MinigtsError when the overlay that is joined enforces none, InputError when the policy speaks of a host that
+    it is not laid over, EnvironmentLacks when the hosts' kernel cannot.
     """
     with exclusive(lab.rundir):
         now = life.joined(lab)
         name = "none" if now is None else now.name
         if now is None or not now.ends or name not in catalogue.enforcing():
             raise MinigtsError(f"overlay {name} enforces no policy; those that do: {', '.join(catalogue.enforcing())}")
+        named = dict.fromkeys(host for members in policy.groups.values() for host in members)
+        if outside := [host for host in named if host not in now.ends]:
+            raise InputError(
+                f"{', '.join(outside)}: in no group of {lab.plan.name}, so overlay {name} is not laid over it"
+            )
         if _enforces_itself(name):
             life.enforce(lab, {host: document(policy, _network(lab, name, host)) for host in now.ends})
             return
