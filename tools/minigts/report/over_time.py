@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from minigts.report import phrasing, signs, style
@@ -14,6 +14,7 @@ from minigts.results.tables import SeriesRow
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+DASHES: tuple[style.Dashes, ...] = ("-", "--", ":", "-.")
 STEP_S = 0.25
 """Moments of several samples are brought together in steps of so much."""
 PANELS = (("cpu_source_inside_percent", "sender's CPU in %"), ("cpu_target_inside_percent", "receiver's CPU in %"))
@@ -22,7 +23,9 @@ PANELS = (("cpu_source_inside_percent", "sender's CPU in %"), ("cpu_target_insid
 
 @dataclass(frozen=True)
 class Line:
-    """Medians over the samples of one overlay under one condition, at the middle of each step, in seconds."""
+    """Medians over the samples of one overlay under one condition, at the middle of each step, in seconds. `variant` is
+    the condition and, where there are several, the path.
+    """
 
     overlay: str
     variant: str
@@ -31,7 +34,7 @@ class Line:
 
 @dataclass(frozen=True)
 class OverTime:
-    """A figure's content: a panel of lines for each column, and how long the tool ran at the longest."""
+    """A figure's content: a panel of lines for each column."""
 
     measurement: str
     panels: tuple[tuple[str, tuple[Line, ...]], ...]
@@ -56,9 +59,11 @@ def figures(rows: Sequence[SeriesRow]) -> tuple[OverTime, ...]:
 
 
 def _lines(rows: Sequence[SeriesRow]) -> tuple[Line, ...]:
+    several = len({(row.source, row.target) for row in rows}) > 1
     found: dict[tuple[str, str], dict[int, list[float]]] = {}
     for row in rows:
-        variant = ", ".join(f"{name} {value}" for name, value in row.settings)
+        path = [f"{row.source} – {row.target}"] if several else []
+        variant = ", ".join([*path, *(f"{name} {value}" for name, value in row.settings)])
         steps = found.setdefault((row.overlay, variant), {})
         steps.setdefault(math.floor(row.at_s / STEP_S), []).append(row.value)
     return tuple(
@@ -78,22 +83,40 @@ CAPTION = (
 )
 
 
+def _looks(lines: Sequence[Line]) -> dict[tuple[str, str], style.Look]:
+    """An overlay's own, whose dashes tell variants apart; over one overlay alone each variant has one of its own."""
+    overlays = list(dict.fromkeys(line.overlay for line in lines))
+    variants = list(dict.fromkeys(line.variant for line in lines))
+    if len(overlays) == 1 and len(variants) > 1:
+        return {(overlays[0], name): look for name, look in zip(variants, _distinct(variants), strict=True)}
+    own = style.looks(overlays)
+    return {
+        (line.overlay, line.variant): replace(
+            own[line.overlay], dashes=DASHES[variants.index(line.variant) % len(DASHES)]
+        )
+        if len(variants) > 1
+        else own[line.overlay]
+        for line in lines
+    }
+
+
+def _distinct(names: Sequence[str]) -> list[style.Look]:
+    return list(style.looks([style.PLAIN, *names]).values())[: len(names)]
+
+
 def draw(content: OverTime) -> Figure:
-    """A panel for each host, a line for each overlay."""
-    overlays = list(dict.fromkeys(line.overlay for _, lines in content.panels for line in lines))
-    looks = style.looks(overlays)
+    """A panel for each host, a line for each overlay and variant."""
+    every = [line for _, lines in content.panels for line in lines]
+    looks, names = _looks(every), _names(every)
     with style.sheet(2.0 * len(content.panels) + 0.9) as figure:
         grid = figure.subplots(len(content.panels), 1, sharex=True, squeeze=False)
-        labels: list[str] = []
         for axes, (label, lines) in zip(grid[:, 0], content.panels, strict=True):
             for line in lines:
-                look = looks[line.overlay]
-                name = " · ".join(filter(None, (phrasing.label(line.overlay), line.variant)))
-                labels.append(name)
+                look = looks[line.overlay, line.variant]
                 axes.plot(
                     [at for at, _ in line.points],
                     [value for _, value in line.points],
-                    label=name,
+                    label=names[line.overlay, line.variant],
                     color=look.colour,
                     linestyle=look.dashes,
                     marker=look.marker,
@@ -107,5 +130,16 @@ def draw(content: OverTime) -> Figure:
             axes.grid(axis="y")
             axes.tick_params(length=3)
         grid[-1, 0].set_xlabel("seconds since the client began")
-        signs.legend(figure, list(grid[:, 0]), labels)
+        signs.legend(figure, list(grid[:, 0]), list(names.values()))
     return figure
+
+
+def _names(lines: Sequence[Line]) -> dict[tuple[str, str], str]:
+    """For the legend: an overlay's name only where there are several, or nothing else tells lines apart."""
+    one = len({line.overlay for line in lines}) == 1
+    return {
+        (line.overlay, line.variant): line.variant
+        if one and line.variant
+        else " · ".join(filter(None, (phrasing.label(line.overlay), line.variant)))
+        for line in lines
+    }

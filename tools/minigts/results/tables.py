@@ -278,6 +278,8 @@ class SeriesRow:
 
     overlay: str
     measurement: str
+    source: str
+    target: str
     settings: Settings
     column: str
     at_s: float
@@ -333,6 +335,8 @@ class _Row:
         return SeriesRow(
             overlay=self._word("overlay"),
             measurement=self._word("measurement"),
+            source=self._word("source"),
+            target=self._word("target"),
             settings=tuple((name, self._word(name)) for name in named if self.cells.get(name)),
             column=self._word("column"),
             at_s=self._number("at_s"),
