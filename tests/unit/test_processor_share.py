@@ -121,7 +121,7 @@ def test_a_machine_that_cannot_refuses_and_says_why(tmp_path: Path, monkeypatch:
         "a with `cpus: 0.5`: cannot be limited here: no such luck; run minigts as root, where root may make control "
         "groups with a quota, or write `cpus: 1`"
     )
-    assert of_a_lab.finding().state == "slow"
+    assert of_a_lab.finding().meaning == f"refused: no such luck; for such topologies {of_a_lab.REMEDY}"
     assert of_a_lab.make(plan(HALF.replace("0.5", "1")), tmp_path) == {}
 
 

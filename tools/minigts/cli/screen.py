@@ -185,6 +185,9 @@ def show_plan(plan: Plan) -> None:
     """Hosts, links, and what the plan predicts for each pair."""
     hosts = ((h.name, h.location or "", h.address, str(h.cpus), f"{h.memory_mb} MB") for h in plan.machines)
     show_table(f"{plan.name}, in {plan.time} time: hosts", ("host", "location", "address", ">cpus", ">memory"), hosts)
+    if plan.groups:
+        groups = ((group.name, ", ".join(group.hosts)) for group in plan.groups)
+        show_table("groups, each with an overlay network of its own", ("group", "hosts"), groups)
     links = ((x.name, x.subnet, ms(x.rtt_ms), mbit(x.rate_mbit), f"{x.loss_percent:g} %") for x in plan.links)
     show_table("links", ("link", "subnet", ">RTT", ">rate", ">loss"), links)
     paths = (
