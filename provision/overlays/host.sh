@@ -2,12 +2,15 @@
 # Sourced by phase.sh: reads host.json, which minigts has put onto this host, into variables; by one call of jq, since
 # starting a program costs some 10 ms in an emulated host.
 #
-#   HOST_NAME, HOST_ADDRESS, HOST_INDEX     this host; its address on the loopback, its number from 0
-#   LEADER_ADDRESS                          the first host's
-#   PEER_NAMES, PEER_ADDRESSES, PEER_INDEXES    the other hosts, in the topology's order
+#   HOST_NAME, HOST_ADDRESS, HOST_INDEX     this host; its address on the loopback, its number among the lab's, from 0
+#   HOST_POSITION                           its number among the hosts of its network, from 0: another where a lab has
+#                                           groups, each with a network of its own
+#   LEADER_ADDRESS                          the first of those
+#   PEER_NAMES, PEER_ADDRESSES, PEER_INDEXES    the others of them, in their order
 #   LINK_INTERFACES, LINK_ADDRESSES, LINK_PEERS, LINK_PEER_ADDRESSES, LINK_NUMBERS
 #                                           what this host's links lead to: its end, the neighbour's name and address
-#                                           there, the link's number; through a switch, every host behind it
+#                                           there, the link's number; through a switch, every host behind it; those of
+#                                           other networks left out
 #   LINK_MTU                                the smallest of the lab's links
 #   HOST_ENGINE                             docker, or namespace: see namespace.sh
 #   FOLDERS                                 the overlay's folders, that which it extends first
@@ -20,6 +23,7 @@ eval "$(jq -r '@sh "
   HOST_NAME=\(.name)
   HOST_ADDRESS=\(.address)
   HOST_INDEX=\(.index)
+  HOST_POSITION=\(.position)
   LEADER_ADDRESS=\(.leader)
   PEER_NAMES=(\([.peers[].name]))
   PEER_ADDRESSES=(\([.peers[].address]))
@@ -43,7 +47,7 @@ eval "$(jq -r '@sh "
 
 is_leader() { [[ $HOST_ADDRESS == "$LEADER_ADDRESS" ]]; }
 
-# host_count: of the whole lab.
+# host_count: of the whole network.
 host_count() { echo $((${#PEER_NAMES[@]} + 1)); }
 
 # is_neighbour NAME: whether that host is at the other end of one of this host's links.

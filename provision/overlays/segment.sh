@@ -28,7 +28,7 @@ create_segment_network() {
 
 network_exists() { docker_api GET /networks/measure >/dev/null 2>&1; }
 
-# Fails unless the lab is two hosts with one link; prints the link's interface.
+# Fails unless the network is two hosts with one link; prints the link's interface.
 only_port() {
   ((${#LINK_INTERFACES[@]} == 1 && ${#PEER_NAMES[@]} == 1)) ||
     fatal "containers on a segment reach only that segment: this overlay needs two hosts with one link"
@@ -39,4 +39,4 @@ only_port() {
 segment_of() { ip -j -4 route show dev "$1" scope link proto kernel | jq -r '.[0].dst'; }
 
 # Eight addresses for each host's container, away from the hosts' own: .64/29, .72/29.
-container_range() { echo "${1%.*}.$((64 + HOST_INDEX * 8))/29"; }
+container_range() { echo "${1%.*}.$((64 + HOST_POSITION * 8))/29"; }

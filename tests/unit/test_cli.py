@@ -104,6 +104,12 @@ def test_plan_prints_the_same_bytes_each_time(topology: Path) -> None:
     assert [host["name"] for host in json.loads(first.stdout)["hosts"]] == ["ams", "bra"]
 
 
+def test_plan_shows_groups() -> None:
+    done = runner.invoke(app, ["plan", str(PROJECT / "topologies" / "fourpairs.yaml"), "--table"])
+    assert "groups, each with an overlay network of its own" in done.stdout
+    assert re.search(r"^ b +b1, b2 *$", done.stdout, re.MULTILINE)
+
+
 def test_plan_shows_tables(topology: Path) -> None:
     done = runner.invoke(app, ["plan", str(topology), "--table"])
     assert done.exit_code == 0

@@ -19,6 +19,44 @@ def test_processor_use_of_outer_processes_is_their_seconds() -> None:
     assert (use.host_percent, use.groups_percent) == (50.0, {})
 
 
+WATCHED = """\
+@ 10.00
+process 1.00
+@ 11.00
+process 1.10
+@ 12.00
+process 1.20
+measured
+@ 13.00
+process 2.10
+measured
+@ 14.00
+process 3.00
+measured
+@ 15.00
+process 3.20
+@ 16.00
+"""
+
+
+def test_only_the_time_that_is_marked_counts_for_per_cents() -> None:
+    assert counters.processor_use(WATCHED) == counters.ProcessorUse(pytest.approx(90.0), pytest.approx(2.2), {}, 2)
+
+
+def test_use_over_time_begins_with_the_first_mark() -> None:
+    assert counters.processor_over_time(WATCHED) == (
+        (-1.5, pytest.approx(10.0)),
+        (-0.5, pytest.approx(10.0)),
+        (0.5, pytest.approx(90.0)),
+        (1.5, pytest.approx(90.0)),
+        (2.5, pytest.approx(20.0)),
+    )
+
+
+def test_counters_of_before_have_no_series() -> None:
+    assert counters.processor_over_time(recorded("counters-uml.txt")) == ()
+
+
 def test_offloads_are_read_back_with_what_is_fixed() -> None:
     features = counters.ethtool_features(recorded("ethtool-container.txt"))
     assert counters.device(recorded("ethtool-container.txt")) == "eth0"

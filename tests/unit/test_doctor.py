@@ -40,6 +40,7 @@ GOOD = Facts(
     seccomp=True,
     ptrace=True,
     landlock=7,
+    limits=Finding("cpus below 1", "ok", "by control groups"),
     socket_buffer_bytes=4 * 2**20,
     namespaces_blocked_by="",
     subordinate_ids=True,

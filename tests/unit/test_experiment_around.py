@@ -36,7 +36,16 @@ seed: 7
 repetitions: 1
 measurements:
 """
-COUNTERS = "@ 10.00\nstat cpu 100 0 0 900 0 0 0 0 0 0\n@ 11.00\nstat cpu 180 0 0 920 0 0 0 0 0 0\n"
+COUNTERS = """\
+@ 10.00
+stat cpu 100 0 0 900 0 0 0 0 0 0
+@ 11.00
+stat cpu 105 0 0 995 0 0 0 0 0 0
+measured
+@ 12.00
+stat cpu 185 0 0 1015 0 0 0 0 0 0
+measured
+"""
 FEATURES = (
     "device eth0\ntcp-segmentation-offload: off\ngeneric-segmentation-offload: off\ntx-udp-segmentation: off [fixed]\n"
 )
@@ -94,6 +103,7 @@ class Hosts(Replay):
             "iperf3 -s": "",
             "rm -f": "",
             "mkfifo": "",
+            "minigts-watching.measured": "",
             "stress-ng": STRESS,
         }
         for mark, answer in answers.items():
@@ -183,6 +193,25 @@ def test_processor_time_is_counted_for_each_byte_that_arrived() -> None:
     found = readings.read("iperf3-udp", omitting).extra
     assert "cpu_ns_per_byte" not in found
     assert found["cpu_source_percent"] == pytest.approx(30)
+
+
+def test_counters_that_say_when_the_client_ran_are_a_series(tmp_path: Path) -> None:
+    [directory], hosts, _ = go(tmp_path, Stage(), experiment(TCP.replace("}}", "}, watch: [cpu]}")))
+    with (directory / "series.csv").open(newline="") as stream:
+        series = [(row["column"], row["at_s"], row["value"]) for row in csv.DictReader(stream)]
+    assert series[:2] == [("cpu_source_inside_percent", "-0.5", "5"), ("cpu_source_inside_percent", "0.5", "80")]
+    assert {column for column, _, _ in series} == {
+        f"cpu_{end}{where}_percent" for end in ("source", "target") for where in ("", "_inside")
+    }
+    assert rows(directory)[0]["cpu_percent"] == "80"
+    marks = [argv[2] for _, argv in hosts.around if "measured" in argv[2] and "sleep" in argv[2]]
+    assert marks[:2] == ["sleep 1; : >/run/minigts-watching.measured"] * 2
+    assert marks[2:] == ["rm -f /run/minigts-watching.measured; sleep 1"] * 2
+
+
+def test_without_counters_there_is_no_series(tmp_path: Path) -> None:
+    [directory], _, _ = go(tmp_path, Stage(), experiment(TCP))
+    assert not (directory / "series.csv").exists()
 
 
 def test_the_watcher_waits_between_its_looks_and_ends_with_its_file(tmp_path: Path) -> None:

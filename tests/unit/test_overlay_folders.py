@@ -15,8 +15,9 @@ from minigts.artifacts import built
 from minigts.errors import InputError, MinigtsError
 from minigts.overlays import catalogue
 from minigts.overlays.host_file import facts_for
+from minigts.overlays.teams import teams
 from minigts.providers import registry
-from minigts.topology.load import load
+from minigts.topology.load import load, parse
 from minigts.topology.plan import Host, Plan
 
 PROJECT = paths.project_root()
@@ -241,6 +242,23 @@ def test_phases_know_the_leader(tmp_path: Path) -> None:
     seen = variables(tmp_path, plan.hosts[0].name)
     assert "LEADS" in seen
     assert seen["POLICY_BY"] == "''"
+
+
+def test_phases_know_the_hosts_of_their_group_alone(tmp_path: Path) -> None:
+    """A chain in two groups, a host in the middle in none: each has its own leader, and no link to the other."""
+    plan = parse("name: x\nchain: {hosts: 5}\ngroups: {left: [h2, h1], right: [h4, h5]}\n", "x")
+    vxlan = overlays.find("vxlan")
+    last, second = (
+        facts_for(plan, plan.host("h5"), vxlan, "", "docker"),
+        facts_for(plan, plan.host("h2"), vxlan, "", "docker"),
+    )
+
+    assert (last.leader, last.position, last.index) == (plan.host("h4").address, 1, 4)
+    assert [peer.name for peer in last.peers] == ["h4"]
+    assert (second.leader, second.position) == (second.address, 0)
+    assert [link.peer for link in second.links] == ["h1"]
+    assert [team.names for team in teams(plan, "vxlan")] == [("h2", "h1"), ("h4", "h5")]
+    assert [team.names for team in teams(plan, "none")] == [("h2", "h1"), ("h4", "h5"), ("h3",)]
 
 
 def facts_that_are_read() -> Iterator[str]:

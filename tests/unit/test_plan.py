@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from minigts.topology.build import delay_packets, queue_bytes
 from minigts.topology.load import load, parse
@@ -100,7 +101,30 @@ def test_separate_pairs_have_no_path_between_them() -> None:
     plan = shipped("fourpairs")
     assert len(plan.paths) == 4
     with pytest.raises(KeyError):
-        plan.path("vm1", "weave1")
+        plan.path("a1", "b1")
+
+
+def test_groups_are_the_plans() -> None:
+    plan = shipped("fourpairs")
+    assert [(group.name, group.hosts) for group in plan.groups][:2] == [("a", ("a1", "a2")), ("b", ("b1", "b2"))]
+    assert plan.host("b2").routes[0].to == f"{plan.host('b1').address}/32"
+    assert shipped("chain6").groups == ()
+
+
+@pytest.mark.parametrize(
+    ("group", "problem"),
+    [
+        ({"name": "e", "hosts": ["a1", "b1"]}, "member a1 appears twice"),
+        ({"name": "a", "hosts": ["e1", "e2"]}, "group a appears twice"),
+        ({"name": "e", "hosts": ["e1", "e2"]}, "group e: no host 'e1'"),
+    ],
+    ids=["two-groups", "two-of-one-name", "no-host"],
+)
+def test_a_plan_with_impossible_groups_is_refused(group: object, problem: str) -> None:
+    raw = shipped("fourpairs").model_dump(mode="json")
+    raw["groups"].append(group)
+    with pytest.raises(ValidationError, match=problem):
+        Plan.model_validate(raw)
 
 
 def test_ports_are_numbered_in_order_of_links_and_mirror_their_peers() -> None:

@@ -259,6 +259,33 @@ def test_single_samples_have_no_interval(results: Path, bounds: dict[str, str]) 
     assert "Markers are single samples" in page.text
 
 
+SERIES = "sample,overlay,measurement,source,target,repetition,column,at_s,value\n"
+MOMENTS = "".join(
+    f"x,{overlay},tcp,ams,bra,1,cpu_{end}_inside_percent,{at_s},{value}\n"
+    for overlay in ("none", "swarm")
+    for end in ("source", "target")
+    for at_s, value in ((-0.5, 3), (0.2, 95), (0.5, 100), (1.1, 2))
+)
+
+
+def test_what_was_watched_is_a_figure_over_time(results: Path) -> None:
+    (results / "series.csv").write_text(SERIES + MOMENTS)
+    page = Page(render(results))
+    assert (results / "figures" / "tcp-over-time.png").read_bytes().startswith(b"\x89PNG")
+    assert "The measuring client begins at 0" in page.text
+    assert "series.csv" in page.links
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [("x,none,tcp,ams,bra,1,cpu_source_percent,soon,3", "at_s: 'soon' is"), ("x,none", "more or fewer fields")],
+)
+def test_a_broken_series_is_named(results: Path, line: str, message: str) -> None:
+    (results / "series.csv").write_text(f"{SERIES}{line}\n")
+    with pytest.raises(InputError, match=message):
+        render(results)
+
+
 def test_no_directory(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such results directory"):
         render(tmp_path / "nowhere")

@@ -15,7 +15,7 @@ install() { ! is_leader || start_etcd; }
 
 # The leader makes the network, and the store tells the others of it.
 join() {
-  ((HOST_INDEX == 0)) || wait_for_the_one_before
+  ((HOST_POSITION == 0)) || wait_for_the_one_before
   start_engine
   if is_leader; then
     network_known || create_network
@@ -40,7 +40,7 @@ leave() {
 # One engine after the other, in the hosts' order: an engine tries once to join those it finds in the store, and stays
 # alone for good when the one it tries has not begun to listen for gossip.
 wait_for_the_one_before() {
-  local before=${PEER_ADDRESSES[HOST_INDEX - 1]}
+  local before=${PEER_ADDRESSES[HOST_POSITION - 1]}
   wait_until 120 gossips "$before" || fatal "the engine of $before does not listen for gossip"
 }
 

@@ -65,7 +65,7 @@ wait_for_nodes() {
 
 # Nodes that attach to a network at the same moment do not know of each other yet when each tells the others of its
 # container; who misses that waits half a minute for Docker's comparison of tables. So they come one after another.
-keep_distance() { is_leader || sleep "$HOST_INDEX"; }
+keep_distance() { is_leader || sleep "$HOST_POSITION"; }
 
 every_node_ready() {
   local ready

@@ -185,6 +185,9 @@ def show_plan(plan: Plan) -> None:
     """Hosts, links, and what the plan predicts for each pair."""
     hosts = ((h.name, h.location or "", h.address, str(h.cpus), f"{h.memory_mb} MB") for h in plan.machines)
     show_table(f"{plan.name}, in {plan.time} time: hosts", ("host", "location", "address", ">cpus", ">memory"), hosts)
+    if plan.groups:
+        groups = ((group.name, ", ".join(group.hosts)) for group in plan.groups)
+        show_table("groups, each with an overlay network of its own", ("group", "hosts"), groups)
     links = ((x.name, x.subnet, ms(x.rtt_ms), mbit(x.rate_mbit), f"{x.loss_percent:g} %") for x in plan.links)
     show_table("links", ("link", "subnet", ">RTT", ">rate", ">loss"), links)
     paths = (
@@ -252,6 +255,7 @@ def lab_facts(lab: Lab) -> dict[str, object]:
             "time": lab.time,
             "state": record.state,
             "overlay": None if joined is None else joined.name,
+            "groups": {group.name: list(group.hosts) for group in lab.plan.groups},
             "created": record.created.isoformat(),
             "cut": labs.cut_links(lab),
             "settings": record.settings.model_dump(),
@@ -273,9 +277,15 @@ def show_labs(labs: Iterable[Lab]) -> None:
         rows = ((h.name, h.location or "", h.address, str(states.get(h.name))) for h in lab.plan.machines)
         where = f"{facts['provider']} in {facts['time']} time"
         title = f"{lab.name}  {facts['topology']} on {where}, overlay {facts['overlay'] or '—'}"
+        title += f", over each by itself: {in_groups(lab.plan)}" if lab.plan.groups else ""
         show_table(title, ("host", "location", "address", "state"), rows)
         for line in deviations(lab):
             console.print(line, markup=False, soft_wrap=True)
+
+
+def in_groups(plan: Plan) -> str:
+    """`a (a1, a2), b (b1, b2)`"""
+    return ", ".join(f"{group.name} ({', '.join(group.hosts)})" for group in plan.groups)
 
 
 def deviations(lab: Lab) -> list[str]:

@@ -101,19 +101,34 @@ def prepare(
         experiment = experiment.for_a_look()
     if only:
         experiment = experiment.only(only)
-    plan = load_topology(
-        topology,
-        known_overlays=overlays.known(),
-        time=time or experiment.time,
-        best=registry.best_time(provider),
-    )
-    found = meaning.meaningless(experiment, plan)
+    plan, impossible = _plan_of(topology, time or experiment.time, provider)
+    asked = plan if impossible is None else plan.model_copy(update={"time": "virtual"})
+    found = meaning.meaningless(experiment, asked)
     refused = [each for each in found if each.part.kind != "watch"]
     if refused and not leaving_out:
-        raise InputError(_refusal(file, topology, as_written, experiment, plan, refused))
+        raise InputError(_refusal(file, topology, as_written, experiment, asked, refused))
     left_out = (*(each.part for each in found), *_absent(experiment, only))
     digest = hashlib.sha256(topology.read_bytes()).hexdigest()
-    return Prepared(experiment, digest, plan, meaning.within(matrix(experiment, plan), left_out), left_out)
+    samples = meaning.within(matrix(experiment, plan), left_out)
+    if impossible is not None and samples:
+        raise impossible
+    return Prepared(experiment, digest, plan, samples, left_out)
+
+
+def _plan_of(topology: Path, time: Time | None, provider: str) -> tuple[Plan, InputError | None]:
+    """The topology's plan in that time. Where it cannot be in virtual time, as with shares of a processor, its plan in
+    real time and what is wrong: that matters only if something of the experiment says anything in virtual time.
+    """
+    best = registry.best_time(provider)
+    try:
+        return load_topology(topology, known_overlays=overlays.known(), time=time, best=best), None
+    except InputError as error:
+        if time != "virtual":
+            raise
+        try:
+            return load_topology(topology, known_overlays=overlays.known(), time="real"), error
+        except InputError:
+            raise error from None
 
 
 def _absent(experiment: Experiment, only: Sequence[str]) -> tuple[LeftOut, ...]:
@@ -282,7 +297,7 @@ def _prepared_again(directory: Path) -> Prepared:
     _known(directory / manifests.FILE, "provider", manifest.provider, registry.names())
     for overlay in manifest.experiment.overlays:
         _known(directory / manifests.FILE, "overlay", overlay, overlays.known())
-    left = store.pending(meaning.samples(manifest), directory)
+    left = run.pending(manifest.experiment, meaning.samples(manifest), directory)
     return Prepared(manifest.experiment, manifest.topology_sha256, manifest.plan, left, manifest.left_out)
 
 
@@ -313,12 +328,12 @@ def _manifest(prepared: Prepared, provider: str) -> Manifest:
 def lab_for(plan: Plan, provider: str, named: str | None, *, keep: bool, say: Say) -> Iterator[Lab]:
     """A lab of `plan`: the one that is up as `named`, or a new one, taken down at the end unless kept.
 
-    Raises InputError when the one that is up has other hosts or links, or when one of them is cut: the results would
-    be of another topology than their manifest says.
+    Raises InputError when the one that is up has other hosts, links or groups, or when a link of it is cut: the
+    results would be of another topology than their manifest says.
     """
     if named is not None:
         found = labs.open_lab(named)
-        if found.plan.hosts != plan.hosts or found.plan.links != plan.links:
+        if (found.plan.hosts, found.plan.links, found.plan.groups) != (plan.hosts, plan.links, plan.groups):
             raise InputError(f"lab {named} is {found.plan.name}; the experiment is made for {plan.name}")
         if found.plan.time != plan.time:
             raise InputError(f"lab {named} is in {found.plan.time} time; the run is in {plan.time} time")

@@ -42,9 +42,14 @@ def warm_up(source: Endpoint, way: PathUnderTest) -> tuple[str, ...]:
     return (*source.prefix, "ping", "-n", "-c", "1", "-W", "3", way.address)
 
 
+WATCHED_AROUND_S = 1
+"""So long before the client and after it counters are watched, to show what it changes."""
+
+
 def estimate_s(measurement: AnyMeasurement, path: Path) -> float:
     """How long one sample takes, in seconds."""
-    return TOOLS[measurement.tool].seconds(measurement.options, path)
+    around_s = 2 * WATCHED_AROUND_S if measurement.watch else 0
+    return TOOLS[measurement.tool].seconds(measurement.options, path) + around_s
 
 
 def timeout_s(measurement: AnyMeasurement, path: Path) -> float:

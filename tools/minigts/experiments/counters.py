@@ -23,7 +23,7 @@ _DEVICE = re.compile(r"^device (\S+)$", re.MULTILINE)
 class ProcessorUse:
     """Per cent of one processor over the time watched: medians over the intervals.
 
-    `host_percent` is all that was not idle, `host_s` its sum in seconds from the first moment to the last.
+    `host_percent` is all that was not idle, `host_s` its sum in seconds over all that was watched.
     `groups_percent` has each control group that used any.
     """
 
@@ -57,47 +57,77 @@ def processor_use(text: str) -> ProcessorUse:
 
         @ 1234.56
         stat cpu 647 0 38 470 37 0 0 0 0 0
+        measured
         cgroup docker/045a usage_usec 123456
 
-    or, for processes of the outer machine, `process 12.34` (seconds) in place of the last two. Raises ParseError.
+    or, for processes of the outer machine, `process 12.34` (seconds) in place of `stat` and `cgroup`. Where some
+    moments are marked as `measured`, only the time between two such counts for per cents. Raises ParseError.
     """
-    moments = [_moment(block) for block in text.split("@ ")[1:]]
-    # The last block may have been cut off when the watcher was ended.
-    whole = [moment for moment in moments if moment[1] is not None]
-    pairs = [(a, b) for a, b in itertools.pairwise(whole) if b[0] > a[0]]
+    watched = _intervals(text)
+    pairs = watched
+    if any(moment.measured for pair in watched for moment in pair):
+        pairs = [(a, b) for a, b in watched if a.measured and b.measured]
     if not pairs:
         raise ParseError("counters: fewer than two moments")
-    hosts = [100 * ((b[1] or 0) - (a[1] or 0)) / (b[0] - a[0]) for a, b in pairs]
+    hosts = [_percent(a, b) for a, b in pairs]
     groups: dict[str, list[float]] = {}
     for a, b in pairs:
-        for name in a[2].keys() & b[2].keys():
-            groups.setdefault(name, []).append(100 * (b[2][name] - a[2][name]) / (b[0] - a[0]))
+        for name in a.groups_s.keys() & b.groups_s.keys():
+            groups.setdefault(name, []).append(100 * (b.groups_s[name] - a.groups_s[name]) / (b.at_s - a.at_s))
     used = {name: statistics.median(values) for name, values in groups.items()}
     return ProcessorUse(
         host_percent=max(0.0, statistics.median(hosts)),
-        host_s=max(0.0, (pairs[-1][1][1] or 0) - (pairs[0][0][1] or 0)),
+        host_s=max(0.0, watched[-1][1].busy_s - watched[0][0].busy_s),
         groups_percent={name: value for name, value in sorted(used.items()) if value > 0},
         intervals=len(pairs),
     )
 
 
-_Moment = tuple[float, float | None, dict[str, float]]
+def processor_over_time(text: str) -> tuple[tuple[float, float], ...]:
+    """The same lines as pairs of seconds and per cent, one for each interval, at its middle. The first moment that is
+    marked as `measured` is 0; without one there are none.
+    """
+    pairs = _intervals(text)
+    began = next((moment.at_s for pair in pairs for moment in pair if moment.measured), None)
+    if began is None:
+        return ()
+    return tuple((round((a.at_s + b.at_s) / 2 - began, 4), max(0.0, _percent(a, b))) for a, b in pairs)
 
 
-def _moment(block: str) -> _Moment:
-    """Time, seconds of processor used by all, and by each control group."""
+@dataclass(frozen=True)
+class _Moment:
+    """Seconds of processor used until then, by all and by each control group."""
+
+    at_s: float
+    busy_s: float
+    groups_s: Mapping[str, float]
+    measured: bool
+
+
+def _percent(a: _Moment, b: _Moment) -> float:
+    return 100 * (b.busy_s - a.busy_s) / (b.at_s - a.at_s)
+
+
+def _intervals(text: str) -> list[tuple[_Moment, _Moment]]:
+    moments = [_moment(block) for block in text.split("@ ")[1:]]
+    # The last block may have been cut off when the watcher was ended.
+    whole = [moment for moment in moments if moment is not None]
+    return [(a, b) for a, b in itertools.pairwise(whole) if b.at_s > a.at_s]
+
+
+def _moment(block: str) -> _Moment | None:
     lines = block.splitlines()
-    at, busy, groups = number(lines[0] if lines else "", "time"), None, {}
+    at_s, busy_s, groups_s = number(lines[0] if lines else "", "time"), None, {}
     for line in lines[1:]:
         words = line.split()
         if words[:2] == ["stat", "cpu"] and len(words) >= 10:
             ticks = [number(word, "stat") for word in words[2:10]]
-            busy = (sum(ticks) - ticks[3] - ticks[4]) / TICKS_PER_S
+            busy_s = (sum(ticks) - ticks[3] - ticks[4]) / TICKS_PER_S
         elif words[:1] == ["process"] and len(words) == 2:
-            busy = number(words[1], "process")
+            busy_s = number(words[1], "process")
         elif words[:1] == ["cgroup"] and len(words) == 4 and words[2] == "usage_usec":
-            groups[words[1]] = number(words[3], "usage_usec") / 1e6
-    return at, busy, groups
+            groups_s[words[1]] = number(words[3], "usage_usec") / 1e6
+    return None if busy_s is None else _Moment(at_s, busy_s, groups_s, "measured" in lines)
 
 
 def stress_ng(stdout: str, stderr: str = "") -> Stressed:

@@ -1,4 +1,4 @@
-"""samples.csv, summary.csv and claims.json of a results directory, from its manifest and raw files alone.
+"""samples.csv, summary.csv, series.csv and claims.json of a results directory, from its manifest and raw files alone.
 
 Deriving twice gives the same bytes. A directory of a run that is not finished yields what it has.
 """
@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 
 from minigts.experiments import meaning
 from minigts.experiments.cells import FURTHER, Cell, Verdict
@@ -19,18 +21,21 @@ from minigts.experiments.commands import outer_mtu, predicted, underlay_mtu
 from minigts.experiments.matrix import Cell as Row
 from minigts.experiments.matrix import Sample, cells, path_between
 from minigts.experiments.model import Links, settings
-from minigts.experiments.readings import read
+from minigts.experiments.readings import over_time, read
 from minigts.experiments.vocabulary import Published
 from minigts.judge.statistics import estimate
 from minigts.results import manifest as manifests
 from minigts.results import store, tables
 from minigts.results.folder import LARGEST_NUMBER, inside, write
-from minigts.results.schema import CLAIMS, SAMPLES, SUMMARY, Claim, Claims, Manifest, RawSample
+from minigts.results.schema import CLAIMS, SAMPLES, SERIES, SUMMARY, Claim, Claims, Manifest, RawSample
 from minigts.results.tables import number
 from minigts.tools import COLUMNS, TOOLS
 from minigts.tools.base import Measured, ParseError, PathUnderTest
 from minigts.tools.columns import MIDDLES
 from minigts.topology.plan import Plan
+
+MOST_MOMENTS, FEWEST_MOMENTS = 150_000, 20
+"""In series.csv, and of one of its series: so many rows can be read again."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,7 @@ class Taken:
 
 
 def derive(directory: Path) -> tuple[Verdict, ...]:
-    """Write the three tables and return the claims' verdicts.
+    """Write the tables and return the claims' verdicts.
 
     Raises InputError for a manifest or a raw file that cannot be read, MinigtsError when the disk is full.
     """
@@ -62,6 +67,9 @@ def derive(directory: Path) -> tuple[Verdict, ...]:
     rows = (_sample_row(promised, entry, timed=in_real_time) for entry in taken)
     write(inside(directory, SAMPLES), tables.text((*tables.SAMPLE_COLUMNS, *varied), rows))
     write(inside(directory, SUMMARY), tables.text((*tables.SUMMARY_COLUMNS, *varied), map(_summary_row, summary)))
+    if series := [*_series(taken)]:
+        columns = (*tables.SERIES_COLUMNS, *varied)
+        write(inside(directory, SERIES), tables.text(columns, series))
     claims = Claims(tuple(Claim.model_validate(dataclasses.asdict(verdict)) for verdict in verdicts))
     write(inside(directory, CLAIMS), claims.model_dump_json(indent=1) + "\n")
     return verdicts
@@ -196,9 +204,21 @@ class _Predictions:
         outer = outer_mtu(mtu, underlay_mtu(plan), self._encapsulations(overlay))
         way = PathUnderTest("", mtu, outer, path_between(plan, source, target))
         asked = self._manifest.experiment.measurement(measurement).under(condition)
-        # What the plan promises holds for the links as it declares them, and for one session.
+        # What the plan promises holds for the links as it declares them, and for one flow over each.
         usual = asked.links == Links() and getattr(asked.options, "sessions", None) is None
+        usual &= not asked.together or not self._shares_links(measurement, overlay)
         return predicted(asked, way) if usual else None
+
+    def _shares_links(self, measurement: str, overlay: str) -> bool:
+        """Whether two of its paths pass one link."""
+        plan = self._manifest.plan
+        ways = {
+            (row.source, row.target): path_between(plan, row.source, row.target).links
+            for row in cells(self._manifest.experiment, plan, overlay)
+            if row.measurement == measurement
+        }
+        passed = [link for links in ways.values() for link in links]
+        return len(passed) > len(set(passed))
 
 
 def _published(entries: Sequence[Published], plan: Plan, key: _Key, hops: int, metric: str) -> float | None:
@@ -250,6 +270,36 @@ def _sample_row(promised: _Predictions, entry: Taken, *, timed: bool) -> Mapping
         "repeats": str(entry.repeats),
         **_machine_columns(entry.raw),
     }
+
+
+def _series(taken: Sequence[Taken]) -> Iterator[Mapping[str, str]]:
+    """What was watched while good samples were taken, a row for each moment; where there are very many moments, for the
+    mean of several.
+    """
+    watched = [(entry.sample, over_time(entry.raw)) for entry in taken if entry.measured]
+    most = max(MOST_MOMENTS // max(1, sum(map(len, (columns for _, columns in watched)))), FEWEST_MOMENTS)
+    for sample, columns in watched:
+        for column, points in columns.items():
+            for at_s, value in _thinned(points, most):
+                yield {
+                    **settings(sample.condition),
+                    "sample": sample.id,
+                    "overlay": sample.overlay,
+                    "measurement": sample.measurement,
+                    "source": sample.source,
+                    "target": sample.target,
+                    "repetition": str(sample.repetition),
+                    "column": column,
+                    "at_s": number(at_s),
+                    "value": number(value),
+                }
+
+
+def _thinned(points: Sequence[tuple[float, float]], most: int) -> Iterator[tuple[float, float]]:
+    step = math.ceil(len(points) / most)
+    for first in range(0, len(points), step):
+        several = points[first : first + step]
+        yield fmean(at for at, _ in several), fmean(value for _, value in several)
 
 
 def _machine_columns(raw: RawSample) -> Mapping[str, str]:

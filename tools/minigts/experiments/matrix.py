@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Literal
 
 from minigts.errors import InputError
 from minigts.experiments.model import MOST_SAMPLES, AnyMeasurement, Experiment, Pair, Paths, too_many
 from minigts.language.problems import listed, shown
+from minigts.overlays.teams import UNDERLAY
 from minigts.topology.plan import Path, Plan
 
 Kind = Literal["path", "segment"]
@@ -48,23 +50,61 @@ class Cell:
 
 def matrix(experiment: Experiment, plan: Plan) -> tuple[Sample, ...]:
     """Every sample in the order in which it is taken: overlays in turn, in each the repetitions in turn, and in
-    each repetition every cell once, shuffled by the seed.
+    each repetition every cell once, shuffled by the seed. Those that are taken together stand together.
 
-    Raises InputError when a path names a host that the plan does not have, or two hosts that are not connected, and
-    when there are more samples than MOST_SAMPLES.
+    Raises InputError when a path names a host that the plan does not have, or two hosts that are not connected, or that
+    no network joins; when a host is in two paths that are measured together; and when there are more samples than
+    MOST_SAMPLES.
     """
     if (count := sample_count(experiment, plan)) > MOST_SAMPLES:
         raise InputError(f"experiment {experiment.name} {too_many(count)}")
-    of_one_repetition = {overlay: tuple(cells(experiment, plan, overlay)) for overlay in experiment.overlays}
+    of_one_repetition = {overlay: _batches_of_cells(experiment, plan, overlay) for overlay in experiment.overlays}
     samples = tuple(
         _sample(cell, overlay, repetition)
         for overlay in experiment.overlays
         for repetition in range(1, experiment.repetitions + 1)
-        for cell in _shuffled(list(of_one_repetition[overlay]), f"{experiment.seed}/{overlay}/{repetition}")
+        for batch in _shuffled(of_one_repetition[overlay], f"{experiment.seed}/{overlay}/{repetition}")
+        for cell in batch
     )
     if len({sample.id for sample in samples}) != len(samples):
         raise InputError(f"experiment {experiment.name}: host names of {plan.name} give two samples the same name")
     return samples
+
+
+def batches(experiment: Experiment, samples: Iterable[Sample]) -> Iterator[tuple[Sample, ...]]:
+    """Samples in the order of `matrix`; those that are taken at the same time are one batch, most are alone."""
+    together = {measurement.name for measurement in experiment.measurements if measurement.together}
+
+    def batch(sample: Sample) -> tuple[object, ...]:
+        own = () if sample.measurement in together else (sample.id,)
+        return (sample.overlay, sample.measurement, sample.condition, sample.repetition, *own)
+
+    for _, several in groupby(samples, batch):
+        yield tuple(several)
+
+
+def _batches_of_cells(experiment: Experiment, plan: Plan, overlay: str) -> list[tuple[Cell, ...]]:
+    found: dict[tuple[object, ...], list[Cell]] = {}
+    together = {measurement.name for measurement in experiment.measurements if measurement.together}
+    for number, cell in enumerate(cells(experiment, plan, overlay)):
+        own = () if cell.measurement in together else (number,)
+        found.setdefault((cell.measurement, cell.condition, *own), []).append(cell)
+    for batch in found.values():
+        _require_apart(batch)
+    return [tuple(batch) for batch in found.values()]
+
+
+def _require_apart(batch: Sequence[Cell]) -> None:
+    first: dict[str, Cell] = {}
+    for cell in batch:
+        for host in dict.fromkeys((cell.source, cell.target)):
+            if host in first:
+                ways = f"{first[host].source} to {first[host].target} and {cell.source} to {cell.target}"
+                raise InputError(
+                    f"{cell.measurement}: together: {host} is an end of two paths, {ways}; of paths that are measured "
+                    "together no two share a host"
+                )
+            first[host] = cell
 
 
 def sample_count(experiment: Experiment, plan: Plan) -> int:
@@ -81,7 +121,8 @@ def sample_count(experiment: Experiment, plan: Plan) -> int:
 def cells(experiment: Experiment, plan: Plan, overlay: str) -> Iterator[Cell]:
     """What one repetition over `overlay` takes, in the file's order, no pair of hosts twice in a measurement.
 
-    Without an overlay (`none`) a path that the underlay does not route is left out.
+    Without an overlay (`none`) a path that the underlay does not route is left out, over one a path from one group of
+    the topology to another. Raises InputError for such a one that is named.
     """
     for measurement in experiment.measurements:
         for path, source, target, kind in _paths(measurement, plan, overlay) if _is_over(measurement, overlay) else ():
@@ -97,9 +138,30 @@ def _paths(measurement: AnyMeasurement, plan: Plan, overlay: str) -> Iterator[tu
     """The plan's path, where a measurement of it starts and ends, and what it is taken for."""
     seen: set[tuple[str, str]] = set()
     for path, source, target, kind in pairs(measurement, plan):
-        if (source, target) not in seen and (overlay != "none" or path.reachable):
+        if (source, target) not in seen and _is_joined(measurement, plan, overlay, path, (source, target)):
             seen.add((source, target))
             yield path, source, target, kind
+
+
+def _is_joined(measurement: AnyMeasurement, plan: Plan, overlay: str, path: Path, ends: tuple[str, str]) -> bool:
+    """Whether the network joins the path's ends. Raises InputError for a path that is named and lies across groups."""
+    plain = measurement.ends.client == measurement.ends.server == "host"
+    if overlay == UNDERLAY or plain or not plan.groups:
+        return overlay != UNDERLAY or path.reachable
+    groups = [plan.group_of(name) for name in ends]
+    if groups[0] is not None and groups[0] == groups[1]:
+        return True
+    for index, named in enumerate(measurement.paths):
+        if isinstance(named, Pair) and (named.source, named.target) == ends:
+            where = " and ".join(
+                f"{name} is in {f'group {group.name}' if group else 'no group'}"
+                for name, group in zip(ends, groups, strict=True)
+            )
+            raise InputError(
+                f"{measurement.name}: paths[{index}]: in {plan.name} {where}, and overlay {overlay} joins the hosts of "
+                "a group alone: name two of one group, or write `over: [none]`"
+            )
+    return False
 
 
 def path_between(plan: Plan, source: str, target: str) -> Path:
@@ -162,9 +224,10 @@ def _named_path(pair: Pair, plan: Plan, where: str) -> Path:
         raise InputError(f"{where}: {pair.source} and {pair.target} are not connected") from error
 
 
-def _shuffled(cells_: list[Cell], seed: str) -> list[Cell]:
-    random.Random(seed).shuffle(cells_)
-    return cells_
+def _shuffled(batches_: Sequence[tuple[Cell, ...]], seed: str) -> list[tuple[Cell, ...]]:
+    shuffled = list(batches_)
+    random.Random(seed).shuffle(shuffled)
+    return shuffled
 
 
 def _sample(cell: Cell, overlay: str, repetition: int) -> Sample:

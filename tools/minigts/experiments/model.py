@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationError
 from minigts.errors import InputError
 from minigts.experiments.vocabulary import SCALAR, Claim, Figure, Name, Published, varied, word
 from minigts.language import validation
-from minigts.language.fields import Strict, choice, unknown, whole
+from minigts.language.fields import Strict, choice, truth, unknown, whole
 from minigts.language.problems import Finding, Location, Misplaced
 from minigts.language.validation import findings_of, keys
 from minigts.tools import TOOLS
@@ -78,6 +78,8 @@ class _Measurement(Strict):
     """Claims and figures speak of it by this name."""
     paths: Annotated[tuple[Paths, ...], Field(min_length=1)]
     """first-to-each, each-segment, every-pair, or a pair of hosts by name."""
+    together: Annotated[bool, *truth("all paths are measured at the same time")] = False
+    """All its paths at the same time, each with a result of its own; no host may be in two of them."""
     options: Options
     """Of the tool."""
     vary: Varied = Field(default_factory=dict)
@@ -105,6 +107,11 @@ class _Measurement(Strict):
         Each value is tried with the first of all others. Options exclude each other by being there, not by their value.
         """
         known = keys(type(self.options))
+        if self.together and (getattr(self.options, "sessions", None) is not None or "sessions" in self.vary):
+            yield (
+                ("together",),
+                "`sessions` takes further hosts, which may be those of another path: give one of the two",
+            )
         for key in self.vary.keys() - set(known):
             yield ("vary", key), unknown("option", f"options of {self.name}", key, known)
         firsts = {key: values[0] for key, values in self.vary.items() if key in known}

@@ -1,7 +1,7 @@
 """What one attempt at a sample runs, where, and in which order. Pure: nothing is started here.
 
-`before` sets things, one call after the other; then `client` and all of `beside` run at once; when the client has
-ended, `after` puts things back and ends what would go on.
+`before` sets things, one call after the other; then all of `beside` are started, and when all of `lead` have ended,
+`client`; when that has ended and all of `tail` after it, `after` puts things back and ends what would go on.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from minigts.errors import InputError, MinigtsError
-from minigts.experiments.commands import command, timeout_s, underlay_mtu
+from minigts.experiments.commands import WATCHED_AROUND_S, command, timeout_s, underlay_mtu
 from minigts.experiments.matrix import Sample, path_between
 from minigts.experiments.model import AnyMeasurement
 from minigts.overlays import Endpoint
@@ -28,6 +28,8 @@ SHORT_S = 20.0
 WATCHED_EVERY_S = 0.25
 WATCHING = "/run/minigts-watching"
 """A pipe on which nothing ever comes, so that waiting on it costs no process; hosts have no /dev/fd."""
+MEASURED = f"{WATCHING}.measured"
+"""There while the client runs."""
 OFFLOADS = ("tso", "gso", "tx-udp-segmentation")
 """TCP segmentation by the device, by the kernel just above it, and what took the place of UDP fragmentation offload,
 which Linux 4.14 removed. ethtool(8)."""
@@ -47,6 +49,7 @@ for ((count = 0; count < MOST; count++)); do
   read -r line </proc/stat
   echo "@ $uptime"
   echo "stat $line"
+  [[ ! -e FILE.measured ]] || echo measured
   for file in /sys/fs/cgroup/{docker/*,minigts/*}/cpu.stat; do
     [[ ! -r $file ]] || { read -r line <"$file" && echo "cgroup ${file:15:-9} $line"; } 2>/dev/null
   done
@@ -72,6 +75,8 @@ class Procedure:
     client: Call
     beside: tuple[Call, ...]
     after: tuple[Call, ...]
+    lead: tuple[Call, ...] = ()
+    tail: tuple[Call, ...] = ()
 
 
 class Second(Protocol):
@@ -117,9 +122,11 @@ def procedure(measurement: AnyMeasurement, sample: Sample, around: Surroundings)
         client=client,
         beside=(*sessions, *_stress(measurement, sample), *(_watch(host, limit_s) for host in dict.fromkeys(watched))),
         after=(
-            *(Call("end", host, ("rm", "-f", WATCHING), needed=False) for host in dict.fromkeys(watched)),
+            *(Call("end", host, ("rm", "-f", WATCHING, MEASURED), needed=False) for host in dict.fromkeys(watched)),
             *_offloads_back(measurement, source, target, way),
         ),
+        lead=tuple(_around(host, f"sleep {WATCHED_AROUND_S}; : >{MEASURED}") for host in dict.fromkeys(watched)),
+        tail=tuple(_around(host, f"rm -f {MEASURED}; sleep {WATCHED_AROUND_S}") for host in dict.fromkeys(watched)),
     )
 
 
@@ -225,8 +232,13 @@ def _stress(measurement: AnyMeasurement, sample: Sample) -> Iterator[Call]:
             yield Call("stress", host, ("sh", "-c", stress), length_s + wait_s + SHORT_S)
 
 
+def _around(host: str, script: str) -> Call:
+    return Call("around", host, ("sh", "-c", script), needed=False)
+
+
 def _watch(host: str, limit_s: float) -> Call:
     """The processor counters of a host, until its file is removed."""
+    limit_s += 2 * WATCHED_AROUND_S
     most = round(limit_s / WATCHED_EVERY_S)
     script = _WATCH.replace("FILE", WATCHING).replace("MOST", str(most)).replace("EVERY", str(WATCHED_EVERY_S))
     return Call("cpu", host, ("bash", "-c", script), limit_s + SHORT_S, needed=False)

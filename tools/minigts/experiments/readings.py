@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from minigts.experiments import counters
 from minigts.results.schema import RawSample, Side
@@ -26,6 +27,21 @@ def read(tool: str, raw: RawSample) -> Measured:
         extra={**_joined([main, *others]), **_processors(raw, payload_bytes), **_stress(raw)},
         note="; ".join(_offloads(raw)),
     )
+
+
+def over_time(raw: RawSample) -> Mapping[str, Sequence[tuple[float, float]]]:
+    """The use of both hosts' processors while the sample was taken: for each column that `read` has of it as one
+    figure, seconds since the client began, and per cent. As in `read` what the outer machine counts goes first.
+    """
+    found: dict[str, Sequence[tuple[float, float]]] = {}
+    inside, outside = ({side.host: side for side in _named(raw, name)} for name in ("cpu", "cpu outside"))
+    for host, end in zip(inside, ("source", "target"), strict=False):
+        with contextlib.suppress(ParseError):
+            own = counters.processor_over_time(inside[host].stdout)
+            found[f"cpu_{end}_inside_percent"] = found[f"cpu_{end}_percent"] = own
+            if host in outside:
+                found[f"cpu_{end}_percent"] = counters.processor_over_time(outside[host].stdout)
+    return {column: series for column, series in found.items() if series}
 
 
 def _named(raw: RawSample, name: str) -> list[Side]:

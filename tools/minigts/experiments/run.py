@@ -1,4 +1,5 @@
-"""The executor: takes the samples that results directories still lack, one at a time, raw output first.
+"""The executor: takes the samples that results directories still lack, one batch at a time, raw output
+first.
 
 A directory's manifest says what to do, so that starting and resuming are the same call. Several directories of
 experiments on one topology share a lab: each overlay is joined once, and all of them take their samples over it.
@@ -18,7 +19,7 @@ from minigts.experiments import guard, meaning
 from minigts.experiments.cells import Verdict
 from minigts.experiments.commands import estimate_s
 from minigts.experiments.derive import derive
-from minigts.experiments.matrix import Sample, path_between
+from minigts.experiments.matrix import Sample, batches, path_between
 from minigts.experiments.model import Experiment
 from minigts.experiments.sampler import Sampler, Stage
 from minigts.overlays import Endpoint
@@ -63,12 +64,22 @@ OnProgress = Callable[[Progress], None]
 def total_s(experiment: Experiment, plan: Plan, samples: Sequence[Sample]) -> float:
     """How long taking `samples` lasts, in seconds, without joining overlays."""
     return sum(
-        estimate_s(
-            experiment.measurement(sample.measurement).under(sample.condition),
-            path_between(plan, sample.source, sample.target),
+        max(
+            estimate_s(
+                experiment.measurement(sample.measurement).under(sample.condition),
+                path_between(plan, sample.source, sample.target),
+            )
+            for sample in batch
         )
-        for sample in samples
+        for batch in batches(experiment, samples)
     )
+
+
+def pending(experiment: Experiment, samples: Sequence[Sample], directory: Path) -> tuple[Sample, ...]:
+    """The samples that have to be taken, in their order: those without a good result, and whatever is taken together
+    with one of them. Raises InputError for one that no file can hold."""
+    lacking = set(store.pending(samples, directory))
+    return tuple(sample for batch in batches(experiment, samples) if lacking.intersection(batch) for sample in batch)
 
 
 def run(directory: Path, provider: Provider, stage: Stage, on_progress: OnProgress) -> Outcome:
@@ -138,10 +149,10 @@ class _Watch:
         self._since: list[tuple[_Part, Sample]] = []
         self._verified_s = provider.now_s()
 
-    def taken(self, part: _Part, sample: Sample, *, good: bool) -> bool:
+    def taken(self, part: _Part, batch: Sequence[Sample], *, good: bool) -> bool:
         """False when the overlay has to be joined anew. A sample that failed is a reason to look soon."""
         if good:
-            self._since.append((part, sample))
+            self._since += [(part, sample) for sample in batch]
         wait_s = VERIFIED_EVERY_S if good else AFTER_A_FAILURE_S
         return self._provider.now_s() < self._verified_s + wait_s or self._proven()
 
@@ -169,7 +180,7 @@ class _Part:
         self.directory, self.log = directory, log
         self.manifest = manifests.read(directory)
         self.samples = meaning.samples(self.manifest)
-        self.todo = store.pending(self.samples, directory)
+        self.todo = pending(self.manifest.experiment, self.samples, directory)
         log.info("%s: %d of %d samples to take", self.manifest.experiment.name, len(self.todo), len(self.samples))
 
     @classmethod
@@ -177,7 +188,8 @@ class _Part:
         return cls(directory, stack.enter_context(_log_file(inside(directory, LOG))))
 
     def pending(self, overlay: str) -> tuple[Sample, ...]:
-        return store.pending([sample for sample in self.samples if sample.overlay == overlay], self.directory)
+        over_it = [sample for sample in self.samples if sample.overlay == overlay]
+        return pending(self.manifest.experiment, over_it, self.directory)
 
     def skip(self, overlay: str, reason: str) -> None:
         """Go on without the overlay; the manifest keeps why."""
@@ -193,12 +205,14 @@ class _Part:
         manifest = self._with_overlay(overlay, endpoints, watch.seen)
         sampler = Sampler(self.directory, manifest, provider, watch.stage, endpoints, self.log)
         try:
-            for sample in self.pending(overlay):
-                clock.say(sample.id)
+            for batch in batches(manifest.experiment, self.pending(overlay)):
+                for sample in batch:  # of one that a kill has left in half: it is taken anew as a whole
+                    store.discard(self.directory, sample.id, "what is taken together with it has no result")
+                clock.say(batch[0].id)
                 started = time.monotonic()
-                good = sampler.take(sample)
-                clock.finished(self, sample, time.monotonic() - started, good)
-                if not watch.taken(self, sample, good=good):
+                good = sampler.take(batch)
+                clock.finished(self, batch, time.monotonic() - started, good)
+                if not watch.taken(self, batch, good=good):
                     return False
         finally:
             sampler.put_links_back()
@@ -249,13 +263,13 @@ class _Clock:
         factor = self._spent_s / self._estimated_s if self._estimated_s > 5 else 1.0
         self._on_progress(Progress(self._done, self._total, max(0.0, self._left_s * factor), doing))
 
-    def finished(self, part: _Part, sample: Sample, seconds: float, good: bool) -> None:
-        estimated_s = self._estimate(part, (sample,))
+    def finished(self, part: _Part, batch: Sequence[Sample], seconds: float, good: bool) -> None:
+        estimated_s = self._estimate(part, batch)
         self._left_s -= estimated_s
         self._estimated_s += estimated_s
         self._spent_s += seconds
-        self._done += good
-        self.say(sample.id)
+        self._done += len(batch) if good else 0
+        self.say(batch[-1].id)
 
 
 class _QuietFile(logging.FileHandler):

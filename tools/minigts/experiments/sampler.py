@@ -1,4 +1,4 @@
-"""Takes samples over one overlay that is up, one at a time, and keeps what came of each."""
+"""Takes samples over one overlay that is up, one batch at a time, and keeps what came of each."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -91,17 +92,20 @@ class Sampler:
         pace_s = None if self._virtual else provider.pace_s
         self._around = Surroundings(manifest.plan, endpoints, self._second, pace_s)
 
-    def take(self, sample: Sample) -> bool:
-        """Take it, in several attempts if need be. True when it has a result."""
-        measurement = self._manifest.experiment.measurement(sample.measurement).under(sample.condition)
+    def take(self, batch: Sequence[Sample]) -> bool:
+        """Take the samples of a batch (`matrix.batches`) at the same time, in several attempts if need be. True when
+        each has a result: one that fails, fails the others, which were not taken beside what they should have been.
+        """
+        first = batch[0]
+        measurement = self._manifest.experiment.measurement(first.measurement).under(first.condition)
         if self._virtual:
             measurement = measurement.model_copy(update={"watch": ()})
         try:
-            todo = procedure(measurement, sample, self._around)
+            todo = [procedure(measurement, sample, self._around) for sample in batch]
         except InputError as error:
-            return self._impossible(sample, str(error))
+            return self._impossible(batch, str(error))
         return any(
-            self._attempt(sample, measurement, todo, last=number == ATTEMPTS or self._starved)
+            self._attempt(batch, measurement, todo, last=number == ATTEMPTS or self._starved)
             for number in range(1, ATTEMPTS + 1)
         )
 
@@ -109,72 +113,103 @@ class Sampler:
         """Let the links be as declared again."""
         self._set_links(Links())
 
-    def _impossible(self, sample: Sample, reason: str) -> bool:
-        result = Result(sample.source, (), 1, "", reason, 0.0)
-        raw = _raw(sample, result, (), self._moment(), self._tried.get(sample.id, 0) + 1)
-        store.save(self._directory, raw.model_copy(update={"error": reason}))
-        self._log.warning("%s: %s", sample.id, reason)
+    def _impossible(self, batch: Sequence[Sample], reason: str) -> bool:
+        for sample in batch:
+            result = Result(sample.source, (), 1, "", reason, 0.0)
+            raw = _raw(sample, result, (), self._moment(), self._tried.get(sample.id, 0) + 1)
+            store.save(self._directory, raw.model_copy(update={"error": reason}))
+            self._log.warning("%s: %s", sample.id, reason)
         return False
 
-    def _attempt(self, sample: Sample, measurement: AnyMeasurement, todo: Procedure, *, last: bool) -> bool:
-        """Take the sample once and keep what came of it. True when it has a result that stays.
+    def _attempt(
+        self, batch: Sequence[Sample], measurement: AnyMeasurement, todo: Sequence[Procedure], *, last: bool
+    ) -> bool:
+        """Take the batch once and keep what came of each. True when all have a result that stays.
 
         A tainted result stays only at the `last` attempt. After one that has stayed, the machine counts as starved for
-        good, and the next sample's first attempt is its last: repeating everything would help nobody.
+        good, and the next batch's first attempt is its last: repeating everything would help nobody.
         """
         self._set_links(measurement.links)
-        self._warm_up(measurement, sample)
-        number, started = self._tried.get(sample.id, 0) + 1, self._moment()
+        for sample in batch:
+            self._warm_up(measurement, sample)
+        started = self._moment()
         with self._stage.recording() as machine:
-            result, around = self._perform(todo)
-        raw = _raw(sample, result, around, started, number)
-        raw = raw.model_copy(update={"machine": machine.load, "tainted": taints(machine.load)})
-        again = bool(raw.error or (raw.tainted and not last))
+            performed = self._perform(todo)
+        taken = [
+            _raw(sample, result, around, started, self._tried.get(sample.id, 0) + 1)
+            for sample, (result, around) in zip(batch, performed, strict=True)
+        ]
+        tainted = taints(machine.load)
+        taken = [raw.model_copy(update={"machine": machine.load, "tainted": tainted}) for raw in _all_or_none(taken)]
+        again = bool(any(raw.error for raw in taken) or (tainted and not last))
+        for raw in taken:
+            self._keep(raw, again=again)
+        if not again:
+            self._starved = bool(tainted)
+        return not again
+
+    def _keep(self, raw: RawSample, *, again: bool) -> None:
         store.save(self._directory, raw, repeated=again)
         if again or raw.tainted:
             reason = raw.error or f"tainted: {', '.join(raw.tainted)}"
-            self._log.warning("%s, attempt %d: %s", sample.id, number, reason)
+            self._log.warning("%s, attempt %d: %s", raw.sample, raw.attempt, reason)
         else:
-            self._log.info("%s in %.2f s", sample.id, result.seconds)
+            self._log.info("%s in %.2f s", raw.sample, raw.seconds)
         if again:
-            self._tried[sample.id] = number
-        else:
-            self._starved = bool(raw.tainted)
-        return not again
+            self._tried[raw.sample] = raw.attempt
 
     def _moment(self) -> str:
         """Now: UTC, or in virtual time the seconds of the lab's own clock."""
         return f"{self._provider.now_s():.6f}" if self._virtual else manifests.now()
 
-    def _perform(self, todo: Procedure) -> tuple[Result, tuple[Side, ...]]:
-        """Run everything; the client's result, and what the others said. A failed setting ends it before the client."""
-        sides = []
+    def _perform(self, todo: Sequence[Procedure]) -> list[tuple[Result, tuple[Side, ...]]]:
+        """Run everything, all clients at once; each client's result, and what the others said that belong to it. A
+        failed setting ends it before the clients.
+        """
+        sides: list[list[Side]] = [[] for _ in todo]
+        for each, own in zip(todo, sides, strict=True):
+            if (failed := self._prepare(each, own)) is not None:
+                results = [failed if other is each else replace(failed, host=other.client.host) for other in todo]
+                return [(result, tuple(said)) for result, said in zip(results, sides, strict=True)]
+        watched = [call.host for each in todo for call in each.beside if call.name == "cpu"]
+        ended, measured = Event(), Event()
+        with ThreadPoolExecutor(max_workers=1) as outer, self._provider.together() as company:
+            outside = outer.submit(self._watch_outside, watched, measured, ended)
+            beside = [[(call, company.start(partial(self._run, call))) for call in each.beside] for each in todo]
+            try:
+                company.all([partial(self._run, call) for each in todo for call in each.lead])
+                measured.set()
+                others = [company.start(partial(self._run, each.client)) for each in todo[1:]]
+                clients = [self._run(todo[0].client), *(task.result() for task in others)]
+                measured.clear()
+                company.all([partial(self._run, call) for each in todo for call in each.tail])
+            finally:
+                ended.set()
+                for call in (call for each in todo for call in each.after):
+                    self._run(call)
+            for own, tasks in zip(sides, beside, strict=True):
+                own += [_side(call, task.result()) for call, task in tasks]
+        for each, own in zip(todo, sides, strict=True):
+            own += [side for side in outside.result() if side.host in {call.host for call in each.beside}]
+        return [(result, tuple(own)) for result, own in zip(clients, sides, strict=True)]
+
+    def _prepare(self, todo: Procedure, sides: list[Side]) -> Result | None:
+        """Run what comes before the client; what is to be its result, when a setting that is needed has failed."""
         for call in todo.before:
             result = self._run(call)
             sides.append(_side(call, result))
             if result.code and call.needed:
-                reason = f"{call.name}: {result.stderr}"
-                return Result(result.host, result.argv, result.code, "", reason, 0.0), (*sides,)
-        ended, watched = Event(), [call.host for call in todo.beside if call.name == "cpu"]
-        with ThreadPoolExecutor(max_workers=1) as outer, self._provider.together() as company:
-            outside = outer.submit(self._watch_outside, watched, ended)
-            beside = [(call, company.start(partial(self._run, call))) for call in todo.beside]
-            try:
-                result = self._run(todo.client)
-            finally:
-                ended.set()
-                for call in todo.after:
-                    self._run(call)
-            sides += [_side(call, task.result()) for call, task in beside]
-        return result, (*sides, *outside.result())
+                return Result(result.host, result.argv, result.code, "", f"{call.name}: {result.stderr}", 0.0)
+        return None
 
-    def _watch_outside(self, hosts: Sequence[str], ended: Event) -> list[Side]:
+    def _watch_outside(self, hosts: Sequence[str], measured: Event, ended: Event) -> list[Side]:
         """The hosts' processor time as the outer machine counts it, in the form of the watcher inside."""
         seen: dict[str, list[str]] = {host: [] for host in hosts}
         while hosts:
             used, now = self._stage.processor_seconds(), time.monotonic()
             for host in seen.keys() & used.keys():
-                seen[host].append(f"@ {now:.4f}\nprocess {used[host]:.2f}\n")
+                mark = "measured\n" if measured.is_set() else ""
+                seen[host].append(f"@ {now:.4f}\nprocess {used[host]:.2f}\n{mark}")
             if ended.wait(WATCHED_EVERY_S):
                 break
         return [Side(name="cpu outside", host=host, stdout="".join(lines)) for host, lines in seen.items() if lines]
@@ -232,6 +267,15 @@ def _raw(sample: Sample, result: Result, around: tuple[Side, ...], started: str,
         around=around,
     )
     return raw.model_copy(update={"error": _error(sample, raw)})
+
+
+def _all_or_none(taken: Sequence[RawSample]) -> Sequence[RawSample]:
+    """The same; when one has no result, none has."""
+    failed = next((raw for raw in taken if raw.error), None)
+    if failed is None:
+        return taken
+    reason = f"was taken together with {failed.sample}, which failed"
+    return [raw if raw.error else raw.model_copy(update={"error": reason}) for raw in taken]
 
 
 def _error(sample: Sample, raw: RawSample) -> str | None:

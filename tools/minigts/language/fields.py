@@ -39,6 +39,19 @@ def whole(what: str, least: int, most: int) -> tuple[BeforeValidator, WithJsonSc
     return BeforeValidator(parse), WithJsonSchema({"type": "integer", "minimum": least, "maximum": most})
 
 
+def truth(what: str) -> tuple[BeforeValidator, WithJsonSchema]:
+    """true or false."""
+
+    def parse(value: object) -> bool:
+        if value not in (True, False, "true", "false") or (
+            isinstance(value, int | float) and not isinstance(value, bool)
+        ):
+            raise ValueError(f"{shown(value)} does not say whether {what}: write true or false")
+        return value in (True, "true")
+
+    return BeforeValidator(parse), WithJsonSchema({"type": "boolean"})
+
+
 def number(what: str) -> tuple[BeforeValidator, WithJsonSchema]:
     """A number without a unit."""
 

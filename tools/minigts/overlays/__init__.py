@@ -6,7 +6,6 @@ phases run.
 
 from minigts.overlays.catalogue import Overlay, find, known
 from minigts.overlays.life import (
-    UNDERLAY,
     Endpoint,
     Joined,
     join,
@@ -17,6 +16,7 @@ from minigts.overlays.life import (
     second,
     verify,
 )
+from minigts.overlays.teams import UNDERLAY
 
 __all__ = [
     "UNDERLAY",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict
 
 from minigts.overlays.catalogue import Engine, Overlay
+from minigts.overlays.teams import team_of
 from minigts.topology.plan import Host, Plan
 
 ETHERNET_MTU = 1500
@@ -18,7 +19,7 @@ class _Part(BaseModel):
 
 
 class Peer(_Part):
-    """Another host of the lab."""
+    """Another host of the network."""
 
     name: str
     address: str
@@ -42,10 +43,15 @@ class HostFacts(_Part):
     name: str
     address: str
     index: int
+    """Among all hosts of the lab, from 0: addresses are made of it, so that networks side by side share none."""
+    position: int
+    """Among those of its network, from 0."""
     leader: str
-    """The first host's address."""
+    """The address of the first host of its network."""
     peers: tuple[Peer, ...]
+    """The others of its network."""
     links: tuple[LinkEnd, ...]
+    """Those that lead to one of them."""
     link_mtu: int
     """The smallest of the lab's links."""
     engine: Engine
@@ -62,16 +68,16 @@ class HostFacts(_Part):
 
 def facts_for(plan: Plan, host: Host, overlay: Overlay, programs: str, engine: Engine) -> HostFacts:
     """What lies on `host` while `overlay` is joined; `programs` is the directory there with the overlay's own."""
+    team = team_of(plan, overlay.name, host.name)
     number = {link.name: link.index for link in plan.links}
     link_mtu = min((port.mtu for other in plan.hosts for port in other.ports), default=ETHERNET_MTU)
     return HostFacts(
         name=host.name,
         address=host.address,
         index=host.index,
-        leader=plan.hosts[0].address,
-        peers=tuple(
-            Peer(name=other.name, address=other.address, index=other.index) for other in plan.hosts if other != host
-        ),
+        position=team.index(host),
+        leader=team.leader.address,
+        peers=tuple(Peer(name=other.name, address=other.address, index=other.index) for other in team if other != host),
         links=tuple(
             LinkEnd(
                 interface=port.name,
@@ -81,6 +87,7 @@ def facts_for(plan: Plan, host: Host, overlay: Overlay, programs: str, engine: E
                 number=number[port.link],
             )
             for port, peer, far in plan.neighbours(host)
+            if peer in team
         ),
         link_mtu=link_mtu,
         engine=engine,

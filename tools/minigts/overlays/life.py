@@ -3,6 +3,9 @@
 What happens on a host are the phases in provision/overlays/phase.sh. Here is on which host each runs, in which order,
 and what one tells another: a phase's `KEY=VALUE` lines on stdout are variables of those after it. What does not change
 while an overlay is joined lies on each host as host.json.
+
+Where a lab has groups, each of them is a team with a leader of its own (teams.py): all teams do the same side by side,
+and none knows of another.
 """
 
 from __future__ import annotations
@@ -21,10 +24,10 @@ from minigts.lab import Lab, Progress, exclusive
 from minigts.overlays import catalogue
 from minigts.overlays.catalogue import Overlay
 from minigts.overlays.host_file import facts_for
+from minigts.overlays.teams import UNDERLAY, team_of, teams
 from minigts.providers.base import Provider
 from minigts.topology.plan import Host
 
-UNDERLAY = "none"
 RECORD = "overlay.json"
 IN_HOST = PurePosixPath("/run/minigts")
 PROGRAMS_IN_HOST = PurePosixPath("/var/lib/minigts/programs")
@@ -74,9 +77,12 @@ class Joined(BaseModel):
         return {host: _endpoint(host, words) for host, words in self.ends.items()}
 
 
-def enforce(lab: Lab, rules: str) -> None:
-    """Have the network that is joined enforce these rules itself; none when empty. The caller holds the lab."""
-    _on_all(lab, "policy", {"POLICY": rules})
+def enforce(lab: Lab, rules: Mapping[str, str]) -> None:
+    """Have the network that is joined enforce a host's rules itself; none where there are none. The caller holds the
+    lab."""
+    now = joined(lab)
+    assert now is not None, "the caller asked"
+    lab.on_each(_members(lab, now), lambda host: _run(lab, "policy", host, {"POLICY": rules.get(host.name, "")}))
 
 
 def joined(lab: Lab) -> Joined | None:
@@ -84,7 +90,7 @@ def joined(lab: Lab) -> Joined | None:
     now = lab.read(RECORD, Joined)
     if now is None:
         return None
-    hosts = {host.name for host in lab.plan.hosts}
+    hosts = {host.name for host in _members(lab, now)}
     if now.name not in catalogue.known() or set(now.ends) not in (set(), hosts):
         raise lab.damaged(RECORD, "names an overlay or hosts that there are not")
     return now
@@ -125,18 +131,20 @@ def _join(lab: Lab, overlay: Overlay, progress: Progress) -> dict[str, Endpoint]
     if before is not None:
         _leave(lab, progress)
     now = Joined(name=overlay.name, programs="" if programs is None else str(PROGRAMS_IN_HOST / programs.name))
-    _put_scripts(lab, overlay, now.programs, lab.plan.hosts)
+    members = _members(lab, now)
+    where = f"{len(members)} hosts{f' in {len(lab.plan.groups)} groups' if lab.plan.groups else ''}"
+    _put_scripts(lab, overlay, now.programs, members)
     if programs is not None:
-        progress(f"{overlay.name}: handing its programs to {len(lab.plan.hosts)} hosts")
-        lab.on_every_host(lambda host: _put_programs(lab, host, programs))
+        progress(f"{overlay.name}: handing its programs to {where}")
+        lab.on_each(members, lambda host: _put_programs(lab, host, programs))
     # Written before the first script runs: a join that breaks off half-way can be left.
     _write(lab, now)
-    progress(f"{overlay.name}: installing on {len(lab.plan.hosts)} hosts")
-    _on_all(lab, "install", {})
+    progress(f"{overlay.name}: installing on {where}")
+    _on_all(lab, now, "install")
     progress(f"{overlay.name}: joining")
-    _leader_first(lab, "join")
+    _leaders_first(lab, now, "join")
     progress(f"{overlay.name}: starting the measuring ends")
-    now = _with_ends(now, _leader_first(lab, "start"))
+    now = _with_ends(now, _leaders_first(lab, now, "start"))
     _wait_until_connected(lab, now)
     _write(lab, now)
     lab.write(lab.record.model_copy(update={"unjoined": frozenset()}))
@@ -160,7 +168,7 @@ def rejoin(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
 
 def _rejoin(lab: Lab, now: Joined, name: str, progress: Progress) -> Joined:
     progress(f"{now.name}: joining {name} again")
-    host, leader = lab.plan.host(name), lab.plan.hosts[0]
+    host, leader = lab.plan.host(name), team_of(lab.plan, now.name, name).leader
     _put_scripts(lab, catalogue.find(now.name), now.programs, [host])
     _run(lab, "install", host, {})
     words = _run(lab, "join", leader, {})
@@ -181,20 +189,22 @@ def second(lab: Lab, host: str) -> Endpoint:
         raise MinigtsError(f"no overlay is joined on lab {lab.name}")
     if not catalogue.find(now.name).declaration.second:
         raise InputError(f"overlay {now.name} has no second container on a host")
+    if host not in now.ends:
+        raise InputError(f"{host} is in no group of {lab.plan.name}, so overlay {now.name} is not laid over it")
     end = _run(lab, "second", lab.plan.host(host), now.ends[host])
     return _endpoint(host, _with_ends(now, {host: end}).ends[host])
 
 
 def verify(lab: Lab, progress: Progress) -> dict[str, dict[str, str]]:
-    """Prove the data path of what is joined, from every host to the next in the file; what each host says of it."""
+    """Prove the data path of what is joined, from every host to the next of its network; what each host says of it."""
     now = joined(lab)
     if now is None or not now.ends:
         raise MinigtsError(f"no overlay is joined on lab {lab.name}")
     progress(f"{now.name}: verifying the data path")
-    hosts = [host.name for host in lab.plan.hosts]
-    peers = dict(zip(hosts, [*hosts[1:], hosts[0]], strict=True))
-    words = {host: {**now.ends[host], "PEER": now.ends[peers[host]]["ADDRESS"]} for host in hosts}
-    return lab.on_every_host(lambda host: _run(lab, "verify", host, words[host.name]))
+    several = [team for team in teams(lab.plan, now.name) if len(team) > 1 or not lab.plan.groups]
+    peers = {host: peer for team in several for host, peer in zip(team, [*team[1:], team.leader], strict=True)}
+    words = {host.name: {**now.ends[host.name], "PEER": now.ends[peer.name]["ADDRESS"]} for host, peer in peers.items()}
+    return lab.on_each([*peers], lambda host: _run(lab, "verify", host, words[host.name]))
 
 
 def leave(lab: Lab, progress: Progress) -> None:
@@ -215,20 +225,21 @@ def _leave(lab: Lab, progress: Progress) -> None:
     if now is None:
         return
     progress(f"{now.name}: leaving")
-    _on_all(lab, "leave", {})
+    _on_all(lab, now, "leave")
     (lab.rundir / RECORD).unlink()
 
 
 def _wait_until_connected(lab: Lab, now: Joined) -> None:
-    """Every end reaches every other; the plain hosts of a lab in mode neighbours never will."""
+    """Every end reaches every other of its network; the plain hosts of a lab in mode neighbours never will."""
     if now.name == UNDERLAY and lab.plan.routing == "neighbours":
         return
 
     def wait(host: Host) -> None:
-        peers = " ".join(other["ADDRESS"] for peer, other in now.ends.items() if peer != host.name)
+        others = [peer for peer in team_of(lab.plan, now.name, host.name).names if peer != host.name]
+        peers = " ".join(now.ends[peer]["ADDRESS"] for peer in others)
         _run(lab, "reach", host, {**now.ends[host.name], "PEERS": peers})
 
-    lab.on_every_host(wait)
+    lab.on_each(_members(lab, now), wait)
 
 
 def _with_ends(now: Joined, ends: Mapping[str, Mapping[str, str]]) -> Joined:
@@ -273,18 +284,27 @@ def _put_programs(lab: Lab, host: Host, programs: Path) -> None:
         lab.provider.run(host.name, ["mv", "-T", str(arriving), str(target)], timeout_s=PHASE_TIMEOUT_S)
 
 
-def _on_all(lab: Lab, phase: str, words: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    return lab.on_every_host(lambda host: _run(lab, phase, host, words))
+def _members(lab: Lab, now: Joined) -> list[Host]:
+    """The hosts that are in a team, in the topology's order."""
+    joining = {name for team in teams(lab.plan, now.name) for name in team.names}
+    return [host for host in lab.plan.hosts if host.name in joining]
 
 
-def _leader_first(lab: Lab, phase: str) -> dict[str, dict[str, str]]:
-    leader = lab.plan.hosts[0]
-    words = _run(lab, phase, leader, {})
+def _on_all(lab: Lab, now: Joined, phase: str) -> dict[str, dict[str, str]]:
+    return lab.on_each(_members(lab, now), lambda host: _run(lab, phase, host, {}))
+
+
+def _leaders_first(lab: Lab, now: Joined, phase: str) -> dict[str, dict[str, str]]:
+    """Every leader, then all that follow them, each with its own leader's words."""
+    leader_of = {name: team.leader for team in teams(lab.plan, now.name) for name in team.names}
+    leaders = list(dict.fromkeys(leader_of.values()))
+    words = lab.on_each(leaders, lambda leader: _run(lab, phase, leader, {}))
 
     def follow(host: Host) -> dict[str, str]:
-        return words if host == leader else _run(lab, phase, host, words)
+        own = words[leader_of[host.name].name]
+        return own if host in leaders else _run(lab, phase, host, own)
 
-    return lab.on_every_host(follow)
+    return lab.on_each(_members(lab, now), follow)
 
 
 def _run(lab: Lab, phase: str, host: Host, words: Mapping[str, str]) -> dict[str, str]:

@@ -24,7 +24,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from minigts.errors import EnvironmentLacks, MinigtsError
+from minigts.errors import EnvironmentLacks, InputError, MinigtsError
 from minigts.lab import Lab, exclusive
 from minigts.language import validation
 from minigts.language.fields import choice, unknown, whole
@@ -34,6 +34,7 @@ from minigts.language.tree import read_tree
 from minigts.language.validation import read_model
 from minigts.overlays import catalogue, life
 from minigts.overlays.life import Endpoint
+from minigts.overlays.teams import team_of
 from minigts.topology.plan import Host
 
 TABLE = "minigts_policy"
@@ -143,7 +144,8 @@ def json_schema_text() -> str:
 
 
 def ruleset(policy: Policy, ends: Mapping[str, Endpoint], host: str) -> str:
-    """What `nft -f` reads on `host`: the rules for connections to its container. Pure; see nft(8).
+    """What `nft -f` reads on `host`: the rules for connections to its container, where `ends` are those of its network;
+    hosts that are not among them reach it in no way. Pure; see nft(8).
 
     Whatever rules were there before give way in the same step.
     """
@@ -174,7 +176,7 @@ _VERDICT = {"allow": "accept", "deny": "drop"}
 def _rule_line(policy: Policy, rule: Rule, ends: Mapping[str, Endpoint]) -> str:
     """One line of nftables; empty when nobody is in the group that it speaks of."""
     flow = rule.flow
-    sources = policy.members(flow.source, ends)
+    sources = [name for name in policy.members(flow.source, ends) if name in ends]
     if not sources:
         return ""
     words = [f"ip saddr {_addresses(ends, sources)}"]
@@ -191,7 +193,8 @@ def _addresses(ends: Mapping[str, Endpoint], hosts: Collection[str]) -> str:
 
 
 def document(policy: Policy, hosts: Collection[str]) -> str:
-    """The rules as JSON, with hosts in the places of groups; what an overlay's phase `policy` reads. Pure.
+    """The rules as JSON, with hosts in the places of groups, those of one network; what an overlay's phase `policy`
+    reads. Pure.
 
     {"default": "deny",
      "rules": [{"action": "allow", "from": ["ams"], "to": ["bra"], "protocol": "tcp", "ports": [5201]}]}
@@ -199,8 +202,8 @@ def document(policy: Policy, hosts: Collection[str]) -> str:
     rules = [
         {
             "action": rule.action,
-            "from": policy.members(rule.flow.source, hosts),
-            "to": policy.members(rule.flow.target, hosts),
+            "from": [name for name in policy.members(rule.flow.source, hosts) if name in hosts],
+            "to": [name for name in policy.members(rule.flow.target, hosts) if name in hosts],
             "protocol": rule.flow.protocol,
             "ports": list(rule.flow.ports),
         }
@@ -212,19 +215,27 @@ def document(policy: Policy, hosts: Collection[str]) -> str:
 def apply(lab: Lab, policy: Policy) -> None:
     """Put the policy in force on every host, in place of what was there.
 
-    Raises MinigtsError when the overlay that is joined enforces none, EnvironmentLacks when the hosts' kernel cannot.
+    Raises MinigtsError when the overlay that is joined enforces none, InputError when the policy speaks of a host that
+    it is not laid over, EnvironmentLacks when the hosts' kernel cannot.
     """
     with exclusive(lab.rundir):
         now = life.joined(lab)
         name = "none" if now is None else now.name
         if now is None or not now.ends or name not in catalogue.enforcing():
             raise MinigtsError(f"overlay {name} enforces no policy; those that do: {', '.join(catalogue.enforcing())}")
+        named = dict.fromkeys(host for members in policy.groups.values() for host in members)
+        if outside := [host for host in named if host not in now.ends]:
+            raise InputError(
+                f"{', '.join(outside)}: in no group of {lab.plan.name}, so overlay {name} is not laid over it"
+            )
         if _enforces_itself(name):
-            life.enforce(lab, document(policy, [host.name for host in lab.plan.hosts]))
+            life.enforce(lab, {host: document(policy, _network(lab, name, host)) for host in now.ends})
             return
         _require_nftables(lab)
         ends = now.endpoints()
-        lab.on_every_host(lambda host: _nft(lab, host, ruleset(policy, ends, host.name)))
+        rules = {host: ruleset(policy, {each: ends[each] for each in _network(lab, name, host)}, host) for host in ends}
+        members = [host for host in lab.plan.hosts if host.name in rules]
+        lab.on_each(members, lambda host: _nft(lab, host, rules[host.name]))
 
 
 def remove(lab: Lab) -> None:
@@ -232,9 +243,14 @@ def remove(lab: Lab) -> None:
     with exclusive(lab.rundir):
         now = life.joined(lab)
         if now is not None and now.ends and _enforces_itself(now.name):
-            life.enforce(lab, "")
+            life.enforce(lab, {})
             return
         lab.on_every_host(lambda host: _nft(lab, host, f"table inet {TABLE}\ndelete table inet {TABLE}\n"))
+
+
+def _network(lab: Lab, overlay: str, host: str) -> tuple[str, ...]:
+    """The hosts of the network that this one is in."""
+    return team_of(lab.plan, overlay, host).names
 
 
 def _enforces_itself(overlay: str) -> bool:

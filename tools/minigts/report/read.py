@@ -17,10 +17,10 @@ from minigts.experiments.model import AnyMeasurement
 from minigts.experiments.vocabulary import Figure, Published
 from minigts.results import folder, manifest, schema, store
 from minigts.results.schema import Claim, LeftOut, Manifest
-from minigts.results.tables import NothingYet, Samples, SummaryRow, read_samples, read_summary
+from minigts.results.tables import NothingYet, Samples, SeriesRow, SummaryRow, read_samples, read_series, read_summary
 from minigts.topology.plan import Plan
 
-FILES = (schema.SAMPLES, schema.SUMMARY, schema.CLAIMS, schema.MANIFEST, schema.LOG, schema.RAW)
+FILES = (schema.SAMPLES, schema.SUMMARY, schema.SERIES, schema.CLAIMS, schema.MANIFEST, schema.LOG, schema.RAW)
 TOLD = frozenset(
     {"version", "experiment", "plan", "provider", "started", "ended", "samples_planned", "skipped", "left_out"}
 )
@@ -35,6 +35,7 @@ class Results:
     manifest: Manifest | None
     samples: Samples
     summary: tuple[SummaryRow, ...] = ()
+    series: tuple[SeriesRow, ...] = ()
     claims: tuple[Claim, ...] = ()
     files: tuple[str, ...] = field(default=())
 
@@ -138,6 +139,7 @@ def read(directory: Path) -> Results:
         manifest=known,
         samples=samples,
         summary=read_summary(directory, tools, settings, samples),
+        series=read_series(directory, settings),
         claims=_claims(directory),
         files=tuple(name for name in FILES if (directory / name).exists()),
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from minigts import paths
 from minigts.errors import MinigtsError
-from minigts.report import captions, chart_choice, derive, figures, phrasing, style, topology_figure
+from minigts.report import captions, chart_choice, derive, figures, over_time, phrasing, style, topology_figure
 from minigts.report.chart import draw
 from minigts.report.chart_model import Chart
 from minigts.report.derive import LatencyPoint
@@ -112,6 +112,8 @@ def _drawings(data: Results, charts: Sequence[Chart], latency: Sequence[LatencyP
             add(figures.latency_by_hops(points), chart.name, chart.title, captions.latency(data, chart, points))
         else:
             add(draw(chart), chart.name, chart.title, captions.chart(data, chart))
+    for content in over_time.figures(data.series):
+        add(over_time.draw(content), content.name, content.title, [over_time.CAPTION])
     if data.plan:
         heading = "The topology"
         caption = ["Hosts with their locations, and links with round-trip time and rate, as the plan declares them."]

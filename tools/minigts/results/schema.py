@@ -17,6 +17,8 @@ from minigts.topology.plan import Plan
 
 VERSION = 1
 MANIFEST, SAMPLES, SUMMARY, CLAIMS = "manifest.json", "samples.csv", "summary.csv", "claims.json"
+SERIES = "series.csv"
+"""What was watched over time; there is none where nothing was."""
 CERTIFICATE, LOG, RAW = "certificate.json", "run.log", "raw"
 
 

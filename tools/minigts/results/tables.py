@@ -1,4 +1,4 @@
-"""samples.csv and summary.csv of a results folder: their columns, written and read.
+"""samples.csv, summary.csv and series.csv of a results folder: their columns, written and read.
 
 samples.csv is read as a stream: counts, and the measured numbers of each cell. A campaign of 100 000 samples stays
 small: a number takes eight bytes, and text is kept once.
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from minigts.errors import InputError, Problem
 from minigts.results.folder import LARGEST_NUMBER, finite, inside, plain, read_text
-from minigts.results.schema import SAMPLES, SUMMARY
+from minigts.results.schema import SAMPLES, SERIES, SUMMARY
 from minigts.tools import COLUMNS, TOOLS
 from minigts.tools.base import Tool
 
@@ -32,6 +32,7 @@ SUMMARY_COLUMNS = (
     *("overlay", "measurement", "source", "target", "hops", "kind", "n", "mean", "stdev", "median", "low", "high"),
     *("unit", "predicted", "published", "tainted"),
 )
+SERIES_COLUMNS = ("sample", "overlay", "measurement", "source", "target", "repetition", "column", "at_s", "value")
 SAMPLES_NEED = ("sample", "ok", "error")
 SUMMARY_NEEDS = tuple(name for name in SUMMARY_COLUMNS if name not in ("predicted", "published", "tainted"))
 NO_QUANTITY = frozenset(SAMPLE_COLUMNS) - frozenset(COLUMNS) - {"seconds"}
@@ -272,8 +273,33 @@ def read_summary(
 
 
 @dataclass(frozen=True)
+class SeriesRow:
+    """One line of series.csv: what a column of samples.csv was at one moment of a sample, `at_s` after its start."""
+
+    overlay: str
+    measurement: str
+    source: str
+    target: str
+    settings: Settings
+    column: str
+    at_s: float
+    value: float
+
+
+def read_series(directory: Path, settings: Sequence[str]) -> tuple[SeriesRow, ...]:
+    """The rows of series.csv; none when there is no such file. Raises InputError."""
+    path = inside(directory, SERIES)
+    if not os.path.lexists(path):
+        return ()
+    lines = rows(path, SERIES_COLUMNS)
+    header = next(lines)[1]
+    named = [name for name in settings if name not in SERIES_COLUMNS]
+    return tuple(_Row(path, line, dict(zip(header, row, strict=True))).moment(named) for line, row in lines)
+
+
+@dataclass(frozen=True)
 class _Row:
-    """A line of summary.csv. Whatever it lacks is an InputError that names line and column."""
+    """A line of summary.csv or of series.csv. Whatever it lacks is an InputError that names line and column."""
 
     path: Path
     line: int
@@ -303,6 +329,18 @@ class _Row:
             tainted=self._whole("tainted") if self.cells.get("tainted", "").strip() else 0,
             settings=tuple((name, self._word(name)) for name in named if self.cells.get(name)),
             cell=samples.cells.get(tuple(self.cells.get(name, "") for name in (*PLACE, *varied)), Numbers()),
+        )
+
+    def moment(self, named: Sequence[str]) -> SeriesRow:
+        return SeriesRow(
+            overlay=self._word("overlay"),
+            measurement=self._word("measurement"),
+            source=self._word("source"),
+            target=self._word("target"),
+            settings=tuple((name, self._word(name)) for name in named if self.cells.get(name)),
+            column=self._word("column"),
+            at_s=self._number("at_s"),
+            value=self._number("value"),
         )
 
     def _wrong(self, column: str, what: str) -> InputError:

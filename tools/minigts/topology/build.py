@@ -15,7 +15,20 @@ from minigts.topology.draft import DEFAULT_CPUS, Draft, DraftLink
 from minigts.topology.fields import MOST_MTU
 from minigts.topology.frames import ETHERNET_HEADER_BYTES, TCP_AND_IP_HEADERS_BYTES
 from minigts.topology.model import ProcessorSpec, ToleranceSpec, Topology
-from minigts.topology.plan import End, Host, Link, Path, Plan, Port, Processor, Route, Shaping, Switch, Tolerances
+from minigts.topology.plan import (
+    End,
+    Group,
+    Host,
+    Link,
+    Path,
+    Plan,
+    Port,
+    Processor,
+    Route,
+    Shaping,
+    Switch,
+    Tolerances,
+)
 from minigts.topology.routing import Edge, ShortestPath, costs, neighbours, preference, ways
 from minigts.topology.segments import Segment
 from minigts.topology.time import Time
@@ -58,7 +71,7 @@ def build(topology: Topology, drafted: Draft, time: Time) -> Plan:
             name=host.name,
             index=index,
             location=host.location,
-            cpus=host.cpus,
+            cpus=_cpus(host.cpus),
             memory_mb=host.memory_mb,
             processor=_processor(host.processor),
             address=host_address(index),
@@ -73,6 +86,7 @@ def build(topology: Topology, drafted: Draft, time: Time) -> Plan:
         routing=topology.routing,
         time=time,
         overlay=topology.overlay,
+        groups=tuple(Group(name=name, hosts=hosts) for name, hosts in (topology.groups or {}).items()),
         hosts=hosts,
         switches=network.switches,
         links=network.links,
@@ -80,6 +94,11 @@ def build(topology: Topology, drafted: Draft, time: Time) -> Plan:
         expect=tuple(expectation.model_dump(exclude_none=True) for expectation in topology.expect or ()),
         tolerances=_tolerances(topology.tolerances),
     )
+
+
+def _cpus(written: float) -> int | float:
+    """Whole processors as a whole number, which is how a plan says it."""
+    return written if written < 1 else int(written)
 
 
 def _processor(written: ProcessorSpec | None) -> Processor | None:

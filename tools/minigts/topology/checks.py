@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from ipaddress import IPv4Network
+from typing import TypeAlias
 
 import networkx
 
@@ -35,7 +36,9 @@ def check(data: Data, drafted: Draft, known_overlays: Collection[str] | None, ti
         yield from _values(link)
     yield from switching.check(drafted)
     yield from _subnets(drafted, document.get("subnets"))
-    yield from _connected(drafted, document.get("routing"), hosts)
+    groups = _groups_written(document.get("groups"))
+    yield from _groups(groups, drafted)
+    yield from _connected(drafted, document.get("routing"), hosts, groups)
     yield from _overlay(document.get("overlay"), known_overlays)
     yield from _processors(document, time)
 
@@ -151,22 +154,62 @@ def default_subnets() -> str:
     return str(Topology.model_fields["subnets"].default)
 
 
-def _connected(drafted: Draft, routing: Data, where: Location) -> Iterator[Finding]:
-    if not (drafted.all_hosts and drafted.all_links) or routing not in (None, "routed"):
-        return
+_Groups: TypeAlias = "Mapping[str, Sequence[str]]"
+"""As written; what the model refuses is left out."""
+
+
+def _groups_written(groups: Data) -> _Groups:
+    written = groups.items() if isinstance(groups, dict) else ()
+    return {
+        name: [member for member in members if isinstance(member, str)]
+        for name, members in written
+        if isinstance(members, list)
+    }
+
+
+def _groups(groups: _Groups, drafted: Draft) -> Iterator[Finding]:
+    hosts = list(dict.fromkeys(host.name for host in drafted.hosts))
+    first: dict[str, str] = {}
+    for group, members in groups.items():
+        for index, name in enumerate(members):
+            where: Location = ("groups", group, index)
+            if name not in hosts and drafted.all_hosts:
+                yield where, f"no host {shown(name)}; hosts are {listed(hosts)}{did_you_mean(name, hosts)}"
+            elif name in first:
+                also = "there already" if first[name] == group else f"in group {first[name]!r} already"
+                yield where, f"host {shown(name)} is {also}; a host is in one group at the most"
+            first.setdefault(name, group)
+
+
+def _connected(drafted: Draft, routing: Data, where: Location, groups: _Groups) -> Iterator[Finding]:
+    """All hosts are joined by links, unless a host is to know its neighbours alone; with groups, those of each are."""
     graph: networkx.Graph[str] = networkx.Graph()
     graph.add_nodes_from(machine.name for machine in drafted.machines)
     names = set(graph.nodes)
     ends = [link.ends for link in drafted.links]
-    if any(end not in names for pair in ends for end in pair):
+    whole = drafted.all_hosts and drafted.all_links
+    if not whole or any(name not in names for each in (*ends, *groups.values()) for name in each):
         return
     graph.add_edges_from(ends)
     order = {name: index for index, name in enumerate(graph.nodes)}
-    parts = [sorted(part, key=order.__getitem__) for part in networkx.connected_components(graph)]
-    if len(parts) > 1:
-        groups = " | ".join(listed(part) for part in sorted(parts, key=lambda part: order[part[0]])[:_LISTED])
-        remedy = "join them with links, or write `routing: neighbours`"
-        yield where, f"no link joins these {len(parts)} groups of hosts: {groups}; {remedy}"
+    found = [sorted(part, key=order.__getitem__) for part in networkx.connected_components(graph)]
+    parts = sorted(found, key=lambda part: order[part[0]])
+    for group, members in groups.items():
+        among = [[name for name in members if name in part] for part in parts]
+        if len(own := [part for part in among if part]) > 1:
+            yield ("groups", group), f"no link joins {_in_words(own)}; the hosts of a group reach each other over links"
+    if routing not in (None, "routed"):
+        return
+    remedy = "join them with links, or write `routing: neighbours`"
+    if not groups and len(parts) > 1:
+        yield where, f"no link joins these {len(parts)} groups of hosts: {_in_words(parts)}; {remedy}"
+    members_of_any = {name for members in groups.values() for name in members}
+    if groups and (astray := [part for part in parts if members_of_any.isdisjoint(part)]):
+        yield where, f"no link joins {_in_words(astray)} to a group; {remedy}"
+
+
+def _in_words(parts: Sequence[Sequence[str]]) -> str:
+    return " | ".join(listed(part) for part in parts[:_LISTED])
 
 
 def _overlay(overlay: Data, known: Collection[str] | None) -> Iterator[Finding]:
@@ -176,16 +219,22 @@ def _overlay(overlay: Data, known: Collection[str] | None) -> Iterator[Finding]:
 
 
 def _processors(document: Mapping[str, Data], time: Time) -> Iterator[Finding]:
-    """In real time a frame takes what the machine's own processor takes, so there a modelled one means nothing."""
-    if time != "real":
-        return
-    remedy = "write `time: virtual`, or say --time virtual"
+    """In real time a frame takes what the machine's own processor takes, so there a modelled one means nothing; in
+    virtual time processors are free, so there a share of one means nothing.
+    """
     for where in _with_settings_of_hosts(document):
         settings: Data = {**document}
         for key in where:
             settings = settings.get(str(key)) if isinstance(settings, dict) else None
-        if isinstance(settings, dict) and settings.get("processor") is not None:
+        if not isinstance(settings, dict):
+            continue
+        if time == "real" and settings.get("processor") is not None:
+            remedy = "write `time: virtual`, or say --time virtual"
             yield (*where, "processor"), f"a modelled processor is of virtual time, and this lab's is real: {remedy}"
+        if time == "virtual" and str(settings.get("cpus")).startswith("0."):
+            remedy = "write `time: real`, or say --time real; or give the host a modelled `processor:`"
+            why = "a share of a processor is of real time, and this lab's is virtual, where processors are free"
+            yield (*where, "cpus"), f"{why}: {remedy}"
 
 
 def _with_settings_of_hosts(document: Mapping[str, Data]) -> Iterator[Location]:

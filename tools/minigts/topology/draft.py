@@ -38,7 +38,7 @@ class DraftHost:
     where: Location
     name: str
     location: str | None
-    cpus: int
+    cpus: float
     memory_mb: int
     processor: ProcessorSpec | None
 

@@ -35,6 +35,8 @@ MOST_LINKS = 65_536
 LONGEST_LOCATION, LONGEST_DESCRIPTION = 60, 4000
 LEAST_MTU, MOST_MTU = 576, 9000
 MOST_CPUS = 64
+LEAST_SHARE = 0.05
+"""Of a processor that a host may be limited to."""
 SMALLEST_SEGMENT = 30
 """The longest prefix that leaves two addresses."""
 
@@ -127,6 +129,7 @@ Index: TypeAlias = Annotated[int, Field(ge=0, lt=MOST_LINKS)]
 Prefix: TypeAlias = Annotated[int, Field(ge=1, le=SMALLEST_SEGMENT)]
 Mtu: TypeAlias = Annotated[int, Field(ge=LEAST_MTU, le=MOST_MTU)]
 Cpus: TypeAlias = Annotated[int, Field(ge=1, le=MOST_CPUS)]
+CpuShare: TypeAlias = Annotated[float, Field(ge=LEAST_SHARE, lt=1, allow_inf_nan=False)]
 MemoryMb: TypeAlias = Annotated[int, Field(ge=int(_LEAST_MB), le=int(_MOST_MB))]
 FrameNs: TypeAlias = Annotated[int, Field(ge=0, le=int(_limits(FRAME_NS)[1]))]
 CallNs: TypeAlias = Annotated[int, Field(ge=0, le=int(_limits(CALL_NS)[1]))]

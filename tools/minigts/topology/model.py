@@ -32,6 +32,7 @@ from minigts.topology.fields import (
     HOST_NAME,
     HOST_NAME_HINT,
     LEAST_MTU,
+    LEAST_SHARE,
     LONGEST_DESCRIPTION,
     LONGEST_LOCATION,
     MOST_CPUS,
@@ -74,6 +75,13 @@ def _two_ends(value: object) -> list[object]:
     return value
 
 
+def _members(value: object) -> list[object]:
+    if not isinstance(value, list) or len(value) < 2:
+        got = f"{len(value)} given" if isinstance(value, list) else f"found {shown(value)}"
+        raise ValueError(f"a group is a list of two hosts or more, as in [ams, bra]; {got}")
+    return value
+
+
 def _names_or_count(least: int, letter: str) -> Callable[[object], list[object]]:
     """Names as they are, or a number N for `letter`1 … `letter`N."""
 
@@ -96,6 +104,16 @@ def _names_schema(least: int) -> WithJsonSchema:
     return WithJsonSchema({"anyOf": [{"type": "integer", "minimum": least, "maximum": MOST_HOSTS}, names]})
 
 
+def _processors(value: object) -> float:
+    if isinstance(value, str) and re.fullmatch(r"0\.[0-9]{1,2}", value, re.ASCII) and float(value) >= LEAST_SHARE:
+        return float(value)
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,6}", value, re.ASCII) and 1 <= int(value) <= MOST_CPUS:
+        return int(value)
+    wanted = f"write a whole number from 1 to {MOST_CPUS}, or a share of one, from {LEAST_SHARE} to 0.99, as in 0.5"
+    raise ValueError(f"{shown(value)} is not a number of processors: {wanted}")
+
+
+_PROCESSORS = WithJsonSchema({"type": "number", "minimum": LEAST_SHARE, "maximum": MOST_CPUS})
 CONTROLLER = re.compile(
     r"(?:[a-z](?:[a-z0-9-]{0,13}[a-z0-9])?|[0-9]{1,3}(?:\.[0-9]{1,3}){3})(?::[0-9]{1,5})?", re.ASCII
 )
@@ -104,6 +122,13 @@ HostName: TypeAlias = Annotated[str, *matching(HOST_NAME_HINT, HOST_NAME)]
 _Name: TypeAlias = Annotated[str, *matching(NAME_HINT, NAME)]
 _Network: TypeAlias = Annotated[
     str, BeforeValidator(_network), WithJsonSchema({"type": "string", "examples": ["192.168.7.0/24"]})
+]
+
+
+_Members: TypeAlias = Annotated[
+    tuple[HostName, ...],
+    BeforeValidator(_members),
+    WithJsonSchema({"type": "array", "items": {"type": "string"}, "minItems": 2, "uniqueItems": True}),
 ]
 
 
@@ -131,8 +156,8 @@ class HostSpec(_Spec):
     location: Annotated[str, text("a location", LONGEST_LOCATION, one_line=True)] | None = Field(
         None, description="Where the host stands, for figures and tables, such as AMS. Has no effect on the links."
     )
-    cpus: Annotated[int, *whole("a number of processors", 1, MOST_CPUS)] | None = Field(
-        None, description="Processors of the host. Default: 1."
+    cpus: Annotated[float, BeforeValidator(_processors), _PROCESSORS] | None = Field(
+        None, description="Processors of the host, or in real time a share of one, from 0.05 to 0.99. Default: 1."
     )
     memory: Annotated[int, *quantity(MEMORY_MB, whole=True)] | None = Field(
         None, description="Memory of the host, from 128MB (MB counts 2^20 bytes). Default: 512MB."
@@ -323,6 +348,11 @@ class Topology(_Spec):
     pair: Pair | None = Field(None, description="Shorthand: two hosts and one link.")
     star: Star | None = Field(None, description="Shorthand: a centre and its clients.")
     overlay: _Name = Field("none", description="The overlay that is up by default; experiments may choose others.")
+    groups: dict[_Name, _Members] | None = Field(
+        None,
+        description="Names of your own, each with two hosts or more: an overlay is laid over each by itself. "
+        "Absent: over all hosts.",
+    )
     expect: tuple[Expect, ...] | None = Field(None, description="What must hold on a lab of this topology.")
     tolerances: ToleranceSpec | None = Field(
         None, description="How far a lab may be from its plan. Default: {rtt: 0.2ms + 1%, rate: 2%, loss: 0.1%}."

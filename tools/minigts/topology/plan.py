@@ -20,6 +20,7 @@ from minigts.topology.fields import (
     CallNs,
     Controller,
     Cpus,
+    CpuShare,
     Description,
     Expectation,
     FrameNs,
@@ -106,7 +107,8 @@ class Machine(_Frozen):
     index: Index
     """Position in the topology file among its own kind, from 0."""
     location: Location | None
-    cpus: Cpus
+    cpus: Cpus | CpuShare
+    """Below 1: the host gets no more than that share of one processor, in real time only."""
     memory_mb: MemoryMb
     ports: tuple[End, ...]
 
@@ -196,6 +198,13 @@ class Tolerances(_Frozen):
     loss_points: Percent = 0.1
 
 
+class Group(_Frozen):
+    """Hosts over which an overlay is laid by itself; the first of them leads."""
+
+    name: Name
+    hosts: Annotated[tuple[HostName, ...], Field(min_length=2, max_length=MOST_HOSTS)]
+
+
 class Plan(_Frozen):
     version: Literal[1] = 1
     name: Name
@@ -203,6 +212,8 @@ class Plan(_Frozen):
     routing: Literal["routed", "neighbours"]
     time: Time = "real"
     overlay: Name
+    groups: Annotated[tuple[Group, ...], Field(max_length=MOST_HOSTS)] = ()
+    """None: an overlay is laid over all hosts. A host is in one group at the most."""
     hosts: Annotated[tuple[Host, ...], Field(min_length=1, max_length=MOST_HOSTS)]
     switches: Annotated[tuple[Switch, ...], Field(max_length=MOST_HOSTS)] = ()
     links: Annotated[tuple[Link, ...], Field(max_length=MOST_LINKS)]
@@ -233,6 +244,11 @@ class Plan(_Frozen):
     def machine(self, name: str) -> Host | Switch:
         """The host or switch called `name`. Raises KeyError."""
         return next((switch for switch in self.switches if switch.name == name), None) or self.host(name)
+
+    @property
+    def limited(self) -> tuple[Host, ...]:
+        """The hosts that get a share of a processor."""
+        return tuple(host for host in self.hosts if host.cpus < 1)
 
     def joins_hosts(self, link: Link) -> bool:
         """Whether both ends are hosts."""
@@ -270,6 +286,10 @@ class Plan(_Frozen):
                     if other != host and subnets[far.link] == subnets[port.link]:
                         yield port, other, far
 
+    def group_of(self, host: str) -> Group | None:
+        """The group that a host is in."""
+        return next((group for group in self.groups if host in group.hosts), None)
+
     def path(self, source: str, target: str) -> Path:
         """The path between two hosts, in either order. Raises KeyError."""
         for path in self.paths:
@@ -306,12 +326,20 @@ def _contradictions(plan: Plan) -> Iterator[str]:
     for name, end in ends.keys() - {(port.link, machine.name) for machine in plan.machines for port in machine.ports}:
         yield f"link {name}: {end} has no port on it"
     yield from _leading_nowhere(plan, {host.name for host in plan.hosts}, links)
+    yield from _members_astray(plan, {host.name for host in plan.hosts})
+
+
+def _members_astray(plan: Plan, hosts: Set[str]) -> Iterator[str]:
+    for group in plan.groups:
+        yield from (f"group {group.name}: no host {name!r}" for name in group.hosts if name not in hosts)
 
 
 def _untimely(plan: Plan) -> Iterator[str]:
     for host in plan.hosts:
         if host.processor is not None and plan.time != "virtual":
             yield f"{host.name}: a modelled processor is of virtual time, and the plan's is {plan.time}"
+        if host.cpus < 1 and plan.time != "real":
+            yield f"{host.name}: a share of a processor is of real time, and the plan's is {plan.time}"
 
 
 def _doubles(plan: Plan) -> Iterator[str]:
@@ -324,6 +352,8 @@ def _doubles(plan: Plan) -> Iterator[str]:
         "port": [f"{port.name} of {machine.name}" for machine, port in ports],
         "end": [f"{machine.name} of {port.link}" for machine, port in ports],
         "address": own + [port.address for host in plan.hosts for port in host.ports],
+        "group": [group.name for group in plan.groups],
+        "member": [name for group in plan.groups for name in group.hosts],
         "path": ["-".join(sorted((path.source, path.target))) for path in plan.paths],
     }
     for kind, words in unique.items():

@@ -17,6 +17,7 @@ from pydantic import Field, TypeAdapter
 from minigts import paths
 from minigts.dataplane import interfaces
 from minigts.errors import CommandFailed, CommandTimeout, HostFailed, MinigtsError
+from minigts.providers import processor_share
 from minigts.providers.agent import client, process
 from minigts.providers.agent.provider import AgentProvider
 from minigts.providers.base import Finding, Result
@@ -61,6 +62,9 @@ class MininetProvider(AgentProvider):
     def up(self, plan: Plan, progress: Callable[[str], None]) -> None:
         count = len(plan.machines)
         if process.supervisor(self.rundir) is None or not (self.rundir / MACHINES).exists():
+            processor_share.refuse(
+                plan, self.name, "its hosts share one kernel, whose own work no quota of theirs would count"
+            )
             try:
                 self._start_kernel(plan, progress)
                 progress(f"Mininet: building {count} machines and {len(plan.links)} links")

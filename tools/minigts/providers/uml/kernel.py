@@ -52,6 +52,8 @@ class GuestKernel:
     """One for each link end, in the order of the host's ports."""
     writes_base: bool = False
     """Whether it writes to the base image itself, as only the image's own making does."""
+    group: str = ""
+    """The control group that it and all below it are in; empty: that of whoever starts it."""
 
     @property
     def console(self) -> str:

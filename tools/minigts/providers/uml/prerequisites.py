@@ -15,7 +15,8 @@ from pathlib import Path
 
 from minigts.machine import memory
 from minigts.machine.shell import run
-from minigts.providers import system_packages
+from minigts.providers import processor_share, system_packages
+from minigts.providers.base import Finding
 from minigts.providers.system_packages import Package
 from minigts.providers.uml import confinement, image, namespaces, parts
 from minigts.providers.uml.image import Room
@@ -53,6 +54,8 @@ class Facts:
     ptrace: bool
     landlock: int
     """The version of Landlock, by which a process may give up files; 0 where it is absent or switched off."""
+    limits: Finding
+    """Whether a host can be limited to a share of a processor."""
     socket_buffer_bytes: int
     """What a socket gets when 4 MiB are asked for."""
     namespaces_blocked_by: str
@@ -88,6 +91,7 @@ def gather() -> Facts:
         seccomp=_succeeds(FILTER_CALLS),
         ptrace=_succeeds(TRACE),
         landlock=confinement.version(),
+        limits=processor_share.finding(),
         socket_buffer_bytes=_socket_buffer_bytes(4 * 2**20),
         namespaces_blocked_by=namespaces.blocked_by(),
         subordinate_ids=namespaces.has_ids(),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from minigts.errors import CommandFailed, EnvironmentLacks, HostFailed, MinigtsError
+from minigts.providers import processor_share
 from minigts.providers.agent import process
 from minigts.providers.agent.provider import AgentProvider
 from minigts.providers.base import Finding
@@ -47,7 +49,8 @@ class UmlProvider(AgentProvider):
         if starts:
             refuse_processors(plan)
             self.require_room(plan, [demand.BARE])  # an overlay, which may be another than the plan's, is the caller's
-            guest.start(self.rundir, self._launch(plan, progress))
+            launch = self._launch(plan, progress)
+            guest.start(self.rundir, _limited(launch, processor_share.make(plan, self.rundir)))
         try:
             guest.wait(self, names, progress)
             full = full_kernel.present()
@@ -92,7 +95,8 @@ class UmlProvider(AgentProvider):
         return kernel.running(self.rundir)
 
     def down(self) -> None:
-        problems: list[Exception] = [MinigtsError(text) for text in process.end(self.rundir)]
+        left = process.end(self.rundir)
+        problems: list[Exception] = [MinigtsError(text) for text in [*left, *processor_share.remove(self.rundir)]]
         if problems:
             raise ExceptionGroup(f"lab {self.rundir.name} is not down", problems)
 
@@ -104,6 +108,12 @@ def refuse_processors(plan: Plan) -> None:
         raise EnvironmentLacks(
             f"{', '.join(several)}: a uml kernel has one processor; write `cpus: 1` or choose another provider"
         )
+
+
+def _limited(launch: Launch, groups: Mapping[str, Path]) -> Launch:
+    """With these machines in control groups."""
+    machines = (replace(each, group=str(groups.get(each.name, ""))) for each in launch.machines)
+    return replace(launch, machines=tuple(machines))
 
 
 def launch_of(plan: Plan, ready: image.Image, boot: Path) -> Launch:

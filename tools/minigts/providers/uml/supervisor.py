@@ -17,13 +17,14 @@ import signal
 import socket
 import sys
 import tempfile
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any
 
 from minigts.errors import MinigtsError
-from minigts.machine import shell
+from minigts.machine import processor_share, shell
 from minigts.providers.agent import process, wire
 from minigts.providers.agent.host import Host
 from minigts.providers.uml import confinement
@@ -169,6 +170,10 @@ def _start_kernel(machine: GuestKernel, launch: Launch, rundir: Path, links: lis
             directories = astuple(inherited)
             confine = confinement.prepare(_rules(machine, launch, rundir, inherited))
             environment |= {"LD_LIBRARY_PATH": ".", "TMPDIR": through(inherited.memory)}
+        if machine.group:
+            member = processor_share.join(Path(machine.group))
+            stack.callback(os.close, member)
+            confine = _in_group(member, confine)
         kernel = shell.start(
             argv,
             output=console.fileno(),
@@ -182,6 +187,17 @@ def _start_kernel(machine: GuestKernel, launch: Launch, rundir: Path, links: lis
         if clock is not None:
             _hold_to_a_processor(kernel.pid, connection.number)
     return Host(machine.name, kernel, ours, wire.WINDOW if clock is None else UNLIMITED_WINDOW)
+
+
+def _in_group(member: int, then: Callable[[], None] | None) -> Callable[[], None]:
+    """What a kernel's process does before it is one: also what it starts at once is in the group."""
+
+    def act() -> None:
+        processor_share.enter(member)
+        if then is not None:
+            then()
+
+    return act
 
 
 def _hold_to_a_processor(pid: int, number: int) -> None:

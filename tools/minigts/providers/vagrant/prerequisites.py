@@ -11,7 +11,7 @@ from typing import Literal
 
 from minigts import paths
 from minigts.errors import EnvironmentLacks
-from minigts.providers import system_packages
+from minigts.providers import processor_share, system_packages
 from minigts.providers.system_packages import Package
 from minigts.providers.uml import image
 from minigts.providers.vagrant import accelerator, box, definition, libvirt
@@ -101,7 +101,11 @@ def prepare(progress: Callable[[str], None]) -> None:
 
 
 def define(plan: Plan, rundir: Path) -> Definition:
-    """The lab's definition. Before `prepare` it is good for everything but bringing machines up."""
+    """The lab's definition. Before `prepare` it is good for everything but bringing machines up.
+
+    Raises EnvironmentLacks for a host that is to have a share of a processor.
+    """
+    processor_share.refuse(plan, "vagrant", "its machines are libvirt's, in which minigts sets no quota")
     ready, verdict = box.present(), _verdict()
     ours = box.keys()
     cores, hosts = len(os.sched_getaffinity(0)), len(plan.machines)

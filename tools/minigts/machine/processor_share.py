@@ -1,0 +1,115 @@
+"""A share of a processor for some processes and all that they start: a control group with a quota (cgroups(7)).
+
+Both versions are known: in the first the files are `cpu.cfs_quota_us` and `cpu.cfs_period_us`, in the second `cpu.max`
+(the kernel's documentation: admin-guide/cgroup-v1, scheduler/sched-bwc.rst, and admin-guide/cgroup-v2.rst). Whoever may
+make a group of the controller `cpu` may limit his own processes; on most machines that is root alone. What has used up
+its quota waits for the next period, whatever else the machine does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+PERIOD_US = 20_000
+"""The shortest in which the smallest share, a twentieth, is the least quota that the kernel takes, 1 ms. A host that
+has used up its quota is silent for the rest of a period, so a short one is nearer to a slow processor."""
+MEMBERS = "cgroup.procs"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A control group in which others can be made that have a quota."""
+
+    parent: Path
+    version: Literal[1, 2]
+
+    def make(self, name: str, share: float) -> Path:
+        """The group of that name, in which everything together gets `share` of one processor. Raises OSError."""
+        group = self.parent / name
+        group.mkdir(exist_ok=True)
+        quota_us = round(share * PERIOD_US)
+        if self.version == 2:
+            (group / "cpu.max").write_text(f"{quota_us} {PERIOD_US}")
+        else:
+            (group / "cpu.cfs_period_us").write_text(str(PERIOD_US))
+            (group / "cpu.cfs_quota_us").write_text(str(quota_us))
+        return group
+
+
+def place(proc: Path = Path("/proc/self")) -> Place | str:
+    """Where groups with a quota can be made by this process; or why nowhere, in a sentence."""
+    reason = "this machine has no control groups with the controller `cpu`"
+    for found in _candidates(proc):
+        trial = f"minigts-trial-{os.getpid()}"
+        try:
+            found.make(trial, 0.5)
+        except OSError as error:
+            reason = f"no control group with a quota can be made in {found.parent} ({error.strerror})"
+        else:
+            return found
+        finally:
+            with contextlib.suppress(OSError):
+                (found.parent / trial).rmdir()
+    return reason
+
+
+def remove(prefix: str, proc: Path = Path("/proc/self")) -> list[str]:
+    """Take away the groups whose names begin so; what could not be removed, a sentence each. Their processes have
+    ended."""
+    left = []
+    for found in _candidates(proc):
+        for group in sorted(found.parent.glob(f"{prefix}*")):
+            try:
+                group.rmdir()
+            except OSError as error:
+                left.append(f"control group {group} is not removed: {error.strerror}")
+    return left
+
+
+def join(group: Path) -> int:
+    """A descriptor for `enter`, which a process that becomes another program calls before it does. Raises OSError."""
+    return os.open(group / MEMBERS, os.O_WRONLY | os.O_CLOEXEC)
+
+
+def enter(descriptor: int) -> None:
+    """Move the calling process into the group."""
+    os.write(descriptor, b"0")
+
+
+def _candidates(proc: Path) -> Iterator[Place]:
+    """The groups that this process is in, and the topmost, wherever the controller is mounted."""
+    own = dict(_own_groups(proc))
+    for line in (proc / "mounts").read_text().splitlines():
+        _, mounted, kind, options, *_ = line.split()
+        top = Path(mounted)
+        if kind == "cgroup" and "cpu" in options.split(","):
+            yield from (Place(each, 1) for each in _from(top, own.get("cpu", "/")))
+        elif kind == "cgroup2":
+            yield from (Place(each, 2) for each in _from(top, own.get("", "/")) if _hands_on(each))
+
+
+def _own_groups(proc: Path) -> Iterator[tuple[str, str]]:
+    """Controller and path, from lines as `4:cpu,cpuacct:/lab` and, of the second version, `0::/user.slice`."""
+    for line in (proc / "cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        yield from ((controller, path) for controller in controllers.split(","))
+
+
+def _from(top: Path, path: str) -> list[Path]:
+    """This process's group, the one around it, and the topmost; each once, and none outside the mount."""
+    own = top / path.strip("/")
+    near = [each for each in (own, own.parent) if each.is_relative_to(top) and each.is_dir()]
+    return list(dict.fromkeys((*near, top)))
+
+
+def _hands_on(group: Path) -> bool:
+    """Whether groups below have the controller; a group that has processes of its own can only be so at the top."""
+    try:
+        return "cpu" in (group / "cgroup.subtree_control").read_text().split()
+    except OSError:
+        return False

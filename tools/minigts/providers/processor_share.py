@@ -1,0 +1,59 @@
+"""What `cpus: 0.5` means to providers: each host that is one process of this machine, with all below it, can be limited
+to a share of a processor. See machine/processor_share.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from minigts.errors import EnvironmentLacks, MinigtsError
+from minigts.machine import processor_share
+from minigts.providers.base import Finding
+from minigts.topology.plan import Plan
+
+REMEDY = "run minigts as root, where root may make control groups with a quota"
+
+
+def finding() -> Finding:
+    """What `minigts doctor` says of it on this machine. Labs that ask for no share are neither stopped nor slowed."""
+    name, found = "cpus below 1", processor_share.place()
+    if isinstance(found, str):
+        return Finding(name, "ok", f"refused: {found}; for such topologies {REMEDY}")
+    return Finding(name, "ok", f"a host can be limited to a share of a processor, by control groups in {found.parent}")
+
+
+def make(plan: Plan, rundir: Path) -> Mapping[str, Path]:
+    """A control group for each host of the plan that is limited, by its name. Raises EnvironmentLacks."""
+    if not plan.limited:
+        return {}
+    found = processor_share.place()
+    if isinstance(found, str):
+        raise EnvironmentLacks(f"{_named(plan)}: cannot be limited here: {found}; {REMEDY}, or write `cpus: 1`")
+    try:
+        return {host.name: found.make(f"{_prefix(rundir)}{host.name}", host.cpus) for host in plan.limited}
+    except OSError as error:
+        raise MinigtsError(f"{_named(plan)}: {error}") from error
+
+
+def remove(rundir: Path) -> list[str]:
+    """Take away a lab's groups; what is left, a sentence each. Their names follow from its run directory."""
+    return processor_share.remove(_prefix(rundir))
+
+
+def refuse(plan: Plan, provider: str, why: str) -> None:
+    """Raise EnvironmentLacks for a host that is to be limited."""
+    if plan.limited:
+        raise EnvironmentLacks(
+            f"{_named(plan)}: provider {provider} does not limit a host, since {why}; provider uml in real time does, "
+            "or write `cpus: 1`"
+        )
+
+
+def _named(plan: Plan) -> str:
+    return ", ".join(f"{host.name} with `cpus: {host.cpus}`" for host in plan.limited)
+
+
+def _prefix(rundir: Path) -> str:
+    return f"minigts-{hashlib.sha256(str(rundir).encode()).hexdigest()[:12]}-"
