@@ -11,11 +11,24 @@ from typing import TypeAlias
 
 from minigts.topology import switching
 from minigts.topology.addressing import assign, host_address, mac
-from minigts.topology.draft import DEFAULT_CPUS, Draft, DraftLink
+from minigts.topology.draft import DEFAULT_CPUS, Draft, DraftDirection, DraftLink
 from minigts.topology.fields import MOST_MTU
 from minigts.topology.frames import ETHERNET_HEADER_BYTES, TCP_AND_IP_HEADERS_BYTES
 from minigts.topology.model import ProcessorSpec, ToleranceSpec, Topology
-from minigts.topology.plan import End, Host, Link, Path, Plan, Port, Processor, Route, Shaping, Switch, Tolerances
+from minigts.topology.plan import (
+    Direction,
+    End,
+    Host,
+    Link,
+    Path,
+    Plan,
+    Port,
+    Processor,
+    Route,
+    Shaping,
+    Switch,
+    Tolerances,
+)
 from minigts.topology.routing import Edge, ShortestPath, costs, neighbours, preference, ways
 from minigts.topology.segments import Segment
 from minigts.topology.time import Time
@@ -138,17 +151,31 @@ def _addresses(parts: Sequence[Segment], subnets: Sequence[IPv4Network], links: 
 
 def _links(drafts: Sequence[DraftLink], subnets: Sequence[IPv4Network]) -> tuple[Link, ...]:
     return tuple(
-        Link(
-            name=name,
-            index=index,
-            ends=draft.ends,
-            subnet=str(subnet),
-            rtt_ms=round(2 * draft.delay_ms, 6),
-            rate_mbit=draft.rate_mbit,
-            loss_percent=draft.loss_percent,
-            tcp_ceiling_mbit=tcp_ceiling_mbit(draft.rate_mbit, draft.mtu),
-        )
+        _link(index, draft, name, str(subnet))
         for index, (draft, name, subnet) in enumerate(zip(drafts, _names(drafts), subnets, strict=True))
+    )
+
+
+def _link(index: int, draft: DraftLink, name: str, subnet: str) -> Link:
+    there, back = (
+        Direction(
+            delay_ms=way.delay_ms,
+            rate_mbit=way.rate_mbit,
+            loss_percent=way.loss_percent,
+            tcp_ceiling_mbit=tcp_ceiling_mbit(way.rate_mbit, draft.mtu),
+        )
+        for way in draft.ways
+    )
+    return Link(
+        name=name,
+        index=index,
+        ends=draft.ends,
+        subnet=subnet,
+        rtt_ms=draft.rtt_ms,
+        rate_mbit=there.rate_mbit,
+        loss_percent=there.loss_percent,
+        tcp_ceiling_mbit=there.tcp_ceiling_mbit,
+        back=None if back == there else back,
     )
 
 
@@ -166,16 +193,16 @@ def _names(links: Sequence[DraftLink]) -> list[str]:
     return names
 
 
-def _shaping(link: DraftLink, direction: str) -> Shaping:
-    """One direction of a link; its name gives it random numbers of its own."""
+def _shaping(way: DraftDirection, rtt_ms: float, name: str) -> Shaping:
+    """One direction of a link of that round trip; its name gives it random numbers of its own."""
     return Shaping(
-        delay_ms=link.delay_ms,
-        jitter_ms=link.jitter_ms,
-        loss_percent=link.loss_percent,
-        rate_mbit=link.rate_mbit,
-        queue_bytes=queue_bytes(link.rate_mbit, 2 * link.delay_ms, link.queue_bytes),
-        delay_packets=delay_packets(link.rate_mbit, link.delay_ms, link.jitter_ms),
-        seed=zlib.crc32(direction.encode()) if link.loss_percent or link.jitter_ms else None,
+        delay_ms=way.delay_ms,
+        jitter_ms=way.jitter_ms,
+        loss_percent=way.loss_percent,
+        rate_mbit=way.rate_mbit,
+        queue_bytes=queue_bytes(way.rate_mbit, rtt_ms, way.queue_bytes),
+        delay_packets=delay_packets(way.rate_mbit, way.delay_ms, way.jitter_ms),
+        seed=zlib.crc32(name.encode()) if way.loss_percent or way.jitter_ms else None,
     )
 
 
@@ -206,8 +233,9 @@ def _ends(drafted: Draft, links: Sequence[Link], seed: int) -> Ends:
     """The ends of each machine in order of the links: eth1, eth2, …"""
     ends: Ends = {machine.name: [] for machine in drafted.machines}
     for draft, link in zip(drafted.links, links, strict=True):
-        # The same in both directions, but for what chance does: the language has no other links.
-        towards = [_shaping(draft, f"{seed}/{link.name}/{number}") for number in (0, 1)]
+        # By the end that a direction leads to: to the first one leads the way back.
+        leading = (draft.ways.back, draft.ways.to)
+        towards = [_shaping(way, draft.rtt_ms, f"{seed}/{link.name}/{number}") for number, way in enumerate(leading)]
         for number in (0, 1):
             own = ends[link.ends[number]]
             end = End(
@@ -321,21 +349,31 @@ def tcp_ceiling_mbit(rate_mbit: float | None, mtu: int) -> float | None:
 
 
 def _path(network: _Network, ends: tuple[str, str], way: ShortestPath, *, reachable: bool) -> Path:
-    names, rtt_ms, arrives, rate, mtu = [], 0.0, 1.0, None, MOST_MTU
-    for index in way.links:
-        link = network.links[index]
-        names.append(link.name)
-        rtt_ms += link.rtt_ms
-        arrives *= 1 - link.loss_percent / 100
-        rate = link.rate_mbit if rate is None or (link.rate_mbit is not None and link.rate_mbit < rate) else rate
-        mtu = min(mtu, network.drafts[index].mtu)
+    mtu = min((network.drafts[index].mtu for index in way.links), default=MOST_MTU)
+    forwards = [network.edges[index].ends[0] == here for index, here in zip(way.links, way.nodes, strict=False)]
+    ways = [
+        network.links[index].ways[:: 1 if forward else -1] for index, forward in zip(way.links, forwards, strict=True)
+    ]
+    there, back = (_in_a_row([each[number] for each in ways], mtu) for number in (0, 1))
     return Path(
         source=ends[0],
         target=ends[1],
-        links=tuple(names),
+        links=tuple(network.links[index].name for index in way.links),
         reachable=reachable,
-        rtt_ms=round(rtt_ms, 6),
-        rate_mbit=rate,
-        tcp_ceiling_mbit=tcp_ceiling_mbit(rate, mtu),
-        loss_percent=round(100 * (1 - arrives), 9),
+        rtt_ms=round(sum(network.links[index].rtt_ms for index in way.links), 6),
+        rate_mbit=there.rate_mbit,
+        tcp_ceiling_mbit=there.tcp_ceiling_mbit,
+        loss_percent=there.loss_percent,
+        back=None if back == there else back,
+    )
+
+
+def _in_a_row(ways: Sequence[Direction], mtu: int) -> Direction:
+    """What links of that smallest MTU are one behind the other, in one direction."""
+    rate_mbit = min((way.rate_mbit for way in ways if way.rate_mbit is not None), default=None)
+    return Direction(
+        delay_ms=round(sum(way.delay_ms for way in ways), 6),
+        rate_mbit=rate_mbit,
+        loss_percent=round(100 * (1 - math.prod(1 - way.loss_percent / 100 for way in ways)), 9),
+        tcp_ceiling_mbit=tcp_ceiling_mbit(rate_mbit, mtu),
     )
