@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import TypeAlias
@@ -13,7 +13,7 @@ from minigts.topology import switching
 from minigts.topology.addressing import assign, host_address, mac
 from minigts.topology.draft import DEFAULT_CPUS, Draft, DraftDirection, DraftLink
 from minigts.topology.fields import MOST_MTU
-from minigts.topology.frames import ETHERNET_HEADER_BYTES, TCP_AND_IP_HEADERS_BYTES
+from minigts.topology.frames import tcp_ceiling_mbit
 from minigts.topology.model import ProcessorSpec, ToleranceSpec, Topology
 from minigts.topology.plan import (
     Direction,
@@ -157,15 +157,9 @@ def _links(drafts: Sequence[DraftLink], subnets: Sequence[IPv4Network]) -> tuple
 
 
 def _link(index: int, draft: DraftLink, name: str, subnet: str) -> Link:
-    there, back = (
-        Direction(
-            delay_ms=way.delay_ms,
-            rate_mbit=way.rate_mbit,
-            loss_percent=way.loss_percent,
-            tcp_ceiling_mbit=tcp_ceiling_mbit(way.rate_mbit, draft.mtu),
-        )
-        for way in draft.ways
-    )
+    to, back = draft.ways
+    there = _direction(to.delay_ms, to.loss_percent, (to.rate_mbit, back.rate_mbit), draft.mtu)
+    again = _direction(back.delay_ms, back.loss_percent, (back.rate_mbit, to.rate_mbit), draft.mtu)
     return Link(
         name=name,
         index=index,
@@ -175,7 +169,20 @@ def _link(index: int, draft: DraftLink, name: str, subnet: str) -> Link:
         rate_mbit=there.rate_mbit,
         loss_percent=there.loss_percent,
         tcp_ceiling_mbit=there.tcp_ceiling_mbit,
-        back=None if back == there else back,
+        back=None if again == there else again,
+    )
+
+
+def _direction(
+    delay_ms: float, loss_percent: float, rates_mbit: tuple[float | None, float | None], mtu: int
+) -> Direction:
+    """`rates_mbit` are this direction's own, and that of the way back."""
+    ceiling_mbit = tcp_ceiling_mbit(*rates_mbit, mtu)
+    return Direction(
+        delay_ms=round(delay_ms, 6),
+        rate_mbit=rates_mbit[0],
+        loss_percent=round(loss_percent, 9),
+        tcp_ceiling_mbit=None if ceiling_mbit is None else round(ceiling_mbit, 6),
     )
 
 
@@ -342,19 +349,22 @@ def _paths(network: _Network, names: Sequence[str]) -> tuple[Path, ...]:
     )
 
 
-def tcp_ceiling_mbit(rate_mbit: float | None, mtu: int) -> float | None:
-    """What a rate leaves for TCP's payload."""
-    share = (mtu - TCP_AND_IP_HEADERS_BYTES) / (mtu + ETHERNET_HEADER_BYTES)
-    return None if rate_mbit is None else round(rate_mbit * share, 6)
-
-
 def _path(network: _Network, ends: tuple[str, str], way: ShortestPath, *, reachable: bool) -> Path:
     mtu = min((network.drafts[index].mtu for index in way.links), default=MOST_MTU)
     forwards = [network.edges[index].ends[0] == here for index, here in zip(way.links, way.nodes, strict=False)]
     ways = [
         network.links[index].ways[:: 1 if forward else -1] for index, forward in zip(way.links, forwards, strict=True)
     ]
-    there, back = (_in_a_row([each[number] for each in ways], mtu) for number in (0, 1))
+    rates = [_lowest(each[number].rate_mbit for each in ways) for number in (0, 1)]
+    there, back = (
+        _direction(
+            sum(each[number].delay_ms for each in ways),
+            100 * (1 - math.prod(1 - each[number].loss_percent / 100 for each in ways)),
+            (rates[number], rates[1 - number]),
+            mtu,
+        )
+        for number in (0, 1)
+    )
     return Path(
         source=ends[0],
         target=ends[1],
@@ -368,12 +378,5 @@ def _path(network: _Network, ends: tuple[str, str], way: ShortestPath, *, reacha
     )
 
 
-def _in_a_row(ways: Sequence[Direction], mtu: int) -> Direction:
-    """What links of that smallest MTU are one behind the other, in one direction."""
-    rate_mbit = min((way.rate_mbit for way in ways if way.rate_mbit is not None), default=None)
-    return Direction(
-        delay_ms=round(sum(way.delay_ms for way in ways), 6),
-        rate_mbit=rate_mbit,
-        loss_percent=round(100 * (1 - math.prod(1 - way.loss_percent / 100 for way in ways)), 9),
-        tcp_ceiling_mbit=tcp_ceiling_mbit(rate_mbit, mtu),
-    )
+def _lowest(rates_mbit: Iterable[float | None]) -> float | None:
+    return min((rate for rate in rates_mbit if rate is not None), default=None)

@@ -10,10 +10,22 @@ SEGMENTS_AN_ACKNOWLEDGEMENT = 2
 """A receiver acknowledges at least every second full segment (RFC 9293, section 3.8.6.3)."""
 
 
-def acknowledgements_mbit(rate_mbit: float, mtu: int, added_bytes: int = 0) -> float:
-    """What the acknowledgements of TCP that fills a rate take of the way back: 2.2 % of it at MTU 1500.
+def tcp_ceiling_mbit(
+    rate_mbit: float | None, back_mbit: float | None, mtu: int, outer_mtu: int | None = None
+) -> float | None:
+    """What a rate leaves for TCP's payload in packets of `mtu` bytes, which links carry as `outer_mtu`; None without a
+    rate.
 
-    `added_bytes` is what an overlay puts around each packet.
+    None, too, where the way back is too thin for an acknowledgement of every second segment (2.2 % of the rate at MTU
+    1500). Then these are the limit. How far down depends on the queue in front of them, since one that is dropped there
+    is made up for by the next, which acknowledges all before it.
     """
-    share = (ETHERNET_HEADER_BYTES + TCP_AND_IP_HEADERS_BYTES + added_bytes) / (mtu + ETHERNET_HEADER_BYTES)
-    return rate_mbit * share / SEGMENTS_AN_ACKNOWLEDGEMENT
+    outer = mtu if outer_mtu is None else outer_mtu
+    frame = outer + ETHERNET_HEADER_BYTES
+    if rate_mbit is None:
+        return None
+    acknowledgement = ETHERNET_HEADER_BYTES + TCP_AND_IP_HEADERS_BYTES + outer - mtu
+    acknowledgements_mbit = rate_mbit * acknowledgement / frame / SEGMENTS_AN_ACKNOWLEDGEMENT
+    if back_mbit is not None and back_mbit < acknowledgements_mbit:
+        return None
+    return rate_mbit * (mtu - TCP_AND_IP_HEADERS_BYTES) / frame

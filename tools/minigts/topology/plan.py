@@ -44,7 +44,6 @@ from minigts.topology.fields import (
     RttMs,
     Seed,
 )
-from minigts.topology.frames import acknowledgements_mbit
 from minigts.topology.time import Time
 
 
@@ -157,6 +156,12 @@ class Direction(_Frozen):
     rate_mbit: RateMbit | None
     loss_percent: Percent
     tcp_ceiling_mbit: GoodputMbit | None
+    """None, too, where the other direction is too thin for the acknowledgements of as much."""
+
+    @property
+    def unacknowledged(self) -> bool:
+        """Whether acknowledgements limit TCP, and not this direction's own rate."""
+        return self.rate_mbit is not None and self.tcp_ceiling_mbit is None
 
 
 class Link(_Frozen):
@@ -175,7 +180,7 @@ class Link(_Frozen):
     loss_percent: Percent
     """Chance to lose a packet, in one direction."""
     tcp_ceiling_mbit: GoodputMbit | None = None
-    """Highest TCP goodput: the rate times payload over frame (1448/1514 at MTU 1500)."""
+    """Highest TCP goodput: the rate times payload over frame (1448/1514 at MTU 1500). None: see `Direction`."""
     back: Direction | None = None
     """From the second end to the first, where that is otherwise."""
 
@@ -207,7 +212,8 @@ class Path(_Frozen):
     rate_mbit: RateMbit | None
     """Lowest rate on the way."""
     tcp_ceiling_mbit: GoodputMbit | None
-    """Highest TCP goodput over the underlay: the lowest rate times payload over frame, with the lowest MTU."""
+    """Highest TCP goodput over the underlay: the lowest rate times payload over frame, with the lowest MTU. None: see
+    `Direction`."""
     loss_percent: Percent
     """Chance to lose a packet on the way, in one direction."""
     back: Direction | None = None
@@ -301,9 +307,9 @@ class Plan(_Frozen):
         told = [switch for switch in self.switches if switch.controller is not None]
         return any(port.link in path.links for switch in told for port in switch.ports)
 
-    def far_address(self, link: Link) -> str:
-        """The address on `link` of its second end, as its first end reaches it."""
-        far = self.machine(link.ends[1])
+    def far_address(self, link: Link, end: int = 1) -> str:
+        """The address on `link` of its second end, as its first end reaches it; or of `end` 0, as the second does."""
+        far = self.machine(link.ends[end])
         if isinstance(far, Switch):
             return far.address
         return next(port.address for port in far.ports if port.link == link.name)
@@ -341,19 +347,6 @@ class Plan(_Frozen):
             next(port.outgoing for port in self.machine(end).ports if port.link == link.name) for end in link.ends
         )
         return there, back
-
-    def unacknowledged(self, path: Path) -> str:
-        """Why TCP need not reach its ceiling over the path, though nothing of its data is in the way; empty where
-        the way back carries its acknowledgements."""
-        there, back = path.ways
-        if back.loss_percent and not there.loss_percent:
-            return "acknowledgements are lost on the way back"
-        if there.rate_mbit is None or back.rate_mbit is None:
-            return ""
-        wanted_mbit = acknowledgements_mbit(there.rate_mbit, min(end.mtu for end in self.ends_on(path)))
-        if wanted_mbit <= back.rate_mbit:
-            return ""
-        return f"acknowledgements would take {wanted_mbit:.3g} Mbit/s of a way back of {back.rate_mbit:g}"
 
 
 def _ways(of: Link | Path) -> tuple[Direction, Direction]:
