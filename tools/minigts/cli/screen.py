@@ -214,7 +214,7 @@ def loss(way: Direction) -> str:
 
 
 def tcp_at_most(way: Direction) -> str:
-    return "acknowledgements limit it" if way.unacknowledged else mbit(way.tcp_ceiling_mbit)
+    return "acknowledgements may limit it" if way.unacknowledged else mbit(way.tcp_ceiling_mbit)
 
 
 def show_diagnoses(diagnoses: Iterable[Diagnosis]) -> None:

@@ -13,7 +13,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from minigts.dataplane.round_trip import processors_ms
+from minigts.dataplane.round_trip import echo_ms
 from minigts.judge import tolerances
 from minigts.judge.loss import CONFIDENCE, judge_loss
 from minigts.lab.record import OVERHEAD_KEYS
@@ -126,9 +126,10 @@ def settings_row(host: str, differences: Sequence[str], facts: Sequence[str]) ->
 
 
 def rtt_row(plan: Plan, subject: str, path: Path, rtts_ms: Sequence[float]) -> Row:
-    """The median round trip of a path against the sum of its segments, and of what modelled processors take."""
+    """The median round trip of a path against the sum of its segments, and of what modelled processors take; in virtual
+    time also of the echo's own time at the links' rates, which a thin link makes long."""
     tolerance = tolerances.round_trip(plan, path)
-    declared_ms = round(path.rtt_ms + processors_ms(plan, path), 6)
+    declared_ms = round(echo_ms(plan, path) if plan.time == "virtual" else path.rtt_ms, 6)
     ordered = sorted(rtts_ms)
     median = ordered[(len(ordered) - 1) // 2] if ordered else None
     return Row(

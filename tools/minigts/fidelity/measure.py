@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from minigts import lab as labs
 from minigts import paths
+from minigts.dataplane.round_trip import echo_s_at_lowest_rate
 from minigts.errors import CommandFailed, HostFailed
 from minigts.fidelity import host_settings
 from minigts.fidelity.certificate import Certificate, Row, loss_row, loss_rows, rate_row, rtt_row, settings_row
@@ -48,6 +49,8 @@ RATE_S = 1
 RATE_BITS = 200 * 1514 * 8
 """At the least: what arrives is counted in segments, and one more or less must be little beside the tolerance."""
 SLOW_START_ROUND_TRIPS = 30
+SLOW_START_QUEUES = 6
+"""Where the queue is long for its rate, as at a thin link, a round trip is as long as the queue."""
 MOST_AT_ONCE_MBIT = 400.0
 """Links whose rates are measured at once carry no more than this together: the processor must not be the limit."""
 
@@ -62,6 +65,8 @@ class MeasuredPath:
     rtt_ms: float
     port: int = RATE_PORT
     rate_mbit: float | None = None
+    queue_s: float = 0.0
+    """How long the queue in front of the rate takes when it is full."""
 
     @property
     def seconds(self) -> int:
@@ -237,7 +242,7 @@ def _path_rows(lab: Lab, name: str, path: Path, address: str, in_time: InTime) -
         # A controller makes the pair's flows when it first sees it; until then each packet goes to it.
         probe(lab.provider, path.source, address, count=1)
     for _ in range(ATTEMPTS):
-        echoes = probe(lab.provider, path.source, address, count=PROBES)
+        echoes = probe(lab.provider, path.source, address, count=PROBES, interval_s=_interval_s(lab, path))
         row = rtt_row(lab.plan, name, path, echoes.rtts_ms)
         if row.ok or not echoes.rtts_ms or not _may_differ(lab, in_time):
             break
@@ -279,8 +284,14 @@ def _echoes_counted(lab: Lab, machine: str) -> int:
 
 
 def _lossy_round_trips(lab: Lab, link: Link) -> RoundTrips:
-    address = lab.plan.far_address(link)
-    return probe(lab.provider, link.ends[0], address, count=LOSSY_PROBES, interval_s=LOSSY_INTERVAL_S)
+    address, interval_s = lab.plan.far_address(link), _interval_s(lab, _path_of(link), LOSSY_INTERVAL_S)
+    return probe(lab.provider, link.ends[0], address, count=LOSSY_PROBES, interval_s=interval_s)
+
+
+def _interval_s(lab: Lab, path: Path, usual_s: float | None = None) -> float:
+    """From one probe to the next: the provider's pace, or as long as no probe waits for the one before it."""
+    usual_s = lab.provider.pace_s if usual_s is None else usual_s
+    return max(usual_s, 2 * echo_s_at_lowest_rate(lab.plan, path))
 
 
 def _rates(lab: Lab, say: Say, in_time: InTime) -> Iterator[Row]:
@@ -333,13 +344,14 @@ def _batches(rated: Sequence[_OneWay]) -> Iterator[list[_OneWay]]:
 
 def _rate_row(lab: Lab, way: _OneWay) -> Row:
     link, plan = way.link, lab.plan
-    address, rate_mbit = plan.far_address(link, 1 - way.end), way.figures.rate_mbit
-    over = MeasuredPath(*way.ends, address, link.rtt_ms, RATE_PORT + link.index, rate_mbit)
+    address, shaping = plan.far_address(link, 1 - way.end), plan.directions(link)[way.end]
+    queue_s = (shaping.queue_bytes or 0) * 8 / ((shaping.rate_mbit or math.inf) * 1e6)
+    over = MeasuredPath(*way.ends, address, link.rtt_ms, RATE_PORT + link.index, shaping.rate_mbit, queue_s)
     measured, note = tcp_mbit(lab, over)
     modelled, unacknowledged = is_modelled(plan, _path_of(link)), way.figures.unacknowledged
     why = "a modelled processor may be the limit" if modelled else ""
     if unacknowledged:
-        why = "acknowledgements are the limit: the way back is too thin for those of as much"
+        why = "acknowledgements may be the limit: the way back is too thin for one of every segment"
     return _judged_rate(lab, way, measured, note or why, judged=not modelled and not unacknowledged)
 
 
@@ -351,7 +363,8 @@ def _judged_rate(lab: Lab, way: _OneWay, measured: float | None, note: str, *, j
 
 def tcp_mbit(lab: Lab, way: MeasuredPath, *, least_slow_start_s: int = 1) -> tuple[float | None, str]:
     """TCP goodput once it has left slow start, and why there is none."""
-    slow_start_s = max(least_slow_start_s, math.ceil(SLOW_START_ROUND_TRIPS * way.rtt_ms / 1000))
+    settled_s = max(SLOW_START_ROUND_TRIPS * way.rtt_ms / 1000, SLOW_START_QUEUES * way.queue_s)
+    slow_start_s = max(least_slow_start_s, math.ceil(settled_s))
     serve = ["iperf3", "-s", "-1", "-D", "-p", str(way.port), "--idle-timeout", "30"]
     ask = ["iperf3", "-c", way.address, "-p", str(way.port), "-J", "-t", str(way.seconds), "-O", str(slow_start_s)]
     try:

@@ -160,7 +160,7 @@ class Direction(_Frozen):
 
     @property
     def unacknowledged(self) -> bool:
-        """Whether acknowledgements limit TCP, and not this direction's own rate."""
+        """Whether acknowledgements may limit TCP, and not this direction's own rate."""
         return self.rate_mbit is not None and self.tcp_ceiling_mbit is None
 
 
