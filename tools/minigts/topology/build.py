@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import TypeAlias
@@ -51,6 +51,8 @@ class _Network:
     """The links of a lab with what was declared of them, and the ways over them; by index, hosts before switches."""
 
     links: tuple[Link, ...]
+    directions: tuple[tuple[Direction, Direction], ...]
+    """Of each link: from its first end to its second, and back."""
     drafts: tuple[DraftLink, ...]
     edges: tuple[Edge, ...]
     costs: tuple[int, ...]
@@ -121,6 +123,7 @@ def _network(topology: Topology, drafted: Draft) -> _Network:
     ends = _ends(drafted, links, topology.seed)
     return _Network(
         links,
+        tuple(link.ways for link in links),
         drafted.links,
         edges,
         tuple(costs(edges)),
@@ -351,20 +354,10 @@ def _paths(network: _Network, names: Sequence[str]) -> tuple[Path, ...]:
 
 def _path(network: _Network, ends: tuple[str, str], way: ShortestPath, *, reachable: bool) -> Path:
     mtu = min((network.drafts[index].mtu for index in way.links), default=MOST_MTU)
-    forwards = [network.edges[index].ends[0] == here for index, here in zip(way.links, way.nodes, strict=False)]
-    ways = [
-        network.links[index].ways[:: 1 if forward else -1] for index, forward in zip(way.links, forwards, strict=True)
-    ]
-    rates = [_lowest(each[number].rate_mbit for each in ways) for number in (0, 1)]
-    there, back = (
-        _direction(
-            sum(each[number].delay_ms for each in ways),
-            100 * (1 - math.prod(1 - each[number].loss_percent / 100 for each in ways)),
-            (rates[number], rates[1 - number]),
-            mtu,
-        )
-        for number in (0, 1)
-    )
+    # What is alike both ways is worked out once: a lab of hundreds of hosts has tens of thousands of paths.
+    there = _in_a_row(network, way, 0, mtu)
+    differ = any(network.links[index].back is not None for index in way.links)
+    back = _in_a_row(network, way, 1, mtu) if differ else there
     return Path(
         source=ends[0],
         target=ends[1],
@@ -378,5 +371,19 @@ def _path(network: _Network, ends: tuple[str, str], way: ShortestPath, *, reacha
     )
 
 
-def _lowest(rates_mbit: Iterable[float | None]) -> float | None:
-    return min((rate for rate in rates_mbit if rate is not None), default=None)
+def _in_a_row(network: _Network, way: ShortestPath, number: int, mtu: int) -> Direction:
+    """The links of a way one behind the other: from its start to its end, 0, or back, 1."""
+    delay_ms, arrives = 0.0, 1.0
+    rates_mbit: tuple[list[float], list[float]] = ([], [])
+    for index, here in zip(way.links, way.nodes, strict=False):
+        ways = network.directions[index]
+        turned = network.edges[index].ends[0] != here
+        own, other = ways[number ^ turned], ways[1 - (number ^ turned)]
+        delay_ms += own.delay_ms
+        arrives *= 1 - own.loss_percent / 100
+        if own.rate_mbit is not None:
+            rates_mbit[0].append(own.rate_mbit)
+        if other.rate_mbit is not None:
+            rates_mbit[1].append(other.rate_mbit)
+    own_mbit, other_mbit = (min(rates, default=None) for rates in rates_mbit)
+    return _direction(delay_ms, 100 * (1 - arrives), (own_mbit, other_mbit), mtu)
