@@ -219,6 +219,11 @@ def test_a_lab_is_set_and_read_back_by_direction(tc_lab: Lab) -> None:
     assert shown["b", "a", "delay"] == pytest.approx(30 - taken_off_ms)
 
 
+def test_status_says_which_links_have_two_directions(tc_lab: Lab) -> None:
+    shown = CliRunner().invoke(app, ["status"]).stdout
+    assert "a-b, there and back: 10.00 ms, back 30.00 ms; 50 Mbit/s, back 5 Mbit/s; 0 %, back 1 %" in shown
+
+
 def test_a_direction_that_somebody_turned_round_is_named(tc_lab: Lab) -> None:
     network = tc_hosts.NETWORKS[tc_lab.rundir]
     network.netem["a", "eth1"], network.netem["b", "eth1"] = network.netem["b", "eth1"], network.netem["a", "eth1"]

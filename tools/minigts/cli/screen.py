@@ -297,6 +297,10 @@ def show_labs(labs: Iterable[Lab]) -> None:
         where = f"{facts['provider']} in {facts['time']} time"
         title = f"{lab.name}  {facts['topology']} on {where}, overlay {facts['overlay'] or '—'}"
         show_table(title, ("host", "location", "address", "state"), rows)
+        for each in lab.plan.links:
+            if each.back is not None:
+                declared = "; ".join(both(each, show) for show in (delay, rate, loss))
+                console.print(f"{each.name}, there and back: {declared}", markup=False, soft_wrap=True)
         for line in deviations(lab):
             console.print(line, markup=False, soft_wrap=True)
 

@@ -83,7 +83,7 @@ class Measurements:
         paths = [path for path in reached if not path.lossy]
         for path in sorted(paths, key=lambda path: path.hops):
             self._say(f"throughput over {plural(path.hops, 'hop')}")
-            way = MeasuredPath(path.source, path.target, plan.address_over(path), path.rtt_ms, rate_mbit=path.rate_mbit)
+            way = MeasuredPath(path.source, path.target, plan.address_over(path), path.rtt_ms)
             measured, note = tcp_mbit(self._lab, way, least_slow_start_s=LONG_SLOW_START_S)
             if measured is None:
                 self.notes[_name(path)] = note

@@ -46,8 +46,11 @@ certificate that says so. In virtual time nothing is measured again."""
 RATE_PORT = 5300
 """And upwards, one for each link."""
 RATE_S = 1
-RATE_BITS = 200 * 1514 * 8
-"""At the least: what arrives is counted in segments, and one more or less must be little beside the tolerance."""
+THIN_MBIT = 2.4
+"""Below it a second holds less than 200 full frames, and a queue of the usual least, 64 kB, more than a fifth of one."""
+THIN_QUEUES = 100
+"""So many times what fills a thin link's queue is measured: as much is handed over at once when a lost segment has come
+again, or is not yet. Virtual time is cheap; in real time this would take minutes, and such a link is not judged."""
 SLOW_START_ROUND_TRIPS = 30
 SLOW_START_QUEUES = 6
 """Where the queue is long for its rate, as at a thin link, a round trip is as long as the queue."""
@@ -64,14 +67,11 @@ class MeasuredPath:
     address: str
     rtt_ms: float
     port: int = RATE_PORT
-    rate_mbit: float | None = None
     queue_s: float = 0.0
     """How long the queue in front of the rate takes when it is full."""
 
-    @property
-    def seconds(self) -> int:
-        """How long it counts."""
-        return max(RATE_S, math.ceil(RATE_BITS / ((self.rate_mbit or math.inf) * 1e6)))
+    seconds: int = RATE_S
+    """How long it counts."""
 
 
 @dataclass(frozen=True)
@@ -346,13 +346,19 @@ def _rate_row(lab: Lab, way: _OneWay) -> Row:
     link, plan = way.link, lab.plan
     address, shaping = plan.far_address(link, 1 - way.end), plan.directions(link)[way.end]
     queue_s = (shaping.queue_bytes or 0) * 8 / ((shaping.rate_mbit or math.inf) * 1e6)
-    over = MeasuredPath(*way.ends, address, link.rtt_ms, RATE_PORT + link.index, shaping.rate_mbit, queue_s)
-    measured, note = tcp_mbit(lab, over)
-    modelled, unacknowledged = is_modelled(plan, _path_of(link)), way.figures.unacknowledged
-    why = "a modelled processor may be the limit" if modelled else ""
-    if unacknowledged:
+    thin = (shaping.rate_mbit or math.inf) < THIN_MBIT
+    seconds = math.ceil(THIN_QUEUES * queue_s) if thin and plan.time == "virtual" else RATE_S
+    measured, note = tcp_mbit(
+        lab, MeasuredPath(*way.ends, address, link.rtt_ms, RATE_PORT + link.index, queue_s, seconds)
+    )
+    why = ""
+    if is_modelled(plan, _path_of(link)):
+        why = "a modelled processor may be the limit"
+    elif way.figures.unacknowledged:
         why = "acknowledgements may be the limit: the way back is too thin for one of every segment"
-    return _judged_rate(lab, way, measured, note or why, judged=not modelled and not unacknowledged)
+    elif thin and plan.time == "real":
+        why = f"less than {THIN_MBIT} Mbit/s would have to be measured for minutes"
+    return _judged_rate(lab, way, measured, note or why, judged=not why)
 
 
 def _judged_rate(lab: Lab, way: _OneWay, measured: float | None, note: str, *, judged: bool) -> Row:
