@@ -47,7 +47,7 @@ RATE_PORT = 5300
 """And upwards, one for each link."""
 RATE_S = 1
 THIN_MBIT = 2.4
-"""Below it a second holds less than 200 full frames, and a queue of the usual least, 64 kB, more than a fifth of one."""
+"""Below it a second holds less than 200 full frames, and the least queue by default, 64 kB, more than a fifth of one."""
 THIN_QUEUES = 100
 """So many times what fills a thin link's queue is measured: as much is handed over at once when a lost segment has come
 again, or is not yet. Virtual time is cheap; in real time this would take minutes, and such a link is not judged."""
@@ -347,7 +347,7 @@ def _rate_row(lab: Lab, way: _OneWay) -> Row:
     address, shaping = plan.far_address(link, 1 - way.end), plan.directions(link)[way.end]
     queue_s = (shaping.queue_bytes or 0) * 8 / ((shaping.rate_mbit or math.inf) * 1e6)
     thin = (shaping.rate_mbit or math.inf) < THIN_MBIT
-    seconds = math.ceil(THIN_QUEUES * queue_s) if thin and plan.time == "virtual" else RATE_S
+    seconds = max(RATE_S, math.ceil(THIN_QUEUES * queue_s)) if thin and plan.time == "virtual" else RATE_S
     measured, note = tcp_mbit(
         lab, MeasuredPath(*way.ends, address, link.rtt_ms, RATE_PORT + link.index, queue_s, seconds)
     )
