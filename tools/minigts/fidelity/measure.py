@@ -47,7 +47,7 @@ RATE_PORT = 5300
 """And upwards, one for each link."""
 RATE_S = 1
 THIN_MBIT = 2.4
-"""Below it a second holds less than 200 full frames, and the least queue by default, 64 kB, more than a fifth of one."""
+"""Below it a second holds less than 200 full frames, and the least default queue, 64 kB, more than a fifth of one."""
 THIN_QUEUES = 100
 """So many times what fills a thin link's queue is measured: as much is handed over at once when a lost segment has come
 again, or is not yet. Virtual time is cheap; in real time this would take minutes, and such a link is not judged."""
