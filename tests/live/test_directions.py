@@ -55,6 +55,8 @@ def two_ways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """TWO_WAYS in virtual time."""
     with state_directory(tmp_path_factory.mktemp("state")):
         made = labs.up(parse(TWO_WAYS, "test.yaml", time="virtual"), "uml", None, quiet)
+    for source, target in BOTH_WAYS:  # they know each other's MAC addresses from now on
+        calibration.probe(made.provider, source, made.plan.host(target).address, count=1)
     yield made
     take_down(made)
 
@@ -67,7 +69,7 @@ def certificate(two_ways: Lab) -> Certificate:
 def one_way_ms(lab: Lab, source: str, target: str) -> list[float]:
     """How long each datagram took from program to program, by the clock that both hosts share."""
     address = lab.plan.host(target).address
-    lab.provider.run(source, ["ping", "-c", "1", "-W", "3", address], timeout_s=LIMIT_S)
+    calibration.probe(lab.provider, source, address, count=1)
     receive = ["python3", "-c", RECEIVE % DATAGRAMS]
     send = ["python3", "-c", SEND % DATAGRAMS, address]
     with lab.provider.together() as company:
@@ -140,7 +142,7 @@ def test_what_carries_the_links_shows_both_directions(two_ways: Lab) -> None:
 def test_the_shipped_links_with_another_way_back_are_as_declared(make_lab: MakeLab) -> None:
     lab = make_lab(TOPOLOGIES / "acknowledgements.yaml")
     made = measure.certify(lab, quiet)
-    assert made.ok, made.in_words()
+    assert [row.in_words() for row in made.rows if row.ok is False] == []
     loads = load(TOPOLOGIES / "acknowledgements.yaml", time="virtual")
     assert {row.subject for row in made.rows if row.quantity == "RTT"} == {link.name for link in loads.links}
 
