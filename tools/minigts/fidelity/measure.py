@@ -48,6 +48,8 @@ RATE_PORT = 5300
 RATE_S = 1
 THIN_MBIT = 2.4
 """Below it a second holds less than 200 full frames, and the least default queue, 64 kB, more than a fifth of one."""
+LEAST_QUEUE_BYTES = 10 * 1514
+"""With less room in front of the rate, or less than a round trip of it, TCP halves its window before it fills the link."""
 THIN_QUEUES = 100
 """So many times what fills a thin link's queue is measured: as much is handed over at once when a lost segment has come
 again, or is not yet. Virtual time is cheap; in real time this would take minutes, and such a link is not judged."""
@@ -347,6 +349,7 @@ def _rate_row(lab: Lab, way: _OneWay) -> Row:
     address, shaping = plan.far_address(link, 1 - way.end), plan.directions(link)[way.end]
     queue_s = (shaping.queue_bytes or 0) * 8 / ((shaping.rate_mbit or math.inf) * 1e6)
     thin = (shaping.rate_mbit or math.inf) < THIN_MBIT
+    needed_bytes = max(LEAST_QUEUE_BYTES, (shaping.rate_mbit or 0) * 1e3 / 8 * link.rtt_ms)
     seconds = max(RATE_S, math.ceil(THIN_QUEUES * queue_s)) if thin and plan.time == "virtual" else RATE_S
     measured, note = tcp_mbit(
         lab, MeasuredPath(*way.ends, address, link.rtt_ms, RATE_PORT + link.index, queue_s, seconds)
@@ -356,6 +359,8 @@ def _rate_row(lab: Lab, way: _OneWay) -> Row:
         why = "a modelled processor may be the limit"
     elif way.figures.unacknowledged:
         why = "acknowledgements may be the limit: the way back is too thin for one of every segment"
+    elif (shaping.queue_bytes or 0) < needed_bytes:
+        why = f"a queue of {shaping.queue_bytes} bytes is too short for TCP to fill the link"
     elif thin and plan.time == "real":
         why = f"less than {THIN_MBIT} Mbit/s would have to be measured for minutes"
     return _judged_rate(lab, way, measured, note or why, judged=not why)
