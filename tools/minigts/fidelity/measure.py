@@ -49,7 +49,7 @@ RATE_S = 1
 THIN_MBIT = 2.4
 """Below it a second holds less than 200 full frames, and the least default queue, 64 kB, more than a fifth of one."""
 LEAST_QUEUE_BYTES = 10 * 1514
-"""With less room in front of the rate, or less than a round trip of it, TCP halves its window before it fills the link."""
+"""With less room in front of the rate, or less than a round trip of it, TCP gives way before it fills the link."""
 THIN_QUEUES = 100
 """So many times what fills a thin link's queue is measured: as much is handed over at once when a lost segment has come
 again, or is not yet. Virtual time is cheap; in real time this would take minutes, and such a link is not judged."""
