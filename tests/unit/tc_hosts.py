@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -36,6 +37,8 @@ class Network:
     """How often something was set on a host."""
     asked: int = 0
     """How often a host was asked for anything."""
+    echoes: Counter[str] = field(default_factory=Counter)
+    """How many echo requests have come to a host."""
 
 
 NETWORKS: dict[Path, Network] = {}
@@ -114,6 +117,8 @@ class TcHosts(OnMachineTime):
                 return self._settings(network, host)
             case [program, address, count, _] if program.endswith("probe.py"):
                 return self._probe(network, host, address, int(count))
+            case ["cat", "/proc/net/snmp"]:
+                return f"Icmp: InMsgs InErrors InEchos\nIcmp: 0 0 {network.echoes[host]}\n"
             case ["env", *_, program, "start"] if program.endswith("/phase.sh"):
                 return f"ADDRESS={network.plan.host(host).address}\nMTU=1500\n"
             case ["iperf3", "-c", *_]:
@@ -168,6 +173,7 @@ class TcHosts(OnMachineTime):
         ]
         if any(each.get("loss-random", {}).get("loss", 0) == 1 for each in held):
             return json.dumps({"sent": count, "rtts_us": []})
+        network.echoes[_answering(network.plan, address)] += count
         delays_ms = sum(each.get("delay", {}).get("delay", 0) * 1000 for each in held)
         rtt_us = 1000 * (delays_ms + 2 * len(path) * network.surplus_ms)
         return json.dumps({"sent": count, "rtts_us": [rtt_us] * count})
@@ -193,6 +199,11 @@ def _path(plan: Plan, source: str, address: str) -> tuple[str, ...]:
             return (port.link,)
     target = next(other for other in plan.hosts if address == other.address)
     return plan.path(source, target.name).links
+
+
+def _answering(plan: Plan, address: str) -> str:
+    own = {host.address: host.name for host in plan.hosts}
+    return (own | {port.address: host.name for host in plan.hosts for port in host.ports})[address]
 
 
 def register(monkeypatch: pytest.MonkeyPatch) -> None:

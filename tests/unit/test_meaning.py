@@ -30,6 +30,7 @@ from minigts.topology.plan import Plan
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 FILES = sorted(EXPERIMENTS.glob("*.yaml"))
 SAYS_NOTHING = {
+    "acknowledgements": [],
     "cpu": ["tcp", "udp", "tcp-stressed", "udp-stressed"],
     "cpu-share": ["tcp", "udp"],
     "four-pairs": [],

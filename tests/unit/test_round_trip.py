@@ -47,5 +47,3 @@ def test_modelled_processors_take_their_time_of_every_frame_at_every_port() -> N
         free, free.path("h1", "h3"), 98
     )
     assert added_ns == 2 * 4 * frame_ns
-    assert round_trip.processors_ms(row, row.path("h1", "h3")) == pytest.approx(added_ns / 1e6)
-    assert round_trip.processors_ms(free, free.path("h1", "h3")) == 0

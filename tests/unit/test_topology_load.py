@@ -152,12 +152,15 @@ KEYS = [
     "rate",
     "subnet",
 ]
+DIRECTIONS = ["delay", "queue", "to", "from"]
 VALUES = st.sampled_from(["x", "a", "b", "", "10ms", "5", "-1ms", "1mbit", "10.9.0.0/24", "10.9.0.0/16", "250", "none"])
 TREES = st.recursive(
     VALUES,
     lambda inner: st.one_of(
         st.lists(inner, max_size=3),
-        st.dictionaries(st.sampled_from([*KEYS, "subnets", "clients", "segments", "expect", "a"]), inner, max_size=4),
+        st.dictionaries(
+            st.sampled_from([*KEYS, *DIRECTIONS, "subnets", "clients", "segments", "expect", "a"]), inner, max_size=4
+        ),
     ),
     max_leaves=12,
 )

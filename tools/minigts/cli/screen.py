@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from minigts.lab import Lab
     from minigts.providers.doctor import Diagnosis
     from minigts.report.tables import Table as Result
-    from minigts.topology.plan import Plan
+    from minigts.topology.plan import Direction, Link, Plan
+    from minigts.topology.plan import Path as PathOfPlan
 
 PLAIN_WIDTH = 200
 """Columns when the output goes to a file or a program, where nothing has to fit a window."""
@@ -188,13 +189,35 @@ def show_plan(plan: Plan) -> None:
     if plan.groups:
         groups = ((group.name, ", ".join(group.hosts)) for group in plan.groups)
         show_table("groups, each with an overlay network of its own", ("group", "hosts"), groups)
-    links = ((x.name, x.subnet, ms(x.rtt_ms), mbit(x.rate_mbit), f"{x.loss_percent:g} %") for x in plan.links)
-    show_table("links", ("link", "subnet", ">RTT", ">rate", ">loss"), links)
+    links = ((x.name, x.subnet, ms(x.rtt_ms), *(both(x, show) for show in (delay, rate, loss))) for x in plan.links)
+    show_table("links", ("link", "subnet", ">RTT", ">delay", ">rate", ">loss"), links)
     paths = (
-        (f"{p.source} – {p.target}", str(p.hops), ms(p.rtt_ms), mbit(p.tcp_ceiling_mbit), yes(p.reachable))
+        (f"{p.source} – {p.target}", str(p.hops), ms(p.rtt_ms), both(p, tcp_at_most), yes(p.reachable))
         for p in plan.paths
     )
     show_table("predicted", ("pair", ">hops", ">RTT", ">TCP at most", "routed"), paths)
+
+
+def both(of: Link | PathOfPlan, show: Callable[[Direction], str]) -> str:
+    """What both directions are, `50 Mbit/s`, or each: `50 Mbit/s, back 1 Mbit/s`."""
+    there, back = (show(way) for way in of.ways)
+    return there if there == back else f"{there}, back {back}"
+
+
+def delay(way: Direction) -> str:
+    return ms(way.delay_ms)
+
+
+def rate(way: Direction) -> str:
+    return mbit(way.rate_mbit)
+
+
+def loss(way: Direction) -> str:
+    return f"{way.loss_percent:g} %"
+
+
+def tcp_at_most(way: Direction) -> str:
+    return "acknowledgements may limit it" if way.unacknowledged else mbit(way.tcp_ceiling_mbit)
 
 
 def show_diagnoses(diagnoses: Iterable[Diagnosis]) -> None:
@@ -279,6 +302,10 @@ def show_labs(labs: Iterable[Lab]) -> None:
         title = f"{lab.name}  {facts['topology']} on {where}, overlay {facts['overlay'] or '—'}"
         title += f", over each by itself: {in_groups(lab.plan)}" if lab.plan.groups else ""
         show_table(title, ("host", "location", "address", "state"), rows)
+        for each in lab.plan.links:
+            if each.back is not None:
+                declared = "; ".join(both(each, show) for show in (delay, rate, loss))
+                console.print(f"{each.name}, there and back: {declared}", markup=False, soft_wrap=True)
         for line in deviations(lab):
             console.print(line, markup=False, soft_wrap=True)
 
@@ -307,14 +334,14 @@ def show_certificate(certificate: Certificate, lab: Lab) -> None:
     console = out()
     measured = [row for row in certificate.rows if row.quantity in CERTIFIED]
     rows = []
-    for subject in dict.fromkeys(row.subject for row in measured):
-        own = {row.quantity: row for row in measured if row.subject == subject}
-        rows.append((subject, *(certified(own.get(quantity)) for quantity in CERTIFIED)))
+    for title in dict.fromkeys(row.title for row in measured):
+        own = {row.quantity: row for row in measured if row.title == title}
+        rows.append((title, *(certified(own.get(quantity)) for quantity in CERTIFIED)))
     title = f"lab {lab.name} on {lab.provider.name} in {lab.time} time"
     show_table(title, ("link or path", *(f">{quantity}" for quantity in CERTIFIED)), rows)
     for row in certificate.rows:
         if row.ok is not True or (row not in measured and row.quantity != "settings"):
-            console.print(f"{row.subject} {row.quantity}: {row.in_words()}  {row.note}", markup=False, soft_wrap=True)
+            console.print(f"{row.title} {row.quantity}: {row.in_words()}  {row.note}", markup=False, soft_wrap=True)
     for name in certificate.cut:
         console.print(f"{name} is cut: neither it nor what passes it was measured", markup=False, soft_wrap=True)
     if certificate.too_fast and certificate.emulator_overhead_ms:
@@ -386,7 +413,8 @@ def _measured_lines(measured: Measured | None) -> Iterator[str]:
     if not measured.current:
         source += ", before links were set otherwise"
     for row in measured.rows:
-        yield f"measured {source}: {row.quantity} {row.in_words()}"
+        direction = f", {row.direction}" if row.direction else ""
+        yield f"measured {source}: {row.quantity}{direction} {row.in_words()}"
     for reason in measured.busy:
         yield f"the machine was busy meanwhile: {reason}"
 

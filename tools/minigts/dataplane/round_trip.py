@@ -23,9 +23,10 @@ def echo_ms(plan: Plan, path: Path, payload_bytes: int = 56, added_bytes: int = 
     return frames_ns(plan, path, _echo_bytes(payload_bytes) + added_bytes) / NS_A_MS
 
 
-def processors_ms(plan: Plan, path: Path, payload_bytes: int = 56) -> float:
-    """What of an ICMP echo's round trip modelled processors take."""
-    return sum(_processors_ns(plan, path, _echo_bytes(payload_bytes))) / NS_A_MS
+def echo_s_at_lowest_rate(plan: Plan, path: Path, payload_bytes: int = 56) -> float:
+    """How long an ICMP echo takes the lowest rate on the way, there or back; 0 without one. Sent faster, they queue."""
+    rates_mbit = [end.outgoing.rate_mbit for end in plan.ends_on(path) if end.outgoing.rate_mbit is not None]
+    return max((_echo_bytes(payload_bytes) * 8 / (rate_mbit * 1e6) for rate_mbit in rates_mbit), default=0.0)
 
 
 def _echo_bytes(payload_bytes: int) -> int:

@@ -13,12 +13,12 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from minigts.dataplane.round_trip import processors_ms
+from minigts.dataplane.round_trip import echo_ms
 from minigts.judge import tolerances
 from minigts.judge.loss import CONFIDENCE, judge_loss
 from minigts.lab.record import OVERHEAD_KEYS
 from minigts.paths import write_whole
-from minigts.topology.plan import Path, Plan
+from minigts.topology.plan import Link, Path, Plan
 
 
 class Row(BaseModel):
@@ -36,8 +36,15 @@ class Row(BaseModel):
     ok: bool | None
     note: str = ""
     p99: float | None = None
+    direction: str = ""
+    """`ams to bra`, where the other direction has a row of its own."""
     wanted: str = ""
     """What is expected, where that is not `declared` ± `tolerance`: `85% to 102% of 47.8 Mbit/s`."""
+
+    @property
+    def title(self) -> str:
+        """`ams-bra`, or `ams-bra, bra to ams`."""
+        return f"{self.subject}, {self.direction}" if self.direction else self.subject
 
     @property
     def too_fast(self) -> bool:
@@ -98,7 +105,7 @@ class Certificate(BaseModel):
         words: dict[str, JsonValue] = {"verdict": self.verdict}
         if self.busy:
             words["the machine meanwhile"] = "; ".join(self.busy)
-        return words | {f"{row.subject} {row.quantity}": row.in_words() for row in shown}
+        return words | {f"{row.title} {row.quantity}": row.in_words() for row in shown}
 
     def write(self, path: FilePath) -> None:
         write_whole(path, self.model_dump_json(indent=1) + "\n")
@@ -119,9 +126,10 @@ def settings_row(host: str, differences: Sequence[str], facts: Sequence[str]) ->
 
 
 def rtt_row(plan: Plan, subject: str, path: Path, rtts_ms: Sequence[float]) -> Row:
-    """The median round trip of a path against the sum of its segments, and of what modelled processors take."""
+    """The median round trip of a path against the sum of its segments, and of what modelled processors take; in virtual
+    time also of the echo's own time at the links' rates, which a thin link makes long."""
     tolerance = tolerances.round_trip(plan, path)
-    declared_ms = round(path.rtt_ms + processors_ms(plan, path), 6)
+    declared_ms = round(echo_ms(plan, path) if plan.time == "virtual" else path.rtt_ms, 6)
     ordered = sorted(rtts_ms)
     median = ordered[(len(ordered) - 1) // 2] if ordered else None
     return Row(
@@ -138,23 +146,43 @@ def rtt_row(plan: Plan, subject: str, path: Path, rtts_ms: Sequence[float]) -> R
 
 def loss_row(plan: Plan, subject: str, path: Path, lost: int, sent: int) -> Row:
     """Echo requests without answer: a loss on the way there and one on the way back look the same."""
-    both_ways = round(100 * (1 - (1 - path.loss_percent / 100) ** 2), 6)
-    tolerance = tolerances.loss(plan)
-    ok, low, high = judge_loss(lost, sent, both_ways, tolerance.of(both_ways))
-    note = f"there and back, {sent} probes: {low:.2g} to {high:.2g} %, {CONFIDENCE:.0%} sure"
+    there, back = path.ways
+    both_ways = round(100 * (1 - (1 - there.loss_percent / 100) * (1 - back.loss_percent / 100)), 6)
+    return _loss_row(plan, subject, "", both_ways, lost, sent)
+
+
+def loss_rows(plan: Plan, link: Link, sent: int, arrived: int, answered: int) -> tuple[Row, Row]:
+    """Each direction of a link for itself: of the requests that one end sent, how many the other end counted; of its
+    answers, how many came back."""
+    there, back = link.ways
+    first, second = link.ends
+    arrived = min(arrived, sent)
+    return (
+        _loss_row(plan, link.name, f"{first} to {second}", there.loss_percent, sent - arrived, sent),
+        _loss_row(plan, link.name, f"{second} to {first}", back.loss_percent, max(0, arrived - answered), arrived),
+    )
+
+
+def _loss_row(plan: Plan, subject: str, direction: str, declared_percent: float, lost: int, sent: int) -> Row:
+    tolerance = tolerances.loss(plan).of(declared_percent)
+    ok, low, high = judge_loss(lost, sent, declared_percent, tolerance)
+    note = f"{direction or 'there and back'}, {sent} probes: {low:.2g} to {high:.2g} %, {CONFIDENCE:.0%} sure"
     return Row(
         subject=subject,
         quantity="loss",
         unit="%",
-        declared=both_ways,
-        measured=round(100 * lost / sent, 4),
-        tolerance=tolerance.of(both_ways),
-        ok=ok,
-        note=note if ok is not None else f"{note}; too few to judge such a loss",
+        declared=declared_percent,
+        measured=round(100 * lost / sent, 4) if sent else None,
+        tolerance=tolerance,
+        ok=ok if sent else None,
+        note=note if ok is not None and sent else f"{note}; too few to judge such a loss",
+        direction=direction,
     )
 
 
-def rate_row(plan: Plan, link: str, ceiling_mbit: float, measured: float | None, note: str, *, judged: bool) -> Row:
+def rate_row(
+    plan: Plan, link: str, ceiling_mbit: float, measured: float | None, note: str, *, judged: bool, direction: str = ""
+) -> Row:
     """TCP over a link against what its rate leaves for payload."""
     tolerance = tolerances.rate(plan)
     within = measured is not None and tolerance.allows(measured, ceiling_mbit)
@@ -167,4 +195,5 @@ def rate_row(plan: Plan, link: str, ceiling_mbit: float, measured: float | None,
         tolerance=round(tolerance.of(ceiling_mbit), 4),
         ok=within if judged else None,
         note=note,
+        direction=direction,
     )

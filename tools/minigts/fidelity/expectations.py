@@ -83,7 +83,7 @@ class Measurements:
         plan = self._lab.plan
         first = plan.hosts[0].name
         reached = [path for path in whole_paths(self._lab) if path.reachable and path.source == first]
-        paths = [path for path in reached if not path.loss_percent]
+        paths = [path for path in reached if not path.lossy]
         for path in sorted(paths, key=lambda path: path.hops):
             self._say(f"throughput over {plural(path.hops, 'hop')}")
             way = MeasuredPath(path.source, path.target, plan.address_over(path), path.rtt_ms)

@@ -16,16 +16,18 @@ from pydantic import ValidationError
 
 from minigts import lab as labs
 from minigts import paths
-from minigts.errors import CommandFailed
+from minigts.dataplane.round_trip import echo_s_at_lowest_rate
+from minigts.errors import CommandFailed, HostFailed
 from minigts.fidelity import host_settings
-from minigts.fidelity.certificate import Certificate, Row, loss_row, rate_row, rtt_row, settings_row
+from minigts.fidelity.certificate import Certificate, Row, loss_row, loss_rows, rate_row, rtt_row, settings_row
 from minigts.fidelity.host_load import recording, taints
 from minigts.lab import Lab, links
 from minigts.lab.calibration import RoundTrips, probe
 from minigts.tools import iperf3_tcp
 from minigts.tools.base import ParseError
 from minigts.tools.processor import is_modelled
-from minigts.topology.plan import Host, Link, Path, Switch
+from minigts.topology.frames import tcp_ceiling_mbit
+from minigts.topology.plan import Direction, Host, Link, Path, Switch
 
 Say = Callable[[str], None]
 InTime = Callable[[], bool]
@@ -44,7 +46,16 @@ certificate that says so. In virtual time nothing is measured again."""
 RATE_PORT = 5300
 """And upwards, one for each link."""
 RATE_S = 1
+THIN_MBIT = 2.4
+"""Below it a second holds less than 200 full frames, and the least default queue, 64 kB, more than a fifth of one."""
+LEAST_QUEUE_BYTES = 10 * 1514
+"""With less room in front of the rate, or less than a round trip of it, TCP gives way before it fills the link."""
+THIN_QUEUES = 100
+"""So many times what fills a thin link's queue is measured: as much is handed over at once when a lost segment has come
+again, or is not yet. Virtual time is cheap; in real time this would take minutes, and such a link is not judged."""
 SLOW_START_ROUND_TRIPS = 30
+SLOW_START_QUEUES = 6
+"""Where the queue is long for its rate, as at a thin link, a round trip is as long as the queue."""
 MOST_AT_ONCE_MBIT = 400.0
 """Links whose rates are measured at once carry no more than this together: the processor must not be the limit."""
 
@@ -58,6 +69,35 @@ class MeasuredPath:
     address: str
     rtt_ms: float
     port: int = RATE_PORT
+    queue_s: float = 0.0
+    """How long the queue in front of the rate takes when it is full."""
+
+    seconds: int = RATE_S
+    """How long it counts."""
+
+
+@dataclass(frozen=True)
+class _OneWay:
+    """A link from the first of its ends, 0, to the second, or from the second, 1."""
+
+    link: Link
+    end: int = 0
+    for_both: bool = True
+    """Whether what is measured of it stands for both directions."""
+
+    @property
+    def figures(self) -> Direction:
+        return self.link.ways[self.end]
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        first, second = self.link.ends
+        return (second, first) if self.end else (first, second)
+
+    @property
+    def name(self) -> str:
+        """`ams to bra`; empty where it stands for both."""
+        return "" if self.for_both else " to ".join(self.ends)
 
 
 def certify(lab: Lab, say: Say, *, bringing_up: bool = False) -> Certificate:
@@ -195,6 +235,7 @@ def _path_of(link: Link) -> Path:
         rate_mbit=link.rate_mbit,
         tcp_ceiling_mbit=link.tcp_ceiling_mbit,
         loss_percent=link.loss_percent,
+        back=link.back,
     )
 
 
@@ -203,78 +244,141 @@ def _path_rows(lab: Lab, name: str, path: Path, address: str, in_time: InTime) -
         # A controller makes the pair's flows when it first sees it; until then each packet goes to it.
         probe(lab.provider, path.source, address, count=1)
     for _ in range(ATTEMPTS):
-        echoes = probe(lab.provider, path.source, address, count=PROBES)
+        echoes = probe(lab.provider, path.source, address, count=PROBES, interval_s=_interval_s(lab, path))
         row = rtt_row(lab.plan, name, path, echoes.rtts_ms)
         if row.ok or not echoes.rtts_ms or not _may_differ(lab, in_time):
             break
     yield row
-    if not path.loss_percent:
+    if not path.lossy:
         yield loss_row(lab.plan, name, path, echoes.sent - len(echoes.rtts_ms), echoes.sent)
 
 
 def _losses(lab: Lab, say: Say) -> Iterator[Row]:
-    """Links with a declared loss, with as many probes as its judgement needs, up to a limit."""
-    lossy = [link for link in labs.whole_links(lab) if link.loss_percent]
-    for link in lossy:
-        say(f"certificate: loss of {link.name}")
-        echoes = _lossy_round_trips(lab, link)
-        lost = echoes.sent - len(echoes.rtts_ms)
-        yield loss_row(lab.plan, link.name, _path_of(link), lost, echoes.sent)
+    """Links with a declared loss, with as many probes as its judgement needs, up to a limit.
+
+    Where the two directions differ, each by itself: the far end's kernel counts the requests that have come.
+    """
+    for link in labs.whole_links(lab):
+        there, back = link.ways
+        if link.lossy:
+            say(f"certificate: loss of {link.name}")
+        if link.lossy and there.loss_percent == back.loss_percent:
+            echoes = _lossy_round_trips(lab, link)
+            yield loss_row(lab.plan, link.name, _path_of(link), echoes.sent - len(echoes.rtts_ms), echoes.sent)
+        elif link.lossy:
+            before = _echoes_counted(lab, link.ends[1])
+            echoes = _lossy_round_trips(lab, link)
+            arrived = _echoes_counted(lab, link.ends[1]) - before
+            yield from loss_rows(lab.plan, link, echoes.sent, arrived, len(echoes.rtts_ms))
+
+
+def _echoes_counted(lab: Lab, machine: str) -> int:
+    """How many echo requests have come to a machine since it was started: `InEchos` in /proc/net/snmp, in whose lines
+    `Icmp: InMsgs InErrors … InEchos …` and `Icmp: 12 0 … 9 …` a value stands under its name. Raises HostFailed.
+    """
+    shown = lab.provider.run(machine, ["cat", "/proc/net/snmp"], timeout_s=10).stdout
+    lines = [line.split() for line in shown.splitlines() if line.startswith("Icmp: ")]
+    try:
+        names, values = lines
+        return int(dict(zip(names, values, strict=True))["InEchos"])
+    except (ValueError, KeyError) as error:
+        raise HostFailed(f"{machine}: /proc/net/snmp does not count echo requests") from error
 
 
 def _lossy_round_trips(lab: Lab, link: Link) -> RoundTrips:
-    address = lab.plan.far_address(link)
-    return probe(lab.provider, link.ends[0], address, count=LOSSY_PROBES, interval_s=LOSSY_INTERVAL_S)
+    address, interval_s = lab.plan.far_address(link), _interval_s(lab, _path_of(link), LOSSY_INTERVAL_S)
+    return probe(lab.provider, link.ends[0], address, count=LOSSY_PROBES, interval_s=interval_s)
+
+
+def _interval_s(lab: Lab, path: Path, usual_s: float | None = None) -> float:
+    """From one probe to the next: the provider's pace, or as long as no probe waits for the one before it."""
+    usual_s = lab.provider.pace_s if usual_s is None else usual_s
+    return max(usual_s, 2 * echo_s_at_lowest_rate(lab.plan, path))
 
 
 def _rates(lab: Lab, say: Say, in_time: InTime) -> Iterator[Row]:
-    """TCP from first end to second, over several links at once; those outside their tolerance again, alone."""
-    rated = [link for link in labs.whole_links(lab) if link.rate_mbit is not None]
-    for batch in _batches([link for link in rated if not link.loss_percent]):
-        say(f"certificate: rate of {', '.join(link.name for link in batch)}")
-        with lab.provider.together() as company:
-            rows = company.all([partial(_rate_row, lab, link) for link in batch])
-        for link, first in zip(batch, rows, strict=True):
-            yield first if first.ok else _rate_row_alone(lab, link, first, say, in_time)
-    for link in rated:
-        if link.loss_percent:
-            yield rate_row(lab.plan, link.name, link.tcp_ceiling_mbit or 0, None, "TCP gives way to loss", judged=False)
+    """TCP from first end to second, over several links at once; those outside their tolerance again, alone. Where the
+    two directions have not the same rate, the way back after it: at once they would be in each other's way.
+    """
+    ways = [way for link in labs.whole_links(lab) for way in _rated(link)]
+    for end in (0, 1):
+        for batch in _batches([way for way in ways if way.end == end and not way.link.lossy]):
+            names = ", ".join(way.name or way.link.name for way in batch)
+            say(f"certificate: rate of {names}")
+            with lab.provider.together() as company:
+                rows = company.all([partial(_rate_row, lab, way) for way in batch])
+            for way, first in zip(batch, rows, strict=True):
+                yield first if first.ok is not False else _rate_row_alone(lab, way, first, say, in_time)
+    for way in ways:
+        if way.link.lossy:
+            why = "TCP gives way to loss" if way.figures.loss_percent else "acknowledgements are lost on the way back"
+            yield _judged_rate(lab, way, None, why, judged=False)
 
 
-def _rate_row_alone(lab: Lab, link: Link, row: Row, say: Say, in_time: InTime) -> Row:
+def _rated(link: Link) -> Iterator[_OneWay]:
+    """The directions that have a rate to be measured: one for both where it is the same."""
+    there, back = link.ways
+    if there.rate_mbit == back.rate_mbit:
+        yield from () if there.rate_mbit is None else (_OneWay(link),)
+    else:
+        yield from (_OneWay(link, 0, for_both=False), _OneWay(link, 1, for_both=False))
+
+
+def _rate_row_alone(lab: Lab, way: _OneWay, row: Row, say: Say, in_time: InTime) -> Row:
     tries = 1
     while not row.ok and tries < ATTEMPTS and _may_differ(lab, in_time):
-        say(f"certificate: rate of {link.name}, again")
-        row, tries = _rate_row(lab, link), tries + 1
+        say(f"certificate: rate of {way.name or way.link.name}, again")
+        row, tries = _rate_row(lab, way), tries + 1
     return row
 
 
-def _batches(rated: Sequence[Link]) -> Iterator[list[Link]]:
+def _batches(rated: Sequence[_OneWay]) -> Iterator[list[_OneWay]]:
     """Together within what the processor carries, or one alone."""
-    batch: list[Link] = []
-    for link in rated:
-        if batch and sum(each.rate_mbit or 0 for each in (*batch, link)) > MOST_AT_ONCE_MBIT:
+    batch: list[_OneWay] = []
+    for way in rated:
+        if batch and sum(each.figures.rate_mbit or 0 for each in (*batch, way)) > MOST_AT_ONCE_MBIT:
             yield batch
             batch = []
-        batch.append(link)
+        batch.append(way)
     if batch:
         yield batch
 
 
-def _rate_row(lab: Lab, link: Link) -> Row:
-    way = MeasuredPath(*link.ends, lab.plan.far_address(link), link.rtt_ms, RATE_PORT + link.index)
-    measured, note = tcp_mbit(lab, way)
-    modelled = is_modelled(lab.plan, _path_of(link))
-    note = note or ("a modelled processor may be the limit" if modelled else "")
-    return rate_row(lab.plan, link.name, link.tcp_ceiling_mbit or 0, measured, note, judged=not modelled)
+def _rate_row(lab: Lab, way: _OneWay) -> Row:
+    link, plan = way.link, lab.plan
+    address, shaping = plan.far_address(link, 1 - way.end), plan.directions(link)[way.end]
+    queue_s = (shaping.queue_bytes or 0) * 8 / ((shaping.rate_mbit or math.inf) * 1e6)
+    thin = (shaping.rate_mbit or math.inf) < THIN_MBIT
+    needed_bytes = max(LEAST_QUEUE_BYTES, (shaping.rate_mbit or 0) * 1e3 / 8 * link.rtt_ms)
+    seconds = max(RATE_S, math.ceil(THIN_QUEUES * queue_s)) if thin and plan.time == "virtual" else RATE_S
+    measured, note = tcp_mbit(
+        lab, MeasuredPath(*way.ends, address, link.rtt_ms, RATE_PORT + link.index, queue_s, seconds)
+    )
+    why = ""
+    if is_modelled(plan, _path_of(link)):
+        why = "a modelled processor may be the limit"
+    elif way.figures.unacknowledged:
+        why = "acknowledgements may be the limit: the way back is too thin for one of every segment"
+    elif (shaping.queue_bytes or 0) < needed_bytes:
+        why = f"a queue of {shaping.queue_bytes} bytes is too short for TCP to fill the link"
+    elif thin and plan.time == "real":
+        why = f"less than {THIN_MBIT} Mbit/s would have to be measured for minutes"
+    return _judged_rate(lab, way, measured, note or why, judged=not why)
+
+
+def _judged_rate(lab: Lab, way: _OneWay, measured: float | None, note: str, *, judged: bool) -> Row:
+    mtu = next(port.mtu for port in lab.plan.machine(way.ends[0]).ports if port.link == way.link.name)
+    ceiling_mbit = tcp_ceiling_mbit(way.figures.rate_mbit, None, mtu) or 0
+    return rate_row(lab.plan, way.link.name, ceiling_mbit, measured, note, judged=judged, direction=way.name)
 
 
 def tcp_mbit(
     lab: Lab, way: MeasuredPath, *, least_slow_start_s: int = 1, least_round_trips: int = 0
 ) -> tuple[float | None, str]:
     """TCP goodput once it has left slow start, over at least so many round trips; and why there is none."""
-    slow_start_s = max(least_slow_start_s, math.ceil(SLOW_START_ROUND_TRIPS * way.rtt_ms / 1000))
-    measured_s = max(RATE_S, math.ceil(least_round_trips * way.rtt_ms / 1000))
+    settled_s = max(SLOW_START_ROUND_TRIPS * way.rtt_ms / 1000, SLOW_START_QUEUES * way.queue_s)
+    slow_start_s = max(least_slow_start_s, math.ceil(settled_s))
+    measured_s = max(way.seconds, math.ceil(least_round_trips * way.rtt_ms / 1000))
     serve = ["iperf3", "-s", "-1", "-D", "-p", str(way.port), "--idle-timeout", "30"]
     ask = ["iperf3", "-c", way.address, "-p", str(way.port), "-J", "-t", str(measured_s), "-O", str(slow_start_s)]
     try:

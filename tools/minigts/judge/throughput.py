@@ -18,7 +18,8 @@ def within_ceiling(cells: Sequence[PathCell], _plan: Plan) -> Judgement:
     """The median of each path at 85 % to 102 % of the ceiling that the plan predicts for it."""
     shares = [(cell.estimate.median / cell.predicted, cell) for cell in by_hops(cells) if cell.predicted]
     if not shares:
-        return Judgement("undecided", "the plan predicts no ceiling: the links have no rate")
+        why = "the links have no rate, or acknowledgements may be the limit"
+        return Judgement("undecided", f"the plan predicts no ceiling: {why}")
     outside = [(share, cell) for share, cell in shares if not reaches_ceiling(cell)]
     share, cell = max(outside or shares, key=lambda entry: abs(1 - entry[0]))
     which = f"{len(outside)} of {len(shares)} paths lie outside" if outside else f"all {len(shares)} paths lie within"

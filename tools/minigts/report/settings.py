@@ -14,6 +14,7 @@ from minigts.results.schema import Manifest
 GROUPS = ("topology", "experiment", "lab", "version", "machine")
 _VERSIONS = ("minigts", "commit", "tools")
 _LINK = ("rtt_ms", "rate_mbit", "loss_percent")
+_BACK = ("delay_ms", "rate_mbit", "loss_percent")
 _NOT_COMPARED = frozenset({"noise_before", "noise_after", "certificate", "readback", "guard", "overlays", "emulator"})
 """What differs between any two runs, or follows from what is compared."""
 _WORDS = frozenset({"title", "description", "text", "claims", "published", "figures", "quick", "paper"})
@@ -73,6 +74,9 @@ def _topology(manifest: Manifest) -> Iterator[tuple[tuple[str, str], str]]:
         for name in _LINK:
             if (value := getattr(link, name, None)) is not None:
                 yield ("topology", f"{' – '.join(link.ends)}: {name.replace('_', ' ')}"), f"{value:g}"
+        for name in _BACK if link.back is not None else ():
+            if (value := getattr(link.back, name, None)) is not None:
+                yield ("topology", f"{' – '.join(link.ends)}: {name.replace('_', ' ')}, back"), f"{value:g}"
 
 
 def _flat(name: str, value: JsonValue) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,5 @@
-"""The plan as a drawing: hosts and switches with their locations, links with round-trip time and rate."""
+"""The plan as a drawing: hosts and switches with their locations, links with round-trip time and rate, or those of each
+direction."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ def _draw_link(axes: Axes, link: Link, start: Position, end: Position) -> None:
     axes.plot([start[0], end[0]], [start[1], end[1]], color=style.INK, linewidth=1.2, zorder=1)
     level = abs(start[1] - end[1]) < 0.3
     axes.annotate(
-        link_words(link),
+        link_words(link, _arrows(start, end, level=level)),
         ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2),
         xytext=(0, 9) if level else (0, 0),
         textcoords="offset points",
@@ -58,13 +59,29 @@ def _draw_link(axes: Axes, link: Link, start: Position, end: Position) -> None:
     )
 
 
-def link_words(link: Link) -> str:
-    """What the link holds: `21.75 ms`, `50 Mbit/s`, `0.1 % loss`, one to a line; nothing that is not limited."""
+def _arrows(start: Position, end: Position, *, level: bool) -> tuple[str, str]:
+    """From a link's first end to its second, and back, as they are drawn."""
+    if level:
+        return ("→", "←") if start[0] <= end[0] else ("←", "→")
+    return ("↑", "↓") if start[1] <= end[1] else ("↓", "↑")
+
+
+def link_words(link: Link, arrows: tuple[str, str] = ("→", "←")) -> str:
+    """What the link holds: `21.75 ms`, `50 Mbit/s`, `0.1 % loss`, one to a line; nothing that is not limited. Where its
+    directions differ, both: `→10 ←30 ms`, beneath the round trip.
+    """
+    there, back = link.ways
+
+    def both(first: float, second: float, unit: str) -> str:
+        return f"{first:g} {unit}" if first == second else f"{arrows[0]}{first:g} {arrows[1]}{second:g} {unit}"
+
     parts = [f"{link.rtt_ms:g} ms"]
-    if link.rate_mbit is not None:
-        parts.append(f"{link.rate_mbit:g} Mbit/s")
-    if link.loss_percent:
-        parts.append(f"{link.loss_percent:g} % loss")
+    if there.delay_ms != back.delay_ms:
+        parts.append(both(there.delay_ms, back.delay_ms, "ms"))
+    if there.rate_mbit is not None and back.rate_mbit is not None:
+        parts.append(both(there.rate_mbit, back.rate_mbit, "Mbit/s"))
+    if link.lossy:
+        parts.append(both(there.loss_percent, back.loss_percent, "% loss"))
     return "\n".join(parts)
 
 

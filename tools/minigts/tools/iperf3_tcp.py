@@ -14,7 +14,7 @@ from minigts.tools import iperf3
 from minigts.tools.base import START_S, Measured, PathUnderTest, Prediction, Tool
 from minigts.tools.columns import SENT, Column, value
 from minigts.tools.options import Size, WholeSeconds, size_bytes
-from minigts.topology.frames import ETHERNET_HEADER_BYTES, TCP_AND_IP_HEADERS_BYTES
+from minigts.topology.frames import tcp_ceiling_mbit
 from minigts.topology.plan import Path
 
 RETRANSMITS = Column("retransmits", "retransmits", "", tabled=True)
@@ -107,10 +107,9 @@ def read(stdout: str, stderr: str) -> Measured:
 
 def predicted(_options: TcpOptions, way: PathUnderTest) -> float | None:
     """The lowest rate times payload over frame; the payload is the overlay's MTU less 52 bytes of IP and TCP
-    headers with timestamps, the frame what the links carry of it."""
-    if way.path.rate_mbit is None:
-        return None
-    return way.path.rate_mbit * (way.mtu - TCP_AND_IP_HEADERS_BYTES) / (way.outer_mtu + ETHERNET_HEADER_BYTES)
+    headers with timestamps, the frame what the links carry of it. None where acknowledgements are the limit."""
+    there, back = way.path.ways
+    return tcp_ceiling_mbit(there.rate_mbit, back.rate_mbit, way.mtu, way.outer_mtu)
 
 
 TOOL = Tool(

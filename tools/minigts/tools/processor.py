@@ -61,5 +61,5 @@ def _declares(plan: Plan, path: Path, what: Declared) -> bool:
     if what == "delay":
         return path.rtt_ms > 0
     if what == "loss":
-        return path.loss_percent > 0
+        return path.lossy
     return any(end.outgoing.jitter_ms for end in plan.ends_on(path))

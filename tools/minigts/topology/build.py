@@ -11,11 +11,12 @@ from typing import TypeAlias
 
 from minigts.topology import switching
 from minigts.topology.addressing import assign, host_address, mac
-from minigts.topology.draft import DEFAULT_CPUS, Draft, DraftLink
+from minigts.topology.draft import DEFAULT_CPUS, Draft, DraftDirection, DraftLink
 from minigts.topology.fields import MOST_MTU
-from minigts.topology.frames import ETHERNET_HEADER_BYTES, TCP_AND_IP_HEADERS_BYTES
+from minigts.topology.frames import tcp_ceiling_mbit
 from minigts.topology.model import ProcessorSpec, ToleranceSpec, Topology
 from minigts.topology.plan import (
+    Direction,
     End,
     Group,
     Host,
@@ -51,6 +52,8 @@ class _Network:
     """The links of a lab with what was declared of them, and the ways over them; by index, hosts before switches."""
 
     links: tuple[Link, ...]
+    directions: tuple[tuple[Direction, Direction], ...]
+    """Of each link: from its first end to its second, and back."""
     drafts: tuple[DraftLink, ...]
     edges: tuple[Edge, ...]
     costs: tuple[int, ...]
@@ -127,6 +130,7 @@ def _network(topology: Topology, drafted: Draft) -> _Network:
     ends = _ends(drafted, links, topology.seed)
     return _Network(
         links,
+        tuple(link.ways for link in links),
         drafted.links,
         edges,
         tuple(costs(edges)),
@@ -157,17 +161,38 @@ def _addresses(parts: Sequence[Segment], subnets: Sequence[IPv4Network], links: 
 
 def _links(drafts: Sequence[DraftLink], subnets: Sequence[IPv4Network]) -> tuple[Link, ...]:
     return tuple(
-        Link(
-            name=name,
-            index=index,
-            ends=draft.ends,
-            subnet=str(subnet),
-            rtt_ms=round(2 * draft.delay_ms, 6),
-            rate_mbit=draft.rate_mbit,
-            loss_percent=draft.loss_percent,
-            tcp_ceiling_mbit=tcp_ceiling_mbit(draft.rate_mbit, draft.mtu),
-        )
+        _link(index, draft, name, str(subnet))
         for index, (draft, name, subnet) in enumerate(zip(drafts, _names(drafts), subnets, strict=True))
+    )
+
+
+def _link(index: int, draft: DraftLink, name: str, subnet: str) -> Link:
+    to, back = draft.ways
+    there = _direction(to.delay_ms, to.loss_percent, (to.rate_mbit, back.rate_mbit), draft.mtu)
+    again = _direction(back.delay_ms, back.loss_percent, (back.rate_mbit, to.rate_mbit), draft.mtu)
+    return Link(
+        name=name,
+        index=index,
+        ends=draft.ends,
+        subnet=subnet,
+        rtt_ms=draft.rtt_ms,
+        rate_mbit=there.rate_mbit,
+        loss_percent=there.loss_percent,
+        tcp_ceiling_mbit=there.tcp_ceiling_mbit,
+        back=None if again == there else again,
+    )
+
+
+def _direction(
+    delay_ms: float, loss_percent: float, rates_mbit: tuple[float | None, float | None], mtu: int
+) -> Direction:
+    """`rates_mbit` are this direction's own, and that of the way back."""
+    ceiling_mbit = tcp_ceiling_mbit(*rates_mbit, mtu)
+    return Direction(
+        delay_ms=round(delay_ms, 6),
+        rate_mbit=rates_mbit[0],
+        loss_percent=round(loss_percent, 9),
+        tcp_ceiling_mbit=None if ceiling_mbit is None else round(ceiling_mbit, 6),
     )
 
 
@@ -185,16 +210,16 @@ def _names(links: Sequence[DraftLink]) -> list[str]:
     return names
 
 
-def _shaping(link: DraftLink, direction: str) -> Shaping:
-    """One direction of a link; its name gives it random numbers of its own."""
+def _shaping(way: DraftDirection, rtt_ms: float, name: str) -> Shaping:
+    """One direction of a link of that round trip; its name gives it random numbers of its own."""
     return Shaping(
-        delay_ms=link.delay_ms,
-        jitter_ms=link.jitter_ms,
-        loss_percent=link.loss_percent,
-        rate_mbit=link.rate_mbit,
-        queue_bytes=queue_bytes(link.rate_mbit, 2 * link.delay_ms, link.queue_bytes),
-        delay_packets=delay_packets(link.rate_mbit, link.delay_ms, link.jitter_ms),
-        seed=zlib.crc32(direction.encode()) if link.loss_percent or link.jitter_ms else None,
+        delay_ms=way.delay_ms,
+        jitter_ms=way.jitter_ms,
+        loss_percent=way.loss_percent,
+        rate_mbit=way.rate_mbit,
+        queue_bytes=queue_bytes(way.rate_mbit, rtt_ms, way.queue_bytes),
+        delay_packets=delay_packets(way.rate_mbit, way.delay_ms, way.jitter_ms),
+        seed=zlib.crc32(name.encode()) if way.loss_percent or way.jitter_ms else None,
     )
 
 
@@ -225,8 +250,9 @@ def _ends(drafted: Draft, links: Sequence[Link], seed: int) -> Ends:
     """The ends of each machine in order of the links: eth1, eth2, …"""
     ends: Ends = {machine.name: [] for machine in drafted.machines}
     for draft, link in zip(drafted.links, links, strict=True):
-        # The same in both directions, but for what chance does: the language has no other links.
-        towards = [_shaping(draft, f"{seed}/{link.name}/{number}") for number in (0, 1)]
+        # By the end that a direction leads to: to the first one leads the way back.
+        leading = (draft.ways.back, draft.ways.to)
+        towards = [_shaping(way, draft.rtt_ms, f"{seed}/{link.name}/{number}") for number, way in enumerate(leading)]
         for number in (0, 1):
             own = ends[link.ends[number]]
             end = End(
@@ -333,28 +359,38 @@ def _paths(network: _Network, names: Sequence[str]) -> tuple[Path, ...]:
     )
 
 
-def tcp_ceiling_mbit(rate_mbit: float | None, mtu: int) -> float | None:
-    """What a rate leaves for TCP's payload."""
-    share = (mtu - TCP_AND_IP_HEADERS_BYTES) / (mtu + ETHERNET_HEADER_BYTES)
-    return None if rate_mbit is None else round(rate_mbit * share, 6)
-
-
 def _path(network: _Network, ends: tuple[str, str], way: ShortestPath, *, reachable: bool) -> Path:
-    names, rtt_ms, arrives, rate, mtu = [], 0.0, 1.0, None, MOST_MTU
-    for index in way.links:
-        link = network.links[index]
-        names.append(link.name)
-        rtt_ms += link.rtt_ms
-        arrives *= 1 - link.loss_percent / 100
-        rate = link.rate_mbit if rate is None or (link.rate_mbit is not None and link.rate_mbit < rate) else rate
-        mtu = min(mtu, network.drafts[index].mtu)
+    mtu = min((network.drafts[index].mtu for index in way.links), default=MOST_MTU)
+    # What is alike both ways is worked out once: a lab of hundreds of hosts has tens of thousands of paths.
+    there = _in_a_row(network, way, 0, mtu)
+    differ = any(network.links[index].back is not None for index in way.links)
+    back = _in_a_row(network, way, 1, mtu) if differ else there
     return Path(
         source=ends[0],
         target=ends[1],
-        links=tuple(names),
+        links=tuple(network.links[index].name for index in way.links),
         reachable=reachable,
-        rtt_ms=round(rtt_ms, 6),
-        rate_mbit=rate,
-        tcp_ceiling_mbit=tcp_ceiling_mbit(rate, mtu),
-        loss_percent=round(100 * (1 - arrives), 9),
+        rtt_ms=round(sum(network.links[index].rtt_ms for index in way.links), 6),
+        rate_mbit=there.rate_mbit,
+        tcp_ceiling_mbit=there.tcp_ceiling_mbit,
+        loss_percent=there.loss_percent,
+        back=None if back == there else back,
     )
+
+
+def _in_a_row(network: _Network, way: ShortestPath, number: int, mtu: int) -> Direction:
+    """The links of a way one behind the other: from its start to its end, 0, or back, 1."""
+    delay_ms, arrives = 0.0, 1.0
+    rates_mbit: tuple[list[float], list[float]] = ([], [])
+    for index, here in zip(way.links, way.nodes, strict=False):
+        ways = network.directions[index]
+        turned = network.edges[index].ends[0] != here
+        own, other = ways[number ^ turned], ways[1 - (number ^ turned)]
+        delay_ms += own.delay_ms
+        arrives *= 1 - own.loss_percent / 100
+        if own.rate_mbit is not None:
+            rates_mbit[0].append(own.rate_mbit)
+        if other.rate_mbit is not None:
+            rates_mbit[1].append(other.rate_mbit)
+    own_mbit, other_mbit = (min(rates, default=None) for rates in rates_mbit)
+    return _direction(delay_ms, 100 * (1 - arrives), (own_mbit, other_mbit), mtu)

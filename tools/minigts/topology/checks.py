@@ -12,7 +12,7 @@ from minigts.language.problems import Finding, Location, did_you_mean, listed, p
 from minigts.language.tree import Data
 from minigts.topology import switching
 from minigts.topology.addressing import assign, capacity, overlaps, reserved_for
-from minigts.topology.draft import Draft, DraftHost, DraftLink, DraftSwitch
+from minigts.topology.draft import Draft, DraftDirection, DraftHost, DraftLink, DraftSwitch
 from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, MOST_HOSTS
 from minigts.topology.frames import ETHERNET_HEADER_BYTES
 from minigts.topology.model import Topology
@@ -91,17 +91,25 @@ def _link_names(links: Sequence[DraftLink]) -> Iterator[Finding]:
 
 
 def _values(link: DraftLink) -> Iterator[Finding]:
-    if link.jitter_ms > link.delay_ms:
+    one_alone = [(link.ways.to, "")]
+    both = [
+        (way, f" from {start} to {end}")
+        for way, (start, end) in zip(link.ways, (link.ends, link.ends[::-1]), strict=True)
+    ]
+    for way, words in one_alone if link.ways.to == link.ways.back else both:
+        yield from ((link.where, message) for message in _impossible(way, words, link.mtu))
+
+
+def _impossible(way: DraftDirection, words: str, mtu: int) -> Iterator[str]:
+    """What is wrong with one direction of a link; `words` name it: ` from ams to bra`, or nothing."""
+    if way.jitter_ms > way.delay_ms:
         hint = "packets would have to arrive before they were sent"
-        yield link.where, f"jitter {link.jitter_ms:g}ms is more than the one-way delay {link.delay_ms:g}ms: {hint}"
-    if link.queue_bytes is not None and link.rate_mbit is None:
-        yield link.where, "a queue without a rate: nothing waits on a link that is not limited; give a rate too"
-    frame = link.mtu + ETHERNET_HEADER_BYTES
-    if link.queue_bytes is not None and link.queue_bytes < frame:
-        yield (
-            link.where,
-            f"a queue of {link.queue_bytes} bytes holds no full frame of {frame} bytes (MTU {link.mtu})",
-        )
+        yield f"jitter {way.jitter_ms:g}ms{words} is more than the one-way delay {way.delay_ms:g}ms: {hint}"
+    if way.queue_bytes is not None and way.rate_mbit is None:
+        yield "a queue without a rate: nothing waits on a link that is not limited; give a rate too"
+    frame = mtu + ETHERNET_HEADER_BYTES
+    if way.queue_bytes is not None and way.queue_bytes < frame:
+        yield f"a queue of {way.queue_bytes} bytes{words} holds no full frame of {frame} bytes (MTU {mtu})"
 
 
 def _subnets(drafted: Draft, subnets: Data) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from minigts.language.problems import Location
 from minigts.language.tree import Data
+from minigts.topology.directions import BothWays
 from minigts.topology.model import (
     Chain,
     Defaults,
@@ -54,6 +55,17 @@ class DraftSwitch:
 
 
 @dataclass(frozen=True)
+class DraftDirection:
+    """What one direction of a link does."""
+
+    delay_ms: float
+    jitter_ms: float
+    loss_percent: float
+    rate_mbit: float | None
+    queue_bytes: int | None
+
+
+@dataclass(frozen=True)
 class DraftLink:
     """One link. `name` and `subnet` are None when the file leaves them to the plan."""
 
@@ -61,13 +73,12 @@ class DraftLink:
     ends: tuple[str, str]
     name: str | None
     subnet: str | None
-    delay_ms: float
-    """One way."""
-    jitter_ms: float
-    loss_percent: float
-    rate_mbit: float | None
-    queue_bytes: int | None
+    ways: BothWays[DraftDirection]
     mtu: int
+
+    @property
+    def rtt_ms(self) -> float:
+        return round(sum(way.delay_ms for way in self.ways), 6)
 
 
 @dataclass(frozen=True)
@@ -218,20 +229,23 @@ def _link(
 ) -> DraftLink:
     """A link from its layers of settings, the nearest first; its nearest rtt or delay hides both in the others."""
     near = [layer for layer in layers if layer is not None]
-    delay_ms = next((ms for layer in near if (ms := _one_way_ms(layer)) is not None), 0.0)
-    return DraftLink(
-        where,
-        ends,
-        name,
-        subnet,
-        delay_ms,
-        next((layer.jitter for layer in near if layer.jitter is not None), 0.0),
-        next((layer.loss for layer in near if layer.loss is not None), 0.0),
-        next((layer.rate for layer in near if layer.rate is not None), None),
-        next((layer.queue for layer in near if layer.queue is not None), None),
-        next((layer.mtu for layer in near if layer.mtu is not None), DEFAULT_MTU),
+    settings = (
+        next((ms for layer in near if (ms := _one_way_ms(layer)) is not None), _NONE_MS),
+        next((layer.jitter for layer in near if layer.jitter is not None), _NONE_MS),
+        next((layer.loss for layer in near if layer.loss is not None), BothWays(0.0, 0.0)),
+        next((layer.rate for layer in near if layer.rate is not None), BothWays(None, None)),
+        next((layer.queue for layer in near if layer.queue is not None), BothWays(None, None)),
     )
+    to, back = (DraftDirection(*values) for values in zip(*settings, strict=True))
+    mtu = next((layer.mtu for layer in near if layer.mtu is not None), DEFAULT_MTU)
+    return DraftLink(where, ends, name, subnet, BothWays(to, back), mtu)
 
 
-def _one_way_ms(layer: LinkSettings) -> float | None:
-    return layer.delay if layer.rtt is None else round(layer.rtt / 2, 6)
+_NONE_MS = BothWays(0.0, 0.0)
+
+
+def _one_way_ms(layer: LinkSettings) -> BothWays[float] | None:
+    if layer.rtt is None:
+        return layer.delay
+    half_ms = round(layer.rtt / 2, 6)
+    return BothWays(half_ms, half_ms)

@@ -137,6 +137,7 @@ ByteNs: TypeAlias = Annotated[float, Field(ge=0, le=_limits(BYTE_NS)[1], allow_i
 OneWayMs: TypeAlias = Annotated[float, Field(ge=0, le=_LONGEST_MS, allow_inf_nan=False)]
 RttMs: TypeAlias = Annotated[float, Field(ge=0, le=2 * _LONGEST_MS, allow_inf_nan=False)]
 PathRttMs: TypeAlias = Annotated[float, Field(ge=0, le=2 * _LONGEST_MS * MOST_HOSTS, allow_inf_nan=False)]
+PathDelayMs: TypeAlias = Annotated[float, Field(ge=0, le=_LONGEST_MS * MOST_HOSTS, allow_inf_nan=False)]
 Percent: TypeAlias = Annotated[float, Field(ge=0, le=_limits(LOSS_PERCENT)[1], allow_inf_nan=False)]
 RateMbit: TypeAlias = Annotated[float, Field(ge=_LEAST_MBIT, le=_MOST_MBIT, allow_inf_nan=False)]
 GoodputMbit: TypeAlias = Annotated[float, Field(ge=0, le=_MOST_MBIT, allow_inf_nan=False)]

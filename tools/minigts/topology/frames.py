@@ -6,3 +6,23 @@ ETHERNET_HEADER_BYTES = 14
 """What tbf counts of a frame beside the IP packet; the check sequence and the preamble are not there yet."""
 TCP_AND_IP_HEADERS_BYTES = 52
 """IPv4 20, TCP 20, timestamps 12 (RFC 7323)."""
+
+
+def tcp_ceiling_mbit(
+    rate_mbit: float | None, back_mbit: float | None, mtu: int, outer_mtu: int | None = None
+) -> float | None:
+    """What a rate leaves for TCP's payload in packets of `mtu` bytes, which links carry as `outer_mtu`; None without a
+    rate.
+
+    None, too, where the way back is too thin for an acknowledgement of every segment (4.4 % of the rate at MTU 1500):
+    one of every second is usual, one of each follows after a loss (RFC 5681, section 4.2). Then these may be the limit,
+    and how far down depends on the queue in front of them: one that is dropped there is made up for by the next.
+    """
+    outer = mtu if outer_mtu is None else outer_mtu
+    frame = outer + ETHERNET_HEADER_BYTES
+    if rate_mbit is None:
+        return None
+    acknowledgement = ETHERNET_HEADER_BYTES + TCP_AND_IP_HEADERS_BYTES + outer - mtu
+    if back_mbit is not None and back_mbit < rate_mbit * acknowledgement / frame:
+        return None
+    return rate_mbit * (mtu - TCP_AND_IP_HEADERS_BYTES) / frame

@@ -27,6 +27,7 @@ from minigts.language.quantities import (
     SIZE_BYTES,
     TIME_MS,
 )
+from minigts.topology.directions import BothWays, each_way, whole_each_way
 from minigts.topology.expectations import EXPECTATIONS, LatencyWord, ThroughputWord
 from minigts.topology.fields import (
     HOST_NAME,
@@ -56,6 +57,12 @@ def _time_and_share(value: object) -> tuple[float, float]:
         TIME_MS.parse(times[0]) if times else 0.0,
         SHARE_PERCENT.parse(shares[0]) if shares else 0.0,
     )
+
+
+def _round_trip(value: object) -> object:
+    if isinstance(value, dict):
+        raise ValueError("a round trip is of both directions: for a delay each write delay: {to: 10ms, from: 30ms}")
+    return value
 
 
 def _network(value: object) -> str:
@@ -186,28 +193,34 @@ class SwitchSpec(_Spec):
 
 
 class LinkSettings(_Spec):
-    """What a link does to packets, in each direction on its own; what is not given is not done."""
+    """What a link does to packets, in each direction on its own; what is not given is not done.
 
-    rtt: Annotated[float, *quantity(TIME_MS)] | None = Field(
+    Where the two directions differ, a setting is a mapping: to, from the first of the ends to the second, and from.
+    """
+
+    rtt: Annotated[float, *quantity(TIME_MS), BeforeValidator(_round_trip)] | None = Field(
         None, description="Round-trip time; each direction gets half of it. Not together with delay."
     )
-    delay: Annotated[float, *quantity(TIME_MS)] | None = Field(
-        None, description="One-way delay, the same in both directions. Not together with rtt."
+    delay: Annotated[BothWays[float], *each_way(TIME_MS)] | None = Field(
+        None, description="One-way delay, of both directions or {to: 10ms, from: 30ms}. Not together with rtt."
     )
-    jitter: Annotated[float, *quantity(TIME_MS)] | None = Field(
+    jitter: Annotated[BothWays[float], *each_way(TIME_MS)] | None = Field(
         None,
-        description="How far the one-way delay varies up and down, evenly spread; packets may overtake.",
+        description="How far the one-way delay varies up and down, evenly spread; packets may overtake. Of both "
+        "directions or {to: 1ms, from: 2ms}.",
     )
-    loss: Annotated[float, *quantity(LOSS_PERCENT)] | None = Field(
-        None, description="Share of packets lost at random, in each direction."
+    loss: Annotated[BothWays[float], *each_way(LOSS_PERCENT)] | None = Field(
+        None, description="Share of packets lost at random, in each direction or {to: 0%, from: 1%}."
     )
-    rate: Annotated[float, *quantity(RATE_MBIT)] | None = Field(
+    rate: Annotated[BothWays[float], *each_way(RATE_MBIT)] | None = Field(
         None,
-        description="Highest rate in each direction, Ethernet headers counted. Default: unlimited.",
+        description="Highest rate in each direction or {to: 50mbit, from: 5mbit}, Ethernet headers counted. Default: "
+        "unlimited.",
     )
-    queue: Annotated[int, *quantity(SIZE_BYTES, whole=True)] | None = Field(
+    queue: Annotated[BothWays[int], *whole_each_way(SIZE_BYTES)] | None = Field(
         None,
-        description="Room in front of the rate. Default: rate x (RTT of the link + 20ms), at least 64kB.",
+        description="Room in front of the rate, of each direction or {to: 100kB, from: 20kB}. Default: rate x (RTT of "
+        "the link + 20ms), at least 64kB.",
     )
     mtu: Annotated[int, *whole("an MTU", LEAST_MTU, MOST_MTU)] | None = Field(
         None, description="Largest IP packet in bytes. Default: 1500."

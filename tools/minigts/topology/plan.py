@@ -36,6 +36,7 @@ from minigts.topology.fields import (
     Network,
     OneWayMs,
     Packets,
+    PathDelayMs,
     PathRttMs,
     Percent,
     Prefix,
@@ -150,23 +151,57 @@ class Switch(Machine):
     built-in one."""
 
 
+class Direction(_Frozen):
+    """What a link or a path is in one direction. None means: not limited."""
+
+    delay_ms: PathDelayMs
+    rate_mbit: RateMbit | None
+    loss_percent: Percent
+    tcp_ceiling_mbit: GoodputMbit | None
+    """None, too, where the other direction is too thin for the acknowledgements of as much."""
+
+    @property
+    def unacknowledged(self) -> bool:
+        """Whether acknowledgements may limit TCP, and not this direction's own rate."""
+        return self.rate_mbit is not None and self.tcp_ceiling_mbit is None
+
+
 class Link(_Frozen):
-    """Two ends. `name` is unique in the plan (`ams-bra`). Links that meet in a switch are one segment: one subnet."""
+    """Two ends. `name` is unique in the plan (`ams-bra`). Links that meet in a switch are one segment: one subnet.
+
+    Rate, loss and ceiling are those from the first end to the second, and of the way back unless `back` says otherwise.
+    """
 
     name: Name
     index: Index
     ends: tuple[HostName, HostName]
     subnet: Network
     rtt_ms: RttMs
+    """Both directions' delay."""
     rate_mbit: RateMbit | None
     loss_percent: Percent
     """Chance to lose a packet, in one direction."""
     tcp_ceiling_mbit: GoodputMbit | None = None
-    """Highest TCP goodput: the rate times payload over frame (1448/1514 at MTU 1500)."""
+    """Highest TCP goodput: the rate times payload over frame (1448/1514 at MTU 1500). None: see `Direction`."""
+    back: Direction | None = None
+    """From the second end to the first, where that is otherwise."""
+
+    @property
+    def ways(self) -> tuple[Direction, Direction]:
+        """From the first end to the second, and back."""
+        return _ways(self)
+
+    @property
+    def lossy(self) -> bool:
+        """Whether it loses packets in either direction."""
+        return any(way.loss_percent for way in self.ways)
 
 
 class Path(_Frozen):
-    """What the plan predicts between two hosts (`source` before `target` in the file)."""
+    """What the plan predicts between two hosts, from `source` to `target`.
+
+    Rate, loss and ceiling are those of this direction, and of the way back unless `back` says otherwise.
+    """
 
     source: str
     target: str
@@ -179,13 +214,42 @@ class Path(_Frozen):
     rate_mbit: RateMbit | None
     """Lowest rate on the way."""
     tcp_ceiling_mbit: GoodputMbit | None
-    """Highest TCP goodput over the underlay: the lowest rate times payload over frame, with the lowest MTU."""
+    """Highest TCP goodput over the underlay: the lowest rate times payload over frame, with the lowest MTU. None: see
+    `Direction`."""
     loss_percent: Percent
     """Chance to lose a packet on the way, in one direction."""
+    back: Direction | None = None
+    """From the target to the source, over the same links, where that is otherwise."""
 
     @property
     def hops(self) -> int:
         return len(self.links)
+
+    @property
+    def ways(self) -> tuple[Direction, Direction]:
+        """From source to target, and back."""
+        return _ways(self)
+
+    @property
+    def lossy(self) -> bool:
+        """Whether it loses packets in either direction."""
+        return any(way.loss_percent for way in self.ways)
+
+    @property
+    def turned(self) -> Path:
+        """The same links from target to source."""
+        there, back = self.ways
+        return Path(
+            source=self.target,
+            target=self.source,
+            links=self.links[::-1],
+            reachable=self.reachable,
+            rtt_ms=self.rtt_ms,
+            rate_mbit=back.rate_mbit,
+            tcp_ceiling_mbit=back.tcp_ceiling_mbit,
+            loss_percent=back.loss_percent,
+            back=None if self.back is None else there,
+        )
 
 
 class Tolerances(_Frozen):
@@ -218,7 +282,7 @@ class Plan(_Frozen):
     switches: Annotated[tuple[Switch, ...], Field(max_length=MOST_HOSTS)] = ()
     links: Annotated[tuple[Link, ...], Field(max_length=MOST_LINKS)]
     paths: Annotated[tuple[Path, ...], Field(max_length=MOST_HOSTS * MOST_HOSTS)]
-    """One for each pair of hosts that are connected, in file order of source, then target."""
+    """One for each pair of hosts that are connected, in file order of source, then target, which is behind it there."""
     expect: tuple[Expectation, ...] = ()
     """The file's `expect:` entries, as written."""
     tolerances: Tolerances = Tolerances()
@@ -259,9 +323,9 @@ class Plan(_Frozen):
         told = [switch for switch in self.switches if switch.controller is not None]
         return any(port.link in path.links for switch in told for port in switch.ports)
 
-    def far_address(self, link: Link) -> str:
-        """The address on `link` of its second end, as its first end reaches it."""
-        far = self.machine(link.ends[1])
+    def far_address(self, link: Link, end: int = 1) -> str:
+        """The address on `link` of its second end, as its first end reaches it; or of `end` 0, as the second does."""
+        far = self.machine(link.ends[end])
         if isinstance(far, Switch):
             return far.address
         return next(port.address for port in far.ports if port.link == link.name)
@@ -291,11 +355,29 @@ class Plan(_Frozen):
         return next((group for group in self.groups if host in group.hosts), None)
 
     def path(self, source: str, target: str) -> Path:
-        """The path between two hosts, in either order. Raises KeyError."""
+        """The path from one host to another; the way back takes the same links. Raises KeyError."""
         for path in self.paths:
             if {path.source, path.target} == {source, target}:
-                return path
+                return path if path.source == source else path.turned
         raise KeyError(f"{source}-{target}")
+
+    def directions(self, link: Link) -> tuple[Shaping, Shaping]:
+        """All that is declared of a link: from its first end to its second, and back."""
+        there, back = (
+            next(port.outgoing for port in self.machine(end).ports if port.link == link.name) for end in link.ends
+        )
+        return there, back
+
+
+def _ways(of: Link | Path) -> tuple[Direction, Direction]:
+    back_ms = of.rtt_ms / 2 if of.back is None else of.back.delay_ms
+    there = Direction(
+        delay_ms=round(of.rtt_ms - back_ms, 6),
+        rate_mbit=of.rate_mbit,
+        loss_percent=of.loss_percent,
+        tcp_ceiling_mbit=of.tcp_ceiling_mbit,
+    )
+    return there, of.back or there
 
 
 def to_json(plan: Plan) -> str:
