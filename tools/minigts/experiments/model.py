@@ -19,7 +19,7 @@ from minigts.language.problems import Finding, Location, Misplaced
 from minigts.language.validation import findings_of, keys
 from minigts.tools import TOOLS
 from minigts.tools.base import Tool
-from minigts.tools.options import Count, Options, Size, Switch, WholeSeconds
+from minigts.tools.options import Count, Duration, Options, Size, Switch, WholeSeconds
 from minigts.tools.processor import OF_THE_PROCESSOR
 from minigts.topology.time import Time
 
@@ -61,6 +61,17 @@ class Links(Strict):
     """unlimited: no rate on any link."""
 
 
+class Cut(Strict):
+    """A link that is cut while a sample is taken, and made whole again. Times count from the sample's beginning."""
+
+    link: str
+    """Its name, or that of its two ends in the other order."""
+    at_s: Duration = Field(alias="at")
+    """When it is cut."""
+    for_s: Duration = Field(alias="for")
+    """How long it stays so."""
+
+
 class Ends(Strict):
     """Where a measurement's client and server are, on its two hosts."""
 
@@ -88,6 +99,8 @@ class _Measurement(Strict):
     """Where its client and server are."""
     links: Links = Links()
     """How all links are set meanwhile."""
+    cut: Cut | None = None
+    """A link that fails meanwhile."""
     watch: Annotated[tuple[Literal["cpu"], ...], OF_THE_PROCESSOR] = ()
     """cpu: sample the processor counters of both hosts meanwhile, inside them and, where that can be, outside."""
     tool: str

@@ -16,8 +16,9 @@ from minigts.errors import CommandTimeout, InputError
 from minigts.experiments import readings
 from minigts.experiments.commands import warm_up
 from minigts.experiments.matrix import Sample
-from minigts.experiments.model import AnyMeasurement, Links
+from minigts.experiments.model import AnyMeasurement, Cut, Links
 from minigts.experiments.procedure import (
+    SHORT_S,
     WATCHED_EVERY_S,
     Call,
     Procedure,
@@ -58,6 +59,10 @@ class Stage(Protocol):
 
     def set_links(self, links: Links) -> None:
         """Set all links so; `Links()` is as the topology declares them."""
+        ...
+
+    def set_link(self, name: str, *, up: bool) -> None:
+        """Cut the link of that name, or make it whole again."""
         ...
 
     def recording(self) -> AbstractContextManager[Recording]:
@@ -125,7 +130,7 @@ class Sampler:
         self._warm_up(measurement, sample)
         number, started = self._tried.get(sample.id, 0) + 1, self._moment()
         with self._stage.recording() as machine:
-            result, around = self._perform(todo)
+            result, around = self._perform(todo, measurement.cut)
         raw = _raw(sample, result, around, started, number)
         raw = raw.model_copy(update={"machine": machine.load, "tainted": taints(machine.load)})
         again = bool(raw.error or (raw.tainted and not last))
@@ -145,7 +150,7 @@ class Sampler:
         """Now: UTC, or in virtual time the seconds of the lab's own clock."""
         return f"{self._provider.now_s():.6f}" if self._virtual else manifests.now()
 
-    def _perform(self, todo: Procedure) -> tuple[Result, tuple[Side, ...]]:
+    def _perform(self, todo: Procedure, cut: Cut | None) -> tuple[Result, tuple[Side, ...]]:
         """Run everything; the client's result, and what the others said. A failed setting ends it before the client."""
         sides = []
         for call in todo.before:
@@ -158,6 +163,7 @@ class Sampler:
         with ThreadPoolExecutor(max_workers=1) as outer, self._provider.together() as company:
             outside = outer.submit(self._watch_outside, watched, ended)
             beside = [(call, company.start(partial(self._run, call))) for call in todo.beside]
+            cutting = cut and company.start(partial(self._cut, todo.client.host, cut))
             try:
                 result = self._run(todo.client)
             finally:
@@ -165,7 +171,21 @@ class Sampler:
                 for call in todo.after:
                     self._run(call)
             sides += [_side(call, task.result()) for call, task in beside]
-        return result, (*sides, *outside.result())
+        return result, (*sides, *outside.result(), *([cutting.result()] if cutting else []))
+
+    def _cut(self, host: str, cut: Cut) -> Side:
+        """Cut the link and make it whole again, at its times by the clock of `host`; when that was."""
+        self._wait(host, cut.at_s)
+        self._stage.set_link(cut.link, up=False)
+        down = self._moment()
+        try:
+            self._wait(host, cut.for_s)
+        finally:
+            self._stage.set_link(cut.link, up=True)
+        return Side(name="cut", host=host, stdout=f"{cut.link} was down from {down} to {self._moment()}\n")
+
+    def _wait(self, host: str, seconds: float) -> None:
+        self._run(Call("wait", host, ("sleep", f"{seconds:g}"), seconds + SHORT_S))
 
     def _watch_outside(self, hosts: Sequence[str], ended: Event) -> list[Side]:
         """The hosts' processor time as the outer machine counts it, in the form of the watcher inside."""
