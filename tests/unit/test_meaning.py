@@ -31,7 +31,13 @@ EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 FILES = sorted(EXPERIMENTS.glob("*.yaml"))
 SAYS_NOTHING = {
     "cpu": ["tcp", "udp", "tcp-stressed", "udp-stressed"],
+    "encrypted": [],
+    "fifty-hops": [],
+    "floor": [],
     "fragmentation": ["udp"],
+    "heal-mesh": [],
+    "heal-ring": [],
+    "jitter-hops": [],
     "multihop": [],
     "multihop-overlays": [],
     "offload": ["tcp", "udp"],
@@ -39,6 +45,7 @@ SAYS_NOTHING = {
     "overlay-ovs": ["latency", "within", "within-latency", "to-own-host"],
     "placement": ["within-host-to-bridge", "within-by-published-address", "within-by-own-address"],
     "star": [],
+    "twenty-hops": [],
     "udp-sweep": [],
     "window": ["tcp-gro", "udp-gro", "tcp-gro-unlimited", "tcp-unlimited"],
 }
