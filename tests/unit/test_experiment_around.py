@@ -320,3 +320,47 @@ def test_a_link_is_whole_again_when_the_wait_is_broken_off(tmp_path: Path) -> No
 def test_a_cut_that_cannot_be_is_one_error(cut: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         matrix(experiment(ECHOES.replace("link: lon-bra, at: 100ms, for: 200ms", cut)), PLAN)
+
+
+CROSSED = (
+    "  - {name: udp, tool: iperf3-udp, paths: [{from: ams, to: mil}], options: {rate: 5mbit, duration: 3s},\n"
+    "     cross: [{from: bra, to: lon}, {from: mil, to: lon}]}\n"
+)
+
+
+def test_tcp_goes_across_while_a_sample_is_taken(tmp_path: Path) -> None:
+    [directory], hosts, [outcome] = go(tmp_path, Stage(), experiment(CROSSED))
+    assert (outcome.done, outcome.failed) == (1, ())
+    across = [(host, argv) for host, argv in hosts.measured if host != "ams"]
+    assert sorted((host, argv[argv.index("-p") + 1]) for host, argv in across) == [("bra", "5401"), ("mil", "5402")]
+    assert {argv[argv.index("-c") + 1] for _, argv in across} == {PLAN.host("lon").address}
+    assert all(float(argv[argv.index("-t") + 1]) > 3 for _, argv in across)
+    one = json.loads(recorded("iperf3.18-tcp.json"))["end"]["sum_received"]["bits_per_second"] / 1e6
+    assert float(rows(directory)[0]["cross_mbit"]) == pytest.approx(2 * one)
+
+
+def test_a_sample_whose_cross_traffic_was_not_there_has_failed(tmp_path: Path) -> None:
+    class Refusing(Hosts):
+        def run(self, host: str, argv: Sequence[str], **how: object) -> Result:  # type: ignore[override]
+            if host == "mil" and "iperf3" in argv:
+                return Result(host, tuple(argv), 1, recorded("iperf3.18-refused.json"), "", 0.1)
+            return super().run(host, argv, **how)  # type: ignore[arg-type]
+
+    directory, hosts = tmp_path / "small", Refusing()
+    begin(directory, experiment(CROSSED), PLAN)
+    [outcome] = run_together([directory], hosts, Stage(), lambda _: None)  # type: ignore[arg-type]
+    assert outcome.failed == ("none.udp.ams-mil.r1",)
+
+
+@pytest.mark.parametrize(
+    ("across", "message"),
+    [
+        ("{from: bra, to: xyz}", r"udp: cross\[0\]: no host 'xyz'; hosts are ams, bra, lon"),
+        ("{from: bra, to: bra}", r"udp: cross\[0\]: bra to itself crosses no link"),
+    ],
+)
+def test_cross_traffic_that_cannot_be_is_one_error(across: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        matrix(experiment(CROSSED.replace("{from: bra, to: lon}, {from: mil, to: lon}", across)), PLAN)
+    with pytest.raises(InputError, match="in routing mode neighbours they have none"):
+        matrix(experiment(CROSSED), chain(4, routing="neighbours"))

@@ -70,6 +70,7 @@ LANGUAGES = {
             "measurements[].ends.": experiment.Ends,
             "measurements[].links.": experiment.Links,
             "measurements[].cut.": experiment.Cut,
+            "measurements[].cross[].": experiment.Pair,
             **{f"{name}.": tool.options for name, tool in TOOLS.items()},
             "claims[].": vocabulary.Claim,
             "published[].": vocabulary.Published,

@@ -59,6 +59,7 @@ def matrix(experiment: Experiment, plan: Plan) -> tuple[Sample, ...]:
         raise InputError(f"experiment {experiment.name} {too_many(count)}")
     for measurement in experiment.measurements:
         _require_cut_within(measurement, plan)
+        _require_crossing(measurement, plan)
     of_one_repetition = {overlay: tuple(cells(experiment, plan, overlay)) for overlay in experiment.overlays}
     samples = tuple(
         _sample(cell, overlay, repetition)
@@ -89,6 +90,18 @@ def _require_cut_within(measurement: AnyMeasurement, plan: Plan) -> None:
             f"{measurement.name}: cut: the link is whole again after {cut.at_s + cut.for_s:g} s, when a sample of "
             f"{shortest_s:.1f} s has ended: let the tool run longer, or write a smaller `at:` or `for:`"
         )
+
+
+def _require_crossing(measurement: AnyMeasurement, plan: Plan) -> None:
+    """Who sends across is there, and has a way. Raises InputError."""
+    for index, pair in enumerate(measurement.cross):
+        where = f"{measurement.name}: cross[{index}]"
+        if not _named_path(pair, plan, where).links:
+            raise InputError(f"{where}: {pair.source} to itself crosses no link")
+        if plan.routing != "routed":
+            raise InputError(
+                f"{where}: it goes by the hosts' own routes, and in routing mode {plan.routing} they have none"
+            )
 
 
 def sample_count(experiment: Experiment, plan: Plan) -> int:

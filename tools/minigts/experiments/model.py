@@ -23,6 +23,7 @@ from minigts.tools.options import Count, Duration, Options, Size, Switch, WholeS
 from minigts.tools.processor import OF_THE_PROCESSOR
 from minigts.topology.time import Time
 
+MOST_CROSSING = 64
 MOST_SAMPLES = 200_000
 """Of one experiment. A results directory has a file for each, and a report reads them all."""
 
@@ -101,6 +102,8 @@ class _Measurement(Strict):
     """How all links are set meanwhile."""
     cut: Cut | None = None
     """A link that fails meanwhile."""
+    cross: Annotated[tuple[Pair, ...], Field(max_length=MOST_CROSSING)] = ()
+    """Pairs of hosts, the first of which sends TCP to the second meanwhile, as much as it can."""
     watch: Annotated[tuple[Literal["cpu"], ...], OF_THE_PROCESSOR] = ()
     """cpu: sample the processor counters of both hosts meanwhile, inside them and, where that can be, outside."""
     tool: str

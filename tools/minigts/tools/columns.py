@@ -61,5 +61,6 @@ BESIDE = (
     Column("group_target_percent", "group target", "%"),
     PROCESSOR,
     Column("stress_s", "stress", "s"),
+    Column("cross_mbit", "cross traffic", "Mbit/s"),
 )
 """What is read of both hosts while any tool runs."""
