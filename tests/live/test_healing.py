@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from live.program import PROJECT, Program
 
 pytestmark = pytest.mark.virtual
 PATIENCE_S = 300.0
-INTERVAL_MS = 10.0
+INTERVAL_MS = 25.0
+"""At the most: ping waits by the kernel's ticks, of 10 ms each."""
 
 PLAIN = """\
 name: plain
@@ -43,9 +45,10 @@ def test_plain_hosts_are_cut_off_as_long_as_the_link(program: Program, tmp_path:
     file.write_text(PLAIN)
     _, found = rows(program, tmp_path, str(file))
     whole, cut = (next(row for row in found if row["measurement"] == name) for name in ("whole", "cut"))
-    assert (float(whole["gap_ms"]), float(whole["lost"])) == (pytest.approx(INTERVAL_MS, abs=0.3), 0)
-    assert 1500 <= float(cut["gap_ms"]) <= 1500 + 3 * INTERVAL_MS
-    assert 149 <= float(cut["lost"]) <= 152
+    assert float(whole["gap_ms"]) <= INTERVAL_MS
+    assert float(whole["lost"]) == 0
+    assert 1500 <= float(cut["gap_ms"]) <= 1500 + 2 * INTERVAL_MS
+    assert 1500 / INTERVAL_MS <= float(cut["lost"]) <= 1500 / 10
     assert float(cut["max"]) == pytest.approx(float(cut["min"]), abs=0.003)
 
 
@@ -57,7 +60,8 @@ def test_hop_routing_goes_the_other_way_round_a_ring(program: Program, tmp_path:
     verdicts = json.loads((directory / "claims.json").read_text())
     assert [each for each in verdicts if each["verdict"] == "failed"] == []
     far = next(row for row in found if row["source"] == "ams")
-    assert (float(far["min"]), float(far["max"])) == (pytest.approx(10.1, abs=0.1), pytest.approx(50.3, abs=0.3))
+    assert float(far["min"]) == pytest.approx(10.05, abs=0.01)
     said = json.loads((directory / "raw" / "mesh.echoes.ams-bra.r1.json").read_text())
-    replies = [line for line in said["stdout"].splitlines() if " time=" in line]
-    assert float(replies[-1].split("time=")[1].split()[0]) == pytest.approx(float(far["min"]), abs=0.01)
+    replies_ms = [float(text) for text in re.findall(r" time=([\d.]+) ms", said["stdout"])]
+    assert sum(50.1 < reply_ms < 50.3 for reply_ms in replies_ms) > 100
+    assert replies_ms[-1] == pytest.approx(10, abs=0.1)
