@@ -94,10 +94,7 @@ def prepare(
     if unknown:
         raise InputError(f"{file}: overlays: no overlay {unknown[0]!r}; there are {', '.join(overlays.known())}")
     topology = topology_file(experiment, file)
-    if paper:
-        experiment = experiment.for_paper()
-    if quick:
-        experiment = experiment.for_a_look()
+    experiment = _at_scale(experiment, paper=paper, quick=quick)
     if only:
         experiment = experiment.only(only)
     plan = load_topology(
@@ -113,6 +110,12 @@ def prepare(
     left_out = tuple(each.part for each in found)
     digest = hashlib.sha256(topology.read_bytes()).hexdigest()
     return Prepared(experiment, digest, plan, meaning.within(matrix(experiment, plan), left_out), left_out)
+
+
+def _at_scale(experiment: Experiment, *, paper: bool, quick: bool) -> Experiment:
+    if paper:
+        experiment = experiment.for_paper()
+    return experiment.for_a_look() if quick else experiment
 
 
 def _refusal(
@@ -175,7 +178,7 @@ def prepare_all(
         return (prepare(places[0], paper=paper, quick=quick, only=only, time=time, provider=provider),)
     found = []
     for file in places:
-        own = [name for name in only if name in load(file).parts]
+        own = [name for name in only if name in _at_scale(load(file), paper=paper, quick=quick).parts] if only else []
         if own or not only:
             found.append(
                 prepare(file, paper=paper, quick=quick, only=own, time=time, provider=provider, leaving_out=True)
