@@ -38,6 +38,8 @@ class Stage:
 
     def set_links(self, links: Links) -> None: ...
 
+    def set_link(self, name: str, *, up: bool) -> None: ...
+
     def processor_seconds(self) -> Mapping[str, float]:
         return {}
 

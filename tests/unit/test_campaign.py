@@ -15,7 +15,9 @@ from minigts.results.schema import RawSample
 PROJECT = Path(__file__).parents[2]
 EXPERIMENTS = PROJECT / "experiments"
 FILES = sorted(EXPERIMENTS.glob("*.yaml"))
-CAMPAIGN_S = 25 * 60
+OPEN = ("encrypted", "fifty-hops", "floor", "heal-mesh", "heal-ring", "jitter-hops", "twenty-hops")
+"""Their questions are those that the documents left open: nothing has been published."""
+CAMPAIGN_S = 27 * 60
 """Of measuring; joining overlays comes to it, and the whole has to end within 40 minutes on two cores."""
 
 
@@ -29,7 +31,7 @@ def test_every_experiment_says_what_it_claims_and_what_was_published(file: Path)
     experiment = campaign.prepare(file, paper=False, quick=False, only=()).experiment
     assert experiment.name == file.stem
     assert experiment.claims
-    assert experiment.published
+    assert bool(experiment.published) != (file.stem in OPEN)
     assert all("report" in entry.source or "study" in entry.source for entry in experiment.published)
     assert experiment.paper is not None
     assert campaign.prepare(file, paper=True, quick=False, only=()).seconds > 60
@@ -78,6 +80,13 @@ def test_only_reaches_those_that_have_it() -> None:
     assert {each.experiment.name for each in chosen} == {"overlay-ovs", "overlay-host", "multihop-overlays"}
     with pytest.raises(InputError, match="no experiment has nonsense"):
         campaign.prepare_all(FILES, paper=False, quick=True, only=("nonsense",))
+
+
+def test_only_leaves_out_an_experiment_that_has_it_at_another_scale_alone() -> None:
+    with pytest.raises(InputError, match="no experiment has wireguard-bare"):
+        campaign.prepare_all(FILES, paper=False, quick=True, only=("wireguard-bare",))
+    chosen = campaign.prepare_all(FILES, paper=False, quick=False, only=("wireguard-bare",))
+    assert {each.experiment.name for each in chosen} == {"floor"}
 
 
 def test_a_folder_stands_for_its_experiments(tmp_path: Path) -> None:

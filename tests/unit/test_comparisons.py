@@ -53,6 +53,15 @@ def test_a_ratio_holds_when_its_whole_interval_lies_in_the_range(value: float, h
     assert [(one.overlay, one.verdict) for one in evaluate([NEARLY], cells, PLAN)] == [("swarm", word)]
 
 
+def test_a_narrow_range_shows_as_many_digits_as_it_is_written_with() -> None:
+    exact = claim(throughput="compared", than={"overlay": "none"}, range="99.99 to 100.01 %")
+    cells = [cell(100, 0.001), cell(100.004, 0.001, overlay="swarm")]
+    [found] = evaluate([exact], cells, PLAN)
+    assert found.verdict == "held"
+    assert "swarm) 100 Mbit/s against 100 Mbit/s" in found.detail
+    assert ": 100.00 % (95 % interval 100.00 to 100.01 %), where 99.99 to 100.01 % was expected" in found.detail
+
+
 def test_a_comparison_without_its_other_side_is_undecided() -> None:
     found = evaluate([NEARLY], [cell(95, overlay="swarm")], PLAN)
     assert [(one.verdict, "was not measured" in one.detail) for one in found] == [("undecided", True)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 from experiment_lab import Replay, begin, chain, endpoints, recorded, recorder_of
 
-from minigts.errors import CommandFailed, InputError
+from minigts.errors import CommandFailed, HostFailed, InputError
 from minigts.experiments import readings, run
 from minigts.experiments.load import parse
 from minigts.experiments.matrix import matrix
@@ -81,6 +82,9 @@ class Stage:
 
     def set_links(self, links: Links) -> None:
         self.calls.append("links " + json.dumps(links.model_dump(exclude_defaults=True)))
+
+    def set_link(self, name: str, *, up: bool) -> None:
+        self.calls.append(f"link {name} {'up' if up else 'down'}")
 
     def processor_seconds(self) -> Mapping[str, float]:
         return {}
@@ -308,3 +312,104 @@ def test_a_wrong_word_in_the_language_is_said_with_its_line(said: str, message: 
         experiment(udp)
     assert message in str(caught.value)
     assert "small.yaml:8" in str(caught.value)
+
+
+ECHOES = (
+    "  - {name: echoes, tool: netperf-rr, paths: [{from: ams, to: mil}], options: {duration: 1s},\n"
+    "     cut: {link: lon-bra, at: 100ms, for: 200ms}}\n"
+)
+
+
+class Sleeping(Hosts):
+    """Its commands that wait do so, and the client takes as long as it says."""
+
+    def run(self, host: str, argv: Sequence[str], *, timeout_s: float, check: bool = True, **ignored: object) -> Result:
+        if argv[0] == "sleep":
+            time.sleep(float(argv[1]))
+            return Result(host, tuple(argv), 0, "", "", float(argv[1]))
+        return super().run(host, argv, timeout_s=timeout_s, check=check, **ignored)
+
+
+def test_a_link_is_cut_while_a_sample_is_taken_and_whole_again_afterwards(tmp_path: Path) -> None:
+    directory, stage, hosts = tmp_path / "small", Stage(), Sleeping()
+    begin(directory, experiment(ECHOES), PLAN)
+    [outcome] = run_together([directory], hosts, stage, lambda _: None)  # type: ignore[arg-type]
+    assert (outcome.done, outcome.failed) == (1, ())
+    assert stage.calls == ["join none", "link lon-bra down", "link lon-bra up", "leave none"]
+    raw = store.good(directory, "none.echoes.ams-mil.r1")
+    assert raw is not None
+    [cut] = [side for side in raw.around if side.name == "cut"]
+    assert re.fullmatch(r"lon-bra was down from \d\S+ to \d\S+\n", cut.stdout)
+
+
+def test_a_link_is_whole_again_when_the_wait_is_broken_off(tmp_path: Path) -> None:
+    class Broken(Sleeping):
+        def run(self, host: str, argv: Sequence[str], *, timeout_s: float, **ignored: object) -> Result:  # type: ignore[override]
+            if argv == ("sleep", "0.2"):
+                raise HostFailed("ams does not answer")
+            return super().run(host, argv, timeout_s=timeout_s, **ignored)  # type: ignore[arg-type]
+
+    stage = Stage()
+    begin(tmp_path / "small", experiment(ECHOES), PLAN)
+    with pytest.raises(HostFailed):
+        run_together([tmp_path / "small"], Broken(), stage, lambda _: None)  # type: ignore[arg-type]
+    assert [call for call in stage.calls if call.startswith("link ")] == ["link lon-bra down", "link lon-bra up"]
+
+
+@pytest.mark.parametrize(
+    ("cut", "message"),
+    [
+        ("link: ams-mil, at: 1s, for: 1s", r"echoes: cut.link: no link 'ams-mil'; links are ams-bra, bra-lon, lon-mil"),
+        (
+            "link: ams-bra, at: 1s, for: 1s",
+            r"echoes: cut: .* whole again after 2 s, when a sample of 1\.\d s has",
+        ),
+    ],
+)
+def test_a_cut_that_cannot_be_is_one_error(cut: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        matrix(experiment(ECHOES.replace("link: lon-bra, at: 100ms, for: 200ms", cut)), PLAN)
+
+
+CROSSED = (
+    "  - {name: udp, tool: iperf3-udp, paths: [{from: ams, to: mil}], options: {rate: 5mbit, duration: 3s},\n"
+    "     cross: [{from: bra, to: lon}, {from: mil, to: lon}]}\n"
+)
+
+
+def test_tcp_goes_across_while_a_sample_is_taken(tmp_path: Path) -> None:
+    [directory], hosts, [outcome] = go(tmp_path, Stage(), experiment(CROSSED))
+    assert (outcome.done, outcome.failed) == (1, ())
+    across = [(host, argv) for host, argv in hosts.measured if host != "ams"]
+    assert sorted((host, argv[argv.index("-p") + 1]) for host, argv in across) == [("bra", "5401"), ("mil", "5402")]
+    assert {argv[argv.index("-c") + 1] for _, argv in across} == {PLAN.host("lon").address}
+    assert all(float(argv[argv.index("-t") + 1]) > 3 for _, argv in across)
+    one = json.loads(recorded("iperf3.18-tcp.json"))["end"]["sum_received"]["bits_per_second"] / 1e6
+    assert float(rows(directory)[0]["cross_mbit"]) == pytest.approx(2 * one)
+
+
+def test_a_sample_whose_cross_traffic_was_not_there_has_failed(tmp_path: Path) -> None:
+    class Refusing(Hosts):
+        def run(self, host: str, argv: Sequence[str], **how: object) -> Result:  # type: ignore[override]
+            if host == "mil" and "iperf3" in argv:
+                return Result(host, tuple(argv), 1, recorded("iperf3.18-refused.json"), "", 0.1)
+            return super().run(host, argv, **how)  # type: ignore[arg-type]
+
+    directory, hosts = tmp_path / "small", Refusing()
+    begin(directory, experiment(CROSSED), PLAN)
+    [outcome] = run_together([directory], hosts, Stage(), lambda _: None)  # type: ignore[arg-type]
+    assert outcome.failed == ("none.udp.ams-mil.r1",)
+
+
+@pytest.mark.parametrize(
+    ("across", "message"),
+    [
+        ("{from: bra, to: xyz}", r"udp: cross\[0\]: no host 'xyz'; hosts are ams, bra, lon"),
+        ("{from: bra, to: bra}", r"udp: cross\[0\]: bra to itself crosses no link"),
+    ],
+)
+def test_cross_traffic_that_cannot_be_is_one_error(across: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        matrix(experiment(CROSSED.replace("{from: bra, to: lon}, {from: mil, to: lon}", across)), PLAN)
+    with pytest.raises(InputError, match="in routing mode neighbours they have none"):
+        matrix(experiment(CROSSED), chain(4, routing="neighbours"))

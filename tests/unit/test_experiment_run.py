@@ -49,6 +49,9 @@ class Overlays:
     def set_links(self, links: Links) -> None:
         self.calls.append(f"links {links.model_dump(exclude_defaults=True)}")
 
+    def set_link(self, name: str, *, up: bool) -> None:
+        self.calls.append(f"link {name} {'up' if up else 'down'}")
+
     def processor_seconds(self) -> Mapping[str, float]:
         return {}
 

@@ -69,6 +69,8 @@ LANGUAGES = {
             "measurements[].paths[].": experiment.Pair,
             "measurements[].ends.": experiment.Ends,
             "measurements[].links.": experiment.Links,
+            "measurements[].cut.": experiment.Cut,
+            "measurements[].cross[].": experiment.Pair,
             **{f"{name}.": tool.options for name, tool in TOOLS.items()},
             "claims[].": vocabulary.Claim,
             "published[].": vocabulary.Published,

@@ -92,6 +92,16 @@ def test_ping_counts_loss_and_sharpens_whole_milliseconds() -> None:
     assert far.median_ms == pytest.approx(161.4, abs=0.1)
 
 
+def test_ping_finds_the_longest_gap_where_it_says_when_replies_came() -> None:
+    """Replies that went round before they came overtake each other; what counts is when they came."""
+    run = ping.parse(recorded("ping-cut.txt"))
+    assert run.gap_ms == 4295.712
+    assert (run.sent, run.received) == (3000, 2801)
+    extra = ping.read(recorded("ping-cut.txt"), "").extra
+    assert (extra["lost"], extra["gap_ms"]) == (199, 4295.712)
+    assert "gap_ms" not in ping.read(recorded("ping-loss.txt"), "").extra
+
+
 @pytest.mark.parametrize(
     ("name", "sent_mbit", "received_mbit", "lost_percent"),
     [("netperf-udp-stream.txt", 1255.37, 668.56, 46.744), ("netperf-tcp-stream.txt", 9194.64, 9194.64, 0.0)],

@@ -364,6 +364,18 @@ def test_what_a_wire_loses_undeclared_taints_and_no_host_is_asked(lab: Lab) -> N
     assert network(lab).asked == asked
 
 
+def test_what_a_cut_link_loses_is_expected_in_that_block_alone(lab: Lab) -> None:
+    drops, dropped = Drops(lab), []
+    for lost in (40, 41):
+        with drops.recording() as machine:
+            if not dropped:
+                drops.expect_once()
+            wiring(lab).counts[AMS] = {"lost": lost, "dropped": 0}
+        assert machine.load is not None
+        dropped.append(machine.load.dropped)
+    assert dropped == [None, 1]
+
+
 def test_a_switch_s_ports_send_into_wires_as_a_host_s_do() -> None:
     lab = brought_up(SWITCHED)
     assert wiring(lab).wires == declared(lab.plan)

@@ -1,43 +1,71 @@
 # shellcheck shell=bash
 # Plain VXLAN, a full mesh: one interface on each host, whose table says beforehand on which host each container is.
+# Variant bare has no containers: the interface itself has the address, and the hosts' own programs use it.
+
+# shellcheck source=provision/overlays/bare.sh
+source "$OVERLAYS/bare.sh"
 
 readonly segment=br-vxlan
 readonly tunnels=vxlan0
 
-join() { [[ -e /sys/class/net/$tunnels ]] || make_segment; }
+install() {
+  if [[ $VARIANT == bare ]]; then modprobe vxlan; else start_docker --ip-masq=false --bridge=none; fi
+}
+
+join() {
+  if [[ ! -e /sys/class/net/$tunnels ]]; then
+    make_tunnels
+    if [[ $VARIANT == bare ]]; then give_tunnels_an_address; else put_tunnels_into_segment; fi
+  fi
+}
 
 start() {
-  local address=172.31.$((HOST_INDEX / 250)).$((HOST_INDEX % 250 + 1))
+  if [[ $VARIANT == bare ]]; then
+    describe_host "$(own_address)" "$OVERLAY_MTU"
+    return
+  fi
   run_measuring_container none
-  plumb_container_into_segment "$address/16" "$segment"
-  enter_container ip link set eth0 address "$(container_mac "$HOST_INDEX")"
-  describe_measuring_container "$address"
+  plumb_container_into_segment "$(own_address)/16" "$segment"
+  enter_container ip link set eth0 address "$(mac_behind "$HOST_INDEX")"
+  describe_measuring_container "$(own_address)"
 }
 
 leave() {
   local device
-  take_containers_away
+  if [[ $VARIANT == bare ]]; then stop_servers; else take_containers_away; fi
   for device in "$tunnels" "$segment"; do ip link delete "$device" 2>/dev/null || true; done
   stop_docker
 }
 
-make_segment() {
-  modprobe -a vxlan bridge
-  ip link add "$segment" type bridge
+make_tunnels() {
+  modprobe vxlan
   ip link add "$tunnels" mtu "$OVERLAY_MTU" type vxlan id 4096 local "$HOST_ADDRESS" dstport 4789 nolearning
   peer_entries | bridge -batch -
+}
+
+put_tunnels_into_segment() {
+  modprobe bridge
+  ip link add "$segment" type bridge
   ip link set "$tunnels" master "$segment" up
   ip link set "$segment" up
 }
 
-# What is for one container goes to its host; what is for all goes to each.
+give_tunnels_an_address() {
+  ip link set "$tunnels" address "$(mac_behind "$HOST_INDEX")" up
+  ip address add "$(own_address)/16" dev "$tunnels"
+}
+
+# What is for one address goes to its host; what is for all goes to each.
 peer_entries() {
   local peer
   for peer in "${!PEER_ADDRESSES[@]}"; do
-    echo "fdb add $(container_mac "${PEER_INDEXES[peer]}") dev $tunnels dst ${PEER_ADDRESSES[peer]}"
+    echo "fdb add $(mac_behind "${PEER_INDEXES[peer]}") dev $tunnels dst ${PEER_ADDRESSES[peer]}"
     echo "fdb append 00:00:00:00:00:00 dev $tunnels dst ${PEER_ADDRESSES[peer]}"
   done
 }
 
-# container_mac INDEX: of the container on that host.
-container_mac() { printf '02:00:00:00:%02x:%02x' $(($1 / 256)) $(($1 % 256)); }
+# Of this host's container; of the host itself in variant bare.
+own_address() { echo "172.31.$((HOST_INDEX / 250)).$((HOST_INDEX % 250 + 1))"; }
+
+# mac_behind INDEX: of what is reached by that host's tunnel.
+mac_behind() { printf '02:00:00:00:%02x:%02x' $(($1 / 256)) $(($1 % 256)); }

@@ -95,10 +95,7 @@ def prepare(
     if unknown:
         raise InputError(f"{file}: overlays: no overlay {unknown[0]!r}; there are {', '.join(overlays.known())}")
     topology = topology_file(experiment, file)
-    if paper:
-        experiment = experiment.for_paper()
-    if quick:
-        experiment = experiment.for_a_look()
+    experiment = _at_scale(experiment, paper=paper, quick=quick)
     if only:
         experiment = experiment.only(only)
     plan, impossible = _plan_of(topology, time or experiment.time, provider)
@@ -135,6 +132,12 @@ def _absent(experiment: Experiment, only: Sequence[str]) -> tuple[LeftOut, ...]:
     lacking = {name: overlays.find(name).lacks for name in experiment.overlays if name not in only}
     absent = tuple(LeftOut(kind="overlay", name=name, why=why) for name, why in lacking.items() if why)
     return absent if len(absent) < len(experiment.overlays) else ()
+
+
+def _at_scale(experiment: Experiment, *, paper: bool, quick: bool) -> Experiment:
+    if paper:
+        experiment = experiment.for_paper()
+    return experiment.for_a_look() if quick else experiment
 
 
 def _refusal(
@@ -197,7 +200,7 @@ def prepare_all(
         return (prepare(places[0], paper=paper, quick=quick, only=only, time=time, provider=provider),)
     found = []
     for file in places:
-        own = [name for name in only if name in load(file).parts]
+        own = [name for name in only if name in _at_scale(load(file), paper=paper, quick=quick).parts] if only else []
         if own or not only:
             found.append(
                 prepare(file, paper=paper, quick=quick, only=own, time=time, provider=provider, leaving_out=True)

@@ -28,13 +28,12 @@ def compared(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell]) ->
     words = [ranges.compared(cell, other, claim.range) for cell, other in pairs]
     cell, other = _telling(pairs, words)
     low, ratio, high = ratio_percent(cell, other)
-    share = f"{ratio:.0f} % (95 % interval {low:.0f} to {high:.0f} %)"
+    digits = claim.range.decimals
+    share = f"{ratio:.{digits}f} % (95 % interval {low:.{digits}f} to {high:.{digits}f} %)"
     which = f"of {plural(len(pairs), 'comparison')} {_counted(words)}; " if len(pairs) > 1 else ""
-    return Judgement(
-        together(words),
-        f"{which}{_named(cell)} {_figure(cell)} against {_figure(other)} {_named(other)}: {share}, where "
-        f"{claim.range.written} was expected{evidence(other, cell)}",
-    )
+    figures = f"{_named(cell)} {_figure(cell, digits)} against {_figure(other, digits)} {_named(other)}"
+    expected = f"{claim.range.written} was expected"
+    return Judgement(together(words), f"{which}{figures}: {share}, where {expected}{evidence(other, cell)}")
 
 
 def bounded(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell]) -> Judgement:
@@ -120,13 +119,13 @@ def _counted(words: Sequence[Word]) -> str:
     return "all hold" if held == len(words) else f"{held} hold, {words.count('failed')} do not"
 
 
-def _figure(cell: Cell) -> str:
-    return f"{_short(cell.estimate.median)} {cell.unit}"
+def _figure(cell: Cell, decimals: int = 0) -> str:
+    return f"{_short(cell.estimate.median, decimals)} {cell.unit}"
 
 
-def _short(value: float) -> str:
-    """Three digits, and no exponent: 0.206, 47.6, 2710."""
-    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+def _short(value: float, decimals: int = 0) -> str:
+    """Three digits, more where a range has `decimals`, and no exponent: 0.206, 47.6, 2710."""
+    return f"{value:.{3 + decimals}g}" if abs(value) < 1000 else f"{value:.0f}"
 
 
 def _named(cell: Cell) -> str:

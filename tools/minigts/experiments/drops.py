@@ -20,8 +20,12 @@ class Drops:
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
-        self.expected = False
+        self.expected = self._once = False
         self._before = self._now()
+
+    def expect_once(self) -> None:
+        """In the block that is open: a link is cut within it."""
+        self._once = True
 
     @contextmanager
     def recording(self) -> Iterator[Recording]:
@@ -30,8 +34,9 @@ class Drops:
             yield machine
         now = self._now()
         dropped, self._before = max(0, now - self._before), now
-        if machine.load is not None and not self.expected:
+        if machine.load is not None and not (self.expected or self._once):
             machine.load = machine.load.model_copy(update={"dropped": dropped})
+        self._once = False
 
     def _now(self) -> int:
         if (wires := links.read_wires(self._lab)) is None:

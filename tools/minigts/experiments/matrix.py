@@ -9,7 +9,9 @@ from itertools import groupby
 from typing import Literal
 
 from minigts.errors import InputError
+from minigts.experiments.commands import estimate_s
 from minigts.experiments.model import MOST_SAMPLES, AnyMeasurement, Experiment, Pair, Paths, too_many
+from minigts.lab.links import link_named
 from minigts.language.problems import listed, shown
 from minigts.overlays.teams import UNDERLAY
 from minigts.topology.plan import Path, Plan
@@ -58,6 +60,9 @@ def matrix(experiment: Experiment, plan: Plan) -> tuple[Sample, ...]:
     """
     if (count := sample_count(experiment, plan)) > MOST_SAMPLES:
         raise InputError(f"experiment {experiment.name} {too_many(count)}")
+    for measurement in experiment.measurements:
+        _require_cut_within(measurement, plan)
+        _require_crossing(measurement, plan)
     of_one_repetition = {overlay: _batches_of_cells(experiment, plan, overlay) for overlay in experiment.overlays}
     samples = tuple(
         _sample(cell, overlay, repetition)
@@ -105,6 +110,38 @@ def _require_apart(batch: Sequence[Cell]) -> None:
                     "together no two share a host"
                 )
             first[host] = cell
+
+
+def _require_cut_within(measurement: AnyMeasurement, plan: Plan) -> None:
+    """What it cuts is a link, and whole again before its shortest sample ends. Raises InputError."""
+    if (cut := measurement.cut) is None:
+        return
+    try:
+        link_named(plan, cut.link)
+    except InputError as error:
+        raise InputError(f"{measurement.name}: cut.link: {error}") from error
+    lengths_s = (
+        estimate_s(measurement.under(condition), path)
+        for path, *_ in pairs(measurement, plan)
+        for condition in measurement.conditions
+    )
+    if (shortest_s := min(lengths_s)) <= cut.at_s + cut.for_s:
+        raise InputError(
+            f"{measurement.name}: cut: the link is whole again after {cut.at_s + cut.for_s:g} s, when a sample of "
+            f"{shortest_s:.1f} s has ended: let the tool run longer, or write a smaller `at:` or `for:`"
+        )
+
+
+def _require_crossing(measurement: AnyMeasurement, plan: Plan) -> None:
+    """Who sends across is there, and has a way. Raises InputError."""
+    for index, pair in enumerate(measurement.cross):
+        where = f"{measurement.name}: cross[{index}]"
+        if not _named_path(pair, plan, where).links:
+            raise InputError(f"{where}: {pair.source} to itself crosses no link")
+        if plan.routing != "routed":
+            raise InputError(
+                f"{where}: it goes by the hosts' own routes, and in routing mode {plan.routing} they have none"
+            )
 
 
 def sample_count(experiment: Experiment, plan: Plan) -> int:

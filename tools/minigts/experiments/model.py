@@ -19,10 +19,11 @@ from minigts.language.problems import Finding, Location, Misplaced
 from minigts.language.validation import findings_of, keys
 from minigts.tools import TOOLS
 from minigts.tools.base import Tool
-from minigts.tools.options import Count, Options, Size, Switch, WholeSeconds
+from minigts.tools.options import Count, Duration, Options, Size, Switch, WholeSeconds
 from minigts.tools.processor import OF_THE_PROCESSOR
 from minigts.topology.time import Time
 
+MOST_CROSSING = 64
 MOST_SAMPLES = 200_000
 """Of one experiment. A results directory has a file for each, and a report reads them all."""
 
@@ -61,6 +62,17 @@ class Links(Strict):
     """unlimited: no rate on any link."""
 
 
+class Cut(Strict):
+    """A link that is cut while a sample is taken, and made whole again. Times count from the sample's beginning."""
+
+    link: str
+    """Its name, or that of its two ends in the other order."""
+    at_s: Duration = Field(alias="at")
+    """When it is cut."""
+    for_s: Duration = Field(alias="for")
+    """How long it stays so."""
+
+
 class Ends(Strict):
     """Where a measurement's client and server are, on its two hosts."""
 
@@ -90,6 +102,10 @@ class _Measurement(Strict):
     """Where its client and server are."""
     links: Links = Links()
     """How all links are set meanwhile."""
+    cut: Cut | None = None
+    """A link that fails meanwhile."""
+    cross: Annotated[tuple[Pair, ...], Field(max_length=MOST_CROSSING)] = ()
+    """Pairs of hosts, the first of which sends TCP to the second meanwhile, as much as it can."""
     watch: Annotated[tuple[Literal["cpu"], ...], OF_THE_PROCESSOR] = ()
     """cpu: sample the processor counters of both hosts meanwhile, inside them and, where that can be, outside."""
     tool: str

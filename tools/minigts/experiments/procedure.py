@@ -6,14 +6,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from minigts.errors import InputError, MinigtsError
-from minigts.experiments.commands import WATCHED_AROUND_S, command, timeout_s, underlay_mtu
+from minigts.experiments.commands import WATCHED_AROUND_S, command, estimate_s, timeout_s, underlay_mtu
 from minigts.experiments.matrix import Sample, path_between
-from minigts.experiments.model import AnyMeasurement
+from minigts.experiments.model import AnyMeasurement, Pair
 from minigts.overlays import Endpoint
 from minigts.tools.base import PathUnderTest
 from minigts.tools.iperf3_tcp import TcpOptions
@@ -22,7 +23,7 @@ from minigts.tools.options import percent
 from minigts.tools.processor import calls_are_free
 from minigts.topology.plan import Plan
 
-FIRST_OWN_PORT = 5301
+FIRST_OWN_PORT, FIRST_CROSSING_PORT = 5301, 5401
 """Of servers that one sample starts for itself; an overlay's own iperf3 listens on 5201 and serves one at a time."""
 SHORT_S = 20.0
 WATCHED_EVERY_S = 0.25
@@ -40,6 +41,19 @@ for feature in OFFLOADS; do ethtool -K "$device" "$feature" STATE; done
 echo "device $device"
 ethtool -k "$device"
 """
+CROSSING = "cross"
+_SERVE = """
+for port; do
+  for look in 1 2 3 4 5 6 7 8 9 10; do
+    ss -Hltn "sport = $port" | grep -q . || break
+    sleep 0.1
+  done
+  iperf3 -s -J -1 -D -p "$port" --idle-timeout 60
+done
+sleep 0.2
+"""
+"""The server of the sample before may not have heard yet that its client has ended. One that is still there after a
+second waits for a client that never came, and serves as well."""
 _MAKE_CLOCK = ("sh", "-c", 'rm -f "$0" && mkfifo "$0"', WATCHING)
 _WATCH = """
 exec 9<>FILE
@@ -113,14 +127,21 @@ def procedure(measurement: AnyMeasurement, sample: Sample, around: Surroundings)
     sessions = tuple(_sessions(measurement, sample, around, way))
     ports = [way.port + number for number in range(len(sessions) + 1)] if way.port else []
     watched = [sample.source, sample.target] if "cpu" in measurement.watch else []
+    crossing = [(pair, FIRST_CROSSING_PORT + number) for number, pair in enumerate(measurement.cross)]
     return Procedure(
         before=(
             *_offloads(measurement, source, target, way),
             *_servers(target, ports),
+            *(server for pair, port in crossing for server in _servers(around.plain(pair.target), [port])),
             *(Call("begin", host, _MAKE_CLOCK) for host in dict.fromkeys(watched)),
         ),
         client=client,
-        beside=(*sessions, *_stress(measurement, sample), *(_watch(host, limit_s) for host in dict.fromkeys(watched))),
+        beside=(
+            *sessions,
+            *(_flow_across(around, pair, port, estimate_s(measurement, way.path)) for pair, port in crossing),
+            *_stress(measurement, sample),
+            *(_watch(host, limit_s) for host in dict.fromkeys(watched)),
+        ),
         after=(
             *(Call("end", host, ("rm", "-f", WATCHING, MEASURED), needed=False) for host in dict.fromkeys(watched)),
             *_offloads_back(measurement, source, target, way),
@@ -188,8 +209,16 @@ def _sessions(measurement: AnyMeasurement, sample: Sample, around: Surroundings,
 def _servers(target: Endpoint, ports: list[int]) -> Iterator[Call]:
     """One iperf3 for each port, that serves once and ends by itself."""
     if ports:
-        start = 'for port; do iperf3 -s -J -1 -D -p "$port" --idle-timeout 60; done; sleep 0.2'
-        yield Call("servers", target.host, (*target.prefix, "sh", "-c", start, "sh", *map(str, ports)))
+        yield Call("servers", target.host, (*target.prefix, "sh", "-c", _SERVE, "sh", *map(str, ports)))
+
+
+def _flow_across(around: Surroundings, pair: Pair, port: int, seconds: float) -> Call:
+    """TCP between two plain hosts, beyond the end of what is measured."""
+    length_s = math.ceil(seconds)
+    address = around.plain(pair.target).address
+    return Call(
+        CROSSING, pair.source, ("iperf3", "-J", "-c", address, "-p", str(port), "-t", str(length_s)), 3 * length_s + 15
+    )
 
 
 def _flow(measurement: AnyMeasurement) -> TcpOptions | UdpOptions | None:

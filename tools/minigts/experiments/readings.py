@@ -7,8 +7,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from minigts.experiments import counters
+from minigts.experiments.procedure import CROSSING
 from minigts.results.schema import RawSample, Side
-from minigts.tools import TOOLS
+from minigts.tools import TOOLS, iperf3_tcp
 from minigts.tools.base import Measured, ParseError
 from minigts.tools.columns import COST
 
@@ -24,7 +25,7 @@ def read(tool: str, raw: RawSample) -> Measured:
     payload_bytes = sum(counted) if len(counted) == 1 + len(others) else 0.0
     return Measured(
         value=main.value + sum(other.value for other in others),
-        extra={**_joined([main, *others]), **_processors(raw, payload_bytes), **_stress(raw)},
+        extra={**_joined([main, *others]), **_processors(raw, payload_bytes), **_stress(raw), **_crossing(raw)},
         note="; ".join(_offloads(raw)),
     )
 
@@ -88,6 +89,12 @@ def _stress(raw: RawSample) -> dict[str, float]:
     """For how many seconds stress-ng really ran, over both hosts the longer."""
     runs = [counters.stress_ng(side.stdout, side.stderr).seconds for side in _named(raw, "stress")]
     return {"stress_s": max(runs)} if runs else {}
+
+
+def _crossing(raw: RawSample) -> dict[str, float]:
+    """What crossed the way meanwhile, of all flows. Raises ParseError when one of them was not there."""
+    flows = [iperf3_tcp.parse(side.stdout, side.stderr).received_mbit for side in _named(raw, CROSSING)]
+    return {"cross_mbit": sum(flows)} if flows else {}
 
 
 def _offloads(raw: RawSample) -> list[str]:

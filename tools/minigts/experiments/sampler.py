@@ -17,8 +17,9 @@ from minigts.errors import CommandTimeout, InputError
 from minigts.experiments import readings
 from minigts.experiments.commands import warm_up
 from minigts.experiments.matrix import Sample
-from minigts.experiments.model import AnyMeasurement, Links
+from minigts.experiments.model import AnyMeasurement, Cut, Links
 from minigts.experiments.procedure import (
+    SHORT_S,
     WATCHED_EVERY_S,
     Call,
     Procedure,
@@ -59,6 +60,10 @@ class Stage(Protocol):
 
     def set_links(self, links: Links) -> None:
         """Set all links so; `Links()` is as the topology declares them."""
+        ...
+
+    def set_link(self, name: str, *, up: bool) -> None:
+        """Cut the link of that name, or make it whole again."""
         ...
 
     def recording(self) -> AbstractContextManager[Recording]:
@@ -134,7 +139,7 @@ class Sampler:
             self._warm_up(measurement, sample)
         started = self._moment()
         with self._stage.recording() as machine:
-            performed = self._perform(todo)
+            performed = self._perform(todo, measurement.cut)
         taken = [
             _raw(sample, result, around, started, self._tried.get(sample.id, 0) + 1)
             for sample, (result, around) in zip(batch, performed, strict=True)
@@ -162,7 +167,7 @@ class Sampler:
         """Now: UTC, or in virtual time the seconds of the lab's own clock."""
         return f"{self._provider.now_s():.6f}" if self._virtual else manifests.now()
 
-    def _perform(self, todo: Sequence[Procedure]) -> list[tuple[Result, tuple[Side, ...]]]:
+    def _perform(self, todo: Sequence[Procedure], cut: Cut | None) -> list[tuple[Result, tuple[Side, ...]]]:
         """Run everything, all clients at once; each client's result, and what the others said that belong to it. A
         failed setting ends it before the clients.
         """
@@ -179,6 +184,7 @@ class Sampler:
             try:
                 company.all([partial(self._run, call) for each in todo for call in each.lead])
                 measured.set()
+                cutting = cut and company.start(partial(self._cut, todo[0].client.host, cut))
                 others = [company.start(partial(self._run, each.client)) for each in todo[1:]]
                 clients = [self._run(todo[0].client), *(task.result() for task in others)]
                 measured.clear()
@@ -187,8 +193,9 @@ class Sampler:
                 ended.set()
                 for call in (call for each in todo for call in each.after):
                     self._run(call)
+            cuts = [cutting.result()] if cutting else []
             for own, tasks in zip(sides, beside, strict=True):
-                own += [_side(call, task.result()) for call, task in tasks]
+                own += [*(_side(call, task.result()) for call, task in tasks), *cuts]
         for each, own in zip(todo, sides, strict=True):
             own += [side for side in outside.result() if side.host in {call.host for call in each.beside}]
         return [(result, tuple(own)) for result, own in zip(clients, sides, strict=True)]
@@ -201,6 +208,20 @@ class Sampler:
             if result.code and call.needed:
                 return Result(result.host, result.argv, result.code, "", f"{call.name}: {result.stderr}", 0.0)
         return None
+
+    def _cut(self, host: str, cut: Cut) -> Side:
+        """Cut the link and make it whole again, at its times by the clock of `host`; when that was."""
+        self._wait(host, cut.at_s)
+        self._stage.set_link(cut.link, up=False)
+        down = self._moment()
+        try:
+            self._wait(host, cut.for_s)
+        finally:
+            self._stage.set_link(cut.link, up=True)
+        return Side(name="cut", host=host, stdout=f"{cut.link} was down from {down} to {self._moment()}\n")
+
+    def _wait(self, host: str, seconds: float) -> None:
+        self._run(Call("wait", host, ("sleep", f"{seconds:g}"), seconds + SHORT_S))
 
     def _watch_outside(self, hosts: Sequence[str], measured: Event, ended: Event) -> list[Side]:
         """The hosts' processor time as the outer machine counts it, in the form of the watcher inside."""

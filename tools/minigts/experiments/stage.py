@@ -14,6 +14,7 @@ from minigts.experiments.drops import Drops
 from minigts.experiments.model import Links
 from minigts.fidelity.host_load import Recording, recording
 from minigts.lab import Lab, Settings
+from minigts.lab.links import link_named
 from minigts.machine.proc import family, used_s
 from minigts.overlays import Endpoint
 from minigts.providers.base import Metered
@@ -55,6 +56,11 @@ class LabStage:
         if not self._virtual:
             self.drops.expected = links.rate == "unlimited"  # delays are sized for the declared rate
         labs.set_links(self.lab, settings(links))
+
+    def set_link(self, name: str, *, up: bool) -> None:
+        if not self._virtual:
+            self.drops.expect_once()
+        labs.set_link(self.lab, *link_named(self.lab.plan, name).ends, up=up)
 
     def recording(self) -> AbstractContextManager[Recording]:
         return recording((), self.lab.plan.time) if self._virtual else self.drops.recording()

@@ -37,7 +37,7 @@ def word(value: object) -> str:
 SCALAR = WithJsonSchema({"type": ["string", "integer"]})
 
 Number = Annotated[float, *number("a number")]
-Quantity = Literal["latency", "throughput", "loss", "jitter", "cpu", "cost"]
+Quantity = Literal["latency", "throughput", "loss", "jitter", "gap", "cpu", "cost"]
 METRICS: dict[Quantity, tuple[str, str]] = {
     quantity: (quantity if column.name == VALUE else column.name, column.unit or "")
     for quantity in get_args(Quantity)
@@ -126,6 +126,8 @@ class Claim(Strict):
     """The word for what is said of the loss."""
     jitter: General | None = None
     """The word for what is said of the jitter."""
+    gap: General | None = None
+    """The word for what is said of the longest time between two replies."""
     cpu: General | None = None
     """The word for what is said of the processor's use."""
     cost: General | None = None

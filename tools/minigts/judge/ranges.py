@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,6 +18,11 @@ class Range:
     high: float
     unit: str
     written: str
+
+    @property
+    def decimals(self) -> int:
+        """Digits behind the point, of the number that has the most: what is held against it needs as many."""
+        return max((len(digits) for digits in re.findall(r"\.(\d+)", self.written)), default=0)
 
     def holds(self, low: float, high: float) -> Word:
         """An interval wholly inside held, one wholly outside failed."""

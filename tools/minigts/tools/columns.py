@@ -71,5 +71,6 @@ BESIDE = (
     Column("cpu_source_ns_per_byte", "CPU source a byte", "ns", part_of="cost"),
     Column("cpu_target_ns_per_byte", "CPU target a byte", "ns", part_of="cost"),
     Column("stress_s", "stress", "s"),
+    Column("cross_mbit", "cross traffic", "Mbit/s"),
 )
 """What is read of both hosts while any tool runs."""

@@ -1,10 +1,12 @@
-"""ping of iputils: echo requests at a steady pace."""
+"""ping of iputils: echo requests at a steady pace, and the longest silence among their replies."""
 
 from __future__ import annotations
 
 import re
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Self
 
 from pydantic import Field
@@ -21,11 +23,14 @@ from minigts.tools.base import (
     number,
     rtt_ms,
 )
-from minigts.tools.columns import LOSS, MAX, MEAN, MIN, STDEV, value
+from minigts.tools.columns import LOSS, MAX, MEAN, MIN, STDEV, Column, value
 from minigts.tools.options import MOST_COUNTED, Count, Duration, Options, written_duration
 from minigts.topology.plan import Path
 
+LOST = Column("lost", "lost", "")
+GAP = Column("gap_ms", "longest gap", "ms", quantity="gap", follows=("delay", "loss", "rate"))
 _REPLY = re.compile(r"icmp_seq=\d+ .*time=([\d.]+) ms")
+_ARRIVAL = re.compile(r"^\[(\d+\.\d+)\] \d+ bytes from", re.MULTILINE)
 _COUNTS = re.compile(r"(\d+) packets transmitted, (\d+) received,.* ([\d.]+)% packet loss")
 _TIMES = re.compile(r"= ([\d.]+)/([\d.]+)/([\d.]+)/([\d.]+) ms")
 
@@ -62,11 +67,13 @@ class Pings:
     received: int
     loss_percent: float
     replies_ms: tuple[float, ...]
+    gap_ms: float | None
+    """The longest time between two replies that came one after the other; None without the replies' own times."""
 
 
 def argv(options: PingOptions, way: PathUnderTest) -> tuple[str, ...]:
     """The client's command line."""
-    return ("ping", "-n", "-c", str(options.count), "-i", f"{options.interval_s:g}", "-W", "3", way.address)
+    return ("ping", "-n", "-D", "-c", str(options.count), "-i", f"{options.interval_s:g}", "-W", "3", way.address)
 
 
 def seconds(options: PingOptions, path: Path) -> float:
@@ -75,7 +82,8 @@ def seconds(options: PingOptions, path: Path) -> float:
 
 
 def parse(stdout: str, stderr: str = "") -> Pings:
-    """iputils ping: `64 bytes from 10.9.0.2: icmp_seq=1 ttl=64 time=4.84 ms` and its two last lines.
+    """iputils ping: `[1767225600.123456] 64 bytes from 10.9.0.2: icmp_seq=1 ttl=64 time=4.84 ms`, the time in front
+    where it was asked for by -D, and its two last lines.
 
     Replies of 100 ms and more are printed in whole milliseconds; their median is held to mean ± deviation.
     Raises ParseError, also when no reply came.
@@ -97,21 +105,30 @@ def parse(stdout: str, stderr: str = "") -> Pings:
         received=count(counts[2]),
         loss_percent=number(counts[3], "loss"),
         replies_ms=replies,
+        gap_ms=_longest_gap_ms([number(text, "time") for text in _ARRIVAL.findall(stdout)]),
     )
+
+
+def _longest_gap_ms(arrivals_s: Sequence[float]) -> float | None:
+    """To the microsecond, as ping prints them; None of fewer than two."""
+    return max((round(1000 * (later - earlier), 3) for earlier, later in pairwise(arrivals_s)), default=None)
 
 
 def read(stdout: str, stderr: str) -> Measured:
     """A run counts with the median of its replies."""
     run = parse(stdout, stderr)
     extra = {MIN.name: run.min_ms, MEAN.name: run.mean_ms, MAX.name: run.max_ms, STDEV.name: run.mdev_ms}
-    return Measured(run.median_ms, {**extra, LOSS.name: run.loss_percent})
+    extra |= {LOSS.name: run.loss_percent, LOST.name: float(max(0, run.sent - run.received))}
+    if run.gap_ms is not None:
+        extra[GAP.name] = max(0.0, run.gap_ms)
+    return Measured(run.median_ms, extra)
 
 
 TOOL = Tool(
     name="ping",
     usual_name="latency",
     value=value("RTT", "ms", quantity="latency", follows="delay"),
-    columns=(MIN, MEAN, MAX, STDEV, LOSS),
+    columns=(MIN, MEAN, MAX, STDEV, LOSS, LOST, GAP),
     package="iputils-ping",
     options=PingOptions,
     argv=argv,

@@ -1,0 +1,61 @@
+# shellcheck shell=bash
+# Plain WireGuard, a full mesh: one interface on each host, which has every other host as a peer. Variant bare has no
+# containers: the interface's own address is measured.
+
+# shellcheck source=provision/overlays/bare.sh
+source "$OVERLAYS/bare.sh"
+
+readonly tunnels=wg0
+readonly listening_port=51820
+
+install() {
+  if [[ $VARIANT == bare ]]; then modprobe wireguard; else start_docker --ip-masq=false --bridge=none; fi
+}
+
+# Prints, on the leader, SECRET, from which every host knows every key.
+join() {
+  SECRET=${SECRET:-$(lab_secret)}
+  [[ -e /sys/class/net/$tunnels ]] || make_tunnels
+  ! is_leader || echo "SECRET=$SECRET"
+}
+
+# The interface has the first address of the host's block, its container the second.
+start() {
+  if [[ $VARIANT == bare ]]; then
+    describe_host "172.31.$HOST_INDEX.1" "$OVERLAY_MTU"
+    return
+  fi
+  run_measuring_container none
+  plumb_container_by_route "172.31.$HOST_INDEX.2"
+  describe_measuring_container "172.31.$HOST_INDEX.2"
+}
+
+leave() {
+  if [[ $VARIANT == bare ]]; then stop_servers; else take_containers_away; fi
+  ip link delete "$tunnels" 2>/dev/null || true
+  rm -f "$(secret_file)"
+  stop_docker
+}
+
+# Kept, so that a host that joins again has the same.
+lab_secret() {
+  [[ -e $(secret_file) ]] || head -c 32 /dev/urandom | base64 -w 0 >"$(secret_file)"
+  cat "$(secret_file)"
+}
+
+secret_file() { echo /run/minigts/wireguard-secret; }
+
+make_tunnels() {
+  ip link add "$tunnels" mtu "$OVERLAY_MTU" type wireguard
+  peers | python3 "$OVERLAYS/wireguard/configure.py" "$tunnels" "$listening_port" "$SECRET" "$HOST_NAME"
+  ip address add "172.31.$HOST_INDEX.1/16" dev "$tunnels"
+  ip link set "$tunnels" up
+}
+
+# A line for each other host: its name, where it is, and the block of addresses behind it.
+peers() {
+  local peer
+  for peer in "${!PEER_NAMES[@]}"; do
+    echo "${PEER_NAMES[peer]} ${PEER_ADDRESSES[peer]} 172.31.${PEER_INDEXES[peer]}.0/24"
+  done
+}
