@@ -282,8 +282,9 @@ def deviations(lab: Lab) -> list[str]:
     """In what the links of a lab are not as declared, and what puts them back, a line each."""
     from minigts.lab import DECLARED, links
 
-    cut = zip(links.cut_links(lab), links.how_to_mend(lab), strict=True)
-    lines = [f"{name} is cut; whole again by: {command}" for name, command in cut]
+    mend, changed = links.how_to_mend(lab), links.changed_links(lab)
+    lines = [f"{name} is cut; whole again by: {mend[name]}" for name in links.cut_links(lab)]
+    lines += [f"{name} is changed ({how.in_words}); as declared by: {mend[name]}" for name, how in changed.items()]
     if lab.record.settings != DECLARED:
         lines.append(
             f"links are set by an experiment that runs or was broken off ({lab.record.settings.in_words}); the next "

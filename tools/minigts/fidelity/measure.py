@@ -94,6 +94,7 @@ def certify(lab: Lab, say: Say, *, bringing_up: bool = False) -> Certificate:
         seconds=round(lab.provider.now_s() - started_s, 2),
         busy=taints(machine.load),
         cut=tuple(labs.cut_links(lab)),
+        changed=_changed(lab),
     )
     keep(lab, certificate)
     return certificate
@@ -135,8 +136,12 @@ def last(lab: Lab) -> Certificate | None:
 
 def holds_still(certificate: Certificate, lab: Lab) -> bool:
     """Whether links are set as they were when it was measured."""
-    now = (lab.record.emulator_overhead_ms, tuple(labs.cut_links(lab)))
-    return (certificate.emulator_overhead_ms, certificate.cut) == now
+    now = (lab.record.emulator_overhead_ms, tuple(labs.cut_links(lab)), _changed(lab))
+    return (certificate.emulator_overhead_ms, certificate.cut, certificate.changed) == now
+
+
+def _changed(lab: Lab) -> tuple[str, ...]:
+    return tuple(f"{name} ({change.in_words})" for name, change in labs.changed_links(lab).items())
 
 
 def covering(among: Sequence[Path]) -> list[Path]:
