@@ -38,7 +38,9 @@ def port_now(port: End, record: Record) -> End:
     """The port as it should be now, its own latency not yet taken off."""
     outgoing, incoming = port.outgoing, port.incoming
     if (change := record.changed.get(port.link)) is not None:
-        outgoing, incoming = (_changed(each, change, port.link) for each in (outgoing, incoming))
+        # Each direction is set at one end alone, so the seeds that are new need not agree between both ends.
+        outgoing = _changed(outgoing, change, f"{port.link} from {port.mac}")
+        incoming = _changed(incoming, change, f"{port.link} to {port.mac}")
     if record.settings.unlimited:
         outgoing = outgoing.model_copy(update={"rate_mbit": None, "queue_bytes": None})
     elif record.settings.queue_bytes is not None and outgoing.rate_mbit is not None:
@@ -48,13 +50,15 @@ def port_now(port: End, record: Record) -> End:
     return port.model_copy(update={"outgoing": outgoing, "incoming": incoming})
 
 
-def _changed(direction: Shaping, change: Change, link: str) -> Shaping:
-    """One direction of the link with what has been changed. Its queue is sized anew where rate or delay are others."""
+def _changed(direction: Shaping, change: Change, name: str) -> Shaping:
+    """One direction of a link with what has been changed. Its queue is sized anew where rate or delay are others; its
+    name gives it random numbers of its own, where it had none.
+    """
     given = direction.model_copy(update=change.model_dump(exclude_none=True))
     if (given.rate_mbit, given.delay_ms) != (direction.rate_mbit, direction.delay_ms):
         given = given.model_copy(update={"queue_bytes": queue_bytes(given.rate_mbit, 2 * given.delay_ms)})
     by_chance = bool(given.loss_percent or given.jitter_ms)
-    seed = given.seed if given.seed is not None else zlib.crc32(link.encode())
+    seed = given.seed if given.seed is not None else zlib.crc32(name.encode())
     held = delay_packets(given.rate_mbit, given.delay_ms, given.jitter_ms)
     return given.model_copy(update={"delay_packets": held, "seed": seed if by_chance else None})
 
