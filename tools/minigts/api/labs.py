@@ -15,6 +15,7 @@ from minigts.api.measured import PROBES, RoundTrips, Throughput, end_of, round_t
 from minigts.errors import InputError, MinigtsError
 from minigts.fidelity import expectations, measure
 from minigts.fidelity.certificate import Certificate
+from minigts.fidelity.expectations import Measurements
 from minigts.lab import Change, Progress
 from minigts.lab.links import links_between
 from minigts.language.problems import did_you_mean, listed
@@ -79,6 +80,11 @@ class Lab:
         return joined.name if joined is not None and joined.ends else None
 
     @property
+    def cut(self) -> frozenset[str]:
+        """The names of the links that are cut."""
+        return frozenset(recorded.cut_links(self._lab))
+
+    @property
     def hosts(self) -> tuple[Host, ...]:
         return tuple(Host(self._lab, host.name) for host in self.plan.hosts)
 
@@ -128,18 +134,32 @@ class Lab:
         """Take off what is joined."""
         overlays.leave(self._lab, self._say)
 
-    def certificate(self) -> Certificate:
+    def certificate(self, *, anew: bool = False) -> Certificate:
         """The lab against its plan: settings, round trips, loss and rate of its links. Measured, unless it has been
-        since its links were last set."""
-        return measure.after_up(self._lab, self._say)
+        since its links were last set and is not wanted `anew`."""
+        return measure.certify(self._lab, self._say) if anew else measure.after_up(self._lab, self._say)
 
     def check(self) -> Certificate:
         """The certificate anew, and what the topology's `expect:` wants, as `minigts check`."""
         return expectations.check(self._lab, self._say)
 
+    def expectations(self, certificate: Certificate | None = None) -> Measurements:
+        """What the topology's `expect:` is judged by, measured when it is first asked for; what the certificate has
+        measured is not measured again."""
+        return Measurements(self._lab, self._say, certificate.rows if certificate is not None else ())
+
     def diagnose(self, host: str, into: Path) -> None:
         """Write what explains a failure of a host or switch, its console and its kernel's log, into `into`."""
         self._lab.provider.diagnose(host, into)
+
+    @contextmanager
+    def links_given_back(self) -> Iterator[Self]:
+        """Afterwards links are cut and changed as they were before, whatever was done to them meanwhile."""
+        before = self._lab.record
+        try:
+            yield self
+        finally:
+            recorded.restore_links(self._lab, before)
 
     @contextmanager
     def given_back(self) -> Iterator[Self]:
