@@ -33,7 +33,7 @@ FlowOf = Callable[[str, str, str], api.Throughput]
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Among all tests of the project, those that bring a lab up in virtual time are such as need it."""
     for item in items:
-        if config.getoption("--minigts-fresh") and item.path.is_relative_to(HERE):
+        if config.getoption("--all-tests") and item.path.is_relative_to(HERE):
             item.add_marker("virtual")
 
 

@@ -11,7 +11,7 @@ from minigts import overlays
 from minigts.dataplane.round_trip import echo_ms
 from minigts.errors import InputError, MinigtsError
 from minigts.experiments.commands import outer_mtu, underlay_mtu
-from minigts.fidelity.measure import SLOW_START_ROUND_TRIPS
+from minigts.fidelity.measure import SLOW_START_ROUND_TRIPS, serve
 from minigts.judge import tolerances
 from minigts.judge.tolerances import CEILING
 from minigts.lab import Lab, calibration
@@ -25,7 +25,6 @@ from minigts.topology.plan import Path, Plan
 PROBES = 60
 SERVER_PORT = 5290
 """Where a server for one measurement between hosts listens: containers have one that always does."""
-SERVER_IDLE_S = 30
 START_TIMEOUT_S = 30.0
 EXACT_MS = 0.002
 """In virtual time a guest's clock ticks in steps of 256 ns, and a program reads it before and after."""
@@ -147,8 +146,7 @@ def throughput(
         asked = PathUnderTest(way.target.address, mtu, outer, way.path)
     else:
         asked = PathUnderTest(way.target.address, mtu, outer, way.path, SERVER_PORT)
-        serve = ["iperf3", "-s", "-1", "-D", "-p", str(SERVER_PORT), "--idle-timeout", str(SERVER_IDLE_S)]
-        lab.provider.run(target, serve, timeout_s=START_TIMEOUT_S)
+        serve(lab, target, SERVER_PORT)
     argv = (*way.source.prefix, *iperf3_tcp.TOOL.argv(options, asked))
     result = lab.provider.run(source, argv, timeout_s=START_TIMEOUT_S + seconds + slow_start_s, check=False)
     return Throughput(

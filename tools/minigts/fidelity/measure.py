@@ -45,6 +45,12 @@ RATE_PORT = 5300
 """And upwards, one for each link."""
 RATE_S = 1
 SLOW_START_ROUND_TRIPS = 30
+SERVE = """\
+while ss -Hltn "sport = :$0" | grep -q .; do sleep 0.01; done
+iperf3 -s -1 -D -p "$0" --idle-timeout 30
+until ss -Hltn "sport = :$0" | grep -q .; do sleep 0.01; done
+"""
+SERVER_TIMEOUT_S = 45.0
 MOST_AT_ONCE_MBIT = 400.0
 """Links whose rates are measured at once carry no more than this together: the processor must not be the limit."""
 
@@ -274,13 +280,20 @@ def _rate_row(lab: Lab, link: Link) -> Row:
     return rate_row(lab.plan, link.name, link.tcp_ceiling_mbit or 0, measured, note, judged=not modelled)
 
 
+def serve(lab: Lab, host: str, port: int) -> None:
+    """Have iperf3 listen there for one client. Raises CommandFailed.
+
+    The server of a measurement before may not have ended yet: in virtual time it ends only when something is asked.
+    """
+    lab.provider.run(host, ["sh", "-c", SERVE, str(port)], timeout_s=SERVER_TIMEOUT_S)
+
+
 def tcp_mbit(lab: Lab, way: MeasuredPath, *, least_slow_start_s: int = 1) -> tuple[float | None, str]:
     """TCP goodput once it has left slow start, and why there is none."""
     slow_start_s = max(least_slow_start_s, math.ceil(SLOW_START_ROUND_TRIPS * way.rtt_ms / 1000))
-    serve = ["iperf3", "-s", "-1", "-D", "-p", str(way.port), "--idle-timeout", "30"]
     ask = ["iperf3", "-c", way.address, "-p", str(way.port), "-J", "-t", str(RATE_S), "-O", str(slow_start_s)]
     try:
-        lab.provider.run(way.target, serve, timeout_s=10)
+        serve(lab, way.target, way.port)
         client = lab.provider.run(way.source, ask, timeout_s=30 + slow_start_s, check=False)
         return round(iperf3_tcp.parse(client.stdout, client.stderr).received_mbit, 4), ""
     except (ParseError, CommandFailed) as error:
