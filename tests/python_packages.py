@@ -21,18 +21,29 @@ def there(name: str) -> bool:
 
 
 def find() -> str:
-    """Add the launcher's environment to where Python looks, if anything is missing; what to type when there is none for
-    this Python, else nothing.
+    """Add an environment of the launcher's to where Python looks, if anything is missing; what to type when there is
+    none for this version of Python, else nothing.
     """
     if all(map(there, NEEDED)):
         return ""
-    for lock in ("requirements-dev.lock", "requirements.lock"):
-        packages = environment(lock) / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
-        if (environment(lock) / "made").exists() and packages.is_dir():
+    for made in environments():
+        packages = made / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
+        if (made / "made").exists() and packages.is_dir():
             sys.path.append(str(packages))
-            return ""
+            if all(map(there, NEEDED)):
+                return ""
+            sys.path.remove(str(packages))
     missing = ", ".join(name for name in NEEDED if not there(name))
     return f"this Python lacks {missing}, and has no environment of minigts'; type: {PROJECT}/minigts test tests/lab"
+
+
+def environments() -> list[Path]:
+    """Those for this Python and these locks, then others, the newest first: another Python of the same version may have
+    made them.
+    """
+    own = [environment(lock) for lock in ("requirements-dev.lock", "requirements.lock")]
+    stamps = sorted(cache().glob("venv-*/made"), key=lambda stamp: stamp.stat().st_mtime, reverse=True)
+    return [*own, *(stamp.parent for stamp in stamps)]
 
 
 def environment(lock: str) -> Path:

@@ -1,4 +1,4 @@
-"""What the documentation shows is run as it stands: the example's tests by the plugin, docs/python.md block by block."""
+"""What the documentation shows runs as it stands: the example's tests by the plugin, docs/python.md block by block."""
 
 from __future__ import annotations
 

@@ -40,8 +40,14 @@ class Target:
     def in_words(self) -> str:
         """A line for the head of pytest's report. Raises MinigtsError when the lab does not answer."""
         if self.lab is None:
-            return f"{self.file} is brought up on {self.provider} in {self.plan.time} time, and taken down again"
+            return f"{_near(self.file)} is brought up on {self.provider} in {self.plan.time} time, and taken down again"
         return f"lab {self.lab.name}, which is up and is given back as it was: {facts(self.lab)}"
+
+
+def _near(file: str) -> str:
+    """As it is seen from the working directory, where it lies below that."""
+    here = Path.cwd()
+    return str(Path(file).relative_to(here)) if Path(file).is_relative_to(here) else file
 
 
 def facts(lab: api.Lab) -> str:
