@@ -9,6 +9,7 @@ import re
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -114,24 +115,20 @@ def minigts_target(request: pytest.FixtureRequest) -> Target:
 @pytest.fixture(scope="session")
 def minigts_bring_up(request: pytest.FixtureRequest) -> Callable[[Target], Any]:
     """Makes a context manager of a target, whose value is its lab; what cannot be had is a failure of one sentence."""
-    from contextlib import contextmanager  # noqa: PLC0415
-
     from minigts.testing import chosen  # noqa: PLC0415
 
     @contextmanager
     def bring_up(target: Target) -> Iterator[api.Lab]:
-        context = chosen.lab_of(target)
         if target.lab is None:
             _say(request.config, f"minigts: bringing {target.plan.name} up on {target.provider}")
-        try:
-            lab = context.__enter__()
-        except MinigtsError as error:
-            pytest.fail(f"minigts: {error}", pytrace=False)
-        try:
-            request.config.stash[_USED].append(f"lab {lab.name}: {chosen.facts(lab)}")
+        with ExitStack() as stack:
+            try:
+                lab = stack.enter_context(chosen.lab_of(target))
+                used = f"lab {lab.name}: {chosen.facts(lab)}"
+            except MinigtsError as error:
+                pytest.fail(f"minigts: {error}", pytrace=False)
+            request.config.stash[_USED].append(used)
             yield lab
-        finally:
-            context.__exit__(None, None, None)
 
     return bring_up
 
