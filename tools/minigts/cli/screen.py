@@ -254,6 +254,7 @@ def lab_facts(lab: Lab) -> dict[str, object]:
             "overlay": None if joined is None else joined.name,
             "created": record.created.isoformat(),
             "cut": labs.cut_links(lab),
+            "changed": {name: change.in_words for name, change in labs.changed_links(lab).items()},
             "settings": record.settings.model_dump(),
             "hosts": lab.state_of_hosts(),
         }
