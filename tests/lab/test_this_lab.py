@@ -45,8 +45,6 @@ def test_rtt_is_the_sum_of_its_segments(
 
     whole = round_trip(over, path.source, path.target)
     assert whole.lost == 0 or path.loss_percent, f"{whole}"
-    if whole.expected_ms is None:
-        pytest.skip(f"what {over} adds to a frame depends on its program: {whole}")
     assert abs(whole.median_ms - whole.expected_ms) <= whole.tolerance_ms + machine_ms, f"{whole}"
 
     if path.hops > 1 and all(hosts.issuperset(ends[name]) for name in path.links):
