@@ -48,7 +48,8 @@ def test_an_expectation_that_does_not_hold_is_a_failure_with_its_figures(program
     done = pytest_of_a_user(program, PROJECT, *argv)
     assert done.returncode == 1, done.stdout
     assert "1 failed, 1 passed" in done.stdout
-    assert re.search(r"FAILED .*test_expect\[throughput: falls-with-hops\] - .*expected falls-with-hops", done.stdout)
+    assert "FAILED tests/lab/test_this_lab.py::test_expect[throughput: falls-with-hops]" in done.stdout
+    assert re.search(r"AssertionError: left-right: TCP, falls-with-hops: .* against .* over 1 hop: failed", done.stdout)
 
 
 @pytest.mark.virtual
