@@ -10,7 +10,7 @@ nox.options.sessions = ["lint", "types", "unit", "live"]
 nox.options.reuse_existing_virtualenvs = True
 
 UNIT = ("tests/unit", "tests/contract", "tests/topologies", "tests/browser")
-LIVE = ("tests/live", "--require=uml", "--require=mininet")
+LIVE = ("tests/lab", "tests/live", "--all-tests", "--require=uml", "--require=mininet")
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 VAGRANT = ("tests/live/test_vagrant.py", "tests/live/test_vagrantfile.py", "--require=vagrant")
 

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from live.borrowed import borrowed, quiet
 from live.program import PROJECT, TOPOLOGIES, Program, Traces
 from minigts import lab as labs
 from minigts import overlays
@@ -25,6 +24,10 @@ from minigts.topology.time import Time
 
 FAILURES = PROJECT / "results" / "test-failures"
 MakeLab = Callable[..., Lab]
+
+
+def quiet(_text: str) -> None:
+    """Progress that nobody reads."""
 
 
 def skip_without_programs(overlay: str) -> None:
@@ -71,22 +74,15 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 @pytest.fixture(scope="session")
 def real_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """chain6 in real time: one of the tests' own; else the one of the user's that MINIGTS_LAB names, on any provider,
-    given back as it was.
-    """
-    named = os.environ.get("MINIGTS_LAB")
-    if named:
-        with borrowed(named) as lent:
-            yield lent
-        return
+    """chain6 in real time."""
     made = chain6(tmp_path_factory.mktemp("state"), "real", "real")
     yield made
     take_down(made)
 
 
-@pytest.fixture(scope="session", params=["none", "swarm"])
+@pytest.fixture(scope="session")
 def endpoints(lab: Lab, request: pytest.FixtureRequest) -> Mapping[str, Endpoint]:
-    """Where an overlay over chain6 can be measured; pytest orders tests so that each is joined once."""
+    """Where the overlay that a test asks for can be measured over chain6; pytest joins each once."""
     return overlays.join(lab, request.param, quiet)
 
 

@@ -18,7 +18,7 @@ from minigts.errors import HostFailed
 from minigts.fidelity import host_settings, measure
 from minigts.fidelity.certificate import Row
 from minigts.fidelity.explanation import Explanation, Measured, explain, explained
-from minigts.lab import Lab, Record, Settings, links
+from minigts.lab import Change, Lab, Record, Settings, links
 from minigts.topology.load import load, parse
 
 RECORDED = Path(__file__).parent / "recorded_settings"
@@ -176,6 +176,15 @@ def test_one_link_is_measured_now(lab: Lab) -> None:
     ]
     assert explanation.measured.source == "now"
     assert explanation.cause in ("calibration", "busy")
+
+
+def test_a_link_that_was_changed_is_named_with_how(lab: Lab) -> None:
+    labs.change_link(lab, "ams", "bra", Change(delay_ms=50, loss_percent=1))
+    explanation = of_lab(lab)
+    assert (explanation.cause, explanation.differences) == ("changed", ())
+    assert "(delay 50 ms, loss 1 %); as declared by: minigts link ams bra up" in explanation.answer
+    said = runner.invoke(app, ["status"]).output
+    assert "ams-bra is changed (delay 50 ms, loss 1 %); as declared by: minigts link ams bra up" in said
 
 
 def test_a_cut_link_is_named_and_not_measured(lab: Lab) -> None:

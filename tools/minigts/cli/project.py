@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import asdict
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -66,12 +67,17 @@ def test(
 ) -> None:
     """Run the project's tests; sets up what they need. Arguments go to pytest, paths count from the project.
 
+    With --minigts TOPOLOGY it runs tests of yours on a lab of yours, and paths count from where you are.
+
     Example:  minigts test tests/unit -k plan
+
+    Example:  minigts test --minigts my.yaml test_my.py
     """
     from minigts import paths
     from minigts.machine import shell
 
-    os.chdir(paths.project_root())
+    if not _of_the_user(arguments or []):
+        os.chdir(paths.project_root())
     os.umask(shell.FOR_OTHERS)  # some of what tests make is for another user
     try:
         import pytest
@@ -80,7 +86,14 @@ def test(
     if not arguments:
         _prepare()
     codes = {pytest.ExitCode.OK: 0, pytest.ExitCode.USAGE_ERROR: 2, pytest.ExitCode.INTERRUPTED: 130}
-    raise typer.Exit(codes.get(pytest.ExitCode(pytest.main(arguments or ["tests"])), 1))
+    # Loaded before its options are read, also where the tests are the user's own.
+    always = ["-p", "minigts.testing.plugin", *([] if _of_the_user(arguments or []) else ["--all-tests"])]
+    raise typer.Exit(codes.get(pytest.ExitCode(pytest.main([*always, *(arguments or ["tests"])])), 1))
+
+
+def _of_the_user(arguments: Sequence[str]) -> bool:
+    """Whether what is tested is a lab of the user's, by tests of their own."""
+    return any(argument.partition("=")[0] == "--minigts" for argument in arguments)
 
 
 @app.command(rich_help_panel=PROJECT)

@@ -281,6 +281,7 @@ def lab_facts(lab: Lab) -> dict[str, object]:
             "groups": {group.name: list(group.hosts) for group in lab.plan.groups},
             "created": record.created.isoformat(),
             "cut": labs.cut_links(lab),
+            "changed": {name: change.in_words for name, change in labs.changed_links(lab).items()},
             "settings": record.settings.model_dump(),
             "hosts": lab.state_of_hosts(),
         }
@@ -319,8 +320,9 @@ def deviations(lab: Lab) -> list[str]:
     """In what the links of a lab are not as declared, and what puts them back, a line each."""
     from minigts.lab import DECLARED, links
 
-    cut = zip(links.cut_links(lab), links.how_to_mend(lab), strict=True)
-    lines = [f"{name} is cut; whole again by: {command}" for name, command in cut]
+    mend, changed = links.how_to_mend(lab), links.changed_links(lab)
+    lines = [f"{name} is cut; whole again by: {mend[name]}" for name in links.cut_links(lab)]
+    lines += [f"{name} is changed ({how.in_words}); as declared by: {mend[name]}" for name, how in changed.items()]
     if lab.record.settings != DECLARED:
         lines.append(
             f"links are set by an experiment that runs or was broken off ({lab.record.settings.in_words}); the next "

@@ -355,10 +355,11 @@ def lab_for(plan: Plan, provider: str, named: str | None, *, keep: bool, say: Sa
 
 
 def _require_whole(lab: Lab) -> None:
-    cut = labs.cut_links(lab)
-    if cut:
-        mend = ", ".join(links.how_to_mend(lab))
-        raise InputError(f"lab {lab.name} has links that are cut ({', '.join(cut)}); make them whole first: {mend}")
+    mend = links.how_to_mend(lab)
+    if mend:
+        kind, verb = ("cut", "make them whole") if labs.cut_links(lab) else ("changed", "set them as declared")
+        commands = ", ".join(mend.values())
+        raise InputError(f"lab {lab.name} has links that are {kind} ({', '.join(mend)}); {verb} first: {commands}")
 
 
 def describe_lab(directories: Sequence[Path], lab: Lab, say: Say, *, fresh: bool) -> None:

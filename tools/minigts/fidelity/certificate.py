@@ -80,6 +80,8 @@ class Certificate(BaseModel):
     """What else the machine did meanwhile, if it was enough to doubt the figures."""
     cut: tuple[str, ...] = ()
     """Links that had been cut: neither they nor paths over them were measured."""
+    changed: tuple[str, ...] = ()
+    """Links that had been set otherwise than declared, and how; they were measured against what is declared."""
 
     @property
     def too_fast(self) -> bool:
@@ -97,7 +99,8 @@ class Certificate(BaseModel):
         unsure = sum(row.ok is None for row in self.rows)
         words = "all within tolerance" if self.ok else f"{outside} of {len(self.rows)} outside the tolerance"
         cut = f"; cut, and not measured: {', '.join(self.cut)}" if self.cut else ""
-        return words + (f", {unsure} not judged" if unsure else "") + cut
+        changed = f"; changed: {'; '.join(self.changed)}" if self.changed else ""
+        return words + (f", {unsure} not judged" if unsure else "") + cut + changed
 
     def in_words(self) -> dict[str, JsonValue]:
         """For people, by subject and quantity; settings that are as declared are left to the verdict."""

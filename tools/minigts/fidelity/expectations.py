@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from minigts.fidelity.certificate import Certificate, Row
@@ -41,11 +42,16 @@ class Measurements:
         """Of every link and path that the certificate has left out."""
         return tuple(self._round_trips())
 
+    @property
+    def round_trips(self) -> tuple[Row, ...]:
+        """Of every link and path, the certificate's and the further ones."""
+        return (*self._rows, *self.further_round_trips)
+
     @cached_property
     def latencies(self) -> tuple[PathCell, ...]:
         """Median round trips of each link and reachable path, in ms."""
         plan = self._lab.plan
-        measured = {row.subject: row for row in (*self._rows, *self.further_round_trips) if row.quantity == "RTT"}
+        measured = {row.subject: row for row in self.round_trips if row.quantity == "RTT"}
         links = [(link.name, *link.ends, 1) for link in plan.links if _carries_its_ends(plan, link)]
         paths = [(_name(path), path.source, path.target, path.hops) for path in plan.paths if path.hops > 1]
         return tuple(
@@ -124,20 +130,78 @@ def judged(plan: Plan, quantity: str, word: str, measured: Measurements) -> Judg
 
 def expected_rows(plan: Plan, measured: Measurements) -> Iterator[Row]:
     """What the certificate shows of the file's `expect:`: a row for each path, or one for a shape over the hops."""
-    wanted = list(dict.fromkeys((key, word) for entry in plan.expect for key, word in entry.items()))
+    wanted = _wanted(plan)
     if any(quantity == "latency" for quantity, _ in wanted):
         yield from measured.further_round_trips
     for quantity, word in wanted:
-        if word != "as-declared" and plan.time == "virtual" and (why := _of_a_free_processor(plan, quantity)):
-            yield _unmeasured_row(plan, quantity, word, why)
-            continue
-        judgement = judged(plan, quantity, word, measured)
-        if word == "sum-of-segments" and (sums := list(_sum_rows(plan, measured))):
-            yield from sums
-        elif word == "within-ceiling" and (shares := list(_ceiling_rows(measured))):
-            yield from shares
-        elif word != "as-declared":
-            yield _shape_row(plan, quantity, word, judgement, measured)
+        if word != "as-declared":  # each of them is a row of the certificate
+            yield from _rows(plan, quantity, word, measured)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """One thing that a file expects, as far as it can be told beforehand: of one path or link, or of the lab."""
+
+    quantity: str
+    word: str
+    subject: str = ""
+    """The path or link, `ams-lon`; empty for what is said of all of them together."""
+
+    def __str__(self) -> str:
+        """`latency: sum-of-segments: ams-lon`"""
+        return ": ".join(filter(None, (self.quantity, self.word, self.subject)))
+
+
+def expected(plan: Plan) -> tuple[Expected, ...]:
+    """What the file's `expect:` wants, one by one, before anything is measured."""
+    return tuple(
+        Expected(quantity, word, subject)
+        for quantity, word in _wanted(plan)
+        for subject in _subjects(plan, quantity, word) or [""]
+    )
+
+
+def row_of(plan: Plan, each: Expected, measured: Measurements) -> Row | None:
+    """What became of it. None where it was not measured, since a link on its way is cut."""
+    if each.word == "as-declared":
+        rows = [row for row in measured.round_trips if row.quantity == "RTT"]
+    else:
+        rows = list(_rows(plan, each.quantity, each.word, measured))
+    return next((row for row in rows if each.subject in ("", row.subject)), None)
+
+
+def _wanted(plan: Plan) -> list[tuple[str, str]]:
+    return list(dict.fromkeys((key, word) for entry in plan.expect for key, word in entry.items()))
+
+
+def _subjects(plan: Plan, quantity: str, word: str) -> list[str]:
+    """Whose rows `_rows` will have, as long as no link is cut."""
+    if plan.time == "virtual" and word != "as-declared" and _of_a_free_processor(plan, quantity):
+        return []
+    whole = [path for path in plan.paths if path.reachable]
+    carrying = {link.name for link in plan.links if _carries_its_ends(plan, link)}
+    further = [path for path in whole if path.hops > 1]
+    if word == "sum-of-segments":
+        return [_name(path) for path in further if carrying.issuperset(path.links)]
+    if word == "as-declared":
+        return [*(link.name for link in plan.links), *map(_name, further)]
+    if word == "within-ceiling":
+        first = [path for path in whole if path.source == plan.hosts[0].name and not path.loss_percent]
+        return [_name(path) for path in first if path.tcp_ceiling_mbit is not None]
+    return []
+
+
+def _rows(plan: Plan, quantity: str, word: str, measured: Measurements) -> Iterator[Row]:
+    if plan.time == "virtual" and (why := _of_a_free_processor(plan, quantity)):
+        yield _unmeasured_row(plan, quantity, word, why)
+        return
+    judgement = judged(plan, quantity, word, measured)
+    if word == "sum-of-segments" and (sums := list(_sum_rows(plan, measured))):
+        yield from sums
+    elif word == "within-ceiling" and (shares := list(_ceiling_rows(measured))):
+        yield from shares
+    else:
+        yield _shape_row(plan, quantity, word, judgement, measured)
 
 
 def _sum_rows(plan: Plan, measured: Measurements) -> Iterator[Row]:

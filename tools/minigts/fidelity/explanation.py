@@ -26,6 +26,7 @@ Cause = Literal[
     "broken-off",
     "settings",
     "cut",
+    "changed",
     "experiment",
     "nothing-taken-off",
     "calibration",
@@ -294,7 +295,7 @@ def _measured_now(lab: Lab, link: Link) -> Measured:
 
 def _answer(evidence: _Evidence) -> tuple[Cause, str]:
     """The first cause that is there, in the order in which each would hide the next."""
-    name, command = evidence.link.name, f"minigts link {' '.join(evidence.link.ends)}"
+    command = f"minigts link {' '.join(evidence.link.ends)}"
     if evidence.unread:
         host, reason = next(iter(evidence.unread.items()))
         return "no-answer", f"{host} does not answer ({reason}): minigts restart {host}"
@@ -310,15 +311,23 @@ def _answer(evidence: _Evidence) -> tuple[Cause, str]:
             f"the hosts' settings are not the lab's, as if somebody had changed them there ({evidence.differences[0]}"
             f"{more}): {remedy}"
         )
+    return _deliberate(evidence, command) or _answer_of_measurement(evidence)
+
+
+def _deliberate(evidence: _Evidence, command: str) -> tuple[Cause, str] | None:
+    """Where somebody has set the link otherwise than declared, and the lab's record knows."""
+    name = evidence.link.name
     if evidence.cut:
         return "cut", f"{name} is cut, so that all that is sent over it is lost; whole again by: {command} up"
+    if (change := evidence.record.changed.get(name)) is not None:
+        return "changed", f"{name} is set otherwise than declared ({change.in_words}); as declared by: {command} up"
     if evidence.record.settings != DECLARED:
         return "experiment", (
             f"an experiment that runs or was broken off has set the links otherwise "
             f"({evidence.record.settings.in_words}); the next, minigts run --lab {evidence.lab}, begins by putting "
             f"them back"
         )
-    return _answer_of_measurement(evidence)
+    return None
 
 
 def _remedy(differences: Sequence[str], again: str, link: Link) -> str:

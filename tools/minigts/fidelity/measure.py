@@ -56,6 +56,12 @@ again, or is not yet. Virtual time is cheap; in real time this would take minute
 SLOW_START_ROUND_TRIPS = 30
 SLOW_START_QUEUES = 6
 """Where the queue is long for its rate, as at a thin link, a round trip is as long as the queue."""
+SERVE = """\
+while ss -Hltn "sport = :$0" | grep -q .; do sleep 0.01; done
+iperf3 -s -1 -D -p "$0" --idle-timeout 30
+until ss -Hltn "sport = :$0" | grep -q .; do sleep 0.01; done
+"""
+SERVER_TIMEOUT_S = 45.0
 MOST_AT_ONCE_MBIT = 400.0
 """Links whose rates are measured at once carry no more than this together: the processor must not be the limit."""
 
@@ -134,6 +140,7 @@ def certify(lab: Lab, say: Say, *, bringing_up: bool = False) -> Certificate:
         seconds=round(lab.provider.now_s() - started_s, 2),
         busy=taints(machine.load),
         cut=tuple(labs.cut_links(lab)),
+        changed=_changed(lab),
     )
     keep(lab, certificate)
     return certificate
@@ -175,8 +182,12 @@ def last(lab: Lab) -> Certificate | None:
 
 def holds_still(certificate: Certificate, lab: Lab) -> bool:
     """Whether links are set as they were when it was measured."""
-    now = (lab.record.emulator_overhead_ms, tuple(labs.cut_links(lab)))
-    return (certificate.emulator_overhead_ms, certificate.cut) == now
+    now = (lab.record.emulator_overhead_ms, tuple(labs.cut_links(lab)), _changed(lab))
+    return (certificate.emulator_overhead_ms, certificate.cut, certificate.changed) == now
+
+
+def _changed(lab: Lab) -> tuple[str, ...]:
+    return tuple(f"{name} ({change.in_words})" for name, change in labs.changed_links(lab).items())
 
 
 def covering(among: Sequence[Path]) -> list[Path]:
@@ -372,6 +383,14 @@ def _judged_rate(lab: Lab, way: _OneWay, measured: float | None, note: str, *, j
     return rate_row(lab.plan, way.link.name, ceiling_mbit, measured, note, judged=judged, direction=way.name)
 
 
+def serve(lab: Lab, host: str, port: int) -> None:
+    """Have iperf3 listen there for one client. Raises CommandFailed.
+
+    The server of a measurement before may not have ended yet: in virtual time it ends only when something is asked.
+    """
+    lab.provider.run(host, ["sh", "-c", SERVE, str(port)], timeout_s=SERVER_TIMEOUT_S)
+
+
 def tcp_mbit(
     lab: Lab, way: MeasuredPath, *, least_slow_start_s: int = 1, least_round_trips: int = 0
 ) -> tuple[float | None, str]:
@@ -379,10 +398,9 @@ def tcp_mbit(
     settled_s = max(SLOW_START_ROUND_TRIPS * way.rtt_ms / 1000, SLOW_START_QUEUES * way.queue_s)
     slow_start_s = max(least_slow_start_s, math.ceil(settled_s))
     measured_s = max(way.seconds, math.ceil(least_round_trips * way.rtt_ms / 1000))
-    serve = ["iperf3", "-s", "-1", "-D", "-p", str(way.port), "--idle-timeout", "30"]
     ask = ["iperf3", "-c", way.address, "-p", str(way.port), "-J", "-t", str(measured_s), "-O", str(slow_start_s)]
     try:
-        lab.provider.run(way.target, serve, timeout_s=10)
+        serve(lab, way.target, way.port)
         client = lab.provider.run(way.source, ask, timeout_s=30 + slow_start_s + measured_s, check=False)
         return round(iperf3_tcp.parse(client.stdout, client.stderr).received_mbit, 4), ""
     except (ParseError, CommandFailed) as error:

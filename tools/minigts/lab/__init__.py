@@ -6,9 +6,23 @@ measurements stand on it and are elsewhere.
 """
 
 from minigts.lab.life import down, restart, up
-from minigts.lab.links import calibrate, carrier, cut_links, reshape, set_link, set_links, whole_links, whole_paths
+from minigts.lab.links import (
+    calibrate,
+    carrier,
+    change_link,
+    changed_links,
+    cut_links,
+    plan_now,
+    reshape,
+    restore_links,
+    set_link,
+    set_links,
+    whole_links,
+    whole_paths,
+)
 from minigts.lab.record import (
     DECLARED,
+    Change,
     Lab,
     Progress,
     Record,
@@ -22,6 +36,7 @@ from minigts.lab.record import (
 
 __all__ = [
     "DECLARED",
+    "Change",
     "Lab",
     "Progress",
     "Record",
@@ -29,14 +44,18 @@ __all__ = [
     "all_labs",
     "calibrate",
     "carrier",
+    "change_link",
+    "changed_links",
     "checked_name",
     "cut_links",
     "down",
     "exclusive",
     "labs_directory",
     "open_lab",
+    "plan_now",
     "reshape",
     "restart",
+    "restore_links",
     "set_link",
     "set_links",
     "up",

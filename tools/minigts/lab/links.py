@@ -1,12 +1,13 @@
 """What every port of a lab should look like now, and all shaping: it comes from here, and from nowhere else.
 
-A port is as its plan declares it, but for what lab.json records: the emulator's own latency is taken off its delay, it
-may be cut, and an experiment may have set it otherwise for as long as it measures. Where that is set is decided here
-too: on the hosts, or, with a provider whose links carry it (`carrier`), between them.
+A port is as its plan declares it, but for what lab.json records: the emulator's own latency is taken off its delay, its
+link may be cut or changed, and an experiment may have set it otherwise for as long as it measures. Where that is set is
+decided here too: on the hosts, or, with a provider whose links carry it (`carrier`), between them.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
@@ -15,10 +16,13 @@ from minigts.dataplane import shaping, wire
 from minigts.dataplane.wire import WireState
 from minigts.errors import HostFailed, InputError
 from minigts.lab import calibration
-from minigts.lab.record import Lab, Record, Settings, exclusive
+from minigts.lab.record import DECLARED, Change, Lab, Record, Settings, exclusive
 from minigts.language.problems import did_you_mean, listed, shown
 from minigts.providers.base import CarriesLinks, Provider
-from minigts.topology.plan import End, Host, Link, Path, Plan, Switch
+from minigts.topology.build import delay_packets, queue_bytes
+from minigts.topology.fields import MOST_MTU
+from minigts.topology.plan import Direction, End, Host, Link, Path, Plan, Shaping, Switch
+from minigts.topology.ways import direction, in_a_row, turned
 
 SHAPE_TIMEOUT_S = 60.0
 
@@ -34,6 +38,11 @@ def carrier(lab: Lab) -> CarriesLinks | None:
 def port_now(port: End, record: Record) -> End:
     """The port as it should be now, its own latency not yet taken off."""
     outgoing, incoming = port.outgoing, port.incoming
+    if (change := record.changed.get(port.link)) is not None:
+        # Each direction is set at one end alone, so the seeds that are new need not agree between both ends.
+        rtt_ms = sum(each.delay_ms if change.delay_ms is None else change.delay_ms for each in (outgoing, incoming))
+        outgoing = _changed(outgoing, change, rtt_ms, f"{port.link} from {port.mac}")
+        incoming = _changed(incoming, change, rtt_ms, f"{port.link} to {port.mac}")
     if record.settings.unlimited:
         outgoing = outgoing.model_copy(update={"rate_mbit": None, "queue_bytes": None})
     elif record.settings.queue_bytes is not None and outgoing.rate_mbit is not None:
@@ -41,6 +50,19 @@ def port_now(port: End, record: Record) -> End:
     if port.link in record.cut:
         outgoing, incoming = (each.model_copy(update={"loss_percent": 100.0}) for each in (outgoing, incoming))
     return port.model_copy(update={"outgoing": outgoing, "incoming": incoming})
+
+
+def _changed(declared: Shaping, change: Change, rtt_ms: float, name: str) -> Shaping:
+    """One direction of a link with what has been changed. Its queue is sized anew where rate or delay are others; its
+    name gives it random numbers of its own, where it had none.
+    """
+    given = declared.model_copy(update=change.model_dump(exclude_none=True))
+    if (given.rate_mbit, given.delay_ms) != (declared.rate_mbit, declared.delay_ms):
+        given = given.model_copy(update={"queue_bytes": queue_bytes(given.rate_mbit, rtt_ms)})
+    by_chance = bool(given.loss_percent or given.jitter_ms)
+    seed = given.seed if given.seed is not None else zlib.crc32(name.encode())
+    held = delay_packets(given.rate_mbit, given.delay_ms, given.jitter_ms)
+    return given.model_copy(update={"delay_packets": held, "seed": seed if by_chance else None})
 
 
 def set_ports(lab: Lab, record: Record, machines: Sequence[Host | Switch], only: Collection[str] | None = None) -> None:
@@ -151,7 +173,8 @@ def set_links(lab: Lab, settings: Settings) -> None:
 
 
 def set_link(lab: Lab, first: str, second: str, *, up: bool) -> None:
-    """Cut every link between two machines, or make it whole again. It stays so until it is set otherwise.
+    """Cut every link between two machines, or make it whole and as declared again. It stays so until it is set
+    otherwise.
 
     The interfaces stay up, as at a light path that breaks in its middle: what is sent is lost, and nothing tells them.
 
@@ -160,10 +183,40 @@ def set_link(lab: Lab, first: str, second: str, *, up: bool) -> None:
     names = frozenset(link.name for link in links_between(lab.plan, first, second))
     with exclusive(lab.rundir):
         record = lab.record
-        record = record.model_copy(update={"cut": record.cut - names if up else record.cut | names})
-        ends = [machine for machine in lab.plan.machines if any(port.link in names for port in machine.ports)]
-        with settling(lab, record, [machine.name for machine in ends]):
-            set_ports(lab, record, ends, names)
+        changed = {name: change for name, change in record.changed.items() if not (up and name in names)}
+        cut = record.cut - names if up else record.cut | names
+        _set_anew(lab, record.model_copy(update={"cut": cut, "changed": changed}), names)
+
+
+def change_link(lab: Lab, first: str, second: str, change: Change) -> None:
+    """Set every link between two machines so; what `change` leaves open is as declared. It stays so until it is set
+    otherwise, and one that is cut stays cut.
+
+    Raises InputError when there is no such link.
+    """
+    names = frozenset(link.name for link in links_between(lab.plan, first, second))
+    with exclusive(lab.rundir):
+        record = lab.record
+        others = {name: each for name, each in record.changed.items() if name not in names}
+        changed = others if change == Change() else {**others, **dict.fromkeys(sorted(names), change)}
+        _set_anew(lab, record.model_copy(update={"changed": changed}), names)
+
+
+def restore_links(lab: Lab, before: Record) -> None:
+    """Set every link that is cut or changed otherwise than it was `before` as it was then."""
+    with exclusive(lab.rundir):
+        record = lab.record
+        other = record.cut ^ before.cut
+        other |= {name for name, _ in record.changed.items() ^ before.changed.items()}
+        if other:
+            _set_anew(lab, record.model_copy(update={"cut": before.cut, "changed": before.changed}), other)
+
+
+def _set_anew(lab: Lab, record: Record, names: Collection[str]) -> None:
+    """Set the ends of these links as `record` has them; the caller holds the lab."""
+    ends = [machine for machine in lab.plan.machines if any(port.link in names for port in machine.ports)]
+    with settling(lab, record, [machine.name for machine in ends]):
+        set_ports(lab, record, ends, names)
 
 
 def links_between(plan: Plan, first: str, second: str) -> tuple[Link, ...]:
@@ -231,10 +284,65 @@ def cut_links(lab: Lab) -> list[str]:
     return [link.name for link in lab.plan.links if link.name in cut]
 
 
-def how_to_mend(lab: Lab) -> Iterator[str]:
-    """The command for every link that is cut."""
-    cut = lab.record.cut
-    yield from (f"minigts link {' '.join(link.ends)} up" for link in lab.plan.links if link.name in cut)
+def changed_links(lab: Lab) -> dict[str, Change]:
+    """The links of the plan that are set otherwise than declared, in its order."""
+    changed = lab.record.changed
+    return {link.name: changed[link.name] for link in lab.plan.links if link.name in changed}
+
+
+def how_to_mend(lab: Lab) -> dict[str, str]:
+    """For every link that is cut or changed the command that makes it as declared."""
+    record = lab.record
+    other = record.cut | record.changed.keys()
+    return {link.name: f"minigts link {' '.join(link.ends)} up" for link in lab.plan.links if link.name in other}
+
+
+def plan_now(lab: Lab) -> Plan:
+    """The plan with what has been changed of its links: what should be measured now. Cut links are as if whole."""
+    record = lab.record.model_copy(update={"cut": frozenset(), "settings": DECLARED})
+    if not record.changed:
+        return lab.plan
+
+    def with_ports(machine: Host | Switch) -> Host | Switch:
+        return machine.model_copy(update={"ports": tuple(port_now(port, record) for port in machine.ports)})
+
+    plan = lab.plan
+    hosts, switches = (tuple(with_ports(each) for each in some) for some in (plan.hosts, plan.switches))
+    plan = plan.model_copy(update={"hosts": hosts, "switches": switches})
+    links_ = {link.name: _link_now(plan, link) for link in plan.links}
+    paths = tuple(_path_now(plan, path, links_) for path in plan.paths)
+    return plan.model_copy(update={"links": tuple(links_.values()), "paths": paths})
+
+
+def _link_now(plan: Plan, link: Link) -> Link:
+    """`plan` has the ports as they are now."""
+    to, back = plan.directions(link)
+    mtu = _mtu(plan, link)
+    there = direction(to.delay_ms, to.loss_percent, (to.rate_mbit, back.rate_mbit), mtu)
+    again = direction(back.delay_ms, back.loss_percent, (back.rate_mbit, to.rate_mbit), mtu)
+    return link.model_copy(update={"rtt_ms": round(to.delay_ms + back.delay_ms, 6), **_figures(there, again)})
+
+
+def _path_now(plan: Plan, path: Path, links: Mapping[str, Link]) -> Path:
+    own, here, mtu = [], path.source, MOST_MTU
+    for name in path.links:
+        link = links[name]
+        onward = link.ends[0] == here
+        own.append(link.ways if onward else turned(link.ways))
+        here, mtu = link.ends[1 if onward else 0], min(mtu, _mtu(plan, link))
+    there, back = in_a_row(own, mtu), in_a_row([turned(each) for each in own], mtu)
+    rtt_ms = round(sum(links[name].rtt_ms for name in path.links), 6)
+    return path.model_copy(update={"rtt_ms": rtt_ms, **_figures(there, back)})
+
+
+def _figures(there: Direction, back: Direction) -> dict[str, object]:
+    """What a plan's link and path have of their directions, beside the round trip."""
+    own = there.model_dump(exclude={"delay_ms"})
+    return {**own, "back": None if back == there else back}
+
+
+def _mtu(plan: Plan, link: Link) -> int:
+    return next(port.mtu for port in plan.machine(link.ends[0]).ports if port.link == link.name)
 
 
 def run_script(provider: Provider, machine: Host | Switch, text: str) -> str:

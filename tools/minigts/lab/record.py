@@ -27,7 +27,7 @@ from minigts import paths
 from minigts.errors import InputError, MinigtsError
 from minigts.providers import registry
 from minigts.providers.base import Provider
-from minigts.topology.fields import QueueBytes
+from minigts.topology.fields import OneWayMs, Percent, QueueBytes, RateMbit
 from minigts.topology.plan import Host, Machine, Plan, Switch
 from minigts.topology.time import Time
 
@@ -70,6 +70,24 @@ class Settings(BaseModel):
 DECLARED = Settings()
 
 
+class Change(BaseModel):
+    """How one link is set instead of as declared, in both directions, until it is set otherwise. None: as declared."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    delay_ms: OneWayMs | None = None
+    jitter_ms: OneWayMs | None = None
+    loss_percent: Percent | None = None
+    rate_mbit: RateMbit | None = None
+
+    @property
+    def in_words(self) -> str:
+        """`delay 50 ms, loss 1 %`"""
+        units = {"delay_ms": "ms", "jitter_ms": "ms", "loss_percent": "%", "rate_mbit": "Mbit/s"}
+        given = ((name.partition("_")[0], getattr(self, name), unit) for name, unit in units.items())
+        return ", ".join(f"{name} {value:g} {unit}" for name, value, unit in given if value is not None)
+
+
 class Record(BaseModel):
     """lab.json: what the lab is of, and everything in which its links differ from the plan."""
 
@@ -86,6 +104,8 @@ class Record(BaseModel):
     """The emulator's own one-way latency over a link, taken off every link's delay."""
     cut: frozenset[str] = frozenset()
     """The names of links that have been cut."""
+    changed: dict[str, Change] = {}
+    """By link how it is set instead of as declared."""
     settings: Settings = DECLARED
     unsettled: frozenset[str] = frozenset()
     """Machines that a command is setting, or was setting when it was broken off: they may not be as recorded."""

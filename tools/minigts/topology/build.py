@@ -13,7 +13,6 @@ from minigts.topology import switching
 from minigts.topology.addressing import assign, host_address, mac
 from minigts.topology.draft import DEFAULT_CPUS, Draft, DraftDirection, DraftLink
 from minigts.topology.fields import MOST_MTU
-from minigts.topology.frames import tcp_ceiling_mbit
 from minigts.topology.model import ProcessorSpec, ToleranceSpec, Topology
 from minigts.topology.plan import (
     Direction,
@@ -33,6 +32,7 @@ from minigts.topology.plan import (
 from minigts.topology.routing import Edge, ShortestPath, costs, neighbours, preference, ways
 from minigts.topology.segments import Segment
 from minigts.topology.time import Time
+from minigts.topology.ways import direction, in_a_row, turned
 
 _SPARE_QUEUE_MS = 20.0
 _SMALLEST_QUEUE = 64_000
@@ -168,8 +168,8 @@ def _links(drafts: Sequence[DraftLink], subnets: Sequence[IPv4Network]) -> tuple
 
 def _link(index: int, draft: DraftLink, name: str, subnet: str) -> Link:
     to, back = draft.ways
-    there = _direction(to.delay_ms, to.loss_percent, (to.rate_mbit, back.rate_mbit), draft.mtu)
-    again = _direction(back.delay_ms, back.loss_percent, (back.rate_mbit, to.rate_mbit), draft.mtu)
+    there = direction(to.delay_ms, to.loss_percent, (to.rate_mbit, back.rate_mbit), draft.mtu)
+    again = direction(back.delay_ms, back.loss_percent, (back.rate_mbit, to.rate_mbit), draft.mtu)
     return Link(
         name=name,
         index=index,
@@ -180,19 +180,6 @@ def _link(index: int, draft: DraftLink, name: str, subnet: str) -> Link:
         loss_percent=there.loss_percent,
         tcp_ceiling_mbit=there.tcp_ceiling_mbit,
         back=None if again == there else again,
-    )
-
-
-def _direction(
-    delay_ms: float, loss_percent: float, rates_mbit: tuple[float | None, float | None], mtu: int
-) -> Direction:
-    """`rates_mbit` are this direction's own, and that of the way back."""
-    ceiling_mbit = tcp_ceiling_mbit(*rates_mbit, mtu)
-    return Direction(
-        delay_ms=round(delay_ms, 6),
-        rate_mbit=rates_mbit[0],
-        loss_percent=round(loss_percent, 9),
-        tcp_ceiling_mbit=None if ceiling_mbit is None else round(ceiling_mbit, 6),
     )
 
 
@@ -362,9 +349,13 @@ def _paths(network: _Network, names: Sequence[str]) -> tuple[Path, ...]:
 def _path(network: _Network, ends: tuple[str, str], way: ShortestPath, *, reachable: bool) -> Path:
     mtu = min((network.drafts[index].mtu for index in way.links), default=MOST_MTU)
     # What is alike both ways is worked out once: a lab of hundreds of hosts has tens of thousands of paths.
-    there = _in_a_row(network, way, 0, mtu)
+    links = [
+        network.directions[index] if network.edges[index].ends[0] == here else turned(network.directions[index])
+        for index, here in zip(way.links, way.nodes, strict=False)
+    ]
+    there = in_a_row(links, mtu)
     differ = any(network.links[index].back is not None for index in way.links)
-    back = _in_a_row(network, way, 1, mtu) if differ else there
+    back = in_a_row([turned(each) for each in links], mtu) if differ else there
     return Path(
         source=ends[0],
         target=ends[1],
@@ -376,21 +367,3 @@ def _path(network: _Network, ends: tuple[str, str], way: ShortestPath, *, reacha
         loss_percent=there.loss_percent,
         back=None if back == there else back,
     )
-
-
-def _in_a_row(network: _Network, way: ShortestPath, number: int, mtu: int) -> Direction:
-    """The links of a way one behind the other: from its start to its end, 0, or back, 1."""
-    delay_ms, arrives = 0.0, 1.0
-    rates_mbit: tuple[list[float], list[float]] = ([], [])
-    for index, here in zip(way.links, way.nodes, strict=False):
-        ways = network.directions[index]
-        turned = network.edges[index].ends[0] != here
-        own, other = ways[number ^ turned], ways[1 - (number ^ turned)]
-        delay_ms += own.delay_ms
-        arrives *= 1 - own.loss_percent / 100
-        if own.rate_mbit is not None:
-            rates_mbit[0].append(own.rate_mbit)
-        if other.rate_mbit is not None:
-            rates_mbit[1].append(other.rate_mbit)
-    own_mbit, other_mbit = (min(rates, default=None) for rates in rates_mbit)
-    return _direction(delay_ms, 100 * (1 - arrives), (own_mbit, other_mbit), mtu)

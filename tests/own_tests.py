@@ -1,0 +1,99 @@
+"""What every test of the project may use: the option that makes a missing provider a failure, and the providers there
+are."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+from typing import Any
+
+import pytest
+
+from minigts.providers import registry
+from minigts.providers.base import Provider
+from minigts.providers.uml import clock, full_kernel
+
+BROWSER = "browser"
+FULL_KERNEL = "full_kernel"
+VIRTUAL = "virtual"
+
+
+def _browser() -> str | None:
+    found = (shutil.which(name) for name in ("chromium-headless-shell", "chromium", "google-chrome"))
+    return next(filter(None, found), None)
+
+
+@pytest.fixture(scope="session")
+def browser_program() -> str:
+    """The browser that pages are looked at with; for tests that are marked `browser`."""
+    found = _browser()
+    assert found is not None
+    return found
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--require",
+        action="append",
+        default=[],
+        choices=(*registry.names(), BROWSER, FULL_KERNEL, VIRTUAL),
+        metavar="WHAT",
+        help="fail, instead of skipping, when this machine cannot run the provider WHAT, or has no such thing",
+    )
+    parser.addoption(
+        "--fuzz",
+        type=int,
+        default=2000,
+        metavar="N",
+        help="how many broken outputs the parsers are given in all, and a tenth of it the reader of each language",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Started in the background or by nohup, tests ignore these, and so would every program that they send them to.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    # Ended by its id, a test run takes its labs down before it goes.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for name in registry.names():
+        config.addinivalue_line("markers", f"{name}: needs hosts of provider {name}")
+    config.addinivalue_line(
+        "markers", f"{FULL_KERNEL}: needs hosts with the full kernel, which `minigts kernel build` makes"
+    )
+    config.addinivalue_line(
+        "markers", f"{VIRTUAL}: needs labs in virtual time; `minigts kernel build` makes their kernel and their clock"
+    )
+    config.addinivalue_line("markers", f"{BROWSER}: needs a browser, Debian's chromium or chromium-headless-shell")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A test marked for a provider that this machine cannot run, or for a browser, says why it does not run."""
+    for name in (*registry.names(), BROWSER, FULL_KERNEL, VIRTUAL):
+        if item.get_closest_marker(name) is not None:
+            _demand(item.config, name)
+
+
+def _demand(config: Any, name: str) -> None:
+    lacking = _missing(name, config)
+    if lacking and name in config.getoption("--require"):
+        pytest.fail(f"--require={name}, and {'; '.join(lacking)}", pytrace=False)
+    if lacking:
+        pytest.skip(f"{name}: {'; '.join(lacking)}")
+
+
+def _missing(name: str, config: Any) -> list[str]:
+    known: dict[str, list[str]] = config.stash.setdefault(_MISSING, {})
+    if name == BROWSER:
+        return [] if _browser() else ["needs chromium-headless-shell or chromium; apt-get install one of them"]
+    if name == FULL_KERNEL:
+        return [] if full_kernel.present() else ["the full kernel is not built; minigts kernel build"]
+    if name == VIRTUAL:
+        unbuilt = full_kernel.present() is None or clock.present() is None
+        return [*_missing("uml", config), *(["its kernel or its clock is not built; minigts kernel build"] * unbuilt)]
+    if name not in known:
+        provider: Provider = registry.make(name, config.rootpath)
+        known[name] = provider.missing()
+    return known[name]
+
+
+_MISSING = pytest.StashKey[dict[str, list[str]]]()

@@ -1,0 +1,349 @@
+"""A lab, its hosts, its containers and its links, as another program holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from types import TracebackType
+from typing import Self
+
+from minigts import lab as recorded
+from minigts import overlays
+from minigts.api.measured import PROBES, RoundTrips, Throughput, end_of, round_trips, throughput
+from minigts.errors import InputError, MinigtsError
+from minigts.fidelity import expectations, measure
+from minigts.fidelity.certificate import Certificate
+from minigts.fidelity.expectations import Measurements
+from minigts.lab import Change, Progress
+from minigts.lab.links import links_between
+from minigts.language.problems import did_you_mean, listed
+from minigts.language.quantities import LOSS_PERCENT, RATE_MBIT, TIME_MS, Quantity
+from minigts.providers import DEFAULT, registry
+from minigts.providers.base import Result, Sized
+from minigts.topology.load import load, parse
+from minigts.topology.plan import Plan
+from minigts.topology.time import Time
+
+COMMAND_TIMEOUT_S = 60.0
+
+
+def _quiet(_text: str) -> None:
+    """Progress that nobody reads."""
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A lab that is up. As a context manager it is taken down at the end, if `up` brought it up; another stays."""
+
+    _lab: recorded.Lab
+    ours: bool = False
+    """Whether `up` brought it up."""
+    _say: Progress = field(default=_quiet, repr=False, compare=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.ours:
+            self.down()
+
+    @property
+    def name(self) -> str:
+        return self._lab.name
+
+    @property
+    def plan(self) -> Plan:
+        """What its topology file means: hosts, links, paths, and what is predicted of them."""
+        return self._lab.plan
+
+    @property
+    def provider(self) -> str:
+        return self._lab.record.provider
+
+    @property
+    def time(self) -> Time:
+        return self._lab.time
+
+    @property
+    def kernel(self) -> str:
+        """The release of its first host's kernel."""
+        return self.hosts[0].run("uname", "-r").stdout.strip()
+
+    @property
+    def overlay(self) -> str | None:
+        """The overlay that is joined now, by its name."""
+        joined = overlays.joined(self._lab)
+        return joined.name if joined is not None and joined.ends else None
+
+    @property
+    def cut(self) -> frozenset[str]:
+        """The names of the links that are cut."""
+        return frozenset(recorded.cut_links(self._lab))
+
+    @property
+    def hosts(self) -> tuple[Host, ...]:
+        return tuple(Host(self._lab, host.name) for host in self.plan.hosts)
+
+    def host(self, name: str) -> Host:
+        """Raises InputError when there is none of that name."""
+        return Host(self._lab, self._known(name))
+
+    def container(self, host: str) -> Container:
+        """The measuring container of what is joined, on that host. Raises MinigtsError when nothing is joined."""
+        end_of(self._lab, self._known(host))
+        return Container(self._lab, host)
+
+    def link(self, first: str, second: str) -> Link:
+        """Every link between two hosts or switches. Raises InputError when there is none."""
+        links_between(self.plan, first, second)
+        return Link(self._lab, first, second)
+
+    def rtt(
+        self,
+        source: str,
+        target: str,
+        *,
+        containers: bool = False,
+        count: int = PROBES,
+        interval_s: float | None = None,
+    ) -> RoundTrips:
+        """Send `count` echo requests from host to host, or from container to container; the provider's own pace, if no
+        `interval_s` is given, is no load. Raises InputError where the one does not reach the other.
+        """
+        self._known(source), self._known(target)
+        return round_trips(self._lab, source, target, containers=containers, count=count, interval_s=interval_s)
+
+    def throughput(
+        self, source: str, target: str, *, containers: bool = False, seconds: int = 2, slow_start_s: int | None = None
+    ) -> Throughput:
+        """Let one TCP flow run for `seconds`, once it has left slow start: after thirty round trips unless
+        `slow_start_s` says otherwise. Raises MinigtsError when nothing arrives.
+        """
+        self._known(source), self._known(target)
+        return throughput(self._lab, source, target, containers=containers, seconds=seconds, slow_start_s=slow_start_s)
+
+    def join(self, overlay: str) -> None:
+        """Lay an overlay over the lab, in place of the one that is there. Raises InputError, EnvironmentLacks."""
+        overlays.join(self._lab, overlay, self._say)
+
+    def leave(self) -> None:
+        """Take off what is joined."""
+        overlays.leave(self._lab, self._say)
+
+    def certificate(self, *, anew: bool = False) -> Certificate:
+        """The lab against its plan: settings, round trips, loss and rate of its links. Measured, unless it has been
+        since its links were last set and is not wanted `anew`."""
+        return measure.certify(self._lab, self._say) if anew else measure.after_up(self._lab, self._say)
+
+    def check(self) -> Certificate:
+        """The certificate anew, and what the topology's `expect:` wants, as `minigts check`."""
+        return expectations.check(self._lab, self._say)
+
+    def expectations(self, certificate: Certificate | None = None) -> Measurements:
+        """What the topology's `expect:` is judged by, measured when it is first asked for; what the certificate has
+        measured is not measured again."""
+        return Measurements(self._lab, self._say, certificate.rows if certificate is not None else ())
+
+    def diagnose(self, host: str, into: Path) -> None:
+        """Write what explains a failure of a host or switch, its console and its kernel's log, into `into`."""
+        self._lab.provider.diagnose(host, into)
+
+    @contextmanager
+    def links_given_back(self) -> Iterator[Self]:
+        """Afterwards links are cut and changed as they were before, whatever was done to them meanwhile."""
+        before = self._lab.record
+        try:
+            yield self
+        finally:
+            recorded.restore_links(self._lab, before)
+
+    @contextmanager
+    def given_back(self) -> Iterator[Self]:
+        """Afterwards its links, its calibration, its certificate and its overlay are what they were."""
+        lab = self._lab
+        record, certificate, overlay = lab.record, measure.last(lab), overlays.joined(lab)
+        try:
+            yield self
+        finally:
+            lab.write(record)
+            recorded.set_links(lab, record.settings)
+            if certificate is None:
+                (lab.rundir / measure.FILE).unlink(missing_ok=True)
+            elif measure.last(lab) != certificate:
+                measure.keep(lab, certificate)
+            if overlay is None:
+                overlays.leave(lab, self._say)
+            else:
+                overlays.join(lab, overlay.name, self._say)
+
+    def down(self) -> None:
+        """Take it down: no process, socket or file of it is left."""
+        recorded.down(self._lab)
+
+    def _known(self, name: str) -> str:
+        names = [host.name for host in self.plan.hosts]
+        if name not in names:
+            raise InputError(f"no host {name!r}; hosts are {listed(names)}{did_you_mean(name, names)}")
+        return name
+
+
+@dataclass(frozen=True)
+class Host:
+    """A host of a lab."""
+
+    _lab: recorded.Lab = field(repr=False)
+    name: str
+
+    @property
+    def address(self) -> str:
+        """Its own IPv4 address, by whichever segment a packet comes."""
+        return self._lab.plan.host(self.name).address
+
+    def run(self, *argv: str, timeout_s: float = COMMAND_TIMEOUT_S, check: bool = True, stdin: str = "") -> Result:
+        """Run a command as root; its words are given one by one: `run("ip", "route")`. With `check`, a code other than
+        0 raises CommandFailed, which shows what it said. Raises CommandTimeout.
+        """
+        return self._lab.provider.run(self.name, argv, timeout_s=timeout_s, check=check, stdin=stdin.encode())
+
+    def shell(self, script: str, *, timeout_s: float = COMMAND_TIMEOUT_S, check: bool = True) -> Result:
+        """Run a script by `sh`."""
+        return self.run("sh", "-c", script, timeout_s=timeout_s, check=check)
+
+    def put(self, source: Path, target: str) -> None:
+        """Copy a file, or a folder with all that is in it, to `target` on the host."""
+        self._lab.provider.put(self.name, source, PurePosixPath(target))
+
+
+@dataclass(frozen=True)
+class Container:
+    """The measuring container of the overlay that is joined, on one host."""
+
+    _lab: recorded.Lab = field(repr=False)
+    host: str
+
+    @property
+    def address(self) -> str:
+        """Where other containers reach it."""
+        return end_of(self._lab, self.host)[1].address
+
+    @property
+    def mtu(self) -> int:
+        """Of its interface, in bytes."""
+        return end_of(self._lab, self.host)[1].mtu
+
+    def run(self, *argv: str, timeout_s: float = COMMAND_TIMEOUT_S, check: bool = True, stdin: str = "") -> Result:
+        """As `Host.run`, in the container."""
+        inside = (*end_of(self._lab, self.host)[1].prefix, *argv)
+        return self._lab.provider.run(self.host, inside, timeout_s=timeout_s, check=check, stdin=stdin.encode())
+
+
+@dataclass(frozen=True)
+class Link:
+    """Every link between two hosts or switches. What is set of it stays so until it is set otherwise."""
+
+    _lab: recorded.Lab = field(repr=False)
+    first: str
+    second: str
+
+    def cut(self) -> None:
+        """What is sent is lost, both ways. The interfaces stay up and do not notice."""
+        recorded.set_link(self._lab, self.first, self.second, up=False)
+
+    def mend(self) -> None:
+        """Whole again, and as the topology declares it."""
+        recorded.set_link(self._lab, self.first, self.second, up=True)
+
+    def change(
+        self,
+        *,
+        delay: str | None = None,
+        rtt: str | None = None,
+        jitter: str | None = None,
+        loss: str | None = None,
+        rate: str | None = None,
+    ) -> None:
+        """Set it so in both directions, in the topology language's units: `change(delay="50ms", loss="1%")`. What is
+        left open is as declared. Raises InputError, and nothing has been changed.
+        """
+        if delay is not None and rtt is not None:
+            raise InputError("change: say delay, which is one way, or rtt, which is both; not both of them")
+        round_trip_ms = _amount("rtt", rtt, TIME_MS)
+        change = Change(
+            delay_ms=_amount("delay", delay, TIME_MS) if round_trip_ms is None else round_trip_ms / 2,
+            jitter_ms=_amount("jitter", jitter, TIME_MS),
+            loss_percent=_amount("loss", loss, LOSS_PERCENT),
+            rate_mbit=_amount("rate", rate, RATE_MBIT),
+        )
+        recorded.change_link(self._lab, self.first, self.second, change)
+
+
+def _amount(name: str, written: str | None, quantity: Quantity) -> float | None:
+    try:
+        return None if written is None else quantity.parse(written)
+    except ValueError as error:
+        raise InputError(f"change: {name}: {error}") from error
+
+
+def planned(topology: Path | str, *, provider: str = DEFAULT, time: Time | None = None) -> Plan:
+    """The plan of a topology: a file's, or, where `topology` has several lines, of the text itself.
+
+    Its time is `time`, else the file's, else the provider's best. Raises InputError with every problem and its line.
+    """
+    known, best = overlays.known(), registry.best_time(provider)
+    if isinstance(topology, str) and "\n" in topology:
+        return parse(topology, "topology", known_overlays=known, time=time, best=best)
+    return load(topology, known_overlays=known, time=time, best=best)
+
+
+def up(
+    topology: Path | str | Plan,
+    *,
+    provider: str = DEFAULT,
+    time: Time | None = None,
+    name: str | None = None,
+    overlay: str | None = None,
+    say: Progress = _quiet,
+) -> Lab:
+    """Bring a lab up, as `minigts up` does: hosts, links, certificate, and its overlay or another one.
+
+    `topology` is a file, a text of several lines, or a plan. A lab of that name that is up with the same plan is left
+    as it is. `say` is told what is being done. Raises InputError, EnvironmentLacks, HostFailed; then nothing is left.
+    """
+    plan = topology if isinstance(topology, Plan) else planned(topology, provider=provider, time=time)
+    wanted = plan.overlay if overlay is None else overlay
+    made = registry.make(provider, Path(), plan.time)
+    overlays.require_engine(made, wanted)
+    known = {each.name for each in recorded.all_labs()}
+    if isinstance(made, Sized) and (name or plan.name) not in known:
+        made.require_room(plan, [wanted])
+    brought = recorded.up(plan, provider, name, say)
+    lab = Lab(brought, ours=brought.name not in known, _say=say)
+    try:
+        lab.certificate()
+        lab.join(wanted)
+    except BaseException:
+        if lab.ours:
+            lab.down()
+        raise
+    return lab
+
+
+def open_lab(name: str | None = None, *, say: Progress = _quiet) -> Lab:
+    """The lab called `name`, or the only one there is. Raises InputError that says which there are."""
+    return Lab(recorded.open_lab(name), _say=say)
+
+
+def all_labs() -> tuple[Lab, ...]:
+    """Every lab of this user that is up, by name; one whose making was broken off is left out."""
+    return tuple(Lab(each) for each in recorded.all_labs() if _is_up(each))
+
+
+def _is_up(lab: recorded.Lab) -> bool:
+    try:
+        return lab.record.state == "up"
+    except MinigtsError:
+        return False

@@ -1,0 +1,207 @@
+"""What is measured between two hosts, or between their containers, beside what the plan says of it."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass
+
+from minigts import lab as labs
+from minigts import overlays
+from minigts.dataplane.round_trip import echo_ms
+from minigts.errors import InputError, MinigtsError
+from minigts.experiments.commands import outer_mtu, underlay_mtu
+from minigts.fidelity.measure import SLOW_START_ROUND_TRIPS, serve
+from minigts.judge import tolerances
+from minigts.judge.tolerances import CEILING
+from minigts.lab import Lab, calibration
+from minigts.overlays import Endpoint
+from minigts.overlays.catalogue import HEADER_BYTES
+from minigts.tools import iperf3_tcp
+from minigts.tools.base import PathUnderTest
+from minigts.tools.iperf3_tcp import TcpOptions
+from minigts.topology.plan import Path, Plan
+
+PROBES = 60
+SERVER_PORT = 5290
+"""Where a server for one measurement between hosts listens: containers have one that always does."""
+START_TIMEOUT_S = 30.0
+EXACT_MS = 0.002
+"""In virtual time a guest's clock ticks in steps of 256 ns, and a program reads it before and after."""
+PLAIN_HOSTS = "plain hosts"
+
+
+@dataclass(frozen=True)
+class RoundTrips:
+    """Echo requests from `source` to `target` over `over`: plain hosts, or an overlay by its name.
+
+    `rtts_ms` are those that were answered, of `sent`. `expected_ms` is what the links on the way add up to, as they are
+    set now; in virtual time with the frames' own time on them. `tolerance_ms` is how far the median may lie from it:
+    2 microseconds in virtual time; the topology's `tolerances:` in real time, with jitter, and over an overlay whose
+    headers nobody knows beforehand.
+    """
+
+    source: str
+    target: str
+    over: str
+    sent: int
+    rtts_ms: tuple[float, ...]
+    expected_ms: float
+    tolerance_ms: float
+
+    @property
+    def median_ms(self) -> float:
+        """NaN when nothing was answered."""
+        return statistics.median(self.rtts_ms) if self.rtts_ms else math.nan
+
+    @property
+    def lowest_ms(self) -> float:
+        """NaN when nothing was answered."""
+        return min(self.rtts_ms, default=math.nan)
+
+    @property
+    def lost(self) -> int:
+        return self.sent - len(self.rtts_ms)
+
+    @property
+    def loss_percent(self) -> float:
+        return 100 * self.lost / self.sent
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether the median lies within the tolerance; False when nothing was answered."""
+        return abs(self.median_ms - self.expected_ms) <= self.tolerance_ms
+
+    def __str__(self) -> str:
+        wanted = f"; expected {self.expected_ms:.4f} ± {self.tolerance_ms:.4g} ms"
+        answered = f"median {self.median_ms:.4f} ms of {self.sent}, {self.lost} lost"
+        return f"{self.source} to {self.target} over {self.over}: {answered}{wanted}"
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """One TCP flow from `source` to `target`: what arrived, in Mbit/s of payload. `ceiling_mbit` is the most that the
+    links on the way allow as they are set now; None where they have no rate.
+    """
+
+    source: str
+    target: str
+    over: str
+    mbit: float
+    ceiling_mbit: float | None
+
+    @property
+    def reaches_ceiling(self) -> bool:
+        """Whether it is 85 to 102 % of the ceiling; False without one."""
+        return self.ceiling_mbit is not None and CEILING.allows(self.mbit, self.ceiling_mbit)
+
+    def __str__(self) -> str:
+        wanted = "" if self.ceiling_mbit is None else f"; the ceiling is {self.ceiling_mbit:.2f} Mbit/s"
+        return f"{self.source} to {self.target} over {self.over}: {self.mbit:.2f} Mbit/s of TCP{wanted}"
+
+
+@dataclass(frozen=True)
+class _Way:
+    """From where to where something is measured, and over what."""
+
+    plan: Plan
+    path: Path
+    over: str
+    source: Endpoint
+    target: Endpoint
+    exact: bool
+    """Whether what is expected is known to the nanosecond."""
+    added_bytes: int = 0
+    """What the overlay puts around a frame; where that is the program's own affair, by how much its MTU is smaller."""
+
+
+def round_trips(
+    lab: Lab, source: str, target: str, *, containers: bool, count: int, interval_s: float | None
+) -> RoundTrips:
+    """Raises InputError where the one does not reach the other, and what `Provider.run` raises."""
+    way = _way(lab, source, target, containers=containers)
+    address, inside = way.target.address, way.source.network
+    calibration.probe(lab.provider, source, address, count=1, prefix=inside)  # who is where comes with a first packet
+    measured = calibration.probe(lab.provider, source, address, count=count, interval_s=interval_s, prefix=inside)
+    expected_ms = _expected_ms(way)
+    return RoundTrips(
+        source=source,
+        target=target,
+        over=way.over,
+        sent=measured.sent,
+        rtts_ms=measured.rtts_ms,
+        expected_ms=expected_ms,
+        tolerance_ms=_tolerance_ms(way, expected_ms),
+    )
+
+
+def throughput(
+    lab: Lab, source: str, target: str, *, containers: bool, seconds: int, slow_start_s: int | None
+) -> Throughput:
+    """Raises InputError where the one does not reach the other, MinigtsError when nothing arrives."""
+    way = _way(lab, source, target, containers=containers)
+    if slow_start_s is None:
+        slow_start_s = max(1, math.ceil(SLOW_START_ROUND_TRIPS * way.path.rtt_ms / 1000))
+    options = TcpOptions(duration=f"{seconds}s", omit=f"{slow_start_s}s" if slow_start_s else None)
+    mtu, outer = way.source.mtu, underlay_mtu(lab.plan)
+    if containers:
+        outer = outer_mtu(mtu, outer, [overlays.find(way.over).data_path.encapsulation])
+        asked = PathUnderTest(way.target.address, mtu, outer, way.path)
+    else:
+        asked = PathUnderTest(way.target.address, mtu, outer, way.path, SERVER_PORT)
+        serve(lab, target, SERVER_PORT)
+    argv = (*way.source.prefix, *iperf3_tcp.TOOL.argv(options, asked))
+    result = lab.provider.run(source, argv, timeout_s=START_TIMEOUT_S + seconds + slow_start_s, check=False)
+    return Throughput(
+        source=source,
+        target=target,
+        over=way.over,
+        mbit=round(iperf3_tcp.TOOL.read(result.stdout, result.stderr).value, 4),
+        ceiling_mbit=iperf3_tcp.TOOL.predicted(options, asked),
+    )
+
+
+def end_of(lab: Lab, host: str) -> tuple[str, Endpoint]:
+    """The overlay that is joined, and its container on that host. Raises MinigtsError when there is none."""
+    joined = overlays.joined(lab)
+    if joined is None or not joined.ends:
+        raise MinigtsError(f"no overlay is joined on lab {lab.name}, so there are no containers")
+    return joined.name, joined.endpoints()[host]
+
+
+def _way(lab: Lab, source: str, target: str, *, containers: bool) -> _Way:
+    plan = labs.plan_now(lab)
+    if source == target:
+        raise InputError(f"from {source} to {source} there is nothing to measure: name two hosts")
+    try:
+        path = plan.path(source, target)
+    except KeyError:
+        raise InputError(f"nothing joins {source} and {target}") from None
+    if path.source != source:
+        path = path.model_copy(update={"source": source, "target": target, "links": path.links[::-1]})
+    virtual = plan.time == "virtual"
+    if containers:
+        over, start = end_of(lab, source)
+        _, end = end_of(lab, target)
+        added_bytes = HEADER_BYTES.get(overlays.find(over).data_path.encapsulation)
+        exact = virtual and added_bytes is not None
+        added_bytes = underlay_mtu(plan) - start.mtu if added_bytes is None else added_bytes
+        return _Way(plan, path, over, start, end, exact, added_bytes)
+    if not path.reachable:
+        raise InputError(
+            f"{source} does not reach {target} over plain hosts: in mode neighbours only an overlay joins them"
+        )
+    mtu = underlay_mtu(plan)
+    start = Endpoint(source, plan.host(source).address, mtu, ())
+    return _Way(plan, path, PLAIN_HOSTS, start, Endpoint(target, plan.address_over(path), mtu, ()), exact=virtual)
+
+
+def _expected_ms(way: _Way) -> float:
+    if way.plan.time == "real":
+        return way.path.rtt_ms
+    return echo_ms(way.plan, way.path, added_bytes=way.added_bytes)
+
+
+def _tolerance_ms(way: _Way, expected_ms: float) -> float:
+    by_file = tolerances.round_trip(way.plan, way.path)
+    return EXACT_MS if way.exact and not by_file.jitter_ms else by_file.of(expected_ms)

@@ -1,0 +1,283 @@
+"""The pytest plugin: options, fixtures, and what a failure shows. docs/testing.md tells how it is used.
+
+It works from pytest 7.2 on. What it needs of minigts is imported when a lab is wanted, since pytest loads it always.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from minigts.errors import MinigtsError
+
+if TYPE_CHECKING:
+    from minigts import api
+    from minigts.providers.base import Result
+    from minigts.testing.chosen import Target
+
+CONSOLE_LINES = 12
+MOST_CONSOLES = 4
+"""Of how many hosts a failure shows the console: those that the test asked something of."""
+
+
+@dataclass
+class Notes:
+    """What one test did and measured, in order, and the hosts it did that to."""
+
+    lines: list[str] = field(default_factory=list)
+    hosts: dict[str, None] = field(default_factory=dict)
+
+    def add(self, line: object, *hosts: str) -> None:
+        self.lines.append(str(line))
+        self.hosts.update(dict.fromkeys(hosts))
+
+
+Outcomes = dict[str, dict[str, str]]
+"""By test, without the provider's name, what became of it on each provider."""
+_TARGETS = pytest.StashKey["tuple[Target, ...] | str"]()
+_OUTCOMES = pytest.StashKey[Outcomes]()
+_USED = pytest.StashKey[list[str]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("minigts", "labs of minigts")
+    group.addoption(
+        "--minigts", metavar="TOPOLOGY", help="test a lab of this topology: one that runs it already, or a new one"
+    )
+    group.addoption(
+        "--minigts-on",
+        default="",
+        metavar="PROVIDERS",
+        help="on each of these providers, one after the other: uml,mininet",
+    )
+    group.addoption("--minigts-time", choices=("real", "virtual"), help="the lab's clock: the machine's, or its own")
+    group.addoption("--minigts-fresh", action="store_true", help="use no lab that is up already")
+    parser.addini("minigts", "the topology that tests bring up when none is named and no lab is up")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    outcomes: Outcomes = defaultdict(dict)
+    config.stash[_OUTCOMES] = outcomes
+    config.stash[_USED] = []
+
+
+def targets(config: pytest.Config) -> tuple[Target, ...]:
+    """What is tested. Raises pytest.Collector.CollectError, whose message says what to do instead."""
+    if _TARGETS not in config.stash:
+        config.stash[_TARGETS] = _look(config)
+    found = config.stash[_TARGETS]
+    if isinstance(found, str):
+        raise pytest.Collector.CollectError(f"minigts: {found}")
+    return found
+
+
+def _look(config: pytest.Config) -> tuple[Target, ...] | str:
+    """The targets, or why there are none."""
+    from minigts.testing import chosen  # noqa: PLC0415
+
+    named, fallback = config.getoption("--minigts"), config.getini("minigts")
+    try:
+        return chosen.targets(
+            named=config.invocation_params.dir / named if named else None,
+            providers=[name.strip() for name in config.getoption("--minigts-on").split(",") if name.strip()],
+            time=config.getoption("--minigts-time"),
+            fallback=config.rootpath / fallback if fallback else None,
+            adopting=not config.getoption("--minigts-fresh"),
+        )
+    except MinigtsError as error:
+        return str(error)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test that uses a lab is made once for each provider, where there are several; its id begins with the name."""
+    if "minigts_target" in metafunc.fixturenames:
+        found = targets(metafunc.config)
+        if len(found) > 1:
+            metafunc.parametrize("minigts_target", found, ids=str, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
+def minigts_target(request: pytest.FixtureRequest) -> Target:
+    """On what the lab runs, or is to run."""
+    found: Target = getattr(request, "param", None) or targets(request.config)[0]
+    return found
+
+
+@pytest.fixture(scope="session")
+def minigts_bring_up(request: pytest.FixtureRequest) -> Callable[[Target], Any]:
+    """Makes a context manager of a target, whose value is its lab; what cannot be had is a failure of one sentence."""
+    from minigts.testing import chosen  # noqa: PLC0415
+
+    @contextmanager
+    def bring_up(target: Target) -> Iterator[api.Lab]:
+        if target.lab is None:
+            _say(request.config, f"minigts: bringing {target.plan.name} up on {target.provider}")
+        with ExitStack() as stack:
+            try:
+                lab = stack.enter_context(chosen.lab_of(target))
+                used = f"lab {lab.name}: {chosen.facts(lab)}"
+            except MinigtsError as error:
+                pytest.fail(f"minigts: {error}", pytrace=False)
+            request.config.stash[_USED].append(used)
+            yield lab
+
+    return bring_up
+
+
+@pytest.fixture(scope="session")
+def lab(minigts_target: Target, minigts_bring_up: Callable[[Target], Any]) -> Iterator[api.Lab]:
+    """The lab that is tested. One that was up is given back as it was; one that was not is taken down."""
+    with minigts_bring_up(minigts_target) as made:
+        yield made
+
+
+@pytest.fixture
+def minigts_notes() -> Notes:
+    """What this test measures; a failure shows it."""
+    return Notes()
+
+
+@pytest.fixture
+def host(lab: api.Lab, minigts_notes: Notes) -> Callable[[str], api.Host]:
+    """`host("ams")`: a host, which has `address`, `run` and `shell`."""
+
+    def host(name: str) -> api.Host:
+        minigts_notes.hosts[name] = None
+        return lab.host(name)
+
+    return host
+
+
+@pytest.fixture
+def container(lab: api.Lab, minigts_notes: Notes) -> Callable[[str], api.Container]:
+    """`container("ams")`: the overlay's container on a host, which has `address`, `mtu` and `run`."""
+
+    def container(host: str) -> api.Container:
+        minigts_notes.hosts[host] = None
+        return lab.container(host)
+
+    return container
+
+
+@pytest.fixture
+def run(lab: api.Lab, minigts_notes: Notes) -> Callable[..., Result]:
+    """`run("ams", "ip", "route")`: a command on a host, which has to end with 0 unless `check=False`."""
+
+    def run(host: str, *argv: str, **options: Any) -> Result:
+        minigts_notes.hosts[host] = None
+        result = lab.host(host).run(*argv, **options)
+        minigts_notes.add(f"{host}: {' '.join(argv)}: ended with {result.code}", host)
+        return result
+
+    return run
+
+
+@pytest.fixture
+def rtt(lab: api.Lab, minigts_notes: Notes) -> Callable[..., api.RoundTrips]:
+    """`rtt("ams", "lon")`: echo requests, beside what the links on the way add up to."""
+
+    def rtt(source: str, target: str, **options: Any) -> api.RoundTrips:
+        minigts_notes.hosts.update(dict.fromkeys((source, target)))
+        measured = lab.rtt(source, target, **options)
+        minigts_notes.add(measured, source, target)
+        return measured
+
+    return rtt
+
+
+@pytest.fixture
+def throughput(lab: api.Lab, minigts_notes: Notes) -> Callable[..., api.Throughput]:
+    """`throughput("ams", "lon")`: one TCP flow, beside the most that the links on the way allow."""
+
+    def throughput(source: str, target: str, **options: Any) -> api.Throughput:
+        minigts_notes.hosts.update(dict.fromkeys((source, target)))
+        measured = lab.throughput(source, target, **options)
+        minigts_notes.add(measured, source, target)
+        return measured
+
+    return throughput
+
+
+@pytest.fixture
+def link(lab: api.Lab, minigts_notes: Notes) -> Iterator[Callable[[str, str], api.Link]]:
+    """`link("ams", "bra").cut()`, or `.change(delay="50ms")`: until the test ends, then all links are as before."""
+
+    def link(first: str, second: str) -> api.Link:
+        minigts_notes.add(f"link {first}-{second} was asked for", first, second)
+        return lab.link(first, second)
+
+    with lab.links_given_back():
+        yield link
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Which lab is tested, on which provider, in which time, by which kernel. Nothing where nobody asks for labs."""
+    if not (config.getoption("--minigts") or config.getoption("--minigts-on") or config.getini("minigts")):
+        return []
+    try:
+        return [f"minigts: {target.in_words()}" for target in targets(config)]
+    except (MinigtsError, pytest.Collector.CollectError) as error:
+        return [str(error)]
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """A failure shows what the test measured and its hosts' consoles; what holds on one provider only is noted."""
+    outcome: Any = yield
+    report: pytest.TestReport = outcome.get_result()
+    values = getattr(item, "funcargs", {})
+    target = values.get("minigts_target")
+    if target is not None and (report.when == "call" or report.failed):
+        item.config.stash[_OUTCOMES][_without(report.nodeid, str(target))][str(target)] = report.outcome
+    notes = values.get("minigts_notes")
+    if report.failed and isinstance(notes, Notes) and "lab" in values:
+        if notes.lines:
+            report.sections.append(("minigts: what was measured", "\n".join(notes.lines)))
+        report.sections += _consoles(values["lab"], list(notes.hosts)[:MOST_CONSOLES])
+
+
+def _consoles(lab: api.Lab, hosts: list[str]) -> list[tuple[str, str]]:
+    from minigts.testing import chosen  # noqa: PLC0415
+
+    known = {host.name for host in lab.plan.hosts}
+    with tempfile.TemporaryDirectory() as directory:
+        return [
+            (f"minigts: console of {host}", chosen.logs_of(lab, host, Path(directory) / host, CONSOLE_LINES))
+            for host in hosts
+            if host in known
+        ]
+
+
+def _without(nodeid: str, provider: str) -> str:
+    """The test's id without the provider that begins its parameters."""
+    return re.sub(rf"\[{re.escape(provider)}(-|\])", lambda found: "[" if found[1] == "-" else "", nodeid, count=1)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """The labs that were tested, and tests that hold on some providers only."""
+    for line in config.stash.get(_USED, []):
+        terminalreporter.write_line(f"minigts: {line}")
+    for name, outcomes in config.stash.get(_OUTCOMES, {}).items():
+        held = [provider for provider, outcome in outcomes.items() if outcome == "passed"]
+        missed = [provider for provider, outcome in outcomes.items() if outcome == "failed"]
+        if held and missed:
+            terminalreporter.write_line(f"minigts: holds on {', '.join(held)} only, not on {', '.join(missed)}: {name}")
+
+
+def _say(config: pytest.Config, line: str) -> None:
+    """A line on the terminal in the middle of a test, whose output is captured."""
+    reporter, capture = (config.pluginmanager.get_plugin(name) for name in ("terminalreporter", "capturemanager"))
+    if reporter is None or capture is None or config.getoption("verbose") < 0:
+        return
+    with capture.global_and_fixture_disabled():
+        reporter.ensure_newline()
+        reporter.write_line(line)
