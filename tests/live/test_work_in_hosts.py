@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
 from live.borrowed import quiet
-from live.program import Program
+from live.program import Program, until
 from minigts import overlays
 from minigts.lab import Lab, files
 from minigts.lab.files import There
@@ -51,6 +52,17 @@ def test_on_all_hosts_it_is_the_same_moment(lab: Lab) -> None:
     moments = {host: int(ns) for host, ns in (line.split() for line in said)}
     assert sorted(moments) == sorted(host.name for host in lab.plan.hosts)
     assert max(moments.values()) - min(moments.values()) < SPREAD_US * 1000
+
+
+def test_interrupted_on_all_hosts_it_ends_at_once_and_so_do_the_commands(lab: Lab) -> None:
+    sleep = ["sh", "-c", "echo begun; exec sleep 5000123"]
+    started = Program(lab.rundir.parents[1]).start("exec", "--all", "--lab", lab.name, "--", *sleep)
+    assert started.stdout is not None
+    assert all(started.stdout.readline().endswith("begun\n") for _ in lab.plan.hosts)
+    started.send_signal(signal.SIGINT)
+    assert started.wait(5) == 130
+    look = ["pgrep", "-f", "^sleep 5000123$"]
+    assert until(lambda: lab.provider.run("lon", look, timeout_s=10, check=False).code != 0)
 
 
 def test_in_the_container_are_the_overlays_addresses_and_the_engine_has_a_log(lab: Lab) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -99,10 +102,31 @@ def _on_all(
         results[host] = asdict(result)
         return result.code
 
-    codes = lab.on_every_host(lambda host: one(host.name))
+    with _interrupted_at_once():
+        codes = lab.on_every_host(lambda host: one(host.name))
     if as_json:
         screen.print_json([results[host] for host in codes])
     return max(codes.values())
+
+
+@contextmanager
+def _interrupted_at_once() -> Iterator[None]:
+    """A thread that waits for a host cannot be woken. With this process end its connections, and with those what runs.
+
+    Only for what leaves nothing to clean up.
+    """
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        screen.note("minigts: interrupted")
+        os._exit(128 + number)
+
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @app.command(rich_help_panel=LABS)
