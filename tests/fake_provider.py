@@ -109,6 +109,16 @@ class FakeProvider(OnMachineTime):
             place.unlink(missing_ok=True)
             shutil.copy2(source, place)
 
+    def get(self, host: str, source: PurePosixPath, target: Path) -> None:
+        place = self._root(host) / str(source).lstrip("/")
+        if not place.exists():
+            raise CommandFailed(host, ["get", str(source)], 1, "", f"no file or directory {source}")
+        if place.is_dir():
+            shutil.copytree(place, target, symlinks=True)
+        else:
+            shutil.copy2(place, target)
+        target.chmod(place.stat().st_mode & 0o777)
+
     def attach(self, host: str, argv: Sequence[str]) -> int:
         root = self._root(host)
         before = signal.signal(signal.SIGINT, lambda *_: None)  # what is typed is the command's business

@@ -154,7 +154,22 @@ def test_what_is_put_arrives_and_its_place_cannot_be_written_to(make_lab: MakeLa
     assert kept == hashlib.sha256((tmp_path / "given").read_bytes()).hexdigest()
     script = "mkdir -p /mnt/in && mount -t hostfs none /mnt/in && ! touch /mnt/in/new && ! mkdir /mnt/in/new"
     lab.provider.run("a", ["bash", "-c", script], timeout_s=20)
-    assert list((lab.rundir / "shared" / "a").iterdir()) == []
+    assert list((lab.rundir / "shared" / "a").iterdir()) == [lab.rundir / "shared" / "a" / "returned"]
+
+
+@needs_landlock
+def test_where_files_come_back_it_can_make_files_and_nothing_else(make_lab: MakeLab, tmp_path: Path) -> None:
+    lab = make_lab(PAIR, time="real")
+    script = f"""
+mkdir -p /mnt/back; mount -t hostfs -o hostfs=returned none /mnt/back; cd /mnt/back
+echo kept >file; ln -s {tmp_path} link; ln file other; mkfifo pipe; mkdir directory; mknod disk b 8 0; rm -f file
+"""
+    lab.provider.run("a", ["bash", "-c", script], timeout_s=60, check=False)
+    returned = lab.rundir / "shared" / "a" / "returned"
+    assert not [path for path in returned.iterdir() if path.is_symlink() or not path.is_file()]
+    assert (returned / "file").read_text() == "kept\n"
+    lab.provider.get("a", PurePosixPath("/etc/hostname"), tmp_path / "here")
+    assert (tmp_path / "here").read_text() == lab.provider.run("a", ["cat", "/etc/hostname"], timeout_s=20).stdout
 
 
 def test_without_landlock_a_guest_has_no_hostfs_and_put_still_works(tmp_path: Path) -> None:

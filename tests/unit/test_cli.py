@@ -27,6 +27,7 @@ VERBS = (
     "status",
     "exec",
     "shell",
+    "cp",
     "link",
     "restart",
     "check",

@@ -56,6 +56,10 @@ def test_without_a_host_every_one_is_shown(lab: Lab) -> None:
     assert "this is bra" in done.stdout
 
 
+def test_one_of_the_logs_alone(lab: Lab) -> None:
+    assert logs("bra", "--only", "console").stdout == "==> bra: console.log <==\n['echo', 'this is bra']\n"
+
+
 def test_what_would_change_the_terminal_is_shown_as_its_escape(lab: Lab) -> None:
     console = lab.rundir / "hosts" / "ams" / "console.log"
     console.write_bytes(b"[    0.1] Linux\r\n\x1b]0;title\x07 \xff\n")
@@ -77,6 +81,7 @@ def test_into_a_directory_each_host_has_a_folder(lab: Lab, tmp_path: Path) -> No
     ("arguments", "message"),
     [
         (["lju"], "no host 'lju'; there are ams, bra"),
+        (["ams", "--only", "consle"], "no log 'consle'; there are console; did you mean 'console'?"),
         (["ams", "--lab", "three"], "three"),
         (["ams", "--into", "FILE"], "cannot make the directory FILE/ams: Not a directory"),
     ],

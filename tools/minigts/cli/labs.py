@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Collection
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,15 +11,13 @@ import typer
 
 from minigts.cli import screen
 from minigts.cli.app import app
-from minigts.errors import CommandTimeout, InputError
+from minigts.errors import InputError
 from minigts.providers import DEFAULT
 from minigts.topology.time import Time
 
 if TYPE_CHECKING:
     from minigts.lab import Lab
     from minigts.topology.plan import Link, Plan
-
-DAY_S = 86_400.0
 
 Topology = Annotated[Path, typer.Argument(metavar="TOPOLOGY", help="A topology file, such as topologies/chain6.yaml.")]
 Provider = Annotated[str, typer.Option("--provider", help="What a host is; `minigts doctor` lists them.")]
@@ -82,7 +78,7 @@ def up(
     from minigts.providers import registry
 
     planned = read_plan(topology, provider, time)
-    wanted = _one_of("overlay", overlay or planned.overlay, overlays.known())
+    wanted = one_of("overlay", overlay or planned.overlay, overlays.known())
     overlays.require_engine(registry.make(provider, Path(), planned.time), wanted)
     require_room(planned, provider, [wanted], lab or planned.name)
     warn_of_root(provider)
@@ -161,52 +157,6 @@ def status(as_json: AsJson = False) -> None:
         screen.show_labs(found)
 
 
-@app.command("exec", rich_help_panel=LABS, context_settings={"allow_interspersed_args": False})
-def execute(
-    host: Host,
-    argv: Annotated[list[str], typer.Argument(metavar="COMMAND", help="The command and its arguments.")],
-    lab: LabName = None,
-    timeout: Annotated[float, typer.Option(help="Seconds until it is ended; exit 124.")] = DAY_S,
-    stdin: Annotated[bool, typer.Option("--stdin", "-i", help="Hand it what comes in on standard input.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Run a command on a host; ends with the command's exit code. Options go before the host.
-
-    Example:  minigts exec ams -- ping -c 3 bra
-    """
-    command = argv[1:] if argv[0] == "--" else argv
-    if not command or command[0].startswith("-"):
-        raise InputError("exec: options go before the host, a command behind it: minigts exec HOST -- ip address")
-    opened = _lab_with(host, lab)
-    try:
-        result = opened.provider.run(
-            host,
-            command,
-            timeout_s=timeout,
-            check=False,
-            stdin=sys.stdin.buffer.read() if stdin else b"",
-            on_output=None if as_json else screen.pass_on,
-        )
-    except CommandTimeout as error:
-        screen.note(f"minigts: ended after {timeout:g} s")
-        raise typer.Exit(error.code) from error
-    if as_json:
-        screen.print_json(asdict(result))
-    raise typer.Exit(result.code)
-
-
-@app.command(rich_help_panel=LABS)
-def shell(host: Host, lab: LabName = None) -> None:
-    """Open a shell on a host, as root. Leave it with exit or ctrl-d.
-
-    Example:  minigts shell ams
-    """
-    opened = _lab_with(host, lab)
-    if opened.time == "virtual":
-        screen.note("the lab is in virtual time, which keeps pace with yours as long as this shell is open")
-    raise typer.Exit(opened.provider.attach(host, ["bash", "-l"]))
-
-
 @app.command(rich_help_panel=LABS)
 def restart(host: Host, lab: LabName = None) -> None:
     """End a host as a power cut does, start it again on its disk and its links, and join it to the overlay again.
@@ -218,7 +168,7 @@ def restart(host: Host, lab: LabName = None) -> None:
     from minigts import lab as labs
     from minigts import overlays
 
-    opened = _lab_with(host, lab)
+    opened = lab_with(host, lab)
     with screen.progress() as say:
         say(f"starting {host} again")
         labs.restart(opened, host)
@@ -241,7 +191,7 @@ def link(
     """
     from minigts import lab as labs
 
-    _one_of("state", state, ("up", "down"))
+    one_of("state", state, ("up", "down"))
     opened = labs.open_lab(lab)
     labs.set_link(opened, first, second, up=state == "up")
     screen.note(f"the link between {first} and {second} is {state}")
@@ -330,12 +280,12 @@ def read_plan(file: Path, provider: str, time: Time | None) -> Plan:
     return load(file, known_overlays=overlays.known(), time=time, best=registry.best_time(provider))
 
 
-def _lab_with(host: str, lab: str | None) -> Lab:
+def lab_with(host: str, lab: str | None) -> Lab:
     """The lab, which has that host. Raises InputError."""
     from minigts import lab as labs
 
     opened = labs.open_lab(lab)
-    _one_of("host", host, [each.name for each in opened.plan.machines])
+    one_of("host", host, [each.name for each in opened.plan.machines])
     return opened
 
 
@@ -346,60 +296,17 @@ def _link_of(lab: Lab, first: str, second: str | None) -> Link:
     if second is None:
         return links.link_named(lab.plan, first)
     known = [each.name for each in lab.plan.machines]
-    one, *others = links.links_between(lab.plan, _one_of("host", first, known), _one_of("host", second, known))
+    one, *others = links.links_between(lab.plan, one_of("host", first, known), one_of("host", second, known))
     if others:
         names = ", ".join(each.name for each in (one, *others))
         raise InputError(f"several links join {first} and {second}: name one of {names}")
     return one
 
 
-def _one_of(kind: str, word: str, known: Collection[str]) -> str:
+def one_of(kind: str, word: str, known: Collection[str]) -> str:
     """`word`, which is known. Raises InputError."""
     from minigts.language.problems import did_you_mean
 
     if word not in known:
         raise InputError(f"no {kind} {word!r}; there are {', '.join(known)}{did_you_mean(word, known)}")
     return word
-
-
-@app.command(rich_help_panel=LABS)
-def logs(
-    host: Annotated[
-        str | None, typer.Argument(metavar="[HOST]", help="A host or switch; else every one of the lab.")
-    ] = None,
-    lab: LabName = None,
-    into: Annotated[
-        Path | None, typer.Option("--into", metavar="DIR", help="Write them to DIR/HOST/ instead of printing them.")
-    ] = None,
-) -> None:
-    """Show what a host's console and its kernel's log say. Also of a host that answers no more.
-
-    Example:  minigts logs ams
-    """
-    import tempfile
-
-    from minigts import lab as labs
-
-    opened = labs.open_lab(lab) if host is None else _lab_with(host, lab)
-    names = [each.name for each in opened.plan.machines] if host is None else [host]
-    if into is not None:
-        for name in names:
-            opened.provider.diagnose(name, _writable(into / name))
-        screen.note(f"the logs of {', '.join(names)} are in {into}")
-        return
-    with tempfile.TemporaryDirectory() as directory:
-        for name in names:
-            opened.provider.diagnose(name, Path(directory) / name)
-            for file in sorted((Path(directory) / name).iterdir()):
-                screen.show_log(f"{name}: {file.name}", file)
-
-
-def _writable(directory: Path) -> Path:
-    """That directory, which is there. Raises InputError."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"--into: cannot make the directory {directory}: {error.strerror}") from error
-    if not os.access(directory, os.W_OK | os.X_OK):
-        raise InputError(f"--into: cannot write to the directory {directory}")
-    return directory

@@ -10,6 +10,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from minigts.errors import InputError, MinigtsError, printable
@@ -484,6 +485,37 @@ def pass_on(output: bytes) -> None:
     """A host's output, as it comes."""
     sys.stdout.buffer.write(output)
     sys.stdout.buffer.flush()
+
+
+class HostLines:
+    """The output of several hosts, as it comes, in whole lines with the host's name before each."""
+
+    def __init__(self, hosts: Sequence[str]) -> None:
+        self._width = max(map(len, hosts))
+        self._begun = {host: bytearray() for host in hosts}
+        self._lock = Lock()
+
+    def take(self, host: str, output: bytes) -> None:
+        with self._lock:
+            *lines, rest = bytes(self._begun[host] + output).split(b"\n")
+            self._begun[host][:] = rest
+            pass_on(b"".join(self._line(host, line) for line in lines))
+
+    def end(self, host: str) -> None:
+        """What a host has said last, if that is no whole line."""
+        with self._lock:
+            if self._begun[host]:
+                pass_on(self._line(host, bytes(self._begun[host])))
+                self._begun[host].clear()
+
+    def _line(self, host: str, line: bytes) -> bytes:
+        return f"{host:<{self._width}}  ".encode() + line + b"\n"
+
+
+def amount(size_bytes: int, seconds: float) -> str:
+    """`104.9 MB in 0.8 s`; without a time that nobody waits for."""
+    size = f"{size_bytes / 1e6:.1f} MB" if size_bytes >= 1e5 else f"{size_bytes} bytes"
+    return f"{size} in {seconds:.1f} s" if seconds >= 0.1 else size
 
 
 def show_log(heading: str, file: Path) -> None:

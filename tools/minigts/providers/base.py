@@ -102,7 +102,7 @@ class CarriesLinks(Protocol):
 class Provider(Protocol):
     """One lab, told apart by its run directory: a provider object is cheap and holds no process.
 
-    `run`, `put` and `attach` may be called from several threads at once and need only a lab that is up, whoever
+    `run`, `put`, `get` and `attach` may be called from several threads at once and need only a lab that is up, whoever
     brought it up. Errors: `EnvironmentLacks` when `missing()` is not empty, `HostFailed` for a host that does not
     answer, `CommandFailed` and `CommandTimeout` from `run`.
     """
@@ -157,6 +157,14 @@ class Provider(Protocol):
 
     def put(self, host: str, source: Path, target: PurePosixPath) -> None:
         """Copy a file, or a directory with all that is in it, to `target` on `host`; modes are kept."""
+        ...
+
+    def get(self, host: str, source: PurePosixPath, target: Path) -> None:
+        """Copy a file of `host`, or a directory with all that is in it, to `target` here, which must not be there.
+
+        Modes are kept, but for setuid, setgid and the sticky bit; devices, pipes and sockets are left out. Raises
+        CommandFailed when `source` is not there.
+        """
         ...
 
     def attach(self, host: str, argv: Sequence[str]) -> int:

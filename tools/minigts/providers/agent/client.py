@@ -35,8 +35,10 @@ def run(
     stdin: bytes,
     on_output: Callable[[bytes], None] | None,
     turn: int | None = None,
+    on_stdout: Callable[[bytes], object] | None = None,
 ) -> Result:
-    """Run a command and wait for its end; see `Provider.run`.
+    """Run a command and wait for its end; see `Provider.run`. With `on_stdout` its standard output is handed over, and
+    is not in the result.
 
     `turn` is this caller's on the lab's clock, 0 if it acts alone: time passes there while it waits, and how much of
     this machine's that takes is no matter. None: the lab has this machine's time.
@@ -53,7 +55,10 @@ def run(
             if frame.kind == wire.EXIT:
                 ended = json.loads(frame.payload)
                 break
-            (stdout if frame.kind == wire.STDOUT else stderr).extend(frame.payload)
+            if on_stdout is not None and frame.kind == wire.STDOUT:
+                on_stdout(frame.payload)
+            else:
+                (stdout if frame.kind == wire.STDOUT else stderr).extend(frame.payload)
             if on_output is not None:
                 on_output(frame.payload)
                 if turn is not None:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from minigts.errors import MinigtsError
+from minigts.providers import archive
 from minigts.providers.agent import client, process
 from minigts.providers.base import Result
 from minigts.providers.machine_time import OnMachineTime
 
 PACE_S = 0.004
 DIAGNOSIS_TIMEOUT_S = 30.0
+COPY_TIMEOUT_S = 3600.0
+LOGS = PurePosixPath("/var/log")
+"""Where an overlay's phases have the engine and the daemons write (provision/overlays)."""
+PACK_LOGS = 'cd "$1"; set -- ./*.log; [ ! -e "$1" ] || exec tar -c --no-recursion . "$@"'
 
 
 class AgentProvider(OnMachineTime):
@@ -40,6 +46,31 @@ class AgentProvider(OnMachineTime):
     ) -> Result:
         return client.run(self.rundir, host, argv, timeout_s=timeout_s, check=check, stdin=stdin, on_output=on_output)
 
+    def get(self, host: str, source: PurePosixPath, target: Path) -> None:
+        """Over the host's line."""
+        with tempfile.TemporaryFile(dir=target.parent) as packed:
+            self._stream(host, archive.packing(source), packed.write, COPY_TIMEOUT_S)
+            packed.seek(0)
+            archive.unpack(host, packed, target)
+
+    def _stream(self, host: str, argv: Sequence[str], take: Callable[[bytes], object], timeout_s: float) -> None:
+        """Run a command and hand over what it says on stdout. Raises CommandFailed, and HostFailed."""
+        client.run(
+            self.rundir,
+            host,
+            argv,
+            timeout_s=timeout_s,
+            check=True,
+            stdin=b"",
+            on_output=None,
+            turn=self._turn(),
+            on_stdout=take,
+        )
+
+    def _turn(self) -> int | None:
+        """See `client.run`."""
+        return None
+
     def attach(self, host: str, argv: Sequence[str]) -> int:
         return client.attach(self.rundir, host, argv)
 
@@ -59,8 +90,25 @@ class AgentProvider(OnMachineTime):
         try:
             text = self.run(host, self.kernel_log_argv, timeout_s=DIAGNOSIS_TIMEOUT_S, check=False).stdout
         except MinigtsError as error:
-            text = f"{error}\n"
-        (into / "dmesg.log").write_text(text)
+            (into / "dmesg.log").write_text(f"{error}\n")
+        else:
+            (into / "dmesg.log").write_text(text)
+            self._programs_logs(host, into)
+
+    def _programs_logs(self, host: str, into: Path) -> None:
+        """What the engine and the overlay's programs write down on the host itself; nothing of one that answers not."""
+        with tempfile.TemporaryDirectory() as place:
+            packed = Path(place) / "packed"
+            try:
+                with packed.open("wb") as file:
+                    self._stream(host, ["sh", "-euc", PACK_LOGS, "sh", str(LOGS)], file.write, DIAGNOSIS_TIMEOUT_S)
+                with packed.open("rb") as file:
+                    archive.unpack(host, file, Path(place) / "logs")
+            except MinigtsError:
+                return
+            for log in sorted((Path(place) / "logs").glob("*.log")):
+                if not (into / log.name).exists() and log.is_file() and not log.is_symlink():
+                    shutil.copyfile(log, into / log.name)
 
     def processes(self) -> tuple[int, ...]:
         supervisor = process.supervisor(self.rundir)

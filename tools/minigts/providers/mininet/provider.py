@@ -24,7 +24,7 @@ from minigts.providers.base import Finding, Result
 from minigts.providers.mininet import doctor, kernel
 from minigts.providers.uml import demand, guest, image, packing, prerequisites
 from minigts.providers.uml import doctor as uml_doctor
-from minigts.providers.uml.kernel import GuestKernel
+from minigts.providers.uml.kernel import RETURNED, GuestKernel
 from minigts.providers.uml.kernel import missing as uml_missing
 from minigts.providers.uml.provider import refuse_processors
 from minigts.providers.uml.supervisor import Launch
@@ -138,6 +138,17 @@ class MininetProvider(AgentProvider):
     def put(self, host: str, source: Path, target: PurePosixPath) -> None:
         self._enter(host)
         packing.put(self, host, None if self._native else self.rundir / "shared" / kernel.NAME, source, target)
+
+    def get(self, host: str, source: PurePosixPath, target: Path) -> None:
+        self._enter(host)
+        returned = self.rundir / "shared" / kernel.NAME / RETURNED
+        if not self._native and packing.can_return(returned):
+            packing.get(self, host, returned, source, target)
+        else:
+            super().get(host, source, target)
+
+    def _stream(self, host: str, argv: Sequence[str], take: Callable[[bytes], object], timeout_s: float) -> None:
+        super()._stream(kernel.NAME, [*self._enter(host), *argv], take, timeout_s)
 
     def attach(self, host: str, argv: Sequence[str]) -> int:
         return client.attach(self.rundir, kernel.NAME, [*self._enter(host), *argv])

@@ -26,6 +26,7 @@ VIRTIO_NETWORK, VIRTIO_CONSOLE = 1, 3
 """Device numbers of the virtio specification, section 5."""
 WITHOUT_SENT_INTERRUPTS = ("virtio_net.napi_tx=0",)
 """The clock takes a frame in the moment in which it is sent; there is nothing to be told afterwards."""
+RETURNED = "returned"
 HOSTFS = "init_hostfs"
 """What makes a directory of this machine one that a guest can mount."""
 
@@ -72,6 +73,11 @@ class GuestKernel:
     def shared(self) -> str:
         """A directory that the guest may read from by hostfs."""
         return f"shared/{self.name}"
+
+    @property
+    def returned(self) -> str:
+        """The part of it that the guest may write files to."""
+        return f"{self.shared}/{RETURNED}"
 
     @property
     def disk(self) -> str:

@@ -1,16 +1,16 @@
-"""How files come to a host: packed with tar, and unpacked there with their modes."""
+"""How files come to a host and from it: packed with tar, by way of a directory that the guest can mount."""
 
 from __future__ import annotations
 
 import io
-import tarfile
 import tempfile
 from pathlib import Path, PurePosixPath
 
+from minigts.providers import archive
 from minigts.providers.base import Provider
 from minigts.providers.uml import confinement
 
-TIMEOUT_S = 120.0
+TIMEOUT_S = 3600.0
 PACKED = "packed.tar"
 UNPACK_SHARED = """
 from=$(mktemp -d)
@@ -21,6 +21,15 @@ rmdir "$from"
 [ -z "${failed:-}" ]
 """
 """A guest reads from a directory of this machine many times quicker than from its control line."""
+PACK_SHARED = """
+to=$(mktemp -d)
+mount -t hostfs -o "hostfs=$2" none "$to"
+sh -euc "$4" sh "$1" 1<>"$to/$3" || failed=yes
+umount "$to"
+rmdir "$to"
+[ -z "${failed:-}" ]
+"""
+"""Into a file that is there: a kernel may not make one shorter by name, nor set its time (confinement.py)."""
 UNPACK = 'mkdir -p "$1" && tar -x --no-same-owner -C "$1"'
 
 
@@ -31,23 +40,29 @@ def put(provider: Provider, host: str, directory: Path | None, source: Path, tar
     """
     if directory is None or confinement.version() == 0:
         packed = io.BytesIO()
-        _pack(source, target, packed)
+        archive.pack(source, target, packed)
         argv = ["sh", "-euc", UNPACK, "sh", str(target.parent)]
         provider.run(host, argv, timeout_s=TIMEOUT_S, stdin=packed.getvalue())
         return
     with tempfile.TemporaryDirectory(dir=directory, prefix="put.") as place:
         with (Path(place) / PACKED).open("wb") as file:
-            _pack(source, target, file)
+            archive.pack(source, target, file)
         argv = ["sh", "-euc", UNPACK_SHARED, "sh", Path(place).name, PACKED, str(target.parent)]
         provider.run(host, argv, timeout_s=TIMEOUT_S)
 
 
-def _pack(source: Path, target: PurePosixPath, file: io.IOBase) -> None:
-    with tarfile.open(fileobj=file, mode="w") as archive:
-        archive.add(source, arcname=target.name, filter=_owned_by_root)
+def can_return(directory: Path) -> bool:
+    """Whether a guest can write into this directory of this machine by hostfs: one that began before it was may not."""
+    return directory.is_dir() and confinement.version() > 0
 
 
-def _owned_by_root(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    member.uid = member.gid = 0
-    member.uname = member.gname = "root"
-    return member
+def get(provider: Provider, host: str, directory: Path, source: PurePosixPath, target: Path) -> None:
+    """`Provider.get` for a host in a User-Mode Linux kernel that may write into `directory`, below its hostfs."""
+    with tempfile.TemporaryDirectory(dir=directory, prefix="get.") as place:
+        (Path(place) / PACKED).touch()
+        within = f"{directory.name}/{Path(place).name}"
+        argv = ["sh", "-euc", PACK_SHARED, "sh", str(source), within, PACKED, archive.PACK]
+        provider.run(host, argv, timeout_s=TIMEOUT_S)
+        # Whoever is root in the guest may write in this directory, and make no link there that leads elsewhere.
+        with (Path(place) / PACKED).open("rb") as packed:
+            archive.unpack(host, packed, target)

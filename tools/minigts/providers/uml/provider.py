@@ -79,6 +79,13 @@ class UmlProvider(AgentProvider):
             raise HostFailed(f"there is no host {host} in this lab")
         packing.put(self, host, self.rundir / "shared" / host, source, target)
 
+    def get(self, host: str, source: PurePosixPath, target: Path) -> None:
+        returned = self.rundir / "shared" / host / kernel.RETURNED
+        if (self.rundir / "hosts" / host).is_dir() and packing.can_return(returned):
+            packing.get(self, host, returned, source, target)
+        else:
+            super().get(host, source, target)
+
     def restart(self, host: str) -> None:
         """A kernel that has crashed is started again, too; what it had not yet written to its disk is lost."""
         if process.supervisor(self.rundir) is None:

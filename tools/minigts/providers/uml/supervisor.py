@@ -210,7 +210,7 @@ def _hold_to_a_processor(pid: int, number: int) -> None:
 
 def _inherited(machine: GuestKernel, launch: Launch, rundir: Path, stack: ExitStack) -> Directories:
     """The directories that a kernel gets, open as long as `stack` is."""
-    for directory in (machine.own, machine.shared):
+    for directory in (machine.own, machine.shared, machine.returned):
         (rundir / directory).mkdir(parents=True, exist_ok=True)
     memory = Path(tempfile.mkdtemp(prefix="minigts-", dir=memory_directory() or rundir))
     paths = (rundir, launch.base.parent, rundir / machine.shared, memory)
@@ -235,6 +235,7 @@ def _rules(machine: GuestKernel, launch: Launch, rundir: Path, inherited: Direct
         confinement.may_write(host),
         confinement.may_keep_house(rundir / machine.own),
         confinement.may_read(rundir / machine.shared),
+        confinement.may_write(rundir / machine.returned),
         confinement.may_write(Path(through(inherited.memory))),
         *map(confinement.may_read, map(Path, ("/proc/cpuinfo", "/dev/random", "/dev/urandom"))),
         confinement.may_write(Path("/dev/null")),

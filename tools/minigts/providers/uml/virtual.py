@@ -61,6 +61,9 @@ class VirtualUmlProvider(UmlProvider):
             )
             return replace(result, seconds=clock.now_s() - started_s)
 
+    def _turn(self) -> int | None:
+        return current_turn()
+
     def attach(self, host: str, argv: Sequence[str]) -> int:
         return client.attach(self.rundir, host, argv, paced=True)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-import tarfile
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from typing import Literal
 from minigts import paths
 from minigts.errors import CommandFailed, HostFailed, MinigtsError, noting_failures
 from minigts.machine import shell
+from minigts.providers import archive
 from minigts.providers.agent import process
 from minigts.providers.agent.provider import PACE_S, AgentProvider
 from minigts.providers.base import Finding
@@ -92,8 +92,7 @@ class VagrantProvider(AgentProvider):
 
     def put(self, host: str, source: Path, target: PurePosixPath) -> None:
         with tempfile.SpooledTemporaryFile() as packed:
-            with tarfile.open(fileobj=packed, mode="w") as archive:
-                archive.add(source, arcname=target.name)
+            archive.pack(source, target, packed)
             packed.seek(0)
             argv = ["sh", "-euc", UNPACK, "sh", str(target.parent)]
             self.run(host, argv, timeout_s=PUT_TIMEOUT_S, stdin=packed.read())
