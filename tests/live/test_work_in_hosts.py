@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from live.borrowed import quiet
+from live.conftest import quiet
 from live.program import Program, until
 from minigts import overlays
 from minigts.lab import Lab, files
