@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from minigts import __version__
 from minigts.cli import screen
 
 PRIVATE = 0o077
@@ -64,9 +65,18 @@ def _terminate(number: int, _frame: FrameType | None) -> None:
     sys.exit(128 + number)
 
 
+def _tell_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"minigts {__version__}")
+        raise typer.Exit()
+
+
 @app.callback()
 def root(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the traceback of an error.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Say which version this is.")
+    ] = False,
 ) -> None:
     """The GÉANT Testbed Service on one machine: hosts with kernels of their own, links that hold their delay.
 
