@@ -5,9 +5,9 @@
 
 Started by `unshare` as process 1 in network, mount, process, name and IPC namespaces of its own, without an interface
 that leads out. DIRECTORY, which is empty, becomes its file system's memory; GROUP is its own control group; LINE is
-the descriptor of a stream that the agent's frames run on, WIRE the path of wire.py, which knows these frames. The file system is this machine's, seen through a layer that
-takes all that is written; what an image has under /usr/lib/minigts is laid over it. Runs until it is killed, and then
-everything in it ends, since it is process 1.
+the descriptor of a stream that the agent's frames run on; WIRE is the path of wire.py, which knows these frames. The
+file system is this machine's, seen through a layer that takes all that is written; what an image has under
+/usr/lib/minigts is laid over it. Runs until it is killed, and then everything in it ends, since it is process 1.
 """
 
 from __future__ import annotations

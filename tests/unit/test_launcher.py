@@ -19,7 +19,7 @@ from minigts.cli.app import app
 from minigts.providers import registry
 
 PROJECT = Path(__file__).parents[2]
-PARTS = ("minigts", "requirements.lock", "requirements-dev.lock")
+PARTS = ("minigts", "requirements.lock", "requirements-dev.lock", "provision/install-packages.sh")
 pytestmark = pytest.mark.timeout(600)
 
 
@@ -51,6 +51,8 @@ def parts(project: Path) -> Path:
     for name in registry.names():
         (package / "providers" / name).mkdir(parents=True)
         (package / "providers" / name / "provider.py").touch()
+    shutil.copy2(PROJECT / "tools" / "minigts" / "__init__.py", package)
+    (project / "provision").mkdir()
     for part in PARTS:
         shutil.copy2(PROJECT / part, project / part)
     return package

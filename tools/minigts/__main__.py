@@ -1,4 +1,4 @@
-"""`python -m minigts`, which the launcher `./minigts` becomes; an installed package's command `minigts` is its `main`."""
+"""`python -m minigts`: what the launcher `./minigts` becomes. In an installed package `main` is the command."""
 
 # The built-in half of `signal`: the other takes milliseconds to load.
 import _signal  # type: ignore[import-not-found]

@@ -54,7 +54,7 @@ def import_root() -> Path:
 
 
 def own_file(given: Path, folder: str) -> Path | None:
-    """The project's own file or folder that `given` may mean, `FOLDER/NAME` or only `NAME`; None where there is none."""
+    """The project's own file or folder that `given` means, `FOLDER/NAME` or only `NAME`; None where there is none."""
     if given.is_absolute() or ".." in given.parts:
         return None
     places = [project_root() / given] if given.parts[:1] == (folder,) else [project_root() / folder / given]

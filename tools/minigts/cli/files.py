@@ -17,12 +17,14 @@ def found(given: Path, folder: str) -> Path:
 
     Raises InputError when there is neither.
     """
-    from minigts import paths  # noqa: PLC0415
+    from minigts import paths
 
     if os.path.lexists(given):
         return given
     own = paths.own_file(given, folder)
     if own is None:
-        raise InputError([Problem(str(given), 0, "no such file, and minigts brings none; minigts examples lists those")])
+        raise InputError(
+            [Problem(str(given), 0, "no such file, and minigts brings none; minigts examples lists those")]
+        )
     screen.note(f"minigts: there is no {given} here, so it is minigts' own: {own}")
     return own

@@ -108,7 +108,9 @@ def missing() -> list[str]:
     """What this installation lacks to draw figures, a sentence each."""
     if importlib.util.find_spec("matplotlib") is not None:
         return []
-    return ["reports and figures take matplotlib, which is not installed here; with pipx: pipx inject minigts matplotlib"]
+    return [
+        "reports and figures take matplotlib, which is not installed here; with pipx: pipx inject minigts matplotlib"
+    ]
 
 
 @contextmanager
