@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from minigts import __version__
+import minigts
 from minigts.cli import screen
 
 PRIVATE = 0o077
@@ -69,7 +69,7 @@ def _terminate(number: int, _frame: FrameType | None) -> None:
 
 def _tell_version(asked: bool) -> None:
     if asked:
-        typer.echo(f"minigts {__version__}")
+        typer.echo(f"minigts {minigts.__version__}")
         raise typer.Exit()
 
 

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from minigts import __version__, overlays, paths
+import minigts
 from minigts import lab as labs
+from minigts import overlays, paths
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError, Problem
 from minigts.experiments import meaning, run
 from minigts.experiments.load import LANGUAGE, load, topology_file
@@ -281,7 +282,7 @@ def _known(path: Path, kind: str, name: str, known: Sequence[str]) -> None:
 
 def _manifest(prepared: Prepared, provider: str) -> Manifest:
     return Manifest(
-        minigts=__version__,
+        minigts=minigts.__version__,
         commit=_commit(),
         experiment=prepared.experiment,
         topology_sha256=prepared.topology_sha256,
