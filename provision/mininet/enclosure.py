@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 """Makes this process the first of a lab's own world on this machine's kernel, and a host's agent in it.
 
-    enclosure.py DIRECTORY GROUP LINE
+    enclosure.py WIRE DIRECTORY GROUP LINE
 
 Started by `unshare` as process 1 in network, mount, process, name and IPC namespaces of its own, without an interface
 that leads out. DIRECTORY, which is empty, becomes its file system's memory; GROUP is its own control group; LINE is
-the descriptor of a stream that the agent's frames run on. The file system is this machine's, seen through a layer that
-takes all that is written; what an image has under /usr/lib/minigts is laid over it. Runs until it is killed, and then
-everything in it ends, since it is process 1.
+the descriptor of a stream that the agent's frames run on; WIRE is the path of wire.py, which knows these frames. The
+file system is this machine's, seen through a layer that takes all that is written; what an image has under
+/usr/lib/minigts is laid over it. Runs until it is killed, and then everything in it ends, since it is process 1.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import shutil
 import sys
 from pathlib import Path
 
-PROJECT = Path(__file__).resolve().parents[2]
+PROVISION = Path(__file__).resolve().parents[1]
 OWN = Path("usr/lib/minigts")
-OWN_FILES = ("provision/image/agent.py", "provision/image/probe.py", "tools/minigts/providers/agent/wire.py")
+AGENT_FILES = ("image/agent.py", "image/probe.py")
 CLONE_NEWCGROUP = 0x02000000
 MS_BIND, MS_REC = 4096, 16384
 
@@ -45,17 +45,17 @@ def enter_group(group: Path) -> None:
     call(libc.unshare(CLONE_NEWCGROUP))
 
 
-def lay_own_files(layer: Path) -> None:
+def lay_own_files(layer: Path, wire: Path) -> None:
     (layer / OWN).mkdir(parents=True)
-    for name in OWN_FILES:
-        copy = Path(shutil.copy(PROJECT / name, layer / OWN))
+    for file in (*(PROVISION / name for name in AGENT_FILES), wire):
+        copy = Path(shutil.copy(file, layer / OWN))
         copy.chmod(0o755)
 
 
-def make_root(directory: Path) -> Path:
+def make_root(directory: Path, wire: Path) -> Path:
     mount("tmpfs", directory, "tmpfs", options="mode=755")
     layer, upper, work, root = (directory / part for part in ("layer", "upper", "work", "root"))
-    lay_own_files(layer)
+    lay_own_files(layer, wire)
     upper.mkdir()
     work.mkdir()
     mount("overlay", root, "overlay", options=f"lowerdir={layer}:/,upperdir={upper},workdir={work}")
@@ -77,9 +77,10 @@ def serve(line: int) -> None:
 
 
 def main() -> None:
-    directory, group, line = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+    wire, directory, group = map(Path, sys.argv[1:4])
+    line = int(sys.argv[4])
     enter_group(group)
-    os.chroot(make_root(directory))
+    os.chroot(make_root(directory, wire))
     os.chdir("/")
     serve(line)
 

@@ -6,6 +6,7 @@ from types import ModuleType
 import pytest
 from experiment_lab import SMALL, chain, endpoints, small
 
+from minigts import paths
 from minigts.errors import InputError
 from minigts.experiments.commands import command, outer_mtu, predicted
 from minigts.experiments.load import load, parse, topology_file
@@ -129,7 +130,7 @@ def test_a_file_that_is_no_text_or_too_long_is_refused(tmp_path: Path, content: 
         load(tmp_path / "bad.yaml")
 
 
-def test_the_topology_is_looked_for_here_then_around_the_experiment(
+def test_the_topology_is_looked_for_here_then_around_the_experiment_then_among_minigts_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("here/topologies", "project/topologies", "project/experiments"):
@@ -137,12 +138,18 @@ def test_the_topology_is_looked_for_here_then_around_the_experiment(
     file = tmp_path / "project/experiments/small.yaml"
     file.write_text(SMALL)
     monkeypatch.chdir(tmp_path / "here")
-    with pytest.raises(InputError, match=r"small\.yaml:3: topology: no file topologies/chain6\.yaml or "):
-        topology_file(small(), file)
+    assert topology_file(small(), file) == paths.project_root() / "topologies" / "chain6.yaml"
     (tmp_path / "project/topologies/chain6.yaml").touch()
     assert topology_file(small(), file) == tmp_path / "project/topologies/chain6.yaml"
     (tmp_path / "here/topologies/chain6.yaml").touch()
     assert topology_file(small(), file) == Path("topologies/chain6.yaml")
+
+
+def test_a_topology_that_is_nowhere_is_named_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "small.yaml"
+    file.write_text(SMALL.replace("chain6", "chain7"))
+    with pytest.raises(InputError, match=r"small\.yaml:3: topology: no file topologies/chain7\.yaml or "):
+        topology_file(load(file), file)
 
 
 def test_the_matrix_is_the_same_each_time_and_on_any_machine() -> None:

@@ -14,12 +14,13 @@ from typing import Any
 import pytest
 import typer
 
+import minigts
 from minigts.cli import help_from_source
 from minigts.cli.app import app
 from minigts.providers import registry
 
 PROJECT = Path(__file__).parents[2]
-PARTS = ("minigts", "requirements.lock", "requirements-dev.lock")
+PARTS = ("minigts", "requirements.lock", "requirements-dev.lock", "provision/install-packages.sh")
 pytestmark = pytest.mark.timeout(600)
 
 
@@ -51,6 +52,8 @@ def parts(project: Path) -> Path:
     for name in registry.names():
         (package / "providers" / name).mkdir(parents=True)
         (package / "providers" / name / "provider.py").touch()
+    shutil.copy2(PROJECT / "tools" / "minigts" / "__init__.py", package)
+    (project / "provision").mkdir()
     for part in PARTS:
         shutil.copy2(PROJECT / part, project / part)
     return package
@@ -190,12 +193,18 @@ def test_help_comes_without_an_environment_and_makes_none(bare: Path, cache: Pat
 
 
 @pytest.mark.parametrize(
-    ("words", "named"), [("upp", "did you mean 'up'"), ("--version", "--version"), ("image x", "x")]
+    ("words", "named"), [("upp", "did you mean 'up'"), ("--versions", "--version"), ("image x", "x")]
 )
 def test_a_verb_that_is_none_is_refused_and_nothing_made(bare: Path, cache: Path, words: str, named: str) -> None:
     done = launch(bare, *words.split(), MINIGTS_CACHE=str(cache))
     assert done.returncode == 2
     assert named in done.stderr
+    assert not cache.exists()
+
+
+def test_the_version_comes_without_an_environment_and_makes_none(bare: Path, cache: Path) -> None:
+    done = launch(bare, "--version", MINIGTS_CACHE=str(cache))
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"minigts {minigts.__version__}\n", "")
     assert not cache.exists()
 
 

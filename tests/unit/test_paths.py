@@ -36,3 +36,15 @@ def test_a_process_that_has_ended_has_no_fields_and_used_nothing(tmp_path: Path)
     (tmp_path / "8/stat").write_bytes(b"")
     assert (proc.stat_fields(8, tmp_path), proc.used_s(9, tmp_path)) == ([], 0)
     assert list(proc.family([8], tmp_path)) == [8]
+
+
+@pytest.mark.parametrize("given", ["topologies/pair.yaml", "pair.yaml", "./pair.yaml"])
+def test_a_file_of_the_projects_own_is_found_by_its_name(given: str) -> None:
+    assert paths.own_file(Path(given), "topologies") == paths.project_root() / "topologies" / "pair.yaml"
+
+
+@pytest.mark.parametrize(
+    "given", ["/topologies/pair.yaml", "../topologies/pair.yaml", "experiments/star.yaml", "x.yaml"]
+)
+def test_what_the_project_has_not_or_lies_elsewhere_is_none_of_its_own(given: str) -> None:
+    assert paths.own_file(Path(given), "topologies") is None

@@ -1,4 +1,4 @@
-"""`python -m minigts`: what the launcher `./minigts` becomes."""
+"""`python -m minigts`: what the launcher `./minigts` becomes. In an installed package `main` is the command."""
 
 # The built-in half of `signal`: the other takes milliseconds to load.
 import _signal  # type: ignore[import-not-found]
@@ -9,4 +9,5 @@ if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
 
 from minigts.cli import main
 
-main()
+if __name__ == "__main__":
+    main()

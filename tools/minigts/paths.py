@@ -1,4 +1,4 @@
-"""Where minigts keeps things outside a project: images in the cache, running labs in the state directory.
+"""Where things lie: the project's own files, images in the cache, running labs in the state directory.
 
 And how a file is written so that nobody ever reads half of it, and read so that nobody waits for it or runs out of
 memory over it.
@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Literal
 
 _CHUNK_BYTES = 1 << 20
+BROUGHT = "brought"
+"""The folder of an installed package that holds the project's own files; pyproject.toml says which."""
 
 
 def cache_root() -> Path:
@@ -33,8 +35,30 @@ def state_root() -> Path:
 
 
 def project_root() -> Path:
-    """The checkout this program runs from: its provision/ directory is part of the program."""
-    return Path(__file__).resolve().parents[2]
+    """Where the project's own files lie: provision/, which is part of the program, topologies/ and experiments/.
+
+    In a checkout that is the checkout; in an installed package what the wheel has brought, inside the package.
+    """
+    package = Path(__file__).resolve().parent
+    return package / BROUGHT if is_installed() else package.parents[1]
+
+
+def is_installed() -> bool:
+    """Whether this program runs from an installed package, and not from a checkout."""
+    return (Path(__file__).resolve().parent / BROUGHT).is_dir()
+
+
+def import_root() -> Path:
+    """The directory that Python finds this package in."""
+    return Path(__file__).resolve().parents[1]
+
+
+def own_file(given: Path, folder: str) -> Path | None:
+    """The project's own file or folder that `given` means, `FOLDER/NAME` or only `NAME`; None where there is none."""
+    if given.is_absolute() or ".." in given.parts:
+        return None
+    places = [project_root() / given] if given.parts[:1] == (folder,) else [project_root() / folder / given]
+    return next((place for place in places if os.path.lexists(place)), None)
 
 
 def write_whole(path: Path, content: str | bytes) -> None:

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+import minigts
 from minigts.cli import screen
 
 PRIVATE = 0o077
@@ -51,6 +52,8 @@ app = typer.Typer(
 def main() -> None:
     """What `./minigts` runs. A SIGTERM unwinds the program like an error: what it started is taken down."""
     signal.signal(signal.SIGTERM, _terminate)
+    # mke2fs and others lie where a plain user's PATH does not look.
+    os.environ["PATH"] = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
     os.umask(PRIVATE)
     try:
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
@@ -64,9 +67,18 @@ def _terminate(number: int, _frame: FrameType | None) -> None:
     sys.exit(128 + number)
 
 
+def _tell_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"minigts {minigts.__version__}")
+        raise typer.Exit()
+
+
 @app.callback()
 def root(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the traceback of an error.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Say which version this is.")
+    ] = False,
 ) -> None:
     """The GÉANT Testbed Service on one machine: hosts with kernels of their own, links that hold their delay.
 

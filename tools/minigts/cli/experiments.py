@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from minigts.cli import screen
+from minigts.cli import files, screen
 from minigts.cli.app import app
 from minigts.cli.labs import LabName, Provider, TimeOption, require_room, warn_of_root
 from minigts.errors import CommandFailed, EnvironmentLacks, HostFailed, InputError
@@ -63,9 +63,9 @@ def run(
                 stack.enter_context(campaign.alone_in(resume))
             directories, prepared = campaign.reopen(resume)
         else:
-            files = campaign.files(experiments or ())
+            places = [files.found(each, files.EXPERIMENTS) for each in experiments or ()]
             prepared = campaign.prepare_all(
-                files, paper=paper, quick=quick, only=only or (), time=time, provider=provider
+                campaign.files(places), paper=paper, quick=quick, only=only or (), time=time, provider=provider
             )
         for line in campaign.left_out_in_words(prepared):
             screen.note(line)
@@ -106,7 +106,7 @@ def _measure_all(
 ) -> bool:
     """Measure all, those of one topology in one lab, and report; whether every sample has a result."""
     from minigts.experiments import campaign, run
-    from minigts.report import render
+    from minigts.report import missing, render
 
     together = _folder_of(directories)
     seconds = sum(each.seconds for each in prepared)
@@ -125,7 +125,10 @@ def _measure_all(
         # Nothing was left to take, or the lab failed before its tables could be derived.
         if not each.samples or not (directory / "samples.csv").exists():
             screen.show_outcome(run.finish(directory), directory)
-    typer.echo(render(together))
+    lacking = missing()
+    for line in lacking:
+        screen.note(f"minigts: {line}; then: minigts report {together}")
+    typer.echo(together if lacking else render(together))
     return complete
 
 
@@ -213,11 +216,16 @@ def compare(
 def _compare_runs(a: Path, b: Path, page: Path | None) -> None:
     from minigts.report import compare as comparing
     from minigts.report import comparison as shown
+    from minigts.report import missing
 
     found = comparing.compare(a, b)
-    written = shown.page(found, page or b / f"compared-with-{a.resolve().name}.html")
+    lacking = missing()
+    written = None if lacking else shown.page(found, page or b / f"compared-with-{a.resolve().name}.html")
     screen.show_comparison(comparing.headline(found), shown.tables(found), shown.notes(found))
-    typer.echo(written)
+    for line in lacking:
+        screen.note(f"minigts: no page is written: {line}")
+    if written:
+        typer.echo(written)
     raise typer.Exit(1 if found.differs else 0)
 
 
@@ -228,7 +236,7 @@ def _compare_providers(topology: Path, on: Sequence[str], rounds: int, time: Tim
     from minigts.providers import registry
     from minigts.topology.load import load
 
-    plan = load(topology, time=time)
+    plan = load(files.found(topology, files.TOPOLOGIES), time=time)
     wanted = on or registry.names()
     for name in wanted:
         registry.make(name, Path(), plan.time)

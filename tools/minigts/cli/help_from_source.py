@@ -15,7 +15,8 @@ from pathlib import Path
 
 RUNS = 10
 HELP = ("-h", "--help")
-ROOT_OPTIONS = ("-v", "--verbose")
+VERSION = "--version"
+ROOT_OPTIONS = ("-v", "--verbose", VERSION)
 MODULES = ("labs", "policy", "experiments", "project", "libvirt")
 """In the order in which verbs are listed."""
 AFTERWARDS = (
@@ -43,6 +44,12 @@ def verbs(directory: Path = Path(__file__).parent) -> Verb:
     about = next(node for node in root.body if isinstance(node, ast.FunctionDef) and node.name == "root")
     groups["app"].about = (ast.get_docstring(about) or "").replace("[bold]", "").replace("[/bold]", "")
     return groups["app"]
+
+
+def version(package: Path = Path(__file__).parents[1]) -> str:
+    """The program's."""
+    tree = ast.parse((package / "__init__.py").read_text(encoding="utf-8"))
+    return str(next(ast.literal_eval(node.value) for node in tree.body if isinstance(node, ast.Assign)))
 
 
 def _read(node: ast.stmt, groups: dict[str, Verb]) -> None:
@@ -74,6 +81,9 @@ def answer(arguments: Sequence[str], verb: Verb) -> int:
         word = next(iter(words), HELP[0])
         if word in HELP:
             break
+        if word == VERSION and name == "minigts":
+            sys.stdout.write(f"minigts {version()}\n")
+            return 0
         words = words[1:]
         if word in verb.verbs:
             verb, name = verb.verbs[word], f"{name} {word}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from minigts.cli import screen
+from minigts.cli import files, screen
 from minigts.cli.app import app
 from minigts.errors import InputError
 from minigts.providers import DEFAULT
@@ -272,12 +272,15 @@ def calibrate(
 
 
 def read_plan(file: Path, provider: str, time: Time | None) -> Plan:
-    """The plan of a topology file: in `time`, else in the file's, else in the provider's best. Raises InputError."""
+    """The plan of a topology file, or of minigts' own of that name: in `time`, else in the file's, else in the
+    provider's best. Raises InputError.
+    """
     from minigts import overlays
     from minigts.providers import registry
     from minigts.topology.load import load
 
-    return load(file, known_overlays=overlays.known(), time=time, best=registry.best_time(provider))
+    found = files.found(file, files.TOPOLOGIES)
+    return load(found, known_overlays=overlays.known(), time=time, best=registry.best_time(provider))
 
 
 def lab_with(host: str, lab: str | None) -> Lab:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from minigts.cli import screen
+from minigts.cli import files, screen
 from minigts.cli.app import app
 from minigts.cli.labs import AsJson
 from minigts.errors import EnvironmentLacks
@@ -77,6 +77,10 @@ def test(
     from minigts.machine import shell
 
     if not _of_the_user(arguments or []):
+        if paths.is_installed():
+            raise EnvironmentLacks(
+                "the project's tests are in a checkout: ./minigts test; an installed package has none"
+            )
         os.chdir(paths.project_root())
     os.umask(shell.FOR_OTHERS)  # some of what tests make is for another user
     try:
@@ -103,10 +107,13 @@ def setup(provider: Annotated[str, typer.Argument(metavar="PROVIDER", help="Such
     Example:  minigts setup vagrant
     """
     from minigts import paths
-    from minigts.providers import registry
+    from minigts.providers import DEFAULT, registry, system_packages
     from minigts.providers.base import Prepares
 
     chosen = registry.make(provider, paths.state_root(), registry.best_time(provider))
+    packages = system_packages.lacking((DEFAULT, provider))
+    if packages and paths.is_installed():  # a checkout's launcher has done so
+        system_packages.install(packages)
     lacking = chosen.missing()
     if lacking:
         raise EnvironmentLacks("\n".join(lacking))
@@ -114,6 +121,19 @@ def setup(provider: Annotated[str, typer.Argument(metavar="PROVIDER", help="Such
         with screen.progress() as say:
             chosen.prepare(say)
     screen.note(f"provider {provider} can run here")
+
+
+@app.command(rich_help_panel=PROJECT)
+def examples() -> None:
+    """List the topologies and experiments that minigts brings, with their places: to use by name, or to copy.
+
+    Example:  minigts up topologies/pair.yaml
+    """
+    from minigts import paths
+
+    for folder in (files.TOPOLOGIES, files.EXPERIMENTS):
+        for file in sorted((paths.project_root() / folder).glob("*.yaml")):
+            typer.echo(file)
 
 
 @app.command(rich_help_panel=PROJECT)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
+import minigts
 from minigts import lab as labs
 from minigts import overlays, paths
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError, Problem
@@ -313,7 +313,7 @@ def _known(path: Path, kind: str, name: str, known: Sequence[str]) -> None:
 
 def _manifest(prepared: Prepared, provider: str) -> Manifest:
     return Manifest(
-        minigts=_version(),
+        minigts=minigts.__version__,
         commit=_commit(),
         experiment=prepared.experiment,
         topology_sha256=prepared.topology_sha256,
@@ -392,13 +392,10 @@ def take(directories: Sequence[Path], lab: Lab, say: Say, on_progress: run.OnPro
     return run.run_together(directories, lab.provider, LabStage(lab, say), on_progress)
 
 
-def _version() -> str:
-    text = (paths.project_root() / "pyproject.toml").read_text(encoding="utf-8")
-    return str(tomllib.loads(text)["project"]["version"])
-
-
 def _commit() -> str:
-    """The checkout's commit, `-dirty` behind it when files differ; empty outside git."""
+    """The checkout's commit, `-dirty` behind it when files differ; empty outside git, and of an installed package."""
+    if paths.is_installed():  # a repository around it would be another project's
+        return ""
     argv = [
         "git",
         "-C",

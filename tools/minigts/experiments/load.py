@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from minigts import paths
 from minigts.errors import InputError, Problem
 from minigts.experiments.model import Experiment
 from minigts.language.source import Language, read_text
@@ -30,7 +31,8 @@ def parse(text: str, name: str) -> Experiment:
 
 
 def topology_file(experiment: Experiment, path: Path) -> Path:
-    """Where the experiment's topology lies: seen from the working directory, else from the project around `path`.
+    """Where the experiment's topology lies: seen from the working directory, else from the project around `path`, else
+    among minigts' own.
 
     Raises InputError when there is no such file.
     """
@@ -38,6 +40,9 @@ def topology_file(experiment: Experiment, path: Path) -> Path:
     for place in places:
         if _is_file(place):
             return place
+    own = paths.own_file(Path(experiment.topology), "topologies")
+    if own is not None:
+        return own
     looked = " or ".join(str(place) for place in places)
     line = read_tree(read_text(path, LANGUAGE), str(path), LANGUAGE).line(("topology",))
     raise InputError([Problem(str(path), line, f"topology: no file {looked}")])

@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from minigts import paths
+from minigts.machine import shell
 
 NAME = "system-packages"
 
@@ -30,6 +34,19 @@ def of(folder: Path, *, root: bool) -> tuple[Package, ...]:
     text = (folder / NAME).read_text(encoding="utf-8")
     rows = (line.split() for line in text.splitlines() if line.strip() and not line.startswith("#"))
     return tuple(Package(row[1], present(row[0]), row[0]) for row in rows if row[2:] != ["user"] or not root)
+
+
+def lacking(providers: Iterable[str]) -> list[str]:
+    """The packages that these providers take, by name, and this machine has not."""
+    folders = [Path(__file__).parent / provider for provider in dict.fromkeys(providers)]
+    listed = [each for folder in folders if (folder / NAME).exists() for each in of(folder, root=os.geteuid() == 0)]
+    return [each.name for each in listed if not each.present]
+
+
+def install(packages: Sequence[str]) -> None:
+    """Install them by apt; where this user cannot, say on stderr which line an administrator has to run."""
+    script = paths.project_root() / "provision" / "install-packages.sh"
+    shell.start([str(script), *packages], stdin=0, output=2, new_session=False).wait()
 
 
 def present(program: str) -> bool:

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from minigts.report.render import render
+from minigts.report.style import missing
 
-__all__ = ["render"]
+__all__ = ["missing", "render"]

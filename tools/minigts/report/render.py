@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from minigts import paths
-from minigts.errors import MinigtsError
+from minigts.errors import EnvironmentLacks, MinigtsError
 from minigts.report import captions, chart_choice, derive, figures, over_time, phrasing, style, topology_figure
 from minigts.report.chart import draw
 from minigts.report.chart_model import Chart
@@ -28,9 +28,12 @@ PAGE = "report.html"
 def render(results: Path) -> Path:
     """Writes the figures and report.html of a run, or of a campaign and each of its runs; returns the page's path.
 
-    The same files give the same bytes. Raises InputError when there are no samples or a file is broken, and
-    MinigtsError when nothing can be written.
+    The same files give the same bytes. Raises EnvironmentLacks where nothing can be drawn, InputError when there are no
+    samples or a file is broken, and MinigtsError when nothing can be written.
     """
+    lacking = style.missing()
+    if lacking:
+        raise EnvironmentLacks("\n".join(lacking))
     if is_campaign(results):
         return _campaign(results)
     story = _story(results)

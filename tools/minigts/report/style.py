@@ -8,6 +8,7 @@ loaded when the first sheet is opened, and not before.
 
 from __future__ import annotations
 
+import importlib.util
 import io
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -101,6 +102,15 @@ OTHERS: tuple[tuple[str, str, Dashes, str], ...] = (
     ("#997700", "<", "--", "oo"),
     ("#AA4499", ">", "-.", "++++"),
 )
+
+
+def missing() -> list[str]:
+    """What this installation lacks to draw figures, a sentence each."""
+    if importlib.util.find_spec("matplotlib") is not None:
+        return []
+    return [
+        "reports and figures take matplotlib, which is not installed here; with pipx: pipx inject minigts matplotlib"
+    ]
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from minigts import paths
 from minigts.machine import shell
-from minigts.providers.agent import process
+from minigts.providers.agent import process, wire
 from minigts.topology.plan import Plan
 
 NAME = "kernel"
@@ -93,7 +93,7 @@ def enclosure(rundir: Path) -> tuple[str, ...]:
     return (
         *("unshare", "--net", "--mount", "--pid", "--uts", "--ipc", "--fork", "--kill-child"),
         *(SYSTEM_PYTHON, str(paths.project_root() / "provision" / "mininet" / "enclosure.py")),
-        *(str(memory), str(group)),
+        *(str(wire.__file__), str(memory), str(group)),
     )
 
 

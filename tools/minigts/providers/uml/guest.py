@@ -37,7 +37,7 @@ def start(rundir: Path, launch: Launch, *, ends_with_caller: bool = False) -> No
         shell.start(
             [sys.executable, "-m", "minigts.providers.uml.supervisor", str(rundir), *owner],
             output=log.fileno(),
-            env={"PYTHONPATH": str(paths.project_root() / "tools"), process.MARK: str(rundir)},
+            env={"PYTHONPATH": str(paths.import_root()), process.MARK: str(rundir)},
         )
 
 

@@ -78,7 +78,8 @@ def key() -> str:
     """The box's name: a hash of the image's recipe, the box's own, and this machine's keys."""
     keys()
     public = (keys_folder() / "user.pub", keys_folder() / "host.pub")
-    return paths.content_key(((path.name, path) for path in (*sorted(recipe().iterdir()), *public)), image.key())
+    own = sorted(path for path in recipe().iterdir() if path.is_file())
+    return paths.content_key(((path.name, path) for path in (*own, *public)), image.key())
 
 
 def present() -> Box | None:
@@ -114,7 +115,7 @@ def _recipe_with_keys() -> Path:
     """A copy of the recipe with this machine's keys in it."""
     copy = _boxes() / "recipe" / "box"
     shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(recipe(), copy)
+    shutil.copytree(recipe(), copy, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(keys_folder(), copy / "key")
     (copy / "key" / "user").unlink()
     return copy

@@ -66,7 +66,7 @@ def start(rundir: Path) -> None:
         shell.start(
             [sys.executable, "-m", "minigts.providers.vagrant.ssh_supervisor", str(rundir)],
             output=log.fileno(),
-            env={"PYTHONPATH": str(paths.project_root() / "tools"), process.MARK: str(rundir)},
+            env={"PYTHONPATH": str(paths.import_root()), process.MARK: str(rundir)},
         )
 
 
