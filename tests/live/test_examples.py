@@ -40,16 +40,18 @@ def test_the_examples_tests_hold(program: Program, tmp_path: Path, provider: str
 
 @pytest.mark.virtual
 def test_an_expectation_that_does_not_hold_is_a_failure_with_its_figures(program: Program, tmp_path: Path) -> None:
-    """The three hosts have the same rate everywhere, so that TCP cannot fall."""
+    """The second link has half the rate of the first, so that TCP cannot be level."""
     topology = tmp_path / "wrong.yaml"
     text = (EXAMPLES / "three-hosts.yaml").read_text().replace("overlay: vxlan", "overlay: none")
-    topology.write_text(f"{text}  - throughput: falls-with-hops\n")
+    halved = text.replace("rate: 20mbit}", "rate: 20mbit}\n  segments: [{}, {rate: 10mbit}]")
+    assert halved != text
+    topology.write_text(f"{halved}  - throughput: level\n")
     argv = ["tests/lab", "-k", "test_expect", "--minigts", str(topology), "--minigts-fresh"]
     done = pytest_of_a_user(program, PROJECT, *argv)
     assert done.returncode == 1, done.stdout
     assert "1 failed, 1 passed" in done.stdout
-    assert "FAILED tests/lab/test_this_lab.py::test_expect[throughput: falls-with-hops]" in done.stdout
-    assert re.search(r"AssertionError: left-right: TCP, falls-with-hops: .* against .* over 1 hop: failed", done.stdout)
+    assert "FAILED tests/lab/test_this_lab.py::test_expect[throughput: level]" in done.stdout
+    assert re.search(r"AssertionError: left-right: TCP, level: .* against .* over 1 hop: failed", done.stdout)
 
 
 @pytest.mark.virtual
