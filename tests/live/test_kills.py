@@ -76,7 +76,7 @@ def test_up_killed_as_soon_as(program: Program, traces: Traces, stage: str) -> N
 def test_kills_at_random_moments(tmp_path: Path) -> None:
     """A few of those that `bench/run kills` does by the hundred: nothing is left, and nothing lost."""
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "bench.kills", "--times", "6", "--out", str(tmp_path)],
+        [sys.executable, "-P", "-m", "bench.kills", "--times", "4", "--out", str(tmp_path)],
         cwd=PROJECT,
         env={**os.environ, "PYTHONPATH": f"{PROJECT / 'tools'}:{PROJECT}"},
         capture_output=True,

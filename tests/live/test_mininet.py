@@ -38,7 +38,9 @@ def test_every_overlay_that_needs_no_docker_joins_and_leaves_nothing(make_lab: A
     before = state_of_hosts(lab)
     for name in overlays.known():
         overlay = overlays.find(name)
-        if "namespace" not in overlay.declaration.engines:
+        if (
+            "namespace" not in overlay.declaration.engines or overlay.kernel_modules
+        ):  # Debian's kernel has none of these
             continue
         ends = overlays.join(lab, name, lambda _: None)
         proven = overlays.verify(lab, lambda _: None)

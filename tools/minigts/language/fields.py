@@ -68,7 +68,8 @@ def choice(what: str, *words: str) -> BeforeValidator:
     def parse(value: object) -> str:
         if not isinstance(value, str) or value not in words:
             hint = did_you_mean(value, words) if isinstance(value, str) else ""
-            raise ValueError(f"{shown(value)} is not {what}: write {' or '.join(words)}{hint}")
+            either = " or ".join([", ".join(words[:-1]), words[-1]] if words[1:] else words)
+            raise ValueError(f"{shown(value)} is not {what}: write {either}{hint}")
         return value
 
     return BeforeValidator(parse)

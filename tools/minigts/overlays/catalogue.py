@@ -31,11 +31,12 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, Self, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from minigts import paths
 from minigts.artifacts import built, supplied
 from minigts.errors import InputError
+from minigts.language.fields import choice
 from minigts.language.problems import Finding, did_you_mean, shown
 from minigts.language.source import Language, read_text
 from minigts.language.tree import read_tree
@@ -59,16 +60,6 @@ LANGUAGE = Language(
 _VARIANT = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
-def _one_of(what: str, words: tuple[str, ...]) -> BeforeValidator:
-    def parse(value: object) -> object:
-        if value not in words:
-            hint = did_you_mean(value, words) if isinstance(value, str) else ""
-            raise ValueError(f"{shown(value)} is not {what}: write {', '.join(words[:-1])} or {words[-1]}{hint}")
-        return value
-
-    return BeforeValidator(parse)
-
-
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -76,7 +67,7 @@ class _Part(BaseModel):
 class DataPath(_Part):
     """What becomes of a packet between two hosts."""
 
-    encapsulation: Annotated[Encapsulation, _one_of("an encapsulation", get_args(Encapsulation))]
+    encapsulation: Annotated[Encapsulation, choice("an encapsulation", *get_args(Encapsulation))]
     overhead_bytes: int | None = Field(default=None, ge=0, le=200)
     mtu: int | None = Field(default=None, ge=576, le=65535)
     prove_encryption: bool = False
@@ -117,10 +108,10 @@ class Declaration(_Part):
     """An `overlay.yaml`."""
 
     description: str
-    engines: tuple[Annotated[Engine, _one_of("an engine", get_args(Engine))], ...] = ("docker",)
+    engines: tuple[Annotated[Engine, choice("an engine", *get_args(Engine))], ...] = ("docker",)
     extends: str | None = None
     programs: Programs | None = None
-    policy: Annotated[PolicyBy, _one_of("a way to enforce policies", get_args(PolicyBy))] | None = None
+    policy: Annotated[PolicyBy, choice("a way to enforce policies", *get_args(PolicyBy))] | None = None
     second: bool = False
     kernel_modules: tuple[str, ...] = ()
     variants: dict[str, DataPath] = {}
