@@ -86,7 +86,7 @@ def test_an_experiment_written_out_is_the_same_experiment(experiment: Experiment
         (
             "sum-of-segments",
             "sum-of-parts",
-            "12: claims[0].latency: 'sum-of-parts' is not a claim about latency: write sum-of-segments or",
+            "12: claims[0].latency: 'sum-of-parts' is not a claim about latency: write sum-of-segments, as-declared",
         ),
         ("title: A small one\n", "", "1: 'title' is missing"),
         ("[none, swarm]", "[none, none]", "4: overlays[1]: 'none' appears twice"),
