@@ -72,11 +72,14 @@ def test_up_killed_as_soon_as(program: Program, traces: Traces, stage: str) -> N
     assert traces.left() == []
 
 
+RANDOM_KILLS = 4
+
+
 @pytest.mark.timeout(1200)
 def test_kills_at_random_moments(tmp_path: Path) -> None:
     """A few of those that `bench/run kills` does by the hundred: nothing is left, and nothing lost."""
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "bench.kills", "--times", "4", "--out", str(tmp_path)],
+        [sys.executable, "-P", "-m", "bench.kills", "--times", str(RANDOM_KILLS), "--out", str(tmp_path)],
         cwd=PROJECT,
         env={**os.environ, "PYTHONPATH": f"{PROJECT / 'tools'}:{PROJECT}"},
         capture_output=True,
@@ -85,8 +88,8 @@ def test_kills_at_random_moments(tmp_path: Path) -> None:
     )
     (kept,) = tmp_path.glob("kills-*.jsonl")
     trials = [json.loads(line) for line in kept.read_text().splitlines()]
-    assert [trial["faults"] for trial in trials] == [[]] * 6, done.stdout
-    assert len({(trial["draw"]["victim"], trial["draw"]["kind"]) for trial in trials}) == 6
+    assert [trial["faults"] for trial in trials] == [[]] * RANDOM_KILLS, done.stdout
+    assert len({(trial["draw"]["victim"], trial["draw"]["kind"]) for trial in trials}) == RANDOM_KILLS
     assert done.returncode == 0, done.stderr
 
 
