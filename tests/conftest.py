@@ -12,7 +12,7 @@ import pytest
 import python_packages
 
 LAB = Path(__file__).parent / "lab"
-PLUGIN, OWN = "minigts.testing.plugin", "own_tests"
+PLUGIN, OWN, SIDE_BY_SIDE = "minigts.testing.plugin", "own_tests", "side_by_side"
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -25,7 +25,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
             pluginmanager.import_plugin("pytest_timeout")
         else:
             parser.addini("timeout", "of pytest-timeout, which is not here")
-    for plugin in (PLUGIN, OWN):
+    for plugin in (PLUGIN, OWN, *([SIDE_BY_SIDE] if pluginmanager.has_plugin("xdist") else [])):
         pluginmanager.import_plugin(plugin)
 
 

@@ -21,6 +21,7 @@ LIMIT_S = 30.0
 PAIR = str(TOPOLOGIES / "pair.yaml")
 
 
+@pytest.mark.alone
 def test_latency_adds_up_over_five_hops_and_ovs_runs_over_it(make_lab: Any) -> None:
     lab = make_lab(TOPOLOGIES / "chain6-lan.yaml", provider="mininet")
     first, *others = (host.name for host in lab.plan.hosts)

@@ -17,7 +17,7 @@ from minigts.providers.base import Metered
 from minigts.topology.load import parse
 
 HERE = processor_share.place()
-pytestmark = [pytest.mark.uml, pytest.mark.skipif(isinstance(HERE, str), reason=str(HERE))]
+pytestmark = [pytest.mark.uml, pytest.mark.alone, pytest.mark.skipif(isinstance(HERE, str), reason=str(HERE))]
 
 HALVED = "name: halved\ntime: real\nhosts: {whole: , half: {cpus: 0.5}}\nlinks: [{ends: [whole, half]}]\n"
 WATCHED_S = 4

@@ -16,6 +16,7 @@ from minigts.lab import Lab, calibration
 from minigts.providers import registry
 
 PROBES = 60
+ALONE = pytest.mark.alone
 LIMIT_S = 30.0
 SWITCH_MS = 0.08
 """What Open vSwitch takes longer for a round trip than a link does, on the way of two or three links; docs/trust.md."""
@@ -23,7 +24,10 @@ SWITCH_MS = 0.08
 everywhere = pytest.mark.parametrize(
     "provider",
     [
-        pytest.param(name, marks=pytest.mark.virtual if registry.has_virtual_time(name) else getattr(pytest.mark, name))
+        pytest.param(
+            name,
+            marks=[pytest.mark.virtual] if registry.has_virtual_time(name) else [getattr(pytest.mark, name), ALONE],
+        )
         for name in registry.names()
     ],
 )

@@ -91,8 +91,15 @@ def test(
         _prepare()
     codes = {pytest.ExitCode.OK: 0, pytest.ExitCode.USAGE_ERROR: 2, pytest.ExitCode.INTERRUPTED: 130}
     # Loaded before its options are read, also where the tests are the user's own.
-    always = ["-p", "minigts.testing.plugin", *([] if _of_the_user(arguments or []) else ["--all-tests"])]
+    always = ["-p", "minigts.testing.plugin", *([] if _of_the_user(arguments or []) else _of_the_program(arguments))]
     raise typer.Exit(codes.get(pytest.ExitCode(pytest.main([*always, *(arguments or ["tests"])])), 1))
+
+
+def _of_the_program(arguments: Sequence[str] | None) -> list[str]:
+    """Whole folders of tests run in several processes, a file in one of them; the order is that of the files' names, so
+    that the long ones come first."""
+    whole = not any(".py" in argument for argument in arguments or [])
+    return ["--all-tests", *(["-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder"] if whole else [])]
 
 
 def _of_the_user(arguments: Sequence[str]) -> bool:

@@ -1,0 +1,62 @@
+"""The project's tests run in several processes at once; those marked `alone` have the machine to themselves.
+
+What a lab in virtual time says does not depend on what runs beside it, nor do most tests of the program. A test that
+goes by the machine's own clock is marked `alone`, or has the lab in real time, or virtual machines.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+WORKERS = 4
+"""At most: each may hold a chain of six with Docker, of some 2 GB."""
+ALONE = "alone"
+FIXTURES, MARKERS = {"real_lab"}, {ALONE, "vagrant"}
+FIRST, SECOND = "turn", "machine"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", f"{ALONE}: goes by the machine's own clock; no other test runs meanwhile")
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    return min(WORKERS, len(os.sched_getaffinity(0)))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Waits before the test's time limit begins."""
+    with _the_machine(_shared_by_workers(item.config), alone=_is_alone(item)):
+        return (yield)
+
+
+def _is_alone(item: pytest.Item) -> bool:
+    fixtures = set(getattr(item, "fixturenames", ()))
+    return bool(fixtures & FIXTURES) or any(item.get_closest_marker(name) for name in MARKERS)
+
+
+def _shared_by_workers(config: pytest.Config) -> Path | None:
+    """A folder that all processes of this test run know; none where there is but one."""
+    if not hasattr(config, "workerinput"):
+        return None
+    factory: pytest.TempPathFactory = config._tmp_path_factory  # type: ignore[attr-defined]
+    return factory.getbasetemp().parent
+
+
+@contextmanager
+def _the_machine(folder: Path | None, *, alone: bool) -> Iterator[None]:
+    """Held by many, or by one alone, who keeps the turn while it waits, so that nobody comes in meanwhile."""
+    if folder is None:
+        yield
+        return
+    with (folder / SECOND).open("a") as machine:
+        with (folder / FIRST).open("a") as turn:
+            fcntl.flock(turn, fcntl.LOCK_EX)
+            fcntl.flock(machine, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        yield
