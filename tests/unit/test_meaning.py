@@ -212,6 +212,33 @@ def test_of_several_the_parts_are_left_out_with_a_line_and_the_rest_is_in_the_sa
     assert "the counters of across" in lines["overlay-ovs"]
 
 
+def test_of_several_in_real_time_those_are_left_out_whose_hosts_have_a_modelled_processor(tmp_path: Path) -> None:
+    """Alone such a one is refused, by the line of its topology."""
+    files = [EXPERIMENTS / f"{name}.yaml" for name in ("gts", "multihop", "udp-processors")]
+    every = campaign.prepare_all(files, paper=False, quick=True, only=(), time="real")
+    assert {each.experiment.name: bool(each.samples) for each in every} == {
+        "gts": False,
+        "multihop": True,
+        "udp-processors": False,
+    }
+    line = "gts: left out, for nothing of it says anything in real time; --time virtual measures it"
+    assert campaign.left_out_in_words(every)[0] == line
+    assert {part.why for part in every[0].left_out if part.kind == "measurement"} == {
+        "chain6-gts.yaml:10: defaults.host.processor: a modelled processor is of virtual time, and this lab's is "
+        "real: write `time: virtual`, or say --time virtual"
+    }
+    directories = campaign.begin(tmp_path, every, "uml")
+    assert [
+        len(each.samples) for _, each in zip(directories, campaign.reopen(directories[0].parent)[1], strict=True)
+    ] == [
+        0,
+        len(every[1].samples),
+        0,
+    ]
+    with pytest.raises(InputError, match="a modelled processor is of virtual time"):
+        campaign.prepare(files[0], paper=False, quick=True, only=(), time="real")
+
+
 def test_several_of_which_none_says_anything_are_refused() -> None:
     files = [EXPERIMENTS / "cpu.yaml", EXPERIMENTS / "offload.yaml"]
     with pytest.raises(InputError, match=r"cpu: left out, .*\noffload: left out, "):
@@ -262,7 +289,7 @@ def test_what_is_left_out_is_in_the_manifest_and_a_run_that_goes_on_does_not_tak
 
 def test_the_pages_say_what_was_left_out_and_in_which_time_everything_was_measured(folder: Path) -> None:
     page = render(folder).read_text()
-    assert "cpu is left out: nothing of it says anything in virtual time" in page
+    assert "cpu is left out: nothing of it says anything in the time that was asked for" in page
     assert "no link from left to right declares a rate" in page
     assert "No samples yet" not in page
     assert "virtual time, with a free processor" in page
@@ -274,7 +301,7 @@ def test_the_pages_say_what_was_left_out_and_in_which_time_everything_was_measur
     assert "its load is not recorded" in own
     assert "disturbed" not in own
     assert "foreign" not in own
-    with pytest.raises(NothingYet, match="cpu: no measurement of it says anything in virtual time"):
+    with pytest.raises(NothingYet, match="cpu: no measurement of it says anything in the time that was asked for"):
         results.read(folder / "cpu")
 
 

@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -55,7 +55,13 @@ class Prepared:
     plan: Plan
     samples: tuple[Sample, ...]
     left_out: tuple[LeftOut, ...] = ()
-    """What of it says nothing in the plan's time; nothing of that is in `samples`."""
+    """What of it says nothing in `time`; nothing of that is in `samples`."""
+    asked: Time | None = None
+    """The time that was asked for and that the topology cannot have; the plan has the other, and `samples` nothing."""
+
+    @property
+    def time(self) -> Time:
+        return self.asked or self.plan.time
 
     @property
     def seconds(self) -> float:
@@ -99,33 +105,55 @@ def prepare(
     if only:
         experiment = experiment.only(only)
     plan, impossible = _plan_of(topology, time or experiment.time, provider)
-    asked = plan if impossible is None else plan.model_copy(update={"time": "virtual"})
-    found = meaning.meaningless(experiment, asked)
+    as_asked = plan if impossible is None else plan.model_copy(update={"time": impossible.time})
+    found = meaning.meaningless(experiment, as_asked)
     refused = [each for each in found if each.part.kind != "watch"]
     if refused and not leaving_out:
-        raise InputError(_refusal(file, topology, as_written, experiment, asked, refused))
+        raise InputError(_refusal(file, topology, as_written, experiment, as_asked, refused))
     left_out = (*(each.part for each in found), *_absent(experiment, only))
     digest = hashlib.sha256(topology.read_bytes()).hexdigest()
     samples = meaning.within(matrix(experiment, plan), left_out)
     if impossible is not None and samples:
-        raise impossible
-    return Prepared(experiment, digest, plan, samples, left_out)
+        if not leaving_out or impossible.time == "virtual":
+            raise impossible.why
+        left_out = tuple(_measurements_of(experiment, impossible))
+        samples = ()
+    return Prepared(experiment, digest, plan, samples, left_out, impossible.time if impossible else None)
 
 
-def _plan_of(topology: Path, time: Time | None, provider: str) -> tuple[Plan, InputError | None]:
-    """The topology's plan in that time. Where it cannot be in virtual time, as with shares of a processor, its plan in
-    real time and what is wrong: that matters only if something of the experiment says anything in virtual time.
+@dataclass(frozen=True)
+class _Impossible:
+    """The time that a topology cannot have, and what is wrong."""
+
+    time: Time
+    why: InputError
+
+
+def _plan_of(topology: Path, time: Time | None, provider: str) -> tuple[Plan, _Impossible | None]:
+    """The topology's plan in that time. Where it cannot have that, its plan in the other: shares of a processor are of
+    real time, a modelled processor is of virtual time. That matters only if something of the experiment is measured.
     """
     best = registry.best_time(provider)
     try:
         return load_topology(topology, known_overlays=overlays.known(), time=time, best=best), None
     except InputError as error:
-        if time != "virtual":
+        if time is None:
             raise
         try:
-            return load_topology(topology, known_overlays=overlays.known(), time="real"), error
+            plan = load_topology(topology, known_overlays=overlays.known(), time=_other(time))
         except InputError:
             raise error from None
+        return plan, _Impossible(time, error)
+
+
+def _other(time: Time) -> Time:
+    return "real" if time == "virtual" else "virtual"
+
+
+def _measurements_of(experiment: Experiment, impossible: _Impossible) -> Iterator[LeftOut]:
+    """All of them. No path of this machine is in the reason, which goes into the manifest."""
+    why = "; ".join(str(replace(problem, file=Path(problem.file).name)) for problem in impossible.why.problems)
+    yield from (LeftOut(kind="measurement", name=each.name, why=why) for each in experiment.measurements)
 
 
 def _absent(experiment: Experiment, only: Sequence[str]) -> tuple[LeftOut, ...]:
@@ -230,7 +258,8 @@ def left_out_in_words(prepared: Sequence[Prepared]) -> tuple[str, ...]:
 def _left_out(prepared: Prepared) -> str:
     names = {kind: [part.name for part in prepared.left_out if part.kind == kind] for kind in ("measurement", "watch")}
     if len(names["measurement"]) == len(prepared.experiment.measurements):
-        return "left out, for nothing of it says anything in virtual time; --time real measures it"
+        other = _other(prepared.time)
+        return f"left out, for nothing of it says anything in {prepared.time} time; --time {other} measures it"
     claims = sum(part.kind == "claim" for part in prepared.left_out)
     parts = [*names["measurement"], *(f"the counters of {name}" for name in names["watch"])]
     parts += [f"{claims} claim{'s' if claims > 1 else ''}"] if claims else []

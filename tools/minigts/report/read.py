@@ -128,7 +128,7 @@ def read(directory: Path) -> Results:
         raise InputError(f"{directory}: no such results directory")
     known = _manifest(directory)
     if wholly_left_out(directory):
-        reason = "no measurement of it says anything in virtual time, so none was taken; --time real takes them"
+        reason = "no measurement of it says anything in the time that was asked for, so none was taken"
         raise NothingYet(f"{directory}: {reason}")
     measurements = known.experiment.measurements if known else ()
     settings = tuple(dict.fromkeys(name for measurement in measurements for name in measurement.vary))
