@@ -26,6 +26,8 @@ PANELS = (("cpu_source_inside_percent", "sender's CPU in %"), ("cpu_target_insid
 PROCESSORS = frozenset(column.name for column in BESIDE if column.part_of == "cpu")
 MOST_STEPS = 400
 """In one line of a tool's own moments; more are no longer told apart."""
+MOST_MARKED = 120
+"""Of a line with more points the markers would hide each other, and other lines."""
 EARLY = 0.25
 """So much of a step before a moment its step begins: moments belong together that lie a little beside their own."""
 
@@ -168,7 +170,7 @@ def draw(content: OverTime) -> Figure:
                     label=names[line.overlay, line.variant],
                     color=look.colour,
                     linestyle=look.dashes,
-                    marker=look.marker,
+                    marker=look.marker if len(line.points) <= MOST_MARKED else None,
                     markersize=2.6,
                     markerfacecolor=look.colour if look.filled else style.PAPER,
                     linewidth=1.0,

@@ -72,7 +72,7 @@ BESIDE = (
     Column("cpu_source_ns_per_byte", "CPU source a byte", "ns", part_of="cost"),
     Column("cpu_target_ns_per_byte", "CPU target a byte", "ns", part_of="cost"),
     Column("stress_s", "stress", "s"),
-    Column("cross_mbit", "cross traffic", "Mbit/s"),
-    Column("cross_loss_percent", "loss of the cross traffic", "%"),
+    Column("cross_mbit", "cross", "Mbit/s"),
+    Column("cross_loss_percent", "cross loss", "%"),
 )
 """What is read of both hosts while any tool runs."""
