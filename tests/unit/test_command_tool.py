@@ -316,6 +316,16 @@ def test_a_program_without_result_is_an_error_that_names_where_and_keeps_the_out
     assert [raw.stdout for raw in tried] == [kept] * 3
 
 
+def test_of_an_endless_output_the_beginning_is_kept(tmp_path: Path) -> None:
+    asked = experiment("run: 'yes 7 | head -c 6000000', find: '^[0-9]+$', unit: ms, label: time")
+    directory, [row] = taken(tmp_path, asked)
+    raw = store.good(directory, row["sample"])
+    assert (row["value"], raw is not None) == ("7", True)
+    assert raw is not None and raw.stdout.endswith(
+        "7\n\n[1,000,000 characters more were printed, which are not kept]\n"
+    )
+
+
 def test_what_serves_is_ended_with_all_that_its_line_has_started(tmp_path: Path) -> None:
     mark = tmp_path / "pid"
     asked = experiment(

@@ -39,6 +39,8 @@ from minigts.tools.base import ParseError
 ATTEMPTS = 3
 """How often a sample is tried in one run, because it failed or because the machine was starved meanwhile."""
 WARM_UP_TIMEOUT_S = 10.0
+MOST_KEPT = 5_000_000
+"""Characters of one output; a file of a results folder is read up to 100 MB, with all the outputs in it."""
 
 
 class Stage(Protocol):
@@ -272,9 +274,16 @@ def _side(call: Call, result: Result) -> Side:
         host=call.host,
         argv=call.argv,
         code=result.code,
-        stdout=result.stdout,
-        stderr=result.stderr,
+        stdout=_kept(result.stdout),
+        stderr=_kept(result.stderr),
     )
+
+
+def _kept(output: str) -> str:
+    """What a raw file has of an output: all, or the beginning of one that no results folder could hold."""
+    if len(output) <= MOST_KEPT:
+        return output
+    return f"{output[:MOST_KEPT]}\n[{len(output) - MOST_KEPT:,} characters more were printed, which are not kept]\n"
 
 
 def _raw(sample: Sample, result: Result, around: tuple[Side, ...], started: str, number: int) -> RawSample:
@@ -283,8 +292,8 @@ def _raw(sample: Sample, result: Result, around: tuple[Side, ...], started: str,
         host=sample.source,
         argv=result.argv,
         code=result.code,
-        stdout=result.stdout,
-        stderr=result.stderr,
+        stdout=_kept(result.stdout),
+        stderr=_kept(result.stderr),
         started=started,
         seconds=round(result.seconds, 6),
         attempt=number,
