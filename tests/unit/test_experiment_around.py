@@ -17,7 +17,7 @@ from minigts.errors import CommandFailed, HostFailed, InputError
 from minigts.experiments import readings, run
 from minigts.experiments.load import parse
 from minigts.experiments.matrix import matrix
-from minigts.experiments.model import Experiment, Links
+from minigts.experiments.model import MEASUREMENTS, Experiment, Links
 from minigts.experiments.procedure import WATCHING, Surroundings, procedure
 from minigts.experiments.run import Outcome, run_together
 from minigts.overlays import Endpoint
@@ -192,9 +192,10 @@ def test_processor_time_is_counted_for_each_byte_that_arrived() -> None:
         sample="x", host="a", argv=(), code=0, stdout=recorded("iperf3.18-udp.json"), stderr="", started="", seconds=1,
         attempt=1, around=tuple(sides),
     )  # fmt: skip
-    assert readings.read("iperf3-udp", raw).extra["cpu_ns_per_byte"] == pytest.approx(1.0e9 / 2502720)
+    udp = MEASUREMENTS["iperf3-udp"].model_validate({"name": "x", "tool": "iperf3-udp", "paths": ["first-to-each"]})
+    assert readings.read(udp, raw).extra["cpu_ns_per_byte"] == pytest.approx(1.0e9 / 2502720)
     omitting = raw.model_copy(update={"stdout": recorded("iperf3.18-udp-omit.json")})
-    found = readings.read("iperf3-udp", omitting).extra
+    found = readings.read(udp, omitting).extra
     assert "cpu_ns_per_byte" not in found
     assert found["cpu_source_percent"] == pytest.approx(30)
 

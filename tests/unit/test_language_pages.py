@@ -16,7 +16,7 @@ from minigts.experiments import model as experiment
 from minigts.experiments import vocabulary
 from minigts.language.validation import keys
 from minigts.overlays import policy
-from minigts.tools import TOOLS
+from minigts.tools import OPEN, TOOLS
 from minigts.topology import load as topologies
 from minigts.topology import model as topology
 
@@ -70,8 +70,8 @@ LANGUAGES = {
             "measurements[].ends.": experiment.Ends,
             "measurements[].links.": experiment.Links,
             "measurements[].cut.": experiment.Cut,
-            "measurements[].cross[].": experiment.Pair,
-            **{f"{name}.": tool.options for name, tool in TOOLS.items()},
+            "measurements[].cross[].": experiment.Crossing,
+            **{f"{name}.": tool.options for name, tool in (*TOOLS.items(), *OPEN.items())},
             "claims[].": vocabulary.Claim,
             "published[].": vocabulary.Published,
             "published[].values[].": vocabulary.Value,
@@ -132,6 +132,15 @@ def test_every_key_is_described(language: str) -> None:
     models = [each for each in (schema, *schema["$defs"].values()) if "properties" in each]
     bare = [key for model in models for key, field in model["properties"].items() if "description" not in field]
     assert bare == []
+
+
+@pytest.mark.parametrize("language", ["experiment", "policy"])
+def test_every_part_of_the_language_is_among_those_that_the_page_is_held_to(language: str) -> None:
+    """By its keys. A topology's shorthands are held to it by their examples."""
+    schema = json.loads(LANGUAGES[language].schema_text())
+    known = [set(keys(model)) for model in LANGUAGES[language].models.values()]
+    parts = {name: set(part["properties"]) for name, part in schema["$defs"].items() if "properties" in part}
+    assert [name for name, own in parts.items() if own not in known] == []
 
 
 @pytest.mark.parametrize("path", sorted((PROJECT / "experiments").glob("*.yaml")), ids=lambda path: path.stem)

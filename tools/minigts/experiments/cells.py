@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from minigts.experiments.model import settings
 from minigts.judge.cells import PathCell
@@ -27,6 +28,8 @@ class Cell(PathCell):
     condition: str = ""
     """What varies, as `datagram=1400B offload=on`."""
     mtu: int = 1500
+    better: Literal["higher", "lower"] | None = None
+    """The better direction of the value, where the measurement declares one."""
     tainted: int = 0
     """How many samples were taken while the machine was starved. They count only where there are no others."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from minigts.experiments.cells import Cell, Verdict
-from minigts.experiments.comparisons import bounded, changes, compared, drops_past_mtu, fits_mtu
+from minigts.experiments.comparisons import bounded, changes, compared, drops_past_mtu, fits_mtu, on_one_side
 from minigts.experiments.vocabulary import Claim, is_of_the_value
 from minigts.judge.verdicts import Judgement
 from minigts.judge.words import WORDS
@@ -53,6 +53,8 @@ def _judgement(claim: Claim, its_cells: Sequence[Cell], everything: Sequence[Cel
 
 _COMPARISONS: Mapping[str, Callable[[Claim, Sequence[Cell], Sequence[Cell]], Judgement]] = {
     "compared": compared,
+    "better": on_one_side,
+    "worse": on_one_side,
     "bounded": bounded,
     "falls": changes,
     "rises": changes,

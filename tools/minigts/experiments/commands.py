@@ -10,7 +10,6 @@ from collections.abc import Collection
 from minigts.experiments.model import AnyMeasurement
 from minigts.overlays import Endpoint
 from minigts.overlays.catalogue import HEADER_BYTES
-from minigts.tools import TOOLS
 from minigts.tools.base import PathUnderTest
 from minigts.topology.plan import Path, Plan
 
@@ -20,11 +19,11 @@ def command(measurement: AnyMeasurement, source: Endpoint, way: PathUnderTest, p
 
     Raises InputError for a rate that cannot be known.
     """
-    tool = TOOLS[measurement.tool]
+    tool = measurement.instrument
     argv = tool.argv(measurement.options, way)
     if tool.quantity == "latency" and pace_s is not None:
         argv = on_a_path_in_use(argv, way.address, pace_s, round(timeout_s(measurement, way.path)))
-    return (*source.prefix, *argv)
+    return (*(source.network if tool.of_the_host else source.prefix), *argv)
 
 
 def on_a_path_in_use(argv: tuple[str, ...], address: str, pace_s: float, at_most_s: int) -> tuple[str, ...]:
@@ -42,6 +41,8 @@ def warm_up(source: Endpoint, way: PathUnderTest) -> tuple[str, ...]:
     return (*source.prefix, "ping", "-n", "-c", "1", "-W", "3", way.address)
 
 
+GRACE_S = 10.0
+"""So much later than by itself a tool is ended from outside."""
 WATCHED_AROUND_S = 1
 """So long before the client and after it counters are watched, to show what it changes."""
 
@@ -49,17 +50,19 @@ WATCHED_AROUND_S = 1
 def estimate_s(measurement: AnyMeasurement, path: Path) -> float:
     """How long one sample takes, in seconds."""
     around_s = 2 * WATCHED_AROUND_S if measurement.watch else 0
-    return TOOLS[measurement.tool].seconds(measurement.options, path) + around_s
+    return measurement.instrument.seconds(measurement.options, path) + around_s
 
 
 def timeout_s(measurement: AnyMeasurement, path: Path) -> float:
-    """After how many seconds a sample is given up: three times what it should take, and fifteen."""
-    return 3 * estimate_s(measurement, path) + 15
+    """After how many seconds a sample is given up: three times what it should take, and fifteen; no sooner than
+    its tool ends by itself."""
+    own_s = measurement.instrument.at_most_s(measurement.options)
+    return max(3 * estimate_s(measurement, path) + 15, own_s and own_s + GRACE_S)
 
 
 def predicted(measurement: AnyMeasurement, way: PathUnderTest) -> float | None:
     """What the plan promises, in the tool's unit; None when the links have no rate."""
-    return TOOLS[measurement.tool].predicted(measurement.options, way)
+    return measurement.instrument.predicted(measurement.options, way)
 
 
 def underlay_mtu(plan: Plan) -> int:

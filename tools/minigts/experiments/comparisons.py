@@ -36,6 +36,24 @@ def compared(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell]) ->
     return Judgement(together(words), f"{which}{figures}: {share}, where {expected}{evidence(other, cell)}")
 
 
+def on_one_side(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell]) -> Judgement:
+    """Each cell better, or worse, than the one that differs from it in what `than` says, by its own direction."""
+    pairs = [(cell, other) for cell in cells for other in _counterparts(cell, claim, everything)]
+    if not pairs:
+        return Judgement("undecided", "what to compare it with was not measured")
+    words = [ranges.goes(_way(claim, cell), other, cell) for cell, other in pairs]
+    cell, other = _telling(pairs, words)
+    which = f"of {plural(len(pairs), 'comparison')} {_counted(words)}; " if len(pairs) > 1 else ""
+    relative = change(other.estimate.median, cell.estimate.median)
+    figures = f"{_named(cell)} {_figure(cell)} against {_figure(other)} {_named(other)}"
+    shown = f": {relative:+.1%}" if other.estimate.median else ""
+    return Judgement(together(words), f"{which}{figures}{shown}, where {cell.better} is better{evidence(other, cell)}")
+
+
+def _way(claim: Claim, cell: Cell) -> Literal["falls", "rises"]:
+    return "falls" if (claim.word == "better") == (cell.better == "lower") else "rises"
+
+
 def bounded(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell]) -> Judgement:
     """Every cell within the range."""
     assert claim.range is not None

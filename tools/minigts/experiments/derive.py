@@ -20,7 +20,7 @@ from minigts.experiments.claims import evaluate
 from minigts.experiments.commands import outer_mtu, predicted, underlay_mtu
 from minigts.experiments.matrix import Cell as Row
 from minigts.experiments.matrix import Sample, cells, path_between
-from minigts.experiments.model import Links, settings
+from minigts.experiments.model import Experiment, Links, settings
 from minigts.experiments.readings import over_time, read
 from minigts.experiments.vocabulary import Published
 from minigts.judge.statistics import estimate
@@ -29,7 +29,7 @@ from minigts.results import store, tables
 from minigts.results.folder import LARGEST_NUMBER, inside, write
 from minigts.results.schema import CLAIMS, SAMPLES, SERIES, SUMMARY, Claim, Claims, Manifest, RawSample
 from minigts.results.tables import number
-from minigts.tools import COLUMNS, TOOLS
+from minigts.tools import COLUMNS
 from minigts.tools.base import Measured, ParseError, PathUnderTest
 from minigts.tools.columns import MIDDLES
 from minigts.topology.plan import Plan
@@ -57,7 +57,7 @@ def derive(directory: Path) -> tuple[Verdict, ...]:
     Raises InputError for a manifest or a raw file that cannot be read, MinigtsError when the disk is full.
     """
     manifest = manifests.read(directory)
-    taken = tuple(_taken(directory, meaning.samples(manifest)))
+    taken = tuple(_taken(directory, manifest.experiment, meaning.samples(manifest)))
     found = summarise(manifest, taken)
     verdicts = evaluate(meaning.claims(manifest), found, manifest.plan)
     varied = tuple(dict.fromkeys(key for each in manifest.experiment.measurements for key in each.vary))
@@ -67,7 +67,7 @@ def derive(directory: Path) -> tuple[Verdict, ...]:
     rows = (_sample_row(promised, entry, timed=in_real_time) for entry in taken)
     write(inside(directory, SAMPLES), tables.text((*tables.SAMPLE_COLUMNS, *varied), rows))
     write(inside(directory, SUMMARY), tables.text((*tables.SUMMARY_COLUMNS, *varied), map(_summary_row, summary)))
-    if series := [*_series(taken)]:
+    if series := [*_series(manifest.experiment, taken)]:
         columns = (*tables.SERIES_COLUMNS, *varied)
         write(inside(directory, SERIES), tables.text(columns, series))
     claims = Claims(tuple(Claim.model_validate(dataclasses.asdict(verdict)) for verdict in verdicts))
@@ -119,7 +119,7 @@ def _cell(
     values: Sequence[float],
     tainted: int,
 ) -> Cell:
-    tool, plan = TOOLS[what.tool], manifest.plan
+    tool, plan = manifest.experiment.measurement(what.measurement).instrument, manifest.plan
     key = (overlay, what.measurement, what.source, what.target, what.condition)
     # Each cell draws its own resamples, whatever else was measured.
     seed = manifest.experiment.seed ^ zlib.crc32("/".join(part for part in (*key, metric) if part).encode())
@@ -135,6 +135,7 @@ def _cell(
         kind=what.kind,
         unit=(COLUMNS[metric].unit if metric else None) or tool.unit,
         mtu=promised.mtu(overlay, what.target),
+        better=None if metric else tool.value.better,
         estimate=estimate(values, seed),
         values=tuple(values),
         predicted=promised(*key) if metric == "" or metric in MIDDLES else None,
@@ -143,9 +144,10 @@ def _cell(
     )
 
 
-def _taken(directory: Path, samples: Sequence[Sample]) -> Iterator[Taken]:
+def _taken(directory: Path, experiment: Experiment, samples: Sequence[Sample]) -> Iterator[Taken]:
     """Every sample of the matrix that has a raw file, in the matrix's order."""
     tries, repeats = store.attempts(directory), store.repeats(directory)
+    measurements = {measurement.name: measurement for measurement in experiment.measurements}
     for sample in samples:
         raw = store.good(directory, sample.id)
         if raw is None and sample.id in tries:
@@ -155,7 +157,7 @@ def _taken(directory: Path, samples: Sequence[Sample]) -> Iterator[Taken]:
         measured, error = None, raw.error or ""
         if raw.error is None:
             try:
-                measured = _possible(read(sample.tool, raw))
+                measured = _possible(read(measurements[sample.measurement], raw))
             except ParseError as reason:
                 error = str(reason)
         tried = max(raw.attempt, tries.get(sample.id, 0))
@@ -182,6 +184,9 @@ class _Predictions:
         if key not in self._known:
             self._known[key] = self._predicted(*key)
         return self._known[key]
+
+    def unit(self, measurement: str) -> str:
+        return self._manifest.experiment.measurement(measurement).instrument.unit
 
     def mtu(self, overlay: str, target: str) -> int:
         facts = self._manifest.overlays.get(overlay)
@@ -258,7 +263,7 @@ def _sample_row(promised: _Predictions, entry: Taken, *, timed: bool) -> Mapping
         "kind": sample.kind,
         "repetition": str(sample.repetition),
         "value": number(measured.value if measured else None),
-        "unit": TOOLS[sample.tool].unit,
+        "unit": promised.unit(sample.measurement),
         "predicted": number(expected),
         "started": entry.raw.started if timed else "",
         "seconds": f"{entry.raw.seconds:.3f}" if timed else "",
@@ -272,11 +277,13 @@ def _sample_row(promised: _Predictions, entry: Taken, *, timed: bool) -> Mapping
     }
 
 
-def _series(taken: Sequence[Taken]) -> Iterator[Mapping[str, str]]:
+def _series(experiment: Experiment, taken: Sequence[Taken]) -> Iterator[Mapping[str, str]]:
     """What was watched while good samples were taken, a row for each moment; where there are very many moments, for the
     mean of several.
     """
-    watched = [(entry.sample, over_time(entry.raw)) for entry in taken if entry.measured]
+    asked = {measurement.name: measurement for measurement in experiment.measurements}
+    good = [entry for entry in taken if entry.measured]
+    watched = [(entry.sample, over_time(asked[entry.sample.measurement], entry.raw)) for entry in good]
     most = max(MOST_MOMENTS // max(1, sum(map(len, (columns for _, columns in watched)))), FEWEST_MOMENTS)
     for sample, columns in watched:
         for column, points in columns.items():

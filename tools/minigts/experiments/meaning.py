@@ -14,7 +14,7 @@ from minigts.experiments.model import AnyMeasurement, Experiment
 from minigts.experiments.vocabulary import Claim
 from minigts.language.problems import Location
 from minigts.results.schema import LeftOut, Manifest
-from minigts.tools import QUANTITIES, TOOLS
+from minigts.tools import QUANTITIES
 from minigts.tools.columns import Column
 from minigts.tools.processor import calls_are_free, is_modelled, is_the_processors, of_the_processor
 from minigts.topology.plan import Path, Plan
@@ -84,10 +84,10 @@ def _measurement(measurement: AnyMeasurement, plan: Plan, where: Location) -> Me
         why = f"`{own[0]}` changes only what the processor has to do"
         return Meaningless(where, LeftOut(kind="measurement", name=measurement.name, why=why))
     senders = [source for _, source, *_ in pairs(measurement, plan)]
-    if TOOLS[measurement.tool].endless(measurement.options) and any(calls_are_free(plan, each) for each in senders):
+    if measurement.instrument.endless(measurement.options) and any(calls_are_free(plan, each) for each in senders):
         why = f"nothing limits the sender of {measurement.tool}, where calls of the system take no time"
         return Meaningless(where, LeftOut(kind="measurement", name=measurement.name, why=why))
-    reason = _free(TOOLS[measurement.tool].value, measurement, plan)
+    reason = _free(measurement.instrument.value, measurement, plan)
     if reason is None:
         return None
     part = LeftOut(kind="measurement", name=measurement.name, why=reason)
@@ -122,7 +122,7 @@ def _of(measurement: AnyMeasurement, column: Column, without: Collection[str], p
 
 
 def _measures(measurement: AnyMeasurement, claim: Claim) -> bool:
-    tool = TOOLS[measurement.tool]
+    tool = measurement.instrument
     return claim.quantity in {column.quantity for column in (tool.value, *tool.columns)}
 
 

@@ -14,16 +14,19 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationError
 from minigts.errors import InputError
 from minigts.experiments.vocabulary import SCALAR, Claim, Figure, Name, Published, varied, word
 from minigts.language import validation
-from minigts.language.fields import Strict, choice, truth, unknown, whole
-from minigts.language.problems import Finding, Location, Misplaced
-from minigts.language.validation import findings_of, keys
-from minigts.tools import TOOLS
+from minigts.language.fields import Strict, choice, truth, unknown, whole, written
+from minigts.language.problems import Finding, Location, Misplaced, listed
+from minigts.language.quantities import OFFERED_MBIT
+from minigts.language.validation import findings_of
+from minigts.tools import OPEN, TOOLS
 from minigts.tools.base import Tool
 from minigts.tools.options import Count, Duration, Options, Size, Switch, WholeSeconds
 from minigts.tools.processor import OF_THE_PROCESSOR
 from minigts.topology.time import Time
 
 MOST_CROSSING = 64
+CROSS = "cross"
+"""In `vary`: the rate of all cross traffic."""
 MOST_SAMPLES = 200_000
 """Of one experiment. A results directory has a file for each, and a report reads them all."""
 
@@ -49,6 +52,23 @@ Paths = Annotated[Annotated[PathWord, Tag("word")] | Annotated[Pair, Tag("pair")
 _Value = Annotated[str | int, BeforeValidator(varied), SCALAR]
 Varied = dict[str, Annotated[tuple[_Value, ...], Field(min_length=1)]]
 """Values for options, in the order in which they are drawn."""
+
+
+class Crossing(Pair):
+    """One flow of cross traffic, by iperf3."""
+
+    protocol: Literal["tcp", "udp"] = "tcp"
+    """tcp, or udp at a rate."""
+    rate: Annotated[str, BeforeValidator(OFFERED_MBIT.normal), written(OFFERED_MBIT.pattern, "20mbit")] | None = None
+    """What is offered; absent, TCP sends as much as it can."""
+    between: Literal["hosts", "containers"] = "hosts"
+    """hosts: by the plain hosts' own routes; containers: over the overlay that is measured."""
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if self.protocol == "udp" and self.rate is None:
+            raise ValueError("protocol: udp needs `rate:`, as in rate: 20mbit")
+        return self
 
 
 class Links(Strict):
@@ -104,8 +124,10 @@ class _Measurement(Strict):
     """How all links are set meanwhile."""
     cut: Cut | None = None
     """A link that fails meanwhile."""
-    cross: Annotated[tuple[Pair, ...], Field(max_length=MOST_CROSSING)] = ()
-    """Pairs of hosts, the first of which sends TCP to the second meanwhile, as much as it can."""
+    cross: Annotated[tuple[Crossing, ...], Field(max_length=MOST_CROSSING)] = ()
+    """Pairs of hosts, the first of which sends to the second meanwhile. `vary: {cross: …}` has rates for all."""
+    series: Annotated[bool, *truth("what the tool says of each moment is kept, too")] = False
+    """What the tool says of each moment becomes rows of series.csv, and a figure over time."""
     watch: Annotated[tuple[Literal["cpu"], ...], OF_THE_PROCESSOR] = ()
     """cpu: sample the processor counters of both hosts meanwhile, inside them and, where that can be, outside."""
     tool: str
@@ -122,7 +144,10 @@ class _Measurement(Strict):
 
         Each value is tried with the first of all others. Options exclude each other by being there, not by their value.
         """
-        known = keys(type(self.options))
+        known = [*self.options.may_vary, *([CROSS] if self.cross else [])]
+        if self.series and self.instrument.series is None:
+            able = [name for name, tool in _EVERY.items() if tool.series is not None]
+            yield ("series",), f"{self.tool} says nothing of single moments; {listed(able)} do"
         if self.together and (getattr(self.options, "sessions", None) is not None or "sessions" in self.vary):
             yield (
                 ("together",),
@@ -146,8 +171,9 @@ class _Measurement(Strict):
             self._with(chosen)
         except ValidationError as error:
             for found, message in findings_of(error, type(self.options)):
-                at_hand = found and found[0] in chosen
-                yield (("vary", found[0], where[2] if found[0] == where[1] else 0) if at_hand else where[:2]), message
+                at_hand = next((step for step in found if step in chosen), None)
+                at_hand = CROSS if found == ("rate",) and CROSS in chosen else at_hand
+                yield (("vary", at_hand, where[2] if at_hand == where[1] else 0) if at_hand else where[:2]), message
 
     @property
     def condition_count(self) -> int:
@@ -166,8 +192,18 @@ class _Measurement(Strict):
         return self._with({key: values[key, value] for key, value in settings(condition).items()})
 
     def _with(self, chosen: dict[str, str | int]) -> Self:
-        written = self.options.model_dump(by_alias=True, exclude_none=True)
-        return self.model_copy(update={"options": type(self.options).model_validate({**written, **chosen}), "vary": {}})
+        update: dict[str, object] = {"vary": {}}
+        if self.cross and CROSS in chosen:
+            flows = [flow.model_dump(by_alias=True, exclude_none=True) for flow in self.cross]
+            update["cross"] = tuple(Crossing.model_validate({**flow, "rate": chosen[CROSS]}) for flow in flows)
+            chosen = {key: value for key, value in chosen.items() if key != CROSS}
+        return self.model_copy(update={**update, "options": self.options.under(chosen)})
+
+    @property
+    def instrument(self) -> Tool:
+        """Its tool, with the label and the unit that the options may give it."""
+        tool = _EVERY[self.tool]
+        return tool if tool.made_for is None else tool.made_for(self.options)
 
 
 def settings(condition: str) -> dict[str, str]:
@@ -178,14 +214,17 @@ def settings(condition: str) -> dict[str, str]:
 def _measurement_of(tool: Tool) -> type[_Measurement]:
     """The language's measurement by a tool, `netperf-rr` as NetperfRR: of its options, and told apart by its name."""
     parts = (part.upper() if len(part) < 3 else part.capitalize() for part in tool.name.split("-"))
+    needed = any(field.is_required() for field in tool.options.model_fields.values())
+    options = ... if needed else tool.options()
     fields: dict[str, Any] = {
         "tool": (Literal[tool.name], Field(description="What measures.")),
-        "options": (tool.options, Field(default=tool.options(), description="Of the tool.")),
+        "options": (tool.options, Field(default=options, description="Of the tool.")),
     }
     return create_model("".join(parts), __base__=_Measurement, __module__=__name__, **fields)
 
 
-MEASUREMENTS = {name: _measurement_of(tool) for name, tool in TOOLS.items()}
+_EVERY = {**TOOLS, **OPEN}
+MEASUREMENTS = {name: _measurement_of(tool) for name, tool in _EVERY.items()}
 """The class of a measurement by each tool."""
 if TYPE_CHECKING:
     AnyMeasurement = _Measurement
@@ -263,16 +302,33 @@ class Experiment(Strict):
             if name is not None and name not in known:
                 yield where, unknown("measurement", "measurements", name, names)
         yield from self._wrong_metrics()
+        yield from self._wrong_values()
         yield from self._wrong_scales()
 
     def _wrong_metrics(self) -> Iterator[Finding]:
         """A claim's column must be filled by a tool of a measurement that it speaks of."""
         for index, claim in enumerate(self.claims):
-            tools = [TOOLS[each.tool] for each in self.measurements if claim.of in (None, each.name)]
+            tools = [each.instrument for each in self.measurements if claim.of in (None, each.name)]
             fitting = [tool for tool in tools if tool.quantity == claim.quantity]
             columns = dict.fromkeys(column.name for tool in fitting for column in tool.columns if column.unit is None)
             if claim.metric is not None and fitting and claim.metric not in columns:
                 yield ("claims", index, "metric"), unknown("column", "columns there", claim.metric, [*columns])
+
+    def _wrong_values(self) -> Iterator[Finding]:
+        """What is claimed of a user's own number is in its unit, and by its direction where it has one."""
+        for index, claim in enumerate(self.claims):
+            spoken_of = [each for each in self.measurements if claim.of in (None, each.name)]
+            tools = {each.name: each.instrument.value for each in spoken_of if each.instrument.quantity == "value"}
+            if claim.quantity != "value":
+                continue
+            if not tools:
+                yield ("claims", index, "value"), f"{claim.of or 'no measurement here'} has no value of `tool: command`"
+            for name, column in tools.items():
+                if claim.word == "bounded" and claim.range and claim.range.unit != column.unit:
+                    message = f"{claim.range.written!r} wants the unit of {name}, {column.unit}"
+                    yield ("claims", index, "range"), message
+                if claim.word in ("better", "worse") and column.better is None:
+                    yield ("claims", index, "value"), f"{name} does not say which way is `better:`, higher or lower"
 
     def _wrong_scales(self) -> Iterator[Finding]:
         """What `paper:` or `quick:` would make of the measurements must be possible too."""

@@ -14,9 +14,11 @@ from typing import Protocol
 from minigts.errors import InputError, MinigtsError
 from minigts.experiments.commands import WATCHED_AROUND_S, command, estimate_s, timeout_s, underlay_mtu
 from minigts.experiments.matrix import Sample, path_between
-from minigts.experiments.model import AnyMeasurement, Pair
+from minigts.experiments.model import AnyMeasurement, Crossing
+from minigts.language.quantities import OFFERED_MBIT
 from minigts.overlays import Endpoint
 from minigts.tools.base import PathUnderTest
+from minigts.tools.command import KILLED_AFTER_S, CommandOptions, server_argv
 from minigts.tools.iperf3_tcp import TcpOptions
 from minigts.tools.iperf3_udp import UdpOptions
 from minigts.tools.options import percent
@@ -41,7 +43,40 @@ for feature in OFFLOADS; do ethtool -K "$device" "$feature" STATE; done
 echo "device $device"
 ethtool -k "$device"
 """
-CROSSING = "cross"
+CROSSED_LONGER = 1.5
+"""Cross traffic beside a tool that has no time of its own goes on for so many times as long as that should take: ping's
+10 ms are up to 16 where the kernel's clock ticks every 4 ms and a reply is late."""
+CROSSING, SERVING, LISTENING = "cross", "server", "listening"
+SERVED = "/run/minigts-server.pid"
+"""There while a program that a measurement brings serves at the path's end; taken away before it is told to end."""
+_BRING = """
+at_most=$1
+shift
+timeout -k GRACE "$at_most" "$@" &
+echo $! >"$0"
+wait $! && code=0 || code=$?
+[ -e "$0" ] || exit 0
+rm -f "$0"
+exit $code
+"""
+_END = """
+[ -e "$0" ] || exit 0
+server=$(cat "$0")
+rm -f "$0"
+kill "$server" 2>/dev/null
+for look in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30; do
+  kill -0 "$server" 2>/dev/null || exit 0
+  sleep 0.1
+done
+"""
+_LISTENS = """
+for look in $(seq 100); do
+  ss -Hltun "sport = $0" | grep -q . && exit 0
+  sleep 0.1
+done
+echo "nothing listens on port $0 within 10 s" >&2
+exit 1
+"""
 _SERVE = """
 for port; do
   for look in 1 2 3 4 5 6 7 8 9 10; do
@@ -126,27 +161,41 @@ def procedure(measurement: AnyMeasurement, sample: Sample, around: Surroundings)
     client = Call("client", sample.source, command(measurement, source, way, around.pace_s), limit_s)
     sessions = tuple(_sessions(measurement, sample, around, way))
     ports = [way.port + number for number in range(len(sessions) + 1)] if way.port else []
+    own = measurement.options if isinstance(measurement.options, CommandOptions) else None
+    serving = server_argv(own, way) if own else ()
+    ports = [] if own else ports
     watched = [sample.source, sample.target] if "cpu" in measurement.watch else []
+    estimated_s = estimate_s(measurement, way.path)
+    crossed_s = estimated_s if _flow(measurement) else CROSSED_LONGER * estimated_s
     crossing = [(pair, FIRST_CROSSING_PORT + number) for number, pair in enumerate(measurement.cross)]
     return Procedure(
         before=(
             *_offloads(measurement, source, target, way),
             *_servers(target, ports),
-            *(server for pair, port in crossing for server in _servers(around.plain(pair.target), [port])),
+            *(
+                server
+                for flow, port in crossing
+                for server in _servers(_end_of(flow, flow.target, sample, around), [port])
+            ),
             *(Call("begin", host, _MAKE_CLOCK) for host in dict.fromkeys(watched)),
         ),
         client=client,
         beside=(
+            *([_serving(target, serving, limit_s)] if serving else []),
             *sessions,
-            *(_flow_across(around, pair, port, estimate_s(measurement, way.path)) for pair, port in crossing),
+            *(_flow_across(flow, port, sample, around, crossed_s) for flow, port in crossing),
             *_stress(measurement, sample),
             *(_watch(host, limit_s) for host in dict.fromkeys(watched)),
         ),
         after=(
+            *([Call("server ends", target.host, ("sh", "-c", _END, SERVED), needed=False)] if serving else []),
             *(Call("end", host, ("rm", "-f", WATCHING, MEASURED), needed=False) for host in dict.fromkeys(watched)),
             *_offloads_back(measurement, source, target, way),
         ),
-        lead=tuple(_around(host, f"sleep {WATCHED_AROUND_S}; : >{MEASURED}") for host in dict.fromkeys(watched)),
+        lead=(
+            *([_listening(target, own.port)] if own and serving else []),
+            *(_around(host, f"sleep {WATCHED_AROUND_S}; : >{MEASURED}") for host in dict.fromkeys(watched)),
+        ),
         tail=tuple(_around(host, f"rm -f {MEASURED}; sleep {WATCHED_AROUND_S}") for host in dict.fromkeys(watched)),
     )
 
@@ -170,6 +219,7 @@ def way_of(measurement: AnyMeasurement, sample: Sample, around: Surroundings) ->
         underlay_mtu(around.plan),
         path_between(around.plan, sample.source, sample.target),
     )
+    way = replace(way, source=client_end(measurement, sample, around).address)
     way = replace(way, port=FIRST_OWN_PORT) if own_server else way
     return replace(way, calls_are_free=calls_are_free(around.plan, sample.source))
 
@@ -212,13 +262,31 @@ def _servers(target: Endpoint, ports: list[int]) -> Iterator[Call]:
         yield Call("servers", target.host, (*target.prefix, "sh", "-c", _SERVE, "sh", *map(str, ports)))
 
 
-def _flow_across(around: Surroundings, pair: Pair, port: int, seconds: float) -> Call:
-    """TCP between two plain hosts, beyond the end of what is measured."""
+def _serving(target: Endpoint, argv: tuple[str, ...], limit_s: float) -> Call:
+    """What a measurement brings to the path's end, until it is told to end; with its own exit code if it is not."""
+    script = _BRING.replace("GRACE", f"{KILLED_AFTER_S:g}")
+    argv = (*target.network, "sh", "-c", script, SERVED, f"{limit_s + SHORT_S:g}", *argv)
+    return Call(SERVING, target.host, argv, limit_s + 2 * SHORT_S)
+
+
+def _listening(target: Endpoint, port: int | None) -> Call:
+    """Until what serves listens; where nobody has said a port, a moment for it to begin."""
+    script = ("sleep", "0.2") if port is None else ("sh", "-c", _LISTENS, str(port))
+    return Call(LISTENING, target.host, (*target.network, *script))
+
+
+def _flow_across(flow: Crossing, port: int, sample: Sample, around: Surroundings, seconds: float) -> Call:
+    """From one end to the other, beyond the end of what is measured."""
     length_s = math.ceil(seconds)
-    address = around.plain(pair.target).address
-    return Call(
-        CROSSING, pair.source, ("iperf3", "-J", "-c", address, "-p", str(port), "-t", str(length_s)), 3 * length_s + 15
-    )
+    source, target = (_end_of(flow, host, sample, around) for host in (flow.source, flow.target))
+    udp = ("-u",) if flow.protocol == "udp" else ()
+    rate = ("-b", f"{OFFERED_MBIT.parse(flow.rate) * 1e6:.0f}") if flow.rate else ()
+    argv = ("iperf3", "-J", "-c", target.address, "-p", str(port), "-t", str(length_s), *udp, *rate)
+    return Call(CROSSING, flow.source, (*source.prefix, *argv), 3 * length_s + 15)
+
+
+def _end_of(flow: Crossing, host: str, sample: Sample, around: Surroundings) -> Endpoint:
+    return around.endpoint(sample.overlay, host) if flow.between == "containers" else around.plain(host)
 
 
 def _flow(measurement: AnyMeasurement) -> TcpOptions | UdpOptions | None:

@@ -7,18 +7,19 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from minigts.experiments import counters
-from minigts.experiments.procedure import CROSSING
+from minigts.experiments.model import AnyMeasurement
+from minigts.experiments.procedure import CROSSING, LISTENING, SERVING
 from minigts.results.schema import RawSample, Side
-from minigts.tools import TOOLS, iperf3_tcp
-from minigts.tools.base import Measured, ParseError
+from minigts.tools import iperf3_tcp, iperf3_udp
+from minigts.tools.base import Measured, ParseError, complaint
 from minigts.tools.columns import COST
 
 SHOWN_OFFLOADS = ("tcp-segmentation-offload", "generic-segmentation-offload", "tx-udp-segmentation")
 
 
-def read(tool: str, raw: RawSample) -> Measured:
+def read(measurement: AnyMeasurement, raw: RawSample) -> Measured:
     """What the attempt says. Raises ParseError when its tool, or a session beside it, gave no result."""
-    read_output = TOOLS[tool].read
+    read_output = measurement.instrument.read
     main = read_output(raw.stdout, raw.stderr)
     others = [read_output(side.stdout, side.stderr) for side in _named(raw, "session")]
     counted = [each.payload_bytes for each in (main, *others) if each.payload_bytes is not None]
@@ -30,11 +31,15 @@ def read(tool: str, raw: RawSample) -> Measured:
     )
 
 
-def over_time(raw: RawSample) -> Mapping[str, Sequence[tuple[float, float]]]:
-    """The use of both hosts' processors while the sample was taken: for each column that `read` has of it as one
-    figure, seconds since the client began, and per cent. As in `read` what the outer machine counts goes first.
+def over_time(measurement: AnyMeasurement, raw: RawSample) -> Mapping[str, Sequence[tuple[float, float]]]:
+    """What was at each moment of a good sample: for each column that `read` has of it as one figure, seconds since the
+    client began, and what was there. Of the tool where its `series` is wanted, and of both hosts' processors where they
+    were watched, in per cent; as in `read` what the outer machine counts goes first.
     """
     found: dict[str, Sequence[tuple[float, float]]] = {}
+    if measurement.series and (series := measurement.instrument.series) is not None:
+        with contextlib.suppress(ParseError):
+            found |= series(raw.stdout)
     inside, outside = ({side.host: side for side in _named(raw, name)} for name in ("cpu", "cpu outside"))
     for host, end in zip(inside, ("source", "target"), strict=False):
         with contextlib.suppress(ParseError):
@@ -43,6 +48,15 @@ def over_time(raw: RawSample) -> Mapping[str, Sequence[tuple[float, float]]]:
             if host in outside:
                 found[f"cpu_{end}_percent"] = counters.processor_over_time(outside[host].stdout)
     return {column: series for column, series in found.items() if series}
+
+
+def failure(measurement: AnyMeasurement, raw: RawSample) -> str:
+    """Why the attempt is no result, in a line, as its tool or what serves it has ended; empty where neither says so."""
+    for side in raw.around:
+        if side.name in (SERVING, LISTENING) and side.code:
+            said = complaint("\n".join(reversed((side.stderr or side.stdout).splitlines()))) or "it said nothing"
+            return f"what serves on {side.host} ended with code {side.code}: {said}"
+    return measurement.instrument.failure(raw.code, raw.stdout, raw.stderr)
 
 
 def _named(raw: RawSample, name: str) -> list[Side]:
@@ -92,9 +106,16 @@ def _stress(raw: RawSample) -> dict[str, float]:
 
 
 def _crossing(raw: RawSample) -> dict[str, float]:
-    """What crossed the way meanwhile, of all flows. Raises ParseError when one of them was not there."""
-    flows = [iperf3_tcp.parse(side.stdout, side.stderr).received_mbit for side in _named(raw, CROSSING)]
-    return {"cross_mbit": sum(flows)} if flows else {}
+    """What crossed the way meanwhile, of all flows, and what share of their datagrams was lost. Raises ParseError when
+    one of them was not there."""
+    sides = _named(raw, CROSSING)
+    streams = [iperf3_tcp.parse(side.stdout, side.stderr) for side in sides if "-u" not in side.argv]
+    datagrams = [iperf3_udp.parse(side.stdout, side.stderr) for side in sides if "-u" in side.argv]
+    arrived = [*(flow.received_mbit for flow in streams), *(flow.received_mbit for flow in datagrams)]
+    found = {"cross_mbit": sum(arrived)} if sides else {}
+    if sent := sum(flow.datagrams for flow in datagrams):
+        found["cross_loss_percent"] = 100 * sum(flow.lost for flow in datagrams) / sent
+    return found
 
 
 def _offloads(raw: RawSample) -> list[str]:

@@ -39,6 +39,8 @@ from minigts.tools.base import ParseError
 ATTEMPTS = 3
 """How often a sample is tried in one run, because it failed or because the machine was starved meanwhile."""
 WARM_UP_TIMEOUT_S = 10.0
+MOST_KEPT = 5_000_000
+"""Characters of one output; a file of a results folder is read up to 100 MB, with all the outputs in it."""
 
 
 class Stage(Protocol):
@@ -141,7 +143,7 @@ class Sampler:
         with self._stage.recording() as machine:
             performed = self._perform(todo, measurement.cut)
         taken = [
-            _raw(sample, result, around, started, self._tried.get(sample.id, 0) + 1)
+            _judged(measurement, _raw(sample, result, around, started, self._tried.get(sample.id, 0) + 1))
             for sample, (result, around) in zip(batch, performed, strict=True)
         ]
         tainted = taints(machine.load)
@@ -182,7 +184,10 @@ class Sampler:
             outside = outer.submit(self._watch_outside, watched, measured, ended)
             beside = [[(call, company.start(partial(self._run, call))) for call in each.beside] for each in todo]
             try:
-                company.all([partial(self._run, call) for each in todo for call in each.lead])
+                leading = [(own, call) for each, own in zip(todo, sides, strict=True) for call in each.lead]
+                led = company.all([partial(self._run, call) for _, call in leading])
+                for (own, call), result in zip(leading, led, strict=True):
+                    own.extend([_side(call, result)] if call.needed else [])
                 measured.set()
                 cutting = cut and company.start(partial(self._cut, todo[0].client.host, cut))
                 others = [company.start(partial(self._run, each.client)) for each in todo[1:]]
@@ -269,25 +274,36 @@ def _side(call: Call, result: Result) -> Side:
         host=call.host,
         argv=call.argv,
         code=result.code,
-        stdout=result.stdout,
-        stderr=result.stderr,
+        stdout=_kept(result.stdout),
+        stderr=_kept(result.stderr),
     )
 
 
+def _kept(output: str) -> str:
+    """What a raw file has of an output: all, or the beginning of one that no results folder could hold."""
+    if len(output) <= MOST_KEPT:
+        return output
+    return f"{output[:MOST_KEPT]}\n[{len(output) - MOST_KEPT:,} characters more were printed, which are not kept]\n"
+
+
 def _raw(sample: Sample, result: Result, around: tuple[Side, ...], started: str, number: int) -> RawSample:
-    raw = RawSample(
+    return RawSample(
         sample=sample.id,
         host=sample.source,
         argv=result.argv,
         code=result.code,
-        stdout=result.stdout,
-        stderr=result.stderr,
+        stdout=_kept(result.stdout),
+        stderr=_kept(result.stderr),
         started=started,
         seconds=round(result.seconds, 6),
         attempt=number,
         around=around,
     )
-    return raw.model_copy(update={"error": _error(sample, raw)})
+
+
+def _judged(measurement: AnyMeasurement, raw: RawSample) -> RawSample:
+    """The same, with why it is no result where it is none."""
+    return raw.model_copy(update={"error": _error(measurement, raw)})
 
 
 def _all_or_none(taken: Sequence[RawSample]) -> Sequence[RawSample]:
@@ -299,10 +315,12 @@ def _all_or_none(taken: Sequence[RawSample]) -> Sequence[RawSample]:
     return [raw if raw.error else raw.model_copy(update={"error": reason}) for raw in taken]
 
 
-def _error(sample: Sample, raw: RawSample) -> str | None:
+def _error(measurement: AnyMeasurement, raw: RawSample) -> str | None:
     """Why the output is no result, in one line; None when it is one."""
+    if reason := readings.failure(measurement, raw):
+        return reason
     try:
-        readings.read(sample.tool, raw)
+        readings.read(measurement, raw)
     except ParseError as error:
         return f"{error} (code {raw.code})" if raw.code else str(error)
     return f"the command ended with code {raw.code}" if raw.code else None

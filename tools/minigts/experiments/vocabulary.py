@@ -37,7 +37,7 @@ def word(value: object) -> str:
 SCALAR = WithJsonSchema({"type": ["string", "integer"]})
 
 Number = Annotated[float, *number("a number")]
-Quantity = Literal["latency", "throughput", "loss", "jitter", "gap", "cpu", "cost"]
+Quantity = Literal["latency", "throughput", "loss", "jitter", "gap", "cpu", "cost", "value"]
 METRICS: dict[Quantity, tuple[str, str]] = {
     quantity: (quantity if column.name == VALUE else column.name, column.unit or "")
     for quantity in get_args(Quantity)
@@ -45,8 +45,9 @@ METRICS: dict[Quantity, tuple[str, str]] = {
 }
 """For each quantity a claim may speak of: its metric in summary.csv, and that metric's unit."""
 _NUMBER = r"([0-9]{1,15}(?:\.[0-9]{1,15})?)"
-_ONE_SIDED = re.compile(rf"(under|over) {_NUMBER} ?(%|ms|ns|Mbit/s)?")
-_BETWEEN = re.compile(rf"{_NUMBER} to {_NUMBER} ?(%|ms|ns|Mbit/s)?")
+_UNIT = r"[^\s\d][^\s]{0,19}"
+_ONE_SIDED = re.compile(rf"(under|over) {_NUMBER}(?: ?({_UNIT}))?")
+_BETWEEN = re.compile(rf"{_NUMBER} to {_NUMBER}(?: ?({_UNIT}))?")
 
 
 def _range(text: object) -> object:
@@ -83,7 +84,11 @@ ThroughputClaim = Annotated[
     choice("a claim about throughput", *EXPECTATIONS["throughput"], *get_args(General)),
     BeforeValidator(lambda word: FORMER_WORDS.get(word, word) if isinstance(word, str) else word),
 ]
+ValueWord = General | Literal["better", "worse"]
+"""better, worse: than the cell that `than` names, in the direction that the measurement declares."""
 NEEDS: dict[str, tuple[str, ...]] = {
+    "better": ("than",),
+    "worse": ("than",),
     "compared": ("than", "range"),
     "bounded": ("range",),
     "falls": ("by",),
@@ -132,6 +137,8 @@ class Claim(Strict):
     """The word for what is said of the processor's use."""
     cost: General | None = None
     """The word for what is said of the processor time that a byte takes."""
+    value: ValueWord | None = None
+    """The word for what is said of the number that a program of the user's printed."""
     metric: str | None = None
     """The column of samples.csv that is judged in place of the quantity's own: mean, min, cpu_target_ns_per_byte."""
     of: Name | None = None
@@ -165,7 +172,8 @@ class Claim(Strict):
             raise ValueError(f"{given[0]}: {self.word} needs `{lacking[0]}:`")
         if self.metric is not None and self.metric not in _instead(given[0]):
             raise ValueError(_no_metric(self.metric, given[0]))
-        if self.range and self.range.unit != self._unit:
+        of_any_unit = given[0] == "value" and self._unit != "%"
+        if self.range and self.range.unit != self._unit and not of_any_unit:
             raise ValueError(f"range: {self.range.written!r} wants the unit {self._unit}")
         return self
 

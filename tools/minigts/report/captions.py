@@ -36,6 +36,8 @@ def chart(data: Results, chart: Chart) -> list[str]:
     points = [point for panel in chart.panels for series in panel.series for point in series.points]
     first = [point for series in chart.panels[0].series for point in series.points]
     caption = [phrasing.middles("Bars" if chart.bars else "Markers", [point.n for point in points])]
+    if (better := chart.tool.value.better) is not None:
+        caption.append(f"{better.capitalize()} is better.")
     if chart.relative_to:
         caption.append(f"Each value is a share of that of {chart.relative_to}.")
     if chart.pooled > 1:

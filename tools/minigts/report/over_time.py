@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from minigts.language.quantities import magnitude
 from minigts.report import phrasing, signs, style
 from minigts.results.tables import SeriesRow
+from minigts.tools.base import Tool
+from minigts.tools.columns import BESIDE, VALUE, Column
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,6 +23,13 @@ STEP_S = 0.25
 """Moments of several samples are brought together in steps of so much."""
 PANELS = (("cpu_source_inside_percent", "sender's CPU in %"), ("cpu_target_inside_percent", "receiver's CPU in %"))
 """Of a host's processor as its own kernel counts it: what a program inside, such as cAdvisor, sees."""
+PROCESSORS = frozenset(column.name for column in BESIDE if column.part_of == "cpu")
+MOST_STEPS = 400
+"""In one line of a tool's own moments; more are no longer told apart."""
+MOST_MARKED = 120
+"""Of a line with more points the markers would hide each other, and other lines."""
+EARLY = 0.25
+"""So much of a step before a moment its step begins: moments belong together that lie a little beside their own."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +49,8 @@ class OverTime:
 
     measurement: str
     panels: tuple[tuple[str, tuple[Line, ...]], ...]
+    of_the_tool: bool = False
+    of_processors: bool = True
 
     @property
     def name(self) -> str:
@@ -45,32 +58,70 @@ class OverTime:
 
     @property
     def title(self) -> str:
-        return f"{phrasing.measurement(self.measurement)}: the processor over time"
+        what = "over time" if self.of_the_tool else "the processor over time"
+        return f"{phrasing.measurement(self.measurement)}: {what}"
+
+    @property
+    def caption(self) -> str:
+        """How it is to be read."""
+        own = "What the tool itself says of each moment: medians over the samples. " if self.of_the_tool else ""
+        return own + (CAPTION if self.of_processors else "The measuring client begins at 0.")
 
 
-def figures(rows: Sequence[SeriesRow]) -> tuple[OverTime, ...]:
-    """One for each measurement of which something was watched. Pure."""
+def figures(rows: Sequence[SeriesRow], tools: Mapping[str, Tool]) -> tuple[OverTime, ...]:
+    """One for each measurement of which something was watched; `tools` by the measurements' names. Pure."""
     made = []
     for measurement in dict.fromkeys(row.measurement for row in rows):
         own = [row for row in rows if row.measurement == measurement]
-        panels = tuple((label, _lines([row for row in own if row.column == column])) for column, label in PANELS)
-        made.append(OverTime(measurement, tuple(panel for panel in panels if panel[1])))
+        value = tools[measurement].value if measurement in tools else None
+        columns = [name for name in dict.fromkeys(row.column for row in own) if name not in PROCESSORS]
+        panels = [(_label(name, value), _moments([row for row in own if row.column == name])) for name in columns]
+        # What is 0 throughout, as retransmissions mostly are, deserves no panel.
+        told = [(label, lines) for label, lines in panels if any(value for line in lines for _, value in line.points)]
+        watched = [
+            (label, lines) for name, label in PANELS if (lines := _lines([row for row in own if row.column == name]))
+        ]
+        made.append(OverTime(measurement, (*told, *watched), bool(told), bool(watched)))
     return tuple(each for each in made if each.panels)
 
 
-def _lines(rows: Sequence[SeriesRow]) -> tuple[Line, ...]:
+def _label(column: str, value: Column | None) -> str:
+    if column != VALUE:
+        return phrasing.column(column, (value and value.unit) or "")
+    return value.heading("") if value else column
+
+
+def _moments(rows: Sequence[SeriesRow]) -> tuple[Line, ...]:
+    """As `_lines`, in steps as long as those of the tool."""
+    ordered: dict[str, list[float]] = {}
+    for row in rows:
+        ordered.setdefault(row.sample, []).append(row.at_s)
+    gaps = [after - before for each in ordered.values() for before, after in pairwise(sorted(each))]
+    first, last = min(row.at_s for row in rows), max(row.at_s for row in rows)
+    step_s = max(statistics.median(gaps) if gaps else STEP_S, (last - first) / MOST_STEPS) or STEP_S
+    return _lines(rows, step_s, first - EARLY * step_s, EARLY)
+
+
+def _lines(
+    rows: Sequence[SeriesRow], step_s: float = STEP_S, first_s: float = 0.0, drawn_at: float = 0.5
+) -> tuple[Line, ...]:
+    """`drawn_at` is a share of the step."""
+    rows = sorted(rows, key=lambda row: [magnitude(value) for _, value in row.settings])
     several = len({(row.source, row.target) for row in rows}) > 1
     found: dict[tuple[str, str], dict[int, list[float]]] = {}
     for row in rows:
         path = [f"{row.source} – {row.target}"] if several else []
         variant = ", ".join([*path, *(f"{name} {value}" for name, value in row.settings)])
         steps = found.setdefault((row.overlay, variant), {})
-        steps.setdefault(math.floor(row.at_s / STEP_S), []).append(row.value)
+        steps.setdefault(math.floor((row.at_s - first_s) / step_s), []).append(row.value)
     return tuple(
         Line(
             overlay,
             variant,
-            tuple(((step + 0.5) * STEP_S, statistics.median(values)) for step, values in sorted(steps.items())),
+            tuple(
+                (first_s + (step + drawn_at) * step_s, statistics.median(values))
+                for step, values in sorted(steps.items())
+            ),
         )
         for (overlay, variant), steps in found.items()
     )
@@ -119,14 +170,15 @@ def draw(content: OverTime) -> Figure:
                     label=names[line.overlay, line.variant],
                     color=look.colour,
                     linestyle=look.dashes,
-                    marker=look.marker,
+                    marker=look.marker if len(line.points) <= MOST_MARKED else None,
                     markersize=2.6,
                     markerfacecolor=look.colour if look.filled else style.PAPER,
                     linewidth=1.0,
                 )
             axes.axvline(0, color=style.FAINT, linewidth=0.8)
             axes.set_ylabel(label)
-            axes.set_ylim(0, max(105.0, *(1.05 * value for line in lines for _, value in line.points)))
+            highest = max(1.05 * value for line in lines for _, value in line.points)
+            axes.set_ylim(0, max(105.0, highest) if label in dict(PANELS).values() else highest)
             axes.grid(axis="y")
             axes.tick_params(length=3)
         grid[-1, 0].set_xlabel("seconds since the client began")

@@ -133,7 +133,7 @@ def read(directory: Path) -> Results:
     measurements = known.experiment.measurements if known else ()
     settings = tuple(dict.fromkeys(name for measurement in measurements for name in measurement.vary))
     samples = read_samples(directory, settings)
-    tools = {measurement.name: measurement.tool for measurement in measurements}
+    tools = {measurement.name: measurement.instrument for measurement in measurements}
     return Results(
         directory=directory,
         manifest=known,

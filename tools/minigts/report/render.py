@@ -115,8 +115,9 @@ def _drawings(data: Results, charts: Sequence[Chart], latency: Sequence[LatencyP
             add(figures.latency_by_hops(points), chart.name, chart.title, captions.latency(data, chart, points))
         else:
             add(draw(chart), chart.name, chart.title, captions.chart(data, chart))
-    for content in over_time.figures(data.series):
-        add(over_time.draw(content), content.name, content.title, [over_time.CAPTION])
+    tools = {measurement.name: measurement.instrument for measurement in data.measurements}
+    for content in over_time.figures(data.series, tools):
+        add(over_time.draw(content), content.name, content.title, [content.caption])
     if data.plan:
         heading = "The topology"
         caption = ["Hosts with their locations, and links with round-trip time and rate, as the plan declares them."]

@@ -256,7 +256,7 @@ def _note(seen: Counter[str], message: str) -> None:
 
 
 def read_summary(
-    directory: Path, tools: Mapping[str, str], settings: Sequence[str], samples: Samples
+    directory: Path, tools: Mapping[str, Tool], settings: Sequence[str], samples: Samples
 ) -> tuple[SummaryRow, ...]:
     """The rows of summary.csv, each with its samples' numbers; none when there is no such file.
 
@@ -284,6 +284,7 @@ class SeriesRow:
     column: str
     at_s: float
     value: float
+    sample: str = ""
 
 
 def read_series(directory: Path, settings: Sequence[str]) -> tuple[SeriesRow, ...]:
@@ -306,7 +307,7 @@ class _Row:
     cells: Mapping[str, str]
 
     def typed(
-        self, tools: Mapping[str, str], named: Sequence[str], varied: Sequence[str], samples: Samples
+        self, tools: Mapping[str, Tool], named: Sequence[str], varied: Sequence[str], samples: Samples
     ) -> SummaryRow:
         n = self._whole("n", least=1)
         return SummaryRow(
@@ -341,6 +342,7 @@ class _Row:
             column=self._word("column"),
             at_s=self._number("at_s"),
             value=self._number("value"),
+            sample=self._word("sample"),
         )
 
     def _wrong(self, column: str, what: str) -> InputError:
@@ -366,13 +368,13 @@ class _Row:
     def _optional(self, column: str) -> float | None:
         return self._number(column) if self.cells.get(column, "").strip() else None
 
-    def _tool(self, tools: Mapping[str, str]) -> Tool:
+    def _tool(self, tools: Mapping[str, Tool]) -> Tool:
         """What measured the row; where nobody says, one of its unit, which its name tells apart from others."""
         name, unit = self.cells["measurement"], self.cells["unit"]
-        known = TOOLS.get(tools.get(name, ""))
+        known = tools.get(name)
         if known and known.unit == unit:
             return known
         alike = [tool for tool in TOOLS.values() if tool.unit == unit]
         alike = alike or [tool for tool in TOOLS.values() if tool.quantity == "throughput"]
-        words = tools.get(name, name).casefold()
+        words = (known.name if known else name).casefold()
         return next((tool for tool in reversed(alike) if tool.usual_name in words), alike[0])

@@ -6,7 +6,7 @@ Which of them is run, how often and over which paths is an experiment's business
 
 from collections.abc import Mapping
 
-from minigts.tools import iperf3_tcp, iperf3_udp, netperf_rr, netperf_stream, ping
+from minigts.tools import command, iperf3_tcp, iperf3_udp, netperf_rr, netperf_stream, ping
 from minigts.tools.base import Tool
 from minigts.tools.columns import BESIDE, SHARED, Column
 
@@ -22,6 +22,9 @@ TOOLS: Mapping[str, Tool] = {
 }
 """By the names that experiments know them by, in the order in which messages and tables list them."""
 
+OPEN: Mapping[str, Tool] = {command.TOOL.name: command.TOOL}
+"""Those that are what a measurement's options make of them."""
+
 COLUMNS: Mapping[str, Column] = {
     column.name: column
     for column in (*SHARED, *(column for tool in TOOLS.values() for column in tool.columns), *BESIDE)
@@ -30,7 +33,7 @@ COLUMNS: Mapping[str, Column] = {
 
 QUANTITIES: Mapping[str, Column] = {
     column.quantity: column
-    for column in (*COLUMNS.values(), *(tool.value for tool in TOOLS.values()))
+    for column in (*COLUMNS.values(), *(tool.value for tool in (*TOOLS.values(), *OPEN.values())))
     if column.quantity
 }
 """What a claim, or a topology's `expect:`, may speak of, by what it calls it."""

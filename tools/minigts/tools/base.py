@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -34,6 +34,8 @@ class PathUnderTest:
     """Of a server that this sample has for itself; None: the tool's usual one."""
     calls_are_free: bool = False
     """In virtual time, where a program that sends without pause would send for ever in no time."""
+    source: str = ""
+    """The near address."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,8 @@ class Tool:
 
     `argv` is the client's command line; `seconds` how long it takes; `read` makes its output (stdout, stderr) a
     measurement, or raises ParseError; `predicted` is what the plan promises, in the unit of `value`, None where it
-    promises nothing. `columns` are those that `read` may fill beside the value.
+    promises nothing. `columns` are those that `read` may fill beside the value. `failure` says in a line why an exit
+    code with that output is no result; empty where the code alone says enough.
     """
 
     name: str
@@ -92,6 +95,16 @@ class Tool:
     prediction: Prediction = Prediction()
     endless: Callable[[Any], bool] = lambda _options: False
     """Whether its sender would send for ever where calls of the system take no time."""
+    series: Callable[[str], Mapping[str, Sequence[tuple[float, float]]]] | None = None
+    """Where its output says what was at several moments: for columns of samples.csv, or `value`, pairs of seconds since
+    it began and what was there. Of an output that `read` takes."""
+    of_the_host: bool = False
+    """It is a program of the host's own, which is run in a container's network and not in its file system."""
+    made_for: Callable[[Any], Tool] | None = None
+    """Where label, unit and output are what the options say: the tool that those make of it."""
+    at_most_s: Callable[[Any], float] = lambda _options: 0.0
+    """So long it has to be waited for, where its options say so."""
+    failure: Callable[[int, str, str], str] = lambda _code, _stdout, _stderr: ""
 
     @property
     def quantity(self) -> str:

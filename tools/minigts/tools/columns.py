@@ -18,7 +18,7 @@ class Column:
     `follows` from what is declared of the links, each of them enough by
     itself; over links that declare none of them only from the processors, and so does one that follows from nothing.
     A figure shows it in a `panel` of its own without being asked to; a table of results has the medians of one that is
-    `tabled`.
+    `tabled`. `better` is the better direction, where somebody has said it.
     """
 
     name: str
@@ -29,6 +29,7 @@ class Column:
     follows: tuple[Declared, ...] = ()
     panel: bool = False
     tabled: bool = False
+    better: Literal["higher", "lower"] | None = None
 
     def heading(self, value_unit: str) -> str:
         """`loss in %`, `retransmits`; `value_unit` is the unit of the sample's value."""
@@ -71,6 +72,7 @@ BESIDE = (
     Column("cpu_source_ns_per_byte", "CPU source a byte", "ns", part_of="cost"),
     Column("cpu_target_ns_per_byte", "CPU target a byte", "ns", part_of="cost"),
     Column("stress_s", "stress", "s"),
-    Column("cross_mbit", "cross traffic", "Mbit/s"),
+    Column("cross_mbit", "cross", "Mbit/s"),
+    Column("cross_loss_percent", "cross loss", "%"),
 )
 """What is read of both hosts while any tool runs."""

@@ -52,8 +52,20 @@ class Sum(_Part):
     omitted: bool = False
 
 
+class _Moment(Sum):
+    seconds: FiniteFloat = Field(ge=0)
+
+
+class _Sending(_Part):
+    """One stream in one interval, as its sender's kernel has it: bytes, and microseconds."""
+
+    snd_cwnd: _Whole | None = None
+    rtt: _Whole | None = None
+
+
 class _Interval(_Part):
-    sum: Sum
+    sum: _Moment
+    streams: list[_Sending] = []
 
 
 class _TcpSender(_Part):

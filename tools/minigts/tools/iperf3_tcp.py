@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from minigts.language.fields import matching, whole
 from minigts.tools import iperf3
 from minigts.tools.base import START_S, Measured, PathUnderTest, Prediction, Tool
 from minigts.tools.columns import SENT, Column, value
-from minigts.tools.options import Size, WholeSeconds, size_bytes
+from minigts.tools.options import Duration, Size, WholeSeconds, size_bytes, written_duration
 from minigts.topology.frames import tcp_ceiling_mbit
 from minigts.topology.plan import Path
 
@@ -22,6 +23,12 @@ RTT = Column("rtt_ms", "RTT", "ms")
 WINDOW = Column("cwnd_bytes", "cwnd", "bytes")
 _CONGESTION_HINT = "a congestion control: write it as in cubic or reno"
 _CONGESTION = re.compile(r"[a-z]{2,15}", re.ASCII)
+
+
+def _interval(value_s: float) -> float:
+    if not 0.1 <= value_s <= 60:
+        raise ValueError(f"{written_duration(value_s)} is no interval of iperf3's: 100ms to 60s are possible")
+    return value_s
 
 
 class TcpOptions(iperf3.FlowOptions):
@@ -37,6 +44,8 @@ class TcpOptions(iperf3.FlowOptions):
     """Both sockets' buffers, which bound the window; absent: the kernel tunes them by itself."""
     congestion: Annotated[str, *matching(_CONGESTION_HINT, _CONGESTION)] | None = None
     """The sender's congestion control: reno, cubic, bbr, …; absent: the kernel's own choice, cubic."""
+    interval_s: Annotated[Duration, AfterValidator(_interval)] = Field(default=1.0, alias="interval")
+    """How often it says what it has sent, its window and its round trip: the moments of a `series`."""
 
     def lasting(self, duration_s: float) -> Self:
         return self.model_copy(update={"duration_s": duration_s})
@@ -63,7 +72,8 @@ def argv(options: TcpOptions, way: PathUnderTest) -> tuple[str, ...]:
     streams = ("-P", str(options.streams)) if options.streams > 1 else ()
     window = ("-w", str(size_bytes(options.window))) if options.window else ()
     congestion = ("-C", options.congestion) if options.congestion else ()
-    return (*iperf3.client(way), "-t", f"{options.duration_s:g}", *omit, *streams, *window, *congestion)
+    interval = ("-i", f"{options.interval_s:g}") if options.interval_s != 1 else ()
+    return (*iperf3.client(way), "-t", f"{options.duration_s:g}", *omit, *streams, *window, *congestion, *interval)
 
 
 def seconds(options: TcpOptions, path: Path) -> float:
@@ -105,6 +115,26 @@ def read(stdout: str, stderr: str) -> Measured:
     return Measured(run.received_mbit, extra, payload_bytes=run.payload_bytes)
 
 
+def series(stdout: str) -> Mapping[str, Sequence[tuple[float, float]]]:
+    """Of each interval, at its middle: what was sent in Mbit/s, the windows of all streams together in bytes, the mean
+    of their round trips in ms, and retransmissions. The omitted beginning is in it, and counts in the seconds.
+
+    A round trip of 0 is one that the kernel does not know yet.
+    """
+    report, _, _ = iperf3.report(stdout, "", "TCP")
+    found: dict[str, list[tuple[float, float]]] = {name.name: [] for name in (SENT, WINDOW, RTT, RETRANSMITS)}
+    began_s = 0.0
+    for each in report.intervals:
+        at_s, began_s = began_s + each.sum.seconds / 2, began_s + each.sum.seconds
+        windows = [stream.snd_cwnd for stream in each.streams if stream.snd_cwnd is not None]
+        rtts = [stream.rtt / 1000 for stream in each.streams if stream.rtt]
+        found[SENT.name].append((at_s, each.sum.bits_per_second / 1e6))
+        found[RETRANSMITS.name].append((at_s, float(each.sum.retransmits)))
+        found[WINDOW.name] += [(at_s, float(sum(windows)))] if windows else []
+        found[RTT.name] += [(at_s, statistics.fmean(rtts))] if rtts else []
+    return found
+
+
 def predicted(_options: TcpOptions, way: PathUnderTest) -> float | None:
     """The lowest rate times payload over frame; the payload is the overlay's MTU less 52 bytes of IP and TCP
     headers with timestamps, the frame what the links carry of it. None where acknowledgements are the limit."""
@@ -122,6 +152,7 @@ TOOL = Tool(
     argv=argv,
     seconds=seconds,
     read=read,
+    series=series,
     predicted=predicted,
     prediction=Prediction("ceiling", "the highest TCP goodput that the plan allows"),
 )

@@ -7,6 +7,7 @@ experiment that can be read back.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated, Literal, Self
 
@@ -14,6 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 
 from minigts.language.fields import Strict, whole, written
 from minigts.language.quantities import DURATION_S, LOAD_PERCENT, WINDOW_BYTES, Quantity
+from minigts.language.validation import keys
 
 MOST_COUNTED = 100_000
 
@@ -24,6 +26,15 @@ class Options(Strict, ABC):
     @abstractmethod
     def lasting(self, duration_s: float) -> Self:
         """The same for that long. Raises ValueError where that cannot be."""
+
+    @property
+    def may_vary(self) -> list[str]:
+        """What a measurement's `vary:` may give other values, as it is written."""
+        return keys(type(self))
+
+    def under(self, chosen: Mapping[str, str | int]) -> Self:
+        """The same with these values. Raises pydantic's ValidationError."""
+        return type(self).model_validate({**self.model_dump(by_alias=True, exclude_none=True), **chosen})
 
 
 def size_bytes(text: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Self
@@ -23,7 +23,7 @@ from minigts.tools.base import (
     number,
     rtt_ms,
 )
-from minigts.tools.columns import LOSS, MAX, MEAN, MIN, STDEV, Column, value
+from minigts.tools.columns import LOSS, MAX, MEAN, MIN, STDEV, VALUE, Column, value
 from minigts.tools.options import MOST_COUNTED, Count, Duration, Options, written_duration
 from minigts.topology.plan import Path
 
@@ -31,6 +31,7 @@ LOST = Column("lost", "lost", "")
 GAP = Column("gap_ms", "longest gap", "ms", quantity="gap", follows=("delay", "loss", "rate"))
 _REPLY = re.compile(r"icmp_seq=\d+ .*time=([\d.]+) ms")
 _ARRIVAL = re.compile(r"^\[(\d+\.\d+)\] \d+ bytes from", re.MULTILINE)
+_TIMED_REPLY = re.compile(r"^\[(\d+\.\d+)\] \d+ bytes from .*icmp_seq=\d+ .*time=([\d.]+) ms", re.MULTILINE)
 _COUNTS = re.compile(r"(\d+) packets transmitted, (\d+) received,.* ([\d.]+)% packet loss")
 _TIMES = re.compile(r"= ([\d.]+)/([\d.]+)/([\d.]+)/([\d.]+) ms")
 
@@ -124,6 +125,14 @@ def read(stdout: str, stderr: str) -> Measured:
     return Measured(run.median_ms, extra)
 
 
+def series(stdout: str) -> Mapping[str, Sequence[tuple[float, float]]]:
+    """Each reply's round trip in ms, at the moment at which its request was sent: seconds since the first one was."""
+    times = [(number(at, "time"), number(rtt, "time")) for at, rtt in _TIMED_REPLY.findall(stdout)]
+    sent = [(arrived - rtt / 1000, rtt) for arrived, rtt in times]
+    began = min((at for at, _ in sent), default=0.0)
+    return {VALUE: [(round(at - began, 6), rtt) for at, rtt in sent]}
+
+
 TOOL = Tool(
     name="ping",
     usual_name="latency",
@@ -134,5 +143,6 @@ TOOL = Tool(
     argv=argv,
     seconds=seconds,
     read=read,
+    series=series,
     predicted=rtt_ms,
 )

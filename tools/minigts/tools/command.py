@@ -1,0 +1,336 @@
+"""Any program: what an experiment's file says is run, and how one number is found in what it prints.
+
+The file gives the number its unit and its label, so each measurement has a tool of its own, made by `made_for`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import Annotated, Any, Literal, Self
+
+import jmespath
+from jmespath.exceptions import JMESPathError
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+
+from minigts.language.fields import choice, matching, number, text, whole
+from minigts.language.problems import Finding, Misplaced, did_you_mean, listed, shown
+from minigts.tools.base import START_S, Measured, ParseError, PathUnderTest, Tool, complaint
+from minigts.tools.columns import VALUE, Column
+from minigts.tools.options import Duration, Options
+from minigts.topology.plan import Path
+
+KILLED_AFTER_S = 2.0
+"""After the time is up, a program that does not end by itself is killed."""
+TIME_IS_UP, NOT_STARTED, NOT_FOUND = 124, 126, 127
+"""Exit codes of timeout(1) and sh(1)."""
+LONGEST_LINE, LONGEST_PATTERN = 4000, 1000
+GROUP = "value"
+"""The group of a regular expression that holds the number, where it has several."""
+_PLACES = ("source", "target", "port", "duration")
+_HOLE = re.compile(r"\{\{([a-z][a-z0-9]*)\}\}|(?<![$%{])\{([a-z][a-z0-9]*)\}")
+_NAME = re.compile(r"[a-z][a-z0-9]{0,39}", re.ASCII)
+_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,39}", re.ASCII)
+TAKEN = frozenset(
+    (
+        *(
+            "sample",
+            "overlay",
+            "measurement",
+            "tool",
+            "source",
+            "target",
+            "hops",
+            "kind",
+            "repetition",
+            "value",
+            "unit",
+        ),
+        *("predicted", "min", "median", "mean", "p99", "max", "stdev", "sent", "offered", "retransmits", "lost", "n"),
+        *("started", "seconds", "attempts", "ok", "error", "note", "tainted", "repeats", "low", "high", "published"),
+        *("column", "from", "to", "of", "path", "port", "duration"),
+    )
+)
+"""Words that tables, claims or the line itself have another meaning for."""
+
+
+def _line(given: object) -> str | tuple[str, ...]:
+    words = (given,) if isinstance(given, str) else given
+    if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
+        raise ValueError(f"{shown(given)} is no command: write a shell's line, or a list of words")
+    if not words or not words[0].strip() or sum(map(len, words)) > LONGEST_LINE:
+        raise ValueError(f"a command has from 1 to {LONGEST_LINE} characters")
+    return given if isinstance(given, str) else tuple(words)
+
+
+def _pattern(given: object) -> str:
+    if not isinstance(given, str) or len(given) > LONGEST_PATTERN:
+        raise ValueError(f"{shown(given)} is no regular expression of at most {LONGEST_PATTERN} characters")
+    try:
+        groups = _compiled(given)
+    except re.error as error:
+        where = f" at character {error.pos + 1}" if error.pos is not None else ""
+        raise ValueError(f"{given!r} is no regular expression: {error.msg}{where}") from error
+    except (OverflowError, RecursionError) as error:
+        raise ValueError(f"{given!r} is no regular expression that can be tried") from error
+    if groups.groups > 1 and GROUP not in groups.groupindex:
+        raise ValueError(
+            f"{given!r} has {groups.groups} groups: name the one with the number, as in (?P<{GROUP}>[0-9.]+), or write "
+            "the others as (?:…)"
+        )
+    return given
+
+
+def _json_path(given: object) -> str:
+    if not isinstance(given, str) or len(given) > LONGEST_PATTERN or not given.strip():
+        raise ValueError(f"{shown(given)} is no JMESPath of at most {LONGEST_PATTERN} characters, as in end.rtt_ms")
+    try:
+        jmespath.compile(given)
+    except JMESPathError as error:
+        at = getattr(error, "lex_position", None)
+        where = f" at character {at + 1}" if isinstance(at, int) and at >= 0 else ""
+        reason = re.sub(r"^(Bad jmespath expression|Parse error at column \d+), ?|:$", "", _reason(error))
+        raise ValueError(f"{given!r} is no JMESPath: {reason}{where}") from error
+    except RecursionError as error:
+        raise ValueError(f"{shown(given)} is no JMESPath that can be tried: it is nested too deep") from error
+    return given
+
+
+def _reason(error: JMESPathError) -> str:
+    """The first line that jmespath says, without the expression that it repeats."""
+    return (str(getattr(error, "msg", "") or getattr(error, "message", "") or error).splitlines() or ["?"])[0]
+
+
+def _word(given: object) -> str:
+    text_ = str(given) if isinstance(given, int) and not isinstance(given, bool) else given
+    if not isinstance(text_, str) or not _WORD.fullmatch(text_):
+        raise ValueError(f"{shown(given)} is no word of letters, digits, `.`, `_`, `:` and `-`, 40 at most")
+    return text_
+
+
+Line = Annotated[
+    str | tuple[str, ...],
+    BeforeValidator(_line),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
+]
+"""A line for sh, or the words of one command."""
+_TEXT = WithJsonSchema({"type": "string"})
+
+
+class CommandOptions(Options):
+    """Any program, and where in its output the number is."""
+
+    run: Line
+    """What is run at the path's beginning: a line for sh, or a list of words."""
+    serve: Line | None = None
+    """What is run at the path's end meanwhile, and ended after it."""
+    port: Annotated[int, *whole("a port", 1, 65535)] | None = None
+    """The program waits until `serve` listens there, and has it as {port}."""
+    values: dict[
+        Annotated[str, *matching("a name: lower-case letters and digits, a letter first, at most 40", _NAME)],
+        Annotated[str, BeforeValidator(_word), WithJsonSchema({"type": ["string", "integer"]})],
+    ] = Field(default_factory=dict, alias="with")
+    """Words of your own for the lines, as {NAME}; `vary` may list others."""
+    find: Annotated[str, BeforeValidator(_pattern), _TEXT] | None = None
+    """A regular expression of Python's; the number is its group `value`, its only group, or all that it matches."""
+    json_path: Annotated[str, BeforeValidator(_json_path), _TEXT] | None = Field(default=None, alias="json")
+    """A JMESPath to the number, where the program prints JSON."""
+    factor: Annotated[float, *number("a factor")] = 1.0
+    """What the number is multiplied with, to be in `unit`."""
+    unit: Annotated[str, *matching("a unit: 1 to 20 characters without blanks", re.compile(r"[^\s\d]\S{0,19}"))]
+    """Of the number, times `factor`."""
+    label: Annotated[str, text("a label", 60, one_line=True)]
+    """What the number is, for axes and tables."""
+    better: Annotated[Literal["higher", "lower"], choice("a direction", "higher", "lower")] | None = None
+    """Which way is the better one."""
+    duration_s: Duration = Field(default=2.0, alias="duration")
+    """About how long the program runs; in the lines it is {duration}, in seconds."""
+    timeout_s: Duration | None = Field(default=None, alias="timeout")
+    """After so long it is ended, and the sample has failed; three times the duration and 15 s when absent."""
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        findings: list[Finding] = []
+        if (self.find is None) == (self.json_path is None):
+            findings.append(((), "one of `find:` and `json:` says where in the output the number is"))
+        if not self.label.strip():
+            findings.append((("label",), "an empty label; write what the number is"))
+        if not self.factor:
+            findings.append((("factor",), "times 0 every number is 0"))
+        findings += [
+            (("with", name), f"{name!r} has another meaning already; choose another name")
+            for name in self.values
+            if name in TAKEN
+        ]
+        known = [*_PLACES, *self.values]
+        for key, line in (("run", self.run), ("serve", self.serve)):
+            for hole in (hole for word in _words(line) for hole in _HOLE.finditer(word)):
+                name = hole[2]
+                if name and name not in known:
+                    hint = did_you_mean(name, known) or f"; there are {listed(known)}"
+                    findings.append(
+                        ((key,), f"nothing is called {{{name}}}{hint}; braces of the line's own are doubled")
+                    )
+                if name == "port" and self.port is None:
+                    findings.append(((key,), "{port} needs `port:`"))
+        if findings:
+            raise Misplaced(findings)
+        return self
+
+    @property
+    def may_vary(self) -> list[str]:
+        return ["duration", *self.values]
+
+    def under(self, chosen: Mapping[str, str | int]) -> Self:
+        written = self.model_dump(by_alias=True, exclude_none=True)
+        own = {key: value for key, value in chosen.items() if key in self.values}
+        rest = {key: value for key, value in chosen.items() if key not in self.values}
+        return type(self).model_validate({**written, **rest, "with": {**self.values, **own}})
+
+    def lasting(self, duration_s: float) -> Self:
+        return self.model_copy(update={"duration_s": duration_s})
+
+    @property
+    def at_most_s(self) -> float:
+        """After how many seconds the program is ended."""
+        return self.timeout_s if self.timeout_s is not None else 3 * self.duration_s + 15
+
+
+def _words(line: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    return () if line is None else (line,) if isinstance(line, str) else line
+
+
+def _filled(line: str | tuple[str, ...], options: CommandOptions, way: PathUnderTest) -> tuple[str, ...]:
+    """The line's command with addresses and values in their places."""
+    places = {
+        "source": way.source,
+        "target": way.address,
+        "port": str(options.port),
+        "duration": f"{options.duration_s:g}",
+        **options.values,
+    }
+    words = tuple(
+        _HOLE.sub(lambda hole: f"{{{hole[1]}}}" if hole[1] else places[hole[2]], word) for word in _words(line)
+    )
+    return ("sh", "-c", *words) if isinstance(line, str) else words
+
+
+def argv(options: CommandOptions, way: PathUnderTest) -> tuple[str, ...]:
+    """The program's command line, ended by timeout(1) where it runs when its time is up."""
+    at_most = f"{options.at_most_s:g}"
+    return ("timeout", "-k", f"{KILLED_AFTER_S:g}", at_most, *_filled(options.run, options, way))
+
+
+def server_argv(options: CommandOptions, way: PathUnderTest) -> tuple[str, ...]:
+    """The command line of what runs at the other end; empty without one."""
+    return () if options.serve is None else _filled(options.serve, options, way)
+
+
+def seconds(options: CommandOptions, _path: Path) -> float:
+    """How long it takes, as its file says."""
+    return options.duration_s + START_S
+
+
+def parse(options: CommandOptions, stdout: str, stderr: str = "") -> float:
+    """The number in what a program printed, times `factor`. By `find: 'total=(\\S+)'` of a line `total=0.035` 0.035.
+
+    Raises ParseError.
+    """
+    found = _by_pattern(options.find, stdout) if options.find is not None else _by_path(options.json_path, stdout)
+    said = complaint(stdout) or complaint(stderr) or "nothing"
+    if found is None:
+        what = f"`find: {options.find}`" if options.find is not None else f"`json: {options.json_path}`"
+        raise ParseError(f"{options.label}: {what} finds nothing in what the program printed: {said}")
+    try:
+        number_ = float(found) * options.factor
+    except (ValueError, OverflowError):
+        number_ = math.nan
+    if not math.isfinite(number_):
+        raise ParseError(f"{options.label}: {str(found)[:60]!r} is no number; the program printed: {said}")
+    return number_
+
+
+@lru_cache(maxsize=64)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.MULTILINE)
+
+
+def _by_pattern(pattern: str, stdout: str) -> str | None:
+    """What the first match says."""
+    found = _compiled(pattern).search(stdout)
+    if found is None:
+        return None
+    return found[GROUP] if GROUP in found.re.groupindex else found[1 if found.re.groups else 0]
+
+
+def _by_path(path: str | None, stdout: str) -> str | float | None:
+    try:
+        document = json.loads(stdout, parse_int=float)
+    except (ValueError, RecursionError) as error:
+        where = f", line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
+        raise ParseError(
+            f"the output is no JSON{where}: {complaint(stdout) or 'the program printed nothing'}"
+        ) from error
+    try:
+        found = jmespath.search(path or "", document)
+    except (JMESPathError, RecursionError) as error:
+        raise ParseError(f"`json: {path}`: {complaint(str(error))}") from error
+    return found if found is None or (isinstance(found, str | float) and not isinstance(found, bool)) else str(found)
+
+
+def failure(options: CommandOptions, code: int, stdout: str, stderr: str) -> str:
+    """Why a run that ended with this exit code is no result, in a line; empty for 0."""
+    said = complaint(stderr) or complaint(stdout) or "it said nothing"
+    if code == 0:
+        return ""
+    if code in (TIME_IS_UP, 128 + 9):
+        return f"{options.label}: the program did not end within {options.at_most_s:g} s; so far: {said}"
+    if code in (NOT_STARTED, NOT_FOUND):
+        return f"{options.label}: the program cannot be started: {said}"
+    return f"{options.label}: the program ended with code {code}: {said}"
+
+
+def _read(options: CommandOptions, stdout: str, stderr: str) -> Measured:
+    return Measured(parse(options, stdout, stderr), {})
+
+
+def _none(*_arguments: Any) -> None:
+    """The plan promises nothing of a program that nobody knows."""
+
+
+RESULT = Column(VALUE, "result", "", quantity="value", follows=("delay", "rate", "loss", "jitter"))
+
+
+def made_for(options: CommandOptions) -> Tool:
+    """The tool that a measurement with these options has: with its own label and unit, and its own way to read."""
+    return replace(
+        TOOL,
+        value=replace(RESULT, label=options.label, unit=options.unit, better=options.better),
+        read=partial(_read, options),
+        failure=partial(failure, options),
+    )
+
+
+def _unmade(_stdout: str, _stderr: str) -> Measured:
+    raise ParseError("command: nobody has said where in the output the number is")
+
+
+TOOL = Tool(
+    name="command",
+    usual_name="command",
+    value=RESULT,
+    columns=(),
+    package="",
+    options=CommandOptions,
+    argv=argv,
+    seconds=seconds,
+    read=_unmade,
+    predicted=_none,
+    made_for=made_for,
+    of_the_host=True,
+    at_most_s=lambda options: options.at_most_s,
+)
