@@ -9,7 +9,7 @@ import pytest
 from live.conftest import MakeLab, state_directory
 from live.program import Program
 from minigts import lab as labs
-from minigts.errors import HostFailed
+from minigts.errors import HostFailed, InputError
 
 SERVER = """#!/usr/bin/python3
 import http.server, os, sys
@@ -81,3 +81,22 @@ def test_a_command_that_fails_ends_up_and_its_output_is_kept(make_lab: MakeLab, 
         assert labs.all_labs() == []
     kept = topology.parent / "failed" / "own" / "run" / "server-1.log"
     assert kept.read_text().endswith("'/srv/nowhere'\n")
+
+
+@pytest.mark.virtual
+def test_a_host_has_its_packages_and_others_have_not(make_lab: MakeLab) -> None:
+    """Fetched the first time, from Debian; then taken from the cache."""
+    text = "name: packages\nhosts: {a: {packages: [hello], run: [hello]}, b: }\nlinks: [{ends: [a, b]}]"
+    lab = make_lab(text)
+    assert (lab.rundir / "run" / "a-1.log").read_text().endswith("# hello\nHello, world!\n")
+    assert lab.provider.run("b", ["sh", "-c", "command -v hello"], timeout_s=10, check=False).code != 0
+    with state_directory(lab.rundir.parents[1]):
+        labs.restart(lab, "a")
+    assert lab.provider.run("a", ["hello"], timeout_s=10).stdout == "Hello, world!\n"
+
+
+@pytest.mark.virtual
+def test_a_package_that_there_is_not_is_named_with_its_line(make_lab: MakeLab) -> None:
+    text = "name: packages\npair: {hosts: [a, b],\n host: {packages: [no-such-package]}}"
+    with pytest.raises(InputError, match=r"^test.yaml:3: pair.host.packages\[0\]: Debian has no package 'no-such-"):
+        make_lab(text)
