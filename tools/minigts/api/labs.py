@@ -16,7 +16,7 @@ from minigts.errors import InputError, MinigtsError
 from minigts.fidelity import expectations, measure
 from minigts.fidelity.certificate import Certificate
 from minigts.fidelity.expectations import Measurements
-from minigts.lab import Change, Progress
+from minigts.lab import Change, Progress, software
 from minigts.lab.links import links_between
 from minigts.language.problems import did_you_mean, listed
 from minigts.language.quantities import LOSS_PERCENT, RATE_MBIT, TIME_MS, Quantity
@@ -207,7 +207,8 @@ class Host:
         """Run a command as root; its words are given one by one: `run("ip", "route")`. With `check`, a code other than
         0 raises CommandFailed, which shows what it said. Raises CommandTimeout.
         """
-        return self._lab.provider.run(self.name, argv, timeout_s=timeout_s, check=check, stdin=stdin.encode())
+        words = software.in_environment(self._lab, self.name, argv)
+        return self._lab.provider.run(self.name, words, timeout_s=timeout_s, check=check, stdin=stdin.encode())
 
     def shell(self, script: str, *, timeout_s: float = COMMAND_TIMEOUT_S, check: bool = True) -> Result:
         """Run a script by `sh`."""

@@ -54,6 +54,8 @@ def execute(
 
     Example:  minigts exec --all -- ip -brief address
     """
+    from minigts.lab import software
+
     named, command = ("", words) if every else (words[0], words[1:])
     command = command[1:] if command[:1] == ["--"] else command
     if not command or command[0].startswith("-"):
@@ -64,7 +66,7 @@ def execute(
     given = sys.stdin.buffer.read() if stdin else b""
 
     def run(host: str, show: Callable[[bytes], None] | None) -> Result:
-        argv = [*prefixes.get(host, ()), *command]
+        argv = [*prefixes[host], *command] if container else software.in_environment(opened, host, command)
         return opened.provider.run(host, argv, timeout_s=timeout, check=False, stdin=given, on_output=show)
 
     if every:
@@ -137,8 +139,10 @@ def shell(host: Host, lab: LabName = None, container: Inside = False) -> None:
 
     Example:  minigts shell ams
     """
+    from minigts.lab import software
+
     opened = lab_with(host, lab)
-    argv = [*_into_containers(opened, [host])[host], "sh", "-i"] if container else ["bash", "-l"]
+    argv = (*_into_containers(opened, [host])[host], "sh", "-i") if container else software.shell_argv(opened, host)
     if opened.time == "virtual":
         screen.note("the lab is in virtual time, which keeps pace with yours as long as this shell is open")
     raise typer.Exit(opened.provider.attach(host, argv))

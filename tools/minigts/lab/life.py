@@ -10,7 +10,7 @@ from pathlib import Path
 from minigts import paths
 from minigts.dataplane import interfaces, switch
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError, noting_failures
-from minigts.lab import links
+from minigts.lab import links, software
 from minigts.lab.record import (
     MARKER,
     Lab,
@@ -44,6 +44,7 @@ def up(plan: Plan, provider_name: str, name: str | None, progress: Progress) -> 
     require_own(lab.rundir)
     _refuse_long_path(lab.rundir)
     registry.make(provider_name, lab.rundir, plan.time)  # one that cannot be refuses before anything is changed
+    software.require(plan)
     with exclusive(lab.rundir):
         if _is_up(lab, plan, provider_name):
             _settle(lab)
@@ -75,7 +76,7 @@ def down(lab: Lab) -> None:
 
 def restart(lab: Lab, name: str) -> None:
     """End a host or switch without asking it, start it again on its own disk and links, and configure it as it was: a
-    link that was cut stays cut.
+    link that was cut stays cut. Its `run:` runs again; its files are those of its disk.
 
     What ran on it has ended; the others run on. Raises EnvironmentLacks when the provider cannot do it.
     """
@@ -92,6 +93,8 @@ def restart(lab: Lab, name: str) -> None:
         )
         lab.provider.restart(name)
         _settle(lab)
+        if isinstance(machine, Host):
+            software.run_commands(lab, machine)
 
 
 def _settle(lab: Lab) -> None:
@@ -134,6 +137,7 @@ def _bring_up(lab: Lab, plan: Plan, provider_name: str, progress: Progress) -> N
         progress("measuring the emulator's own latency")
         links.calibrate_held(lab)
     lab.on_every_switch(lambda machine: _take_step(lab, machine, "ask_controller"))
+    software.bring(lab, progress)
     lab.write(lab.record.model_copy(update={"state": "up"}))
 
 

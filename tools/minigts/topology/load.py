@@ -17,6 +17,7 @@ from minigts.language.validation import problems, validated
 from minigts.topology.build import build
 from minigts.topology.checks import check
 from minigts.topology.draft import draft
+from minigts.topology.gathering import gather
 from minigts.topology.model import Topology
 from minigts.topology.plan import Plan
 from minigts.topology.time import ANYWHERE, Time
@@ -44,7 +45,8 @@ def load(
 
     Raises InputError with every problem, each with its line.
     """
-    return parse(read_text(path, LANGUAGE), str(path), known_overlays=known_overlays, time=time, best=best)
+    text, directory = read_text(path, LANGUAGE), Path(path).parent
+    return parse(text, str(path), known_overlays=known_overlays, time=time, best=best, directory=directory)
 
 
 def parse(
@@ -54,15 +56,20 @@ def parse(
     known_overlays: Collection[str] | None = None,
     time: Time | None = None,
     best: Time = ANYWHERE,
+    directory: Path | None = None,
 ) -> Plan:
-    """As `load`, from text; `file` is the name that messages carry. Pure."""
+    """As `load`, from text; `file` is the name that messages carry. Pure but for the files in `directory` that hosts
+    are to have; without one they are not looked at, and no lab can be made of such a plan.
+    """
     tree = read_tree(text, file, LANGUAGE)
     drafted = draft(tree.data)
     topology, findings = validated(tree.data, Topology)
     time = time or _written_time(tree.data) or best
-    require_none(problems(tree, file, chain(findings, check(tree.data, drafted, known_overlays, time))), file)
+    gathered = gather(tree, drafted, file, directory)
+    whole = check(tree.data, drafted, known_overlays, time)
+    require_none(problems(tree, file, chain(findings, whole, gathered.findings)), file)
     assert topology is not None  # without one there are findings
-    return build(topology, drafted, time)
+    return gathered.into(build(topology, drafted, time))
 
 
 def _written_time(data: Data) -> Time | None:

@@ -43,6 +43,16 @@ from minigts.topology.fields import (
     NAME_HINT,
     SMALLEST_SEGMENT,
 )
+from minigts.topology.software import (
+    ENVIRONMENT,
+    FILES,
+    PACKAGES,
+    RUN,
+    Commands,
+    Environment,
+    Files,
+    Packages,
+)
 from minigts.topology.time import Time
 
 
@@ -174,6 +184,10 @@ class HostSpec(_Spec):
         description="A modelled processor, in virtual time only: what frames take of it. Default: none, frames take "
         "nothing.",
     )
+    packages: Packages | None = Field(None, description=PACKAGES)
+    files: Files | None = Field(None, description=FILES)
+    environment: Environment | None = Field(None, description=ENVIRONMENT)
+    run: Commands | None = Field(None, description=RUN)
 
 
 class SwitchSpec(_Spec):

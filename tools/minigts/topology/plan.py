@@ -45,6 +45,7 @@ from minigts.topology.fields import (
     RttMs,
     Seed,
 )
+from minigts.topology.software import Software
 from minigts.topology.time import Time
 
 
@@ -132,6 +133,8 @@ class Host(Machine):
     role: Literal["host"] = "host"
     processor: Processor | None = None
     """Modelled, in virtual time only. None: frames take nothing."""
+    software: Software | None = None
+    """What it has of the user's own; None: nothing."""
     address: Address
     """The host's own address, a /32 on its loopback: stable, whichever segment a packet comes by."""
     ports: tuple[Port, ...]

@@ -192,10 +192,10 @@ def _script() -> Path:
 
 
 def _settings() -> dict[str, str]:
-    return {"MINIGTS_WIRE": str(wire.__file__), "MINIGTS_IMAGE_MB": str(IMAGE_MB), "PATH": _search_path()}
+    return {"MINIGTS_WIRE": str(wire.__file__), "MINIGTS_IMAGE_MB": str(IMAGE_MB), "PATH": search_path()}
 
 
-def _search_path() -> str:
+def search_path() -> str:
     """mke2fs lies where a plain user's PATH does not look."""
     return f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 

@@ -55,6 +55,8 @@ class GuestKernel:
     """Whether it writes to the base image itself, as only the image's own making does."""
     group: str = ""
     """The control group that it and all below it are in; empty: that of whoever starts it."""
+    base: str = ""
+    """The path of the file system that it starts from; empty: that of the lab."""
 
     @property
     def console(self) -> str:

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path, PurePosixPath
 
 from minigts.providers import archive
+from minigts.providers.agent.provider import AgentProvider
 from minigts.providers.base import Provider
 from minigts.providers.uml import confinement
 
@@ -33,7 +34,7 @@ rmdir "$to"
 UNPACK = 'mkdir -p "$1" && tar -x --no-same-owner -C "$1"'
 
 
-def put(provider: Provider, host: str, directory: Path | None, source: Path, target: PurePosixPath) -> None:
+def put(provider: AgentProvider, host: str, directory: Path | None, source: Path, target: PurePosixPath) -> None:
     """`Provider.put` for a host in a User-Mode Linux kernel whose hostfs begins in `directory`, or elsewhere (None).
 
     A kernel that cannot be confined has no hostfs.

@@ -14,7 +14,7 @@ from minigts.providers import processor_share
 from minigts.providers.agent import process
 from minigts.providers.agent.provider import AgentProvider
 from minigts.providers.base import Finding
-from minigts.providers.uml import demand, doctor, full_kernel, guest, image, kernel, packing, prerequisites
+from minigts.providers.uml import demand, doctor, full_kernel, guest, image, kernel, layers, packing, prerequisites
 from minigts.providers.uml.full_kernel import FullKernel
 from minigts.providers.uml.kernel import GuestKernel
 from minigts.providers.uml.supervisor import Launch
@@ -63,7 +63,8 @@ class UmlProvider(AgentProvider):
     def _launch(self, plan: Plan, progress: Callable[[str], None]) -> Launch:
         """What the supervisor is to start for the plan; what that takes is built now if it must be."""
         ready, full = image.ensure(progress), full_kernel.present()
-        return launch_of(plan, ready, ready.boot if full is None else full.directory)
+        layered = layers.roots(plan, ready, progress)
+        return launch_of(plan, ready, ready.boot if full is None else full.directory, layered)
 
     def _tell_what_is_built_in(self, names: Sequence[str], full: FullKernel) -> None:
         """So that a script may load a module and need not know that it is there already."""
@@ -123,9 +124,11 @@ def _limited(launch: Launch, groups: Mapping[str, Path]) -> Launch:
     return replace(launch, machines=tuple(machines))
 
 
-def launch_of(plan: Plan, ready: image.Image, boot: Path) -> Launch:
+def launch_of(plan: Plan, ready: image.Image, boot: Path, layered: Mapping[str, Path]) -> Launch:
+    """`layered` has the file systems of the machines that start from another than the image's."""
     machines = tuple(
-        GuestKernel(one.name, one.memory_mb, tuple(port.mac for port in one.ports)) for one in plan.machines
+        GuestKernel(one.name, one.memory_mb, tuple(port.mac for port in one.ports), base=str(layered.get(one.name, "")))
+        for one in plan.machines
     )
     ends: dict[str, list[tuple[str, int]]] = {link.name: [] for link in plan.links}
     for one in plan.machines:

@@ -63,6 +63,10 @@ class Launch:
     instead: tuple[str, ...] = ()
     """What runs in place of each kernel, if anything; it gets the descriptor of its control line as last argument."""
 
+    def base_of(self, machine: GuestKernel) -> Path:
+        """The file system that a machine starts from."""
+        return Path(machine.base) if machine.base else self.base
+
     @classmethod
     def read(cls, path: Path) -> Launch:
         return process.read_launch(path, cls._build)
@@ -166,7 +170,9 @@ def _start_kernel(machine: GuestKernel, launch: Launch, rundir: Path, links: lis
         environment = {process.MARK: str(rundir)}
         if not launch.instead:
             inherited = _inherited(machine, launch, rundir, stack)
-            argv = command_line(machine, launch.base.name, words, inherited, hostfs=confinement.version() > 0)
+            argv = command_line(
+                machine, launch.base_of(machine).name, words, inherited, hostfs=confinement.version() > 0
+            )
             directories = astuple(inherited)
             confine = confinement.prepare(_rules(machine, launch, rundir, inherited))
             environment |= {"LD_LIBRARY_PATH": ".", "TMPDIR": through(inherited.memory)}
@@ -213,7 +219,7 @@ def _inherited(machine: GuestKernel, launch: Launch, rundir: Path, stack: ExitSt
     for directory in (machine.own, machine.shared, machine.returned):
         (rundir / directory).mkdir(parents=True, exist_ok=True)
     memory = Path(tempfile.mkdtemp(prefix="minigts-", dir=memory_directory() or rundir))
-    paths = (rundir, launch.base.parent, rundir / machine.shared, memory)
+    paths = (rundir, launch.base_of(machine).parent, rundir / machine.shared, memory)
     try:
         return Directories(*(_opened(path, stack) for path in paths))
     finally:
@@ -228,10 +234,10 @@ def _opened(directory: Path, stack: ExitStack) -> int:
 
 def _rules(machine: GuestKernel, launch: Launch, rundir: Path, inherited: Directories) -> list[Rule]:
     """What a kernel of User-Mode Linux opens: these, all of them."""
-    host = (rundir / machine.console).parent
+    host, base = (rundir / machine.console).parent, launch.base_of(machine)
     return [
         confinement.may_run(launch.boot_directory),
-        confinement.may_write(launch.base) if machine.writes_base else confinement.may_read(launch.base),
+        confinement.may_write(base) if machine.writes_base else confinement.may_read(base),
         confinement.may_write(host),
         confinement.may_keep_house(rundir / machine.own),
         confinement.may_read(rundir / machine.shared),

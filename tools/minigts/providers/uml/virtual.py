@@ -12,7 +12,7 @@ from minigts.errors import HostFailed
 from minigts.machine.together import NoTurn, Together, Turn, current_turn, together
 from minigts.providers.agent import client
 from minigts.providers.base import Result
-from minigts.providers.uml import clock_client, parts
+from minigts.providers.uml import clock_client, layers, parts
 from minigts.providers.uml.clock_process import ClockOrder
 from minigts.providers.uml.provider import UmlProvider, launch_of
 from minigts.providers.uml.supervisor import Launch
@@ -109,7 +109,8 @@ class VirtualUmlProvider(UmlProvider):
             ),
             processors={host.name: host.processor.model_dump() for host in plan.hosts if host.processor is not None},
         )
-        return replace(launch_of(plan, ready.image, ready.kernel.directory), clock=order)
+        layered = layers.roots(plan, ready.image, progress)
+        return replace(launch_of(plan, ready.image, ready.kernel.directory, layered), clock=order)
 
     def _machines(self) -> list[str]:
         """In the clock's order, which is that of what was started."""

@@ -13,16 +13,18 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from minigts import paths
 from minigts.errors import CommandFailed, HostFailed, MinigtsError, noting_failures
 from minigts.machine import shell
-from minigts.providers import archive
+from minigts.providers import archive, packages
 from minigts.providers.agent import process
 from minigts.providers.agent.provider import PACE_S, AgentProvider
 from minigts.providers.base import Finding
+from minigts.providers.uml import image, layers
 from minigts.providers.vagrant import definition, doctor, libvirt, prerequisites, ssh_supervisor
 from minigts.providers.vagrant.definition import Definition
 from minigts.topology.plan import Plan
@@ -89,6 +91,7 @@ class VagrantProvider(AgentProvider):
                     self._note_what_was_not_kept(error)
                 raise
         self._wait([host.name for host in plan.machines], progress)
+        self._install_packages(plan, progress)
 
     def put(self, host: str, source: Path, target: PurePosixPath) -> None:
         with tempfile.SpooledTemporaryFile() as packed:
@@ -234,6 +237,27 @@ class VagrantProvider(AgentProvider):
             patience_s=10,
         )
         paths.write_whole(self.rundir / f"vagrant-{argv[0]}.log", done.stdout)
+
+    def _install_packages(self, plan: Plan, progress: Callable[[str], None]) -> None:
+        """What hosts of `uml` find in their file system is installed here, of the same archives; no machine fetches."""
+        with_packages = [host for host in plan.hosts if packages.of(host)]
+        if not with_packages:
+            return
+        ready = image.ensure(progress)
+        fetched = {host.name: layers.archives(plan, host, ready, progress) for host in with_packages}
+        progress(f"installing packages on {len(with_packages)} hosts")
+
+        def install(host: str) -> None:
+            def run(argv: Sequence[str], stdin: bytes) -> str:
+                return self.run(host, argv, timeout_s=layers.INSTALL_TIMEOUT_S, stdin=stdin).stdout
+
+            paths.write_whole(
+                self.rundir / "hosts" / host / layers.VERSIONS,
+                layers.install(partial(self.put, host), run, fetched[host]),
+            )
+
+        with self.together() as company:
+            company.all([partial(install, name) for name in fetched])
 
     def _connect(self, defined: Definition) -> None:
         launch = ssh_supervisor.Launch(

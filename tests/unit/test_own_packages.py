@@ -1,0 +1,175 @@
+"""Packages for hosts: fetched once for all that ask for the same, named with their line when there are none such."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from minigts.errors import EnvironmentLacks, InputError
+from minigts.providers.base import Result
+from minigts.providers.mininet.provider import MininetProvider
+from minigts.providers.uml import image, layers
+from minigts.providers.uml.image import Image
+from minigts.providers.uml.kernel import GuestKernel
+from minigts.providers.uml.provider import launch_of
+from minigts.providers.uml.supervisor import Launch
+from minigts.providers.vagrant.provider import VagrantProvider
+from minigts.topology.load import parse
+from minigts.topology.plan import Plan
+
+FETCH = 'echo "$@" >>{asked}; echo {said}; touch "$2/a.deb"; exit {code}'
+TEXT = """name: x
+defaults: {host: {packages: [curl, nginx]}}
+hosts:
+  a: {packages: [redis=1.2, curl]}
+  b: {packages: [curl, redis=1.2]}
+  c: {packages: []}
+  d:
+links: [{ends: [a, b]}, {ends: [b, c]}, {ends: [c, d]}]
+"""
+
+
+def plan() -> Plan:
+    return parse(TEXT, "x.yaml")
+
+
+Fetching = Callable[..., Path]
+
+
+@pytest.fixture
+def ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Image:
+    """An image, in a cache of its own, on a machine that lacks nothing."""
+    monkeypatch.setenv("MINIGTS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(image, "missing_to_build", lambda: [])
+    return Image(tmp_path / "cache" / "images" / "0123")
+
+
+@pytest.fixture
+def fetching(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fetching:
+    """What fetches says and ends with; the file in which each call is noted."""
+
+    def make(said: str = "", code: int = 0) -> Path:
+        asked = tmp_path / "asked"
+        script = tmp_path / "fetch.sh"
+        script.write_text("#!/bin/sh\n" + FETCH.format(asked=asked, said=f'"{said}"', code=code))
+        script.chmod(0o755)
+        (tmp_path / "install.sh").write_text("the script")
+        monkeypatch.setattr(layers, "_script", lambda name: tmp_path / name)
+        return asked
+
+    return make
+
+
+def fetch(host: str, ready: Image) -> Path:
+    return layers.archives(plan(), plan().host(host), ready, lambda _: None)
+
+
+def test_hosts_that_ask_for_the_same_have_what_is_fetched_once(ready: Image, fetching: Fetching) -> None:
+    asked = fetching()
+    first = fetch("a", ready)
+    assert [path.name for path in first.iterdir()] == ["a.deb"]
+    assert fetch("b", ready) == first
+    assert fetch("d", ready) != first
+    assert [line.split()[2:] for line in asked.read_text().splitlines()] == [["curl", "redis=1.2"], ["curl", "nginx"]]
+
+
+def test_another_image_has_other_layers(ready: Image, fetching: Fetching) -> None:
+    fetching()
+    assert layers.key(["curl"], ready) != layers.key(["curl"], Image(ready.directory.with_name("4567")))
+
+
+@pytest.mark.parametrize(
+    ("host", "said", "problem"),
+    [
+        (
+            "d",
+            "E: Unable to locate package nginx",
+            "x.yaml:2: defaults.host.packages[1]: Debian has no package 'nginx'",
+        ),
+        ("d", "E: Package 'nginx' has no installation candidate", "no package 'nginx'"),
+        (
+            "a",
+            "E: Version '1.2' for 'redis' was not found",
+            "x.yaml:4: hosts.a.packages[0]: Debian has no version '1.2'",
+        ),
+        (
+            "b",
+            "E: Version '1.2' for 'redis' was not found",
+            "x.yaml:5: hosts.b.packages[1]: Debian has no version '1.2'",
+        ),
+    ],
+)
+def test_a_package_that_there_is_not_is_a_problem_with_its_line(
+    ready: Image, fetching: Fetching, host: str, said: str, problem: str
+) -> None:
+    fetching(said, 100)
+    with pytest.raises(InputError, match=re.escape(problem)):
+        fetch(host, ready)
+    assert not list(ready.directory.parents[1].glob("layers/*/*"))
+
+
+def test_a_mirror_that_does_not_answer_is_what_is_said(ready: Image, fetching: Fetching) -> None:
+    fetching("E: Failed to fetch a://b Could not connect", 100)
+    with pytest.raises(EnvironmentLacks, match="MINIGTS_DEBIAN_MIRROR"):
+        fetch("a", ready)
+
+
+def test_a_machine_starts_from_its_own_layer_and_others_from_the_image(ready: Image, tmp_path: Path) -> None:
+    launch = launch_of(plan(), ready, tmp_path, {"a": tmp_path / "layer" / "root.ext4"})
+    launch.write(tmp_path / "launch.json")
+    read = Launch.read(tmp_path / "launch.json")
+    assert [str(read.base_of(machine).relative_to(tmp_path)) for machine in read.machines[:2]] == [
+        "layer/root.ext4",
+        "cache/images/0123/root.ext4",
+    ]
+    assert GuestKernel(**{**json.loads((tmp_path / "launch.json").read_text())["machines"][1], "macs": ()}).base == ""
+
+
+def test_mininet_refuses_them_before_it_starts_anything(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentLacks, match=r"x.yaml:4: hosts.a.packages\[0\]: host a is to have packages"):
+        MininetProvider(tmp_path).up(plan(), lambda _: None)
+    assert list(tmp_path.iterdir()) == []
+
+
+class Machines(VagrantProvider):
+    """What is copied to machines and run on them is noted down."""
+
+    def __init__(self, rundir: Path) -> None:
+        super().__init__(rundir)
+        self.done: list[tuple[str, ...]] = []
+
+    def put(self, host: str, source: Path, target: PurePosixPath) -> None:
+        self.done.append((host, source.name, str(target)))
+
+    def run(
+        self,
+        host: str,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        check: bool = True,
+        stdin: bytes = b"",
+        on_output: Callable[[bytes], None] | None = None,
+    ) -> Result:
+        self.done.append((host, *argv, stdin.decode()))
+        return Result(host, tuple(argv), 0, "curl 8.0\n", "", 0.0)
+
+
+def test_virtual_machines_install_the_same_archives(
+    ready: Image, fetching: Fetching, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetching()
+    monkeypatch.setattr(image, "ensure", lambda _say: ready)
+    machines = Machines(tmp_path / "lab")
+    for name in "abd":
+        (machines.rundir / "hosts" / name).mkdir(parents=True)
+    machines._install_packages(plan(), lambda _: None)
+    target = "/var/tmp/minigts-packages"
+    assert sorted(machines.done) == sorted(
+        step for host in "abd" for step in ((host, "archives", target), (host, "bash", "-s", target, "the script"))
+    )
+    assert (machines.rundir / "hosts" / "a" / "packages.lock").read_text() == "curl 8.0\n"

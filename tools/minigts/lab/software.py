@@ -1,0 +1,152 @@
+"""What the topology brings into hosts: files are copied to them, commands run there, and whoever works on a host has
+its environment. Packages are the provider's, for they are in what a host starts from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path, PurePosixPath
+
+from minigts import paths
+from minigts.errors import (
+    CommandFailed,
+    CommandTimeout,
+    HostFailed,
+    InputError,
+    MinigtsError,
+    Problem,
+    printable,
+)
+from minigts.lab.record import Lab, Progress
+from minigts.topology.gathering import CannotBeTaken, digest
+from minigts.topology.plan import Host, Plan
+from minigts.topology.software import Command, File, Software
+
+RUN_TIMEOUT_S = 300.0
+"""Of each command, in the lab's time."""
+STEP_TIMEOUT_S = 60.0
+OUTPUT = "run"
+"""The folder in the run directory that keeps what commands have said: `run/ams-1.log` is of host ams, its first."""
+SHOWN_LINES = 12
+RUN_LOGGED = """
+sh -ec "$2" </dev/null >"$1" 2>&1 && code=0 || code=$?
+tail -c 1000000 "$1"
+exit $code
+"""
+"""For `sh -euc`: a log on the host, and a command, whose output goes there. What it leaves running goes on writing."""
+
+
+def require(plan: Plan) -> None:
+    """Raise InputError unless every file that the plan's hosts are to have is what it was when the plan was made."""
+    files = {(file.source, file.sha256): file for host in plan.hosts for file in _of(host).files}
+    problems = [problem for file in files.values() if (problem := _problem(file)) is not None]
+    if problems:
+        raise InputError(problems)
+
+
+def bring(lab: Lab, progress: Progress) -> None:
+    """Copy the files to the hosts, then run the commands, the hosts side by side. Raises HostFailed, InputError."""
+    with_files = [host for host in lab.plan.hosts if _of(host).files]
+    with_commands = [host for host in lab.plan.hosts if _of(host).run]
+    if with_files:
+        progress(f"copying files to {_hosts(with_files)}")
+        lab.on_each(with_files, partial(_copy, lab))
+    if with_commands:
+        progress(f"running the commands of {_hosts(with_commands)}")
+        lab.on_each(with_commands, partial(run_commands, lab))
+
+
+def run_commands(lab: Lab, host: Host) -> None:
+    """Run what the host runs as it boots, one after the other, to the first that fails. Raises HostFailed."""
+    software = _of(host)
+    for number, command in enumerate(software.run, 1):
+        words = ("sh", "-euc", RUN_LOGGED, "sh", f"/var/log/run-{number}.log", command.text)
+        argv = software.in_environment(words)
+        try:
+            result = lab.provider.run(host.name, argv, timeout_s=RUN_TIMEOUT_S, check=False)
+        except CommandTimeout:
+            said = _tail(lab, host, number)
+            _keep(lab, host, number, command, said)
+            ended = f"was ended after {RUN_TIMEOUT_S:g} s: behind what is to run on, write &"
+            raise HostFailed(_describe(host, command, ended, said)) from None
+        _keep(lab, host, number, command, result.stdout + result.stderr)
+        if result.code != 0:
+            ended = f"ended with code {result.code}"
+            raise HostFailed(_describe(host, command, ended, result.stdout + result.stderr))
+
+
+def in_environment(lab: Lab, host: str, argv: Sequence[str]) -> tuple[str, ...]:
+    """A command as whoever works on `host` gives it, with what the topology says of its environment."""
+    return _software(lab, host).in_environment(tuple(argv))
+
+
+def shell_argv(lab: Lab, host: str) -> tuple[str, ...]:
+    """A login shell there. Such a one sets PATH itself, so the environment is set once it has begun."""
+    assignments = _software(lab, host).assignments
+    if not assignments:
+        return ("bash", "-l")
+    return ("bash", "-lc", 'export "$@"; exec bash -i', "bash", *assignments)
+
+
+def _software(lab: Lab, name: str) -> Software:
+    return next((_of(host) for host in lab.plan.hosts if host.name == name), Software())
+
+
+def _of(host: Host) -> Software:
+    return host.software or Software()
+
+
+def _hosts(hosts: Sequence[Host]) -> str:
+    return hosts[0].name if len(hosts) == 1 else f"{len(hosts)} hosts"
+
+
+def _problem(file: File) -> Problem | None:
+    """What keeps a file from being taken now, at its place in the topology."""
+    try:
+        found = digest(Path(file.source))
+    except CannotBeTaken as problem:
+        reason = f"{file.source} {problem}"
+    else:
+        if found == file.sha256:
+            return None
+        reason = f"{file.source} is not what it was when the plan was made"
+    return Problem(file.place.file, file.place.line, f"{file.place.path}.source: {reason}")
+
+
+def _copy(lab: Lab, host: Host) -> None:
+    for file in _of(host).files:
+        try:
+            lab.provider.put(host.name, Path(file.source), PurePosixPath(file.target))
+            if file.mode is not None:
+                lab.provider.run(host.name, ["chmod", f"{file.mode:o}", file.target], timeout_s=STEP_TIMEOUT_S)
+        except CommandFailed as error:
+            said = _indented(error.stderr.splitlines())
+            raise HostFailed(
+                f"{file.place}: on host {host.name} {file.source} could not be copied to {file.target}{said}"
+            ) from error
+
+
+def _tail(lab: Lab, host: Host, number: int) -> str:
+    try:
+        argv = ["tail", "-c", "1000000", f"/var/log/run-{number}.log"]
+        return lab.provider.run(host.name, argv, timeout_s=STEP_TIMEOUT_S).stdout
+    except MinigtsError:
+        return ""
+
+
+def _keep(lab: Lab, host: Host, number: int, command: Command, said: str) -> None:
+    directory = lab.rundir / OUTPUT
+    directory.mkdir(mode=0o700, exist_ok=True)
+    text = "".join(f"# {line}\n" for line in (str(command.place), *command.text.splitlines()))
+    paths.write_whole(directory / f"{host.name}-{number}.log", f"{text}{said}")
+
+
+def _describe(host: Host, command: Command, ended: str, said: str) -> str:
+    first, *others = command.text.strip().splitlines()
+    shown = _indented(said.splitlines()[-SHOWN_LINES:]) or "; it said nothing"
+    return f"{command.place}: on host {host.name} `{first}{' …' if others else ''}` {ended}{shown}"
+
+
+def _indented(lines: Iterable[str]) -> str:
+    return "".join(f"\n    {printable(line)}" for line in lines)

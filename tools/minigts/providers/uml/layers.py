@@ -1,0 +1,186 @@
+"""The image with packages that a topology asks for: fetched once, put into a copy of the image, kept by its content.
+
+A host that asks for some starts from such a layer as others do from the image. What was fetched is kept as well, with
+its digests: it is all that a layer is made of, and what other providers install.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+
+from minigts import paths
+from minigts.artifacts.causes import cause
+from minigts.errors import CommandFailed, EnvironmentLacks, InputError, MinigtsError, Problem
+from minigts.machine import shell
+from minigts.providers import packages
+from minigts.providers.agent import process
+from minigts.providers.agent.provider import AgentProvider
+from minigts.providers.uml import guest, image, packing
+from minigts.providers.uml.image import Image
+from minigts.providers.uml.kernel import GuestKernel
+from minigts.providers.uml.supervisor import Launch
+from minigts.topology.plan import Host, Plan
+from minigts.topology.software import Package
+
+FETCH_TIMEOUT_S, INSTALL_TIMEOUT_S = 1800.0, 900.0
+INSTALLING_MB = 512
+"""Memory of the host on which packages are installed."""
+SPARE_MB = 500
+"""Room for packages, beside that of the image which they are put into."""
+ROOT, VERSIONS, FETCHED = "root.ext4", "packages.lock", "archives"
+ON_HOST = PurePosixPath("/var/tmp/minigts-packages")
+UNKNOWN = re.compile(
+    r"^E: (?:Unable to locate package|Couldn't find any package by (?:glob|regex)|Package) '?(?P<name>[^'\s]+)'?"
+    r"|^E: Version '(?P<version>[^']+)' for '(?P<of>[^']+)' was not found",
+    re.MULTILINE,
+)
+"""apt-get's words for a package that its mirror has not."""
+
+
+Put = Callable[[Path, PurePosixPath], None]
+Run = Callable[[Sequence[str], bytes], str]
+"""A command with its input; what it says on its standard output."""
+
+
+def roots(plan: Plan, ready: Image, progress: Callable[[str], None]) -> Mapping[str, Path]:
+    """The file system that each host which asks for packages starts from; made now if it must be.
+
+    Raises InputError for a package that Debian has not, with its place; EnvironmentLacks, HostFailed.
+    """
+    return {
+        host.name: _layer(plan, wanted, ready, progress) / ROOT for host in plan.hosts if (wanted := packages.of(host))
+    }
+
+
+def archives(plan: Plan, host: Host, ready: Image, progress: Callable[[str], None]) -> Path:
+    """A directory with the packages' archives for a host that asks for some; fetched now if it must be. As `roots`."""
+    return _layer(plan, packages.of(host), ready, progress, installed=False) / FETCHED
+
+
+def install(put: Put, run: Run, fetched: Path) -> str:
+    """Install what was fetched on a host that `put` copies to and `run` runs on; the versions of all that it has then.
+
+    A second time changes nothing. Raises CommandFailed.
+    """
+    put(fetched, ON_HOST)
+    return run(["bash", "-s", str(ON_HOST)], _script("install.sh").read_bytes())
+
+
+def key(wanted: Sequence[str], ready: Image) -> str:
+    """A layer's name: a hash of the image, of the packages' list, and of how they come into it."""
+    recipe = (_script("fetch.sh"), _script("install.sh"))
+    before = f"{ready.directory.name} {' '.join(wanted)}"
+    return paths.content_key(((path.name, path) for path in recipe), before)
+
+
+def _layer(
+    plan: Plan, wanted: Sequence[str], ready: Image, progress: Callable[[str], None], *, installed: bool = True
+) -> Path:
+    layers = paths.cache_root() / "layers"
+    layer = layers / key(wanted, ready)
+    made = layer / (ROOT if installed else FETCHED)
+    if made.exists():
+        return layer
+    layers.mkdir(parents=True, exist_ok=True)
+    with image.only_builder(layers, progress):
+        if not (layer / FETCHED).is_dir():
+            _fetch(plan, wanted, ready, layer, progress)
+        if installed and not made.exists():
+            _install(wanted, ready, layer, progress)
+    return layer
+
+
+def _fetch(plan: Plan, wanted: Sequence[str], ready: Image, layer: Path, progress: Callable[[str], None]) -> None:
+    lacking = image.missing_to_build()
+    if lacking:
+        raise EnvironmentLacks("\n".join(lacking))
+    progress(f"fetching {', '.join(wanted)} from Debian, once")
+    layer.mkdir(exist_ok=True)
+    with _made_beside(layer / FETCHED) as place:
+        argv = [str(_script("fetch.sh")), str(ready.root), str(place), *wanted]
+        try:
+            shell.run_group(argv, timeout_s=FETCH_TIMEOUT_S, env={"PATH": image.search_path()})
+        except CommandFailed as error:
+            raise _explained(plan, error.stdout, layer) from error
+
+
+def _install(wanted: Sequence[str], ready: Image, layer: Path, progress: Callable[[str], None]) -> None:
+    """Boot a copy of the image and let the host install the packages; what is made is never written to again."""
+    needed_mb = (ready.root.stat().st_blocks * 512 >> 20) + SPARE_MB
+    if (free_mb := shutil.disk_usage(layer).free >> 20) < needed_mb:
+        raise EnvironmentLacks(f"hosts with packages take {needed_mb} MB in {layer}; {free_mb} MB are free")
+    progress(f"installing {', '.join(wanted)} into a copy of the image, once")
+    with _made_beside(layer / "made") as place:
+        shell.run(["cp", "--sparse=always", "--reflink=auto", str(ready.root), str(place / ROOT)], timeout_s=600)
+        versions = _installed(place, ready.boot, layer / FETCHED)
+        paths.write_whole(layer / VERSIONS, versions)
+        (place / ROOT).rename(layer / ROOT)
+    shutil.rmtree(layer / "made")
+
+
+def _installed(place: Path, boot: Path, fetched: Path) -> str:
+    """Install what was fetched into the file system in `place`; the versions of all that it then has."""
+    rundir = place / "host"
+    rundir.mkdir()
+    machine = GuestKernel("image", INSTALLING_MB, (), writes_base=True)
+    guest.start(rundir, Launch(boot, place / ROOT, (machine,), ()), ends_with_caller=True)
+    host = AgentProvider(rundir)
+
+    def put(source: Path, target: PurePosixPath) -> None:
+        packing.put(host, machine.name, rundir / "shared" / machine.name, source, target)
+
+    def run(argv: Sequence[str], stdin: bytes) -> str:
+        return host.run(machine.name, argv, timeout_s=INSTALL_TIMEOUT_S, stdin=stdin).stdout
+
+    try:
+        guest.wait(host, [machine.name], lambda _: None)
+        versions = install(put, run, fetched)
+        run(["sh", "-c", "sync; mount -o remount,ro /"], b"")
+    except CommandFailed as error:
+        why = cause(error.stdout + error.stderr, f"what is free on a disk of {image.IMAGE_MB} MB")
+        raise MinigtsError(f"the packages could not be installed: {why}") from error
+    finally:
+        process.end(rundir)
+    return versions
+
+
+@contextmanager
+def _made_beside(ready: Path) -> Iterator[Path]:
+    """A directory that comes to its place when all is in it. What an earlier one has left goes first."""
+    place = ready.with_name(f"building-{ready.name}")
+    process.end(place / "host")
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+    try:
+        yield place
+    except BaseException:
+        shutil.rmtree(place, ignore_errors=True)
+        raise
+    place.rename(ready)
+
+
+def _explained(plan: Plan, log: str, layer: Path) -> MinigtsError:
+    """Packages that the mirror has not, each at its places in the topology; else why they could not be fetched."""
+    every = [each for host in plan.hosts if host.software is not None for each in host.software.packages]
+    unknown = {found["name"] or f"{found['of']}={found['version']}" for found in UNKNOWN.finditer(log)}
+    problems = {_unknown(each) for each in every if each.name in unknown}
+    if problems:
+        return InputError(sorted(problems))
+    failed = layer / "failed-fetch.log"
+    failed.write_text(log)
+    return EnvironmentLacks(f"the packages could not be fetched: {cause(log, f'room in {layer}')}\nThe log: {failed}")
+
+
+def _unknown(package: Package) -> Problem:
+    name, _, version = package.name.partition("=")
+    which = f"no version {version!r} of package {name!r}" if version else f"no package {name!r}"
+    place = package.place
+    return Problem(place.file, place.line, f"{place.path}: Debian has {which}, in the release that hosts have")
+
+
+def _script(name: str) -> Path:
+    return paths.project_root() / "provision" / "packages" / name

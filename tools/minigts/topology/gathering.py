@@ -1,0 +1,217 @@
+"""What each host is to have of the user's own: from its nearest settings; files are looked at, and told by a digest."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from pydantic import ValidationError
+
+from minigts.errors import UNPRINTABLE, printable
+from minigts.language.problems import Finding, Location, path_of, shown
+from minigts.language.tree import Data, Tree
+from minigts.topology.draft import Draft, DraftHost
+from minigts.topology.model import HostSpec
+from minigts.topology.plan import Plan
+from minigts.topology.software import (
+    LARGEST_FILE_MB,
+    LONGEST_FILE_NAME,
+    MOST_FILES_IN_DIRECTORY,
+    Command,
+    File,
+    FileSpec,
+    Package,
+    Place,
+    Software,
+    Variable,
+    checked_target,
+)
+
+_BLOCK_BYTES = 1 << 20
+
+
+class CannotBeTaken(Exception):
+    """Why a file is not taken, to be said behind its name."""
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """By host what it has, if anything, and what is wrong with what it should have."""
+
+    software: Mapping[str, Software]
+    findings: tuple[Finding, ...]
+
+    def into(self, plan: Plan) -> Plan:
+        """The plan, whose hosts have it."""
+        if not self.software:
+            return plan
+        hosts = (host.model_copy(update={"software": self.software.get(host.name)}) for host in plan.hosts)
+        return plan.model_copy(update={"hosts": tuple(hosts)})
+
+
+def gather(tree: Tree, drafted: Draft, file: str, directory: Path | None) -> Gathered:
+    """For the hosts of a document. `directory` is where its files' paths begin; None: no file is looked at.
+
+    Each of the four keys is taken from the nearest settings that have it, as a whole.
+    """
+    layers = _Layers(tree, file, directory)
+    software = {host.name: layers.software_of(host) for host in drafted.hosts}
+    nothing = Software()
+    return Gathered({name: each for name, each in software.items() if each != nothing}, tuple(layers.findings))
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file's content, or of all that a directory holds: names, modes, contents, targets of links.
+
+    Raises CannotBeTaken for what is neither, cannot be read, or is too much.
+    """
+    try:
+        if path.is_dir():
+            return _of_directory(path)
+        return _of_file(path, LARGEST_FILE_MB << 20)[0]
+    except OSError as error:
+        raise CannotBeTaken(f"cannot be read: {error.strerror or error}") from error
+
+
+class _Layers:
+    """The settings of hosts at each place where a file may have them, each looked at once."""
+
+    def __init__(self, tree: Tree, file: str, directory: Path | None) -> None:
+        self._tree, self._file, self._directory = tree, file, directory
+        self._specs: dict[Location, HostSpec | None] = {}
+        self._files: dict[Location, tuple[File, ...]] = {}
+        self.findings: list[Finding] = []
+
+    def software_of(self, host: DraftHost) -> Software:
+        own = host.where if host.where[0] == "hosts" else (host.where[0], "host")
+        given = [(where, spec) for where in (own, ("defaults", "host")) if (spec := self._spec(where)) is not None]
+        packages = next(((at, spec.packages) for at, spec in given if spec.packages is not None), ((), ()))
+        files = next((at for at, spec in given if spec.files is not None), None)
+        environment = next((spec.environment for _, spec in given if spec.environment is not None), {})
+        run = next(((at, spec.run) for at, spec in given if spec.run is not None), ((), ()))
+        return Software(
+            packages=tuple(
+                Package(name=name, place=self._place((*packages[0], "packages", index)))
+                for index, name in enumerate(packages[1])
+            ),
+            files=() if files is None else self._files_at(files),
+            environment=tuple(Variable(name=name, value=value) for name, value in environment.items()),
+            run=tuple(
+                Command(text=text, place=self._place((*run[0], "run", index))) for index, text in enumerate(run[1])
+            ),
+        )
+
+    def _spec(self, where: Location) -> HostSpec | None:
+        if where not in self._specs:
+            self._specs[where] = _accepted(_at(self._tree.data, where))
+        return self._specs[where]
+
+    def _files_at(self, where: Location) -> tuple[File, ...]:
+        if where not in self._files:
+            spec = self._spec(where)
+            specs = () if spec is None else spec.files or ()
+            places = ((*where, "files", index) for index in range(len(specs)))
+            found = (self._file_of(each, place) for each, place in zip(specs, places, strict=True))
+            self._files[where] = tuple(each for each in found if each is not None)
+        return self._files[where]
+
+    def _file_of(self, spec: FileSpec, where: Location) -> File | None:
+        """None for one that cannot be taken, of which there is a finding then."""
+        source, found = Path("/", spec.source), ""
+        if self._directory is not None:
+            try:
+                source = _within(self._directory, spec.source)
+                if spec.mode is not None and source.is_dir():
+                    raise CannotBeTaken("is a directory, whose files keep their modes: leave `mode` out")
+                found = digest(source)
+            except CannotBeTaken as problem:
+                self.findings.append(((*where, "source"), f"{shown(spec.source)} {problem}"))
+                return None
+        name = PurePosixPath(spec.source).name
+        try:
+            target = checked_target(f"{spec.target}{name}" if spec.target.endswith("/") else spec.target)
+        except ValueError as problem:
+            self.findings.append(((*where, "target"), str(problem)))
+            return None
+        return File(source=str(source), target=target, mode=spec.mode, sha256=found, place=self._place(where))
+
+    def _place(self, where: Location) -> Place:
+        return Place(file=printable(self._file)[:LONGEST_FILE_NAME], line=self._tree.line(where), path=path_of(where))
+
+
+def _at(data: Data, where: Location) -> Data:
+    for key in where:
+        data = data.get(str(key)) if isinstance(data, dict) else None
+    return data
+
+
+def _accepted(data: Data) -> HostSpec | None:
+    try:
+        return HostSpec.model_validate(data) if data is not None else None
+    except ValidationError:
+        return None
+
+
+def _within(directory: Path, source: str) -> Path:
+    """Where it lies really. Raises CannotBeTaken for what is not there, or leads out of the directory."""
+    base = directory.resolve()
+    try:
+        path = (base / source).resolve(strict=True)
+    except (OSError, RuntimeError):  # a ring of links is either, by Python's version
+        raise CannotBeTaken("is not there: paths begin in the topology file's directory") from None
+    if not path.is_relative_to(base):
+        raise CannotBeTaken("leads out of the topology's directory: a lab takes files from there alone")
+    if UNPRINTABLE.search(str(path)):
+        raise CannotBeTaken("lies where a path holds characters that cannot be shown")
+    if path == base:
+        raise CannotBeTaken("is the topology's whole directory: name what is in it")
+    return path
+
+
+def _of_file(path: Path, most_bytes: int) -> tuple[str, int]:
+    """A file's digest and size."""
+    content, size = hashlib.sha256(), 0
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise CannotBeTaken("is neither a file nor a directory, or holds what is neither")
+        while block := file.read(_BLOCK_BYTES):
+            size += len(block)
+            if size > most_bytes:
+                raise CannotBeTaken(f"has more than the {LARGEST_FILE_MB} MB that are copied as a lab comes up")
+            content.update(block)
+    return content.hexdigest(), size
+
+
+def _of_directory(directory: Path) -> str:
+    whole, left_bytes = hashlib.sha256(), LARGEST_FILE_MB << 20
+    for path in _below(directory):
+        name, mode = os.fsencode(path.relative_to(directory)), path.lstat().st_mode
+        whole.update(b"%d %s %o " % (len(name), name, mode))
+        if path.is_symlink():
+            whole.update(b"to %s" % os.fsencode(path.readlink()))
+        elif not path.is_dir():
+            content, size = _of_file(path, left_bytes)
+            left_bytes -= size
+            whole.update(content.encode())
+    return whole.hexdigest()
+
+
+def _below(directory: Path) -> Iterator[Path]:
+    """All that is in a directory, in an order of its own."""
+    count = 0
+    for place, directories, names in os.walk(directory, onerror=_raise):
+        directories.sort()
+        for name in sorted((*directories, *names)):
+            count += 1
+            if count > MOST_FILES_IN_DIRECTORY:
+                raise CannotBeTaken(f"holds more than {MOST_FILES_IN_DIRECTORY} files")
+            yield Path(place, name)
+
+
+def _raise(error: OSError) -> None:
+    raise error

@@ -1,0 +1,187 @@
+"""What a user brings into a host: packages, files, an environment, commands as it boots. As written, and in a plan.
+
+What is taken from where, and whether it is there, is in `gathering`.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from minigts.errors import UNPRINTABLE, Problem
+from minigts.language.fields import Strict, matching, text, written
+from minigts.language.problems import shown
+
+LONGEST_PATH, LONGEST_COMMAND, LONGEST_VALUE = 1000, 4000, 4000
+LONGEST_FILE_NAME = 4096
+"""As paths of Linux."""
+MOST_ENTRIES = 100
+"""Of each kind, on a host."""
+LARGEST_FILE_MB, MOST_FILES_IN_DIRECTORY = 100, 10_000
+EMPTIED = ("/proc", "/sys", "/dev", "/run", "/tmp")
+"""What is no disk on a host, and begins anew with it."""
+
+PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]{1,99}(?:=[A-Za-z0-9][A-Za-z0-9.+:~-]{0,99})?", re.ASCII)
+PACKAGE_HINT = "a Debian package: write its name, as in redis-server, or with its version, as in redis-server=5:8.0.2-3"
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
+VARIABLE_HINT = "a variable's name: letters, digits and underscores, no digit first"
+_MODE = re.compile(r"0?[0-7]{3}", re.ASCII)
+_SHA256 = r"\A(?:[0-9a-f]{64})?\z"
+
+
+def _source(value: object) -> str:
+    path = PurePosixPath(value) if isinstance(value, str) and 0 < len(value) <= LONGEST_PATH else None
+    if path is None or path.is_absolute() or ".." in path.parts:
+        raise ValueError(
+            f"{shown(value)} is no path below the topology file's directory: write it from there, as in site/index.html"
+        )
+    return str(path)
+
+
+def checked_target(value: object) -> str:
+    """A path on a host, written without needless slashes but for one at its end. Raises ValueError."""
+    wanted = "write where it is to be, as in /srv/site, or the directory that it goes into, as in /srv/"
+    if not isinstance(value, str) or not 0 < len(value) <= LONGEST_PATH or not value.startswith("/"):
+        raise ValueError(f"{shown(value)} is no path on a host from its root: {wanted}")
+    path = PurePosixPath(f"/{value.lstrip('/')}")
+    if ".." in path.parts or "\n" in value:
+        raise ValueError(f"{shown(value)} is no plain path: {wanted}")
+    emptied = next((each for each in EMPTIED if path.is_relative_to(each)), None)
+    if emptied is not None:
+        raise ValueError(f"{shown(value)} would be gone when the host starts again: {emptied} is not on its disk")
+    return f"{str(path).rstrip('/')}/" if value.endswith("/") else str(path)
+
+
+def _mode(value: object) -> int:
+    if not isinstance(value, str) or not _MODE.fullmatch(value):
+        raise ValueError(f"{shown(value)} is not a file's mode: write three octal digits, as in 755")
+    return int(value, 8)
+
+
+def _command(value: object) -> str:
+    if not isinstance(value, str) or not value.strip() or len(value) > LONGEST_COMMAND:
+        raise ValueError(f"{shown(value)} is not a command: write text of at most {LONGEST_COMMAND} characters")
+    return value
+
+
+def _few(value: object) -> object:
+    if isinstance(value, list | dict) and len(value) > MOST_ENTRIES:
+        raise ValueError(f"{len(value)} entries; at most {MOST_ENTRIES} are possible")
+    return value
+
+
+class FileSpec(Strict):
+    """A file, or a directory with all that is in it, that is copied to a host before its commands run."""
+
+    source: Annotated[str, BeforeValidator(_source), WithJsonSchema({"type": "string"})] = Field(
+        description="Where it lies, from the topology file's directory on, and not outside of it."
+    )
+    target: Annotated[str, BeforeValidator(checked_target), written("^/", "/srv/site")] = Field(
+        description="Where it is to be on the host; with a slash at its end, the directory that it goes into."
+    )
+    mode: Annotated[int, BeforeValidator(_mode), written("^0?[0-7]{3}$", "755")] | None = Field(
+        None, description="The file's mode on the host, in octal digits. Default: what it has here."
+    )
+
+
+_Command: TypeAlias = Annotated[str, BeforeValidator(_command), WithJsonSchema({"type": "string", "minLength": 1})]
+_Package: TypeAlias = Annotated[str, *matching(PACKAGE_HINT, PACKAGE)]
+_Variable: TypeAlias = Annotated[str, *matching(VARIABLE_HINT, VARIABLE)]
+_Value: TypeAlias = Annotated[str, text("a variable's value", LONGEST_VALUE)]
+
+Packages: TypeAlias = Annotated[tuple[_Package, ...], BeforeValidator(_few)]
+Files: TypeAlias = Annotated[tuple[FileSpec, ...], BeforeValidator(_few)]
+Environment: TypeAlias = Annotated[dict[_Variable, _Value], BeforeValidator(_few)]
+Commands: TypeAlias = Annotated[tuple[_Command, ...], BeforeValidator(_few)]
+
+PACKAGES = "Debian packages that the host has beside the image's own; fetched once, then kept. Not on mininet."
+FILES = "Files and directories that are copied to the host as the lab comes up."
+ENVIRONMENT = "Variables of the commands under `run`, of `minigts exec` and `minigts shell`."
+RUN = "Commands for `sh -e` that run as root whenever the host has started, one after the other."
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _printable(value: str) -> str:
+    if found := UNPRINTABLE.search(value):
+        raise ValueError(f"holds the character {found[0]!a}; write text that can be shown")
+    return value
+
+
+def _on_host(value: str) -> str:
+    return checked_target(value).removesuffix("/")
+
+
+def _absolute(value: str) -> str:
+    if not PurePosixPath(value).is_absolute() or ".." in PurePosixPath(value).parts:
+        raise ValueError(f"{shown(value)} is no path from the root")
+    return value
+
+
+class Place(_Frozen):
+    """Where something is written, for messages. Any two are equal: a plan is another when it means something else."""
+
+    file: Annotated[str, Field(max_length=LONGEST_FILE_NAME), AfterValidator(_printable)]
+    line: Annotated[int, Field(ge=0)]
+    path: Annotated[str, Field(max_length=400), AfterValidator(_printable)]
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, Place)
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __str__(self) -> str:
+        return str(Problem(self.file, self.line, self.path))
+
+
+class Variable(_Frozen):
+    name: Annotated[str, Field(pattern=rf"\A{VARIABLE.pattern}\z")]
+    value: Annotated[str, Field(max_length=LONGEST_VALUE), AfterValidator(_printable)]
+
+
+class Package(_Frozen):
+    name: Annotated[str, Field(pattern=rf"\A{PACKAGE.pattern}\z")]
+    place: Place
+
+
+class File(_Frozen):
+    """A file or directory of this machine for a host. Who takes it has to find its digest to be this one: so a plan
+    that somebody else wrote gets nothing but what its writer knew already."""
+
+    source: Annotated[str, Field(max_length=LONGEST_FILE_NAME), AfterValidator(_printable), AfterValidator(_absolute)]
+    target: Annotated[str, Field(max_length=2 * LONGEST_PATH), AfterValidator(_printable), AfterValidator(_on_host)]
+    mode: Annotated[int, Field(ge=0, le=0o777)] | None = None
+    sha256: Annotated[str, Field(pattern=_SHA256)]
+    """Empty in a plan that was made without looking at this machine's files."""
+    place: Place
+
+
+class Command(_Frozen):
+    """A command for `sh -e`."""
+
+    text: Annotated[str, Field(min_length=1, max_length=LONGEST_COMMAND), AfterValidator(_printable)]
+    place: Place
+
+
+class Software(_Frozen):
+    """What a host has beside the image. Lists are in the order in which things are done."""
+
+    packages: Annotated[tuple[Package, ...], Field(max_length=MOST_ENTRIES)] = ()
+    files: Annotated[tuple[File, ...], Field(max_length=MOST_ENTRIES)] = ()
+    environment: Annotated[tuple[Variable, ...], Field(max_length=MOST_ENTRIES)] = ()
+    run: Annotated[tuple[Command, ...], Field(max_length=MOST_ENTRIES)] = ()
+
+    def in_environment(self, argv: tuple[str, ...]) -> tuple[str, ...]:
+        """The command with this environment."""
+        return ("env", *self.assignments, *argv) if self.environment else argv
+
+    @property
+    def assignments(self) -> tuple[str, ...]:
+        """`NAME=value` of each variable."""
+        return tuple(f"{each.name}={each.value}" for each in self.environment)
