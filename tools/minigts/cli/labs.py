@@ -38,24 +38,22 @@ def plan(
     topology: Topology,
     provider: Provider = DEFAULT,
     time: TimeOption = None,
-    table: Annotated[bool, typer.Option("--table", help="Tables for people instead of JSON.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON, which is the default.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Say what a topology file means: addresses, routes, shaping, predictions. Starts nothing.
+    """Draw a topology file, and say what it means: addresses, links, round trips to expect. Starts nothing.
 
-    The same file gives the same bytes. The provider matters where the file says no time: `uml` has virtual time.
+    --json has all of the plan, routes too; the same file gives the same bytes. The provider matters where the file says
+    no time: `uml` has virtual time.
 
-    Example:  minigts plan topologies/chain6.yaml --table
+    Example:  minigts plan topologies/chain6.yaml
     """
     from minigts.topology.plan import to_json
 
-    if table and as_json:
-        raise InputError("--table and --json exclude each other")
     planned = read_plan(topology, provider, time)
-    if table:
-        screen.show_plan(planned)
-    else:
+    if as_json:
         typer.echo(to_json(planned), nl=False)
+    else:
+        screen.show_plan(planned)
 
 
 @app.command(rich_help_panel=LABS)
