@@ -21,6 +21,7 @@ from minigts.providers import DEFAULT, registry
 
 PROJECT = Path(__file__).parents[2]
 VERBS = (
+    "init",
     "plan",
     "up",
     "down",
