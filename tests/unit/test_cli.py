@@ -41,6 +41,7 @@ VERBS = (
     "doctor",
     "test",
     "schema",
+    "completion",
 )
 GOOD = "name: two\npair: {hosts: [ams, bra], link: {rtt: 10ms, rate: 50mbit}}\n"
 
