@@ -71,7 +71,7 @@ def plans(session: nox.Session) -> None:
     made = Path(session.cache_dir) / "plans"
     made.mkdir(parents=True, exist_ok=True)
     for topology in sorted(Path("topologies").glob("*.yaml")):
-        argv = ("python", "-P", "-m", "minigts", "plan", str(topology))
+        argv = ("python", "-P", "-m", "minigts", "plan", "--json", str(topology))
         said = session.run(*argv, silent=True, env={"PYTHONPATH": "tools"})
         first = made / f"{topology.stem}.json"
         if session.python == PYTHONS[0] or not first.exists():

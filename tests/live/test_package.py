@@ -138,14 +138,14 @@ def test_it_has_the_same_overlays_and_builds_the_same_for_them(facts: dict[str, 
 
 def test_it_plans_as_the_checkout_does_and_says_whose_file_it_took(installed: Installed) -> None:
     ours = subprocess.run(
-        [sys.executable, "-P", "-m", "minigts", "plan", "topologies/chain6.yaml"],
+        [sys.executable, "-P", "-m", "minigts", "plan", "--json", "topologies/chain6.yaml"],
         cwd=PROJECT,
         env={**os.environ, "PYTHONPATH": str(PROJECT / "tools")},
         capture_output=True,
         text=True,
         check=True,
     )
-    done = installed.run("plan", "topologies/chain6.yaml")
+    done = installed.run("plan", "--json", "topologies/chain6.yaml")
     assert (done.returncode, done.stdout) == (0, ours.stdout)
     assert "minigts' own" in done.stderr
     assert ours.stderr == ""
@@ -155,7 +155,7 @@ def test_a_file_of_the_directory_goes_before_minigts_own(installed: Installed) -
     own = installed.directory / "pair.yaml"
     own.write_text("name: mine\npair: {}\n")
     try:
-        done = installed.run("plan", "pair.yaml")
+        done = installed.run("plan", "--json", "pair.yaml")
     finally:
         own.unlink()
     assert (json.loads(done.stdout)["name"], done.stderr) == ("mine", "")

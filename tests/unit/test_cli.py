@@ -21,6 +21,7 @@ from minigts.providers import DEFAULT, registry
 
 PROJECT = Path(__file__).parents[2]
 VERBS = (
+    "init",
     "plan",
     "up",
     "down",
@@ -40,6 +41,7 @@ VERBS = (
     "doctor",
     "test",
     "schema",
+    "completion",
 )
 GOOD = "name: two\npair: {hosts: [ams, bra], link: {rtt: 10ms, rate: 50mbit}}\n"
 
@@ -99,20 +101,20 @@ def test_wrong_usage_is_exit_code_2(arguments: list[str]) -> None:
 
 
 def test_plan_prints_the_same_bytes_each_time(topology: Path) -> None:
-    first, second = (program("plan", str(topology), PYTHONHASHSEED=seed) for seed in ("1", "2"))
+    first, second = (program("plan", "--json", str(topology), PYTHONHASHSEED=seed) for seed in ("1", "2"))
     assert (first.returncode, first.stderr) == (0, "")
     assert first.stdout == second.stdout
     assert [host["name"] for host in json.loads(first.stdout)["hosts"]] == ["ams", "bra"]
 
 
 def test_plan_shows_groups() -> None:
-    done = runner.invoke(app, ["plan", str(PROJECT / "topologies" / "fourpairs.yaml"), "--table"])
+    done = runner.invoke(app, ["plan", str(PROJECT / "topologies" / "fourpairs.yaml")])
     assert "groups, each with an overlay network of its own" in done.stdout
     assert re.search(r"^ b +b1, b2 *$", done.stdout, re.MULTILINE)
 
 
 def test_plan_shows_tables(topology: Path) -> None:
-    done = runner.invoke(app, ["plan", str(topology), "--table"])
+    done = runner.invoke(app, ["plan", str(topology)])
     assert done.exit_code == 0
     assert "ams – bra" in done.stdout
     assert "10.00 ms" in done.stdout

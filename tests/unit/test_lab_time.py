@@ -72,7 +72,7 @@ def test_the_plan_has_the_file_s_time_unless_another_is_asked_for(place: Path, t
     assert load(place / "virtual.yaml").time == "virtual"
     assert load(place / "virtual.yaml", time=time).time == time  # type: ignore[arg-type]
     for words in (["virtual.yaml"], ["small.yaml", "--time", "virtual"]):
-        assert json.loads(runner.invoke(app, ["plan", *words]).stdout)["time"] == "virtual"
+        assert json.loads(runner.invoke(app, ["plan", "--json", *words]).stdout)["time"] == "virtual"
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_the_option_wins_over_the_experiment_over_the_topology_over_the_provider
     assert prepared.plan.time == time
     if experiment is None:
         words = ["small.yaml", "--provider", provider, *(("--time", option) if option else ())]
-        assert json.loads(runner.invoke(app, ["plan", *words]).stdout)["time"] == time
+        assert json.loads(runner.invoke(app, ["plan", "--json", *words]).stdout)["time"] == time
 
 
 def test_the_best_time_of_every_provider_is_one_that_it_has(tmp_path: Path) -> None:

@@ -276,7 +276,7 @@ def test_a_plan_shows_both_directions_where_they_differ(tmp_path: Path, monkeypa
     file = tmp_path / "t.yaml"
     file.write_text(TWO_WAYS)
     monkeypatch.setenv("COLUMNS", "200")
-    shown = CliRunner().invoke(app, ["plan", "--table", str(file)]).stdout
+    shown = CliRunner().invoke(app, ["plan", str(file)]).stdout
     assert "10.00 ms, back 30.00 ms" in shown
     assert "50 Mbit/s, back 5 Mbit/s" in shown
     assert "0 %, back 1 %" in shown

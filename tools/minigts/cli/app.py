@@ -21,6 +21,9 @@ from minigts.cli import screen
 PRIVATE = 0o077
 """The umask of all that minigts writes: results, labs' records and logs, sockets are their owner's alone."""
 
+COMPLETES = "_MINIGTS_COMPLETE"
+"""The variable by which a shell asks what may come next (typer's own name for it). The launcher knows it, too."""
+
 
 class _Guarded(TyperGroup):
     """Turns an error that minigts can explain into its message and exit code; others are bugs."""
@@ -55,6 +58,10 @@ def main() -> None:
     # mke2fs and others lie where a plain user's PATH does not look.
     os.environ["PATH"] = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
     os.umask(PRIVATE)
+    if os.environ.get(COMPLETES):
+        from typer.completion import completion_init  # type: ignore[attr-defined]  # what add_completion would do
+
+        completion_init()
     try:
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
             signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from minigts.cli import screen
+from minigts.cli import known, screen
 from minigts.cli.app import app
 from minigts.cli.labs import LABS, AsJson, Host, LabName, lab_with, one_of
 from minigts.errors import CommandTimeout, HostFailed, InputError
@@ -36,7 +36,12 @@ Inside = Annotated[
 @app.command("exec", rich_help_panel=LABS, context_settings={"allow_interspersed_args": False})
 def execute(
     words: Annotated[
-        list[str], typer.Argument(metavar="[HOST] COMMAND...", help="A host, unless --all; the command, its arguments.")
+        list[str],
+        typer.Argument(
+            metavar="[HOST] COMMAND...",
+            help="A host, unless --all; the command, its arguments.",
+            autocompletion=known.host_or_nothing,
+        ),
     ],
     lab: LabName = None,
     every: Annotated[bool, typer.Option("--all", "-a", help="On all hosts side by side; name no host.")] = False,
@@ -150,8 +155,13 @@ def shell(host: Host, lab: LabName = None, container: Inside = False) -> None:
 
 @app.command(rich_help_panel=LABS)
 def cp(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="A file here, or HOST:PATH.")],
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="A file or directory here, or HOST:PATH.")],
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="A file here, or HOST:PATH.", autocompletion=known.places)
+    ],
+    target: Annotated[
+        str,
+        typer.Argument(metavar="TARGET", help="A file or directory here, or HOST:PATH.", autocompletion=known.places),
+    ],
     recursive: Annotated[bool, typer.Option("--recursive", "-r", help="A directory, with all that is in it.")] = False,
     every: Annotated[bool, typer.Option("--all", "-a", help="To or from all hosts, which are written :PATH.")] = False,
     lab: LabName = None,
@@ -243,7 +253,10 @@ def _into_containers(lab: Lab, hosts: Sequence[str]) -> dict[str, tuple[str, ...
 @app.command(rich_help_panel=LABS)
 def logs(
     host: Annotated[
-        str | None, typer.Argument(metavar="[HOST]", help="A host or switch; else every one of the lab.")
+        str | None,
+        typer.Argument(
+            metavar="[HOST]", help="A host or switch; else every one of the lab.", autocompletion=known.hosts
+        ),
     ] = None,
     lab: LabName = None,
     only: Annotated[

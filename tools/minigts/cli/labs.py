@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from minigts.cli import files, screen
+from minigts.cli import files, known, screen
 from minigts.cli.app import app
 from minigts.errors import InputError
 from minigts.providers import DEFAULT
@@ -20,16 +20,25 @@ if TYPE_CHECKING:
     from minigts.topology.plan import Link, Plan
 
 Topology = Annotated[Path, typer.Argument(metavar="TOPOLOGY", help="A topology file, such as topologies/chain6.yaml.")]
-Provider = Annotated[str, typer.Option("--provider", help="What a host is; `minigts doctor` lists them.")]
+Provider = Annotated[
+    str,
+    typer.Option("--provider", help="What a host is; `minigts doctor` lists them.", autocompletion=known.providers),
+]
 TimeOption = Annotated[
     Time | None,
     typer.Option(
         "--time", help="The lab's clock: the machine's, or its own. Else the file's; else the provider's best."
     ),
 ]
-LabName = Annotated[str | None, typer.Option("--lab", metavar="NAME", help="Which lab, when several are up.")]
+LabName = Annotated[
+    str | None,
+    typer.Option("--lab", metavar="NAME", help="Which lab, when several are up.", autocompletion=known.labs),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout, for programs.")]
-Host = Annotated[str, typer.Argument(metavar="HOST", help="A host's name, as in the topology file.")]
+Host = Annotated[
+    str,
+    typer.Argument(metavar="HOST", help="A host's name, as in the topology file.", autocompletion=known.hosts),
+]
 LABS = "Labs"
 
 
@@ -38,24 +47,22 @@ def plan(
     topology: Topology,
     provider: Provider = DEFAULT,
     time: TimeOption = None,
-    table: Annotated[bool, typer.Option("--table", help="Tables for people instead of JSON.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON, which is the default.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Say what a topology file means: addresses, routes, shaping, predictions. Starts nothing.
+    """Draw a topology file, and say what it means: addresses, links, round trips to expect. Starts nothing.
 
-    The same file gives the same bytes. The provider matters where the file says no time: `uml` has virtual time.
+    --json has all of the plan, routes too; the same file gives the same bytes. The provider matters where the file says
+    no time: `uml` has virtual time.
 
-    Example:  minigts plan topologies/chain6.yaml --table
+    Example:  minigts plan topologies/chain6.yaml
     """
     from minigts.topology.plan import to_json
 
-    if table and as_json:
-        raise InputError("--table and --json exclude each other")
     planned = read_plan(topology, provider, time)
-    if table:
-        screen.show_plan(planned)
-    else:
+    if as_json:
         typer.echo(to_json(planned), nl=False)
+    else:
+        screen.show_plan(planned)
 
 
 @app.command(rich_help_panel=LABS)
@@ -64,7 +71,9 @@ def up(
     provider: Provider = DEFAULT,
     time: TimeOption = None,
     lab: Annotated[str | None, typer.Option("--lab", metavar="NAME", help="Its name; else the topology's.")] = None,
-    overlay: Annotated[str | None, typer.Option("--overlay", help="Which overlay; else the topology's.")] = None,
+    overlay: Annotated[
+        str | None, typer.Option("--overlay", help="Which overlay; else the topology's.", autocompletion=known.overlays)
+    ] = None,
 ) -> None:
     """Bring a lab up: hosts, links, overlay, and its certificate. It stays up when this command has ended.
 
@@ -116,7 +125,9 @@ def require_room(planned: Plan, provider: str, overlays: Collection[str], name: 
 
 @app.command(rich_help_panel=LABS)
 def down(
-    lab: Annotated[str | None, typer.Argument(metavar="[LAB]", help="Which lab, when several are up.")] = None,
+    lab: Annotated[
+        str | None, typer.Argument(metavar="[LAB]", help="Which lab, when several are up.", autocompletion=known.labs)
+    ] = None,
     every: Annotated[bool, typer.Option("--all", help="Every lab of yours.")] = False,
 ) -> None:
     """Take a lab down: no process, socket or file of it is left. Also after a crash.
@@ -178,9 +189,12 @@ def restart(host: Host, lab: LabName = None) -> None:
 
 @app.command(rich_help_panel=LABS)
 def link(
-    first: Annotated[str, typer.Argument(metavar="HOST", help="One end.")],
-    second: Annotated[str, typer.Argument(metavar="HOST", help="The other end.")],
-    state: Annotated[str, typer.Argument(metavar="up|down", help="down: what is sent is lost, both ways.")],
+    first: Annotated[str, typer.Argument(metavar="HOST", help="One end.", autocompletion=known.hosts)],
+    second: Annotated[str, typer.Argument(metavar="HOST", help="The other end.", autocompletion=known.neighbours)],
+    state: Annotated[
+        str,
+        typer.Argument(metavar="up|down", help="down: what is sent is lost, both ways.", autocompletion=known.states),
+    ],
     lab: LabName = None,
 ) -> None:
     """Cut a link of a lab that is up, or make it whole again. The hosts' interfaces stay up and do not notice.
@@ -225,8 +239,15 @@ def check(
 
 @app.command(rich_help_panel=LABS)
 def explain(
-    link: Annotated[str, typer.Argument(metavar="LINK", help="A link's name, such as ams-bra, or one of its hosts.")],
-    other: Annotated[str | None, typer.Argument(metavar="[HOST]", help="Its other host.")] = None,
+    link: Annotated[
+        str,
+        typer.Argument(
+            metavar="LINK", help="A link's name, such as ams-bra, or one of its hosts.", autocompletion=known.links
+        ),
+    ],
+    other: Annotated[
+        str | None, typer.Argument(metavar="[HOST]", help="Its other host.", autocompletion=known.neighbours)
+    ] = None,
     lab: LabName = None,
     measure: Annotated[bool, typer.Option("--measure", help="Send echo requests over it now.")] = False,
     as_json: AsJson = False,
@@ -250,7 +271,9 @@ def explain(
 
 @app.command(rich_help_panel=LABS)
 def calibrate(
-    lab: Annotated[str | None, typer.Argument(metavar="[LAB]", help="Which lab, when several are up.")] = None,
+    lab: Annotated[
+        str | None, typer.Argument(metavar="[LAB]", help="Which lab, when several are up.", autocompletion=known.labs)
+    ] = None,
 ) -> None:
     """Measure what links take by themselves, and set every delay so that with it a link takes what is declared.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from minigts.cli import files, screen
+from minigts.cli import files, known, screen
 from minigts.cli.app import app
 from minigts.cli.labs import AsJson
 from minigts.errors import EnvironmentLacks
@@ -108,7 +108,11 @@ def _of_the_user(arguments: Sequence[str]) -> bool:
 
 
 @app.command(rich_help_panel=PROJECT)
-def setup(provider: Annotated[str, typer.Argument(metavar="PROVIDER", help="Such as vagrant.")]) -> None:
+def setup(
+    provider: Annotated[
+        str, typer.Argument(metavar="PROVIDER", help="Such as vagrant.", autocompletion=known.providers)
+    ],
+) -> None:
     """Set a provider up: install its system packages, build what its hosts start from, try what this machine can.
 
     Example:  minigts setup vagrant

@@ -38,16 +38,22 @@ PLAIN_WIDTH = 200
 """Columns when the output goes to a file or a program, where nothing has to fit a window."""
 CERTIFIED = ("RTT", "loss", "TCP")
 """What a certificate's table shows of every link and path."""
+PAIRS_SHOWN = 66
+"""As many as twelve hosts have; a plan may have thousands."""
 STATE_STYLES = {"ok": "green", "slow": "yellow", "missing": "red"}
 
 Say = Callable[[str], None]
 
 
 def out() -> Console:
-    """Where results go."""
+    """Where results go. A reader that leaves is a BrokenPipeError, as for every other way to print."""
     from rich.console import Console
 
-    return Console(highlight=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+    class Out(Console):
+        def on_broken_pipe(self) -> None:
+            raise  # noqa: PLE0704 - it is called where one is handled
+
+    return Out(highlight=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
 
 
 def note(text: str) -> None:
@@ -184,19 +190,47 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
 
 
 def show_plan(plan: Plan) -> None:
-    """Hosts, links, and what the plan predicts for each pair."""
-    hosts = ((h.name, h.location or "", h.address, str(h.cpus), f"{h.memory_mb} MB") for h in plan.machines)
-    show_table(f"{plan.name}, in {plan.time} time: hosts", ("host", "location", "address", ">cpus", ">memory"), hosts)
+    """A drawing, hosts, links, and what the plan predicts for each pair."""
+    from minigts.topology import drawing
+
+    console = out()
+    console.print(f"{plan.name}, in {plan.time} time", style="bold", markup=False, soft_wrap=True)
+    console.print()
+    for line in drawing.draw(plan):
+        console.print(f"  {line}", markup=False, soft_wrap=True)
+    console.print()
+    show_table("hosts", ("host", "location", "address", "on its links", ">cpus", ">memory"), _planned_machines(plan))
     if plan.groups:
         groups = ((group.name, ", ".join(group.hosts)) for group in plan.groups)
         show_table("groups, each with an overlay network of its own", ("group", "hosts"), groups)
-    links = ((x.name, x.subnet, ms(x.rtt_ms), *(both(x, show) for show in (delay, rate, loss))) for x in plan.links)
-    show_table("links", ("link", "subnet", ">RTT", ">delay", ">rate", ">loss"), links)
+    links = (
+        (x.name, x.subnet, ms(x.rtt_ms), *(both(x, show) for show in (delay, rate, loss)), _queues(plan, x))
+        for x in plan.links
+    )
+    show_table("links", ("link", "subnet", ">RTT", ">delay", ">rate", ">loss", ">queue"), links)
     paths = (
         (f"{p.source} – {p.target}", str(p.hops), ms(p.rtt_ms), both(p, tcp_at_most), yes(p.reachable))
-        for p in plan.paths
+        for p in plan.paths[:PAIRS_SHOWN]
     )
-    show_table("predicted", ("pair", ">hops", ">RTT", ">TCP at most", "routed"), paths)
+    show_table("expected", ("pair", ">hops", ">RTT", ">TCP at most", "routed"), paths)
+    if (left := len(plan.paths) - PAIRS_SHOWN) > 0:
+        console.print(f"{left} further pairs: minigts plan --json FILE", markup=False, soft_wrap=True)
+
+
+def _planned_machines(plan: Plan) -> Iterator[tuple[str, ...]]:
+    for each in plan.machines:
+        own = () if each.role == "switch" else each.ports
+        addresses = ", ".join(f"{port.address} {port.name}" for port in own)
+        yield each.name, each.location or "", each.address, addresses, f"{each.cpus:g}", f"{each.memory_mb} MB"
+
+
+def _queues(plan: Plan, link: Link) -> str:
+    there, back = (_queue(way.queue_bytes) for way in plan.directions(link))
+    return there if there == back else f"{there}, back {back}"
+
+
+def _queue(size_bytes: int | None) -> str:
+    return "" if size_bytes is None else f"{size_bytes / 1000:,.1f} kB"
 
 
 def both(of: Link | PathOfPlan, show: Callable[[Direction], str]) -> str:

@@ -1,6 +1,6 @@
 """The plan: everything a provider, the Vagrantfile, an experiment or the report needs to know of a lab.
 
-A plan is pure data. `minigts plan FILE` prints it as JSON; the same file gives the same bytes.
+A plan is pure data. `minigts plan --json FILE` prints it; the same file gives the same bytes.
 """
 
 from __future__ import annotations
@@ -384,7 +384,7 @@ def _ways(of: Link | Path) -> tuple[Direction, Direction]:
 
 
 def to_json(plan: Plan) -> str:
-    """`plan` as the JSON document that `minigts plan` prints; the same plan gives the same bytes."""
+    """`plan` as the JSON document that `minigts plan --json` prints; the same plan gives the same bytes."""
     return plan.model_dump_json(indent=2) + "\n"
 
 
