@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
 ETHERNET_HEADER_BYTES = 14
 """What tbf counts of a frame beside the IP packet; the check sequence and the preamble are not there yet."""
+Family: TypeAlias = Literal["ipv4", "ipv6"]
+IP_HEADER_BYTES: Mapping[Family, int] = {"ipv4": 20, "ipv6": 40}
+"""Without options or extension headers (RFC 791, RFC 8200)."""
 TCP_AND_IP_HEADERS_BYTES = 52
 """IPv4 20, TCP 20, timestamps 12 (RFC 7323)."""
+
+
+def family_of(address: str) -> Family:
+    return "ipv6" if ":" in address else "ipv4"
 
 
 def tcp_ceiling_mbit(
