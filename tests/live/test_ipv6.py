@@ -13,10 +13,12 @@ from live.conftest import MakeLab, quiet, state_directory, take_down
 from live.exact import EXACT_MS
 from live.program import TOPOLOGIES
 from minigts import lab as labs
+from minigts import overlays
 from minigts.dataplane.round_trip import echo_ms
 from minigts.fidelity import measure
 from minigts.lab import Lab
 from minigts.tools import ping
+from minigts.topology.frames import Family
 from minigts.topology.load import load
 
 LIMIT_S = 60.0
@@ -108,6 +110,47 @@ def test_the_certificate_reads_its_addresses_back(six: Lab) -> None:
     finally:
         again = ["ip", "address", "add", f"{port.address}/64", "dev", port.name, "nodad"]
         six.provider.run("lju", again, timeout_s=LIMIT_S)
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize(
+    ("name", "added_bytes", "family", "mtu"),
+    [
+        ("none-v6", 0, "ipv6", 1500),
+        ("vxlan-bare", 50, "ipv4", 1450),
+        ("vxlan-bare-v6", 70, "ipv4", 1430),
+        # An echo's 84 bytes are filled up to 96, and have 32 of WireGuard's around them.
+        ("wireguard-bare", 12 + 32 + 28, "ipv4", 1420),
+        ("wireguard-bare-v6", 12 + 32 + 48, "ipv4", 1420),
+    ],
+)
+def test_an_overlay_s_data_path_goes_over_it_and_takes_its_headers_time_and_no_more(
+    six: Lab, name: str, added_bytes: int, family: Family, mtu: int
+) -> None:
+    """`verify` also sends packets of the MTU in one piece, and finds that larger ones do not go."""
+    ends = overlays.join(six, name, quiet)
+    try:
+        proven = overlays.verify(six, quiet)
+        seen = echoes(six, "ams", "lon", ends["lon"].address)
+    finally:
+        overlays.leave(six, quiet)
+    assert {words["ENCAPSULATION"] for words in proven.values()} == {overlays.find(name).data_path.encapsulation}
+    assert {end.mtu for end in ends.values()} == {mtu}
+    expected_ms = echo_ms(six.plan, six.plan.path("ams", "lon"), added_bytes=added_bytes, family=family)
+    assert seen.min_ms == pytest.approx(expected_ms, abs=EXACT_MS, rel=0)
+
+
+@pytest.mark.virtual
+def test_the_first_echo_over_two_hops_takes_three_round_trips_and_over_ipv4_two(six: Lab) -> None:
+    """A host that forwards asks for its neighbour by its link's own address, and is itself asked on the way back."""
+
+    def first(address: str) -> float:
+        six.on_every_host(lambda host: six.provider.run(host.name, ["ip", "neigh", "flush", "all"], timeout_s=LIMIT_S))
+        said = six.provider.run("ams", ["ping", "-n", "-c", "1", address], timeout_s=LIMIT_S).stdout
+        return ping.parse(said).min_ms
+
+    assert first(six.plan.host("lju").address) == pytest.approx(2 * 4, rel=0.02)
+    assert first(own(six, "lju")) == pytest.approx(3 * 4, rel=0.02)
 
 
 @pytest.mark.parametrize(

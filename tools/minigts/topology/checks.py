@@ -42,6 +42,9 @@ def check(data: Data, drafted: Draft, known_overlays: Collection[str] | None, ti
     yield from _groups(groups, drafted)
     yield from _connected(drafted, document.get("routing"), hosts, groups)
     yield from _overlay(document.get("overlay"), known_overlays)
+    if document.get("ipv6") in (None, "false") and ipv6.needed_by(str(document.get("overlay"))):
+        need = "goes over IPv6, and hosts have none: add `ipv6: true`"
+        yield ("overlay",), f"overlay {shown(document['overlay'])} {need}"
     yield from _processors(document, time)
 
 
@@ -234,6 +237,9 @@ def _in_words(parts: Sequence[Sequence[str]]) -> str:
 
 def _overlay(overlay: Data, known: Collection[str] | None) -> Iterator[Finding]:
     if isinstance(overlay, str) and known is not None and overlay not in known:
+        if (why := ipv6.why_not(overlay, known)) is not None:
+            yield ("overlay",), why
+            return
         hint = did_you_mean(overlay, known)
         yield ("overlay",), f"no overlay {shown(overlay)}; overlays are {listed(sorted(known))}{hint}"
 

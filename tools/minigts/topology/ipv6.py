@@ -7,7 +7,7 @@ fd6d:6967:7473:ffff::n, a /128 on its loopback. Switches bridge frames of either
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from typing import Annotated, TypeAlias
@@ -26,6 +26,9 @@ MOST_SEGMENTS = 0xFFFF
 LEAST_MTU = 1280
 """Of a link that carries IPv6 (RFC 8200, section 5)."""
 
+SUFFIX = "-v6"
+"""Of the names of overlays that go over IPv6: `none-v6`."""
+
 _USABLE = (IPv6Network("fc00::/7"), IPv6Network("2000::/3"))
 _LONGEST = len("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128")
 
@@ -41,6 +44,21 @@ def block(text: str) -> str:
     if not any(network.subnet_of(usable) for usable in _USABLE):
         raise ValueError(f"{network} holds no addresses for hosts: take one of fc00::/7, which are local, or 2000::/3")
     return str(network)
+
+
+def needed_by(overlay: str) -> bool:
+    """Whether that overlay can only be laid over a lab with IPv6."""
+    return overlay.endswith(SUFFIX)
+
+
+def why_not(overlay: str, known: Collection[str]) -> str | None:
+    """For `swarm-v6`, which is not there, why: swarm is, and goes over IPv4 alone. None for other names."""
+    plain = overlay.removesuffix(SUFFIX)
+    if plain == overlay or plain not in known:
+        return None
+    able = ", ".join(sorted(name for name in known if needed_by(name)))
+    why = "its hosts and programs know each other by IPv4 addresses"
+    return f"overlay {plain} goes over IPv4 alone, since {why}; over IPv6 go {able}"
 
 
 @lru_cache(maxsize=4096)
