@@ -32,6 +32,7 @@ from minigts.overlays import Endpoint
 from minigts.providers.base import Metered
 from minigts.results import manifest
 from minigts.tools import iperf3_tcp, iperf3_udp
+from minigts.topology import ipv6
 from minigts.topology.load import parse
 from minigts.topology.plan import Plan
 
@@ -281,7 +282,7 @@ def main() -> None:
     plan = plan_at(chosen.topology, chosen.rate)
     directory = chosen.out / "overlays" / plan.name
     directory.mkdir(parents=True, exist_ok=True)
-    wanted = chosen.overlay or overlays.known()
+    wanted = chosen.overlay or [name for name in overlays.known() if plan.ipv6 or not ipv6.needed_by(name)]
     left = [name for name in wanted if chosen.again or not (directory / f"{name}.json").exists()]
     if left:
         with stage.lab_of(plan) as lab:

@@ -5,6 +5,7 @@
 #   HOST_NAME, HOST_ADDRESS, HOST_INDEX     this host; its address on the loopback, its number among the lab's, from 0
 #   HOST_POSITION                           its number among the hosts of its network, from 0: another where a lab has
 #                                           groups, each with a network of its own
+#   HOST_ADDRESS_V6, PEER_ADDRESSES_V6      the hosts' IPv6 addresses; empty in a lab without IPv6
 #   LEADER_ADDRESS                          the first of those
 #   PEER_NAMES, PEER_ADDRESSES, PEER_INDEXES    the others of them, in their order
 #   LINK_INTERFACES, LINK_ADDRESSES, LINK_PEERS, LINK_PEER_ADDRESSES, LINK_NUMBERS
@@ -22,11 +23,13 @@
 eval "$(jq -r '@sh "
   HOST_NAME=\(.name)
   HOST_ADDRESS=\(.address)
+  HOST_ADDRESS_V6=\(.address_v6)
   HOST_INDEX=\(.index)
   HOST_POSITION=\(.position)
   LEADER_ADDRESS=\(.leader)
   PEER_NAMES=(\([.peers[].name]))
   PEER_ADDRESSES=(\([.peers[].address]))
+  PEER_ADDRESSES_V6=(\([.peers[].address_v6]))
   PEER_INDEXES=(\([.peers[].index]))
   LINK_INTERFACES=(\([.links[].interface]))
   LINK_ADDRESSES=(\([.links[].address]))

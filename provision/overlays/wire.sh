@@ -5,7 +5,7 @@
 
 # Larger than whatever else crosses the links meanwhile, and different from what the other hosts send for their own proof.
 readonly payload_bytes=$((1000 + HOST_INDEX % 100 * 3))
-readonly own_packets='udp or ip proto 4 or esp or icmp'
+readonly own_packets='udp or ip proto 4 or esp or icmp or icmp6'
 readonly echoes=5
 
 # prove_data_path: packets cross the links as overlay.yaml has it.
@@ -26,9 +26,11 @@ $(cat /tmp/verify.capture)"
 
 # prove_mtu: a datagram as large as MTU gets through in one piece, and a larger one does not leave.
 prove_mtu() {
-  in_container ping -c 3 -i 0.2 -W 2 -q -M "do" -s "$((MTU - 28))" "$PEER" >/tmp/verify.ping 2>&1 ||
+  local headers=28
+  [[ $PEER != *:* ]] || headers=48
+  in_container ping -c 3 -i 0.2 -W 2 -q -M "do" -s "$((MTU - headers))" "$PEER" >/tmp/verify.ping 2>&1 ||
     fatal "datagrams of $MTU bytes do not reach $PEER: $(tail -n 3 /tmp/verify.ping)"
-  ! in_container ping -c 1 -W 2 -q -M "do" -s "$((MTU - 27))" "$PEER" >/tmp/verify.ping 2>&1 ||
+  ! in_container ping -c 1 -W 2 -q -M "do" -s "$((MTU - headers + 1))" "$PEER" >/tmp/verify.ping 2>&1 ||
     fatal "a datagram larger than the MTU of $MTU bytes reaches $PEER in one piece"
 }
 
@@ -62,7 +64,7 @@ in_container() {
 }
 
 # The ways in which this host's own packets to PEER leave by its links, a word each: vxlan, esp, udp, wireguard, ipip,
-# none.
+# none; over IPv6 vxlan6, wireguard6, ipv6.
 seen_on_links() {
   local capture
   timeout 30 tcpdump -i any -n -q -l -Q out "greater $payload_bytes and ($own_packets)" \
@@ -85,6 +87,9 @@ enough_captured() { (($(on_links | wc -l) >= echoes)); }
 on_links() {
   awk -v peer="$PEER" -v bytes="$payload_bytes" '
     $2 !~ /^eth/ { next }
+    / IP6 .* > [0-9a-f:]+\.4789: / { if ($NF == bytes + 50) print "vxlan6"; next }
+    / IP6 .* > [0-9a-f:]+\.51820: / { if ($NF == int((bytes + 28 + 15) / 16) * 16 + 32) print "wireguard6"; next }
+    / IP6 / { if (index($0, "> " peer ": ICMP6, echo request")) print "ipv6"; next }
     / > [0-9.]+\.(4789|8472|6784): / { if ($NF == bytes + 50) print "vxlan"; next }
     / > [0-9.]+: ESP\(/ { if ($NF >= bytes + 58 && $NF <= bytes + 110) print "esp"; next }
     / > [0-9.]+\.8285: / { if ($NF == bytes + 28) print "udp"; next }

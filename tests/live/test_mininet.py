@@ -35,7 +35,7 @@ def test_latency_adds_up_over_five_hops_and_ovs_runs_over_it(make_lab: Any) -> N
 @pytest.mark.timeout(600)
 def test_every_overlay_that_needs_no_docker_joins_and_leaves_nothing(make_lab: Any) -> None:
     """All of them on one lab, one after the other: what one leaves behind, the next would meet."""
-    lab = make_lab(TOPOLOGIES / "pair.yaml", provider="mininet")
+    lab = make_lab((TOPOLOGIES / "pair.yaml").read_text() + "ipv6: true\n", provider="mininet")
     before = state_of_hosts(lab)
     for name in overlays.known():
         overlay = overlays.find(name)

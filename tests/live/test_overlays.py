@@ -12,6 +12,7 @@ from minigts import lab as labs
 from minigts import overlays, paths
 from minigts.judge.tolerances import round_trip
 from minigts.lab import Lab
+from minigts.topology import ipv6
 from minigts.topology.load import load, parse
 
 pytestmark = pytest.mark.virtual
@@ -55,6 +56,15 @@ def pair(state_root: Path) -> Iterator[Lab]:
 
 
 @pytest.fixture(scope="module")
+def pair6(state_root: Path) -> Iterator[Lab]:
+    """The same with IPv6."""
+    text = (paths.project_root() / "topologies" / "pair.yaml").read_text() + "ipv6: true\n"
+    lab = labs.up(parse(text, "pair.yaml", time="virtual"), "uml", "pair6", quiet)
+    yield lab
+    labs.down(lab)
+
+
+@pytest.fixture(scope="module")
 def chain(state_root: Path) -> Iterator[Lab]:
     lab = labs.up(parse(NEIGHBOURS, "mesh3.yaml", time="virtual"), "uml", None, quiet)
     yield lab
@@ -84,8 +94,9 @@ def test_leaving_takes_away_what_a_killed_engine_left(pair: Lab) -> None:
 
 # swarm first: what it left in Docker's store, the next overlay would bring back.
 @pytest.mark.parametrize("name", sorted(overlays.known(), key=lambda name: (name != "swarm", name)))
-def test_overlay_joins_proves_its_path_and_leaves_nothing(pair: Lab, name: str) -> None:
+def test_overlay_joins_proves_its_path_and_leaves_nothing(name: str, request: pytest.FixtureRequest) -> None:
     skip_without_programs(name)
+    pair: Lab = request.getfixturevalue("pair6" if ipv6.needed_by(name) else "pair")
     before = state(pair)
     declared = overlays.find(name).data_path
 

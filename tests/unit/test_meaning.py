@@ -42,6 +42,7 @@ SAYS_NOTHING = {
     "gts": [],
     "heal-mesh": [],
     "heal-ring": [],
+    "ipv6": [],
     "jitter-hops": [],
     "multihop": [],
     "multihop-neighbours": [],

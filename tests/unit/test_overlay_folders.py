@@ -30,6 +30,9 @@ ON_THE_WIRE = {
     "udp": "UDP",
     "esp": "ESP",
     "wireguard": "WireGuard",
+    "ipv6": "as sent over IPv6",
+    "vxlan6": "VXLAN over IPv6",
+    "wireguard6": "WireGuard over IPv6",
 }
 
 GOOD = """\
@@ -142,7 +145,7 @@ def test_an_overlay_that_needs_docker_is_refused_where_there_is_none() -> None:
     overlays.require_engine(registry.make("uml", Path()), "swarm")
     overlays.require_engine(mininet, "calico-never")
     with pytest.raises(
-        InputError, match=r"'swarm' needs Docker on every host.* provider mininet .*none, ovs"
+        InputError, match=r"'swarm' needs Docker on every host.* provider mininet .*none, none-v6, ovs"
     ) as refused:
         overlays.require_engine(mininet, "swarm")
     assert refused.value.exit_code == 2
@@ -263,7 +266,7 @@ def test_phases_know_the_hosts_of_their_group_alone(tmp_path: Path) -> None:
 
 def facts_that_are_read() -> Iterator[str]:
     """The keys of host.json that host.sh names."""
-    yield from re.findall(r"\\\(\[?\.([a-z_]+)", (FOLDERS[0].parent / "host.sh").read_text())
+    yield from re.findall(r"\\\(\[?\.([a-z0-9_]+)", (FOLDERS[0].parent / "host.sh").read_text())
 
 
 def test_every_fact_is_read(tmp_path: Path) -> None:

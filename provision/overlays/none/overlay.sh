@@ -1,12 +1,19 @@
 # shellcheck shell=bash
-# The baseline is the plain host, as in the study: the tools' servers run on it without a container.
+# The baseline is the plain host, as in the study: the tools' servers run on it without a container. Variant v6 is the
+# same host by its IPv6 address.
 
 # shellcheck source=provision/overlays/bare.sh
 source "$OVERLAYS/bare.sh"
 
 install() { :; }
 
-start() { describe_host "$HOST_ADDRESS" "$(smallest_mtu)"; }
+start() {
+  if [[ $VARIANT == v6 ]]; then
+    describe_host "$HOST_ADDRESS_V6" "$(smallest_mtu)"
+  else
+    describe_host "$HOST_ADDRESS" "$(smallest_mtu)"
+  fi
+}
 
 leave() { stop_servers; }
 

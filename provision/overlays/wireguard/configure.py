@@ -99,13 +99,21 @@ def peer(public_key: bytes, port: int, address: str, block: str) -> bytes:
         + attribute(ALLOWED_ADDRESS, socket.inet_aton(network))
         + attribute(ALLOWED_PREFIX, struct.pack("=B", int(prefix)))
     )
-    endpoint = struct.pack("=H", socket.AF_INET) + struct.pack("!H", port) + socket.inet_aton(address) + bytes(8)
     return attribute(
         NESTED,
         attribute(PEER_PUBLIC_KEY, public_key)
-        + attribute(PEER_ENDPOINT, endpoint)
+        + attribute(PEER_ENDPOINT, endpoint(address, port))
         + attribute(NESTED | PEER_ALLOWED, attribute(NESTED, allowed)),
     )
+
+
+def endpoint(address: str, port: int) -> bytes:
+    """A sockaddr_in, or a sockaddr_in6 without flow and scope."""
+    if ":" in address:
+        return struct.pack("=H", socket.AF_INET6) + struct.pack(
+            "!HI16sI", port, 0, socket.inet_pton(socket.AF_INET6, address), 0
+        )
+    return struct.pack("=H", socket.AF_INET) + struct.pack("!H", port) + socket.inet_aton(address) + bytes(8)
 
 
 def main() -> None:

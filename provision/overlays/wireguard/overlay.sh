@@ -1,6 +1,7 @@
 # shellcheck shell=bash
-# Plain WireGuard, a full mesh: one interface on each host, which has every other host as a peer. Variant bare has no
-# containers: the interface's own address is measured.
+# Plain WireGuard, a full mesh: one interface on each host, which has every other host as a peer. Variants bare
+# and bare-v6 have no containers: the interface's own address is measured. Beneath bare-v6 the hosts know each other by their
+# IPv6 addresses.
 
 # shellcheck source=provision/overlays/bare.sh
 source "$OVERLAYS/bare.sh"
@@ -9,7 +10,7 @@ readonly tunnels=wg0
 readonly listening_port=51820
 
 install() {
-  if [[ $VARIANT == bare ]]; then modprobe wireguard; else start_docker --ip-masq=false --bridge=none; fi
+  if [[ $VARIANT == bare* ]]; then modprobe wireguard; else start_docker --ip-masq=false --bridge=none; fi
 }
 
 # Prints, on the leader, SECRET, from which every host knows every key.
@@ -21,7 +22,7 @@ join() {
 
 # The interface has the first address of the host's block, its container the second.
 start() {
-  if [[ $VARIANT == bare ]]; then
+  if [[ $VARIANT == bare* ]]; then
     describe_host "172.31.$HOST_INDEX.1" "$OVERLAY_MTU"
     return
   fi
@@ -31,7 +32,7 @@ start() {
 }
 
 leave() {
-  if [[ $VARIANT == bare ]]; then stop_servers; else take_containers_away; fi
+  if [[ $VARIANT == bare* ]]; then stop_servers; else take_containers_away; fi
   ip link delete "$tunnels" 2>/dev/null || true
   rm -f "$(secret_file)"
   stop_docker
@@ -55,7 +56,9 @@ make_tunnels() {
 # A line for each other host: its name, where it is, and the block of addresses behind it.
 peers() {
   local peer
+  local -a there=("${PEER_ADDRESSES[@]}")
+  [[ $VARIANT != bare-v6 ]] || there=("${PEER_ADDRESSES_V6[@]}")
   for peer in "${!PEER_NAMES[@]}"; do
-    echo "${PEER_NAMES[peer]} ${PEER_ADDRESSES[peer]} 172.31.${PEER_INDEXES[peer]}.0/24"
+    echo "${PEER_NAMES[peer]} ${there[peer]} 172.31.${PEER_INDEXES[peer]}.0/24"
   done
 }

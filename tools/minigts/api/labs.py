@@ -318,6 +318,7 @@ def up(
     wanted = plan.overlay if overlay is None else overlay
     made = registry.make(provider, Path(), plan.time)
     overlays.require_engine(made, wanted)
+    overlays.require_ipv6(plan, wanted)
     known = {each.name for each in recorded.all_labs()}
     if isinstance(made, Sized) and (name or plan.name) not in known:
         made.require_room(plan, [wanted])

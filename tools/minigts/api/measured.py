@@ -20,6 +20,7 @@ from minigts.overlays.catalogue import HEADER_BYTES
 from minigts.tools import iperf3_tcp
 from minigts.tools.base import PathUnderTest
 from minigts.tools.iperf3_tcp import TcpOptions
+from minigts.topology.frames import family_of
 from minigts.topology.plan import Path, Plan
 
 PROBES = 60
@@ -199,7 +200,7 @@ def _way(lab: Lab, source: str, target: str, *, containers: bool) -> _Way:
 def _expected_ms(way: _Way) -> float:
     if way.plan.time == "real":
         return way.path.rtt_ms
-    return echo_ms(way.plan, way.path, added_bytes=way.added_bytes)
+    return echo_ms(way.plan, way.path, added_bytes=way.added_bytes, family=family_of(way.target.address))
 
 
 def _tolerance_ms(way: _Way, expected_ms: float) -> float:

@@ -87,7 +87,8 @@ def up(
     from minigts.providers import registry
 
     planned = read_plan(topology, provider, time)
-    wanted = one_of("overlay", overlay or planned.overlay, overlays.known())
+    wanted = overlays.find(overlay or planned.overlay).name
+    overlays.require_ipv6(planned, wanted)
     overlays.require_engine(registry.make(provider, Path(), planned.time), wanted)
     require_room(planned, provider, [wanted], lab or planned.name)
     warn_of_root(provider)

@@ -199,15 +199,23 @@ def show_plan(plan: Plan) -> None:
     for line in drawing.draw(plan):
         console.print(f"  {line}", markup=False, soft_wrap=True)
     console.print()
-    show_table("hosts", ("host", "location", "address", "on its links", ">cpus", ">memory"), _planned_machines(plan))
+    columns = ("host", "location", "address", *ipv6_column(plan), "on its links", ">cpus", ">memory")
+    show_table("hosts", columns, _planned_machines(plan))
     if plan.groups:
         groups = ((group.name, ", ".join(group.hosts)) for group in plan.groups)
         show_table("groups, each with an overlay network of its own", ("group", "hosts"), groups)
     links = (
-        (x.name, x.subnet, ms(x.rtt_ms), *(both(x, show) for show in (delay, rate, loss)), _queues(plan, x))
+        (
+            x.name,
+            x.subnet,
+            *([] if plan.ipv6 is None else [plan.ipv6.subnet(x.name)]),
+            ms(x.rtt_ms),
+            *(both(x, show) for show in (delay, rate, loss)),
+            _queues(plan, x),
+        )
         for x in plan.links
     )
-    show_table("links", ("link", "subnet", ">RTT", ">delay", ">rate", ">loss", ">queue"), links)
+    show_table("links", ("link", "subnet", *ipv6_column(plan), ">RTT", ">delay", ">rate", ">loss", ">queue"), links)
     paths = (
         (f"{p.source} – {p.target}", str(p.hops), ms(p.rtt_ms), both(p, tcp_at_most), yes(p.reachable))
         for p in plan.paths[:PAIRS_SHOWN]
@@ -221,7 +229,8 @@ def _planned_machines(plan: Plan) -> Iterator[tuple[str, ...]]:
     for each in plan.machines:
         own = () if each.role == "switch" else each.ports
         addresses = ", ".join(f"{port.address} {port.name}" for port in own)
-        yield each.name, each.location or "", each.address, addresses, f"{each.cpus:g}", f"{each.memory_mb} MB"
+        known = (each.name, each.location or "", each.address, *ipv6_address(plan, each.name))
+        yield (*known, addresses, f"{each.cpus:g}", f"{each.memory_mb} MB")
 
 
 def _queues(plan: Plan, link: Link) -> str:
@@ -231,6 +240,17 @@ def _queues(plan: Plan, link: Link) -> str:
 
 def _queue(size_bytes: int | None) -> str:
     return "" if size_bytes is None else f"{size_bytes / 1000:,.1f} kB"
+
+
+def ipv6_column(plan: Plan) -> list[str]:
+    """The heading of what a lab has beside its IPv4 addresses, if it has that."""
+    return [] if plan.ipv6 is None else ["IPv6"]
+
+
+def ipv6_address(plan: Plan, machine: str) -> list[str]:
+    """What stands below it for a machine; nothing for a switch."""
+    beside = plan.ipv6_of(machine)
+    return [] if plan.ipv6 is None else ["" if beside is None else beside.address]
 
 
 def both(of: Link | PathOfPlan, show: Callable[[Direction], str]) -> str:
@@ -313,6 +333,7 @@ def lab_facts(lab: Lab) -> dict[str, object]:
             "time": lab.time,
             "state": record.state,
             "overlay": None if joined is None else joined.name,
+            "ipv6": None if lab.plan.ipv6 is None else {host.name: host.address for host in lab.plan.ipv6.hosts},
             "groups": {group.name: list(group.hosts) for group in lab.plan.groups},
             "created": record.created.isoformat(),
             "cut": labs.cut_links(lab),
@@ -333,11 +354,14 @@ def show_labs(labs: Iterable[Lab]) -> None:
         if not isinstance(states, dict):
             console.print(f"{lab.name}: {facts['problem']}", markup=False)
             continue
-        rows = ((h.name, h.location or "", h.address, str(states.get(h.name))) for h in lab.plan.machines)
+        rows = (
+            (h.name, h.location or "", h.address, *ipv6_address(lab.plan, h.name), str(states.get(h.name)))
+            for h in lab.plan.machines
+        )
         where = f"{facts['provider']} in {facts['time']} time"
         title = f"{lab.name}  {facts['topology']} on {where}, overlay {facts['overlay'] or '—'}"
         title += f", over each by itself: {in_groups(lab.plan)}" if lab.plan.groups else ""
-        show_table(title, ("host", "location", "address", "state"), rows)
+        show_table(title, ("host", "location", "address", *ipv6_column(lab.plan), "state"), rows)
         for each in lab.plan.links:
             if each.back is not None:
                 declared = "; ".join(both(each, show) for show in (delay, rate, loss))
@@ -433,7 +457,8 @@ def show_explanation(explained: Explanation) -> None:
         line(f"taken off each delay: {own}, the emulator's own latency a link and way")
     line(f"the lab's record: {'cut' if explained.cut else 'not cut'}; experiments: {explained.settings.in_words}")
     for each in explained.interfaces:
-        line(f"{each.host} {each.port}: MTU {each.mtu}, generic receive offload {each.gro}")
+        beside = f", IPv6 {', '.join(each.ipv6)}" if each.ipv6 else ""
+        line(f"{each.host} {each.port}: MTU {each.mtu}, generic receive offload {each.gro}{beside}")
     for difference in explained.differences:
         line(f"differs: {difference}")
     for text in _measured_lines(explained.measured):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from minigts.dataplane.shaping import batch_line
+from minigts.dataplane.shaping import batch_line, loses_some
+from minigts.topology import ipv6
 from minigts.topology.plan import Host, Plan, Switch
 
 SYSCTLS = (
@@ -31,9 +32,19 @@ KERNEL_SYSCTLS = (
 )
 """Settings of a whole kernel; a host that shares one with others cannot make them, and does not see the last."""
 
+IPV6_SYSCTLS = (
+    "net.ipv6.conf.all.forwarding=1",
+    # A new address is used at once: whether another has it takes a second to find out, and the plan knows.
+    "net.ipv6.conf.all.accept_dad=0",
+)
+"""Of a host in a lab with IPv6."""
+IPV6_OF_PORT = {"accept_dad": 0, "accept_ra": 0, "autoconf": 0, "router_solicitations": 0, "disable_ipv6": 0}
+"""Of each port, set in this order: nothing is asked of routers, and addresses are the plan's."""
+
 
 def script(plan: Plan, machine: Host | Switch) -> str:
     """A `bash -eu` script, to be run as root on `machine` after it has booted. A second run changes nothing."""
+    beside = plan.ipv6_of(machine.name)
     lines = [
         f"hostname {shlex.quote(machine.name)}",
         f"printf %s {shlex.quote(_hosts_file(plan))} >/etc/hosts",
@@ -41,11 +52,13 @@ def script(plan: Plan, machine: Host | Switch) -> str:
         f"[[ ! -e /proc/sys/net/core/netdev_max_backlog ]] || sysctl -qw {shlex.join(KERNEL_SYSCTLS)}",
         # From the last: where a kernel has counted them from eth0 on, the name of each is free when its turn comes.
         *(_name_port(port.mac, port.name) for port in reversed(machine.ports)),
-        *(_without_ipv6(port.name) for port in machine.ports),
+        *(_without_ipv6(port.name) for port in machine.ports if beside is None),
+        *([] if beside is None else _with_ipv6(beside)),
         "ip -batch - <<'END'",
         "link set dev lo up",
         *(batch_line("link", "set", "dev", port.name, "mtu", str(port.mtu), "up") for port in machine.ports),
         *(_addresses(machine) if isinstance(machine, Host) else ()),
+        *(_ipv6_addresses(plan, machine, beside) if isinstance(machine, Host) and beside is not None else ()),
         "END",
     ]
     return "\n".join([*lines, ""])
@@ -57,6 +70,30 @@ def _addresses(host: Host) -> Iterator[str]:
         yield batch_line("address", "replace", f"{port.address}/{port.prefix}", "dev", port.name)
     for route in host.routes:
         yield batch_line("route", "replace", route.to, "via", route.via, "src", route.source)
+
+
+def _ipv6_addresses(plan: Plan, host: Host, beside: ipv6.Host) -> Iterator[str]:
+    yield batch_line("address", "replace", f"{beside.address}/128", "dev", "lo", "nodad")
+    for end in beside.ports:
+        yield batch_line("address", "replace", f"{end.address}/{ipv6.SEGMENT_PREFIX}", "dev", end.name, "nodad")
+    for route in beside.routes:
+        yield batch_line("route", "replace", route.to, "via", route.via, "src", route.source)
+    # As ARP goes round a link's loss: what kernels ask of each other would take the numbers that decide over packets.
+    for port, other, far in plan.neighbours(host):
+        there = plan.ipv6_of(other.name)
+        if there is not None and (loses_some(port.incoming) or loses_some(port.outgoing)):
+            address = there.port(far.name).address
+            yield batch_line("neighbour", "replace", address, "lladdr", far.mac, "dev", port.name, "nud", "permanent")
+
+
+def _with_ipv6(beside: ipv6.Host) -> Iterator[str]:
+    yield "[[ -e /proc/sys/net/ipv6 ]] || { echo 'the kernel has no IPv6, and the topology says ipv6' >&2; exit 1; }"
+    yield f"sysctl -qw {shlex.join(IPV6_SYSCTLS)}"
+    settings = [
+        f"net.ipv6.conf.{port.name}.{name}={value}" for port in beside.ports for name, value in IPV6_OF_PORT.items()
+    ]
+    if settings:
+        yield f"sysctl -qw {shlex.join(settings)}"
 
 
 def _name_port(mac: str, name: str) -> str:
@@ -77,4 +114,5 @@ def _without_ipv6(name: str) -> str:
 
 def _hosts_file(plan: Plan) -> str:
     own = "".join(f"{machine.address} {machine.name}\n" for machine in plan.machines)
-    return f"127.0.0.1 localhost\n{own}"
+    beside = "" if plan.ipv6 is None else "".join(f"{host.address} {host.name}\n" for host in plan.ipv6.hosts)
+    return f"127.0.0.1 localhost\n{own}{beside}"

@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from minigts.dataplane import wire
-from minigts.topology.frames import ETHERNET_HEADER_BYTES
+from minigts.topology.frames import ETHERNET_HEADER_BYTES, IP_HEADER_BYTES, Family
 from minigts.topology.plan import Host, Path, Plan
 
-IP_AND_ICMP_HEADERS_BYTES = 28
-"""IPv4 20, ICMP 8."""
+ICMP_HEADER_BYTES = 8
+"""Of an echo, in ICMP and ICMPv6 alike."""
 NS_A_MS = 1e6
 
 
-def echo_ms(plan: Plan, path: Path, payload_bytes: int = 56, added_bytes: int = 0) -> float:
+def echo_ms(plan: Plan, path: Path, payload_bytes: int = 56, added_bytes: int = 0, family: Family = "ipv4") -> float:
     """An ICMP echo's, whose request and reply carry so many bytes; `added_bytes` is what an overlay's encapsulation
     puts around each of them. 56 bytes are what ping(8) sends unless told otherwise. Jitter is not in it.
     """
-    return frames_ns(plan, path, _echo_bytes(payload_bytes) + added_bytes) / NS_A_MS
+    return frames_ns(plan, path, _echo_bytes(payload_bytes, family) + added_bytes) / NS_A_MS
 
 
 def echo_s_at_lowest_rate(plan: Plan, path: Path, payload_bytes: int = 56) -> float:
@@ -29,8 +29,8 @@ def echo_s_at_lowest_rate(plan: Plan, path: Path, payload_bytes: int = 56) -> fl
     return max((_echo_bytes(payload_bytes) * 8 / (rate_mbit * 1e6) for rate_mbit in rates_mbit), default=0.0)
 
 
-def _echo_bytes(payload_bytes: int) -> int:
-    return ETHERNET_HEADER_BYTES + IP_AND_ICMP_HEADERS_BYTES + payload_bytes
+def _echo_bytes(payload_bytes: int, family: Family = "ipv4") -> int:
+    return ETHERNET_HEADER_BYTES + IP_HEADER_BYTES[family] + ICMP_HEADER_BYTES + payload_bytes
 
 
 def frames_ns(plan: Plan, path: Path, frame_bytes: int) -> int:

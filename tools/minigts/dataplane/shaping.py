@@ -144,7 +144,7 @@ def _redirect(port: End, emulator_overhead_ms: float) -> tuple[Argv, ...]:
     return (
         _delay(port, emulator_overhead_ms),
         ("qdisc", "replace", "dev", port.name, "clsact"),
-        (*_arriving(port, 1, is_arp), *(("action", "ok") if _loses_some(port.incoming) else to_ifb)),
+        (*_arriving(port, 1, is_arp), *(("action", "ok") if loses_some(port.incoming) else to_ifb)),
         (*_arriving(port, 2, always), *to_ifb),
     )
 
@@ -156,7 +156,7 @@ def _arriving(port: End, number: int, match: Argv) -> Argv:
     return ("filter", "replace", "dev", port.name, "ingress", *rule)
 
 
-def _loses_some(shaping: Shaping) -> bool:
+def loses_some(shaping: Shaping) -> bool:
     """Then ARP goes round the loss: kernels exchange it when it suits them, each frame takes one of the numbers that
     the seed gives, and the same file would no longer lose the same packets. A link that is cut loses it as well.
     """

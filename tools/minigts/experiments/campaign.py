@@ -36,6 +36,7 @@ from minigts.results import store
 from minigts.results.folder import exclusive, inside
 from minigts.results.schema import CERTIFICATE, LeftOut, Manifest
 from minigts.tools import TOOLS
+from minigts.topology import ipv6
 from minigts.topology.load import load as load_topology
 from minigts.topology.plan import Plan
 from minigts.topology.time import Time
@@ -99,12 +100,16 @@ def prepare(
     experiment = as_written = load(file)
     unknown = [name for name in experiment.overlays if name not in overlays.known()]
     if unknown:
+        if (why := ipv6.why_not(unknown[0], overlays.known())) is not None:
+            raise InputError(f"{file}: overlays: {why}")
         raise InputError(f"{file}: overlays: no overlay {unknown[0]!r}; there are {', '.join(overlays.known())}")
     topology = topology_file(experiment, file)
     experiment = _at_scale(experiment, paper=paper, quick=quick)
     if only:
         experiment = experiment.only(only)
     plan, impossible = _plan_of(topology, time or experiment.time, provider)
+    for name in experiment.overlays:
+        overlays.require_ipv6(plan, name)
     as_asked = plan if impossible is None else plan.model_copy(update={"time": impossible.time})
     found = meaning.meaningless(experiment, as_asked)
     refused = [each for each in found if each.part.kind != "watch"]

@@ -193,6 +193,11 @@ class _Predictions:
         endpoint = facts.endpoints.get(target) if facts else None
         return endpoint.mtu if endpoint else underlay_mtu(self._manifest.plan)
 
+    def _address(self, overlay: str, target: str) -> str:
+        """Empty where nothing was measured; its kind says how large headers are."""
+        facts = self._manifest.overlays.get(overlay)
+        return facts.endpoints[target].address if facts and target in facts.endpoints else ""
+
     def _encapsulations(self, overlay: str) -> set[str]:
         """As `verify` saw them at each host; empty where it said nothing."""
         facts = self._manifest.overlays.get(overlay)
@@ -207,7 +212,7 @@ class _Predictions:
         plan = self._manifest.plan
         mtu = self.mtu(overlay, target)
         outer = outer_mtu(mtu, underlay_mtu(plan), self._encapsulations(overlay))
-        way = PathUnderTest("", mtu, outer, path_between(plan, source, target))
+        way = PathUnderTest(self._address(overlay, target), mtu, outer, path_between(plan, source, target))
         asked = self._manifest.experiment.measurement(measurement).under(condition)
         # What the plan promises holds for the links as it declares them, and for one flow over each.
         usual = asked.links == Links() and getattr(asked.options, "sessions", None) is None

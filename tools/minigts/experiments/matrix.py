@@ -13,7 +13,7 @@ from minigts.experiments.commands import estimate_s
 from minigts.experiments.model import MOST_SAMPLES, AnyMeasurement, Experiment, Pair, Paths, too_many
 from minigts.lab.links import link_named
 from minigts.language.problems import listed, shown
-from minigts.overlays.teams import UNDERLAY
+from minigts.overlays.teams import UNDERLAYS
 from minigts.topology.plan import Path, Plan
 
 Kind = Literal["path", "segment"]
@@ -185,8 +185,8 @@ def _paths(measurement: AnyMeasurement, plan: Plan, overlay: str) -> Iterator[tu
 def _is_joined(measurement: AnyMeasurement, plan: Plan, overlay: str, path: Path, ends: tuple[str, str]) -> bool:
     """Whether the network joins the path's ends. Raises InputError for a path that is named and lies across groups."""
     plain = measurement.ends.client == measurement.ends.server == "host"
-    if overlay == UNDERLAY or plain or not plan.groups:
-        return overlay != UNDERLAY or path.reachable
+    if overlay in UNDERLAYS or plain or not plan.groups:
+        return overlay not in UNDERLAYS or path.reachable
     groups = [plan.group_of(name) for name in ends]
     if groups[0] is not None and groups[0] == groups[1]:
         return True

@@ -73,6 +73,8 @@ class Interface(_Frozen):
     mtu: int | None
     gro: Literal["on", "off"]
     """Generic receive offload."""
+    ipv6: tuple[str, ...] = ()
+    """Its global addresses, in a lab that has them."""
     fact: str
     """`eth1: MTU 1500, on are rx-checksumming, …`"""
 
@@ -169,7 +171,7 @@ def explained(
         f"{machine.name} {difference}"
         for machine, port in ports
         if machine.name in shown
-        for difference in host_settings.differences([port], record, shown[machine.name])
+        for difference in host_settings.differences([port], record, shown[machine.name], plan.ipv6_of(machine.name))
     )
     (first, there), (second, back) = ports
     delays_ms = (back.incoming.delay_ms, there.incoming.delay_ms)
@@ -270,7 +272,9 @@ def _read_back(port: End, shown: HostSettings | None) -> shaping.ReadBack | None
 
 def _interface(host: str, port: End, shown: HostSettings) -> Interface:
     mtu, gro = shown.mtus.get(port.name), shown.gro(port)
-    return Interface(host=host, port=port.name, mtu=mtu, gro=gro, fact=shown.fact(port))
+    return Interface(
+        host=host, port=port.name, mtu=mtu, gro=gro, ipv6=shown.ipv6.get(port.name, ()), fact=shown.fact(port)
+    )
 
 
 def _certified(lab: Lab, link: Link) -> Measured | None:

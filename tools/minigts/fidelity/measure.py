@@ -208,7 +208,7 @@ def _settings(lab: Lab, say: Say) -> Iterator[Row]:
 
     def row_of(machine: Host | Switch) -> Row:
         shown = host_settings.read_back(lab, machine, wires)
-        different = host_settings.differences(machine.ports, record, shown)
+        different = host_settings.differences(machine.ports, record, shown, lab.plan.ipv6_of(machine.name))
         return settings_row(machine.name, different, [shown.fact(port) for port in machine.ports])
 
     yield from lab.on_every_machine(row_of).values()

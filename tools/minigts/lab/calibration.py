@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from minigts.dataplane.shaping import added_delay_ms
-from minigts.errors import HostFailed
+from minigts.errors import HostFailed, InputError
 from minigts.providers.base import Provider
+from minigts.topology.frames import family_of
 from minigts.topology.plan import Path, Plan
 
 WINDOWS = 3
@@ -51,6 +52,8 @@ def probe(
     """Send `count` echo requests from `host` to `address`, at the provider's own pace if no other is asked for; see
     provision/image/probe.py.
     """
+    if family_of(address) == "ipv6":
+        raise InputError(f"{address}: this is measured over IPv4 alone; over IPv6 by `ping`, or by an experiment")
     pace_s = provider.pace_s if interval_s is None else interval_s
     argv = [*prefix, PROBE, address, str(count), str(pace_s)]
     answer = _Answer.model_validate_json(provider.run(host, argv, timeout_s=count * pace_s + 30).stdout)

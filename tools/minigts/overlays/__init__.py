@@ -13,6 +13,7 @@ from minigts.overlays.life import (
     leave,
     rejoin,
     require_engine,
+    require_ipv6,
     second,
     verify,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "leave",
     "rejoin",
     "require_engine",
+    "require_ipv6",
     "second",
     "verify",
 ]

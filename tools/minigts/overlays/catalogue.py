@@ -15,7 +15,8 @@
 
 An overlay without variants has `data_path: {encapsulation: …}` in their place. Of a variant are said
 
-    encapsulation: what crosses the link between two neighbours: none, ipip, vxlan, udp, esp, wireguard
+    encapsulation: what crosses the link between two neighbours: none, ipip, vxlan, udp, esp, wireguard; over IPv6 ipv6,
+        vxlan6, wireguard6, and then the variant's name ends in v6
     overhead_bytes: so much smaller than the links' is a container's MTU; the encapsulation's headers unless given
     mtu: or this number, in bytes, whatever the links' is
     prove_encryption: true, when `verify` is to look for readable words on the links
@@ -41,12 +42,15 @@ from minigts.language.problems import Finding, did_you_mean, shown
 from minigts.language.source import Language, read_text
 from minigts.language.tree import read_tree
 from minigts.language.validation import read_model
+from minigts.topology import ipv6
 
-Encapsulation = Literal["none", "ipip", "vxlan", "udp", "esp", "wireguard"]
+Encapsulation = Literal["none", "ipip", "vxlan", "udp", "esp", "wireguard", "ipv6", "vxlan6", "wireguard6"]
 Engine = Literal["docker", "namespace"]
 PolicyBy = Literal["nftables", "itself"]
 
-HEADER_BYTES: Mapping[str, int] = {"none": 0, "ipip": 20, "vxlan": 50}
+OVER_IPV6 = ("ipv6", "vxlan6", "wireguard6")
+"""Packets as they are, VXLAN and WireGuard, where a link carries them over IPv6."""
+HEADER_BYTES: Mapping[str, int] = {"none": 0, "ipip": 20, "vxlan": 50, "ipv6": 0, "vxlan6": 70}
 """What an encapsulation adds to a packet: outer IP, and for VXLAN UDP, VXLAN and the inner Ethernet header. Others pad,
 encrypt, or are a program's own."""
 
@@ -181,6 +185,8 @@ def find(name: str) -> Overlay:
     """Raises InputError, which says which there are."""
     overlay = _all().get(name)
     if overlay is None:
+        if (why := ipv6.why_not(name, known())) is not None:
+            raise InputError(why)
         raise InputError(f"no overlay {name!r}; overlays are {', '.join(known())}")
     return overlay
 
@@ -219,6 +225,10 @@ def _misfits(folder: Path, declared: Declaration) -> Iterator[Finding]:
         if not _VARIANT.fullmatch(variant):
             why = f"{shown(variant)} is no variant's name: write small letters, digits and single hyphens"
             yield ("variants", variant), why
+    for variant, data_path in declared.variants.items():
+        if (data_path.encapsulation in OVER_IPV6) != (ipv6.needed_by(f"-{variant}")):
+            why = f"a variant whose name ends in v6, and no other, has one of {', '.join(OVER_IPV6)}"
+            yield ("variants", variant, "encapsulation"), why
     others = sorted(path.parent.name for path in folder.parent.glob(f"*/{FILE}") if path.parent != folder)
     if declared.extends is not None and declared.extends not in others:
         hint = did_you_mean(declared.extends, others) or f"; folders are {', '.join(others)}"

@@ -24,6 +24,8 @@ class Peer(_Part):
     name: str
     address: str
     index: int
+    address_v6: str = ""
+    """Empty in a lab without IPv6."""
 
 
 class LinkEnd(_Part):
@@ -42,6 +44,8 @@ class HostFacts(_Part):
 
     name: str
     address: str
+    address_v6: str = ""
+    """Empty in a lab without IPv6."""
     index: int
     """Among all hosts of the lab, from 0: addresses are made of it, so that networks side by side share none."""
     position: int
@@ -74,10 +78,15 @@ def facts_for(plan: Plan, host: Host, overlay: Overlay, programs: str, engine: E
     return HostFacts(
         name=host.name,
         address=host.address,
+        address_v6=_ipv6_address(plan, host),
         index=host.index,
         position=team.index(host),
         leader=team.leader.address,
-        peers=tuple(Peer(name=other.name, address=other.address, index=other.index) for other in team if other != host),
+        peers=tuple(
+            Peer(name=other.name, address=other.address, index=other.index, address_v6=_ipv6_address(plan, other))
+            for other in team
+            if other != host
+        ),
         links=tuple(
             LinkEnd(
                 interface=port.name,
@@ -100,3 +109,8 @@ def facts_for(plan: Plan, host: Host, overlay: Overlay, programs: str, engine: E
         kernel_modules=overlay.kernel_modules,
         policy=overlay.declaration.policy or "",
     )
+
+
+def _ipv6_address(plan: Plan, host: Host) -> str:
+    beside = plan.ipv6_of(host.name)
+    return "" if beside is None else beside.address

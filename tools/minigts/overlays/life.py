@@ -24,9 +24,10 @@ from minigts.lab import Lab, Progress, exclusive
 from minigts.overlays import catalogue
 from minigts.overlays.catalogue import Overlay
 from minigts.overlays.host_file import facts_for
-from minigts.overlays.teams import UNDERLAY, team_of, teams
+from minigts.overlays.teams import UNDERLAYS, team_of, teams
 from minigts.providers.base import Provider
-from minigts.topology.plan import Host
+from minigts.topology import ipv6
+from minigts.topology.plan import Host, Plan
 
 RECORD = "overlay.json"
 IN_HOST = PurePosixPath("/run/minigts")
@@ -103,6 +104,7 @@ def join(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
     when a script fails.
     """
     require_engine(lab.provider, name)
+    require_ipv6(lab.plan, name)
     overlay = catalogue.find(name)
     with exclusive(lab.rundir):
         _require(lab)
@@ -118,6 +120,14 @@ def require_engine(provider: Provider, name: str) -> None:
         raise InputError(
             f"overlay {name!r} needs Docker on every host, and a host of provider {provider.name} has none; "
             f"overlays there are {fitting}: say which with --overlay"
+        )
+
+
+def require_ipv6(plan: Plan, name: str) -> None:
+    """Raises InputError when overlay `name` goes over IPv6 and the plan has none."""
+    if ipv6.needed_by(name) and plan.ipv6 is None:
+        raise InputError(
+            f"overlay {name!r} goes over IPv6, and topology {plan.name} has none: write `ipv6: true` there"
         )
 
 
@@ -231,7 +241,7 @@ def _leave(lab: Lab, progress: Progress) -> None:
 
 def _wait_until_connected(lab: Lab, now: Joined) -> None:
     """Every end reaches every other of its network; the plain hosts of a lab in mode neighbours never will."""
-    if now.name == UNDERLAY and lab.plan.routing == "neighbours":
+    if now.name in UNDERLAYS and lab.plan.routing == "neighbours":
         return
 
     def wait(host: Host) -> None:

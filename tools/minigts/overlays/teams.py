@@ -6,6 +6,8 @@ from minigts.topology.plan import Host, Plan
 
 UNDERLAY = "none"
 """The plain hosts."""
+UNDERLAYS = (UNDERLAY, "none-v6")
+"""They, by either of their addresses."""
 
 
 class Team(tuple[Host, ...]):
@@ -27,7 +29,7 @@ def teams(plan: Plan, overlay: str) -> tuple[Team, ...]:
     if not plan.groups:
         return (Team(plan.hosts),)
     made = [Team(plan.host(name) for name in group.hosts) for group in plan.groups]
-    if overlay == UNDERLAY:
+    if overlay in UNDERLAYS:
         made += [Team((host,)) for host in plan.hosts if plan.group_of(host.name) is None]
     return tuple(made)
 

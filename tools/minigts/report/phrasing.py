@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from minigts.judge.verdicts import Word
 from minigts.report.derive import LatencyPoint, ThroughputPoint
 from minigts.report.read import Results
-from minigts.report.style import PLAIN, PLAIN_LABEL
+from minigts.report.style import PLAIN, PLAIN_IPV6, PLAIN_IPV6_LABEL, PLAIN_LABEL
 from minigts.results.schema import Claim, LeftOut
 from minigts.tools import COLUMNS, TOOLS
 from minigts.topology.plan import Plan
@@ -26,7 +26,7 @@ VERDICTS: tuple[tuple[Word, str], ...] = (("held", "held"), ("failed", "failed")
 
 def label(overlay: str) -> str:
     """The overlay's name as a reader knows it."""
-    return PLAIN_LABEL if overlay == PLAIN else overlay
+    return {PLAIN: PLAIN_LABEL, PLAIN_IPV6: PLAIN_IPV6_LABEL}.get(overlay, overlay)
 
 
 def measurement(name: str) -> str:

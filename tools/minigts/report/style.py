@@ -37,6 +37,7 @@ LETTERS_ACROSS = 72
 PNG_DPI = 200
 PLAIN = "none"
 PLAIN_LABEL = "no overlay"
+PLAIN_IPV6, PLAIN_IPV6_LABEL = "none-v6", "no overlay, IPv6"
 
 RC: dict[Any, Any] = {
     "font.family": ["DejaVu Sans"],

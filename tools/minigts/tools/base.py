@@ -10,6 +10,7 @@ from typing import Any, Literal
 from minigts.errors import MinigtsError
 from minigts.tools.columns import Column
 from minigts.tools.options import Options
+from minigts.topology.frames import Family, family_of
 from minigts.topology.plan import Path
 
 START_S = 0.25
@@ -36,6 +37,10 @@ class PathUnderTest:
     """In virtual time, where a program that sends without pause would send for ever in no time."""
     source: str = ""
     """The near address."""
+
+    @property
+    def family(self) -> Family:
+        return family_of(self.address)
 
 
 @dataclass(frozen=True)

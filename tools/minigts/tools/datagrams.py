@@ -11,30 +11,40 @@ from minigts.language.fields import written
 from minigts.language.quantities import DATAGRAM_BYTES, DATAGRAM_PACKETS
 from minigts.tools.base import PathUnderTest
 from minigts.tools.options import either
-from minigts.topology.frames import ETHERNET_HEADER_BYTES, TCP_AND_IP_HEADERS_BYTES
+from minigts.topology.frames import ETHERNET_HEADER_BYTES, IP_HEADER_BYTES, TCP_HEADER_BYTES, Family
 
 FIT, DEFAULT = "fit", "default"
+FRAGMENT_HEADER_BYTES = 8
+"""IPv6's, in each fragment; IPv4 has what it holds in every header (RFC 8200, section 4.5)."""
 
 
-def datagram_bytes(datagram: str, mtu: int) -> int:
-    """`1400B` → 1400; `fit` → what one packet of `mtu` bytes holds beside 28 bytes of IP and UDP headers; `3 packets`
+def datagram_bytes(datagram: str, mtu: int, family: Family = "ipv4") -> int:
+    """`1400B` → 1400; `fit` → what one packet of `mtu` bytes holds beside its IP and UDP headers, 28 bytes; `3 packets`
     → what three hold: every fragment but the last carries a multiple of eight bytes (RFC 791); `default` → what iperf3
     takes by itself, the segment size of its control connection (iperf3(1), --length)."""
     if datagram == DEFAULT:
-        return mtu - TCP_AND_IP_HEADERS_BYTES
+        return mtu - IP_HEADER_BYTES[family] - TCP_HEADER_BYTES
     if datagram != FIT and "packet" not in datagram:
         return DATAGRAM_BYTES.parse_whole(datagram)
     packets = 1 if datagram == FIT else DATAGRAM_PACKETS.parse_whole(datagram)
-    return (packets - 1) * ((mtu - 20) // 8 * 8) + (mtu - 20) - 8
+    room = _room(mtu, packets, family)
+    return (packets - 1) * (room // 8 * 8) + room - 8
+
+
+def _room(mtu: int, packets: int, family: Family) -> int:
+    """What each packet of a datagram holds of it, UDP's header counted."""
+    return mtu - IP_HEADER_BYTES[family] - (FRAGMENT_HEADER_BYTES if family == "ipv6" and packets > 1 else 0)
 
 
 def carried_mbit(datagram: str, way: PathUnderTest) -> float | None:
     """How much of their payload the path's lowest rate carries at most; None without a rate."""
     if way.path.rate_mbit is None:
         return None
-    size = datagram_bytes(datagram, way.mtu)
-    fragments = math.ceil((size + 8) / (way.mtu - 20))
-    frame_bytes = size + 8 + fragments * (20 + ETHERNET_HEADER_BYTES + max(0, way.outer_mtu - way.mtu))
+    size = datagram_bytes(datagram, way.mtu, way.family)
+    whole = size + 8 <= _room(way.mtu, 1, way.family)
+    room = _room(way.mtu, 1 if whole else 2, way.family)
+    fragments = math.ceil((size + 8) / room)
+    frame_bytes = size + 8 + fragments * (way.mtu - room + ETHERNET_HEADER_BYTES + max(0, way.outer_mtu - way.mtu))
     return way.path.rate_mbit * size / frame_bytes
 
 

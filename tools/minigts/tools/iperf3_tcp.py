@@ -137,9 +137,10 @@ def series(stdout: str) -> Mapping[str, Sequence[tuple[float, float]]]:
 
 def predicted(_options: TcpOptions, way: PathUnderTest) -> float | None:
     """The lowest rate times payload over frame; the payload is the overlay's MTU less 52 bytes of IP and TCP
-    headers with timestamps, the frame what the links carry of it. None where acknowledgements are the limit."""
+    headers with timestamps, over IPv6 72, the frame what the links carry of it. None where acknowledgements are the
+    limit."""
     there, back = way.path.ways
-    return tcp_ceiling_mbit(there.rate_mbit, back.rate_mbit, way.mtu, way.outer_mtu)
+    return tcp_ceiling_mbit(there.rate_mbit, back.rate_mbit, way.mtu, way.outer_mtu, way.family)
 
 
 TOOL = Tool(

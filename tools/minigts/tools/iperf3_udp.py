@@ -90,7 +90,7 @@ class UdpFlow:
 def argv(options: UdpOptions, way: PathUnderTest) -> tuple[str, ...]:
     """The client's command line. Raises InputError for a rate that cannot be known."""
     omit = ("-O", f"{options.omit_s:g}", "--get-server-output") if options.omit_s else ()
-    size = ("-l", str(datagram_bytes(options.datagram, way.mtu))) if options.datagram != DEFAULT else ()
+    size = ("-l", str(datagram_bytes(options.datagram, way.mtu, way.family))) if options.datagram != DEFAULT else ()
     rate = str(_bits_per_s(options.rate, way))
     return (*iperf3.client(way), "-t", f"{options.duration_s:g}", *omit, "-u", "-b", rate, *size)
 

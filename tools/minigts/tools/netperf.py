@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import re
 
-from minigts.tools.base import ParseError, complaint, number
+from minigts.tools.base import ParseError, PathUnderTest, complaint, number
 
 PORT = 12865
 _KEY_VALUE = re.compile(r"([A-Z][A-Z0-9_]*)(?:\[\d+\])?=(.*)")
+
+
+def client(way: PathUnderTest) -> tuple[str, ...]:
+    """The beginning of a client's command line."""
+    return ("netperf", "-6" if way.family == "ipv6" else "-4", "-H", way.address)
 
 
 class Printed:

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from minigts.tools.base import START_S, Measured, PathUnderTest, Tool, clamped, number, rtt_ms
 from minigts.tools.columns import MAX, MEAN, MEDIAN, MIN, P99, STDEV, value
-from minigts.tools.netperf import PORT, Printed
+from minigts.tools.netperf import PORT, Printed, client
 from minigts.tools.options import Count, Duration, Options
 from minigts.topology.plan import Path
 
@@ -69,7 +69,8 @@ def argv(options: NetperfOptions, way: PathUnderTest) -> tuple[str, ...]:
     length = f"{options.duration_s:g}" if options.duration_s else f"-{options.count}"
     interim = ("-f", "b", "-D", "-0.000001") if _exchanges(options, way.path) <= MOST_INTERIM_RESULTS else ()
     return (
-        *("netperf", "-4", "-H", way.address, "-p", str(PORT)),
+        *client(way),
+        *("-p", str(PORT)),
         *("-t", f"{options.protocol.upper()}_RR", "-l", length, "-P", "0", *interim),
         *("--", "-r", "8,8", "-k", SELECTORS),
     )

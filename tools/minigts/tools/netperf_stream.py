@@ -12,7 +12,7 @@ from minigts.errors import InputError
 from minigts.tools.base import START_S, Measured, ParseError, PathUnderTest, Prediction, Tool
 from minigts.tools.columns import LOSS, SENT, value
 from minigts.tools.datagrams import Datagram, carried_mbit, datagram_bytes
-from minigts.tools.netperf import PORT, Printed
+from minigts.tools.netperf import PORT, Printed, client
 from minigts.tools.options import Options, WholeSeconds
 from minigts.topology.plan import Path
 
@@ -51,9 +51,11 @@ def argv(options: StreamOptions, way: PathUnderTest) -> tuple[str, ...]:
             f"the system take none; give the host `processor: {{call: 5us}}`, or take iperf3-udp, which has a rate"
         )
     # Without -R 1 its datagrams do not leave the segment (SO_DONTROUTE): netperf's manual, section 5.2.3.
-    udp = ("-R", "1", "-m", str(datagram_bytes(options.datagram, way.mtu))) if options.protocol == "udp" else ()
+    size = str(datagram_bytes(options.datagram, way.mtu, way.family))
+    udp = ("-R", "1", "-m", size) if options.protocol == "udp" else ()
     return (
-        *("netperf", "-4", "-H", way.address, "-p", str(PORT), "-t", f"{options.protocol.upper()}_STREAM"),
+        *client(way),
+        *("-p", str(PORT), "-t", f"{options.protocol.upper()}_STREAM"),
         *("-l", f"{options.duration_s:g}", "-f", "m", "-P", "0", "--", *udp, "-k", SELECTORS),
     )
 

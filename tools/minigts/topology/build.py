@@ -28,6 +28,7 @@ from minigts.topology.plan import (
     Shaping,
     Switch,
     Tolerances,
+    ipv6_beside,
 )
 from minigts.topology.routing import Edge, ShortestPath, costs, neighbours, preference, ways
 from minigts.topology.segments import Segment
@@ -96,6 +97,7 @@ def build(topology: Topology, drafted: Draft, time: Time) -> Plan:
         paths=_paths(network, names),
         expect=tuple(expectation.model_dump(exclude_none=True) for expectation in topology.expect or ()),
         tolerances=_tolerances(topology.tolerances),
+        ipv6=None if topology.ipv6 is None else ipv6_beside(hosts, network.links, topology.ipv6),
     )
 
 

@@ -10,7 +10,7 @@ import networkx
 
 from minigts.language.problems import Finding, Location, did_you_mean, listed, path_of, shown
 from minigts.language.tree import Data
-from minigts.topology import switching
+from minigts.topology import ipv6, switching
 from minigts.topology.addressing import assign, capacity, overlaps, reserved_for
 from minigts.topology.draft import Draft, DraftDirection, DraftHost, DraftLink, DraftSwitch
 from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, MOST_HOSTS
@@ -36,10 +36,15 @@ def check(data: Data, drafted: Draft, known_overlays: Collection[str] | None, ti
         yield from _values(link)
     yield from switching.check(drafted)
     yield from _subnets(drafted, document.get("subnets"))
+    if document.get("ipv6") not in (None, "false"):
+        yield from _ipv6(drafted)
     groups = _groups_written(document.get("groups"))
     yield from _groups(groups, drafted)
     yield from _connected(drafted, document.get("routing"), hosts, groups)
     yield from _overlay(document.get("overlay"), known_overlays)
+    if document.get("ipv6") in (None, "false") and ipv6.needed_by(str(document.get("overlay"))):
+        need = "goes over IPv6, and hosts have none: add `ipv6: true`"
+        yield ("overlay",), f"overlay {shown(document['overlay'])} {need}"
     yield from _processors(document, time)
 
 
@@ -149,6 +154,16 @@ def _room(drafted: Draft, parts: Sequence[Segment], networks: Sequence[IPv4Netwo
             yield where, f"{network} has addresses for {room}, and {len(part.members)} hosts and switches share it"
 
 
+def _ipv6(drafted: Draft) -> Iterator[Finding]:
+    for link in drafted.links:
+        if link.mtu < ipv6.LEAST_MTU:
+            need = f"{ipv6.LEAST_MTU} bytes are the least that a link with IPv6 carries (RFC 8200)"
+            yield link.where, f"MTU {link.mtu} in a topology with `ipv6:`; {need}"
+    segments = len(switching.of(drafted))
+    if segments > ipv6.MOST_SEGMENTS:
+        yield ("ipv6",), f"{segments} segments; a /48 holds {ipv6.MOST_SEGMENTS} and the hosts' own addresses"
+
+
 def _pool(subnets: Data) -> IPv4Network | None:
     """The block that segments are taken from; None when the file's is refused elsewhere."""
     try:
@@ -222,6 +237,9 @@ def _in_words(parts: Sequence[Sequence[str]]) -> str:
 
 def _overlay(overlay: Data, known: Collection[str] | None) -> Iterator[Finding]:
     if isinstance(overlay, str) and known is not None and overlay not in known:
+        if (why := ipv6.why_not(overlay, known)) is not None:
+            yield ("overlay",), why
+            return
         hint = did_you_mean(overlay, known)
         yield ("overlay",), f"no overlay {shown(overlay)}; overlays are {listed(sorted(known))}{hint}"
 

@@ -27,6 +27,7 @@ from minigts.language.quantities import (
     SIZE_BYTES,
     TIME_MS,
 )
+from minigts.topology import ipv6 as v6
 from minigts.topology.directions import BothWays, each_way, whole_each_way
 from minigts.topology.expectations import EXPECTATIONS, LatencyWord, ThroughputWord
 from minigts.topology.fields import (
@@ -83,6 +84,12 @@ def _network(value: object) -> str:
     if network is None or network.prefixlen > SMALLEST_SEGMENT or "/" not in str(value):
         raise ValueError(f"{shown(value)} is not an IPv4 network: write it as in 192.168.7.0/24, /30 at the smallest")
     return str(network)
+
+
+def _beside(value: object) -> str | None:
+    if not isinstance(value, str):
+        raise ValueError(f"{shown(value)} does not say whether hosts have IPv6: write true, false or a /48")
+    return None if value == "false" else v6.DEFAULT if value == "true" else v6.block(value)
 
 
 def _two_ends(value: object) -> list[object]:
@@ -142,6 +149,11 @@ _Network: TypeAlias = Annotated[
 ]
 
 
+_Beside: TypeAlias = Annotated[
+    str | None,
+    BeforeValidator(_beside),
+    WithJsonSchema({"anyOf": [{"type": "boolean"}, {"type": "string", "examples": ["2001:db8:7::/48"]}]}),
+]
 _Members: TypeAlias = Annotated[
     tuple[HostName, ...],
     BeforeValidator(_members),
@@ -366,6 +378,11 @@ class Topology(_Spec):
     )
     subnets: _Network = Field(
         "10.20.0.0/14", description="IPv4 block that segments without a subnet of their own get a /24 each from."
+    )
+    ipv6: _Beside | None = Field(
+        None,
+        description="true: every host and link has IPv6 addresses and routes beside those of IPv4. A /48: from that "
+        "block instead of fd6d:6967:7473::/48. Default: false, IPv6 is off on links.",
     )
     defaults: Defaults | None = Field(None, description="What hosts and links have unless they say otherwise.")
     hosts: dict[str, HostSpec | None] | None = Field(None, description="The hosts by name, in order.")

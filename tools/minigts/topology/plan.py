@@ -6,12 +6,13 @@ A plan is pure data. `minigts plan --json FILE` prints it; the same file gives t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from ipaddress import IPv4Address, IPv4Network
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from minigts.topology import ipv6 as v6
 from minigts.topology.fields import (
     MOST_HOSTS,
     MOST_LINKS,
@@ -289,6 +290,8 @@ class Plan(_Frozen):
     expect: tuple[Expectation, ...] = ()
     """The file's `expect:` entries, as written."""
     tolerances: Tolerances = Tolerances()
+    ipv6: Annotated[v6.Ipv6 | None, Field(exclude_if=lambda beside: beside is None)] = None
+    """What each host and each end has beside its IPv4 addresses. None, and then not written: IPv6 is off on links."""
 
     @model_validator(mode="after")
     def _hangs_together(self) -> Self:
@@ -302,6 +305,11 @@ class Plan(_Frozen):
             if host.name == name:
                 return host
         raise KeyError(name)
+
+    def ipv6_of(self, name: str) -> v6.Host | None:
+        """What that host has beside its IPv4 addresses; None for a switch, and in a lab without IPv6."""
+        hosts = () if self.ipv6 is None else self.ipv6.hosts
+        return next((host for host in hosts if host.name == name), None)
 
     @property
     def machines(self) -> tuple[Host | Switch, ...]:
@@ -383,6 +391,38 @@ def _ways(of: Link | Path) -> tuple[Direction, Direction]:
     return there, of.back or there
 
 
+def ipv6_beside(hosts: Sequence[Host], links: Sequence[Link], prefix: str) -> v6.Ipv6:
+    """The IPv6 addresses and routes, from that block, beside those of IPv4. Raises KeyError where a route is astray."""
+    subnets = {link.name: link.subnet for link in links}
+    members = [(subnets[port.link], port.address) for host in hosts for port in host.ports]
+    numbering = v6.Numbering(prefix, [host.address for host in hosts], [*subnets.values()], members)
+
+    def beside(host: Host) -> v6.Host:
+        ports = (
+            v6.Port(
+                name=port.name,
+                address=numbering.address(port.address),
+                peer_address=numbering.address_if_any(port.peer_address),
+            )
+            for port in host.ports
+        )
+        routes = (
+            v6.Route(
+                to=numbering.network(route.to), via=numbering.address(route.via), source=numbering.address(route.source)
+            )
+            for route in host.routes
+        )
+        return v6.Host(
+            name=host.name, address=numbering.address(host.address), ports=tuple(ports), routes=tuple(routes)
+        )
+
+    return v6.Ipv6(
+        prefix=prefix,
+        hosts=tuple(map(beside, hosts)),
+        links=tuple(v6.Segment(link=link.name, subnet=numbering.network(link.subnet)) for link in links),
+    )
+
+
 def to_json(plan: Plan) -> str:
     """`plan` as the JSON document that `minigts plan --json` prints; the same plan gives the same bytes."""
     return plan.model_dump_json(indent=2) + "\n"
@@ -412,11 +452,23 @@ def _contradictions(plan: Plan) -> Iterator[str]:
         yield f"link {name}: {end} has no port on it"
     yield from _leading_nowhere(plan, {host.name for host in plan.hosts}, links)
     yield from _members_astray(plan, {host.name for host in plan.hosts})
+    yield from _other_ipv6(plan)
 
 
 def _members_astray(plan: Plan, hosts: Set[str]) -> Iterator[str]:
     for group in plan.groups:
         yield from (f"group {group.name}: no host {name!r}" for name in group.hosts if name not in hosts)
+
+
+def _other_ipv6(plan: Plan) -> Iterator[str]:
+    if plan.ipv6 is None:
+        return
+    try:
+        same = plan.ipv6 == ipv6_beside(plan.hosts, plan.links, plan.ipv6.prefix)
+    except (KeyError, ValueError):
+        same = False
+    if not same:
+        yield f"ipv6: not what stands beside its IPv4 addresses and routes in {plan.ipv6.prefix}"
 
 
 def _untimely(plan: Plan) -> Iterator[str]:
