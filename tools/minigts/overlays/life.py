@@ -123,12 +123,15 @@ def require_engine(provider: Provider, name: str) -> None:
 
 def _join(lab: Lab, overlay: Overlay, progress: Progress) -> dict[str, Endpoint]:
     before = joined(lab)
-    if before is not None and before.name == overlay.name and before.ends:
+    all_anew = before is not None and {host.name for host in _members(lab, before)} <= lab.record.unjoined
+    if before is not None and before.name == overlay.name and before.ends and not all_anew:
         for host in sorted(lab.record.unjoined):
             before = _rejoin(lab, before, host, progress)
         return before.endpoints()
     programs = overlay.programs(progress)
-    if before is not None:
+    if before is not None and all_anew and before.name != overlay.name:
+        _start_to_leave(lab, before)
+    if before is not None and not (all_anew and before.name == overlay.name):
         _leave(lab, progress)
     now = Joined(name=overlay.name, programs="" if programs is None else str(PROGRAMS_IN_HOST / programs.name))
     members = _members(lab, now)
@@ -149,6 +152,12 @@ def _join(lab: Lab, overlay: Overlay, progress: Progress) -> dict[str, Endpoint]
     _write(lab, now)
     lab.write(lab.record.model_copy(update={"unjoined": frozenset()}))
     return now.endpoints()
+
+
+def _start_to_leave(lab: Lab, before: Joined) -> None:
+    """On hosts that have all been started again: nothing of the overlay runs there, and its disks still know it."""
+    _put_scripts(lab, catalogue.find(before.name), before.programs, _members(lab, before))
+    _on_all(lab, before, "install")
 
 
 def rejoin(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
