@@ -58,7 +58,7 @@ def test_a_kept_lab_goes_on_with_its_disks_links_and_time(program: Program, trac
 
 
 @pytest.mark.virtual
-@pytest.mark.parametrize("overlay", ["swarm", "vxlan", "wireguard", "flannel-vxlan", "mesh-fastdp"])
+@pytest.mark.parametrize("overlay", ["swarm", "vxlan", "wireguard", "flannel", "mesh"])
 def test_an_overlay_comes_up_again_on_kept_disks(program: Program, overlay: str) -> None:
     program.succeeds("up", PAIR, "--overlay", overlay, "--time", "virtual")
     program.succeeds("down", "--keep")

@@ -62,13 +62,14 @@ def restore(
         try:
             require_room(made.plan, found.provider, [overlay or found.overlay or "none"], made.name)
             labs.up(made.plan, found.provider, made.name, say)
-            certificate = measure.after_up(made, say)
-            if overlay or found.overlay:
-                overlays.join(made, overlay or found.overlay or "", say)
         except BaseException as error:
             with noting_failures(error):
                 labs.down(made)
             raise
+        certificate = measure.after_up(made, say)
+        wanted = overlay or found.overlay
+        if wanted is not None:
+            overlays.join(made, wanted, say)
     screen.show_certificate(certificate, made)
     screen.note(f"lab {made.name} is up as it was saved in {name}")
 

@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from minigts.errors import CommandFailed, EnvironmentLacks, InputError, MinigtsError
-from minigts.lab import Lab, Progress, exclusive
+from minigts.lab import Lab, Progress, exclusive, whole_paths
 from minigts.overlays import catalogue
 from minigts.overlays.catalogue import Overlay
 from minigts.overlays.host_file import facts_for
@@ -239,12 +239,18 @@ def _leave(lab: Lab, progress: Progress) -> None:
 
 
 def _wait_until_connected(lab: Lab, now: Joined) -> None:
-    """Every end reaches every other of its network; the plain hosts of a lab in mode neighbours never will."""
+    """Every end reaches every other of its network, unless a link on the way is cut; the plain hosts of a lab in mode
+    neighbours never will.
+    """
     if now.name == UNDERLAY and lab.plan.routing == "neighbours":
         return
 
+    apart = {frozenset((path.source, path.target)) for path in lab.plan.paths}
+    apart -= {frozenset((path.source, path.target)) for path in whole_paths(lab)}
+
     def wait(host: Host) -> None:
-        others = [peer for peer in team_of(lab.plan, now.name, host.name).names if peer != host.name]
+        team = team_of(lab.plan, now.name, host.name).names
+        others = [peer for peer in team if peer != host.name and frozenset((peer, host.name)) not in apart]
         peers = " ".join(now.ends[peer]["ADDRESS"] for peer in others)
         _run(lab, "reach", host, {**now.ends[host.name], "PEERS": peers})
 
