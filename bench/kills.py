@@ -34,13 +34,15 @@ from bench import stage
 from minigts.cli import screen
 from tests.live.program import Program, Traces, processes_of
 
-VERBS = ("up", "run", "down", "link", "restart")
+VERBS = ("up", "run", "down", "link", "restart", "keep", "save")
+"""`keep` is `down --keep`."""
 PARTS = {"kernel": b"\0uml_dir=", "supervisor": b"\0minigts.providers.uml.supervisor\0"}
 """What else is killed, and what its command line holds."""
 MEANWHILE = ("up", "run", "exec", "restart")
 """What runs when one of those is killed."""
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 TRIES = 6
+SAVED = "saved-here"
 OWN_CODE, UNBORN = str(stage.PROJECT / "tools" / "minigts"), "Fatal Python error"
 """What a traceback of the program's names; what the interpreter says that was interrupted before it could run any."""
 LIMIT_S = 300.0
@@ -87,7 +89,16 @@ class Pace:
     """How long verbs take here and now: as long as on a machine that does nothing else, times how much slower it is."""
 
     usual_s: dict[str, float] = field(
-        default_factory=lambda: {"up": 5.0, "run": 16.0, "down": 0.3, "link": 0.6, "restart": 2.5, "exec": 3.5}
+        default_factory=lambda: {
+            "up": 5.0,
+            "run": 16.0,
+            "down": 0.3,
+            "link": 0.6,
+            "restart": 2.5,
+            "exec": 3.5,
+            "keep": 0.8,
+            "save": 1.2,
+        }
     )
     slower: float = 1.0
 
@@ -162,6 +173,8 @@ class Ground:
             "run": ("run", str(self.experiment), "--results", str(self.results)),
             "down": ("down",),
             "link": ("link", first, second, self._chance.choice(("up", "down"))),
+            "keep": ("down", "--keep"),
+            "save": ("save", SAVED),
             "restart": ("restart", self._chance.choice(self.hosts)),
             "exec": ("exec", first, "--", "ping", "-c", "30", "-i", "0.1", self.hosts[-1]),
         }[verb]
@@ -316,7 +329,14 @@ def _up(ground: Ground, pace: Pace) -> None:
 
 
 def _down(ground: Ground, when: str) -> None:
+    """With what was saved before the kill, which is whole and stays whatever goes down."""
     ground.succeeds("down", "--all")
+    if (ground.program.state / "saved" / SAVED).exists():
+        ground.succeeds("restore", SAVED)
+        ground.succeeds("down", "--all")
+        ground.succeeds("saved", "--delete", SAVED)
+    with contextlib.suppress(FileNotFoundError):
+        (ground.program.state / "saved").rmdir()  # which is empty
     ground.look(when)
 
 

@@ -1,4 +1,4 @@
-"""The command line. `app` starts and ends it; `first`, `labs`, `hosts`, `policy`, `experiments`, `project` and
+"""The command line. `app` starts and ends it; `first`, `labs`, `hosts`, `saved`, `policy`, `experiments`, `project` and
 `completion` hold a short function for each verb, `libvirt` those that only virtual machines need; `screen` is how it
 looks, `known` what a shell completes. Nothing else prints; what a verb does is done elsewhere.
 """
@@ -7,6 +7,7 @@ looks, `known` what a shell completes. Nothing else prints; what a verb does is 
 from minigts.cli import first  # isort: skip
 from minigts.cli import labs  # isort: skip
 from minigts.cli import hosts  # isort: skip
+from minigts.cli import saved  # isort: skip
 from minigts.cli import policy  # isort: skip
 from minigts.cli import experiments  # isort: skip
 from minigts.cli import project  # isort: skip
@@ -14,4 +15,4 @@ from minigts.cli import completion  # isort: skip
 from minigts.cli import libvirt  # isort: skip
 from minigts.cli.app import main
 
-__all__ = ["completion", "experiments", "first", "hosts", "labs", "libvirt", "main", "policy", "project"]
+__all__ = ["completion", "experiments", "first", "hosts", "labs", "libvirt", "main", "policy", "project", "saved"]

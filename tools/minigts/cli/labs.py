@@ -77,7 +77,8 @@ def up(
 ) -> None:
     """Bring a lab up: hosts, links, overlay, and its certificate. It stays up when this command has ended.
 
-    The certificate says how far links and paths are from the plan. A second time changes nothing.
+    The certificate says how far links and paths are from the plan. A second time changes nothing. A lab that `down
+    --keep` has kept comes up on its hosts' disks, and with the overlay that it had.
 
     Example:  minigts up topologies/pair.yaml --overlay swarm
     """
@@ -87,7 +88,7 @@ def up(
     from minigts.providers import registry
 
     planned = read_plan(topology, provider, time)
-    wanted = overlays.find(overlay or planned.overlay).name
+    wanted = overlays.find(overlay or kept_overlay(lab or planned.name) or planned.overlay).name
     overlays.require_ipv6(planned, wanted)
     overlays.require_engine(registry.make(provider, Path(), planned.time), wanted)
     require_room(planned, provider, [wanted], lab or planned.name)
@@ -98,6 +99,16 @@ def up(
         overlays.join(made, wanted, say)
     screen.show_certificate(certificate, made)
     screen.note(f"lab {made.name} is up in {made.time} time; try: minigts exec {planned.hosts[0].name} -- ip address")
+
+
+def kept_overlay(name: str) -> str | None:
+    """The overlay that a kept lab of that name comes up with; None where there is no such lab."""
+    from minigts import lab as labs
+    from minigts import overlays
+
+    lab = next((each for each in labs.all_labs() if each.name == name and each.is_kept), None)
+    now = None if lab is None else overlays.joined(lab)
+    return None if now is None else now.name
 
 
 def warn_of_root(provider: str) -> None:
@@ -120,7 +131,7 @@ def require_room(planned: Plan, provider: str, overlays: Collection[str], name: 
     from minigts.providers.base import Sized
 
     made = registry.make(provider, Path(), planned.time)
-    if isinstance(made, Sized) and name not in {each.name for each in labs.all_labs()}:
+    if isinstance(made, Sized) and name not in {each.name for each in labs.running(labs.all_labs())}:
         made.require_room(planned, sorted(overlays))
 
 
@@ -130,31 +141,53 @@ def down(
         str | None, typer.Argument(metavar="[LAB]", help="Which lab, when several are up.", autocompletion=known.labs)
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Every lab of yours.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the hosts' disks for the next up.")] = False,
 ) -> None:
     """Take a lab down: no process, socket or file of it is left. Also after a crash.
 
+    With --keep its hosts' disks stay: `up` of the same topology goes on with them, a later `down` removes them, and so
+    does `down --all`. Saved labs stay whatever goes down.
+
     Example:  minigts down --all
+
+    Example:  minigts down --keep
     """
     from minigts import lab as labs
 
     if every and lab:
         raise InputError("name a lab, or say --all; not both")
-    doomed = labs.all_labs() if every else [labs.open_lab(lab)]
+    doomed = labs.all_labs() if every else [labs.open_lab(lab, also_kept=True)]
     failures: list[Exception] = []
-    for each in doomed:
+    for each in labs.running(doomed) if every and keep else doomed:
         try:
-            labs.down(each)
+            done = _keep(each) if keep else _down(each)
         except Exception as error:  # one lab's failure must not keep the others up
             failures.append(error)
         else:
-            screen.note(f"lab {each.name} is down")
+            screen.note(f"lab {each.name} is {done}")
     if failures:
         raise ExceptionGroup("not every lab could be taken down", failures)
 
 
+def _keep(lab: Lab) -> str:
+    from minigts import lab as labs
+
+    with screen.progress() as say:
+        size = labs.keep(lab, say)
+    return f"kept, with {screen.megabytes(size)} of disks; minigts up goes on with them, minigts down removes them"
+
+
+def _down(lab: Lab) -> str:
+    from minigts import lab as labs
+
+    size = labs.disk_bytes(lab) if lab.is_kept else None
+    labs.down(lab)
+    return "down" if size is None else f"down; it was kept, and {screen.megabytes(size)} of disks are gone"
+
+
 @app.command(rich_help_panel=LABS)
 def status(as_json: AsJson = False) -> None:
-    """List the labs that are up, and how their hosts are.
+    """List the labs that are up, and how their hosts are; and those that are kept, with what they take.
 
     Example:  minigts status --json
     """

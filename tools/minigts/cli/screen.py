@@ -8,7 +8,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from minigts.fidelity.certificate import Certificate, Row
     from minigts.fidelity.explanation import Explanation, Measured
     from minigts.judge.statistics import Estimate
-    from minigts.lab import Lab
+    from minigts.lab import Lab, Saved
     from minigts.providers.doctor import Diagnosis
     from minigts.report.tables import Table as Result
     from minigts.topology.plan import Direction, Link, Plan
@@ -327,6 +327,7 @@ def lab_facts(lab: Lab) -> dict[str, object]:
     facts: dict[str, object] = {"name": lab.name, "rundir": str(lab.rundir)}
     try:
         record, joined = lab.record, overlays.joined(lab)
+        kept = record.state == "kept"
         return facts | {
             "topology": lab.plan.name,
             "provider": record.provider,
@@ -339,7 +340,8 @@ def lab_facts(lab: Lab) -> dict[str, object]:
             "cut": labs.cut_links(lab),
             "changed": {name: change.in_words for name, change in labs.changed_links(lab).items()},
             "settings": record.settings.model_dump(),
-            "hosts": lab.state_of_hosts(),
+            "hosts": {each.name: "kept" for each in lab.plan.machines} if kept else lab.state_of_hosts(),
+            "disk_bytes": labs.disk_bytes(lab),
         }
     except (MinigtsError, OSError, ValueError) as error:
         return facts | {"problem": str(error)}
@@ -353,6 +355,9 @@ def show_labs(labs: Iterable[Lab]) -> None:
         states = facts.get("hosts")
         if not isinstance(states, dict):
             console.print(f"{lab.name}: {facts['problem']}", markup=False)
+            continue
+        if facts["state"] == "kept":
+            console.print(kept_in_words(lab, facts), markup=False, soft_wrap=True)
             continue
         rows = (
             (h.name, h.location or "", h.address, *ipv6_address(lab.plan, h.name), str(states.get(h.name)))
@@ -368,6 +373,49 @@ def show_labs(labs: Iterable[Lab]) -> None:
                 console.print(f"{each.name}, there and back: {declared}", markup=False, soft_wrap=True)
         for line in deviations(lab):
             console.print(line, markup=False, soft_wrap=True)
+
+
+def kept_in_words(lab: Lab, facts: Mapping[str, object]) -> str:
+    """A line about a lab that is kept."""
+    size = facts["disk_bytes"]
+    return (
+        f"{lab.name}: {facts['topology']} on {facts['provider']} in {facts['time']} time, kept with overlay "
+        f"{facts['overlay'] or '—'} and {megabytes(size if isinstance(size, int) else 0)} of disks; minigts up goes on "
+        f"with them, minigts down {lab.name} removes them"
+    )
+
+
+def show_saved(saved: Iterable[Mapping[str, object]]) -> None:
+    """A row for each saved lab, of its `saved_facts`."""
+    columns = ("name", "lab", "topology", "provider", "overlay", ">hosts", ">disks", "saved", "time in the lab")
+    rows = []
+    for each in saved:
+        names, at, lab_time = each["hosts"], each["at"], each["lab_time"]
+        assert isinstance(names, list) and isinstance(each["disk_bytes"], int)
+        rows.append(
+            (
+                *(str(each[word]) for word in ("name", "lab", "topology")),
+                f"{each['provider']}, {each['time']} time",
+                str(each["overlay"] or "—"),
+                str(len(names)),
+                megabytes(each["disk_bytes"]),
+                str(at)[:16].replace("T", " "),
+                "—" if lab_time is None else str(lab_time)[:19].replace("T", " "),
+            )
+        )
+    show_table("saved labs", columns, rows)
+
+
+def saved_facts(saved: Saved) -> dict[str, object]:
+    """A saved lab as `saved --json` shows it."""
+    from minigts.lab import saved as saved_labs
+
+    return saved.model_dump(mode="json") | {"disk_bytes": saved_labs.disk_bytes(saved)}
+
+
+def megabytes(size_bytes: int) -> str:
+    """`1.6 MB`, `214 MB`: millions of bytes."""
+    return f"{size_bytes / 1e6:.1f} MB" if size_bytes < 10_000_000 else f"{size_bytes / 1e6:.0f} MB"
 
 
 def in_groups(plan: Plan) -> str:

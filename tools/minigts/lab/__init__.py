@@ -1,10 +1,11 @@
 """A lab: a plan that a provider has brought up. It outlives the command that made it, in one run directory.
 
-`record`: names, run directories, what is written down of a lab, and its lock. `life`: up, down, restart. `links`: what
-every port should look like now, and all shaping. `calibration`: the emulator's own latency, measured. Overlays and
-measurements stand on it and are elsewhere.
+`record`: names, run directories, what is written down of a lab, and its lock. `life`: up, down, restart. `kept` and
+`saved`: what outlives a lab. `links`: what every port should look like now, and all shaping. `calibration`: the
+emulator's own latency, measured. Overlays and measurements stand on it and are elsewhere.
 """
 
+from minigts.lab.kept import disk_bytes, keep, running
 from minigts.lab.life import down, restart, up
 from minigts.lab.links import (
     calibrate,
@@ -33,6 +34,7 @@ from minigts.lab.record import (
     labs_directory,
     open_lab,
 )
+from minigts.lab.saved import Saved, all_saved, delete, restore, save, saved_named
 
 __all__ = [
     "DECLARED",
@@ -40,22 +42,31 @@ __all__ = [
     "Lab",
     "Progress",
     "Record",
+    "Saved",
     "Settings",
     "all_labs",
+    "all_saved",
     "calibrate",
     "carrier",
     "change_link",
     "changed_links",
     "checked_name",
     "cut_links",
+    "delete",
+    "disk_bytes",
     "down",
     "exclusive",
+    "keep",
     "labs_directory",
     "open_lab",
     "plan_now",
     "reshape",
     "restart",
+    "restore",
     "restore_links",
+    "running",
+    "save",
+    "saved_named",
     "set_link",
     "set_links",
     "up",

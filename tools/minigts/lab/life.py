@@ -11,6 +11,7 @@ from minigts import paths
 from minigts.dataplane import interfaces, switch
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError, noting_failures
 from minigts.lab import links, software
+from minigts.lab.kept import CERTIFICATE, require_same
 from minigts.lab.record import (
     MARKER,
     Lab,
@@ -35,24 +36,26 @@ def up(plan: Plan, provider_name: str, name: str | None, progress: Progress) -> 
     """Bring `plan` up as the lab `name` (the plan's own by default) and return when it is configured and shaped.
 
     A lab of that name that is up with the same plan on the same provider is left as it is; only what a command that was
-    broken off has left half set is set to its end. On failure nothing is left running.
+    broken off has left half set is set to its end. One that is kept comes up on its hosts' disks. On failure nothing is
+    left running, and a kept lab is kept as before.
 
     Raises InputError when the name is none, or taken by another plan, another provider or something that is no
     lab, or when the provider has not the plan's time; EnvironmentLacks, HostFailed.
     """
     lab = lab_named(plan.name if name is None else name)
     require_own(lab.rundir)
-    _refuse_long_path(lab.rundir)
+    refuse_long_path(lab.rundir)
     registry.make(provider_name, lab.rundir, plan.time)  # one that cannot be refuses before anything is changed
     software.require(plan)
     with exclusive(lab.rundir):
+        if lab.is_kept:
+            require_same(lab, plan, provider_name)
+            _bring_up_again(lab, progress)
+            return lab
         if _is_up(lab, plan, provider_name):
             _settle(lab)
             return lab
-        _remove(lab)
-        lab = Lab(lab.rundir)  # the one before remembers its plan and its provider
-        lab.rundir.mkdir(mode=0o700)
-        (lab.rundir / MARKER).touch(mode=0o600)
+        lab = begin_anew(lab)
         try:
             _bring_up(lab, plan, provider_name, progress)
         except BaseException as error:
@@ -63,6 +66,14 @@ def up(plan: Plan, provider_name: str, name: str | None, progress: Progress) -> 
                 _remove(lab)
             raise
     return lab
+
+
+def begin_anew(lab: Lab) -> Lab:
+    """An empty run directory, in place of what was there; the caller holds the lab."""
+    _remove(lab)
+    lab.rundir.mkdir(mode=0o700)
+    (lab.rundir / MARKER).touch(mode=0o600)
+    return Lab(lab.rundir)  # the one before remembers its plan and its provider
 
 
 def down(lab: Lab) -> None:
@@ -111,7 +122,8 @@ def _settle(lab: Lab) -> None:
     lab.write(record.model_copy(update={"unsettled": frozenset()}))
 
 
-def _refuse_long_path(rundir: Path) -> None:
+def refuse_long_path(rundir: Path) -> None:
+    """Raises InputError for a run directory that hosts cannot do with."""
     excess = len(os.fsencode(rundir)) - LONGEST_PATH_BYTES
     if excess > 0:
         raise InputError(
@@ -127,18 +139,41 @@ def _bring_up(lab: Lab, plan: Plan, provider_name: str, progress: Progress) -> N
         raise EnvironmentLacks("\n".join(lacking))
     digest = lab.write_plan(plan)
     lab.write(Record(provider=provider_name, created=datetime.now(UTC), time=plan.time, plan_sha256=digest))
+    _start(lab, "", progress)
+
+
+def _bring_up_again(lab: Lab, progress: Progress) -> None:
+    """A lab that is kept. It is so until it is up, and again when it does not come up."""
+    lacking = lab.provider.missing()
+    if lacking:
+        raise EnvironmentLacks("\n".join(lacking))
+    try:
+        lab.provider.down()  # what a command that was broken off has left
+        (lab.rundir / CERTIFICATE).unlink(missing_ok=True)
+        _start(lab, " on the disks that were kept", progress)
+    except BaseException as error:
+        if isinstance(error, Exception):
+            with noting_failures(error):
+                _keep_consoles(lab)
+        with noting_failures(error):
+            lab.provider.down()
+        raise
+
+
+def _start(lab: Lab, on: str, progress: Progress) -> None:
+    provider, plan = lab.provider, lab.plan
     also = f" and {len(plan.switches)} switches" if plan.switches else ""
-    progress(f"starting {len(plan.hosts)} hosts{also}")
+    progress(f"starting {len(plan.hosts)} hosts{also}{on}")
     provider.up(plan, progress)
     progress("configuring addresses, routes and links")
     links.set_wires(lab, lab.record, plan.machines)
     lab.on_every_machine(lambda machine: _configure(lab, machine))
-    if links.carrier(lab) is None:
+    if links.carrier(lab) is None and (links.whole_paths(lab) or not plan.paths):
         progress("measuring the emulator's own latency")
         links.calibrate_held(lab)
     lab.on_every_switch(lambda machine: _take_step(lab, machine, "ask_controller"))
     software.bring(lab, progress)
-    lab.write(lab.record.model_copy(update={"state": "up"}))
+    lab.write(lab.record.model_copy(update={"state": "up", "unsettled": frozenset()}))
 
 
 def _take_step(lab: Lab, machine: Switch, step: switch.Step) -> None:

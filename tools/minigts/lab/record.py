@@ -97,7 +97,8 @@ class Record(BaseModel):
     created: datetime
     time: Time | None = None
     """The plan's; None in records of before, whose plan has to be read for it."""
-    state: Literal["starting", "up"] = "starting"
+    state: Literal["starting", "up", "kept"] = "starting"
+    """kept: nothing of it runs, or is meant to, and its hosts' disks wait for `up` (lab/kept.py)."""
     plan_sha256: str = ""
     """Of plan.json as it was written, so that another one is not taken for it."""
     emulator_overhead_ms: Annotated[float, Field(ge=0, validation_alias=OVERHEAD_KEYS)] = 0.0
@@ -147,6 +148,22 @@ class Lab:
                 raise MinigtsError(f"lab {self.name} has been taken down")
             raise MinigtsError(f"lab {self.name} was never complete: minigts down {self.name}")
         return record
+
+    @property
+    def is_kept(self) -> bool:
+        return self._state == "kept"
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it is or was up, or is kept: not one whose making was broken off, nor one with a damaged record."""
+        return self._state in ("up", "kept")
+
+    @property
+    def _state(self) -> str:
+        try:
+            return self.record.state
+        except MinigtsError:
+            return ""
 
     def write(self, record: Record) -> None:
         self.put(RECORD, record.model_dump_json(indent=2) + "\n")
@@ -256,23 +273,37 @@ def all_labs() -> list[Lab]:
     return [Lab(path) for path in rundirs if _NAME.fullmatch(path.name) and why_foreign(path) is None]
 
 
-def open_lab(name: str | None = None) -> Lab:
-    """The lab called `name`, or the only one there is. Raises InputError that says which there are."""
+def open_lab(name: str | None = None, *, also_kept: bool = False) -> Lab:
+    """The lab called `name`, or the only one that is not kept; with `also_kept` a kept one, too. Raises InputError that
+    says which there are."""
     if name is not None:
         lab = lab_named(name)
         require_own(lab.rundir)
     labs = {lab.name: lab for lab in all_labs()}
-    if name is None and len(labs) == 1:
-        return next(iter(labs.values()))
     if name is not None and name in labs:
+        if not also_kept and labs[name].is_kept:
+            raise InputError(_is_kept(name))
         return labs[name]
     if not labs:
         raise InputError("no lab is up; bring one up with: minigts up topologies/chain6.yaml")
     known = ", ".join(labs)
     if name is None:
-        raise InputError(f"several labs are up ({known}): say which with --lab")
+        # One that is kept is meant only where no other can be.
+        chosen = [each for each in labs.values() if not each.is_kept] or list(labs.values())
+        if len(chosen) > 1:
+            how = "kept" if chosen[0].is_kept else "up"
+            raise InputError(
+                f"several labs are {how} ({', '.join(each.name for each in chosen)}): say which with --lab"
+            )
+        if not also_kept and chosen[0].is_kept:
+            raise InputError(f"no lab is up; {_is_kept(chosen[0].name)}")
+        return chosen[0]
     close = get_close_matches(name, labs, 1)
     raise InputError(f"no lab {name!r}{f'; did you mean {close[0]!r}?' if close else ''} Labs are: {known}")
+
+
+def _is_kept(name: str) -> str:
+    return f"lab {name} is kept, and not up: bring it up by minigts up and its topology"
 
 
 def why_foreign(rundir: Path) -> str | None:

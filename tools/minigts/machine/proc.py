@@ -53,3 +53,9 @@ def used_s(pid: int, proc: Path = PROC, *, with_children: bool = True) -> float:
 def boot_id() -> str:
     """Of this machine as it has booted: random(4). Process ids and trials hold for one boot."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def is_stopped(pid: int, proc: Path = PROC) -> bool:
+    """Whether a process has been stopped by a signal, or has ended."""
+    fields = stat_fields(pid, proc)
+    return not fields or fields[0] in "TZX"

@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from minigts.errors import CommandFailed, EnvironmentLacks, InputError, MinigtsError
-from minigts.lab import Lab, Progress, exclusive
+from minigts.lab import Lab, Progress, exclusive, whole_paths
 from minigts.overlays import catalogue
 from minigts.overlays.catalogue import Overlay
 from minigts.overlays.host_file import facts_for
@@ -133,12 +133,15 @@ def require_ipv6(plan: Plan, name: str) -> None:
 
 def _join(lab: Lab, overlay: Overlay, progress: Progress) -> dict[str, Endpoint]:
     before = joined(lab)
-    if before is not None and before.name == overlay.name and before.ends:
+    all_anew = before is not None and {host.name for host in _members(lab, before)} <= lab.record.unjoined
+    if before is not None and before.name == overlay.name and before.ends and not all_anew:
         for host in sorted(lab.record.unjoined):
             before = _rejoin(lab, before, host, progress)
         return before.endpoints()
     programs = overlay.programs(progress)
-    if before is not None:
+    if before is not None and all_anew and before.name != overlay.name:
+        _start_to_leave(lab, before)
+    if before is not None and not (all_anew and before.name == overlay.name):
         _leave(lab, progress)
     now = Joined(name=overlay.name, programs="" if programs is None else str(PROGRAMS_IN_HOST / programs.name))
     members = _members(lab, now)
@@ -159,6 +162,12 @@ def _join(lab: Lab, overlay: Overlay, progress: Progress) -> dict[str, Endpoint]
     _write(lab, now)
     lab.write(lab.record.model_copy(update={"unjoined": frozenset()}))
     return now.endpoints()
+
+
+def _start_to_leave(lab: Lab, before: Joined) -> None:
+    """On hosts that have all been started again: nothing of the overlay runs there, and its disks still know it."""
+    _put_scripts(lab, catalogue.find(before.name), before.programs, _members(lab, before))
+    _on_all(lab, before, "install")
 
 
 def rejoin(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
@@ -240,12 +249,18 @@ def _leave(lab: Lab, progress: Progress) -> None:
 
 
 def _wait_until_connected(lab: Lab, now: Joined) -> None:
-    """Every end reaches every other of its network; the plain hosts of a lab in mode neighbours never will."""
+    """Every end reaches every other of its network, unless a link on the way is cut; the plain hosts of a lab in mode
+    neighbours never will.
+    """
     if now.name in UNDERLAYS and lab.plan.routing == "neighbours":
         return
 
+    apart = {frozenset((path.source, path.target)) for path in lab.plan.paths}
+    apart -= {frozenset((path.source, path.target)) for path in whole_paths(lab)}
+
     def wait(host: Host) -> None:
-        others = [peer for peer in team_of(lab.plan, now.name, host.name).names if peer != host.name]
+        team = team_of(lab.plan, now.name, host.name).names
+        others = [peer for peer in team if peer != host.name and frozenset((peer, host.name)) not in apart]
         peers = " ".join(now.ends[peer]["ADDRESS"] for peer in others)
         _run(lab, "reach", host, {**now.ends[host.name], "PEERS": peers})
 

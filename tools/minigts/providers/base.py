@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Literal, Protocol, runtime_checkable
 
@@ -67,6 +68,29 @@ class Restarts(Protocol):
     def restart(self, host: str) -> None:
         """End a host without asking it, as a power cut does, though its disk is written out before; start it again on
         its own disk and links, and return when it answers. It has to be configured anew.
+        """
+        ...
+
+
+@runtime_checkable
+class Keeps(Protocol):
+    """A provider whose hosts' disks can outlive the hosts. `up` starts a lab on those whose note lies in its run
+    directory, and raises InputError when they do not fit what hosts are made of now.
+    """
+
+    def note(self, into: Path) -> datetime | None:
+        """Write into the directory `into` what `up` needs beside the disks as they are now. Returns the time of day in
+        the lab; None where it is this machine's. Raises HostFailed when that cannot be known any more.
+        """
+        ...
+
+    def disks(self) -> Mapping[str, Path]:
+        """The file that holds a machine's disk, by machine, of those that have one. Also when nothing runs."""
+        ...
+
+    def standstill(self) -> AbstractContextManager[None]:
+        """Within it the disks of hosts that answer are written out, and no host runs: the files are all of one moment,
+        and can be copied. Hosts run on after it, however it ends, unless they have been taken down.
         """
         ...
 

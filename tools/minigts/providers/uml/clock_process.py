@@ -23,7 +23,7 @@ SOCKET = "clock.sock"
 """Where the clock listens for clients, in the run directory, which is where the supervisor works."""
 LAB = "clock.json"
 EPOCH_NS = 1_767_225_600 * 10**9
-"""1 January 2026: the time of day at which every lab on a clock of its own begins."""
+"""1 January 2026: the time of day at which every lab on a clock of its own begins, but for one that goes on."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,8 @@ class ClockOrder:
     """Of the kernels' random numbers; each host draws its own."""
     at_once: int = 0
     """How many kernels may run side by side; 0: as many as there are processors."""
+    epoch_ns: int = EPOCH_NS
+    """The time of day at which it begins."""
 
 
 class Clock:
@@ -54,7 +56,7 @@ class Clock:
         self._seed = order.seed
         self._calls_ns = [int(order.processors.get(machine.name, {}).get("call_ns", 0)) for machine in machines]
         lab = {
-            "epoch_ns": EPOCH_NS,
+            "epoch_ns": order.epoch_ns,
             "at_once": order.at_once,
             "hosts": [
                 {"name": each.name, "ports": each.macs, "processor": order.processors.get(each.name)}

@@ -20,15 +20,19 @@ BOOT_DEADLINE_S = 60.0
 CONSOLE_LINES = 12
 
 
-def start(rundir: Path, launch: Launch, *, ends_with_caller: bool = False) -> None:
+def start(rundir: Path, launch: Launch, *, ends_with_caller: bool = False, on_disks: bool = False) -> None:
     """Start the supervisor, detached, and with it every kernel; do not wait for them.
 
     They outlive this process, unless `ends_with_caller`: then they end with the thread that called, however it ends.
-    What an earlier start left in the run directory goes: its sockets must not be taken for the new ones.
+    What an earlier start left in the run directory goes: its sockets must not be taken for the new ones. `on_disks`:
+    the machines' disks stay, and are used.
     """
     process.end(rundir)
-    for directory in ("hosts", "shared"):
-        shutil.rmtree(rundir / directory, ignore_errors=True)
+    shutil.rmtree(rundir / "shared", ignore_errors=True)
+    if on_disks:
+        _clear_but_disks(rundir, launch)
+    else:
+        shutil.rmtree(rundir / "hosts", ignore_errors=True)
     for machine in launch.machines:
         (rundir / "hosts" / machine.name).mkdir(parents=True, exist_ok=True)
     launch.write(rundir / process.LAUNCH)
@@ -39,6 +43,13 @@ def start(rundir: Path, launch: Launch, *, ends_with_caller: bool = False) -> No
             output=log.fileno(),
             env={"PYTHONPATH": str(paths.import_root()), process.MARK: str(rundir)},
         )
+
+
+def _clear_but_disks(rundir: Path, launch: Launch) -> None:
+    disks = {rundir / machine.disk for machine in launch.machines}
+    for path in rundir.glob("hosts/*/*"):
+        if path not in disks:
+            process.remove(path)
 
 
 def wait(provider: AgentProvider, names: Sequence[str], progress: Callable[[str], None]) -> None:

@@ -27,6 +27,7 @@ VIRTIO_NETWORK, VIRTIO_CONSOLE = 1, 3
 WITHOUT_SENT_INTERRUPTS = ("virtio_net.napi_tx=0",)
 """The clock takes a frame in the moment in which it is sent; there is nothing to be told afterwards."""
 RETURNED = "returned"
+DISK = "disk.cow"
 HOSTFS = "init_hostfs"
 """What makes a directory of this machine one that a guest can mount."""
 
@@ -83,7 +84,7 @@ class GuestKernel:
 
     @property
     def disk(self) -> str:
-        return f"hosts/{self.name}/disk.cow"
+        return f"hosts/{self.name}/{DISK}"
 
 
 @dataclass(frozen=True)
@@ -163,6 +164,13 @@ def attached_to_clock(connection: Connection) -> list[str]:
 def again(rundir: Path, host: str) -> Path:
     """The file that tells the supervisor to start a host's kernel again as soon as it has ended."""
     return rundir / "hosts" / host / "again"
+
+
+def standstill(rundir: Path) -> Path:
+    """The file that keeps all kernels of a lab stopped for as long as somebody holds a lock on it (flock(2)): so they
+    run again when its holder ends, however it ends.
+    """
+    return rundir / "standstill"
 
 
 def end(rundir: Path, host: str) -> None:

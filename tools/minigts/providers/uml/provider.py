@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import fcntl
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from minigts.errors import CommandFailed, EnvironmentLacks, HostFailed, MinigtsError
+from minigts.machine.proc import is_stopped
 from minigts.providers import processor_share
 from minigts.providers.agent import process
 from minigts.providers.agent.provider import AgentProvider
 from minigts.providers.base import Finding
-from minigts.providers.uml import demand, doctor, full_kernel, guest, image, kernel, layers, packing, prerequisites
+from minigts.providers.uml import (
+    demand,
+    disks,
+    doctor,
+    full_kernel,
+    guest,
+    image,
+    kernel,
+    layers,
+    packing,
+    prerequisites,
+)
 from minigts.providers.uml.full_kernel import FullKernel
 from minigts.providers.uml.kernel import GuestKernel
 from minigts.providers.uml.supervisor import Launch
@@ -22,6 +37,7 @@ from minigts.topology.plan import Plan
 
 MODULES = PurePosixPath("/usr/lib/modules")
 SYNC_TIMEOUT_S = 20.0
+STOP_DEADLINE_S = 10.0
 
 
 class UmlProvider(AgentProvider):
@@ -49,8 +65,13 @@ class UmlProvider(AgentProvider):
         if starts:
             refuse_processors(plan)
             self.require_room(plan, [demand.BARE])  # an overlay, which may be another than the plan's, is the caller's
+            kept = disks.read(self.rundir)
             launch = self._launch(plan, progress)
-            guest.start(self.rundir, _limited(launch, processor_share.make(plan, self.rundir)))
+            if kept is not None:
+                disks.require_fit(kept, launch, self.rundir)
+                launch = going_on(launch, kept)
+            groups = processor_share.make(plan, self.rundir)
+            guest.start(self.rundir, _limited(launch, groups), on_disks=kept is not None)
         try:
             guest.wait(self, names, progress)
             full = full_kernel.present()
@@ -91,12 +112,60 @@ class UmlProvider(AgentProvider):
         """A kernel that has crashed is started again, too; what it had not yet written to its disk is lost."""
         if process.supervisor(self.rundir) is None:
             raise HostFailed("the lab's supervisor has ended")
-        with contextlib.suppress(HostFailed, CommandFailed):
-            self.run(host, ["sync"], timeout_s=SYNC_TIMEOUT_S)
+        self._write_disk(host)
         kernel.again(self.rundir, host).touch()
         (self.rundir / "hosts" / host / "control.sock").unlink(missing_ok=True)
         kernel.end(self.rundir, host)
         guest.wait(self, [host], lambda _: None)
+
+    def note(self, into: Path) -> datetime | None:
+        """Of a lab that was ended in order the note that was made then."""
+        kept = None
+        if (self.rundir / process.LAUNCH).exists():
+            launch = Launch.read(self.rundir / process.LAUNCH)
+            kept = disks.kept_of(launch, self._time_ns(launch))
+        kept = kept or disks.read(self.rundir)
+        if kept is None:
+            raise HostFailed(f"lab {self.rundir.name} does not run, and nothing was noted of it")
+        disks.write(kept, into)
+        return kept.time_of_day
+
+    def _time_ns(self, launch: Launch) -> int | None:
+        """See `disks.Kept`."""
+        return None
+
+    def disks(self) -> Mapping[str, Path]:
+        found = (path for path in self.rundir.glob(f"hosts/*/{kernel.DISK}"))
+        return {path.parent.name: path for path in sorted(found) if path.is_file() and not path.is_symlink()}
+
+    @contextlib.contextmanager
+    def standstill(self) -> Iterator[None]:
+        """Kernels are stopped by the supervisor, who lets them run again when this process lets go of the file."""
+        self._write_disks()
+        file = kernel.standstill(self.rundir)
+        with file.open("wb") as held:
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX)
+                self._wait_until_stopped()
+                yield
+            finally:
+                file.unlink(missing_ok=True)
+
+    def _wait_until_stopped(self) -> None:
+        deadline = time.monotonic() + STOP_DEADLINE_S
+        while running := [name for name, pid in self.kernels().items() if not is_stopped(pid)]:
+            if time.monotonic() > deadline:
+                raise HostFailed(f"{', '.join(running)} did not stop for its disk to be copied")
+            time.sleep(0.01)
+
+    def _write_disks(self) -> None:
+        """One that does not answer has its disk as it was left."""
+        with self.together() as company:
+            company.all([partial(self._write_disk, name) for name in self.disks()])
+
+    def _write_disk(self, host: str) -> None:
+        with contextlib.suppress(HostFailed, CommandFailed):
+            self.run(host, ["sync"], timeout_s=SYNC_TIMEOUT_S)
 
     def kernels(self) -> dict[str, int]:
         """The process of this machine that is each host's kernel; its guests' programs are below it."""
@@ -116,6 +185,13 @@ def refuse_processors(plan: Plan) -> None:
         raise EnvironmentLacks(
             f"{', '.join(several)}: a uml kernel has one processor; write `cpus: 1` or choose another provider"
         )
+
+
+def going_on(launch: Launch, kept: disks.Kept) -> Launch:
+    """With a clock that goes on from the moment at which the disks were written last."""
+    if launch.clock is None or kept.time_ns is None:
+        return launch
+    return replace(launch, clock=replace(launch.clock, epoch_ns=kept.time_ns))
 
 
 def _limited(launch: Launch, groups: Mapping[str, Path]) -> Launch:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import json
 import os
 import resource
@@ -38,6 +39,7 @@ from minigts.providers.uml.kernel import (
     attached_to_clock,
     command_line,
     memory_directory,
+    standstill,
     through,
 )
 
@@ -105,6 +107,7 @@ class Kernels:
         for first, second in launch.links if self._clock is None else ():
             self._ends[first], self._ends[second] = _link()
         self._running: dict[str, Host] = {}
+        self._stopped = False
         self._serving: list[asyncio.Task[None]] = []
 
     def start_all(self) -> None:
@@ -112,8 +115,9 @@ class Kernels:
             self._start(name)
 
     async def attend(self) -> None:
-        """Collect kernels as they end, and start those again that somebody has asked for."""
+        """Collect kernels as they end, start those again that somebody has asked for, stop all while somebody wants."""
         while True:
+            self._stop_or_continue()
             for name, host in self._running.items():
                 if host.process.poll() is not None:
                     self._ended(name)
@@ -127,6 +131,13 @@ class Kernels:
         await asyncio.gather(*self._serving)
         while any(host.process.poll() is None for host in self._running.values()):
             await asyncio.sleep(0.01)
+
+    def _stop_or_continue(self) -> None:
+        wanted = _is_locked(standstill(self._rundir))
+        if wanted != self._stopped:
+            self._stopped = wanted
+            for host in self._running.values():
+                host.process.send_signal(signal.SIGSTOP if wanted else signal.SIGCONT)
 
     def _start(self, name: str) -> None:
         machine = self._machines[name]
@@ -148,6 +159,21 @@ class Kernels:
     def _ends_of(self, name: str) -> list[socket.socket]:
         ports = range(len(self._machines[name].macs))
         return [] if self._clock is not None else [self._ends[name, index] for index in ports]
+
+
+def _is_locked(path: Path) -> bool:
+    """Whether somebody holds a lock on the file."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(file)
+    return False
 
 
 def _throw_away(end: socket.socket) -> None:

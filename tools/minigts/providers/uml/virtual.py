@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, replace
 
 from minigts.dataplane import wire
@@ -111,6 +111,18 @@ class VirtualUmlProvider(UmlProvider):
         )
         layered = layers.roots(plan, ready.image, progress)
         return replace(launch_of(plan, ready.image, ready.kernel.directory, layered), clock=order)
+
+    def _time_ns(self, launch: Launch) -> int | None:
+        assert launch.clock is not None, "it has virtual time"
+        with clock_client.ClockClient(self.rundir) as clock:
+            return launch.clock.epoch_ns + clock.now_ns()
+
+    @contextmanager
+    def standstill(self) -> Iterator[None]:
+        """The lab's clock stands still for as long as somebody who has a turn does something else than wait."""
+        with self.together():
+            self._write_disks()
+            yield
 
     def _machines(self) -> list[str]:
         """In the clock's order, which is that of what was started."""

@@ -1,0 +1,179 @@
+"""Labs whose disks outlive them: kept, saved and restored; and what kills on the way leave."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from live.program import TOPOLOGIES, Program, Traces, kernels, until
+
+pytestmark = pytest.mark.uml
+PAIR = str(TOPOLOGIES / "pair.yaml")
+UP = ("up", PAIR, "--overlay", "none", "--time", "virtual")
+REAL_UP = ("up", PAIR, "--overlay", "none", "--time", "real")
+NODE = "curl -s --unix-socket /run/docker.sock http://docker/info | jq -r .Swarm.NodeID"
+REACH = "ping -q -c 1 -W 5 bra >/dev/null && echo reached"
+BOOT_S = 30.0
+"""Within so much time of the lab it has booted."""
+
+
+def on(program: Program, host: str, script: str, lab: str = "pair") -> str:
+    return program.succeeds("exec", "--lab", lab, host, "--", "sh", "-c", script).strip()
+
+
+def time_of_day(program: Program, lab: str = "pair") -> float:
+    return float(on(program, "ams", "date +%s.%N", lab))
+
+
+def state(program: Program) -> dict[str, object]:
+    (lab,) = json.loads(program.succeeds("status", "--json"))
+    assert isinstance(lab, dict)
+    return lab
+
+
+@pytest.mark.virtual
+def test_a_kept_lab_goes_on_with_its_disks_links_and_time(program: Program, traces: Traces) -> None:
+    program.succeeds("up", PAIR, "--overlay", "swarm", "--time", "virtual")
+    on(program, "ams", "echo kept >/root/file")
+    program.succeeds("link", "ams", "bra", "down")
+    before_s = time_of_day(program)
+    traces.look()
+    program.succeeds("down", "--keep")
+    assert kernels(program) == {}
+    assert (state(program)["state"], state(program)["overlay"]) == ("kept", "swarm")
+    assert "lab pair is kept" in program.run("exec", "ams", "--", "true").stderr
+    program.succeeds(*UP)
+    assert state(program)["cut"] == ["ams-bra"]
+    assert before_s < time_of_day(program) < before_s + BOOT_S
+    assert on(program, "ams", "cat /root/file; find / -xdev -newermt now") == "kept"
+    program.succeeds("link", "ams", "bra", "up")
+    assert on(program, "ams", REACH) == "reached"
+    traces.look()
+    program.succeeds("down")
+    assert traces.left() == []
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize("overlay", ["swarm", "vxlan", "wireguard", "flannel", "mesh"])
+def test_an_overlay_comes_up_again_on_kept_disks(program: Program, overlay: str) -> None:
+    program.succeeds("up", PAIR, "--overlay", overlay, "--time", "virtual")
+    program.succeeds("down", "--keep")
+    program.succeeds("up", PAIR, "--time", "virtual")
+    assert state(program)["overlay"] == overlay
+    rundir = program.rundir("pair")
+    ends = json.loads((rundir / "overlay.json").read_text())["ends"]
+    argv = ("exec", "--container", "ams", "--", "ping", "-q", "-c", "1", "-W", "5", ends["bra"]["ADDRESS"])
+    assert " 0% packet loss" in program.succeeds(*argv)
+
+
+@pytest.mark.virtual
+def test_a_swarm_on_kept_disks_is_the_same_swarm(program: Program) -> None:
+    program.succeeds("up", PAIR, "--overlay", "swarm", "--time", "virtual")
+    nodes = [on(program, host, NODE) for host in ("ams", "bra")]
+    program.succeeds("down", "--keep")
+    program.succeeds("up", PAIR, "--time", "virtual")
+    assert [on(program, host, NODE) for host in ("ams", "bra")] == nodes
+    assert len(set(nodes)) == 2
+
+
+@pytest.mark.virtual
+def test_a_saved_lab_is_restored_beside_the_one_that_goes_on(program: Program, traces: Traces) -> None:
+    program.succeeds(*UP)
+    on(program, "bra", "echo saved >/root/file")
+    before_s = time_of_day(program)
+    program.succeeds("save", "one")
+    on(program, "bra", "echo later >/root/file; sleep 1000")
+    program.succeeds("restore", "one", "--lab", "second")
+    traces.look()
+    assert on(program, "bra", "cat /root/file", "second") == "saved"
+    assert on(program, "bra", "cat /root/file") == "later"
+    assert before_s < time_of_day(program, "second") < before_s + BOOT_S
+    assert time_of_day(program) > before_s + 1000
+    assert on(program, "ams", REACH, "second") == "reached"
+    program.succeeds("down", "--all")
+    (saved,) = json.loads(program.succeeds("saved", "--json"))
+    assert (saved["name"], saved["lab"], saved["overlay"]) == ("one", "pair", "none")
+    program.succeeds("saved", "--delete", "one")
+    assert traces.left("saved") == []
+    assert list((program.state / "saved").iterdir()) == []
+
+
+@pytest.mark.virtual
+def test_the_clock_of_a_lab_stands_still_while_it_is_saved(program: Program) -> None:
+    program.succeeds(*UP)
+    writing = "while :; do date +%s.%N; usleep 1000 2>/dev/null || sleep 0.001; done >/root/times & sleep 2"
+    on(program, "ams", writing)
+    program.succeeds("save", "one")
+    noted_s = json.loads((program.state / "saved" / "one" / "kept.json").read_text())["time_ns"] / 1e9
+    program.succeeds("restore", "one", "--lab", "second")
+    last_s = float(on(program, "ams", "tail -n 1 /root/times", "second"))
+    assert noted_s - 1 < last_s <= noted_s
+
+
+def test_in_real_time_hosts_run_on_after_they_were_saved(program: Program) -> None:
+    program.succeeds(*REAL_UP)
+    on(program, "ams", "echo saved >/root/file; setsid sleep 5000124 >/dev/null 2>&1 </dev/null &")
+    program.succeeds("save", "one")
+    assert on(program, "ams", "pgrep -cx -f 'sleep 5000124'") == "1"
+    assert not (program.rundir("pair") / "standstill").exists()
+    program.succeeds("down")
+    program.succeeds("restore", "one")
+    assert on(program, "ams", "cat /root/file") == "saved"
+    assert on(program, "ams", REACH) == "reached"
+
+
+def stopped(program: Program) -> list[bool]:
+    """Of each kernel whether it is stopped."""
+    pids = kernels(program).values()
+    return [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T" for pid in pids]
+
+
+def test_in_real_time_hosts_run_on_when_who_stopped_them_is_killed(program: Program, traces: Traces) -> None:
+    program.succeeds(*REAL_UP)
+    on(program, "ams", "head -c 300000000 /dev/urandom >/root/much")
+    traces.look()
+    saving = program.start("save", "one")
+    assert until(lambda: stopped(program) == [True, True], 30)
+    saving.send_signal(signal.SIGKILL)
+    saving.communicate()
+    assert until(lambda: stopped(program) == [False, False])
+    assert on(program, "ams", REACH) == "reached"
+    assert (program.rundir("pair") / "saving").exists()
+    assert program.succeeds("saved", "--json") == "[]\n"
+    program.succeeds("down")
+    assert traces.left() == []
+
+
+KEEP_STAGES = ("it has begun", "it is noted", "the record says so", "a kernel has ended")
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize("mend", ["up", "down"])
+@pytest.mark.parametrize("stage", KEEP_STAGES)
+def test_down_keep_killed(program: Program, traces: Traces, stage: str, mend: str) -> None:
+    """The next `up` has the disks, whether the lab was kept already or is still up; `down` leaves nothing."""
+    program.succeeds(*UP)
+    on(program, "ams", "echo kept >/root/file; sync")
+    traces.look()
+    rundir = program.rundir("pair")
+    keeping = program.start("down", "--keep")
+    reached = {
+        "it has begun": lambda: True,
+        "it is noted": (rundir / "kept.json").exists,
+        "the record says so": lambda: json.loads((rundir / "lab.json").read_text())["state"] == "kept",
+        "a kernel has ended": lambda: len(kernels(program)) < 2,
+    }[stage]
+    while not reached() and keeping.poll() is None:
+        pass
+    os.kill(keeping.pid, signal.SIGKILL)
+    keeping.communicate()
+    if mend == "up":
+        program.succeeds(*UP)
+        assert on(program, "ams", "cat /root/file") == "kept"
+        traces.look()
+    program.succeeds("down", "pair")
+    assert traces.left() == []

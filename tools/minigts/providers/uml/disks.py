@@ -1,0 +1,87 @@
+"""The hosts' disks after their kernels: what has to be known to start kernels on them again, and whether that fits.
+
+A disk is a copy-on-write file. It holds what differs from the image, block by block, so it is worth nothing without
+just that image. User-Mode Linux looks at that by size and time (drivers/block/ubd_kern.c, backing_file_mismatch).
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from minigts import paths
+from minigts.errors import InputError, MinigtsError
+from minigts.providers.uml.supervisor import Launch
+
+KEPT = "kept.json"
+_LIMIT_BYTES = 4096
+_LATEST_NS = 4102444800 * 10**9
+"""The year 2100."""
+
+
+class Kept(BaseModel):
+    """kept.json in a run directory: kernels are to start on the disks that are there."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    image: str
+    """The directory of the image, which is named for its content."""
+    image_bytes: int
+    image_s: int
+    """When the image's file was written, in whole seconds since 1970."""
+    time_ns: int | None = Field(default=None, ge=0, le=_LATEST_NS)
+    """The time of day in the lab, in nanoseconds since 1970; None where it is this machine's."""
+
+    @property
+    def time_of_day(self) -> datetime | None:
+        if self.time_ns is None:
+            return None
+        return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=self.time_ns // 1000)
+
+
+def kept_of(launch: Launch, time_ns: int | None) -> Kept:
+    """What is to be known of the disks of a lab that was started like that."""
+    image = launch.base.stat()
+    return Kept(image=launch.base.parent.name, image_bytes=image.st_size, image_s=int(image.st_mtime), time_ns=time_ns)
+
+
+def write(kept: Kept, directory: Path) -> None:
+    paths.write_whole(directory / KEPT, kept.model_dump_json(indent=1) + "\n")
+
+
+def read(rundir: Path) -> Kept | None:
+    """None when hosts are to start on new disks. Raises MinigtsError when what is there cannot be read."""
+    try:
+        return Kept.model_validate_json(paths.read_whole(rundir / KEPT, _LIMIT_BYTES))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValidationError) as error:
+        raise MinigtsError(
+            f"lab {rundir.name}: its {KEPT} is damaged; take it down with: minigts down {rundir.name}"
+        ) from error
+
+
+def require_fit(kept: Kept, launch: Launch, rundir: Path) -> None:
+    """Raises InputError unless the disks in the run directory are of the image, and of the machines, of this launch."""
+    now = kept_of(launch, kept.time_ns)
+    if now.image != kept.image:
+        trouble = f"are of image {kept.image}, and hosts now have image {now.image}"
+    elif now != kept:
+        trouble = f"are of an image {kept.image} that has been built anew since, with other bytes"
+    elif lacking := [each.name for each in launch.machines if not (rundir / each.disk).is_file()]:
+        trouble = f"are not all there: {', '.join(lacking)} has none"
+    else:
+        return
+    raise InputError(
+        f"lab {rundir.name}: its disks {trouble}; use the minigts that they were made with, or remove them with: "
+        f"minigts down {rundir.name}"
+    )
+
+
+def files(launch: Launch, rundir: Path) -> dict[str, Path]:
+    """Each machine's disk, as far as there is one."""
+    disks = {each.name: rundir / each.disk for each in launch.machines}
+    return {name: disk for name, disk in disks.items() if os.path.lexists(disk)}
