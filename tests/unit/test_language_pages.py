@@ -19,6 +19,7 @@ from minigts.overlays import policy
 from minigts.tools import TOOLS
 from minigts.topology import load as topologies
 from minigts.topology import model as topology
+from minigts.topology.containers import ContainerSpec
 
 PROJECT = Path(__file__).parents[2]
 HOSTS = ("ams", "bra", "mil")
@@ -52,6 +53,7 @@ LANGUAGES = {
             "": topology.Topology,
             "hosts.*.": topology.HostSpec,
             "hosts.*.processor.": topology.ProcessorSpec,
+            "hosts.*.containers[].": ContainerSpec,
             "switches.*.": topology.SwitchSpec,
             "links[].": topology.LinkSpec,
             "expect[].": topology.Expect,

@@ -75,11 +75,14 @@ def up(
     from minigts import lab as labs
     from minigts import overlays
     from minigts.fidelity import measure
+    from minigts.overlays import containers
     from minigts.providers import registry
 
     planned = read_plan(topology, provider, time)
     wanted = one_of("overlay", overlay or planned.overlay, overlays.known())
-    overlays.require_engine(registry.make(provider, Path(), planned.time), wanted)
+    made_by = registry.make(provider, Path(), planned.time)
+    overlays.require_engine(made_by, wanted)
+    containers.require(planned, made_by, wanted)
     require_room(planned, provider, [wanted], lab or planned.name)
     warn_of_root(provider)
     with screen.progress() as say:

@@ -11,8 +11,10 @@ from minigts.overlays.life import (
     join,
     joined,
     leave,
+    own_containers,
     rejoin,
     require_engine,
+    run_on,
     second,
     verify,
 )
@@ -28,8 +30,10 @@ __all__ = [
     "joined",
     "known",
     "leave",
+    "own_containers",
     "rejoin",
     "require_engine",
+    "run_on",
     "second",
     "verify",
 ]

@@ -10,7 +10,7 @@ import networkx
 
 from minigts.language.problems import Finding, Location, did_you_mean, listed, path_of, shown
 from minigts.language.tree import Data
-from minigts.topology import switching
+from minigts.topology import containers, switching
 from minigts.topology.addressing import assign, capacity, overlaps, reserved_for
 from minigts.topology.draft import Draft, DraftDirection, DraftHost, DraftLink, DraftSwitch
 from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, MOST_HOSTS
@@ -41,6 +41,7 @@ def check(data: Data, drafted: Draft, known_overlays: Collection[str] | None, ti
     yield from _connected(drafted, document.get("routing"), hosts, groups)
     yield from _overlay(document.get("overlay"), known_overlays)
     yield from _processors(document, time)
+    yield from containers.check({host.name: (host.where, host.containers) for host in drafted.hosts})
 
 
 def _machines(drafted: Draft, where: Location) -> Iterator[Finding]:

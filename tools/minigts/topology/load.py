@@ -55,14 +55,14 @@ def parse(
     time: Time | None = None,
     best: Time = ANYWHERE,
 ) -> Plan:
-    """As `load`, from text; `file` is the name that messages carry. Pure."""
+    """As `load`, from text; `file` is the name that messages carry, and where files lie that it names. Pure."""
     tree = read_tree(text, file, LANGUAGE)
     drafted = draft(tree.data)
     topology, findings = validated(tree.data, Topology)
     time = time or _written_time(tree.data) or best
     require_none(problems(tree, file, chain(findings, check(tree.data, drafted, known_overlays, time))), file)
     assert topology is not None  # without one there are findings
-    return build(topology, drafted, time)
+    return build(topology, drafted, time, str(Path(file).absolute().parent))
 
 
 def _written_time(data: Data) -> Time | None:

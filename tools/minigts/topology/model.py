@@ -27,6 +27,7 @@ from minigts.language.quantities import (
     SIZE_BYTES,
     TIME_MS,
 )
+from minigts.topology.containers import ContainerSpec
 from minigts.topology.directions import BothWays, each_way, whole_each_way
 from minigts.topology.expectations import EXPECTATIONS, LatencyWord, ThroughputWord
 from minigts.topology.fields import (
@@ -173,6 +174,9 @@ class HostSpec(_Spec):
         None,
         description="A modelled processor, in virtual time only: what frames take of it. Default: none, frames take "
         "nothing.",
+    )
+    containers: tuple[ContainerSpec, ...] | None = Field(
+        None, description="Containers of your own on the host, in the lab's overlay. Default: none."
     )
 
 
