@@ -115,7 +115,7 @@ def test_containers_live_as_they_are_declared(directory: Path, overlay: str) -> 
 
         lab.leave()
         assert {each["state"] for each in states(program)} == {"not up"}
-        assert lab.host("lju").shell("pgrep -f 'iperf3|ports.py|sleep infinity'", check=False).stdout == ""
+        assert lab.host("lju").shell("pgrep -f '[i]perf3|[p]orts.py|[s]leep infinity'", check=False).stdout == ""
 
 
 def states(program: Program) -> list[dict[str, str]]:

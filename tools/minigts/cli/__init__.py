@@ -1,5 +1,5 @@
-"""The command line. `app` starts and ends it; `labs`, `hosts`, `containers`, `policy`, `experiments` and `project` hold a
-short function for each verb, `libvirt` those that only virtual machines need; `screen` is how it looks. Nothing else
+"""The command line. `app` starts and ends it; `labs`, `hosts`, `containers`, `policy`, `experiments` and `project` have
+a short function for each verb, `libvirt` those that only virtual machines need; `screen` is how it looks. Nothing else
 prints; what a verb does is done elsewhere.
 """
 
