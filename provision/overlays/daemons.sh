@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Sourced by overlays that run daemons: they are started and ended by a record of their process id.
 
-readonly daemons=/run/minigts/daemons
+[[ -n ${daemons:-} ]] || readonly daemons=/run/minigts/daemons
 
 # start_daemon NAME COMMAND…: in the background, unless it runs; what it says goes to daemon_log NAME.
 start_daemon() {

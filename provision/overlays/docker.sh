@@ -70,10 +70,10 @@ run_measuring_container() {
       docker_api POST "/containers/$container/start" >/dev/null; then
       return
     fi
-    warn "attempt $attempt to start the measuring container failed"
+    warn "attempt $attempt to start container $container failed"
     sleep "$attempt"
   done
-  fatal "the measuring container does not start: $(engine_complaint)"
+  fatal "container $container does not start: $(engine_complaint)"
 }
 
 # Privileged, so that offloads can be switched inside.

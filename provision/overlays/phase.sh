@@ -17,6 +17,8 @@
 #   second   one more container beside the measuring one, where overlay.yaml says that there is one; prints what start does
 #   policy   the network itself enforces POLICY from now on, where overlay.yaml says that it does; empty: none
 #
+# The phases of the user's own containers stand in containers.sh.
+#
 # From start on a phase has what this host's start printed; what host.json says stands in host.sh. A phase that ends with
 # code 3 has said what this machine lacks.
 set -euo pipefail
@@ -30,6 +32,8 @@ source "$OVERLAYS/host.sh"
 source "$OVERLAYS/docker.sh"
 # shellcheck source=provision/overlays/wire.sh
 source "$OVERLAYS/wire.sh"
+# shellcheck source=provision/overlays/containers.sh
+source "$OVERLAYS/containers.sh"
 
 readonly reach_deadline_s=60
 
@@ -80,6 +84,9 @@ done
 
 case $1 in
 install) need_modules "${KERNEL_MODULES[@]}" ;;
-leave) [[ $POLICY_BY != nftables ]] || remove_rules ;;
+leave)
+  release
+  [[ $POLICY_BY != nftables ]] || remove_rules
+  ;;
 esac
 "$1"

@@ -19,6 +19,7 @@ from minigts.overlays import policy
 from minigts.tools import OPEN, TOOLS
 from minigts.topology import load as topologies
 from minigts.topology import model as topology
+from minigts.topology.containers import ContainerSpec
 from minigts.topology.software import FileSpec
 
 PROJECT = Path(__file__).parents[2]
@@ -54,6 +55,7 @@ LANGUAGES = {
             "hosts.*.": topology.HostSpec,
             "hosts.*.processor.": topology.ProcessorSpec,
             "hosts.*.files[].": FileSpec,
+            "hosts.*.containers[].": ContainerSpec,
             "switches.*.": topology.SwitchSpec,
             "links[].": topology.LinkSpec,
             "expect[].": topology.Expect,

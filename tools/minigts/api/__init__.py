@@ -12,10 +12,10 @@ docs/python.md shows it whole. Errors are `minigts.errors.MinigtsError`s: `Input
 """
 
 from minigts.api.experiments import Results, open_results, run_experiment
-from minigts.api.labs import Container, Host, Lab, Link, all_labs, open_lab, planned, up
+from minigts.api.labs import Container, Host, Lab, Link, OwnContainer, all_labs, open_lab, planned, up
 from minigts.api.measured import RoundTrips, Throughput
 
-VERSION = (1, 0)
+VERSION = (1, 1)
 """Of this interface. The first number grows when something goes or means something else, the second when something
 comes."""
 
@@ -25,6 +25,7 @@ __all__ = [
     "Host",
     "Lab",
     "Link",
+    "OwnContainer",
     "Results",
     "RoundTrips",
     "Throughput",

@@ -20,6 +20,7 @@ from minigts.lab import Change, Progress, software
 from minigts.lab.links import links_between
 from minigts.language.problems import did_you_mean, listed
 from minigts.language.quantities import LOSS_PERCENT, RATE_MBIT, TIME_MS, Quantity
+from minigts.overlays import containers
 from minigts.providers import DEFAULT, registry
 from minigts.providers.base import Result, Sized
 from minigts.topology.load import load, parse
@@ -92,10 +93,14 @@ class Lab:
         """Raises InputError when there is none of that name."""
         return Host(self._lab, self._known(name))
 
-    def container(self, host: str) -> Container:
-        """The measuring container of what is joined, on that host. Raises MinigtsError when nothing is joined."""
-        end_of(self._lab, self._known(host))
-        return Container(self._lab, host)
+    def container(self, name: str) -> Container | OwnContainer:
+        """By a host's name the measuring container of what is joined there; else the topology's own container of that
+        name, NAME.HOST where several hosts have it. Raises MinigtsError when nothing is joined, or when there is none.
+        """
+        if any(host.name == name for host in self.plan.hosts):
+            end_of(self._lab, name)
+            return Container(self._lab, name)
+        return OwnContainer(self._lab, containers.find(self._lab, name))
 
     def link(self, first: str, second: str) -> Link:
         """Every link between two hosts or switches. Raises InputError when there is none."""
@@ -243,6 +248,32 @@ class Container:
 
 
 @dataclass(frozen=True)
+class OwnContainer:
+    """A container that the topology declares, on its host."""
+
+    _lab: recorded.Lab = field(repr=False)
+    _place: containers.Place
+
+    @property
+    def name(self) -> str:
+        return self._place.name
+
+    @property
+    def host(self) -> str:
+        return self._place.host
+
+    @property
+    def address(self) -> str:
+        """Where other containers reach it; by its name they find it, too."""
+        return self._place.address
+
+    def run(self, *argv: str, timeout_s: float = COMMAND_TIMEOUT_S, check: bool = True, stdin: str = "") -> Result:
+        """As `Host.run`, in the container, with its program's environment."""
+        inside = (*self._place.prefix, *argv)
+        return self._lab.provider.run(self.host, inside, timeout_s=timeout_s, check=check, stdin=stdin.encode())
+
+
+@dataclass(frozen=True)
 class Link:
     """Every link between two hosts or switches. What is set of it stays so until it is set otherwise."""
 
@@ -319,6 +350,7 @@ def up(
     made = registry.make(provider, Path(), plan.time)
     overlays.require_engine(made, wanted)
     overlays.require_ipv6(plan, wanted)
+    containers.require(plan, made, wanted)
     known = {each.name for each in recorded.all_labs()}
     if isinstance(made, Sized) and (name or plan.name) not in known:
         made.require_room(plan, [wanted])

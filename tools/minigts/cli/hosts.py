@@ -29,7 +29,13 @@ if TYPE_CHECKING:
 DAY_S = 86_400.0
 
 Inside = Annotated[
-    bool, typer.Option("--container", "-c", help="In the overlay's measuring container there, not on the host itself.")
+    bool,
+    typer.Option(
+        "--container",
+        "-c",
+        help="In a container: for HOST write the name of one of the topology's, as in web or web.ams; or a host, for "
+        "the overlay's measuring container there.",
+    ),
 ]
 
 
@@ -65,9 +71,11 @@ def execute(
     command = command[1:] if command[:1] == ["--"] else command
     if not command or command[0].startswith("-"):
         raise InputError("exec: options go before the host, a command behind it: minigts exec HOST -- ip address")
-    opened = opened_lab(lab) if every else lab_with(named, lab)
+    opened = opened_lab(lab) if every or container else lab_with(named, lab)
     hosts = [host.name for host in opened.plan.hosts] if every else [named]
-    prefixes = _into_containers(opened, hosts) if container else {}
+    prefixes = _into_containers(opened, hosts) if container and every else {}
+    if container and not every:
+        named, prefixes = _into_container(opened, named)
     given = sys.stdin.buffer.read() if stdin else b""
 
     def run(host: str, show: Callable[[bytes], None] | None) -> Result:
@@ -138,16 +146,22 @@ def _interrupted_at_once() -> Iterator[None]:
 
 @app.command(rich_help_panel=LABS)
 def shell(host: Host, lab: LabName = None, container: Inside = False) -> None:
-    """Open a shell on a host, as root; with --container in the overlay's measuring container there.
+    """Open a shell on a host, as root; with --container in a container, by its name, or in the measuring one of a host.
 
     Leave it with exit or ctrl-d.
 
     Example:  minigts shell ams
+
+    Example:  minigts shell --container web
     """
     from minigts.lab import software
 
-    opened = lab_with(host, lab)
-    argv = (*_into_containers(opened, [host])[host], "sh", "-i") if container else software.shell_argv(opened, host)
+    opened = opened_lab(lab) if container else lab_with(host, lab)
+    if container:
+        host, prefixes = _into_container(opened, host)
+        argv = (*prefixes[host], "sh", "-i")
+    else:
+        argv = software.shell_argv(opened, host)
     if opened.time == "virtual":
         screen.note("the lab is in virtual time, which keeps pace with yours as long as this shell is open")
     raise typer.Exit(opened.provider.attach(host, argv))
@@ -232,6 +246,16 @@ def _there(lab: Lab, word: str) -> There | None:
     if not colon or "/" in host:
         return None
     return There.of(one_of("host", host, [each.name for each in lab.plan.machines]), path)
+
+
+def _into_container(lab: Lab, name: str) -> tuple[str, dict[str, tuple[str, ...]]]:
+    """The host of a container of the user's, or one for its measuring container; by host, what runs a command in it."""
+    from minigts.overlays import containers
+
+    if any(host.name == name for host in lab.plan.hosts):
+        return name, _into_containers(lab, [name])
+    place = containers.find(lab, name)
+    return place.host, {place.host: place.prefix}
 
 
 def _into_containers(lab: Lab, hosts: Sequence[str]) -> dict[str, tuple[str, ...]]:

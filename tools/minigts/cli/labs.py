@@ -85,12 +85,15 @@ def up(
     from minigts import lab as labs
     from minigts import overlays
     from minigts.fidelity import measure
+    from minigts.overlays import containers
     from minigts.providers import registry
 
     planned = read_plan(topology, provider, time)
     wanted = overlays.find(overlay or kept_overlay(lab or planned.name) or planned.overlay).name
+    made_by = registry.make(provider, Path(), planned.time)
     overlays.require_ipv6(planned, wanted)
-    overlays.require_engine(registry.make(provider, Path(), planned.time), wanted)
+    overlays.require_engine(made_by, wanted)
+    containers.require(planned, made_by, wanted)
     require_room(planned, provider, [wanted], lab or planned.name)
     warn_of_root(provider)
     with screen.progress() as say:

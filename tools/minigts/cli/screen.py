@@ -341,6 +341,7 @@ def lab_facts(lab: Lab) -> dict[str, object]:
             "changed": {name: change.in_words for name, change in labs.changed_links(lab).items()},
             "settings": record.settings.model_dump(),
             "hosts": {each.name: "kept" for each in lab.plan.machines} if kept else lab.state_of_hosts(),
+            "containers": [] if kept else overlays.own_containers(lab),
             "disk_bytes": labs.disk_bytes(lab),
         }
     except (MinigtsError, OSError, ValueError) as error:
@@ -367,6 +368,10 @@ def show_labs(labs: Iterable[Lab]) -> None:
         title = f"{lab.name}  {facts['topology']} on {where}, overlay {facts['overlay'] or '—'}"
         title += f", over each by itself: {in_groups(lab.plan)}" if lab.plan.groups else ""
         show_table(title, ("host", "location", "address", *ipv6_column(lab.plan), "state"), rows)
+        own = facts.get("containers")
+        if isinstance(own, list) and own:
+            columns = ("container", "host", "address", "image", "state")
+            show_table("", columns, ([each[column] for column in columns] for each in own))
         for each in lab.plan.links:
             if each.back is not None:
                 declared = "; ".join(both(each, show) for show in (delay, rate, loss))

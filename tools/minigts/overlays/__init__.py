@@ -11,9 +11,11 @@ from minigts.overlays.life import (
     join,
     joined,
     leave,
+    own_containers,
     rejoin,
     require_engine,
     require_ipv6,
+    run_on,
     second,
     verify,
 )
@@ -29,9 +31,11 @@ __all__ = [
     "joined",
     "known",
     "leave",
+    "own_containers",
     "rejoin",
     "require_engine",
     "require_ipv6",
+    "run_on",
     "second",
     "verify",
 ]

@@ -7,6 +7,7 @@
     programs: {built: true}     # by the folder's build/build.sh; or {supplied: [NAME, …]}, which the user brings
     policy: nftables            # minigts' own rules between containers take effect on it; or `itself`: it has a phase
                                 # policy
+    containers: NETWORK         # the engine's network that the user's own containers join; without it there are none
     second: true                # it can have a second container on a host
     kernel_modules: [NAME, …]   # that not every host's kernel has
     variants:                   # the first is known by the folder's name, another, udp, as `flannel-udp`
@@ -116,6 +117,7 @@ class Declaration(_Part):
     extends: str | None = None
     programs: Programs | None = None
     policy: Annotated[PolicyBy, choice("a way to enforce policies", *get_args(PolicyBy))] | None = None
+    containers: str = ""
     second: bool = False
     kernel_modules: tuple[str, ...] = ()
     variants: dict[str, DataPath] = {}

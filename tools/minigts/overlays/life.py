@@ -15,13 +15,14 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from minigts.errors import CommandFailed, EnvironmentLacks, InputError, MinigtsError
 from minigts.lab import Lab, Progress, exclusive, whole_paths
-from minigts.overlays import catalogue
+from minigts.overlays import catalogue, containers
 from minigts.overlays.catalogue import Overlay
 from minigts.overlays.host_file import facts_for
 from minigts.overlays.teams import UNDERLAYS, team_of, teams
@@ -137,6 +138,7 @@ def _join(lab: Lab, overlay: Overlay, progress: Progress) -> dict[str, Endpoint]
     if before is not None and before.name == overlay.name and before.ends and not all_anew:
         for host in sorted(lab.record.unjoined):
             before = _rejoin(lab, before, host, progress)
+        _bring_containers_up(lab, before, containers.lacking(lab, before.name, _members(lab, before)), progress)
         return before.endpoints()
     programs = overlay.programs(progress)
     if before is not None and all_anew and before.name != overlay.name:
@@ -160,6 +162,7 @@ def _join(lab: Lab, overlay: Overlay, progress: Progress) -> dict[str, Endpoint]
     now = _with_ends(now, _leaders_first(lab, now, "start"))
     _wait_until_connected(lab, now)
     _write(lab, now)
+    _bring_containers_up(lab, now, members, progress)
     lab.write(lab.record.model_copy(update={"unjoined": frozenset()}))
     return now.endpoints()
 
@@ -197,8 +200,27 @@ def _rejoin(lab: Lab, now: Joined, name: str, progress: Progress) -> Joined:
     now = _with_ends(now, {**now.ends, name: end})
     _write(lab, now)
     _wait_until_connected(lab, now)
+    _bring_containers_up(lab, now, [host], progress)
     lab.write(lab.record.model_copy(update={"unjoined": lab.record.unjoined - {name}}))
     return now
+
+
+def _bring_containers_up(lab: Lab, now: Joined, hosts: Sequence[Host], progress: Progress) -> None:
+    """The user's own containers of these hosts, once every end reaches each of them; what ended badly is said."""
+    run = partial(_run, lab)
+    addresses = containers.bring_up(lab, now.name, hosts, run, progress)
+    if not addresses:
+        return
+    owners = {name: name.rpartition(".")[2] for name in addresses}
+
+    def wait(host: Host) -> None:
+        near = team_of(lab.plan, now.name, host.name).names
+        peers = " ".join(address for name, address in addresses.items() if owners[name] in near)
+        _run(lab, "reach", host, {**now.ends[host.name], "PEERS": peers})
+
+    lab.on_each(_members(lab, now), wait)
+    for line in containers.launch(lab, hosts, lambda host: team_of(lab.plan, now.name, host.name), run):
+        progress(line)
 
 
 def second(lab: Lab, host: str) -> Endpoint:
@@ -245,6 +267,7 @@ def _leave(lab: Lab, progress: Progress) -> None:
         return
     progress(f"{now.name}: leaving")
     _on_all(lab, now, "leave")
+    containers.forget(lab)
     (lab.rundir / RECORD).unlink()
 
 
@@ -291,7 +314,7 @@ def _put_scripts(lab: Lab, overlay: Overlay, programs: str, hosts: Sequence[Host
             for folder in overlay.folders:
                 shutil.copytree(folder, staged / "overlays" / folder.name, ignore=shutil.ignore_patterns("build"))
             shutil.copy(scripts.parent / "lib.sh", staged)
-            for path in scripts.glob("*.sh"):
+            for path in (*scripts.glob("*.sh"), *scripts.glob("*.py")):
                 shutil.copy(path, staged / "overlays")
             facts = facts_for(lab.plan, host, overlay, programs, lab.provider.engine)
             (staged / "host.json").write_text(facts.model_dump_json(indent=1) + "\n")
@@ -330,6 +353,22 @@ def _leaders_first(lab: Lab, now: Joined, phase: str) -> dict[str, dict[str, str
         return own if host in leaders else _run(lab, phase, host, own)
 
     return lab.on_each(_members(lab, now), follow)
+
+
+def run_on(lab: Lab) -> containers.RunPhase:
+    """What runs phases of what is joined. Raises InputError where nothing is whose hosts have an engine."""
+    now = joined(lab)
+    if now is None or not now.ends or not catalogue.find(now.name).declaration.containers:
+        what = (
+            "nothing is joined" if now is None else f"overlay {now.name} is joined, which has no place for containers"
+        )
+        raise InputError(f"lab {lab.name}: {what}: minigts up --overlay swarm")
+    return partial(_run, lab)
+
+
+def own_containers(lab: Lab) -> list[dict[str, str]]:
+    """The containers that the topology declares, and how each is now; see `containers.states`."""
+    return containers.states(lab, partial(_run, lab))
 
 
 def _run(lab: Lab, phase: str, host: Host, words: Mapping[str, str]) -> dict[str, str]:

@@ -158,12 +158,14 @@ def host(lab: api.Lab, minigts_notes: Notes) -> Callable[[str], api.Host]:
 
 
 @pytest.fixture
-def container(lab: api.Lab, minigts_notes: Notes) -> Callable[[str], api.Container]:
-    """`container("ams")`: the overlay's container on a host, which has `address`, `mtu` and `run`."""
+def container(lab: api.Lab, minigts_notes: Notes) -> Callable[[str], api.Container | api.OwnContainer]:
+    """`container("ams")`: the overlay's container on a host, which has `address`, `mtu` and `run`. `container("web")`:
+    the topology's own container of that name."""
 
-    def container(host: str) -> api.Container:
-        minigts_notes.hosts[host] = None
-        return lab.container(host)
+    def container(name: str) -> api.Container | api.OwnContainer:
+        found = lab.container(name)
+        minigts_notes.hosts[found.host] = None
+        return found
 
     return container
 

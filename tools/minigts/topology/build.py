@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from minigts.topology import switching
 from minigts.topology.addressing import assign, host_address, mac
+from minigts.topology.containers import planned
 from minigts.topology.draft import DEFAULT_CPUS, Draft, DraftDirection, DraftLink
 from minigts.topology.fields import MOST_MTU
 from minigts.topology.model import ProcessorSpec, ToleranceSpec, Topology
@@ -66,8 +67,9 @@ class _Network:
     routed: bool
 
 
-def build(topology: Topology, drafted: Draft, time: Time) -> Plan:
-    """The plan of `topology`, whose hosts, switches and links are `drafted`; all have passed every check."""
+def build(topology: Topology, drafted: Draft, time: Time, directory: str) -> Plan:
+    """The plan of `topology`, whose hosts, switches and links are `drafted`; all have passed every check. What it names
+    of this machine's files lies in `directory`."""
     network = _network(topology, drafted)
     names = [host.name for host in drafted.hosts]
     hosts = tuple(
@@ -81,6 +83,7 @@ def build(topology: Topology, drafted: Draft, time: Time) -> Plan:
             address=host_address(index),
             ports=network.ports[host.name],
             routes=_routes(network, names, index) if network.routed else (),
+            containers=planned(host.containers, directory),
         )
         for index, host in enumerate(drafted.hosts)
     )

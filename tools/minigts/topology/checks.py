@@ -10,7 +10,7 @@ import networkx
 
 from minigts.language.problems import Finding, Location, did_you_mean, listed, path_of, shown
 from minigts.language.tree import Data
-from minigts.topology import ipv6, switching
+from minigts.topology import containers, ipv6, switching
 from minigts.topology.addressing import assign, capacity, overlaps, reserved_for
 from minigts.topology.draft import Draft, DraftDirection, DraftHost, DraftLink, DraftSwitch
 from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, MOST_HOSTS
@@ -46,6 +46,7 @@ def check(data: Data, drafted: Draft, known_overlays: Collection[str] | None, ti
         need = "goes over IPv6, and hosts have none: add `ipv6: true`"
         yield ("overlay",), f"overlay {shown(document['overlay'])} {need}"
     yield from _processors(document, time)
+    yield from containers.check({host.name: (host.where, host.containers) for host in drafted.hosts})
 
 
 def _machines(drafted: Draft, where: Location) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from minigts.language.problems import Location
 from minigts.language.tree import Data
+from minigts.topology.containers import ContainerSpec
 from minigts.topology.directions import BothWays
 from minigts.topology.model import (
     Chain,
@@ -42,6 +43,7 @@ class DraftHost:
     cpus: float
     memory_mb: int
     processor: ProcessorSpec | None
+    containers: tuple[ContainerSpec, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -217,6 +219,7 @@ def _host(where: Location, name: str, layers: tuple[HostSpec | None, ...]) -> Dr
         next((layer.cpus for layer in near if layer.cpus is not None), DEFAULT_CPUS),
         next((layer.memory for layer in near if layer.memory is not None), DEFAULT_MEMORY_MB),
         next((layer.processor for layer in near if layer.processor is not None), None),
+        next((layer.containers for layer in near if layer.containers is not None), ()),
     )
 
 

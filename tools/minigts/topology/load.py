@@ -58,8 +58,9 @@ def parse(
     best: Time = ANYWHERE,
     directory: Path | None = None,
 ) -> Plan:
-    """As `load`, from text; `file` is the name that messages carry. Pure but for the files in `directory` that hosts
-    are to have; without one they are not looked at, and no lab can be made of such a plan.
+    """As `load`, from text; `file` is the name that messages carry, and where files lie that it names. Pure but for the
+    files in `directory` that hosts are to have; without one they are not looked at, and no lab can be made of such a
+    plan.
     """
     tree = read_tree(text, file, LANGUAGE)
     drafted = draft(tree.data)
@@ -69,7 +70,7 @@ def parse(
     whole = check(tree.data, drafted, known_overlays, time)
     require_none(problems(tree, file, chain(findings, whole, gathered.findings)), file)
     assert topology is not None  # without one there are findings
-    return gathered.into(build(topology, drafted, time))
+    return gathered.into(build(topology, drafted, time, str(Path(file).absolute().parent)))
 
 
 def _written_time(data: Data) -> Time | None:

@@ -28,6 +28,7 @@ from minigts.language.quantities import (
     TIME_MS,
 )
 from minigts.topology import ipv6 as v6
+from minigts.topology.containers import ContainerSpec
 from minigts.topology.directions import BothWays, each_way, whole_each_way
 from minigts.topology.expectations import EXPECTATIONS, LatencyWord, ThroughputWord
 from minigts.topology.fields import (
@@ -200,6 +201,9 @@ class HostSpec(_Spec):
     files: Files | None = Field(None, description=FILES)
     environment: Environment | None = Field(None, description=ENVIRONMENT)
     run: Commands | None = Field(None, description=RUN)
+    containers: tuple[ContainerSpec, ...] | None = Field(
+        None, description="Containers of your own on the host, in the lab's overlay. Default: none."
+    )
 
 
 class SwitchSpec(_Spec):

@@ -13,6 +13,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from minigts.topology import ipv6 as v6
+from minigts.topology.containers import Container
 from minigts.topology.fields import (
     MOST_HOSTS,
     MOST_LINKS,
@@ -140,6 +141,8 @@ class Host(Machine):
     """The host's own address, a /32 on its loopback: stable, whichever segment a packet comes by."""
     ports: tuple[Port, ...]
     routes: tuple[Route, ...]
+    containers: tuple[Container, ...] = ()
+    """The user's own, in the lab's overlay."""
 
 
 class Switch(Machine):

@@ -18,7 +18,8 @@ DIAGNOSIS_TIMEOUT_S = 30.0
 COPY_TIMEOUT_S = 3600.0
 LOGS = PurePosixPath("/var/log")
 """Where an overlay's phases have the engine and the daemons write (provision/overlays)."""
-PACK_LOGS = 'cd "$1"; set -- ./*.log; [ ! -e "$1" ] || exec tar -c --no-recursion . "$@"'
+PACK_LOGS = 'cd "$1"; set -- ./*.log; [ ! -e "$1" ] || exec tar -c -h --ignore-failed-read --no-recursion . "$@"'
+"""What a link leads to is taken: a container's log is in the engine's own place."""
 
 
 class AgentProvider(OnMachineTime):

@@ -1,0 +1,137 @@
+# shellcheck shell=bash
+# Sourced by phase.sh: the user's own containers, as minigts has written them into containers.json: the engine's network
+# that they join, and of each its name in the engine, its host name, and what the engine is asked for.
+#
+# The network of each is held by a container beside it, NAME.network, which does nothing else. So its address is known
+# before the user's program starts, and stays when that ends and is started again.
+#
+#   load      IMAGE_FILE becomes IMAGE_TAG in the engine. It is of IMAGE_KIND: an archive, in which it is IMAGE_ID and may
+#             have names of its own; or a filesystem, which becomes IMAGE_NAME as well
+#   has       prints HAS=yes when the engine has IMAGE_TAG
+#   hold      holds the containers' networks. Prints NAME=ADDRESS
+#   launch    starts the containers anew, with the hosts of names.txt
+#   states    prints NAME=STATE: running, exited 1, absent
+#   release   takes them away
+
+# shellcheck source=provision/overlays/daemons.sh
+source "$OVERLAYS/daemons.sh"
+
+readonly containers_json=$OVERLAYS/../containers.json
+readonly names_file=$OVERLAYS/../names.txt
+readonly starting_s=1
+
+# shellcheck disable=SC2153
+load() {
+  local id=$IMAGE_ID
+  if [[ $IMAGE_KIND == filesystem ]]; then
+    id=$IMAGE_NAME
+    upload "/images/create?fromSrc=-&repo=$IMAGE_NAME&tag=latest"
+  else
+    upload '/images/load?quiet=1'
+  fi
+  docker_api POST "/images/$id/tag?repo=${IMAGE_TAG%:*}&tag=${IMAGE_TAG##*:}" >/dev/null
+  rm -f "$IMAGE_FILE"
+}
+
+# upload PATH: IMAGE_FILE, to the engine. What it finds wrong later it says in an answer that begins well.
+upload() {
+  local answer
+  answer=$(curl -sS --unix-socket /run/docker.sock -X POST -H 'Content-Type: application/x-tar' -H 'Expect:' \
+    -T "$IMAGE_FILE" "http://docker$1") || fatal "the Docker engine takes no image: $(engine_complaint)"
+  ! jq -es 'any(.[]; has("error") or has("message"))' <<<"$answer" >/dev/null ||
+    fatal "the Docker engine cannot read the image: $(jq -rs '.[] | .error // .message // empty' <<<"$answer")"
+}
+
+has() {
+  ! curl -sf -o /dev/null --unix-socket /run/docker.sock "http://docker/images/$IMAGE_TAG/json" || echo HAS=yes
+}
+
+# declared FILTER: of each container.
+declared() { jq -r ".containers[] | $1" "$containers_json"; }
+
+hold() {
+  local name network
+  network=$(jq -r .network "$containers_json")
+  for name in $(declared .name); do
+    container=$name.network
+    [[ $(state_of "$container") == running ]] || run_measuring_container "$network"
+    echo "$name=$(container_address "$network")"
+  done
+}
+
+launch() {
+  local name id
+  for name in $(declared .name); do
+    remove_container "$name"
+    if ! create "$name" || ! docker_api POST "/containers/$name/start" >/dev/null; then
+      fatal "container $name does not start"
+    fi
+    id=$(docker_api GET "/containers/$name/json" | jq -r .Id)
+    ln -sf "/var/lib/docker/containers/$id/$id-json.log" "/var/log/container-$name.log"
+  done
+  open_ports
+  sleep "$starting_s"
+  states
+}
+
+create() { docker_api POST "/containers/create?name=$1" "$(declared "select(.name == \"$1\").settings")" >/dev/null; }
+
+# The ports of this host that lead into containers.
+open_ports() {
+  local -a ports
+  stop_daemon ports
+  read -r -a ports <<<"$(port_words | paste -sd' ')"
+  ((${#ports[@]} == 0)) || start_daemon ports "$OVERLAYS/ports.py" "${ports[@]}"
+}
+
+# PORT:PROCESS:ADDRESS:PORT, a line each.
+port_words() {
+  local each name port inside network
+  network=$(jq -r .network "$containers_json")
+  # shellcheck disable=SC2016
+  for each in $(declared '. as $one | .ports[] | "\($one.name):\(.port):\(.container_port)"'); do
+    IFS=: read -r name port inside <<<"$each"
+    container=$name.network
+    echo "$port:$(container_process):$(container_address "$network"):$inside"
+  done
+}
+
+states() {
+  local name
+  for name in $(declared .name); do echo "$name=$(state_of "$name")"; done
+}
+
+# state_of CONTAINER: running, created, restarting, exited 1; absent, when there is no such container or no engine.
+state_of() {
+  local answer
+  answer=$(curl -sf --unix-socket /run/docker.sock "http://docker/containers/$1/json") || {
+    echo absent
+    return
+  }
+  jq -r '.State | if .Status == "exited" then "exited \(.ExitCode)" else .Status end' <<<"$answer"
+}
+
+release() {
+  local name
+  [[ -e $containers_json ]] || return 0
+  if docker_to_leave; then
+    for name in $(declared .name); do
+      remove_container "$name"
+      remove_container "$name.network"
+    done
+  fi
+  stop_daemon ports
+  rm -f "$containers_json" "$names_file" /var/log/container-*.log
+}
+
+# Of a container that holds a network: it sleeps. Other phases have the measuring container's.
+case $1 in
+hold)
+  container_settings() {
+    jq -nc --arg network "$1" --arg hostname "${container%%.*}" '{
+      Image: "minigts/measure", Hostname: $hostname, Cmd: ["/bin/sh", "-c", "exec sleep infinity"],
+      HostConfig: {NetworkMode: $network, LogConfig: {Type: "none"}}
+    }'
+  }
+  ;;
+esac

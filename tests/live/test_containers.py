@@ -1,0 +1,124 @@
+"""The user's own containers: on Swarm and on flannel, by name, behind ports, with volumes; after a power cut; gone."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from live.conftest import quiet, state_directory
+from live.program import Program
+from minigts import api, overlays, paths
+from minigts import lab as labs
+from minigts.errors import CommandFailed
+from minigts.topology.load import load
+
+pytestmark = [pytest.mark.virtual, pytest.mark.timeout(600)]
+
+SAVE = "curl -sSf --unix-socket /run/docker.sock -o /root/measure.tar http://docker/images/minigts/measure/get"
+TOPOLOGY = """\
+name: own
+pair: {hosts: [ams, bra], link: {rtt: 10ms, rate: 50mbit}}
+overlay: swarm
+hosts:
+  lju:
+    containers:
+      - name: meter
+        image: measure.tar
+        command: iperf3 -s
+        ports: ["5299:5201"]
+        restart: always
+links:
+  - {ends: [bra, lju], rtt: 10ms, rate: 50mbit}
+"""
+ALSO = """
+    containers:
+      - name: greeter
+        image: root.tar
+        command: [/bin/sh, -c, 'read -r word </srv/word; echo "$WHO: $word"; echo kept >>/var/kept/word; sleep 5000']
+        environment: {WHO: greeter}
+        volumes: ["./site:/srv:ro", "kept:/var/kept"]
+"""
+NAMES = 'while read -r line; do echo "$line"; done </etc/hosts'
+KEPT = "while read -r line; do echo $line; done </var/kept/word"
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A topology, and beside it what a host's engine saved of the measuring image, the same as a root file system, and
+    a directory."""
+    place = tmp_path_factory.mktemp("own")
+    with state_directory(place / "state"):
+        lab = labs.up(load(paths.project_root() / "topologies" / "pair.yaml"), "uml", None, quiet)
+        try:
+            overlays.join(lab, "bridge", quiet)
+            lab.provider.run("ams", ["sh", "-euc", SAVE], timeout_s=120)
+            lab.provider.get("ams", PurePosixPath("/root/measure.tar"), place / "measure.tar")
+        finally:
+            labs.down(lab)
+        _root_of(place / "measure.tar", place / "root.tar")
+        (place / "site").mkdir()
+        (place / "site" / "word").write_text("good day\n")
+        (place / "own.yaml").write_text(
+            TOPOLOGY.replace("  lju:\n", f"  mil:{ALSO}  lju:\n") + "  - {ends: [lju, mil], rtt: 10ms, rate: 50mbit}\n"
+        )
+        yield place
+
+
+def _root_of(saved: Path, root: Path) -> None:
+    with tarfile.open(saved) as archive:
+        listed = archive.extractfile("manifest.json")
+        assert listed is not None
+        (layer,) = json.load(listed)[0]["Layers"]
+        content = archive.extractfile(layer)
+        assert content is not None
+        root.write_bytes(content.read())
+
+
+@pytest.mark.parametrize("overlay", ["swarm", "flannel"])
+def test_containers_live_as_they_are_declared(directory: Path, overlay: str) -> None:
+    with api.up(directory / "own.yaml", overlay=overlay) as lab:
+        program = Program(directory / "state")
+        meter, greeter = lab.container("meter"), lab.container("greeter.mil")
+
+        # By name, over the overlay, from the other host's container.
+        assert f"{meter.address} meter.lju meter" in greeter.run("sh", "-c", NAMES).stdout.splitlines()
+        said = greeter.run("iperf3", "-c", "meter", "-t", "1", "-J").stdout
+        assert json.loads(said)["end"]["sum_received"]["bits_per_second"] > 0
+
+        # A port of the host leads into the container, from a host that the overlay's addresses mean nothing to.
+        said = lab.host("ams").run("iperf3", "-c", lab.host("lju").address, "-p", "5299", "-t", "1", "-J").stdout
+        assert json.loads(said)["end"]["sum_received"]["bytes"] > 100_000
+
+        # What it is handed, and what it says.
+        assert "greeter: good day" in program.succeeds("logs", "mil", "--only", "container-greeter.mil")
+        assert program.succeeds("exec", "-c", "greeter", "--", "sh", "-c", "echo $WHO") == "greeter\n"
+        with pytest.raises(CommandFailed, match="Read-only file system"):
+            greeter.run("sh", "-c", "echo >/srv/word")
+
+        # Its program ends: the engine starts that again, in the same network.
+        address = meter.address
+        lab.host("lju").shell("kill $(pgrep -f '^iperf3 -s$')")
+        lab.host("lju").shell("sleep 3")
+        assert lab.container("meter").address == address
+        assert {each["state"] for each in states(program)} == {"running"}
+
+        # A power cut: it is there again, with what it kept in its volume, and the others know where.
+        program.succeeds("restart", "mil")
+        greeter = lab.container("greeter")
+        assert greeter.run("sh", "-c", KEPT).stdout == "kept\nkept\n"
+        assert f"{greeter.address} greeter.mil greeter" in meter.run("sh", "-c", NAMES).stdout.splitlines()
+        assert {each["state"] for each in states(program)} == {"running"}
+
+        lab.leave()
+        assert {each["state"] for each in states(program)} == {"not up"}
+        assert lab.host("lju").shell("pgrep -f '[i]perf3|[p]orts.py|[s]leep infinity'", check=False).stdout == ""
+
+
+def states(program: Program) -> list[dict[str, str]]:
+    (lab,) = json.loads(program.succeeds("status", "--json"))
+    found: list[dict[str, str]] = lab["containers"]
+    return found

@@ -1,0 +1,87 @@
+"""docs/own-programs.md, as it stands: its commands, in its order, with what it says of them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from live.program import PROJECT, Program
+
+PAGE = (PROJECT / "docs" / "own-programs.md").read_text(encoding="utf-8")
+EXAMPLE = PROJECT / "docs" / "examples" / "own-programs"
+COMMANDS = [
+    line for block in re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL) for line in block.splitlines()
+]
+LIMIT_S = 300.0
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Path]:
+    """The example's directory, and in front of the path what an installation has."""
+    shutil.copytree(EXAMPLE, tmp_path / "example")
+    (tmp_path / "bin").mkdir()
+    for name, module in {
+        "minigts": "minigts",
+        "pytest": "pytest -p minigts.testing.plugin -p no:cacheprovider",
+    }.items():
+        program = tmp_path / "bin" / name
+        program.write_text(f'#!/bin/sh\nexec {sys.executable} -P -m {module} "$@"\n')
+        program.chmod(0o755)
+    yield tmp_path
+    Program(tmp_path / "state").run("down", "--all")
+
+
+def typed(place: Path, command: str) -> subprocess.CompletedProcess[str]:
+    environment = {
+        **os.environ,
+        "PATH": f"{place / 'bin'}:{os.environ['PATH']}",
+        "PYTHONPATH": str(PROJECT / "tools"),
+        "MINIGTS_STATE": str(place / "state"),
+    }
+    return subprocess.run(
+        ["bash", "-c", command],
+        cwd=place / "example",
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+
+
+@pytest.mark.virtual
+@pytest.mark.timeout(900)
+def test_the_pages_commands_do_what_it_says(place: Path) -> None:
+    said = {}
+    for command in COMMANDS:
+        done = typed(place, command)
+        assert done.returncode == (1 if command.endswith("# fails") else 0), f"{command}\n{done.stdout}"
+        said.setdefault(command, done.stdout)
+    assert said["minigts exec --container store -- redis-cli ping"] == "PONG\n"
+    assert said["minigts exec mil -- curl -sS http://10.255.0.1:8080/"] == "visit 1\n"
+    assert "3 passed" in said["pytest --minigts shop.yaml test_shop.py"]
+    (failed,) = (text for command, text in said.items() if command.endswith("# fails"))
+    assert "3 failed" in failed
+    assert shown_failure() in failed
+
+
+def shown_failure() -> str:
+    """The page's own lines of the failure, without what stands in front of them."""
+    found = re.search(r"the failure says so:\n\n((?:    .*\n)+)", PAGE)
+    assert found is not None
+    return "".join(line.removeprefix("    ") for line in found[1].splitlines(keepends=True)).rstrip("\n")
+
+
+def test_the_page_shows_the_example_itself() -> None:
+    assert f"```python\n{(EXAMPLE / 'test_shop.py').read_text(encoding='utf-8')}```" in PAGE
+    (shown,) = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    assert shown in (EXAMPLE / "shop.yaml").read_text(encoding="utf-8")

@@ -1,0 +1,214 @@
+"""Images of the user's own containers: from a file, from this machine's own engine, from a registry.
+
+A file is what `docker save` writes, an OCI archive (its tar has oci-layout and index.json: OCI Image Format
+Specification, image-layout.md), or a root file system as a tar. An engine is asked by docker or podman, a registry by
+skopeo, each of which the user has to have; what they bring lies in `<cache root>/container-images`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import shutil
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Literal
+
+from minigts import paths
+from minigts.errors import CommandFailed, EnvironmentLacks, InputError
+from minigts.machine import shell
+from minigts.topology.containers import ENGINES_IMAGE, REGISTRYS_IMAGE
+
+ENGINES = ("docker", "podman")
+SAVE_TIMEOUT_S, PULL_TIMEOUT_S = 600.0, 1800.0
+DESCRIPTION_LIMIT_BYTES = 16 << 20
+SYSTEM = frozenset(("bin", "etc", "lib", "opt", "sbin", "srv", "usr"))
+"""One of these stands at the top of every root file system with a program in it."""
+_BLOCK_BYTES = 1 << 20
+_UNFIT = (tarfile.TarError, zlib.error, EOFError, ValueError, KeyError, TypeError, AttributeError, LookupError)
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image in a file. `key` stands for the file's bytes."""
+
+    path: Path
+    kind: Literal["archive", "filesystem"]
+    key: str
+    ids: tuple[str, ...]
+    """Of the images in an archive: `sha256:…` of each one's configuration, by which the engine knows it."""
+    names: tuple[str, ...]
+    """What they are called in it."""
+    runs: bool
+    """Whether the image itself says what to run."""
+
+    @property
+    def tag(self) -> str:
+        """What it is called in a host's engine."""
+        return f"minigts/image:{self.key}"
+
+
+def take(reference: str, progress: Callable[[str], None]) -> Image:
+    """The one image that a topology names. Raises InputError for what is none, EnvironmentLacks for a missing tool."""
+    if reference.startswith(ENGINES_IMAGE):
+        image = look(_from_engine(reference.removeprefix(ENGINES_IMAGE), progress))
+    elif reference.startswith(REGISTRYS_IMAGE):
+        image = look(_from_registry(reference, progress))
+    else:
+        image = look(Path(reference))
+    if len(image.ids) > 1:
+        raise InputError(f"{image.path} holds {len(image.ids)} images ({', '.join(image.names)}): save one alone")
+    return image
+
+
+def look(path: Path) -> Image:
+    """What the file is. Raises InputError when it is no image."""
+    try:
+        key = _digest(path)
+        with tarfile.open(path, "r:*") as archive:
+            members = {member.name.removeprefix("./"): member for member in archive if member.name not in (".", "./")}
+            if "manifest.json" in members:
+                return _archive(path, key, archive, members)
+            if "index.json" in members:
+                return look(_converted(path, key, archive, members))
+    except (*_UNFIT, OSError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else f"no image that can be read: {error}"
+        raise InputError(f"{path}: {why}") from error
+    if SYSTEM.isdisjoint(name.partition("/")[0] for name in members):
+        raise InputError(
+            f"{path} is no image: a tar of `docker save` has manifest.json, an OCI archive index.json, a root file "
+            "system usr or bin"
+        )
+    return Image(path, "filesystem", key, (), (), runs=False)
+
+
+def _archive(path: Path, key: str, archive: tarfile.TarFile, members: Mapping[str, tarfile.TarInfo]) -> Image:
+    """A file of `docker save`: Docker Image Specification v1.2, *Combined Image JSON + Filesystem Changeset Format*."""
+    ids: list[str] = []
+    names: list[str] = []
+    runs = True
+    for entry in json.loads(_content(archive, members["manifest.json"])):
+        configuration = _content(archive, members[entry["Config"]])
+        ids.append(f"sha256:{hashlib.sha256(configuration).hexdigest()}")
+        names += entry.get("RepoTags") or []
+        settings = json.loads(configuration).get("config") or {}
+        runs = runs and bool(settings.get("Cmd") or settings.get("Entrypoint"))
+    if not ids:
+        raise ValueError("it holds none")
+    return Image(path, "archive", key, tuple(ids), tuple(names), runs)
+
+
+def _converted(path: Path, key: str, archive: tarfile.TarFile, members: Mapping[str, tarfile.TarInfo]) -> Path:
+    """An OCI archive with the manifest.json that Docker's own store of images wants: its blobs serve as they are."""
+    ready = _cache() / f"oci-{key}.tar"
+    if not ready.exists():
+        index = json.loads(_content(archive, members["index.json"]))
+        entries = []
+        for listed in index["manifests"]:
+            manifest = json.loads(_content(archive, members[_blob(listed)]))
+            name = (listed.get("annotations") or {}).get("org.opencontainers.image.ref.name", "")
+            layers = [_blob(layer) for layer in manifest["layers"]]
+            tags = [name] if ":" in name else []
+            entries.append({"Config": _blob(manifest["config"]), "RepoTags": tags, "Layers": layers})
+        _write(ready, lambda file: _repack(archive, json.dumps(entries).encode(), file))
+    return ready
+
+
+def _repack(archive: tarfile.TarFile, manifest: bytes, file: IO[bytes]) -> None:
+    with tarfile.TarFile(fileobj=file, mode="w") as made:
+        for member in archive.getmembers():
+            made.addfile(member, archive.extractfile(member) if member.isreg() else None)
+        added = tarfile.TarInfo("manifest.json")
+        added.size = len(manifest)
+        made.addfile(added, io.BytesIO(manifest))
+
+
+def _blob(descriptor: Mapping[str, Any]) -> str:
+    kind, _, digest = str(descriptor["digest"]).partition(":")
+    if not re.fullmatch("[a-z0-9]+", kind) or not re.fullmatch("[0-9a-f]+", digest):
+        raise ValueError(f"{descriptor['digest']!a} is no digest")
+    return f"blobs/{kind}/{digest}"
+
+
+def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    file = archive.extractfile(member)
+    if file is None or member.size > DESCRIPTION_LIMIT_BYTES:
+        raise ValueError(f"{member.name!a} is no description of an image")
+    return file.read()
+
+
+def _digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while data := file.read(_BLOCK_BYTES):
+            digest.update(data)
+    return digest.hexdigest()[:16]
+
+
+def _from_engine(name: str, progress: Callable[[str], None]) -> Path:
+    """An image of this machine's own engine, as it is there now."""
+    engine = next((found for each in ENGINES if (found := shutil.which(each))), None)
+    if engine is None:
+        raise EnvironmentLacks(f"{ENGINES_IMAGE}{name}: this machine has neither {' nor '.join(ENGINES)} to ask for it")
+    argv = [engine, "image", "inspect", "--format", "{{.Id}}", name]
+    said = _said(argv, f"{ENGINES_IMAGE}{name}", SAVE_TIMEOUT_S)
+    ready = _cache() / f"engine-{said.strip().removeprefix('sha256:')[:32]}.tar"
+    if not ready.exists():
+        progress(f"saving {name} from {Path(engine).name}")
+        _fill(ready, lambda path: [engine, "save", "-o", str(path), name], f"{ENGINES_IMAGE}{name}", SAVE_TIMEOUT_S)
+    return ready
+
+
+def _from_registry(reference: str, progress: Callable[[str], None]) -> Path:
+    """Pulled once; whoever wants it anew removes the file."""
+    skopeo = shutil.which("skopeo")
+    ready = _cache() / f"registry-{hashlib.sha256(reference.encode()).hexdigest()[:32]}.tar"
+    if ready.exists():
+        return ready
+    if skopeo is None:
+        raise EnvironmentLacks(
+            f"{reference}: skopeo fetches from registries, and is not on this machine: install it, or save the image "
+            "into a file elsewhere and name that"
+        )
+    progress(f"fetching {reference}; it will lie in {ready}")
+    name = reference.removeprefix(REGISTRYS_IMAGE).partition("@")[0]
+    tagged = name if ":" in name.rpartition("/")[2] else f"{name}:latest"
+    argv = [skopeo, "copy", "--override-os", "linux", "--override-arch", "amd64", reference]
+    _fill(ready, lambda path: [*argv, f"docker-archive:{path}:{tagged}"], reference, PULL_TIMEOUT_S)
+    return ready
+
+
+def _fill(ready: Path, argv: Callable[[Path], list[str]], reference: str, timeout_s: float) -> None:
+    """Have a command write that file: whole, or not at all."""
+    with tempfile.TemporaryDirectory(dir=ready.parent) as place:
+        arriving = Path(place) / "image.tar"
+        _said(argv(arriving), reference, timeout_s)
+        arriving.replace(ready)
+
+
+def _said(argv: list[str], reference: str, timeout_s: float) -> str:
+    try:
+        return shell.run(argv, timeout_s=timeout_s).stdout
+    except CommandFailed as error:
+        last = (error.stderr.strip() or error.stdout.strip()).splitlines()[-1:]
+        raise InputError(f"{reference}: {Path(argv[0]).name} has no such image: {''.join(last)}") from error
+
+
+def _write(ready: Path, fill: Callable[[IO[bytes]], None]) -> None:
+    with tempfile.TemporaryDirectory(dir=ready.parent) as place:
+        arriving = Path(place) / "image.tar"
+        with arriving.open("wb") as file:
+            fill(file)
+        arriving.replace(ready)
+
+
+def _cache() -> Path:
+    directory = paths.cache_root() / "container-images"
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory

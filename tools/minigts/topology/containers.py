@@ -1,0 +1,243 @@
+"""The user's own containers on a host: what a topology says of one, and what a plan holds of it.
+
+An image is a file, in a path that begins where the topology's file lies; or, by the names of containers-transports(5),
+`docker-daemon:NAME`, an image of the machine's own engine, or `docker://REGISTRY/NAME`, one of a registry.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, TypeAlias, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from minigts.language.fields import Strict, choice, matching
+from minigts.language.problems import Finding, Location, shown
+from minigts.topology.fields import NAME, NAME_HINT, Name, unprintable
+
+ENGINES_IMAGE, REGISTRYS_IMAGE = "docker-daemon:", "docker://"
+"""How the images begin that are no file; see containers-transports(5)."""
+LONGEST_TEXT, MOST_ENTRIES, MOST_CONTAINERS = 4000, 100, 20
+Restart = Literal["no", "on-failure", "always", "unless-stopped"]
+
+_REFERENCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}", re.ASCII)
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}", re.ASCII)
+_VOLUME_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{1,62}", re.ASCII)
+_PORTS = re.compile(r"([0-9]{1,5})(?::([0-9]{1,5}))?", re.ASCII)
+
+
+def _words(value: object) -> str:
+    """Text that a program can be handed."""
+    if not isinstance(value, str) or len(value) > LONGEST_TEXT:
+        raise ValueError(f"{shown(value)} is no text of at most {LONGEST_TEXT} characters")
+    if (bad := unprintable(value)) is not None:
+        raise ValueError(f"holds the control character U+{ord(bad):04X}")
+    return value
+
+
+def _image(value: object) -> str:
+    text = _words(value)
+    for transport in (ENGINES_IMAGE, REGISTRYS_IMAGE):
+        if text.startswith(transport):
+            if not _REFERENCE.fullmatch(text.removeprefix(transport)):
+                raise ValueError(f"{shown(text)} names no image: write it as in {transport}nginx:1.27")
+            return text
+    if not re.search(r"\.(tar|tar\.[a-z0-9]+|tgz)$", text):
+        raise ValueError(
+            f"{shown(text)} is no image: write a file, as in images/web.tar; an image of your own engine, as in "
+            f"{ENGINES_IMAGE}web:1; or one of a registry, as in {REGISTRYS_IMAGE}REGISTRY/web:1"
+        )
+    return text
+
+
+def _command(value: object) -> list[str]:
+    if isinstance(value, list):
+        return [_words(word) for word in value]
+    try:
+        words = shlex.split(_words(value))
+    except ValueError as error:
+        raise ValueError(f"{shown(value)} is no command: {error}") from error
+    if not words:
+        raise ValueError("an empty command: leave `command:` out for the image's own")
+    return words
+
+
+def _environment(value: object) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{shown(value)} where a mapping is wanted, as in {{LEVEL: debug}}")
+    for name in value:
+        if not isinstance(name, str) or not _VARIABLE.fullmatch(name):
+            raise ValueError(f"{shown(name)} is no variable's name: write letters, digits and underscores")
+    return {str(name): _words(text) for name, text in value.items()}
+
+
+def _port(text: str) -> int:
+    number = int(text)
+    if not 1 <= number <= 65535:
+        raise ValueError(f"{text} is no port: write a number from 1 to 65535")
+    return number
+
+
+def _published(value: object) -> tuple[int, int]:
+    """`8080:80` → (8080, 80); `80` → (80, 80)."""
+    found = _PORTS.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        raise ValueError(f"{shown(value)} is no port: write the host's TCP port and the container's, as in 8080:80")
+    return _port(found[1]), _port(found[2] or found[1])
+
+
+def _volume(value: object) -> tuple[str, str, bool]:
+    """`./site:/srv:ro` → ("./site", "/srv", True)."""
+    text = _words(value)
+    source, _, rest = text.partition(":")
+    target, _, mode = rest.partition(":")
+    if not source or not target.startswith("/") or mode not in ("", "ro", "rw") or ".." in target.split("/"):
+        raise ValueError(
+            f"{shown(text)} is no volume: write a file or directory here, or a name for one on the host, and its path "
+            "in the container, as in ./site:/srv:ro or data:/var/lib/data"
+        )
+    if not is_path(source) and not _VOLUME_NAME.fullmatch(source):
+        raise ValueError(f"{shown(source)} is neither a path, which begins with / or ./, nor a volume's name")
+    return source, target, mode == "ro"
+
+
+def is_path(source: str) -> bool:
+    """Whether a volume comes from this machine; else it is a name."""
+    return source.startswith(("/", "./", "../"))
+
+
+_PUBLISHED = (
+    BeforeValidator(_published),
+    WithJsonSchema({"type": ["string", "integer"], "pattern": f"^{_PORTS.pattern}$", "examples": ["8080:80"]}),
+)
+_VOLUME = (BeforeValidator(_volume), WithJsonSchema({"type": "string", "examples": ["./site:/srv:ro"]}))
+
+
+class ContainerSpec(Strict):
+    """A container on a host, in the lab's overlay."""
+
+    name: Annotated[str, *matching(NAME_HINT, NAME)]
+    """By which others reach it: NAME.HOST, and NAME alone where only one host has it."""
+    image: Annotated[str, BeforeValidator(_image), WithJsonSchema({"type": "string", "examples": ["images/web.tar"]})]
+    """A file: what `docker save` wrote, an OCI archive, or a root file system as a tar. docker-daemon:NAME, from the
+    machine's own engine; docker://REGISTRY/NAME, from a registry."""
+    command: (
+        Annotated[
+            tuple[str, ...],
+            BeforeValidator(_command),
+            WithJsonSchema(
+                {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
+            ),
+        ]
+        | None
+    ) = Field(None, min_length=1, max_length=MOST_ENTRIES)
+    """Its words, or one line, which is parted into words as a shell does. Default: the image's own."""
+    environment: Annotated[
+        dict[str, str],
+        BeforeValidator(_environment),
+        WithJsonSchema({"type": "object", "additionalProperties": {"type": ["string", "number"]}}),
+    ] = Field({}, max_length=MOST_ENTRIES)
+    """Variables by name. Default: only the image's."""
+    ports: tuple[Annotated[tuple[int, int], *_PUBLISHED], ...] = Field((), max_length=MOST_ENTRIES)
+    """TCP ports of the host that lead into the container: HOST:CONTAINER, or one number for both."""
+    volumes: tuple[Annotated[tuple[str, str, bool], *_VOLUME], ...] = Field((), max_length=MOST_ENTRIES)
+    """SOURCE:TARGET, with :ro when it is only read. SOURCE is a file or directory beside the topology, of which the
+    host gets a copy, or a name for a directory of the host's."""
+    restart: Annotated[Restart, choice("a restart policy", *get_args(Restart))] = "no"
+    """What the engine does when it has ended: no, on-failure, always, unless-stopped, as in Docker."""
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _held_by(parse: Any) -> BeforeValidator:
+    """A plan's own value is held to what a file may say."""
+
+    def check(value: object) -> object:
+        parse(value)
+        return value
+
+    return BeforeValidator(check)
+
+
+_Words: TypeAlias = Annotated[str, BeforeValidator(_words)]
+_Image: TypeAlias = Annotated[str, _held_by(_image)]
+_PortNumber: TypeAlias = Annotated[int, Field(ge=1, le=65535)]
+
+
+class Published(_Frozen):
+    """A TCP port of the host that leads to one of the container's."""
+
+    port: _PortNumber
+    container_port: _PortNumber
+
+
+class Volume(_Frozen):
+    source: _Words
+    """An absolute path on this machine, of which the host has a copy; or a volume's name."""
+    target: _Words
+    read_only: bool = False
+
+
+class Container(_Frozen):
+    """See `ContainerSpec`. Paths are absolute."""
+
+    name: Name
+    image: _Image
+    command: Annotated[tuple[_Words, ...], Field(max_length=MOST_ENTRIES)] = ()
+    """Empty: the image's own."""
+    environment: Annotated[tuple[_Words, ...], Field(max_length=MOST_ENTRIES)] = ()
+    """Each `NAME=VALUE`."""
+    ports: tuple[Published, ...] = ()
+    volumes: tuple[Volume, ...] = ()
+    restart: Restart = "no"
+
+
+def planned(specs: Sequence[ContainerSpec], directory: str) -> tuple[Container, ...]:
+    """Those of a host; the topology's file lies in `directory`. Pure."""
+
+    def place(path: str) -> str:
+        return os.path.normpath(os.path.join(directory, path))  # noqa: PTH118
+
+    return tuple(
+        Container(
+            name=spec.name,
+            image=spec.image if spec.image.startswith((ENGINES_IMAGE, REGISTRYS_IMAGE)) else place(spec.image),
+            command=spec.command or (),
+            environment=tuple(f"{name}={value}" for name, value in spec.environment.items()),
+            ports=tuple(Published(port=port, container_port=inside) for port, inside in spec.ports),
+            volumes=tuple(
+                Volume(source=place(source) if is_path(source) else source, target=target, read_only=read_only)
+                for source, target, read_only in spec.volumes
+            ),
+            restart=spec.restart,
+        )
+        for spec in specs
+    )
+
+
+def check(declared: Mapping[str, tuple[Location, Sequence[ContainerSpec]]]) -> Iterator[Finding]:
+    """What cannot stand beside each other, by host: names, ports. The place is where the host's containers stand."""
+    for host, (where, specs) in declared.items():
+        if len(specs) > MOST_CONTAINERS:
+            yield where, f"{len(specs)} containers on {host}; at most {MOST_CONTAINERS} are possible"
+        for name, count in Counter(spec.name for spec in specs).items():
+            if count > 1:
+                yield where, f"container {shown(name)} is declared {count} times on {host}"
+            if name in declared or name == "localhost":
+                yield where, f"container {shown(name)} has a host's name; choose another"
+        for port, count in Counter(port for spec in specs for port, _ in spec.ports).items():
+            if count > 1:
+                yield where, f"port {port} of {host} leads to {count} containers; give each a port of its own"
+
+
+def names(hosts: Mapping[str, Sequence[Container]]) -> dict[str, tuple[str, str]]:
+    """Host and container by each name that it has in the whole lab: NAME.HOST; NAME where only one host has it."""
+    found = {f"{one.name}.{host}": (host, one.name) for host, several in hosts.items() for one in several}
+    times = Counter(name for _, name in found.values())
+    return found | {name: (host, name) for host, name in found.values() if times[name] == 1}
