@@ -1,5 +1,5 @@
-"""The command line. `app` starts and ends it; `labs`, `hosts`, `policy`, `experiments` and `project` hold a short
-function for each verb, `libvirt` those that only virtual machines need; `screen` is how it looks. Nothing else
+"""The command line. `app` starts and ends it; `labs`, `hosts`, `policy`, `experiments`, `bundles` and `project` hold a
+short function for each verb, `libvirt` those that only virtual machines need; `screen` is how it looks. Nothing else
 prints; what a verb does is done elsewhere.
 """
 
@@ -8,8 +8,9 @@ from minigts.cli import labs  # isort: skip
 from minigts.cli import hosts  # isort: skip
 from minigts.cli import policy  # isort: skip
 from minigts.cli import experiments  # isort: skip
+from minigts.cli import bundles  # isort: skip
 from minigts.cli import project  # isort: skip
 from minigts.cli import libvirt  # isort: skip
 from minigts.cli.app import main
 
-__all__ = ["experiments", "hosts", "labs", "libvirt", "main", "policy", "project"]
+__all__ = ["bundles", "experiments", "hosts", "labs", "libvirt", "main", "policy", "project"]

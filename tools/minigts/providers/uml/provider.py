@@ -14,7 +14,7 @@ from minigts.providers import processor_share
 from minigts.providers.agent import process
 from minigts.providers.agent.provider import AgentProvider
 from minigts.providers.base import Finding
-from minigts.providers.uml import demand, doctor, full_kernel, guest, image, kernel, packing, prerequisites
+from minigts.providers.uml import demand, doctor, full_kernel, guest, image, kernel, made_of, packing, prerequisites
 from minigts.providers.uml.full_kernel import FullKernel
 from minigts.providers.uml.kernel import GuestKernel
 from minigts.providers.uml.supervisor import Launch
@@ -39,6 +39,9 @@ class UmlProvider(AgentProvider):
 
     def prepare(self, progress: Callable[[str], None]) -> None:
         image.ensure(progress)
+
+    def made_of(self) -> Mapping[str, Path]:
+        return made_of.of_lab(self.rundir) or made_of.of_a_new_lab(virtual=False)
 
     def require_room(self, plan: Plan, overlays: Sequence[str]) -> None:
         demand.require(demand.of_plan(plan), overlays)
