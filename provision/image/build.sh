@@ -9,6 +9,8 @@
 #   MINIGTS_IMAGE_MB       size of the file system in MB
 #   MINIGTS_ALSO           a directory with more: its `packages` are installed too, and its `customize.sh` runs inside the
 #                          new root before the image's own; what that leaves in /usr/lib/minigts/boot is taken out
+#   MINIGTS_PACKAGE_LOCK   a file of lines NAME VERSION, such as an image's packages.lock: these versions are taken where
+#                          the mirror has them, also from a snapshot of Debian whose index is past its date
 #   and those of ../debian.sh
 #
 # Unpacks some 700 MB, for root into OUTPUT, for others into /var/tmp.
@@ -50,6 +52,17 @@ remove_work_directory() {
 
 packages() { grep -hv '^#' "$here/packages" ${MINIGTS_ALSO:+"$MINIGTS_ALSO/packages"} | paste -sd,; }
 
+# Options, a line each, by which apt takes the versions of a lock.
+# shellcheck disable=SC2016
+locked() {
+  [[ -n ${MINIGTS_PACKAGE_LOCK:-} ]] || return 0
+  awk 'NF == 2 { printf "Package: %s\nPin: version %s\nPin-Priority: 1001\n\n", $1, $2 }' "$MINIGTS_PACKAGE_LOCK" \
+    >"$output/lock-preferences"
+  echo "--aptopt=Acquire::Check-Valid-Until \"false\""
+  echo "--setup-hook=upload ${output@Q}/lock-preferences /etc/apt/preferences.d/lock"
+  echo '--customize-hook=rm "$1/etc/apt/preferences.d/lock"'
+}
+
 # Customize hooks, a line each, for what else is to be made of the new root.
 also() {
   [[ -n ${MINIGTS_ALSO:-} ]] || return 0
@@ -60,12 +73,14 @@ also() {
 # Hooks may not read this user's directories, so the recipe is copied in and runs there.
 # shellcheck disable=SC2016
 bootstrap() {
-  local hooks
+  local hooks locked
   mapfile -t hooks < <(also)
+  mapfile -t locked < <(locked)
   make_debian_root "$work" --format=directory --include="$(packages)" --components=main,non-free \
     "${left_out[@]/#/--dpkgopt=path-exclude=}" \
     --setup-hook="upload ${here@Q}/apt-preferences /etc/apt/preferences.d/kernel" \
     --setup-hook="$(add_suite "$kernel_suite")" \
+    "${locked[@]}" \
     "${hooks[@]}" \
     --customize-hook="copy-in ${here@Q} ${MINIGTS_WIRE@Q} /tmp" \
     --customize-hook='chroot "$1" /tmp/image/customize.sh'
@@ -99,6 +114,7 @@ build() {
   end_with_caller
   make_work_directory
   bootstrap
+  rm -f -- "$output/lock-preferences"
   take_out_kernel
   make_file_system
   remove_work_directory

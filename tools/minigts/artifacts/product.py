@@ -52,6 +52,11 @@ class Product:
     parts: tuple[str, ...] = ()
     """The files and directories of the folder that it is made from; empty: all."""
 
+    @property
+    def key(self) -> str:
+        """The hash of the recipe, which what it makes is named for."""
+        return built.key(self.folder, self.parts)
+
     def present(self) -> Path | None:
         """The directory with what this recipe makes, if it has been built."""
         ready = self._ready()
@@ -81,7 +86,7 @@ class Product:
         return f"building the {self.name} takes {self.work_mb} MB in {WORK_DIRECTORY}; {free_mb} MB are free"
 
     def _ready(self) -> Path:
-        return self.store / built.key(self.folder, self.parts)
+        return self.store / self.key
 
     def _build(self, progress: Callable[[str], None], broken_off: threading.Event | None) -> Path:
         for left in self.store.glob("building-*"):

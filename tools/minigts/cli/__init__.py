@@ -1,6 +1,6 @@
 """The command line. `app` starts and ends it; `first`, `labs`, `hosts`, `saved`, `containers`, `policy`, `experiments`,
-`project` and `completion` hold a short function for each verb, `libvirt` those that only virtual machines need;
-`screen` is how it looks, `known` what a shell completes. Nothing else prints; what a verb does is done elsewhere.
+`bundles`, `project` and `completion` hold a short function for each verb, `libvirt` those that only virtual machines
+need; `screen` is how it looks, `known` what a shell completes. Nothing else prints; what a verb does is done elsewhere.
 """
 
 # In this order the verbs are listed.
@@ -11,12 +11,14 @@ from minigts.cli import saved  # isort: skip
 from minigts.cli import containers  # isort: skip
 from minigts.cli import policy  # isort: skip
 from minigts.cli import experiments  # isort: skip
+from minigts.cli import bundles  # isort: skip
 from minigts.cli import project  # isort: skip
 from minigts.cli import completion  # isort: skip
 from minigts.cli import libvirt  # isort: skip
 from minigts.cli.app import main
 
 __all__ = [
+    "bundles",
     "completion",
     "containers",
     "experiments",

@@ -78,8 +78,8 @@ def run(
             warn_of_root(provider)
         if not resume:
             directories = campaign.begin(results, prepared, provider)
-            stack.enter_context(campaign.alone_in(_folder_of(directories)))
-        complete = _measure_all(directories, prepared, provider, lab, keep=keep)
+            stack.enter_context(campaign.alone_in(folder_of(directories)))
+        complete = measure_all(directories, prepared, provider, lab, keep=keep)
     raise typer.Exit(0 if complete else 1)
 
 
@@ -96,19 +96,19 @@ def _time_of(lab: str) -> Time | None:
     return next((each.time for each in labs.all_labs() if each.name == lab), None)
 
 
-def _folder_of(directories: Sequence[Path]) -> Path:
+def folder_of(directories: Sequence[Path]) -> Path:
     """The run's own folder, or the campaign's."""
     return directories[0].parent if len(directories) > 1 else directories[0]
 
 
-def _measure_all(
+def measure_all(
     directories: Sequence[Path], prepared: Sequence[Prepared], provider: str, lab: str | None, *, keep: bool
 ) -> bool:
     """Measure all, those of one topology in one lab, and report; whether every sample has a result."""
     from minigts.experiments import campaign, run
     from minigts.report import missing, render
 
-    together = _folder_of(directories)
+    together = folder_of(directories)
     seconds = sum(each.seconds for each in prepared)
     screen.note(f"{', '.join(each.experiment.name for each in prepared)}: {screen.duration(seconds)} of measuring")
     complete = True
@@ -210,10 +210,11 @@ def compare(
         return
     if a is None or b is None:
         raise InputError("compare: give two results folders, or --providers TOPOLOGY")
-    _compare_runs(a, b, page)
+    compare_runs(a, b, page)
 
 
-def _compare_runs(a: Path, b: Path, page: Path | None) -> None:
+def compare_runs(a: Path, b: Path, page: Path | None, otherwise: int = 0) -> None:
+    """Show and write the comparison. Exits 1 if a figure differs by what matters, else by the code `otherwise`."""
     from minigts.report import compare as comparing
     from minigts.report import comparison as shown
     from minigts.report import missing
@@ -226,7 +227,7 @@ def _compare_runs(a: Path, b: Path, page: Path | None) -> None:
         screen.note(f"minigts: no page is written: {line}")
     if written:
         typer.echo(written)
-    raise typer.Exit(1 if found.differs else 0)
+    raise typer.Exit(1 if found.differs else otherwise)
 
 
 def _compare_providers(topology: Path, on: Sequence[str], rounds: int, time: Time | None, *, as_json: bool) -> None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,10 +14,11 @@ import typer
 from minigts.cli import files, known, screen
 from minigts.cli.app import app
 from minigts.cli.labs import AsJson
-from minigts.errors import EnvironmentLacks
+from minigts.errors import EnvironmentLacks, InputError
 
 if TYPE_CHECKING:
     from minigts.providers.doctor import Diagnosis
+    from minigts.providers.uml.image import Image
 
 PROJECT = "The machine and the project"
 
@@ -168,15 +170,20 @@ def schema(
 
 
 @image_app.command("build")
-def image_build() -> None:
+def image_build(
+    lock: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="With just these versions of packages: `minigts image lock`.")
+    ] = None,
+) -> None:
     """Build the image if it is not there yet; print its path.
 
     Example:  minigts image build
     """
-    from minigts.providers.uml import image
+    from minigts.providers.uml import image, package_lock
 
+    wanted = None if lock is None else package_lock.read(lock.absolute())
     with screen.progress() as say:
-        made = image.ensure(say)
+        made = image.ensure(say, wanted)
     typer.echo(made.directory)
 
 
@@ -186,12 +193,98 @@ def image_path() -> None:
 
     Example:  ls -l "$(minigts image path)"
     """
+    typer.echo(_image().directory)
+
+
+def _image() -> Image:
     from minigts.providers.uml import image
 
     found = image.present()
     if found is None:
         raise EnvironmentLacks("the image is not built yet; build it with: minigts image build")
-    typer.echo(found.directory)
+    return found
+
+
+@image_app.command("lock")
+def image_lock(
+    other: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="Versions to compare with.", show_default=False)
+    ] = None,
+) -> None:
+    """Print the version of every Debian package in the image; or say what differs from a file of such: exit 1 if any.
+
+    Example:  minigts image lock > course.lock
+    """
+    from minigts.providers.uml import package_lock
+
+    own = package_lock.read(_image().lock)
+    if other is None:
+        typer.echo(own.file.read_text(encoding="utf-8"), nl=False)
+        return
+    found = package_lock.differences(package_lock.read(other).versions, own.versions)
+    for line in found:
+        typer.echo(line)
+    screen.note(f"{len(found)} of {len(own.versions)} packages have another version than in {other}")
+    raise typer.Exit(1 if found else 0)
+
+
+@image_app.command("remove")
+def image_remove() -> None:
+    """Remove the image, so that the next lab builds it again. Refused while labs are up, which read it.
+
+    Example:  minigts image remove
+    """
+    from minigts import lab
+    from minigts.providers.uml import image
+
+    names = [each.name for each in lab.all_labs()]
+    if names:
+        raise InputError(f"labs are up, which may read the image ({', '.join(names)}); first: minigts down --all")
+    image.remove()
+
+
+@image_app.command("export")
+def image_export(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file.", show_default=False)],
+    wheels: Annotated[
+        bool, typer.Option("--wheels", help="Also the Python packages that the launcher fetches, by its lock.")
+    ] = False,
+) -> None:
+    """Put the image, and the full kernel and the clock where they are built, into one file, for a machine without a
+    network or a compiler. Prints the file's SHA-256 sum, which `image import --sha256` holds it to.
+
+    Example:  minigts image export classroom.tar.gz --wheels
+    """
+    import tempfile
+
+    from minigts.providers import wheels as fetched
+    from minigts.providers.uml import carried
+
+    with tempfile.TemporaryDirectory() as temporary, screen.progress() as say:
+        taken = fetched.fetch(Path(temporary), say) if wheels else ()
+        made = carried.export(file, taken, say)
+    screen.note(f"{', '.join(part.place for part in made.parts)}: {file.stat().st_size // 2**20} MiB")
+    typer.echo(f"{made.sha256}  {file}")
+
+
+@image_app.command("import")
+def image_import(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="What `minigts image export` has made.", show_default=False)
+    ],
+    sha256: Annotated[str | None, typer.Option(metavar="SUM", help="The sum that the file must have.")] = None,
+) -> None:
+    """Take image, kernel and clock from a file: each is checked, and put in place whole or not at all.
+
+    They run on this machine, so take them from people whom you trust.
+
+    Example:  minigts image import classroom.tar.gz
+    """
+    from minigts.providers.uml import carried
+
+    with screen.progress() as say:
+        taken = carried.load(file, say, sha256)
+    screen.note(f"imported {', '.join(part.place for part in taken)}" if taken else "all of it is here already")
 
 
 @image_app.command("box")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,7 +17,7 @@ import minigts
 from minigts import lab as labs
 from minigts import overlays, paths
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError, Problem
-from minigts.experiments import meaning, run
+from minigts.experiments import meaning, provenance, run
 from minigts.experiments.load import LANGUAGE, load, topology_file
 from minigts.experiments.matrix import Sample, matrix
 from minigts.experiments.model import Experiment
@@ -33,8 +33,8 @@ from minigts.providers import DEFAULT as DEFAULT_PROVIDER
 from minigts.providers import registry
 from minigts.results import manifest as manifests
 from minigts.results import store
-from minigts.results.folder import exclusive, inside
-from minigts.results.schema import CERTIFICATE, LeftOut, Manifest
+from minigts.results.folder import exclusive, inside, write
+from minigts.results.schema import CERTIFICATE, EXPERIMENT, TOPOLOGY, LeftOut, Manifest
 from minigts.tools import TOOLS
 from minigts.topology import ipv6
 from minigts.topology.load import load as load_topology
@@ -59,6 +59,8 @@ class Prepared:
     """What of it says nothing in `time`; nothing of that is in `samples`."""
     asked: Time | None = None
     """The time that was asked for and that the topology cannot have; the plan has the other, and `samples` nothing."""
+    sources: Mapping[str, bytes] = field(default_factory=dict)
+    """The files that it was read from, by the names that they get in its results folder."""
 
     @property
     def time(self) -> Time:
@@ -116,14 +118,15 @@ def prepare(
     if refused and not leaving_out:
         raise InputError(_refusal(file, topology, as_written, experiment, as_asked, refused))
     left_out = (*(each.part for each in found), *_absent(experiment, only))
-    digest = hashlib.sha256(topology.read_bytes()).hexdigest()
+    sources = {EXPERIMENT: file.read_bytes(), TOPOLOGY: topology.read_bytes()}
+    digest = hashlib.sha256(sources[TOPOLOGY]).hexdigest()
     samples = meaning.within(matrix(experiment, plan), left_out)
     if impossible is not None and samples:
         if not leaving_out or impossible.time == "virtual":
             raise impossible.why
         left_out = tuple(_measurements_of(experiment, impossible))
         samples = ()
-    return Prepared(experiment, digest, plan, samples, left_out, impossible.time if impossible else None)
+    return Prepared(experiment, digest, plan, samples, left_out, impossible.time if impossible else None, sources)
 
 
 @dataclass(frozen=True)
@@ -306,6 +309,8 @@ def begin(results: Path, prepared: Sequence[Prepared], provider: str) -> tuple[P
         directories = [folder / each.experiment.name for each in prepared]
     for directory, each in zip(directories, prepared, strict=True):
         manifests.write(directory, _manifest(each, provider))
+        for name, content in each.sources.items():
+            write(inside(directory, name), content)
     return tuple(directories)
 
 
@@ -331,11 +336,16 @@ def reopen(directory: Path) -> tuple[tuple[Path, ...], tuple[Prepared, ...]]:
 
 def _prepared_again(directory: Path) -> Prepared:
     manifest = manifests.read(directory)
+    require_known(directory, manifest)
+    left = run.pending(manifest.experiment, meaning.samples(manifest), directory)
+    return Prepared(manifest.experiment, manifest.topology_sha256, manifest.plan, left, manifest.left_out)
+
+
+def require_known(directory: Path, manifest: Manifest) -> None:
+    """Raises InputError where this minigts has not the provider or an overlay of the run in `directory`."""
     _known(directory / manifests.FILE, "provider", manifest.provider, registry.names())
     for overlay in manifest.experiment.overlays:
         _known(directory / manifests.FILE, "overlay", overlay, overlays.known())
-    left = run.pending(manifest.experiment, meaning.samples(manifest), directory)
-    return Prepared(manifest.experiment, manifest.topology_sha256, manifest.plan, left, manifest.left_out)
 
 
 def _known(path: Path, kind: str, name: str, known: Sequence[str]) -> None:
@@ -408,6 +418,8 @@ def describe_lab(directories: Sequence[Path], lab: Lab, say: Say, *, fresh: bool
     facts = {
         "provider": lab.provider.name,
         "tools": _tools(lab),
+        "parts": provenance.parts(lab.provider, say),
+        "packages": provenance.packages(lab.provider),
         "emulator": {} if links.carrier(lab) else _taken_off(certificate),
         "certificate": certificate.in_words(),
         "readback": _readback(lab),

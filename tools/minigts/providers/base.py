@@ -105,6 +105,17 @@ class Prepares(Protocol):
 
 
 @runtime_checkable
+class MadeOf(Protocol):
+    """A provider whose hosts start from what was built once, and which can say where that lies."""
+
+    def made_of(self) -> Mapping[str, Path]:
+        """A directory of the cache, or one in it, for each word: image, kernel, clock. Of the lab, if it is up; else
+        what a new one would take, without what is not built yet.
+        """
+        ...
+
+
+@runtime_checkable
 class CarriesLinks(Protocol):
     """A provider whose links themselves delay, limit and lose: nothing is set in its hosts for that, nor taken off.
 

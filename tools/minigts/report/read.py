@@ -22,9 +22,20 @@ from minigts.topology.plan import Plan
 
 FILES = (schema.SAMPLES, schema.SUMMARY, schema.SERIES, schema.CLAIMS, schema.MANIFEST, schema.LOG, schema.RAW)
 TOLD = frozenset(
-    {"version", "experiment", "plan", "provider", "started", "ended", "samples_planned", "skipped", "left_out"}
+    {
+        "version",
+        "experiment",
+        "plan",
+        "provider",
+        "started",
+        "ended",
+        "samples_planned",
+        "skipped",
+        "left_out",
+        "packages",
+    }
 )
-"""What of the manifest has a place of its own on the page."""
+"""What of the manifest has a place of its own on the page, or is too long for it."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from minigts.report.read import provenance
 from minigts.results.schema import Manifest
 
 GROUPS = ("topology", "experiment", "lab", "version", "machine")
-_VERSIONS = ("minigts", "commit", "tools")
+_VERSIONS = ("minigts", "commit", "tools", "parts")
 _LINK = ("rtt_ms", "rate_mbit", "loss_percent")
 _BACK = ("delay_ms", "rate_mbit", "loss_percent")
 _NOT_COMPARED = frozenset({"noise_before", "noise_after", "certificate", "readback", "guard", "overlays", "emulator"})
@@ -57,6 +57,7 @@ def _settings(manifest: Manifest | None) -> Iterator[tuple[tuple[str, str], str]
             continue
         group = "version" if name in _VERSIONS else "machine" if name == "machine" else "lab"
         yield from (((group, what.removeprefix(f"{group}.")), text) for what, text in _flat(name, value))
+    yield from ((("version", f"package {name}"), version) for name, version in manifest.packages.items())
     for overlay, facts in manifest.overlays.items():
         mtus = {str(endpoint.mtu) for endpoint in facts.endpoints.values()}
         yield ("lab", f"MTU of {overlay}"), ", ".join(sorted(mtus))

@@ -125,11 +125,19 @@ def _sweep(folder: Path) -> None:
                     Path(entry.path).unlink()
 
 
-def write(path: Path, text: str) -> None:
+def make(directory: Path) -> None:
+    """Make the directory that results folders lie in, unless it is there. Raises MinigtsError."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise MinigtsError(f"{directory}: cannot be made: {error.strerror or error}") from error
+
+
+def write(path: Path, text: str | bytes) -> None:
     """Put `text` into `path`, whole or not at all. Raises MinigtsError when the disk is full or refuses."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        paths.write_whole(path, text.encode("utf-8", "backslashreplace"))
+        paths.write_whole(path, text if isinstance(text, bytes) else text.encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise refused(path, error) from error
 
@@ -141,16 +149,21 @@ def refused(path: Path, error: OSError) -> MinigtsError:
 
 def read_text(path: Path, most_bytes: int = LARGEST_BYTES) -> str:
     """A file's text. Raises InputError: not there, no regular file, larger than `most_bytes`, not UTF-8."""
-    try:
-        data = paths.read_whole(path, most_bytes)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError([Problem(str(path), 0, f"cannot be read: {reason}")]) from error
+    data = read_bytes(path, most_bytes)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InputError([Problem(str(path), line, "cannot be read: is not text in UTF-8")]) from error
+
+
+def read_bytes(path: Path, most_bytes: int = LARGEST_BYTES) -> bytes:
+    """A file's content. Raises InputError: not there, no regular file, larger than `most_bytes`."""
+    try:
+        return paths.read_whole(path, most_bytes)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError([Problem(str(path), 0, f"cannot be read: {reason}")]) from error
 
 
 def plain(text: str) -> str:

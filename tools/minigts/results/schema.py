@@ -20,6 +20,8 @@ MANIFEST, SAMPLES, SUMMARY, CLAIMS = "manifest.json", "samples.csv", "summary.cs
 SERIES = "series.csv"
 """What was watched over time; there is none where nothing was."""
 CERTIFICATE, LOG, RAW = "certificate.json", "run.log", "raw"
+EXPERIMENT, TOPOLOGY = "experiment.yaml", "topology.yaml"
+"""The files that a run was made from, as they were; folders of before have none."""
 
 
 class _Part(BaseModel):
@@ -64,6 +66,14 @@ class Guard(_Part):
     repeated: int = 0
 
 
+class PartFacts(_Part):
+    """What the lab's hosts were started from: the key of the recipe that it was built by, and a sum of what was built
+    (artifacts/content.py)."""
+
+    key: Annotated[str, Field(max_length=100)]
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
 class LeftOut(_Part):
     """A part of an experiment that was not done, and why. Since it says nothing in the lab's time: a measurement by its
     name, a claim by its words, or the counters that a measurement watches. Since the user has not brought its programs:
@@ -91,6 +101,10 @@ class Manifest(_Part):
     provider: str
     machine: Hardware
     tools: dict[str, str] = {}
+    parts: dict[str, PartFacts] = {}
+    """image, kernel, clock; empty where the provider has none such, and in folders of before."""
+    packages: dict[str, str] = {}
+    """Every Debian package of the image with its version."""
     emulator: dict[str, str] = {}
     certificate: dict[str, JsonValue] = {}
     readback: dict[str, JsonValue] = {}

@@ -23,6 +23,7 @@ from minigts.providers.agent import client, process, wire
 from minigts.providers.agent.provider import AgentProvider
 from minigts.providers.uml import demand, guest, kernel
 from minigts.providers.uml.kernel import GuestKernel
+from minigts.providers.uml.package_lock import Lock
 from minigts.providers.uml.supervisor import Launch
 
 NAME = "hosts' image"
@@ -107,21 +108,25 @@ def missing_to_build() -> list[str]:
     return [f"{each.program} is not installed: apt-get install {each.name}" for each in packages if not each.present]
 
 
-def ensure(progress: Callable[[str], None]) -> Image:
-    """The image for this recipe, built now if it must be. Raises EnvironmentLacks and HostFailed."""
+def ensure(progress: Callable[[str], None], lock: Lock | None = None) -> Image:
+    """The image for this recipe, built now if it must be; with just the packages of `lock`, if there is one.
+
+    Raises EnvironmentLacks, HostFailed, and InputError where an image with other packages is there.
+    """
     ready = present()
-    if ready is not None:
-        return ready
-    images = paths.cache_root() / "images"
-    images.mkdir(parents=True, exist_ok=True)
-    with only_builder(images, progress):
-        ready = present()
-        return ready or _build(images, progress)
+    if ready is None:
+        images = paths.cache_root() / "images"
+        images.mkdir(parents=True, exist_ok=True)
+        with only_builder(images, progress):
+            ready = present() or _build(images, progress, lock)
+    if lock is not None:
+        lock.require(ready.lock)
+    return ready
 
 
-def _build(images: Path, progress: Callable[[str], None]) -> Image:
+def _build(images: Path, progress: Callable[[str], None], lock: Lock | None) -> Image:
     clear(images)
-    with building(images / key(), progress):
+    with building(images / key(), progress, lock=lock):
         pass
     return Image(images / key())
 
@@ -137,7 +142,9 @@ def clear(images: Path) -> None:
 
 
 @contextmanager
-def building(ready: Path, progress: Callable[[str], None], also: Path | None = None) -> Iterator[Path]:
+def building(
+    ready: Path, progress: Callable[[str], None], also: Path | None = None, lock: Lock | None = None
+) -> Iterator[Path]:
     """The image being built beside its place `ready`, where it comes when the caller's own work on it has succeeded.
 
     `also` is a recipe of more, as build.sh has it (MINIGTS_ALSO). Raises EnvironmentLacks, HostFailed.
@@ -146,7 +153,10 @@ def building(ready: Path, progress: Callable[[str], None], also: Path | None = N
     place.mkdir()
     try:
         progress(f"building the hosts' {'image' if also is None else also.name} from Debian packages; a minute or two")
-        _run_recipe(place, {} if also is None else {"MINIGTS_ALSO": str(also)})
+        more = {} if also is None else {"MINIGTS_ALSO": str(also)}
+        _run_recipe(place, more | ({} if lock is None else {"MINIGTS_PACKAGE_LOCK": str(lock.file)}))
+        if lock is not None:
+            lock.require_built(Image(place).lock)
         progress("importing the measuring container into the image")
         _finish(place)
         yield place
@@ -155,6 +165,13 @@ def building(ready: Path, progress: Callable[[str], None], also: Path | None = N
     except BaseException:
         _undo(place)
         raise
+
+
+def remove() -> None:
+    """Remove the image of this recipe, if it is there. Labs that are up go on reading it."""
+    ready = present()
+    if ready is not None:
+        shutil.rmtree(ready.directory)
 
 
 def room() -> tuple[Room, ...]:

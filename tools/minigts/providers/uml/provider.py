@@ -27,6 +27,7 @@ from minigts.providers.uml import (
     image,
     kernel,
     layers,
+    made_of,
     packing,
     prerequisites,
 )
@@ -55,6 +56,9 @@ class UmlProvider(AgentProvider):
 
     def prepare(self, progress: Callable[[str], None]) -> None:
         image.ensure(progress)
+
+    def made_of(self) -> Mapping[str, Path]:
+        return made_of.of_lab(self.rundir) or made_of.of_a_new_lab(virtual=False)
 
     def require_room(self, plan: Plan, overlays: Sequence[str]) -> None:
         demand.require(demand.of_plan(plan), overlays)

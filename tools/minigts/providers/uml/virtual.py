@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, replace
+from pathlib import Path
 
 from minigts.dataplane import wire
 from minigts.dataplane.wire import Wire, WireState
@@ -12,7 +13,7 @@ from minigts.errors import HostFailed
 from minigts.machine.together import NoTurn, Together, Turn, current_turn, together
 from minigts.providers.agent import client
 from minigts.providers.base import Result
-from minigts.providers.uml import clock_client, layers, parts
+from minigts.providers.uml import clock_client, layers, made_of, parts
 from minigts.providers.uml.clock_process import ClockOrder
 from minigts.providers.uml.provider import UmlProvider, launch_of
 from minigts.providers.uml.supervisor import Launch
@@ -31,6 +32,9 @@ class VirtualUmlProvider(UmlProvider):
 
     def prepare(self, progress: Callable[[str], None]) -> None:
         parts.ensure(progress)
+
+    def made_of(self) -> Mapping[str, Path]:
+        return made_of.of_lab(self.rundir) or made_of.of_a_new_lab(virtual=True)
 
     def run(
         self,

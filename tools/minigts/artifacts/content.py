@@ -1,0 +1,82 @@
+"""What is in a directory that was built once: its files with their SHA-256 sums, and one sum for all of them.
+
+A recipe's key says what something was made from. This says what came of it: two builds of one recipe may differ, as
+Debian's packages do from one day to the next.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from minigts import paths
+
+NOT_CONTENT = frozenset({"log"})
+"""What tells of a build and is no part of what was built."""
+_SUMS_BYTES = 10_000_000
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A regular file, by its path from the directory."""
+
+    name: str
+    executable: bool
+    size: int
+    sha256: str
+
+
+def entries(directory: Path) -> tuple[Entry, ...]:
+    """Every file of the directory, by name; links are none. What was read before and has not changed is not read again.
+
+    The sums are kept beside the directory where that can be written: some 2.5 GB take ten seconds.
+    """
+    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+        known: dict[str, Any] = json.loads(paths.read_whole(_kept(directory), _SUMS_BYTES))
+        if known["seen"] == _seen(directory):
+            return tuple(Entry(**each) for each in known["entries"])
+    found = tuple(_entry(name, path) for name, path in _files(directory))
+    keep(directory, found)
+    return found
+
+
+def keep(directory: Path, found: Iterable[Entry]) -> None:
+    """Remember that these are the directory's entries, as it is now."""
+    with contextlib.suppress(OSError):
+        known = {"seen": _seen(directory), "entries": [asdict(each) for each in found]}
+        paths.write_whole(_kept(directory), json.dumps(known))
+
+
+def _kept(directory: Path) -> Path:
+    return directory.with_name(f".{directory.name}.sums")
+
+
+def _seen(directory: Path) -> list[list[str | int]]:
+    return [[name, path.stat().st_size, path.stat().st_mtime_ns] for name, path in _files(directory)]
+
+
+def total(found: Iterable[Entry]) -> str:
+    """One SHA-256 for all: of a line `SUM MODE NAME` for each file in the order of names, MODE being x or -."""
+    digest = hashlib.sha256()
+    for each in sorted(found, key=lambda entry: entry.name):
+        digest.update(f"{each.sha256} {'x' if each.executable else '-'} {each.name}\n".encode())
+    return digest.hexdigest()
+
+
+def _files(directory: Path) -> Iterator[tuple[str, Path]]:
+    for path in sorted(directory.rglob("*")):
+        name = path.relative_to(directory).as_posix()
+        if path.is_file() and not path.is_symlink() and name not in NOT_CONTENT:
+            yield name, path
+
+
+def _entry(name: str, path: Path) -> Entry:
+    with path.open("rb") as file:
+        sum_of = hashlib.file_digest(file, "sha256").hexdigest()
+    status = path.stat()
+    return Entry(name, bool(status.st_mode & 0o100), status.st_size, sum_of)

@@ -1,0 +1,102 @@
+"""The verbs that hand a run to others, and take one from them. Imports are inside, so that `--help` is quick."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from minigts.cli import experiments, screen
+from minigts.cli.app import app
+from minigts.cli.labs import require_room, warn_of_root
+from minigts.errors import InputError
+
+
+@app.command(rich_help_panel=experiments.EXPERIMENTS)
+def bundle(
+    directory: Annotated[
+        Path, typer.Argument(metavar="RESULTS", help="A results folder, or a campaign's.", show_default=False)
+    ],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where it goes.", show_default="RESULTS.zip")
+    ] = None,
+) -> None:
+    """Put a run into one file for others: topology, experiment, raw data, certificate, report, and the image, kernel
+    and clock by their sums. Its metadata are an RO-Crate's. The same folder gives the same bytes.
+
+    Example:  minigts bundle results/multihop-20261121-100000
+    """
+    from minigts.results import bundle as bundles
+
+    if not directory.is_dir():
+        raise InputError(f"{directory}: no such results directory")
+    target = output or Path(f"{directory.resolve().name}.zip")
+    if not target.parent.is_dir():
+        raise InputError(f"{target}: there is no directory {target.parent}")
+    files = bundles.write(directory, target)
+    screen.note(f"{len(files)} files, {target.stat().st_size} bytes; elsewhere: minigts reproduce {target.name}")
+    typer.echo(target)
+
+
+@app.command(rich_help_panel=experiments.EXPERIMENTS)
+def reproduce(
+    file: Annotated[Path, typer.Argument(metavar="BUNDLE", help="What `minigts bundle` has made.", show_default=False)],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check it, and say what differs here and what would be measured.")
+    ] = False,
+    results: Annotated[Path, typer.Option(metavar="DIR", help="Where results folders are made.")] = Path("results"),
+) -> None:
+    """Run what a bundle holds again, here: same experiment, plan, seed and time; then compare the two.
+
+    Beforehand it says which image, kernel, clock and packages are other ones here. Exit 1 if a figure differs by what
+    matters, or a sample has no result. In virtual time the tables are the same byte for byte.
+
+    Example:  minigts reproduce multihop-20261121-100000.zip
+    """
+    from contextlib import ExitStack
+
+    from minigts.experiments import campaign, reproduction
+    from minigts.results import bundle as bundles
+    from minigts.results import folder
+
+    folder.make(results)
+    with ExitStack() as stack:
+        found = stack.enter_context(bundles.unpacked(file, results))
+        original = reproduction.read(found)
+        for each in original.prepared:
+            _tell(each.experiment.name, len(each.samples), each.plan.time, each.experiment.seed, original.provider)
+        if not dry_run:
+            for plan, overlays in campaign.overlays_by_plan(original.prepared):
+                require_room(plan, original.provider, overlays, "")
+            warn_of_root(original.provider)
+        with screen.progress() as say:
+            different = reproduction.differences(original, say, build=not dry_run)
+        for line in different or ["program, image, kernel, clock and packages are the same here"]:
+            screen.note(f"minigts: {line}")
+        if dry_run:
+            screen.show_samples(original.prepared)
+            return
+        directories = campaign.begin(results, original.prepared, original.provider)
+        together = experiments.folder_of(directories)
+        first = found.rename(together.with_name(f"{together.name}-original"))
+        screen.note(f"what was in the bundle lies in {first}")
+        stack.enter_context(campaign.alone_in(together))
+        complete = experiments.measure_all(directories, original.prepared, original.provider, None, keep=False)
+    if all(each.plan.time == "virtual" for each in original.prepared):
+        _say_which_bytes_differ(bundles.tables(first), bundles.tables(together))
+    if not complete:
+        screen.note("minigts: not every sample has a result")
+    experiments.compare_runs(first, together, None, otherwise=0 if complete else 1)
+
+
+def _tell(name: str, samples: int, time: str, seed: int, provider: str) -> None:
+    screen.note(f"{name}: {samples} samples in {time} time, seed {seed}, on {provider}")
+
+
+def _say_which_bytes_differ(first: dict[str, bytes], second: dict[str, bytes]) -> None:
+    differ = [name for name in first if first[name] != second.get(name)]
+    if differ:
+        screen.note(f"not the same bytes: {', '.join(differ)}")
+    else:
+        screen.note(f"the same bytes: {', '.join(first)}")

@@ -1,0 +1,78 @@
+"""What a lab's hosts are started from, for the manifest: image, kernel and clock by their sums, packages by version."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from minigts.artifacts import content
+from minigts.providers.base import MadeOf, Provider
+from minigts.results.schema import PartFacts
+
+LOCK = "packages.lock"
+"""Beside what an image is: a line `NAME VERSION` for each of its Debian packages."""
+_LOCK_BYTES = 1_000_000
+_KEY = re.compile("[0-9a-f]{16}")
+
+
+def parts(provider: Provider, say: Callable[[str], None]) -> dict[str, PartFacts]:
+    """Of the lab that is up, or what a new one would take here; empty for a provider that has none such."""
+    if not isinstance(provider, MadeOf):
+        return {}
+    found = {}
+    for word, directory in provider.made_of().items():
+        say(f"taking the {word}'s sum")
+        found[word] = PartFacts(key=_key(directory), sha256=content.total(content.entries(directory)))
+    return found
+
+
+def packages(provider: Provider) -> dict[str, str]:
+    """Every Debian package of the hosts' image with its version."""
+    for directory in provider.made_of().values() if isinstance(provider, MadeOf) else ():
+        if (directory / LOCK).is_file():
+            return read_lock((directory / LOCK).read_text(encoding="utf-8"))
+    return {}
+
+
+def read_lock(text: str) -> dict[str, str]:
+    """`iperf3 3.18-2` → {"iperf3": "3.18-2"}"""
+    return dict(line.split(" ", 1) for line in text.splitlines() if " " in line)
+
+
+def differences(
+    there: Mapping[str, PartFacts],
+    here: Mapping[str, PartFacts],
+    packages_there: Mapping[str, str],
+    packages_here: Mapping[str, str],
+) -> tuple[str, ...]:
+    """A line for each part that is another one here than `there`, where a run was made; none when all are the same."""
+    if not there:
+        return ("it does not say which image, kernel and clock it was made with",)
+    lines = [_difference(word, own, here.get(word)) for word, own in there.items() if own != here.get(word)]
+    names = sorted(packages_there.keys() | packages_here.keys()) if packages_there and packages_here else []
+    changed = [name for name in names if packages_there.get(name) != packages_here.get(name)]
+    if changed:
+        shown = ", ".join(
+            f"{name} {packages_there.get(name, 'not there')} → {packages_here.get(name, 'not here')}"
+            for name in changed
+        )
+        lines.append(f"{len(changed)} of {len(names)} packages have another version here: {shown}")
+    return tuple(lines)
+
+
+def _difference(word: str, there: PartFacts, here: PartFacts | None) -> str:
+    if here is None:
+        return f"its {word} is {there.key} ({there.sha256[:16]}); here none is built"
+    if here.key == there.key:
+        return (
+            f"its {word} has the same recipe, {there.key}, and other bytes: {there.sha256[:16]} there, "
+            f"{here.sha256[:16]} here"
+        )
+    return f"its {word} is of another recipe: {there.key} there, {here.key} here"
+
+
+def _key(directory: Path) -> str:
+    """The key that the directory, or the one it lies in, is named for."""
+    named = (each.name for each in (directory, *directory.parents) if _KEY.fullmatch(each.name))
+    return next(named, directory.name)[:100]

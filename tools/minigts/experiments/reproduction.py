@@ -1,0 +1,77 @@
+"""A run that somebody made, done again: the same experiment, plan, seed and time, from its manifest alone."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import minigts
+from minigts.errors import InputError, Problem
+from minigts.experiments import campaign, meaning, provenance
+from minigts.experiments.campaign import Prepared, Say
+from minigts.providers import registry
+from minigts.providers.base import Prepares
+from minigts.results import manifest as manifests
+from minigts.results import store
+from minigts.results.folder import inside, read_bytes
+from minigts.results.schema import EXPERIMENT, TOPOLOGY, Manifest, PartFacts
+
+
+@dataclass(frozen=True)
+class Original:
+    """What was measured, and what is to be measured again."""
+
+    manifests: tuple[Manifest, ...]
+    prepared: tuple[Prepared, ...]
+
+    @property
+    def provider(self) -> str:
+        return self.manifests[0].provider
+
+
+def read(directory: Path) -> Original:
+    """The run, or the campaign, in `directory`, to be taken from its first sample on. Raises InputError."""
+    runs = store.runs_in(directory)
+    if not runs:
+        raise InputError(f"{directory}: holds no run; a run's folder has a {manifests.FILE}")
+    found = tuple(manifests.read(each) for each in runs)
+    if len({each.provider for each in found}) > 1:
+        raise InputError(f"{directory}: its runs are of several providers; reproduce each by itself")
+    return Original(found, tuple(_prepared(*each) for each in zip(runs, found, strict=True)))
+
+
+def _prepared(directory: Path, found: Manifest) -> Prepared:
+    campaign.require_known(directory, found)
+    sources = {
+        name: read_bytes(inside(directory, name)) for name in (EXPERIMENT, TOPOLOGY) if (directory / name).exists()
+    }
+    own = sources.get(TOPOLOGY)
+    if own is not None and hashlib.sha256(own).hexdigest() != found.topology_sha256:
+        raise InputError(
+            [Problem(str(directory / TOPOLOGY), 0, "is not the topology that its manifest names by its sum")]
+        )
+    samples = meaning.samples(found)
+    return Prepared(found.experiment, found.topology_sha256, found.plan, samples, found.left_out, sources)
+
+
+def differences(original: Original, say: Say, *, build: bool) -> tuple[str, ...]:
+    """What here is another one than where it was measured, a line each: program, image, kernel, clock, packages.
+
+    With `build` what is not there yet is built first. Raises EnvironmentLacks.
+    """
+    first = original.manifests[0]
+    lines = []
+    if first.minigts != minigts.__version__:
+        lines.append(f"it was made by minigts {first.minigts}; this is {minigts.__version__}")
+    here: dict[str, tuple[dict[str, PartFacts], dict[str, str]]] = {}
+    for each in original.manifests:
+        time = each.plan.time
+        if time not in here:
+            provider = registry.make(each.provider, Path("/nonexistent"), time)
+            if build and isinstance(provider, Prepares):
+                provider.prepare(say)
+            here[time] = provenance.parts(provider, say), provenance.packages(provider)
+        parts, packages = here[time]
+        lines += provenance.differences(each.parts, parts, each.packages, packages)
+    return tuple(dict.fromkeys(lines))

@@ -1,0 +1,306 @@
+"""Image, kernel and clock in one file, for a room without a network: packed here, checked and put in place there.
+
+The file is a tar packed by gzip. First in it is `INDEX`, which names every part by the key of its recipe, and every
+file of it with its size and sum; then the wheels of the launcher's environment, which the launcher takes out itself;
+then the parts. The same parts give the same bytes.
+
+What is imported runs on this machine, so its maker is trusted: the sums show damage, and not who made it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import gzip
+import hashlib
+import os
+import re
+import shutil
+import stat
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from io import BufferedReader
+from pathlib import Path
+from typing import IO, Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from minigts import paths
+from minigts.artifacts import content
+from minigts.errors import EnvironmentLacks, InputError, MinigtsError, Problem, printable
+from minigts.providers.uml import clock, full_kernel, image
+
+INDEX, WHEELS = "minigts-parts.json", "wheels"
+STORES = ("images", "kernels", "clocks")
+"""What the cache calls the places of the parts. In this order nothing is there without what it is of use with."""
+QUICK = 1
+"""gzip's level: a higher one takes minutes, and gains a tenth."""
+MIB = 1 << 20
+FOR_ALL = 0o755
+"""What is built may be used by others, too; nothing in it is private."""
+_CHUNK = 1 << 16
+_INDEX_BYTES = 8 * MIB
+_MOST_BYTES = 16384 * MIB
+_BROKEN = (tarfile.TarError, zlib.error, gzip.BadGzipFile, EOFError, ValueError)
+Say = Callable[[str], None]
+_WORD = "[A-Za-z0-9_][A-Za-z0-9._+~-]{0,99}"
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class OneFile(_Model):
+    name: Annotated[str, Field(pattern=f"^{_WORD}(/{_WORD}){{0,6}}$")]
+    executable: bool
+    size: Annotated[int, Field(ge=0, le=_MOST_BYTES)]
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+class Part(_Model):
+    """A directory `STORE/KEY` of the cache."""
+
+    store: Annotated[str, Field(pattern=f"^({'|'.join(STORES)})$")]
+    key: Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
+    files: Annotated[tuple[OneFile, ...], Field(max_length=20_000)]
+
+    @property
+    def place(self) -> str:
+        return f"{self.store}/{self.key}"
+
+    @property
+    def size(self) -> int:
+        return sum(each.size for each in self.files)
+
+
+class Index(_Model):
+    version: Annotated[int, Field(ge=1, le=1)] = 1
+    parts: Annotated[tuple[Part, ...], Field(min_length=1, max_length=len(STORES))]
+
+
+@dataclass(frozen=True)
+class Exported:
+    file: Path
+    sha256: str
+    parts: tuple[Part, ...]
+
+
+def export(target: Path, wheels: Sequence[Path], say: Say) -> Exported:
+    """Put the parts that are built, and these wheels, into the new file `target`.
+
+    Raises InputError where it is there, EnvironmentLacks when no image is built.
+    """
+    if os.path.lexists(target):
+        raise InputError(f"{target}: is there already; name another file")
+    parts = tuple(_parts(say))
+    index = Index(parts=parts).model_dump_json(indent=1).encode() + b"\n"
+    try:
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as made:
+            try:
+                _write(made, index, wheels, parts, say)
+                made.seek(0)
+                digest = hashlib.file_digest(made, "sha256").hexdigest()
+                Path(made.name).replace(target)
+            except BaseException:
+                Path(made.name).unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        raise MinigtsError(f"{target}: cannot be written: {error.strerror or error}") from error
+    return Exported(target, digest, parts)
+
+
+def _parts(say: Say) -> Iterator[Part]:
+    for store, key in _expected().items():
+        directory = paths.cache_root() / store / key
+        if not directory.is_dir():
+            if store == "images":
+                raise EnvironmentLacks("the image is not built yet; build it with: minigts image build")
+            continue
+        say(f"taking the sums of {store}/{key}")
+        files = [OneFile(**vars(each)) for each in content.entries(directory)]
+        yield Part(store=store, key=key, files=tuple(files))
+
+
+def _expected() -> dict[str, str]:
+    """The keys of this minigts' own recipes."""
+    return {"images": image.key(), "kernels": full_kernel.product().key, "clocks": clock.product().key}
+
+
+def _write(made: IO[bytes], index: bytes, wheels: Sequence[Path], parts: Sequence[Part], say: Say) -> None:
+    with (
+        gzip.GzipFile(filename="", mode="wb", compresslevel=QUICK, fileobj=made, mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w|", format=tarfile.GNU_FORMAT, bufsize=MIB) as archive,
+    ):
+        with tempfile.TemporaryFile() as file:
+            file.write(index)
+            file.seek(0)
+            archive.addfile(_member(INDEX, len(index), executable=False), file)
+        for wheel in sorted(wheels):
+            with wheel.open("rb") as file:
+                archive.addfile(_member(f"{WHEELS}/{wheel.name}", wheel.stat().st_size, executable=False), file)
+        for part in parts:
+            say(f"packing {part.place}, {part.size // MIB} MiB")
+            for each in part.files:
+                with (paths.cache_root() / part.place / each.name).open("rb") as file:
+                    archive.addfile(_member(f"{part.place}/{each.name}", each.size, executable=each.executable), file)
+
+
+def _member(name: str, size: int, *, executable: bool) -> tarfile.TarInfo:
+    made = tarfile.TarInfo(name)
+    made.size, made.mode = size, 0o755 if executable else 0o644
+    return made
+
+
+# Importing
+
+
+def load(file: Path, say: Say, sha256: str | None = None) -> tuple[Part, ...]:
+    """Put what `file` holds, and is not here yet, into the cache: each part whole, checked, or not at all. Those parts.
+
+    `sha256` is the sum that the whole file must have. Raises InputError for what is no such file, is damaged, or holds
+    parts of other recipes than this minigts'; EnvironmentLacks for too little room.
+    """
+    try:
+        with ExitStack() as stack:
+            opened = stack.enter_context(_regular(file))
+            if sha256 is not None:
+                _hold_to_sum(file, opened, sha256)
+            packed = stack.enter_context(gzip.GzipFile(fileobj=opened))
+            archive = stack.enter_context(tarfile.open(fileobj=packed, mode="r|", bufsize=MIB))
+            index = _index(file, archive)
+            _hold_to_recipes(file, index)
+            wanted = [each for each in index.parts if not (paths.cache_root() / each.place).is_dir()]
+            _require_room(wanted)
+            places = {each.place: stack.enter_context(_beside(each)) for each in wanted}
+            _unpack(file, archive, index, places, say)
+            for part in wanted:
+                ready = places[part.place].rename(paths.cache_root() / part.place)
+                content.keep(ready, [content.Entry(**each.model_dump()) for each in part.files])
+    except _BROKEN as error:
+        raise _refusal(file, f"is broken: {printable(str(error))[:200]}") from error
+    except OSError as error:
+        raise MinigtsError(f"{paths.cache_root()}: cannot be written: {error.strerror or error}") from error
+    return tuple(wanted)
+
+
+@contextmanager
+def _regular(file: Path) -> Iterator[BufferedReader]:
+    try:
+        handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise _refusal(file, f"cannot be read: {error.strerror}") from error
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise _refusal(file, "is no regular file")
+    with os.fdopen(handle, "rb") as opened:
+        yield opened
+
+
+def _hold_to_sum(file: Path, opened: BufferedReader, sha256: str) -> None:
+    if not re.fullmatch("[0-9a-f]{64}", sha256.strip().lower()):
+        raise InputError(f"--sha256 {sha256[:80]!r}: a SHA-256 sum is 64 digits and letters a to f")
+    own = hashlib.file_digest(opened, "sha256").hexdigest()
+    if own != sha256.strip().lower():
+        raise _refusal(file, f"its SHA-256 sum is {own}, not {sha256.strip().lower()}")
+    opened.seek(0)
+
+
+def _index(file: Path, archive: tarfile.TarFile) -> Index:
+    first = archive.next()
+    if first is None or first.name != INDEX or not first.isreg() or first.size > _INDEX_BYTES:
+        raise _refusal(file, "holds no image; minigts image export makes such a file")
+    opened = archive.extractfile(first)
+    assert opened is not None  # a regular file has one
+    try:
+        return Index.model_validate_json(opened.read())
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        where = ".".join(map(str, found["loc"]))
+        said = printable(f"{where}: {found['msg']}")[:300]
+        raise _refusal(file, f"its {INDEX}: {said}") from error
+
+
+def _hold_to_recipes(file: Path, index: Index) -> None:
+    expected = _expected()
+    if len({each.store for each in index.parts}) != len(index.parts):
+        raise _refusal(file, f"its {INDEX} names two of one kind")
+    strange = [each for each in index.parts if each.key != expected[each.store]]
+    if strange:
+        told = ", ".join(f"{each.place} (here {expected[each.store]})" for each in strange)
+        raise _refusal(file, f"was made by another minigts, by other recipes: {told}; export it by this one")
+
+
+def _require_room(wanted: Sequence[Part]) -> None:
+    needed_mb = sum(each.size for each in wanted) // MIB
+    root = image.existing(paths.cache_root())
+    free_mb = shutil.disk_usage(root).free // MIB
+    if free_mb < needed_mb:
+        raise EnvironmentLacks(f"importing takes up to {needed_mb} MB in {root}; {free_mb} MB are free")
+
+
+@contextmanager
+def _beside(part: Part) -> Iterator[Path]:
+    """An empty directory beside the part's place. What a killed import has left is called as a killed build's, and goes
+    as that does; nobody builds there meanwhile."""
+    store = paths.cache_root() / part.store
+    store.mkdir(parents=True, exist_ok=True)
+    with (store / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        place = store / f"building-{part.key}"
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
+        place.chmod(FOR_ALL)
+        try:
+            yield place
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def _unpack(file: Path, archive: tarfile.TarFile, index: Index, places: dict[str, Path], say: Say) -> None:
+    """Every file that the index names, once, and none besides but wheels; parts that are here are passed by."""
+    left = {f"{part.place}/{each.name}": (part, each) for part in index.parts for each in part.files}
+    told = set()
+    while (member := archive.next()) is not None:
+        archive.members.clear()  # type: ignore[attr-defined] # it keeps every one
+        if member.name.startswith(f"{WHEELS}/"):
+            continue
+        part, each = left.pop(member.name, (None, None))
+        if part is None or each is None or not member.isreg() or member.size != each.size:
+            raise _refusal(file, f"holds {printable(member.name)[:200]!r}, which its {INDEX} does not name so")
+        if part.place not in places:
+            continue
+        if part.place not in told:
+            say(f"unpacking {part.place}, {part.size // MIB} MiB")
+            told.add(part.place)
+        opened = archive.extractfile(member)
+        assert opened is not None  # a regular file has one
+        _put(file, opened, each, places[part.place] / each.name)
+    if left:
+        raise _refusal(file, f"ends without {next(iter(left))}")
+
+
+def _put(file: Path, source: IO[bytes], each: OneFile, target: Path) -> None:
+    """With holes where there are zeros, as it was built."""
+    if not target.parent.is_dir():
+        target.parent.mkdir(parents=True)
+        target.parent.chmod(FOR_ALL)
+    digest = hashlib.sha256()
+    with target.open("xb") as made:
+        while data := source.read(_CHUNK):
+            digest.update(data)
+            if data.count(0) == len(data):
+                made.seek(len(data), os.SEEK_CUR)
+            else:
+                made.write(data)
+        made.truncate(each.size)
+        os.fsync(made.fileno())
+        os.fchmod(made.fileno(), 0o755 if each.executable else 0o644)
+    if digest.hexdigest() != each.sha256:
+        raise _refusal(file, f"is damaged: {each.name} is not what its sum says")
+
+
+def _refusal(file: Path, why: str) -> InputError:
+    return InputError([Problem(str(file), 0, why)])

@@ -1,0 +1,32 @@
+"""Which image, kernel and clock a lab's hosts are started from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from minigts.providers.uml import clock, full_kernel, image
+from minigts.providers.uml.supervisor import Launch
+
+IMAGE, KERNEL, CLOCK = "image", "kernel", "clock"
+
+
+def of_lab(rundir: Path) -> Mapping[str, Path]:
+    """The directories that the lab of this run directory was started from; none when it was not."""
+    path = rundir / "launch.json"
+    if not path.exists():
+        return {}
+    launch = Launch.read(path)
+    found = {IMAGE: launch.base.parent, KERNEL: launch.boot_directory}
+    return found if launch.clock is None else found | {CLOCK: Path(launch.clock.program).parent}
+
+
+def of_a_new_lab(*, virtual: bool) -> Mapping[str, Path]:
+    """The directories that a new lab would be started from; without what is not built yet."""
+    ready, full, ticking = image.present(), full_kernel.present(), clock.present()
+    found = {} if ready is None else {IMAGE: ready.directory}
+    if full is not None:
+        found[KERNEL] = full.directory
+    elif ready is not None and not virtual:
+        found[KERNEL] = ready.boot
+    return found if ticking is None or not virtual else found | {CLOCK: ticking.directory}

@@ -1,0 +1,77 @@
+"""The versions of an image's Debian packages, as its packages.lock has them: a line `NAME VERSION` for each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from minigts import paths
+from minigts.errors import EnvironmentLacks, InputError, Problem
+
+_MOST_BYTES = 1_000_000
+_LINE = re.compile(r"([a-z0-9][a-z0-9+.-]{0,200})(?::[a-z0-9]+)? ([0-9A-Za-z.+:~-]{1,200})")
+"""deb-control(5): Package, Version."""
+SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Lock:
+    """A file with the versions that an image is to have."""
+
+    file: Path
+    versions: Mapping[str, str]
+
+    def require(self, built: Path) -> None:
+        """Raise InputError unless the image with the lock `built` has just these packages."""
+        found = differences(self.versions, read(built).versions)
+        if found:
+            raise InputError(
+                f"the image that is here has other packages than {self.file}: {in_words(found)}\n"
+                "for one that has them: minigts image remove, and then this again"
+            )
+
+    def require_built(self, built: Path) -> None:
+        """Raise EnvironmentLacks unless what was built from this lock has just its packages."""
+        found = differences(self.versions, read(built).versions)
+        if found:
+            raise EnvironmentLacks(
+                f"the Debian mirror has other versions than {self.file}: {in_words(found)}\n"
+                "name a snapshot of Debian's archive that has them in MINIGTS_DEBIAN_MIRROR, or import the image itself"
+            )
+
+
+def read(file: Path) -> Lock:
+    """Raises InputError with every line that is wrong."""
+    try:
+        lines = paths.read_whole(file, _MOST_BYTES).decode().splitlines()
+    except UnicodeDecodeError as error:
+        raise InputError([Problem(str(file), 0, "cannot be read: is not text in UTF-8")]) from error
+    except OSError as error:
+        raise InputError([Problem(str(file), 0, f"cannot be read: {error.strerror or error}")]) from error
+    read_lines = [(number, _LINE.fullmatch(line)) for number, line in enumerate(lines, 1)]
+    wrong = [
+        Problem(
+            str(file), number, f"{lines[number - 1][:60]!r}: a line is NAME VERSION, as `minigts image lock` prints"
+        )
+        for number, found in read_lines
+        if found is None
+    ]
+    if wrong or not lines:
+        raise InputError(wrong[:SHOWN] or [Problem(str(file), 0, "names no package")])
+    return Lock(file, {found[1]: found[2] for _, found in read_lines if found is not None})
+
+
+def differences(wanted: Mapping[str, str], there: Mapping[str, str]) -> tuple[str, ...]:
+    """A few words for each package whose version is another one, by name; none when all are the same."""
+    return tuple(
+        f"{name} {wanted.get(name, 'absent')} → {there.get(name, 'absent')}"
+        for name in sorted(wanted.keys() | there.keys())
+        if wanted.get(name) != there.get(name)
+    )
+
+
+def in_words(found: tuple[str, ...]) -> str:
+    more = f", and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    return f"{', '.join(found[:SHOWN])}{more}"

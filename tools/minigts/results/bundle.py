@@ -1,0 +1,312 @@
+"""A run, or a campaign, in one file: a ZIP archive that is an RO-Crate, its files under `results/`.
+
+A bundle may come from anybody, so nothing in it is believed. It is read within `Limits`; its names are plain ones
+below `results/`, each once; every file has the sum that the metadata says, and none is there that it does not name.
+What is in the files is then read as every results folder is.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import os
+import re
+import stat
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from minigts.errors import InputError, MinigtsError, Problem
+from minigts.results import crate, manifest, schema, store
+from minigts.results.folder import LARGEST_BYTES, inside, named, plain, read_model
+
+TOP = "results"
+OF_A_RUN = (
+    *(schema.MANIFEST, schema.EXPERIMENT, schema.TOPOLOGY, schema.SAMPLES, schema.SUMMARY, schema.SERIES),
+    *(schema.CLAIMS, schema.CERTIFICATE, schema.LOG, "report.html"),
+)
+FOLDERS_OF_A_RUN = (schema.RAW, "figures")
+"""What of a run's folder goes into a bundle, the files in these folders, and nothing else that may lie there."""
+OF_A_CAMPAIGN = ("report.html",)
+DATED = (1980, 1, 1, 0, 0, 0)
+"""Of every file in the archive: the least that it can say."""
+MODE = stat.S_IFREG | 0o644
+MIB = 1 << 20
+_CHUNK = 1 << 16
+_END, _LONG_END = b"PK\x05\x06", b"PK\x06\x07"
+_END_BYTES, _LONG_END_BYTES, _COMMENT_BYTES = 22, 20, 65535
+_SUM = re.compile("[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much is taken from a bundle."""
+
+    archive_bytes: int = 1024 * MIB
+    directory_bytes: int = 16 * MIB
+    """Of the list of its files."""
+    files: int = 60_000
+    """An archive of this kind ends at 65,535."""
+    file_bytes: int = LARGEST_BYTES
+    all_bytes: int = 4096 * MIB
+    depth: int = 4
+
+
+LIMITS = Limits()
+
+
+def write(directory: Path, target: Path) -> tuple[crate.File, ...]:
+    """Put the run, or the campaign, of `directory` into the new file `target`; the files that are in it.
+
+    The same folder gives the same bytes, where zlib is the same. Raises InputError for what is no run, for a run that
+    has not ended, and where `target` is there.
+    """
+    runs = store.runs_in(directory)
+    if not runs:
+        raise InputError(f"{directory}: holds no run; a run's folder has a {schema.MANIFEST}")
+    manifests = {_place(directory, each): manifest.read(each) for each in runs}
+    for run, found in zip(runs, manifests.values(), strict=True):
+        if found.ended is None:
+            raise InputError(f"{run}: the run has not ended; first: minigts run --resume {directory}")
+    if os.path.lexists(target):
+        raise InputError(f"{target}: is there already; name another file with -o")
+    content = {
+        f"{_place(directory, each)}/{path.relative_to(each).as_posix()}": path
+        for each in runs
+        for path in _files(each, OF_A_RUN, FOLDERS_OF_A_RUN)
+    }
+    if directory not in runs:
+        content |= {f"{TOP}/{path.name}": path for path in _files(directory, OF_A_CAMPAIGN, ())}
+    files = tuple(_listed(name, path) for name, path in sorted(content.items()))
+    _hold_to_limits(target, files)
+    name = directory.resolve().name
+    try:
+        with _replacing(target) as made, zipfile.ZipFile(made, "w", allowZip64=False) as archive:
+            _add(archive, crate.METADATA, io.BytesIO(crate.metadata(name, manifests, files).encode()))
+            for each in files:
+                with content[each.name].open("rb") as source:
+                    _add(archive, each.name, source)
+    except zipfile.LargeZipFile as error:
+        raise InputError(f"{directory}: is too large for one bundle: {error}") from error
+    except OSError as error:
+        raise MinigtsError(f"{target}: cannot be written: {error.strerror or error}") from error
+    return files
+
+
+@contextmanager
+def _replacing(target: Path) -> Iterator[IO[bytes]]:
+    """A new file that gets the name `target` once it is whole."""
+    with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as made:
+        try:
+            yield made
+            made.flush()
+            os.fsync(made.fileno())
+            Path(made.name).replace(target)
+        except BaseException:
+            Path(made.name).unlink(missing_ok=True)
+            raise
+
+
+def _place(directory: Path, run: Path) -> str:
+    return TOP if run == directory else f"{TOP}/{run.name}"
+
+
+def _files(folder: Path, names: tuple[str, ...], folders: tuple[str, ...]) -> Iterator[Path]:
+    """Regular files alone; a link might show what is not meant to be given away."""
+    for path in (*(folder / name for name in names), *(path for name in folders for path in (folder / name).glob("*"))):
+        inside(folder, *path.relative_to(folder).parts)
+        if path.is_file() and not path.is_symlink() and not path.name.startswith("."):
+            yield path
+
+
+def _listed(name: str, path: Path) -> crate.File:
+    with path.open("rb") as file:
+        return crate.File(name, path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
+
+
+def _hold_to_limits(target: Path, files: tuple[crate.File, ...]) -> None:
+    if len(files) > LIMITS.files or sum(each.size for each in files) > LIMITS.all_bytes:
+        raise InputError(
+            f"{target}: a bundle has at most {LIMITS.files} files and {LIMITS.all_bytes // MIB} MiB; these are "
+            f"{len(files)} files with {sum(each.size for each in files) // MIB} MiB"
+        )
+
+
+def _add(archive: zipfile.ZipFile, name: str, source: IO[bytes]) -> None:
+    entry = zipfile.ZipInfo(name, DATED)
+    entry.compress_type, entry.create_system, entry.external_attr = zipfile.ZIP_DEFLATED, 3, MODE << 16
+    with archive.open(entry, "w") as target:
+        while data := source.read(_CHUNK):
+            target.write(data)
+
+
+# Reading
+
+
+class _Entity(BaseModel):
+    """Of the metadata: what is looked at."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    id: str = Field(alias="@id", max_length=1000)
+    type: JsonValue = Field(alias="@type", default=None)
+    conforms_to: JsonValue = Field(alias="conformsTo", default=None)
+    sha256: JsonValue = None
+
+
+class _Metadata(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    graph: tuple[_Entity, ...] = Field(alias="@graph")
+
+
+@contextmanager
+def unpacked(file: Path, beside: Path, limits: Limits = LIMITS) -> Iterator[Path]:
+    """The results of the bundle `file`, checked, in a new directory in `beside`; its owner may rename it. What is
+    still there at the end goes.
+
+    Raises InputError for whatever is no bundle, or not a whole one.
+    """
+    with tempfile.TemporaryDirectory(dir=beside, prefix=".bundle-", ignore_cleanup_errors=True) as temporary:
+        into = Path(temporary)
+        with _opened(file, limits) as archive:
+            _unpack(archive, file, into, limits)
+        _check(file, into)
+        yield into / TOP
+
+
+@contextmanager
+def _opened(file: Path, limits: Limits) -> Iterator[zipfile.ZipFile]:
+    try:
+        handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise InputError([Problem(str(file), 0, f"cannot be read: {error.strerror}")]) from error
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(handle)
+        raise _refusal(file, "is no regular file")
+    with os.fdopen(handle, "rb") as opened:
+        if status.st_size > limits.archive_bytes:
+            raise _refusal(file, f"has more than {limits.archive_bytes // MIB} MiB")
+        _look_at_the_end(opened, file, limits)
+        try:
+            with zipfile.ZipFile(opened) as archive:
+                yield archive
+        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, UnicodeDecodeError, ValueError) as error:
+            raise _refusal(file, f"is broken: {plain(str(error))[:200]}") from error
+        except OSError as error:
+            if error.errno == errno.EINVAL:  # a place before the file's beginning, says the archive
+                raise _refusal(file, "is broken: it names a place that no file has") from error
+            raise MinigtsError(f"{file}: cannot be unpacked: {error.strerror or error}") from error
+
+
+def _look_at_the_end(opened: IO[bytes], file: Path, limits: Limits) -> None:
+    """How long the list of files says that it is: zipfile reads all of that at once."""
+    size = opened.seek(0, os.SEEK_END)
+    opened.seek(max(0, size - _END_BYTES - _COMMENT_BYTES - _LONG_END_BYTES))
+    tail = opened.read()
+    at = tail.rfind(_END)
+    if at < 0 or len(tail) < at + _END_BYTES:
+        raise _refusal(file, "is no ZIP archive; minigts bundle makes one of a results folder")
+    listed = int.from_bytes(tail[at + 12 : at + 16], "little")
+    if _LONG_END in tail[max(0, at - _LONG_END_BYTES) : at] or listed > limits.directory_bytes:
+        raise _refusal(file, f"its list of files is longer than {limits.directory_bytes // MIB} MiB")
+
+
+def _unpack(archive: zipfile.ZipFile, file: Path, into: Path, limits: Limits) -> None:
+    members = [each for each in archive.infolist() if not each.is_dir()]
+    if len(members) > limits.files + 1:
+        raise _refusal(file, f"holds more than {limits.files} files")
+    left = limits.all_bytes
+    for member in members:
+        place = into.joinpath(*_plain_name(file, member, limits))
+        name = plain(member.filename)[:200]
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise _refusal(file, f"{name!r} lies in what is a file") from error
+        try:
+            target = place.open("xb")
+        except FileExistsError as error:
+            raise _refusal(file, f"has {name!r} twice") from error
+        with target, archive.open(member) as source:
+            size = 0
+            while data := source.read(_CHUNK):
+                size += len(data)
+                left -= len(data)
+                if size > limits.file_bytes:
+                    raise _refusal(file, f"{name!r} has more than {limits.file_bytes // MIB} MiB")
+                if left < 0:
+                    raise _refusal(file, f"holds more than {limits.all_bytes // MIB} MiB")
+                target.write(data)
+
+
+def _plain_name(file: Path, member: zipfile.ZipInfo, limits: Limits) -> tuple[str, ...]:
+    """Its words. Raises InputError for one that is not the metadata's and not below `results/`, or leads elsewhere."""
+    words = tuple(member.filename.split("/"))
+    if words != (crate.METADATA,) and (words[0] != TOP or not 2 <= len(words) <= limits.depth):
+        raise _refusal(file, f"{plain(member.filename)[:200]!r} is no file of a bundle: those lie in {TOP}/")
+    for word in words:
+        named(file, word)
+    if member.flag_bits & 1 or member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise _refusal(file, f"{plain(member.filename)[:200]!r} is encrypted, or packed in another way than by deflate")
+    return words
+
+
+def _check(file: Path, into: Path) -> None:
+    """What was unpacked against the metadata."""
+    path = into / crate.METADATA
+    if not path.is_file():
+        raise _refusal(file, f"holds no {crate.METADATA}; minigts bundle makes a bundle of a results folder")
+    try:
+        graph = read_model(path, _Metadata, raw=True).graph
+    except InputError as error:
+        told = [Problem(f"{file}/{crate.METADATA}", each.line, each.message) for each in error.problems]
+        raise InputError(told or str(error)) from error
+    if not any(each.id == crate.METADATA and each.conforms_to == {"@id": crate.PROFILE} for each in graph):
+        raise _refusal(file, f"its {crate.METADATA} is of no RO-Crate 1.1")
+    files = [each for each in graph if each.type == "File"]
+    sums = {each.id: each.sha256 for each in files}
+    if len(sums) != len(files):
+        raise _refusal(file, f"its {crate.METADATA} names a file twice")
+    there = {each.relative_to(into).as_posix(): each for each in sorted(into.rglob("*")) if each.is_file()}
+    del there[crate.METADATA]
+    wrong = [f"{name!r} is not in its metadata" for name in there if name not in sums]
+    wrong += [f"{plain(name)[:200]!r} is missing" for name in sums if name not in there]
+    wrong += [
+        f"{name!r} is not what its sum says"
+        for name, place in there.items()
+        if name in sums and not _has_sum(place, sums[name])
+    ]
+    if wrong:
+        more = f", and {len(wrong) - 5} more" if len(wrong) > 5 else ""
+        raise _refusal(file, f"is not whole: {', '.join(wrong[:5])}{more}")
+    if not (into / TOP).is_dir():
+        raise _refusal(file, "holds no results")
+
+
+def _has_sum(place: Path, wanted: JsonValue) -> bool:
+    with place.open("rb") as opened:
+        own = hashlib.file_digest(opened, "sha256").hexdigest()
+    return isinstance(wanted, str) and _SUM.fullmatch(wanted) is not None and own == wanted
+
+
+def _refusal(file: Path, why: str) -> InputError:
+    return InputError([Problem(str(file), 0, why)])
+
+
+def tables(directory: Path) -> dict[str, bytes]:
+    """The files of each run below that two equal runs in virtual time have byte for byte, by their places."""
+    names = (schema.SAMPLES, schema.SUMMARY, schema.CLAIMS)
+    places = (each / name for each in store.runs_in(directory) for name in names)
+    return {
+        PurePosixPath(path.relative_to(directory)).as_posix(): path.read_bytes() for path in places if path.exists()
+    }

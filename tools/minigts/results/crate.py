@@ -1,0 +1,131 @@
+"""What a bundle says of itself: RO-Crate 1.1 (w3id.org/ro/crate/1.1), one JSON document in its root. Pure.
+
+Written by hand and not by the library rocrate: that one brings HTTP clients for the few lines that are needed here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from minigts.results import schema
+from minigts.results.schema import Manifest
+
+METADATA = "ro-crate-metadata.json"
+PROFILE = "https://w3id.org/ro/crate/1.1"
+TYPES = {
+    ".json": "application/json",
+    ".csv": "text/csv",
+    ".html": "text/html",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".pdf": "application/pdf",
+    ".yaml": "application/yaml",
+    ".log": "text/plain",
+}
+ABOUT = {
+    schema.MANIFEST: "the experiment as it stood, the plan, versions, the machine, what was read back",
+    schema.SAMPLES: "a row a sample",
+    schema.SUMMARY: "a row for the samples that differ in nothing but their repetition",
+    schema.SERIES: "what was watched over time",
+    schema.CLAIMS: "each claim's verdict, with figures",
+    schema.CERTIFICATE: "the lab against its plan, before the first sample",
+    schema.EXPERIMENT: "the experiment's file",
+    schema.TOPOLOGY: "the topology's file",
+    schema.LOG: "what the run did and when",
+    "report.html": "figures and tables",
+}
+
+
+@dataclass(frozen=True)
+class File:
+    """One file of a bundle."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+def metadata(name: str, runs: Mapping[str, Manifest], files: Sequence[File]) -> str:
+    """The document of a bundle called `name`; `runs` are its manifests by the folders that they lie in."""
+    first = next(iter(runs.values()))
+    ended = max(run.ended or run.started for run in runs.values())
+    experiments = ", ".join(dict.fromkeys(run.experiment.name for run in runs.values()))
+    program = f"#minigts-{first.minigts}"
+    graph: list[dict[str, Any]] = [
+        {
+            "@id": METADATA,
+            "@type": "CreativeWork",
+            "conformsTo": {"@id": PROFILE},
+            "about": {"@id": "./"},
+        },
+        {
+            "@id": "./",
+            "@type": "Dataset",
+            "name": name,
+            "description": f"What minigts measured in its experiments {experiments}, and all that doing it again takes",
+            "datePublished": ended,
+            "license": "as whoever made this bundle says; minigts itself has no say in that",
+            "hasPart": _named(each.name for each in files),
+            "mentions": _named(map(_action, runs)),
+        },
+        {
+            "@id": program,
+            "@type": "SoftwareApplication",
+            "name": "minigts",
+            "softwareVersion": " ".join(part for part in (first.minigts, first.commit) if part),
+        },
+        *(_file(each) for each in files),
+    ]
+    parts: dict[str, dict[str, Any]] = {}
+    for folder, run in runs.items():
+        own = {word: f"#{word}-{facts.sha256[:16]}" for word, facts in run.parts.items()}
+        for word, facts in run.parts.items():
+            about = {"name": f"the hosts' {word}", "identifier": facts.key, "sha256": facts.sha256}
+            parts[own[word]] = {"@id": own[word], "@type": "SoftwareApplication", **about}
+        graph.append(_run(folder, run, program, [*own.values()], files))
+    graph += parts.values()
+    context = [f"{PROFILE}/context", {"sha256": "https://schema.org/sha256"}]
+    return json.dumps({"@context": context, "@graph": graph}, indent=1, ensure_ascii=False) + "\n"
+
+
+def _named(places: Iterable[str]) -> Any:
+    """References; RO-Crate wants a single one outside a list."""
+    found = [{"@id": each} for each in places]
+    return found[0] if len(found) == 1 else found
+
+
+def _action(folder: str) -> str:
+    return f"#run-{folder.strip('/').replace('/', '-')}"
+
+
+def _run(folder: str, run: Manifest, program: str, parts: Sequence[str], files: Sequence[File]) -> dict[str, Any]:
+    own = [each.name for each in files if str(PurePosixPath(each.name).parent) == folder]
+    sources = [f"{folder}/{name}" for name in (schema.EXPERIMENT, schema.TOPOLOGY) if f"{folder}/{name}" in own]
+    action = {
+        "@id": _action(folder),
+        "@type": "CreateAction",
+        "name": f"{run.experiment.name}, {run.plan.time} time, seed {run.experiment.seed}, on {run.provider}",
+        "instrument": {"@id": program},
+        "object": _named((*sources, *parts)),
+        "result": _named(each for each in own if each not in sources),
+        "startTime": run.started,
+    }
+    return action | ({"endTime": run.ended} if run.ended else {})
+
+
+def _file(each: File) -> dict[str, Any]:
+    path = PurePosixPath(each.name)
+    about = ABOUT.get(path.name) or ("one attempt at one sample" if path.parent.name == schema.RAW else "")
+    return {
+        "@id": each.name,
+        "@type": "File",
+        "name": path.name,
+        **({"description": about} if about else {}),
+        "contentSize": str(each.size),
+        "encodingFormat": TYPES.get(path.suffix, "application/octet-stream"),
+        "sha256": each.sha256,
+    }
