@@ -48,7 +48,7 @@ CROSSED_LONGER = 1.5
 10 ms are up to 16 where the kernel's clock ticks every 4 ms and a reply is late."""
 CROSSING, SERVING, LISTENING = "cross", "server", "listening"
 SERVED = "/run/minigts-server"
-"""With the host's name behind it, for hosts may share their files: there while a program that a measurement brings serves
+"""With the host's name behind it, for hosts may share their files: there while what a measurement brings serves
 at the path's end; taken away before it is told to end."""
 _BRING = """
 at_most=$1
