@@ -14,6 +14,7 @@ import pytest
 from experiment_lab import begin, chain, endpoints, recorder_of
 
 from minigts.errors import CommandTimeout, InputError
+from minigts.experiments import readings
 from minigts.experiments.derive import derive
 from minigts.experiments.load import parse
 from minigts.experiments.matrix import matrix
@@ -26,6 +27,7 @@ from minigts.providers.machine_time import OnMachineTime
 from minigts.report import chart_choice, render
 from minigts.report.read import read
 from minigts.results import store
+from minigts.results.schema import RawSample, Side
 from minigts.results.tables import SAMPLE_COLUMNS, SERIES_COLUMNS, SUMMARY_COLUMNS
 from minigts.tools import command
 from minigts.tools.base import ParseError, PathUnderTest
@@ -287,7 +289,7 @@ def test_a_program_is_measured_beside_what_serves_it_and_stands_in_tables_figure
     raw = store.good(directory, row["sample"])
     assert raw is not None
     assert '"GET / HTTP/1.1" 200' in next(side.stderr for side in raw.around if side.name == "server")
-    assert not (tmp_path / "served").exists()
+    assert not [*tmp_path.glob("served*")]
 
 
 @pytest.mark.parametrize(
@@ -314,6 +316,23 @@ def test_a_program_without_result_is_an_error_that_names_where_and_keeps_the_out
     assert row["error"].startswith(error)
     tried = store.earlier(directory, row["sample"])
     assert [raw.stdout for raw in tried] == [kept] * 3
+
+
+@pytest.mark.parametrize(
+    ("ended", "error"),
+    [
+        ({"listening": 1}, "what serves on bra: nothing listens on port 1 within 10 s"),
+        ({"listening": 1, "server": 9}, "what serves on bra ended with code 9: nothing listens on port 1 within 10 s"),
+        ({"listening": 0, "server": 0}, ""),
+    ],
+)
+def test_what_serves_and_does_not_listen_is_named(ended: Mapping[str, int], error: str) -> None:
+    said = "nothing listens on port 1 within 10 s\n"
+    sides = tuple(Side(name=name, host="bra", code=code, stdout="", stderr=said) for name, code in ended.items())
+    raw = RawSample(
+        sample="x", host="ams", argv=(), code=0, stdout="7", stderr="", started="", seconds=1, attempt=1, around=sides
+    )
+    assert readings.failure(experiment().measurements[0], raw) == error
 
 
 def test_of_an_endless_output_the_beginning_is_kept(tmp_path: Path) -> None:

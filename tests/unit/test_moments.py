@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
 import pytest
 from experiment_lab import chain, endpoints, recorded
+from test_experiment_around import Stage, go
 
 from minigts.errors import InputError
 from minigts.experiments import readings
@@ -92,6 +94,20 @@ def test_rates_of_cross_traffic_vary_as_options_do(vary: str, message: str) -> N
 def test_nothing_crosses_that_could_vary() -> None:
     with pytest.raises(InputError, match="no option 'cross'"):
         experiment("  - {name: x, tool: ping, paths: [first-to-each], vary: {cross: [5mbit]}}\n")
+
+
+def test_what_crosses_paths_that_are_measured_together_crosses_once_and_counts_for_each(tmp_path: Path) -> None:
+    asked = experiment(
+        "  - {name: both, tool: iperf3-tcp, paths: [{from: ams, to: bra}, {from: lon, to: mil}], together: true,\n"
+        "     cross: [{from: bra, to: lon}]}\n"
+    ).model_copy(update={"overlays": ("none",)})
+    [directory], hosts, [outcome] = go(tmp_path, Stage(), asked)
+    assert (outcome.done, outcome.failed) == (2, ())
+    assert [host for host, argv in hosts.measured if "5401" in argv] == ["bra"]
+    with (directory / "samples.csv").open(newline="") as stream:
+        crossed = [row["cross_mbit"] for row in csv.DictReader(stream)]
+    assert len(crossed) == 2
+    assert crossed[0] == crossed[1] != ""
 
 
 def test_what_arrived_of_all_flows_is_counted_and_what_was_lost() -> None:

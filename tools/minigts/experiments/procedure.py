@@ -47,8 +47,9 @@ CROSSED_LONGER = 1.5
 """Cross traffic beside a tool that has no time of its own goes on for so many times as long as that should take: ping's
 10 ms are up to 16 where the kernel's clock ticks every 4 ms and a reply is late."""
 CROSSING, SERVING, LISTENING = "cross", "server", "listening"
-SERVED = "/run/minigts-server.pid"
-"""There while a program that a measurement brings serves at the path's end; taken away before it is told to end."""
+SERVED = "/run/minigts-server"
+"""With the host's name behind it, for hosts may share their files: there while what a measurement brings serves
+at the path's end; taken away before it is told to end."""
 _BRING = """
 at_most=$1
 shift
@@ -188,7 +189,11 @@ def procedure(measurement: AnyMeasurement, sample: Sample, around: Surroundings)
             *(_watch(host, limit_s) for host in dict.fromkeys(watched)),
         ),
         after=(
-            *([Call("server ends", target.host, ("sh", "-c", _END, SERVED), needed=False)] if serving else []),
+            *(
+                [Call("server ends", target.host, ("sh", "-c", _END, f"{SERVED}-{target.host}"), needed=False)]
+                if serving
+                else []
+            ),
             *(Call("end", host, ("rm", "-f", WATCHING, MEASURED), needed=False) for host in dict.fromkeys(watched)),
             *_offloads_back(measurement, source, target, way),
         ),
@@ -265,7 +270,7 @@ def _servers(target: Endpoint, ports: list[int]) -> Iterator[Call]:
 def _serving(target: Endpoint, argv: tuple[str, ...], limit_s: float) -> Call:
     """What a measurement brings to the path's end, until it is told to end; with its own exit code if it is not."""
     script = _BRING.replace("GRACE", f"{KILLED_AFTER_S:g}")
-    argv = (*target.network, "sh", "-c", script, SERVED, f"{limit_s + SHORT_S:g}", *argv)
+    argv = (*target.network, "sh", "-c", script, f"{SERVED}-{target.host}", f"{limit_s + SHORT_S:g}", *argv)
     return Call(SERVING, target.host, argv, limit_s + 2 * SHORT_S)
 
 

@@ -52,10 +52,11 @@ def over_time(measurement: AnyMeasurement, raw: RawSample) -> Mapping[str, Seque
 
 def failure(measurement: AnyMeasurement, raw: RawSample) -> str:
     """Why the attempt is no result, in a line, as its tool or what serves it has ended; empty where neither says so."""
-    for side in raw.around:
-        if side.name in (SERVING, LISTENING) and side.code:
+    for side in (*_named(raw, SERVING), *_named(raw, LISTENING)):
+        if side.code:
             said = complaint("\n".join(reversed((side.stderr or side.stdout).splitlines()))) or "it said nothing"
-            return f"what serves on {side.host} ended with code {side.code}: {said}"
+            ended = f" ended with code {side.code}" if side.name == SERVING else ""
+            return f"what serves on {side.host}{ended}: {said}"
     return measurement.instrument.failure(raw.code, raw.stdout, raw.stderr)
 
 

@@ -19,6 +19,7 @@ from minigts.experiments.commands import warm_up
 from minigts.experiments.matrix import Sample
 from minigts.experiments.model import AnyMeasurement, Cut, Links
 from minigts.experiments.procedure import (
+    CROSSING,
     SHORT_S,
     WATCHED_EVERY_S,
     Call,
@@ -108,7 +109,10 @@ class Sampler:
         if self._virtual:
             measurement = measurement.model_copy(update={"watch": ()})
         try:
-            todo = [procedure(measurement, sample, self._around) for sample in batch]
+            # What crosses, crosses all samples of the batch at once.
+            others = measurement.model_copy(update={"cross": ()})
+            asked = [measurement, *(others for _ in batch[1:])]
+            todo = [procedure(each, sample, self._around) for each, sample in zip(asked, batch, strict=True)]
         except InputError as error:
             return self._impossible(batch, str(error))
         return any(
@@ -144,7 +148,7 @@ class Sampler:
             performed = self._perform(todo, measurement.cut)
         taken = [
             _judged(measurement, _raw(sample, result, around, started, self._tried.get(sample.id, 0) + 1))
-            for sample, (result, around) in zip(batch, performed, strict=True)
+            for sample, (result, around) in zip(batch, _all_crossed(performed), strict=True)
         ]
         tainted = taints(machine.load)
         taken = [raw.model_copy(update={"machine": machine.load, "tainted": tainted}) for raw in _all_or_none(taken)]
@@ -304,6 +308,12 @@ def _raw(sample: Sample, result: Result, around: tuple[Side, ...], started: str,
 def _judged(measurement: AnyMeasurement, raw: RawSample) -> RawSample:
     """The same, with why it is no result where it is none."""
     return raw.model_copy(update={"error": _error(measurement, raw)})
+
+
+def _all_crossed(performed: Sequence[tuple[Result, tuple[Side, ...]]]) -> Sequence[tuple[Result, tuple[Side, ...]]]:
+    """The same; what crossed the first crossed all."""
+    crossing = tuple(side for side in performed[0][1] if side.name == CROSSING)
+    return [performed[0], *((result, (*around, *crossing)) for result, around in performed[1:])]
 
 
 def _all_or_none(taken: Sequence[RawSample]) -> Sequence[RawSample]:
