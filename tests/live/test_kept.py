@@ -19,7 +19,7 @@ UP = ("up", PAIR, "--overlay", "none", "--time", "virtual")
 REAL_UP = ("up", PAIR, "--overlay", "none", "--time", "real")
 NODE = "curl -s --unix-socket /run/docker.sock http://docker/info | jq -r .Swarm.NodeID"
 REACH = "ping -q -c 1 -W 5 bra >/dev/null && echo reached"
-RANDOM_KILLS = 6
+RANDOM_KILLS = 4
 BOOT_S = 30.0
 """Within so much time of the lab it has booted."""
 
