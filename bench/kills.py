@@ -38,6 +38,7 @@ VERBS = ("up", "run", "down", "link", "restart", "keep", "save")
 """`keep` is `down --keep`."""
 PARTS = {"kernel": b"\0uml_dir=", "supervisor": b"\0minigts.providers.uml.supervisor\0"}
 """What else is killed, and what its command line holds."""
+VICTIMS = (*VERBS, *PARTS)
 MEANWHILE = ("up", "run", "exec", "restart")
 """What runs when one of those is killed."""
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
@@ -125,12 +126,12 @@ class Trial:
     transcript: list[str] = field(default_factory=list)
 
 
-def draws(seed: int, times: int) -> list[Draw]:
-    """`times` trials, over all victims and signals alike."""
+def draws(seed: int, times: int, victims: Sequence[str] = VICTIMS) -> list[Draw]:
+    """`times` trials, over all of these victims and all signals alike."""
     chance = random.Random(seed)
     found: list[Draw] = []
-    for _ in range(-(-times // (len(SIGNALS) * (len(VERBS) + len(PARTS))))):
-        pairs = list(itertools.product((*VERBS, *PARTS), SIGNALS))
+    for _ in range(-(-times // (len(SIGNALS) * len(victims)))):
+        pairs = list(itertools.product(victims, SIGNALS))
         chance.shuffle(pairs)
         for victim, number in pairs:
             found.append(
@@ -370,7 +371,7 @@ def _good(names: Iterable[str]) -> int:
 def markdown(trials: Sequence[Mapping[str, Any]]) -> str:
     """A table of victims and signals."""
     lines = ["| killed | by | tried | clean | what was wrong |", "|---|---|---|---|---|"]
-    for victim, number in itertools.product((*VERBS, *PARTS), SIGNALS):
+    for victim, number in itertools.product(VICTIMS, SIGNALS):
         own = [each for each in trials if (each["draw"]["victim"], each["draw"]["kind"]) == (victim, number.name)]
         wrong = [f"{each['draw']['number']}: {'; '.join(each['faults'])}" for each in own if each["faults"]]
         if own:
@@ -391,6 +392,7 @@ def go_apart() -> None:
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--times", type=int, default=200, metavar="N", help="how many kills in all (default: 200)")
+    arguments.add_argument("--victims", nargs="+", choices=VICTIMS, default=VICTIMS, help="what is killed")
     arguments.add_argument("--seed", type=int, default=2017)
     arguments.add_argument("--at-most", type=float, default=86_400.0, metavar="S", help="begin none after S seconds")
     arguments.add_argument("--out", type=Path, default=stage.RESULTS, metavar="DIR", help="where the figures go")
@@ -406,7 +408,7 @@ def main() -> None:
     pace = Pace()
     until_s = time.monotonic() + chosen.at_most
     done = {trial["draw"]["number"] for trial in trials}
-    for draw in (each for each in draws(chosen.seed, chosen.times) if each.number not in done):
+    for draw in (each for each in draws(chosen.seed, chosen.times, chosen.victims) if each.number not in done):
         if time.monotonic() > until_s:
             break
         performed = perform(draw, pace)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from live.program import TOPOLOGIES, Program, Traces, kernels, until
+from live.program import PROJECT, TOPOLOGIES, Program, Traces, kernels, until
 
 pytestmark = pytest.mark.uml
 PAIR = str(TOPOLOGIES / "pair.yaml")
@@ -17,6 +19,7 @@ UP = ("up", PAIR, "--overlay", "none", "--time", "virtual")
 REAL_UP = ("up", PAIR, "--overlay", "none", "--time", "real")
 NODE = "curl -s --unix-socket /run/docker.sock http://docker/info | jq -r .Swarm.NodeID"
 REACH = "ping -q -c 1 -W 5 bra >/dev/null && echo reached"
+RANDOM_KILLS = 4
 BOOT_S = 30.0
 """Within so much time of the lab it has booted."""
 
@@ -124,6 +127,25 @@ def test_in_real_time_hosts_run_on_after_they_were_saved(program: Program) -> No
     program.succeeds("restore", "one")
     assert on(program, "ams", "cat /root/file") == "saved"
     assert on(program, "ams", REACH) == "reached"
+
+
+@pytest.mark.timeout(900)
+def test_kills_at_random_moments_of_keeping_and_saving(tmp_path: Path) -> None:
+    """A few of those that `bench/run kills --victims keep save` does: nothing is left, and nothing lost."""
+    words = ["--victims", "keep", "save", "--times", str(RANDOM_KILLS), "--seed", "27", "--out", str(tmp_path)]
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "bench.kills", *words],
+        cwd=PROJECT,
+        env={**os.environ, "PYTHONPATH": f"{PROJECT / 'tools'}:{PROJECT}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    (kept,) = tmp_path.glob("kills-*.jsonl")
+    trials = [json.loads(line) for line in kept.read_text().splitlines()]
+    assert [trial["faults"] for trial in trials] == [[]] * RANDOM_KILLS, done.stdout
+    assert {trial["draw"]["victim"] for trial in trials} == {"keep", "save"}
+    assert done.returncode == 0, done.stderr
 
 
 def stopped(program: Program) -> list[bool]:

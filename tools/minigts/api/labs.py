@@ -343,7 +343,8 @@ def up(
     """Bring a lab up, as `minigts up` does: hosts, links, certificate, and its overlay or another one.
 
     `topology` is a file, a text of several lines, or a plan. A lab of that name that is up with the same plan is left
-    as it is. `say` is told what is being done. Raises InputError, EnvironmentLacks, HostFailed; then nothing is left.
+    as it is; one that is kept comes up on its hosts' disks, and is not taken down at the end of a `with`.
+    `say` is told what is being done. Raises InputError, EnvironmentLacks, HostFailed; then nothing is left.
     """
     plan = topology if isinstance(topology, Plan) else planned(topology, provider=provider, time=time)
     wanted = plan.overlay if overlay is None else overlay
@@ -352,7 +353,8 @@ def up(
     overlays.require_ipv6(plan, wanted)
     containers.require(plan, made, wanted)
     known = {each.name for each in recorded.all_labs()}
-    if isinstance(made, Sized) and (name or plan.name) not in known:
+    running = {each.name for each in recorded.running(recorded.all_labs())}
+    if isinstance(made, Sized) and (name or plan.name) not in running:
         made.require_room(plan, [wanted])
     brought = recorded.up(plan, provider, name, say)
     lab = Lab(brought, ours=brought.name not in known, _say=say)
