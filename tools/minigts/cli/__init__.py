@@ -1,12 +1,13 @@
-"""The command line. `app` starts and ends it; `first`, `labs`, `hosts`, `policy`, `experiments`, `project` and
-`completion` hold a short function for each verb, `libvirt` those that only virtual machines need; `screen` is how it
-looks, `known` what a shell completes. Nothing else prints; what a verb does is done elsewhere.
+"""The command line. `app` starts and ends it; `first`, `labs`, `hosts`, `access`, `policy`, `experiments`, `project`
+and `completion` hold a short function for each verb, `libvirt` those that only virtual machines need; `screen` is how
+it looks, `known` what a shell completes. Nothing else prints; what a verb does is done elsewhere.
 """
 
 # In this order the verbs are listed.
 from minigts.cli import first  # isort: skip
 from minigts.cli import labs  # isort: skip
 from minigts.cli import hosts  # isort: skip
+from minigts.cli import access  # isort: skip
 from minigts.cli import policy  # isort: skip
 from minigts.cli import experiments  # isort: skip
 from minigts.cli import project  # isort: skip
@@ -14,4 +15,4 @@ from minigts.cli import completion  # isort: skip
 from minigts.cli import libvirt  # isort: skip
 from minigts.cli.app import main
 
-__all__ = ["completion", "experiments", "first", "hosts", "labs", "libvirt", "main", "policy", "project"]
+__all__ = ["access", "completion", "experiments", "first", "hosts", "labs", "libvirt", "main", "policy", "project"]

@@ -17,7 +17,7 @@ RUNS = 10
 HELP = ("-h", "--help")
 VERSION = "--version"
 ROOT_OPTIONS = ("-v", "--verbose", VERSION)
-MODULES = ("first", "labs", "hosts", "policy", "experiments", "project", "completion", "libvirt")
+MODULES = ("first", "labs", "hosts", "access", "policy", "experiments", "project", "completion", "libvirt")
 """In the order in which verbs are listed."""
 AFTERWARDS = (
     "Options are shown once minigts has its virtual environment. The first verb that runs makes it, in half a\n"
