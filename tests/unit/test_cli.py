@@ -29,6 +29,7 @@ VERBS = (
     "exec",
     "shell",
     "cp",
+    "forward",
     "link",
     "restart",
     "check",

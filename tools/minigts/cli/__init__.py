@@ -1,12 +1,14 @@
-"""The command line. `app` starts and ends it; `first`, `labs`, `hosts`, `saved`, `containers`, `policy`, `experiments`,
-`bundles`, `project` and `completion` hold a short function for each verb, `libvirt` those that only virtual machines
-need; `screen` is how it looks, `known` what a shell completes. Nothing else prints; what a verb does is done elsewhere.
+"""The command line. `app` starts and ends it; `first`, `labs`, `hosts`, `access`, `saved`, `containers`, `policy`,
+`experiments`, `bundles`, `project` and `completion` hold a short function for each verb, `libvirt` those that only
+virtual machines need; `screen` is how it looks, `known` what a shell completes. Nothing else prints; what a verb does
+is done elsewhere.
 """
 
 # In this order the verbs are listed.
 from minigts.cli import first  # isort: skip
 from minigts.cli import labs  # isort: skip
 from minigts.cli import hosts  # isort: skip
+from minigts.cli import access  # isort: skip
 from minigts.cli import saved  # isort: skip
 from minigts.cli import containers  # isort: skip
 from minigts.cli import policy  # isort: skip
@@ -18,6 +20,7 @@ from minigts.cli import libvirt  # isort: skip
 from minigts.cli.app import main
 
 __all__ = [
+    "access",
     "bundles",
     "completion",
     "containers",

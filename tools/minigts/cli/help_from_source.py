@@ -21,6 +21,7 @@ MODULES = (
     "first",
     "labs",
     "hosts",
+    "access",
     "saved",
     "containers",
     "policy",

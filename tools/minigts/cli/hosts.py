@@ -24,6 +24,7 @@ from minigts.errors import CommandTimeout, HostFailed, InputError
 if TYPE_CHECKING:
     from minigts.lab import Lab
     from minigts.lab.files import There
+    from minigts.overlays import Endpoint
     from minigts.providers.base import Result
 
 DAY_S = 86_400.0
@@ -260,6 +261,15 @@ def _into_container(lab: Lab, name: str) -> tuple[str, dict[str, tuple[str, ...]
 
 def _into_containers(lab: Lab, hosts: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """By host, what runs a command in the measuring container. Raises InputError when there is none."""
+    return {host: end.prefix for host, end in _containers(lab, hosts).items()}
+
+
+def container_of(lab: Lab, host: str) -> Endpoint:
+    """The measuring container on a host. Raises InputError when there is none."""
+    return _containers(lab, [host])[host]
+
+
+def _containers(lab: Lab, hosts: Sequence[str]) -> dict[str, Endpoint]:
     from minigts import overlays
 
     now = overlays.joined(lab)
@@ -271,7 +281,7 @@ def _into_containers(lab: Lab, hosts: Sequence[str]) -> dict[str, tuple[str, ...
     without = [host for host in hosts if host not in ends or not ends[host].prefix]
     if without:
         raise InputError(f"with overlay {now.name} there is no measuring container on {', '.join(without)}")
-    return {host: ends[host].prefix for host in hosts}
+    return {host: ends[host] for host in hosts}
 
 
 @app.command(rich_help_panel=LABS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -131,6 +132,17 @@ class CarriesLinks(Protocol):
 
     def wires(self) -> Mapping[tuple[str, str], WireState]:
         """Read back what carries the links, for every port of the lab."""
+        ...
+
+
+@runtime_checkable
+class Converses(Protocol):
+    """A provider that can talk with a command on a host as long as it runs."""
+
+    def converse(self, host: str, argv: Sequence[str]) -> socket.socket:
+        """Start a command, and return the line to it: frames of `agent.wire` on channel 1, both ways. The command ends
+        when the line is closed. Where the lab has a clock of its own, a second takes a second until then.
+        """
         ...
 
 

@@ -102,6 +102,20 @@ def attach(rundir: Path, host: str, argv: Sequence[str], *, paced: bool = False)
                     os.write(sys.stdout.fileno(), frame.payload)
 
 
+def converse(rundir: Path, host: str, argv: Sequence[str], *, paced: bool = False) -> socket.socket:
+    """Start a command; the line to it. See `Converses`, and for `paced` `attach`."""
+    connection = _connect(rundir, host)
+    try:
+        request = {"argv": list(argv), "timeout_s": None}
+        connection.sendall(wire.Frame(1, wire.RUN, json.dumps(request).encode()).encode())
+        if paced:
+            connection.sendall(wire.Frame(1, wire.PACE, b"").encode())
+    except OSError as error:
+        connection.close()
+        raise HostFailed(f"host {host} went away") from error
+    return connection
+
+
 def _connect(rundir: Path, host: str) -> socket.socket:
     if host not in {path.name for path in rundir.glob("hosts/*")}:
         raise HostFailed(f"there is no host {host} in this lab")

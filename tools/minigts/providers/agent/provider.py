@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
@@ -74,6 +75,9 @@ class AgentProvider(OnMachineTime):
 
     def attach(self, host: str, argv: Sequence[str]) -> int:
         return client.attach(self.rundir, host, argv)
+
+    def converse(self, host: str, argv: Sequence[str]) -> socket.socket:
+        return client.converse(self.rundir, host, argv)
 
     def logs(self, host: str) -> Mapping[str, Path]:
         """The files on this machine that tell of a host, which need not be there, by what each is called."""

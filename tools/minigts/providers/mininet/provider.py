@@ -7,6 +7,7 @@ an agent, reached as a uml host is; what is to run on a host is entered there by
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -153,6 +154,9 @@ class MininetProvider(AgentProvider):
 
     def attach(self, host: str, argv: Sequence[str]) -> int:
         return client.attach(self.rundir, kernel.NAME, [*self._enter(host), *argv])
+
+    def converse(self, host: str, argv: Sequence[str]) -> socket.socket:
+        return client.converse(self.rundir, kernel.NAME, [*self._enter(host), *argv])
 
     def logs(self, host: str) -> Mapping[str, Path]:
         """One kernel's, for all hosts."""

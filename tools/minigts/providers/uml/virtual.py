@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, replace
@@ -70,6 +71,9 @@ class VirtualUmlProvider(UmlProvider):
 
     def attach(self, host: str, argv: Sequence[str]) -> int:
         return client.attach(self.rundir, host, argv, paced=True)
+
+    def converse(self, host: str, argv: Sequence[str]) -> socket.socket:
+        return client.converse(self.rundir, host, argv, paced=True)
 
     def now_s(self) -> float:
         return clock_client.now_s(self.rundir)

@@ -1,0 +1,175 @@
+"""TCP connections from this machine's loopback to a port of a host, by way of the host's own control line.
+
+The host runs `relay` for each connection. No packet takes a link of the lab, nor a network of this machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from minigts.errors import EnvironmentLacks, InputError, MinigtsError
+from minigts.lab import relay
+from minigts.lab.record import Lab
+from minigts.providers.agent import wire
+from minigts.providers.base import Converses
+
+LOOPBACK = "127.0.0.1"
+PYTHON = "/usr/bin/python3"
+CHANNEL = 1
+
+
+@dataclass(frozen=True)
+class Destination:
+    """A TCP port of a host. `inside`: what runs a command there in the network that the port is of, if another."""
+
+    host: str
+    port: int
+    addresses: tuple[str, ...]
+    """Tried in this order."""
+    inside: tuple[str, ...] = ()
+
+    @property
+    def argv(self) -> list[str]:
+        source = Path(relay.__file__).read_text(encoding="utf-8")
+        return [*self.inside, PYTHON, "-S", "-E", "-c", source, str(self.port), *self.addresses]
+
+
+def listening(port: int) -> socket.socket:
+    """A socket of the loopback that listens on the port; of 0: on any that is free. Raises InputError."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((LOOPBACK, port))
+        listener.listen()
+    except OSError as error:
+        listener.close()
+        raise InputError(f"cannot listen on {LOOPBACK}:{port}: {error.strerror}") from error
+    return listener
+
+
+def forward(lab: Lab, destination: Destination, listener: socket.socket, say: Callable[[str], None]) -> None:
+    """Carry every connection to the listener, side by side, until interrupted. `say` is told what did not work.
+
+    In virtual time a second of the lab takes a second, or longer, as long as there is a connection.
+    """
+    if not isinstance(lab.provider, Converses):
+        raise EnvironmentLacks(f"provider {lab.provider.name} cannot forward")
+    asyncio.run(_serve(lab.provider, destination, listener, say))
+
+
+async def _serve(
+    provider: Converses, destination: Destination, listener: socket.socket, say: Callable[[str], None]
+) -> None:
+    async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await _Carried(reader, writer, await _far_end(provider, destination)).carry(destination, say)
+        except ConnectionError:  # the user's own program has gone
+            pass
+        except MinigtsError as error:
+            say(str(error))
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(carry, sock=listener)
+    async with server:
+        await server.serve_forever()
+
+
+async def _far_end(provider: Converses, destination: Destination) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    line = await asyncio.to_thread(provider.converse, destination.host, destination.argv)
+    line.settimeout(None)
+    return await asyncio.open_connection(sock=line)
+
+
+class _Carried:
+    """One connection: the user's end, and the far one, which is the relay on the host."""
+
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        far: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+    ) -> None:
+        self._reader, self._writer = reader, writer
+        self._far_reader, self._far_writer = far
+        self._under_way = 0
+        self._room = asyncio.Event()
+        self._room.set()
+        self._problem = bytearray()
+        self._near_has_gone = False
+
+    async def carry(self, destination: Destination, say: Callable[[str], None]) -> None:
+        there = asyncio.create_task(self._there())
+        try:
+            code = await self._back()
+        finally:
+            there.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await there
+            self._far_writer.close()
+        if code is None and not self._near_has_gone:
+            say(f"host {destination.host} went away")
+        elif code:
+            why = bytes(self._problem[-200:]).decode(errors="replace").strip().splitlines()
+            say(f"port {destination.port} of {destination.host}: {why[-1] if why else f'exit code {code}'}")
+
+    async def _there(self) -> None:
+        try:
+            await self._all_there()
+        except ConnectionError:
+            self._near_has_gone = True
+            self._far_writer.close()
+
+    async def _all_there(self) -> None:
+        while piece := await self._reader.read(relay.CHUNK):
+            await self._room.wait()
+            self._under_way += len(piece)
+            if self._under_way >= relay.WINDOW:
+                self._room.clear()
+            await self._send(relay.data(piece))
+        await self._send(relay.data(b""))
+
+    async def _back(self) -> int | None:
+        """The relay's exit code; None when its host has gone."""
+        frames, records = wire.Decoder(), relay.Records()
+        while piece := await self._far_reader.read(1 << 16):
+            for frame in frames.feed(piece):
+                if frame.kind == wire.EXIT:
+                    return int(json.loads(frame.payload)["code"])
+                if frame.kind == wire.STDERR:
+                    self._problem += frame.payload
+                elif frame.kind == wire.STDOUT:
+                    for record in records.feed(frame.payload):
+                        await self._take(record)
+        return None
+
+    async def _take(self, record: int | bytes) -> None:
+        if isinstance(record, int):
+            self._under_way -= record
+            self._room.set()
+        elif record:
+            self._writer.write(record)
+            await self._writer.drain()
+            await self._send(relay.taken(len(record)))
+        elif self._writer.can_write_eof():
+            self._writer.write_eof()
+
+    async def _send(self, record: bytes) -> None:
+        for offset in range(0, len(record), wire.CHUNK):
+            piece = record[offset : offset + wire.CHUNK]
+            self._far_writer.write(wire.Frame(CHANNEL, wire.INPUT, piece).encode())
+        await self._far_writer.drain()
+
+
+def addresses_of(lab: Lab, host: str) -> Sequence[str]:
+    """Where a program on a machine of the lab may listen: its loopback, its own address, and those on its links."""
+    machine = lab.plan.machine(host)
+    return list(
+        dict.fromkeys((LOOPBACK, machine.address, *(getattr(port, "address", LOOPBACK) for port in machine.ports)))
+    )

@@ -1,0 +1,138 @@
+"""Carries one TCP connection between a pair of pipes and a socket: what runs on a host for `minigts forward`.
+
+It is handed to the host's Python as a text, with `PORT ADDRESS…` as arguments, and tries the addresses in turn. On its
+standard input and output are records: four bytes in network order, and what follows them. The four bytes are how many
+bytes of the connection follow; 0 for the end of that direction; or, with the highest bit set, how many bytes of the
+other direction have been taken, so that neither side is ever ahead by more than a window. Standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import struct
+import sys
+import threading
+from collections.abc import Iterator
+
+HEADER = struct.Struct("!I")
+TAKEN = 1 << 31
+WINDOW = 1 << 20
+"""How many bytes of a direction may be under way at the most."""
+CHUNK = 1 << 15
+CONNECT_S = 20.0
+REFUSED = 111
+
+
+def data(content: bytes) -> bytes:
+    """A record of the connection's bytes; of none: the end of this direction."""
+    return HEADER.pack(len(content)) + content
+
+
+def taken(count: int) -> bytes:
+    """The record that says so."""
+    return HEADER.pack(TAKEN | count)
+
+
+class Records:
+    """Turns a stream of bytes, in pieces of any size, into records: an int for what was taken, else bytes."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, piece: bytes) -> Iterator[int | bytes]:
+        self._buffer += piece
+        while len(self._buffer) >= HEADER.size:
+            (number,) = HEADER.unpack_from(self._buffer)
+            length = 0 if number & TAKEN else number
+            if len(self._buffer) < HEADER.size + length:
+                return
+            content = bytes(self._buffer[HEADER.size : HEADER.size + length])
+            del self._buffer[: HEADER.size + length]
+            yield number & ~TAKEN if number & TAKEN else content
+
+
+class _Relay:
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._under_way = 0
+        self._ways = 2
+        self._may_send = threading.Condition()
+        self._output = threading.Lock()
+
+    def serve(self) -> None:
+        """Until both directions have ended, or either side has gone; ends the program."""
+        threading.Thread(target=self._back, daemon=True).start()
+        with contextlib.suppress(OSError):  # whoever was connected to has gone
+            self._there()
+        os._exit(0)
+
+    def _there(self) -> None:
+        records = Records()
+        while piece := os.read(0, 1 << 16):
+            for record in records.feed(piece):
+                if isinstance(record, int):
+                    with self._may_send:
+                        self._under_way -= record
+                        self._may_send.notify()
+                elif record:
+                    self._connection.sendall(record)
+                    self._say(taken(len(record)))
+                else:
+                    self._one_way_less()
+                    self._connection.shutdown(socket.SHUT_WR)
+
+    def _back(self) -> None:
+        try:
+            while piece := self._connection.recv(CHUNK):
+                with self._may_send:
+                    self._may_send.wait_for(lambda: self._under_way < WINDOW)
+                    self._under_way += len(piece)
+                self._say(data(piece))
+        except OSError:  # as a reset shows it
+            pass
+        self._say(data(b""))
+        self._one_way_less()
+
+    def _one_way_less(self) -> None:
+        with self._may_send:
+            self._ways -= 1
+            if self._ways == 0:
+                os._exit(0)
+
+    def _say(self, record: bytes) -> None:
+        with self._output:
+            left = memoryview(record)
+            while left:
+                left = left[os.write(1, left) :]
+
+
+def connected(port: int, addresses: list[str]) -> socket.socket:
+    """Raises OSError, of the last address, when there is nobody at any."""
+    failure = OSError("no address")
+    for address in addresses:
+        try:
+            connection = socket.create_connection((address, port), CONNECT_S)
+        except OSError as error:
+            failure = error
+        else:
+            connection.settimeout(None)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return connection
+    raise failure
+
+
+def main() -> int:
+    port, *addresses = sys.argv[1:]
+    try:
+        connection = connected(int(port), addresses)
+    except OSError as error:
+        sys.stderr.write(f"{error.strerror or error}\n")
+        return REFUSED
+    _Relay(connection).serve()
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
