@@ -50,18 +50,19 @@ SAYS_NOTHING = {
     "offload": ["tcp", "udp"],
     "overlay-host": [],
     "page-load": [],
-    "overlay-ovs": ["latency", "within", "within-latency", "to-own-host"],
+    "overlay-ovs": ["within", "within-latency", "to-own-host"],
     "placement": ["within-host-to-bridge", "within-by-published-address", "within-by-own-address"],
     "star": [],
     "twenty-hops": [],
     "udp": ["udp", "udp-uncounted", "tcp", "tcp-uncounted", "udp-steady", "latency", "receiver-uncounted"],
     "udp-processors": [],
     "udp-sweep": [],
+    "udp-sweep-processors": [],
     "window": ["tcp-gro", "udp-gro", "tcp-gro-unlimited", "tcp-unlimited"],
 }
 """The measurements of the shipped experiments that are about the processor."""
 
-IN_BOTH_TIMES = [file for file in FILES if file.stem not in {"gts", "udp-processors"}]
+IN_BOTH_TIMES = [file for file in FILES if file.stem not in {"gts", "udp-processors", "udp-sweep-processors"}]
 """Those whose topology has no modelled processor, which real time refuses."""
 
 CLAIMS = """name: mine
