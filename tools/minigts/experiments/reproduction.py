@@ -52,7 +52,7 @@ def _prepared(directory: Path, found: Manifest) -> Prepared:
             [Problem(str(directory / TOPOLOGY), 0, "is not the topology that its manifest names by its sum")]
         )
     samples = meaning.samples(found)
-    return Prepared(found.experiment, found.topology_sha256, found.plan, samples, found.left_out, sources)
+    return Prepared(found.experiment, found.topology_sha256, found.plan, samples, found.left_out, sources=sources)
 
 
 def differences(original: Original, say: Say, *, build: bool) -> tuple[str, ...]:
