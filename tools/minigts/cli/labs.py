@@ -76,9 +76,12 @@ def up(
     from minigts import overlays
     from minigts.fidelity import measure
     from minigts.providers import registry
+    from minigts.topology import ipv6
 
     planned = read_plan(topology, provider, time)
-    wanted = overlays.find(overlay or planned.overlay).name
+    if (why := ipv6.why_not(overlay or "", overlays.known())) is not None:
+        raise InputError(why)
+    wanted = one_of("overlay", overlay or planned.overlay, overlays.known())
     overlays.require_ipv6(planned, wanted)
     overlays.require_engine(registry.make(provider, Path(), planned.time), wanted)
     require_room(planned, provider, [wanted], lab or planned.name)
