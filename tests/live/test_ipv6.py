@@ -174,26 +174,3 @@ def test_in_real_time_it_crosses_two_hops_and_a_switch_as_well(make_lab: MakeLab
     assert seen.min_ms > 13.9
     said = lab.provider.run("a", ["ping", "-n", "-c", "1", own(lab, "c")], timeout_s=LIMIT_S).stdout
     assert "ttl=63" in said
-
-
-@pytest.mark.vagrant
-@pytest.mark.timeout(600)
-def test_virtual_machines_have_it_too(make_lab: MakeLab) -> None:
-    lab = make_lab("name: six\nipv6: true\npair: {hosts: [a, b], link: {rtt: 10ms}}\n", provider="vagrant")
-    seen = echoes(lab, "a", "b", own(lab, "b"))
-    assert seen.received == 20
-    assert seen.min_ms > 9.9
-
-
-@pytest.mark.virtual
-def test_hosts_still_forward_it_when_docker_has_come(six: Lab) -> None:
-    """Docker writes rules of its own into the hosts' tables of packets that pass."""
-    overlays.join(six, "swarm", quiet)
-    try:
-        seen = echoes(six, "ams", "lon", own(six, "lon"))
-    finally:
-        overlays.leave(six, quiet)
-    assert seen.received == 20
-    assert seen.min_ms == pytest.approx(
-        echo_ms(six.plan, six.plan.path("ams", "lon"), family="ipv6"), abs=EXACT_MS, rel=0
-    )
