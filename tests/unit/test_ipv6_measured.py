@@ -125,6 +125,7 @@ def test_a_topology_whose_own_overlay_needs_it_says_so_by_line() -> None:
 def test_a_name_that_is_none_at_all_gets_no_such_reason() -> None:
     assert ipv6.why_not("swrm-v6", overlays.known()) is None
     assert ipv6.why_not("swarm", overlays.known()) is None
+    assert ipv6.why_not("none-v6", overlays.known()) is None
 
 
 def test_phases_have_the_hosts_ipv6_addresses_in_the_order_of_the_others() -> None:

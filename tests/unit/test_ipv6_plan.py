@@ -18,6 +18,7 @@ from minigts.dataplane.round_trip import echo_ms
 from minigts.errors import HostFailed
 from minigts.fidelity import host_settings
 from minigts.lab import Record
+from minigts.providers.vagrant import definition
 from minigts.topology.load import load, parse
 from minigts.topology.plan import Plan, to_json
 
@@ -231,3 +232,11 @@ def test_what_a_host_shows_is_held_to_the_plan(addresses: list[dict[str, object]
 def test_what_shows_no_addresses_properly_cannot_be_read() -> None:
     with pytest.raises(HostFailed):
         shown_by("ams", [{"family": "inet6"}])
+
+
+def test_a_virtual_machine_is_defined_as_without_it(tmp_path: Path) -> None:
+    """Addresses come by the script that every provider's hosts run, after the machine has booted."""
+    text = "name: x\n{ipv6}\npair: {{hosts: [ams, bra], link: {{rtt: 17.7ms}}}}\n"
+    made, without = plan("ipv6: true", text), plan("", text)
+    assert definition.machines(made, tmp_path, tmp_path) == definition.machines(without, tmp_path, tmp_path)
+    assert "address replace fd6d:6967:7473::1/64 dev eth1 nodad" in script(made, "ams")

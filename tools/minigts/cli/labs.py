@@ -87,9 +87,12 @@ def up(
     from minigts.fidelity import measure
     from minigts.overlays import containers
     from minigts.providers import registry
+    from minigts.topology import ipv6
 
     planned = read_plan(topology, provider, time)
-    wanted = overlays.find(overlay or kept_overlay(lab or planned.name) or planned.overlay).name
+    if (why := ipv6.why_not(overlay or "", overlays.known())) is not None:
+        raise InputError(why)
+    wanted = one_of("overlay", overlay or kept_overlay(lab or planned.name) or planned.overlay, overlays.known())
     made_by = registry.make(provider, Path(), planned.time)
     overlays.require_ipv6(planned, wanted)
     overlays.require_engine(made_by, wanted)

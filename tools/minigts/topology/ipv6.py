@@ -54,7 +54,7 @@ def needed_by(overlay: str) -> bool:
 def why_not(overlay: str, known: Collection[str]) -> str | None:
     """For `swarm-v6`, which is not there, why: swarm is, and goes over IPv4 alone. None for other names."""
     plain = overlay.removesuffix(SUFFIX)
-    if plain == overlay or plain not in known:
+    if overlay in known or plain == overlay or plain not in known:
         return None
     able = ", ".join(sorted(name for name in known if needed_by(name)))
     why = "its hosts and programs know each other by IPv4 addresses"
