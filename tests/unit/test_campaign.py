@@ -15,7 +15,18 @@ from minigts.results.schema import RawSample
 PROJECT = Path(__file__).parents[2]
 EXPERIMENTS = PROJECT / "experiments"
 FILES = sorted(EXPERIMENTS.glob("*.yaml"))
-OPEN = ("encrypted", "fifty-hops", "floor", "heal-mesh", "heal-ring", "ipv6", "jitter-hops", "twenty-hops")
+OPEN = (
+    "cross-traffic",
+    "encrypted",
+    "fifty-hops",
+    "floor",
+    "heal-mesh",
+    "heal-ring",
+    "ipv6",
+    "jitter-hops",
+    "page-load",
+    "twenty-hops",
+)
 """Their questions are those that the documents left open: nothing has been published."""
 CAMPAIGN_S = 40 * 60
 """Of measuring, in the lab's own seconds; joining overlays comes to it."""

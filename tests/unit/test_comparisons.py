@@ -104,7 +104,7 @@ def test_a_further_metric_is_spoken_of_by_its_own_quantity() -> None:
     [
         ({"throughput": "compared", "than": {"overlay": "none"}}, "throughput: compared needs `range:`"),
         ({"jitter": "bounded", "range": "under 30"}, "wants the unit ms"),
-        ({"jitter": "bounded", "range": "under 30 s"}, "is not a range"),
+        ({"jitter": "bounded", "range": "under 30 s"}, "wants the unit ms"),
         ({"loss": "falls"}, "loss: falls needs `by:`"),
         ({"loss": "bounded", "jitter": "bounded", "range": "under 1 %"}, "names exactly one of"),
     ],
