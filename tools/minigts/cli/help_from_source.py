@@ -17,7 +17,7 @@ RUNS = 10
 HELP = ("-h", "--help")
 VERSION = "--version"
 ROOT_OPTIONS = ("-v", "--verbose", VERSION)
-MODULES = ("labs", "hosts", "policy", "experiments", "project", "libvirt")
+MODULES = ("labs", "hosts", "saved", "policy", "experiments", "project", "libvirt")
 """In the order in which verbs are listed."""
 AFTERWARDS = (
     "Options are shown once minigts has its virtual environment. The first verb that runs makes it, in half a\n"
