@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -29,8 +30,8 @@ def second_host_gets(memory_mb: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Less memory than a topology may ask for."""
     as_planned = provider.launch_of
 
-    def launch(plan: Plan, ready: image.Image, boot: Path) -> Launch:
-        first, second = (made := as_planned(plan, ready, boot)).machines
+    def launch(plan: Plan, ready: image.Image, boot: Path, layered: Mapping[str, Path]) -> Launch:
+        first, second = (made := as_planned(plan, ready, boot, layered)).machines
         return dataclasses.replace(made, machines=(first, dataclasses.replace(second, memory_mb=memory_mb)))
 
     monkeypatch.setattr(provider, "launch_of", launch)
