@@ -10,10 +10,10 @@ import pytest
 
 from live.program import PROJECT, Program
 
-pytestmark = pytest.mark.virtual
+pytestmark = [pytest.mark.virtual, pytest.mark.timeout(700)]
 CLAIMS = {"overlay-host": 3, "placement": 1}
 """How many verdicts there are on what `--only` leaves."""
-PATIENCE_S = 300.0
+PATIENCE_S = 600.0
 """A starved machine takes samples several times."""
 
 
