@@ -15,7 +15,7 @@ from typing import Any
 
 PROJECT = Path(__file__).parents[2]
 TOPOLOGIES = PROJECT / "topologies"
-LIMIT_S = 90.0
+LIMIT_S = 240.0
 
 
 def until(condition: Callable[[], bool], patience_s: float = 10.0) -> bool:

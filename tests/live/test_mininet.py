@@ -76,7 +76,7 @@ def test_an_overlay_that_needs_docker_is_refused_before_anything_starts(program:
     refused = program.run("up", PAIR, "--provider", "mininet", "--overlay", "swarm")
     assert refused.returncode == 2
     assert "needs Docker on every host" in refused.stderr
-    assert "none, ovs" in refused.stderr
+    assert "none, none-v6, ovs" in refused.stderr
 
 
 def test_nothing_is_left_when_its_supervisor_was_killed(program: Program, traces: Traces) -> None:
