@@ -54,7 +54,7 @@ def ask(state: Path, *words: str) -> list[str]:
     ("words", "offered"),
     [
         (("restar",), ["restart"]),
-        (("image", ""), ["build", "path", "box"]),
+        (("kernel", ""), ["build", "path", "remove"]),
         (("up", "--over"), ["--overlay"]),
         (("down", ""), ["broken", "pair", "switches"]),
         (("exec", "--lab", "p"), ["pair"]),

@@ -186,7 +186,7 @@ def test_an_echo_takes_20_bytes_more_on_each_wire_there_and_back(target: str, ho
 def test_the_tables_show_both(tmp_path: Path) -> None:
     file = tmp_path / "x.yaml"
     file.write_text(TEXT.format(ipv6="ipv6: true"))
-    said = CliRunner().invoke(app, ["plan", str(file), "--table"], env={"COLUMNS": "200"}).stdout
+    said = CliRunner().invoke(app, ["plan", str(file)], env={"COLUMNS": "200"}).stdout
     for text in ("IPv6", "fd6d:6967:7473:ffff::3", "fd6d:6967:7473:1::/64", "10.255.0.3"):
         assert text in said
 
