@@ -15,6 +15,7 @@ start() {
   address=$(block_address "$HOST_INDEX" 2)
   run_measuring_container none
   plumb_container_by_route "$address"
+  # shellcheck disable=SC2154 # docker.sh has it
   ip neighbour replace "$address" dev "$container_port" \
     lladdr "$(enter_container ip -j link show eth0 | jq -r '.[0].address')" nud permanent
   carry "$container_port"
