@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import subprocess
@@ -116,6 +117,20 @@ class Traces:
     def _files(self) -> list[Path]:
         """Within the state directory, where the folder of labs may stay."""
         return [path.relative_to(self.state) for path in self.state.rglob("*") if path != self.state / "labs"]
+
+
+def kills_at_random(out: Path, *words: str) -> tuple[subprocess.CompletedProcess[str], list[dict[str, Any]]]:
+    """`bench/run kills` with these words: how it ended, and its trials, which it keeps in the folder `out`."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "bench.kills", *words, "--out", str(out)],
+        cwd=PROJECT,
+        env={**os.environ, "PYTHONPATH": f"{PROJECT / 'tools'}:{PROJECT}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    (kept,) = out.glob("kills-*.jsonl")
+    return done, [json.loads(line) for line in kept.read_text().splitlines()]
 
 
 def processes_of(state: Path) -> list[int]:

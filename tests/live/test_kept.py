@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from live.program import PROJECT, TOPOLOGIES, Program, Traces, kernels, until
+from live.program import TOPOLOGIES, Program, Traces, kernels, kills_at_random, until
 
 pytestmark = pytest.mark.uml
 PAIR = str(TOPOLOGIES / "pair.yaml")
@@ -130,17 +128,8 @@ def test_in_real_time_hosts_run_on_after_they_were_saved(program: Program) -> No
 @pytest.mark.timeout(900)
 def test_kills_at_random_moments_of_keeping_and_saving(tmp_path: Path) -> None:
     """A few of those that `bench/run kills --victims keep save` does: nothing is left, and nothing lost."""
-    words = ["--victims", "keep", "save", "--times", str(RANDOM_KILLS), "--seed", "27", "--out", str(tmp_path)]
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "bench.kills", *words],
-        cwd=PROJECT,
-        env={**os.environ, "PYTHONPATH": f"{PROJECT / 'tools'}:{PROJECT}"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    (kept,) = tmp_path.glob("kills-*.jsonl")
-    trials = [json.loads(line) for line in kept.read_text().splitlines()]
+    words = ("--victims", "keep", "save", "--times", str(RANDOM_KILLS), "--seed", "27")
+    done, trials = kills_at_random(tmp_path, *words)
     assert [trial["faults"] for trial in trials] == [[]] * RANDOM_KILLS, done.stdout
     assert {trial["draw"]["victim"] for trial in trials} == {"keep", "save"}
     assert done.returncode == 0, done.stderr

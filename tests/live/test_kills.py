@@ -6,14 +6,22 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from live.program import PROJECT, TOPOLOGIES, Program, Traces, kernel, kernels, processes_of, until
+from live.program import (
+    TOPOLOGIES,
+    Program,
+    Traces,
+    kernel,
+    kernels,
+    kills_at_random,
+    processes_of,
+    until,
+)
 from minigts.lab import Lab
 from minigts.providers.agent import process
 
@@ -78,16 +86,7 @@ RANDOM_KILLS = 4
 @pytest.mark.timeout(1200)
 def test_kills_at_random_moments(tmp_path: Path) -> None:
     """A few of those that `bench/run kills` does by the hundred: nothing is left, and nothing lost."""
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "bench.kills", "--times", str(RANDOM_KILLS), "--out", str(tmp_path)],
-        cwd=PROJECT,
-        env={**os.environ, "PYTHONPATH": f"{PROJECT / 'tools'}:{PROJECT}"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    (kept,) = tmp_path.glob("kills-*.jsonl")
-    trials = [json.loads(line) for line in kept.read_text().splitlines()]
+    done, trials = kills_at_random(tmp_path, "--times", str(RANDOM_KILLS))
     assert [trial["faults"] for trial in trials] == [[]] * RANDOM_KILLS, done.stdout
     assert len({(trial["draw"]["victim"], trial["draw"]["kind"]) for trial in trials}) == RANDOM_KILLS
     assert done.returncode == 0, done.stderr

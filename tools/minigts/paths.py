@@ -7,10 +7,12 @@ memory over it.
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import stat
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -67,11 +69,17 @@ def write_whole(path: Path, content: str | bytes) -> None:
     Several writers at once do not meet: each has a temporary file of its own beside it, `.NAME.*`, which a crash may
     leave behind.
     """
-    data = content.encode() if isinstance(content, str) else content
+    with replacing(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[io.BufferedRandom]:
+    """A new file, mode 0600, to be written and read, that gets the name `path` once it is whole; as `write_whole`."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
+        with os.fdopen(handle, "w+b") as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
         Path(temporary).replace(path)

@@ -349,9 +349,7 @@ def up(
     plan = topology if isinstance(topology, Plan) else planned(topology, provider=provider, time=time)
     wanted = plan.overlay if overlay is None else overlay
     made = registry.make(provider, Path(), plan.time)
-    overlays.require_engine(made, wanted)
-    overlays.require_ipv6(plan, wanted)
-    containers.require(plan, made, wanted)
+    overlays.require(plan, made, wanted)
     known = {each.name for each in recorded.all_labs()}
     running = {each.name for each in recorded.running(recorded.all_labs())}
     if isinstance(made, Sized) and (name or plan.name) not in running:

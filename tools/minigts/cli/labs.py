@@ -85,7 +85,6 @@ def up(
     from minigts import lab as labs
     from minigts import overlays
     from minigts.fidelity import measure
-    from minigts.overlays import containers
     from minigts.providers import registry
     from minigts.topology import ipv6
 
@@ -93,10 +92,7 @@ def up(
     if (why := ipv6.why_not(overlay or "", overlays.known())) is not None:
         raise InputError(why)
     wanted = one_of("overlay", overlay or kept_overlay(lab or planned.name) or planned.overlay, overlays.known())
-    made_by = registry.make(provider, Path(), planned.time)
-    overlays.require_ipv6(planned, wanted)
-    overlays.require_engine(made_by, wanted)
-    containers.require(planned, made_by, wanted)
+    overlays.require(planned, registry.make(provider, Path(), planned.time), wanted)
     require_room(planned, provider, [wanted], lab or planned.name)
     warn_of_root(provider)
     with screen.progress() as say:

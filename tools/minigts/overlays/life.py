@@ -112,6 +112,14 @@ def join(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
         return _join(lab, overlay, progress)
 
 
+def require(plan: Plan, provider: Provider, name: str) -> None:
+    """What is asked before anything is started: that overlay `name`, and the containers of the plan, can be on this
+    provider's hosts. Raises InputError, EnvironmentLacks."""
+    require_ipv6(plan, name)
+    require_engine(provider, name)
+    containers.require(plan, provider, name)
+
+
 def require_engine(provider: Provider, name: str) -> None:
     """Raises InputError when overlay `name` cannot run on this provider's hosts."""
     if provider.engine not in catalogue.find(name).declaration.engines:

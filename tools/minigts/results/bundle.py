@@ -25,6 +25,7 @@ from typing import IO
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from minigts.errors import InputError, MinigtsError, Problem
+from minigts.paths import replacing
 from minigts.results import crate, manifest, schema, store
 from minigts.results.folder import LARGEST_BYTES, inside, named, plain, read_model
 
@@ -89,7 +90,7 @@ def write(directory: Path, target: Path) -> tuple[crate.File, ...]:
     _hold_to_limits(target, files)
     name = directory.resolve().name
     try:
-        with _replacing(target) as made, zipfile.ZipFile(made, "w", allowZip64=False) as archive:
+        with replacing(target) as made, zipfile.ZipFile(made, "w", allowZip64=False) as archive:
             _add(archive, crate.METADATA, io.BytesIO(crate.metadata(name, manifests, files).encode()))
             for each in files:
                 with content[each.name].open("rb") as source:
@@ -99,20 +100,6 @@ def write(directory: Path, target: Path) -> tuple[crate.File, ...]:
     except OSError as error:
         raise MinigtsError(f"{target}: cannot be written: {error.strerror or error}") from error
     return files
-
-
-@contextmanager
-def _replacing(target: Path) -> Iterator[IO[bytes]]:
-    """A new file that gets the name `target` once it is whole."""
-    with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as made:
-        try:
-            yield made
-            made.flush()
-            os.fsync(made.fileno())
-            Path(made.name).replace(target)
-        except BaseException:
-            Path(made.name).unlink(missing_ok=True)
-            raise
 
 
 def _place(directory: Path, run: Path) -> str:

@@ -98,15 +98,10 @@ def export(target: Path, wheels: Sequence[Path], say: Say) -> Exported:
     parts = tuple(_parts(say))
     index = Index(parts=parts).model_dump_json(indent=1).encode() + b"\n"
     try:
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as made:
-            try:
-                _write(made, index, wheels, parts, say)
-                made.seek(0)
-                digest = hashlib.file_digest(made, "sha256").hexdigest()
-                Path(made.name).replace(target)
-            except BaseException:
-                Path(made.name).unlink(missing_ok=True)
-                raise
+        with paths.replacing(target) as made:
+            _write(made, index, wheels, parts, say)
+            made.seek(0)
+            digest = hashlib.file_digest(made, "sha256").hexdigest()
     except OSError as error:
         raise MinigtsError(f"{target}: cannot be written: {error.strerror or error}") from error
     return Exported(target, digest, parts)
