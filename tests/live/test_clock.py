@@ -7,6 +7,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -86,6 +87,20 @@ def test_kernels_side_by_side_say_what_they_say_one_by_one(make_lab: MakeLab, at
     assert [moment_s for moment_s, _ in alone] == [moment_s for moment_s, _ in beside]
     assert [said for _, said in alone] == [said for _, said in beside]
     assert len(re.findall(r"time=", alone[3][1])) == 20
+
+
+def test_who_listens_to_a_command_that_has_ended_does_not_keep_time_going(lab: Lab) -> None:
+    """A client asks to be told of more after each line, and the command may end while it asks."""
+    script = "for n in 1 2 3; do echo $n; done"
+
+    def listen(host: str) -> None:
+        lab.provider.run(host, ["sh", "-c", script], timeout_s=LIMIT_S, on_output=lambda _: None)
+
+    with ThreadPoolExecutor(6) as clients:
+        list(clients.map(listen, ["ams", "bra"] * 60))
+    now_s = lab.provider.now_s()
+    time.sleep(0.2)
+    assert lab.provider.now_s() == now_s
 
 
 def used_ticks(processes: dict[int, str]) -> int:

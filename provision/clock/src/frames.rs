@@ -3,6 +3,7 @@
 pub const HELLO: &[u8] = b"\x00minigts agent 1\x00";
 pub const HEAD: usize = 9;
 
+pub const RUN: u8 = 1;
 pub const KILL: u8 = 3;
 pub const STDOUT: u8 = 5;
 pub const STDERR: u8 = 6;
@@ -115,8 +116,6 @@ mod tests {
             assert_eq!(heads.iter().map(|head| head.kind).collect::<Vec<_>>(), [STDOUT, EXIT]);
         }
     }
-
-    const RUN: u8 = 1;
 
     #[test]
     fn what_clients_say_is_kept_whole() {

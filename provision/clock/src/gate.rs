@@ -8,6 +8,8 @@ use std::collections::{HashMap, HashSet};
 /// it. A *turn* is a client's that acts side by side with others: as long as any of them is busy, time stands still.
 #[derive(Default)]
 pub struct Gate {
+    /// What hosts can still say something on: commands that were begun and have not ended.
+    channels: HashSet<(usize, u32)>,
     waits: HashMap<(usize, u32), Wait>,
     turns: HashMap<u64, bool>,
     paced: HashSet<(usize, u32)>,
@@ -33,9 +35,17 @@ impl Gate {
         self.waits.is_empty() && !self.paced.is_empty()
     }
 
+    /// A client has a host begin a command.
+    pub fn begin(&mut self, host: usize, channel: u32) {
+        self.channels.insert((host, channel));
+    }
+
     /// A client waits for the channel: for its end, or for anything that comes on it. `turn` is 0 for one that acts
-    /// alone.
+    /// alone. What it waits for may have come while it asked; then it is busy, for it has yet to read that.
     pub fn wait(&mut self, host: usize, channel: u32, turn: u64, for_end: bool) {
+        if !self.channels.contains(&(host, channel)) {
+            return;
+        }
         self.waits.insert((host, channel), Wait { turn, for_end });
         if let Some(busy) = self.turns.get_mut(&turn) {
             *busy = false;
@@ -45,6 +55,7 @@ impl Gate {
     /// A host has said something on a channel; who waited for it is busy again.
     pub fn heard(&mut self, host: usize, channel: u32, ends: bool) {
         if ends {
+            self.channels.remove(&(host, channel));
             self.paced.remove(&(host, channel));
         }
         if self.waits.get(&(host, channel)).is_some_and(|wait| ends || !wait.for_end) {
@@ -53,7 +64,9 @@ impl Gate {
     }
 
     pub fn pace(&mut self, host: usize, channel: u32) {
-        self.paced.insert((host, channel));
+        if self.channels.contains(&(host, channel)) {
+            self.paced.insert((host, channel));
+        }
     }
 
     /// Nobody listens to a channel any more.
@@ -69,6 +82,7 @@ impl Gate {
             self.end_wait(host, channel);
         }
         self.paced.retain(|key| key.0 != host);
+        self.channels.retain(|key| key.0 != host);
     }
 
     pub fn begin_turn(&mut self, turn: u64) {
@@ -96,9 +110,15 @@ impl Gate {
 mod tests {
     use super::*;
 
+    fn gate_with(channels: &[(usize, u32)]) -> Gate {
+        let mut gate = Gate::default();
+        channels.iter().for_each(|(host, channel)| gate.begin(*host, *channel));
+        gate
+    }
+
     #[test]
     fn time_passes_while_somebody_waits() {
-        let mut gate = Gate::default();
+        let mut gate = gate_with(&[(0, 1)]);
         assert!(!gate.is_open());
         gate.wait(0, 1, 0, true);
         assert!(gate.is_open());
@@ -110,7 +130,7 @@ mod tests {
 
     #[test]
     fn who_waits_for_anything_hears_all() {
-        let mut gate = Gate::default();
+        let mut gate = gate_with(&[(0, 1)]);
         gate.wait(0, 1, 0, false);
         gate.heard(0, 1, false);
         assert!(!gate.is_open());
@@ -118,7 +138,7 @@ mod tests {
 
     #[test]
     fn time_stands_until_every_turn_waits() {
-        let mut gate = Gate::default();
+        let mut gate = gate_with(&[(0, 1), (1, 1)]);
         gate.begin_turn(7);
         gate.begin_turn(8);
         gate.wait(0, 1, 7, true);
@@ -133,10 +153,25 @@ mod tests {
 
     #[test]
     fn nothing_is_awaited_of_a_host_that_has_ended() {
-        let mut gate = Gate::default();
+        let mut gate = gate_with(&[(0, 1), (0, 2)]);
         gate.wait(0, 1, 0, true);
         gate.pace(0, 2);
         gate.forget_host(0);
+        assert!(!gate.is_open());
+    }
+
+    #[test]
+    fn nobody_waits_for_what_has_been_said_already() {
+        let mut gate = gate_with(&[(0, 1), (0, 2)]);
+        gate.begin_turn(7);
+        gate.wait(0, 1, 7, false);
+        gate.heard(0, 1, false);
+        gate.heard(0, 1, true);
+        gate.wait(0, 1, 7, false);
+        assert!(gate.somebody_is_busy());
+        gate.end_turn(7);
+        gate.heard(0, 2, true);
+        gate.pace(0, 2);
         assert!(!gate.is_open());
     }
 }

@@ -385,7 +385,10 @@ impl Lab {
                     self.gate.forget(index, head.channel);
                     host.typed.extend_from_slice(&frame);
                 }
-                _ => {
+                kind => {
+                    if kind == frames::RUN {
+                        self.gate.begin(index, head.channel);
+                    }
                     host.typed.extend_from_slice(&frame);
                     continue;
                 }
