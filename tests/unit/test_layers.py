@@ -21,11 +21,12 @@ LANGUAGE = {"experiments.model", "experiments.vocabulary"}
 
 CHAIN = (
     {"errors"},
+    {"paths"},
     {"language"},
     {"topology"},
     {"judge"},
     {"tools"},
-    {"paths", "machine"},
+    {"machine"},
     {"dataplane"},
     {"artifacts"},
     {"providers"},

@@ -88,15 +88,31 @@ def replacing(path: Path) -> Iterator[io.BufferedRandom]:
         raise
 
 
+class NotRegularError(OSError):
+    """A path leads to something else than a regular file: a pipe, a device, a directory."""
+
+    def __init__(self, path: Path, mode: int) -> None:
+        super().__init__(f"{path.name} is no regular file")
+        self.is_directory = stat.S_ISDIR(mode)
+
+
+def open_regular(path: Path, flags: int = 0) -> io.BufferedReader:
+    """A regular file, to be read. It is looked at once it is open, so that it cannot become another, and nothing waits
+    for a pipe's other end. `flags` are further ones of `os.open`. Raises NotRegularError, OSError.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
+    mode = os.fstat(handle).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(handle)
+        raise NotRegularError(path, mode)
+    return os.fdopen(handle, "rb")
+
+
 def read_whole(path: Path, most_bytes: int) -> bytes:
     """The content of a regular file. Raises OSError for anything else (a pipe, a device, a link, a directory), and for
     one that holds more than `most_bytes`.
     """
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise OSError(f"{path.name} is no regular file")
-    with os.fdopen(handle, "rb") as file:
+    with open_regular(path, os.O_NOFOLLOW) as file:
         content = file.read(most_bytes + 1)
     if len(content) > most_bytes:
         raise OSError(f"{path.name} holds more than {most_bytes} bytes")

@@ -26,7 +26,6 @@ import lzma
 import os
 import re
 import shutil
-import stat
 import tarfile
 import tempfile
 import time
@@ -205,17 +204,12 @@ def _collect(place: str, sha256: str | None, harvest: _Harvest, progress: Callab
         raise _Refused(f"holds no {', '.join(lacking)}{links}")
 
 
-@contextmanager
-def _regular(path: Path) -> Iterator[IO[bytes]]:
-    """A file, opened without waiting for a FIFO's other end. Raises _Refused for what is none."""
+def _regular(path: Path) -> IO[bytes]:
+    """A file, opened. Raises _Refused for what is none."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        return paths.open_regular(path)
     except OSError as error:
         raise _Refused(_reason(error)) from error
-    with os.fdopen(handle, "rb") as opened:
-        if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
-            raise _Refused(f"{path.name} is no regular file")
-        yield opened
 
 
 def _fetch(address: str, into: IO[bytes], limits: Limits) -> None:

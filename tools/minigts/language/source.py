@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 
 from minigts.errors import InputError, Problem
+from minigts.paths import NotRegularError, open_regular
 
 
 @dataclass(frozen=True)
@@ -39,17 +38,11 @@ def read_text(path: str | Path, language: Language) -> str:
 
 def _read_bytes(path: Path, language: Language) -> bytes:
     try:
-        # Opened first and looked at then, so that it cannot become another; a pipe without a writer would wait.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            mode = os.fstat(descriptor).st_mode
-            if not stat.S_ISREG(mode):  # a device or a pipe may never end
-                kind = "is a directory, not a file" if stat.S_ISDIR(mode) else "is not a regular file"
-                raise _refused(path, kind)
-            with open(descriptor, "rb", closefd=False) as stream:
-                data = stream.read(language.largest_bytes + 1)
-        finally:
-            os.close(descriptor)
+        with open_regular(path) as stream:
+            data = stream.read(language.largest_bytes + 1)
+    except NotRegularError as error:
+        kind = "is a directory, not a file" if error.is_directory else "is not a regular file"
+        raise _refused(path, kind) from None
     except FileNotFoundError:
         raise _refused(path, "no such file") from None
     except (OSError, ValueError) as error:

@@ -25,7 +25,7 @@ from typing import IO
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from minigts.errors import InputError, MinigtsError, Problem
-from minigts.paths import replacing
+from minigts.paths import NotRegularError, open_regular, replacing
 from minigts.results import crate, manifest, schema, store
 from minigts.results.folder import LARGEST_BYTES, inside, named, plain, read_model
 
@@ -173,15 +173,13 @@ def unpacked(file: Path, beside: Path, limits: Limits = LIMITS) -> Iterator[Path
 @contextmanager
 def _opened(file: Path, limits: Limits) -> Iterator[zipfile.ZipFile]:
     try:
-        handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        regular = open_regular(file)
+    except NotRegularError as error:
+        raise _refusal(file, "is no regular file") from error
     except OSError as error:
         raise InputError([Problem(str(file), 0, f"cannot be read: {error.strerror}")]) from error
-    status = os.fstat(handle)
-    if not stat.S_ISREG(status.st_mode):
-        os.close(handle)
-        raise _refusal(file, "is no regular file")
-    with os.fdopen(handle, "rb") as opened:
-        if status.st_size > limits.archive_bytes:
+    with regular as opened:
+        if os.fstat(opened.fileno()).st_size > limits.archive_bytes:
             raise _refusal(file, f"has more than {limits.archive_bytes // MIB} MiB")
         _look_at_the_end(opened, file, limits)
         try:

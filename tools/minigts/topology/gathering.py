@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -14,6 +13,7 @@ from pydantic import ValidationError
 from minigts.errors import UNPRINTABLE, printable
 from minigts.language.problems import Finding, Location, path_of, shown
 from minigts.language.tree import Data, Tree
+from minigts.paths import NotRegularError, open_regular
 from minigts.topology.draft import Draft, DraftHost
 from minigts.topology.model import HostSpec
 from minigts.topology.plan import Plan
@@ -175,10 +175,11 @@ def _within(directory: Path, source: str) -> Path:
 def _of_file(path: Path, most_bytes: int) -> tuple[str, int]:
     """A file's digest and size."""
     content, size = hashlib.sha256(), 0
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise CannotBeTaken("is neither a file nor a directory, or holds what is neither")
+    try:
+        regular = open_regular(path)
+    except NotRegularError as error:
+        raise CannotBeTaken("is neither a file nor a directory, or holds what is neither") from error
+    with regular as file:
         while block := file.read(_BLOCK_BYTES):
             size += len(block)
             if size > most_bytes:

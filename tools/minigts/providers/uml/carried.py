@@ -15,7 +15,6 @@ import hashlib
 import os
 import re
 import shutil
-import stat
 import tarfile
 import tempfile
 import zlib
@@ -181,17 +180,13 @@ def load(file: Path, say: Say, sha256: str | None = None) -> tuple[Part, ...]:
     return tuple(wanted)
 
 
-@contextmanager
-def _regular(file: Path) -> Iterator[BufferedReader]:
+def _regular(file: Path) -> BufferedReader:
     try:
-        handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        return paths.open_regular(file)
+    except paths.NotRegularError as error:
+        raise _refusal(file, "is no regular file") from error
     except OSError as error:
         raise _refusal(file, f"cannot be read: {error.strerror}") from error
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise _refusal(file, "is no regular file")
-    with os.fdopen(handle, "rb") as opened:
-        yield opened
 
 
 def _hold_to_sum(file: Path, opened: BufferedReader, sha256: str) -> None:
