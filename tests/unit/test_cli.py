@@ -31,6 +31,8 @@ VERBS = (
     "cp",
     "forward",
     "link",
+    "set",
+    "partition",
     "restart",
     "check",
     "explain",

@@ -7,6 +7,7 @@ is done elsewhere.
 # In this order the verbs are listed.
 from minigts.cli import first  # isort: skip
 from minigts.cli import labs  # isort: skip
+from minigts.cli import links  # isort: skip
 from minigts.cli import hosts  # isort: skip
 from minigts.cli import access  # isort: skip
 from minigts.cli import saved  # isort: skip
@@ -29,6 +30,7 @@ __all__ = [
     "hosts",
     "labs",
     "libvirt",
+    "links",
     "main",
     "policy",
     "project",

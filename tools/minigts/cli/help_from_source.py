@@ -20,6 +20,7 @@ ROOT_OPTIONS = ("-v", "--verbose", VERSION)
 MODULES = (
     "first",
     "labs",
+    "links",
     "hosts",
     "access",
     "saved",

@@ -39,6 +39,16 @@ def links(ctx: typer.Context) -> list[str]:
     return _unique(name for plan in _plans(ctx) for name in _names(plan, "links")) + hosts(ctx)
 
 
+def link_names(ctx: typer.Context) -> list[str]:
+    """As `hosts`: the links' names."""
+    return _unique(name for plan in _plans(ctx) for name in _names(plan, "links"))
+
+
+def settings() -> list[str]:
+    """What of a link can be set."""
+    return [f"{what}=" for what in ("delay", "jitter", "loss", "rate", "queue")]
+
+
 def neighbours(ctx: typer.Context) -> list[str]:
     """Of the host that is named before: those at the other ends of its links."""
     first = ctx.params.get("first") or ctx.params.get("link")

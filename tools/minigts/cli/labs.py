@@ -224,30 +224,6 @@ def restart(host: Host, lab: LabName = None) -> None:
 
 
 @app.command(rich_help_panel=LABS)
-def link(
-    first: Annotated[str, typer.Argument(metavar="HOST", help="One end.", autocompletion=known.hosts)],
-    second: Annotated[str, typer.Argument(metavar="HOST", help="The other end.", autocompletion=known.neighbours)],
-    state: Annotated[
-        str,
-        typer.Argument(metavar="up|down", help="down: what is sent is lost, both ways.", autocompletion=known.states),
-    ],
-    lab: LabName = None,
-) -> None:
-    """Cut a link of a lab that is up, or make it whole again. The hosts' interfaces stay up and do not notice.
-
-    It stays cut, also over a restart of its hosts, until it is made whole; status and check name it.
-
-    Example:  minigts link ams bra down
-    """
-    from minigts import lab as labs
-
-    one_of("state", state, ("up", "down"))
-    opened = labs.open_lab(lab)
-    labs.set_link(opened, first, second, up=state == "up")
-    screen.note(f"the link between {first} and {second} is {state}")
-
-
-@app.command(rich_help_panel=LABS)
 def check(
     lab: LabName = None,
     quick: Annotated[bool, typer.Option("--quick", help="Only the certificate, without `expect:`.")] = False,

@@ -12,6 +12,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
 
+import networkx
+
 from minigts.dataplane import shaping, wire
 from minigts.dataplane.wire import WireState
 from minigts.errors import HostFailed, InputError
@@ -40,9 +42,10 @@ def port_now(port: End, record: Record) -> End:
     outgoing, incoming = port.outgoing, port.incoming
     if (change := record.changed.get(port.link)) is not None:
         # Each direction is set at one end alone, so the seeds that are new need not agree between both ends.
-        rtt_ms = sum(each.delay_ms if change.delay_ms is None else change.delay_ms for each in (outgoing, incoming))
-        outgoing = _changed(outgoing, change, rtt_ms, f"{port.link} from {port.mac}")
-        incoming = _changed(incoming, change, rtt_ms, f"{port.link} to {port.mac}")
+        sends, takes = change.sent_to(port.peer_host), change.sent_by(port.peer_host)
+        rtt_ms = sends.get("delay_ms", outgoing.delay_ms) + takes.get("delay_ms", incoming.delay_ms)
+        outgoing = _changed(outgoing, sends, rtt_ms, f"{port.link} from {port.mac}")
+        incoming = _changed(incoming, takes, rtt_ms, f"{port.link} to {port.mac}")
     if record.settings.unlimited:
         outgoing = outgoing.model_copy(update={"rate_mbit": None, "queue_bytes": None})
     elif record.settings.queue_bytes is not None and outgoing.rate_mbit is not None:
@@ -52,12 +55,13 @@ def port_now(port: End, record: Record) -> End:
     return port.model_copy(update={"outgoing": outgoing, "incoming": incoming})
 
 
-def _changed(declared: Shaping, change: Change, rtt_ms: float, name: str) -> Shaping:
-    """One direction of a link with what has been changed. Its queue is sized anew where rate or delay are others; its
-    name gives it random numbers of its own, where it had none.
+def _changed(declared: Shaping, change: Mapping[str, float], rtt_ms: float, name: str) -> Shaping:
+    """One direction of a link with what has been changed. Its queue is sized anew where rate or delay are others, if it
+    is not set itself; its name gives it random numbers of its own, where it had none.
     """
-    given = declared.model_copy(update=change.model_dump(exclude_none=True))
-    if (given.rate_mbit, given.delay_ms) != (declared.rate_mbit, declared.delay_ms):
+    given = declared.model_copy(update=change)
+    otherwise = (given.rate_mbit, given.delay_ms) != (declared.rate_mbit, declared.delay_ms)
+    if "queue_bytes" not in change and otherwise:
         given = given.model_copy(update={"queue_bytes": queue_bytes(given.rate_mbit, rtt_ms)})
     by_chance = bool(given.loss_percent or given.jitter_ms)
     seed = given.seed if given.seed is not None else zlib.crc32(name.encode())
@@ -202,12 +206,82 @@ def change_link(lab: Lab, first: str, second: str, change: Change) -> None:
         _set_anew(lab, record.model_copy(update={"changed": changed}), names)
 
 
+def adjust_link(lab: Lab, name: str, update: Mapping[str, float | None], sender: str | None = None) -> Change:
+    """Set these fields of a link's `Change`, in both directions or in the one in which `sender` sends, None to be as
+    declared again; all else stays as it is. How it is changed then.
+
+    Nothing that passes the link is broken off: what waits in its queues is sent on. Raises InputError, and nothing has
+    been changed: no such link or end, a queue where no rate is.
+    """
+    link = link_named(lab.plan, name)
+    if sender is not None and sender not in link.ends:
+        raise InputError(f"{shown(sender)} is no end of {link.name}: {' and '.join(link.ends)} are")
+    with exclusive(lab.rundir):
+        record = lab.record
+        senders = {end: sender in (None, end) for end in link.ends}
+        change = record.changed.get(link.name, Change()).adjusted(senders, update)
+        _require_rates(lab.plan, link, change)
+        others = {name: each for name, each in record.changed.items() if name != link.name}
+        changed = others if change == Change() else {**others, link.name: change}
+        _set_anew(lab, record.model_copy(update={"changed": changed}), [link.name])
+    return change
+
+
+def _require_rates(plan: Plan, link: Link, change: Change) -> None:
+    for end, declared in zip(link.ends, plan.directions(link), strict=True):
+        given = change.sent_by(end)
+        if "queue_bytes" in given and given.get("rate_mbit", declared.rate_mbit) is None:
+            raise InputError(f"{link.name} has no rate from {end}, so nothing waits there: give a rate with the queue")
+
+
+def separate(lab: Lab, groups: Sequence[Collection[str]]) -> list[str]:
+    """Cut every link between machines of different groups; the names of those links. Raises InputError, and nothing
+    has been changed: a machine that is not there or is in two groups, or groups that a way round joins.
+    """
+    group_of = _groups(lab.plan, groups)
+    apart = [link for link in lab.plan.links if _parts(link, group_of)]
+    whole = networkx.Graph(link.ends for link in whole_links(lab) if link not in apart)
+    for part in networkx.connected_components(whole):
+        if len({group_of[name] for name in part if name in group_of}) > 1:
+            others = listed(sorted(part - group_of.keys()))
+            raise InputError(f"the groups are joined by way of machines that are in none: {others}; put them into one")
+    names = frozenset(link.name for link in apart)
+    with exclusive(lab.rundir):
+        _set_anew(lab, lab.record.model_copy(update={"cut": lab.record.cut | names}), names)
+    return [link.name for link in apart]
+
+
+def mend_all(lab: Lab) -> list[str]:
+    """Make every link whole that is cut, as it was set before; their names."""
+    with exclusive(lab.rundir):
+        record, names = lab.record, cut_links(lab)
+        _set_anew(lab, record.model_copy(update={"cut": frozenset()}), names)
+    return names
+
+
+def _groups(plan: Plan, groups: Sequence[Collection[str]]) -> dict[str, int]:
+    known, found = [machine.name for machine in plan.machines], dict[str, int]()
+    for number, names in enumerate(groups):
+        for name in names:
+            if name not in known:
+                raise InputError(f"no machine {shown(name)}; there are {listed(known)}{did_you_mean(name, known)}")
+            if found.setdefault(name, number) != number:
+                raise InputError(f"{name} is in two groups; it can be in one")
+    return found
+
+
+def _parts(link: Link, group_of: Mapping[str, int]) -> bool:
+    """Whether its ends are in different groups."""
+    return len({group_of[end] for end in link.ends if end in group_of}) > 1
+
+
 def restore_links(lab: Lab, before: Record) -> None:
     """Set every link that is cut or changed otherwise than it was `before` as it was then."""
     with exclusive(lab.rundir):
         record = lab.record
+        known = record.changed.keys() | before.changed.keys()
         other = record.cut ^ before.cut
-        other |= {name for name, _ in record.changed.items() ^ before.changed.items()}
+        other |= {name for name in known if record.changed.get(name) != before.changed.get(name)}
         if other:
             _set_anew(lab, record.model_copy(update={"cut": before.cut, "changed": before.changed}), other)
 
@@ -217,6 +291,21 @@ def _set_anew(lab: Lab, record: Record, names: Collection[str]) -> None:
     ends = [machine for machine in lab.plan.machines if any(port.link in names for port in machine.ports)]
     with settling(lab, record, [machine.name for machine in ends]):
         set_ports(lab, record, ends, names)
+        if wrong := _read_back(lab, record, ends, names):
+            raise HostFailed("links are not as they were set:\n" + "\n".join(wrong))
+
+
+def _read_back(lab: Lab, record: Record, machines: Sequence[Host | Switch], names: Collection[str]) -> list[str]:
+    """How what these machines show of their ports on the links named differs from what was set."""
+    wires = read_wires(lab) or {}
+
+    def look(machine: Host | Switch) -> list[str]:
+        argv = ["tc", "-j", "-batch", "-"]
+        qdiscs = lab.provider.run(machine.name, argv, timeout_s=SHAPE_TIMEOUT_S, stdin=b"qdisc show\n").stdout
+        ports = [port for port in machine.ports if port.link in names]
+        return [f"{machine.name}: {text}" for text in differences(ports, record, qdiscs, wires.get(machine.name))]
+
+    return [text for texts in lab.on_each(machines, look).values() for text in texts]
 
 
 def links_between(plan: Plan, first: str, second: str) -> tuple[Link, ...]:

@@ -12,7 +12,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,7 +27,7 @@ from minigts import paths
 from minigts.errors import InputError, MinigtsError
 from minigts.providers import registry
 from minigts.providers.base import Provider
-from minigts.topology.fields import OneWayMs, Percent, QueueBytes, RateMbit
+from minigts.topology.fields import HostName, OneWayMs, Percent, QueueBytes, RateMbit
 from minigts.topology.plan import Host, Machine, Plan, Switch
 from minigts.topology.time import Time
 
@@ -70,8 +70,8 @@ class Settings(BaseModel):
 DECLARED = Settings()
 
 
-class Change(BaseModel):
-    """How one link is set instead of as declared, in both directions, until it is set otherwise. None: as declared."""
+class Amounts(BaseModel):
+    """What a direction of a link is set to instead of what is declared. None: as declared."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -79,13 +79,50 @@ class Change(BaseModel):
     jitter_ms: OneWayMs | None = None
     loss_percent: Percent | None = None
     rate_mbit: RateMbit | None = None
+    queue_bytes: QueueBytes | None = None
+
+    @property
+    def given(self) -> dict[str, float]:
+        """Those that are not as declared, by field."""
+        return {name: value for name in Amounts.model_fields if (value := getattr(self, name)) is not None}
 
     @property
     def in_words(self) -> str:
         """`delay 50 ms, loss 1 %`"""
-        units = {"delay_ms": "ms", "jitter_ms": "ms", "loss_percent": "%", "rate_mbit": "Mbit/s"}
-        given = ((name.partition("_")[0], getattr(self, name), unit) for name, unit in units.items())
-        return ", ".join(f"{name} {value:g} {unit}" for name, value, unit in given if value is not None)
+        units = {"ms": "ms", "percent": "%", "mbit": "Mbit/s", "bytes": "bytes"}
+        parts = ((name.partition("_"), value) for name, value in self.given.items())
+        return ", ".join(f"{what} {value:.10g} {units[unit]}" for (what, _, unit), value in parts)
+
+
+class Change(Amounts):
+    """How one link is set instead of as declared, until it is set otherwise: in both directions, but for what `one_way`
+    says of one of them.
+    """
+
+    one_way: dict[HostName, Amounts] = {}
+    """By the end that sends."""
+
+    def sent_by(self, end: str) -> dict[str, float]:
+        """What is set of the direction in which that end sends, by field of a plan's shaping."""
+        return self.given | self.one_way.get(end, Amounts()).given
+
+    def sent_to(self, end: str) -> dict[str, float]:
+        """The same of the other direction."""
+        return self.given | next((each.given for name, each in self.one_way.items() if name != end), {})
+
+    def adjusted(self, senders: Mapping[str, bool], update: Mapping[str, float | None]) -> Change:
+        """With these fields set so as well, None to be as declared again, of what those of the two ends send."""
+        sent = {end: {**self.sent_by(end), **(update if chosen else {})} for end, chosen in senders.items()}
+        given = [{(name, value) for name, value in each.items() if value is not None} for each in sent.values()]
+        both = set.intersection(*given)
+        one_way = {end: dict(own - both) for end, own in zip(sent, given, strict=True) if own - both}
+        return Change.model_validate({**dict(both), "one_way": one_way})
+
+    @property
+    def in_words(self) -> str:
+        """`delay 50 ms, loss 1 %; from bra: delay 3 ms`"""
+        of_one = (f"from {name}: {each.in_words}" for name, each in self.one_way.items())
+        return "; ".join(words for words in (super().in_words, *of_one) if words)
 
 
 class Record(BaseModel):

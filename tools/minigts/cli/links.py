@@ -1,0 +1,139 @@
+"""The verbs that change a lab's links while it is up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from minigts.cli import known, screen
+from minigts.cli.app import app
+from minigts.cli.labs import LABS, LabName, one_of
+from minigts.errors import InputError, Problem
+
+if TYPE_CHECKING:
+    from minigts.language.quantities import Quantity
+
+DECLARED = "declared"
+"""As the topology has it."""
+
+
+@app.command(rich_help_panel=LABS)
+def link(
+    first: Annotated[str, typer.Argument(metavar="HOST", help="One end.", autocompletion=known.hosts)],
+    second: Annotated[str, typer.Argument(metavar="HOST", help="The other end.", autocompletion=known.neighbours)],
+    state: Annotated[
+        str,
+        typer.Argument(metavar="up|down", help="down: what is sent is lost, both ways.", autocompletion=known.states),
+    ],
+    lab: LabName = None,
+) -> None:
+    """Cut a link of a lab that is up, or make it whole again. The hosts' interfaces stay up and do not notice.
+
+    It stays cut, also over a restart of its hosts, until it is made whole; status and check name it.
+
+    Example:  minigts link ams bra down
+    """
+    from minigts import lab as labs
+
+    one_of("state", state, ("up", "down"))
+    opened = labs.open_lab(lab)
+    labs.set_link(opened, first, second, up=state == "up")
+    screen.note(f"the link between {first} and {second} is {state}")
+
+
+@app.command("set", rich_help_panel=LABS)
+def set_(
+    link: Annotated[
+        str, typer.Argument(metavar="LINK", help="As `status` names it: ams-bra.", autocompletion=known.link_names)
+    ],
+    settings: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="WHAT=VALUE...",
+            help="delay, jitter, loss, rate or queue, in the topology language's units: delay=20ms loss=1%; declared: "
+            "as in the topology.",
+            autocompletion=known.settings,
+        ),
+    ] = None,
+    sender: Annotated[
+        str | None,
+        typer.Option("--from", metavar="HOST", help="Only what this end sends.", autocompletion=known.hosts),
+    ] = None,
+    reset: Annotated[bool, typer.Option("--reset", help="All as the topology declares it.")] = False,
+    lab: LabName = None,
+) -> None:
+    """Change a link of a lab that is up, under traffic: connections go on. What is not named stays as it is.
+
+    Delay is one way. It stays so, also over a restart of its hosts, until it is set otherwise; check measures it
+    against what is set, and status names it.
+
+    Example:  minigts set ams-bra delay=20ms loss=1%
+
+    Example:  minigts set ams-bra rate=10mbit --from ams
+    """
+    from minigts import lab as labs
+    from minigts.lab import links
+
+    if reset == bool(settings):
+        raise InputError("set: name what is to be set, as in delay=20ms, or --reset")
+    update = _update([f"{what}={DECLARED}" for what in _kinds()] if reset else settings or [])
+    opened = labs.open_lab(lab)
+    change = labs.adjust_link(opened, link, update, sender)
+    name = links.link_named(opened.plan, link).name
+    screen.note(f"{name} is set: {change.in_words}" if change.in_words else f"{name} is as declared")
+
+
+@app.command(rich_help_panel=LABS)
+def partition(
+    groups: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="HOST,HOST...", help="Two groups or more.", autocompletion=known.hosts),
+    ] = None,
+    heal: Annotated[bool, typer.Option("--heal", help="Make every link whole that is cut.")] = False,
+    lab: LabName = None,
+) -> None:
+    """Cut every link between groups of machines, so that none of one reaches any of another; or heal the lab.
+
+    Example:  minigts partition ams,bra lju,mil,ham,lon
+    """
+    from minigts import lab as labs
+
+    split = [[name for name in group.split(",") if name] for group in groups or []]
+    if heal == bool(split) or (split and (len(split) < 2 or not all(split))):
+        raise InputError("partition: name two groups or more, as in ams,bra lju,mil; or --heal")
+    opened = labs.open_lab(lab)
+    names = labs.mend_all(opened) if heal else labs.separate(opened, split)
+    done = "whole again" if heal else "cut"
+    screen.note(f"{done}: {', '.join(names)}" if names else f"no link is {'cut' if heal else 'between these groups'}")
+
+
+def _update(settings: Sequence[str]) -> Mapping[str, float | None]:
+    """The fields of a link's change that these words name, as in `delay=20ms`. Raises InputError with all problems."""
+    kinds, update, problems = _kinds(), dict[str, float | None](), list[Problem]()
+    for word in settings:
+        what, given, value = word.partition("=")
+        if what not in kinds or not given:
+            problems.append(Problem("set", 0, f"{word!r} is not one of {', '.join(kinds)} with its value: delay=20ms"))
+            continue
+        field, quantity = kinds[what]
+        try:
+            update[field] = None if value == DECLARED else quantity.parse(value)
+        except ValueError as error:
+            problems.append(Problem("set", 0, f"{what}: {error}"))
+    if problems:
+        raise InputError(problems)
+    return update
+
+
+def _kinds() -> Mapping[str, tuple[str, Quantity]]:
+    from minigts.language.quantities import LOSS_PERCENT, RATE_MBIT, SIZE_BYTES, TIME_MS
+
+    return {
+        "delay": ("delay_ms", TIME_MS),
+        "jitter": ("jitter_ms", TIME_MS),
+        "loss": ("loss_percent", LOSS_PERCENT),
+        "rate": ("rate_mbit", RATE_MBIT),
+        "queue": ("queue_bytes", SIZE_BYTES),
+    }
