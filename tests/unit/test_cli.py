@@ -35,6 +35,7 @@ VERBS = (
     "check",
     "explain",
     "calibrate",
+    "import",
     "logs",
     "run",
     "report",

@@ -22,6 +22,7 @@ LANGUAGE = {"experiments.model", "experiments.vocabulary"}
 CHAIN = (
     {"errors"},
     {"language"},
+    {"formats"},
     {"topology"},
     {"judge"},
     {"tools"},

@@ -25,6 +25,7 @@ MODULES = (
     "saved",
     "containers",
     "policy",
+    "exchange",
     "experiments",
     "bundles",
     "project",
