@@ -36,6 +36,7 @@ VERBS = (
     "explain",
     "calibrate",
     "import",
+    "export",
     "logs",
     "run",
     "report",

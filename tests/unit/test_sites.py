@@ -7,6 +7,7 @@ from itertools import combinations
 import pytest
 
 from minigts.errors import InputError
+from minigts.formats.geography import distance_km, fibre_ms
 from minigts.topology import sites
 from minigts.topology.load import parse
 from minigts.topology.plan import Link, to_json
@@ -28,7 +29,7 @@ def link(first: str, second: str, own: str = "", delays: str = "delays: sites\n"
         ("AMS", "BRA", ", delay: 3ms", 6, "file"),
         ("AMS", "BRA", ", rtt: 0ms", 0, "file"),
         ("AMS", "AMS", "", 0, "same site"),
-        ("AMS", "LON", "", 2 * sites.fibre_ms(358), "distance"),
+        ("AMS", "LON", "", 2 * fibre_ms(358), "distance"),
     ],
 )
 def test_the_nearest_source_wins(first: str, second: str, own: str, rtt_ms: float, source: str) -> None:
@@ -56,14 +57,14 @@ def test_an_end_without_a_location_makes_no_delay() -> None:
 
 @pytest.mark.parametrize(("first", "second"), list(combinations(sites.SITES, 2)))
 def test_no_two_sites_are_nearer_than_light_in_fibre(first: str, second: str) -> None:
-    km = sites.distance_km(sites.SITES[first], sites.SITES[second])
+    km = distance_km(sites.SITES[first], sites.SITES[second])
     assert 200 < km < 2500
-    assert sites.rtt_ms(first, second)[0] >= 2 * sites.fibre_ms(km, detour=1)
+    assert sites.rtt_ms(first, second)[0] >= 2 * fibre_ms(km, detour=1)
 
 
 def test_the_detour_is_that_of_the_two_pairs_that_went_straightest() -> None:
     detours = sorted(
-        measured / 2 / sites.fibre_ms(sites.distance_km(*(sites.SITES[name] for name in pair)), detour=1)
+        measured / 2 / fibre_ms(distance_km(*(sites.SITES[name] for name in pair)), detour=1)
         for pair, measured in sites.MEASURED_RTT_MS.items()
     )
     assert detours[:2] == pytest.approx([1.8, 1.9], abs=0.1)

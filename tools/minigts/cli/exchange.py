@@ -9,8 +9,12 @@ import typer
 
 from minigts.cli import screen
 from minigts.cli.app import app
-from minigts.cli.labs import LABS
+from minigts.cli.known import formats
+from minigts.cli.labs import LABS, Topology, one_of, read_plan
 from minigts.errors import InputError
+from minigts.providers import DEFAULT
+
+PICTURES = ("dot", "mermaid")
 
 Into = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there; a file that is there stays.")
@@ -19,7 +23,9 @@ Into = Annotated[
 
 @app.command("import", rich_help_panel=LABS)
 def import_(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A GTS topology, .dsl or .gts.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Of GTS (.dsl, .gts), containerlab or netlab (.yml), or GraphML.")
+    ],
     into: Into = None,
 ) -> None:
     """Turn another testbed's file into a topology of minigts', on stdout or in a file. Starts nothing.
@@ -40,6 +46,34 @@ def import_(
     _give(network.text(read), into)
 
 
+@app.command("export", rich_help_panel=LABS)
+def export(
+    topology: Topology,
+    kind: Annotated[
+        str,
+        typer.Option(
+            "--as", metavar="FORMAT", help="gts, containerlab, netlab, dot or mermaid.", autocompletion=formats
+        ),
+    ],
+    into: Into = None,
+) -> None:
+    """Write a topology in another testbed's language, or as a drawing, on stdout or into a file. Starts nothing.
+
+    What that language cannot say is said once. dot and mermaid are drawn by Graphviz and in Markdown pages.
+
+    Example:  minigts export topologies/star.yaml --as containerlab -o star.clab.yml
+    """
+    from minigts.formats.reading import WRITERS
+    from minigts.topology.exchange import network_of
+
+    one_of("format", kind, [*WRITERS])
+    network = network_of(read_plan(topology, DEFAULT, None))
+    text, notes = WRITERS[kind](network)
+    for note in (*(note for note in network.notes if kind not in PICTURES), *notes):
+        screen.note(f"{topology}: {note}")
+    _give(text, into)
+
+
 def _give(text: str, into: Path | None) -> None:
     if into is None:
         typer.echo(text, nl=False)
@@ -51,4 +85,4 @@ def _give(text: str, into: Path | None) -> None:
         raise InputError(f"{into}: here already, and left alone") from None
     except OSError as error:
         raise InputError(f"{into}: cannot be written: {error.strerror or error}") from None
-    screen.note(f"{into} is written; try: minigts plan {into}")
+    screen.note(f"{into} is written")

@@ -523,7 +523,7 @@ class _Ids:
             unique, count = f"{plain}x{count}", count + 1
         self._given.add(unique.lower())
         if unique != name:
-            self._notes.add(f"the name {name!r}", unique, "written so, since GTS's ids are letters and digits")
+            self._notes.add("the name", name, "written without its hyphens, since GTS's ids are letters and digits")
         return unique
 
 

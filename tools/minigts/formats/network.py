@@ -86,7 +86,7 @@ class Names:
 
     def of(self, foreign: str) -> str:
         """Lower-case letters, digits and hyphens, a letter first, unique. What differs in more than case is noted."""
-        plain = re.sub(r"[^a-z0-9]+", "-", foreign.lower(), flags=re.ASCII).strip("-")
+        plain = re.sub(r"[^a-z0-9-]+", "-", foreign.lower(), flags=re.ASCII).strip("-")
         if not plain or not plain[0].isalpha():
             plain = f"n{plain}"
         plain = plain[: self._longest].rstrip("-")
@@ -102,7 +102,7 @@ class Names:
 
 def title(foreign: str, otherwise: str) -> str:
     """A topology's name for what a file is called; `otherwise` where nothing of it is left."""
-    return re.sub(r"[^a-z0-9]+", "-", foreign.lower(), flags=re.ASCII).strip("-")[:40].rstrip("-") or otherwise
+    return re.sub(r"[^a-z0-9-]+", "-", foreign.lower(), flags=re.ASCII).strip("-")[:40].rstrip("-") or otherwise
 
 
 def number(value: float) -> str:
@@ -209,6 +209,11 @@ def _inner(value: Data) -> str:
             return f"[{', '.join(map(_inner, value))}]"
         case _:
             return f"{{{', '.join(f'{key}: {_inner(each)}' for key, each in value.items())}}}"
+
+
+def flow(value: Data) -> str:
+    """Data as YAML in one line."""
+    return _inner(value)
 
 
 def _quoted(value: str) -> str:

@@ -184,7 +184,8 @@ class HostSpec(_Spec):
     """What a host is made of. Nothing is required: `ams:` alone declares a host."""
 
     location: Annotated[str, text("a location", LONGEST_LOCATION, one_line=True)] | None = Field(
-        None, description="Where the host stands, for figures and tables, such as AMS. Has an effect on links with `delays: sites`."
+        None,
+        description="Where the host stands, for figures and tables, such as AMS. With delays: sites, of links too.",
     )
     cpus: Annotated[float, BeforeValidator(_processors), _PROCESSORS] | None = Field(
         None, description="Processors of the host, or in real time a share of one, from 0.05 to 0.99. Default: 1."

@@ -6,11 +6,11 @@ way that light takes through fibre between the two cities.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
+from minigts.formats.geography import Site, distance_km, fibre_ms
 from minigts.language.problems import Finding, shown
 from minigts.language.tree import Data
 from minigts.topology.directions import BothWays
@@ -18,15 +18,6 @@ from minigts.topology.draft import Draft, DraftLink
 
 DelaySource: TypeAlias = Literal["file", "measured", "distance", "same site", "no site"]
 """Where a link's delay comes from. `no site`: an end without a location, so no delay."""
-
-
-@dataclass(frozen=True)
-class Site:
-    """A city, by degrees north and east."""
-
-    city: str
-    north: float
-    east: float
 
 
 SITES: Mapping[str, Site] = {
@@ -54,28 +45,7 @@ MEASURED_RTT_MS: Mapping[frozenset[str], float] = {
 """Mean round trips between GTS's sites in 2016, between containers over libnetwork: the study's (Zismer, *Performance
 of Docker Overlay Networks*, University of Amsterdam, 2016; `docs/documents.md`)."""
 
-EARTH_KM = 6371.0
-LIGHT_KM_MS = 299.792458
-REFRACTION = 1.468
-"""Of light's group in fibre of ITU-T G.652 at 1550 nm, as its makers' data sheets have it."""
-DETOUR = 1.8
-"""How much longer fibre is than the way as the crow flies. Ours: over AMS-BRA and MIL-BRA, the two measured pairs that
-went straightest, the measured round trip makes it 1.8 and 1.9; over the others traffic went by a third city."""
-_DIGITS = 2
 _WORD = "sites"
-
-
-def distance_km(first: Site, second: Site) -> float:
-    """Along the earth's surface (the haversine formula)."""
-    north, east = math.radians(second.north - first.north), math.radians(second.east - first.east)
-    cosines = math.cos(math.radians(first.north)) * math.cos(math.radians(second.north))
-    half = math.sin(north / 2) ** 2 + cosines * math.sin(east / 2) ** 2
-    return 2 * EARTH_KM * math.asin(math.sqrt(min(1.0, half)))
-
-
-def fibre_ms(km: float, detour: float = DETOUR) -> float:
-    """One way, to the hundredth of a millisecond."""
-    return round(km * detour * REFRACTION / LIGHT_KM_MS, _DIGITS)
 
 
 def rtt_ms(first: str, second: str) -> tuple[float, DelaySource]:
