@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from pathlib import Path
 
@@ -10,7 +11,9 @@ from typer.testing import CliRunner
 
 from minigts.cli.app import app
 from minigts.errors import InputError
+from minigts.experiments.campaign import prepare
 from minigts.formats import gts, network
+from minigts.results.schema import TOPOLOGY
 from minigts.topology.load import load, parse
 
 PROJECT = Path(__file__).parents[2]
@@ -251,6 +254,18 @@ def test_import_writes_a_file_and_leaves_one_alone(tmp_path: Path) -> None:
     before = into.read_bytes()
     again = runner.invoke(app, ["import", str(file), "-o", str(into)])
     assert (again.exit_code, into.read_bytes()) == (2, before)
+
+
+def test_an_experiment_on_a_gts_file_keeps_it_in_our_words(tmp_path: Path) -> None:
+    (tmp_path / "pair.dsl").write_text(PAIR)
+    (tmp_path / "e.yaml").write_text(
+        f"name: e\ntopology: {tmp_path / 'pair.dsl'}\ntitle: T\noverlays: [none]\nrepetitions: 1\nseed: 1\n"
+        "measurements: [{name: rtt, tool: ping, paths: [each-segment]}]\n"
+    )
+    prepared = prepare(tmp_path / "e.yaml", paper=False, quick=False, only=())
+    kept = prepared.sources[TOPOLOGY].decode()
+    assert parse(kept, "topology.yaml", time="virtual") == prepared.plan
+    assert prepared.topology_sha256 == hashlib.sha256(kept.encode()).hexdigest()
 
 
 @pytest.mark.parametrize("verb", ["plan", "import"])

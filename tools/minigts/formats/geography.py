@@ -11,7 +11,7 @@ REFRACTION = 1.468
 """Of light's group in fibre of ITU-T G.652 at 1550 nm, as its makers' data sheets have it."""
 DETOUR = 1.8
 """How much longer fibre is than the way as the crow flies. Ours: over AMS-BRA and MIL-BRA, the two of GTS's measured
-pairs that went straightest, the round trip makes it 1.8 and 1.9; over the others traffic went by a third city."""
+pairs that went straightest, the round trip makes it 1.8 and 2.0; over the others traffic went by a third city."""
 _DIGITS = 2
 
 

@@ -104,6 +104,13 @@ def require_fit(read: network.Network, file: str) -> None:
     _planned(network.tree(read), file, None, None, ANYWHERE, None)
 
 
+def in_our_words(path: Path) -> bytes:
+    """The file as it is; one in GTS's language as a topology of ours, which results keep. Raises InputError."""
+    if not is_gts(path):
+        return path.read_bytes()
+    return network.text(gts.read(read_text(path, gts.LANGUAGE), str(path))).encode()
+
+
 def _written_time(data: Data) -> Time | None:
     """Also of a file in which something else is wrong; a word that is no time counts as virtual, which allows more."""
     written = data.get("time") if isinstance(data, dict) else None
