@@ -12,10 +12,12 @@ from minigts.errors import UNPRINTABLE, InputError
 from minigts.experiments import load as experiments
 from minigts.experiments.matrix import matrix
 from minigts.experiments.model import Experiment
+from minigts.formats import network, reading
 from minigts.overlays import policy
 from minigts.results.schema import Hardware, Manifest
 from minigts.topology import load as topologies
 from minigts.topology import plan as plans
+from minigts.topology.exchange import network_of
 from minigts.topology.plan import Plan
 
 PROJECT = Path(__file__).parents[1]
@@ -23,6 +25,13 @@ OVERLAYS = ("none", "swarm", "weave")
 HOSTS = ("ams", "bra", "mil")
 LONGEST_MESSAGE = 2000
 LONGEST_TEXT = 150_000
+GRAPHML = """\
+<graphml><key attr.name="label" for="node" id="d0" /><key attr.name="Latitude" for="node" id="d1" />
+<key attr.name="Longitude" for="node" id="d2" /><key attr.name="LinkSpeedRaw" for="edge" id="d3" />
+<graph id="g"><node id="0"><data key="d0">Wien</data><data key="d1">48.2</data><data key="d2">16.3</data></node>
+<node id="1"><data key="d0">Praha</data><data key="d1">50.0</data><data key="d2">14.4</data></node>
+<edge source="0" target="1"><data key="d3">1000000000.0</data></edge></graph></graphml>
+"""
 POLICY = """\
 name: shop
 default: deny
@@ -41,12 +50,23 @@ def subjects() -> tuple[Subject, ...]:
     return (
         Subject("topologies", (*_files(good), *_files(bad)), mutate_text, refusing(_topology)),
         Subject("experiments", _files(PROJECT / "experiments"), _mutate_experiment, refusing(_experiment)),
+        Subject(
+            "gts", tuple(path.read_bytes() for path in sorted((good / "gts").iterdir())), mutate_text, refusing(_gts)
+        ),
+        Subject("formats", _others_files(), mutate_text, refusing(_other_format)),
         Subject("policies", (POLICY.encode(), *(text.encode() for text in policies)), mutate_text, refusing(_policy)),
     )
 
 
 def _files(folder: Path) -> tuple[bytes, ...]:
     return tuple(path.read_bytes() for path in sorted(folder.glob("*.yaml")) if path.stat().st_size < 20_000)
+
+
+def _others_files() -> tuple[bytes, ...]:
+    """Ours, as other tools write them, and a graph with coordinates."""
+    networks = [network_of(_PLANS[f"topologies/{name}.yaml"]) for name in ("pair", "star", "switched", "chain6")]
+    written = [reading.WRITERS[kind](each)[0].encode() for each in networks for kind in ("containerlab", "netlab")]
+    return (*written, GRAPHML.encode())
 
 
 def refusing(read: Callable[[bytes], None]) -> Callable[[bytes], bool]:
@@ -80,6 +100,21 @@ def _topology(data: bytes) -> None:
     plan = topologies.parse(_text(data), "t.yaml", known_overlays=OVERLAYS)
     text = plans.to_json(plan)
     assert Plan.model_validate_json(text) == plan
+
+
+def _gts(data: bytes) -> None:
+    topologies.parse(_text(data), "t.dsl", known_overlays=OVERLAYS)
+
+
+def _other_format(data: bytes) -> None:
+    text = _text(data)
+    read = reading.read(text, "t.graphml" if text.lstrip().startswith("<") else "t.yml")
+    try:
+        plan = topologies.parse(network.text(read), "t.yaml", known_overlays=OVERLAYS)
+    except InputError:
+        return
+    for write in reading.WRITERS.values():
+        write(network_of(plan))
 
 
 def _policy(data: bytes) -> None:

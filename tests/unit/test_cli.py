@@ -37,6 +37,8 @@ VERBS = (
     "check",
     "explain",
     "calibrate",
+    "import",
+    "export",
     "logs",
     "run",
     "report",

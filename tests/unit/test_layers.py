@@ -23,6 +23,7 @@ CHAIN = (
     {"errors"},
     {"paths"},
     {"language"},
+    {"formats"},
     {"topology"},
     {"judge"},
     {"tools"},

@@ -1,7 +1,7 @@
 """The command line. `app` starts and ends it; `first`, `labs`, `hosts`, `access`, `saved`, `containers`, `policy`,
-`experiments`, `bundles`, `project` and `completion` hold a short function for each verb, `libvirt` those that only
-virtual machines need; `screen` is how it looks, `known` what a shell completes. Nothing else prints; what a verb does
-is done elsewhere.
+`exchange`, `experiments`, `bundles`, `project` and `completion` hold a short function for each verb, `libvirt` those
+that only virtual machines need; `screen` is how it looks, `known` what a shell completes. Nothing else prints; what a
+verb does is done elsewhere.
 """
 
 # In this order the verbs are listed.
@@ -13,6 +13,7 @@ from minigts.cli import access  # isort: skip
 from minigts.cli import saved  # isort: skip
 from minigts.cli import containers  # isort: skip
 from minigts.cli import policy  # isort: skip
+from minigts.cli import exchange  # isort: skip
 from minigts.cli import experiments  # isort: skip
 from minigts.cli import bundles  # isort: skip
 from minigts.cli import project  # isort: skip
@@ -25,6 +26,7 @@ __all__ = [
     "bundles",
     "completion",
     "containers",
+    "exchange",
     "experiments",
     "first",
     "hosts",

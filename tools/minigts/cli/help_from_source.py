@@ -26,6 +26,7 @@ MODULES = (
     "saved",
     "containers",
     "policy",
+    "exchange",
     "experiments",
     "bundles",
     "project",

@@ -89,6 +89,11 @@ def providers() -> list[str]:
     return sorted({path.parent.name for path in folders} - {"agent"})
 
 
+def formats() -> list[str]:
+    """That a topology can be written in."""
+    return ["gts", "containerlab", "netlab", "dot", "mermaid"]
+
+
 def states() -> list[str]:
     """Of a link."""
     return ["up", "down"]

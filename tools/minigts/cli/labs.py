@@ -315,7 +315,10 @@ def read_plan(file: Path, provider: str, time: Time | None) -> Plan:
     from minigts.topology.load import load
 
     found = files.found(file, files.TOPOLOGIES)
-    return load(found, known_overlays=overlays.known(), time=time, best=registry.best_time(provider))
+    planned = load(found, known_overlays=overlays.known(), time=time, best=registry.best_time(provider))
+    for note in planned.notes:
+        screen.note(f"{found}: {note}")
+    return planned
 
 
 def lab_with(host: str, lab: str | None) -> Lab:

@@ -204,6 +204,7 @@ def show_plan(plan: Plan) -> None:
     if plan.groups:
         groups = ((group.name, ", ".join(group.hosts)) for group in plan.groups)
         show_table("groups, each with an overlay network of its own", ("group", "hosts"), groups)
+    by_sites = any(link.delay_from for link in plan.links)
     links = (
         (
             x.name,
@@ -212,10 +213,12 @@ def show_plan(plan: Plan) -> None:
             ms(x.rtt_ms),
             *(both(x, show) for show in (delay, rate, loss)),
             _queues(plan, x),
+            *([x.delay_from or ""] if by_sites else []),
         )
         for x in plan.links
     )
-    show_table("links", ("link", "subnet", *ipv6_column(plan), ">RTT", ">delay", ">rate", ">loss", ">queue"), links)
+    columns = ("link", "subnet", *ipv6_column(plan), ">RTT", ">delay", ">rate", ">loss", ">queue")
+    show_table("links", (*columns, *(["delay from"] if by_sites else [])), links)
     paths = (
         (f"{p.source} – {p.target}", str(p.hops), ms(p.rtt_ms), both(p, tcp_at_most), yes(p.reachable))
         for p in plan.paths[:PAIRS_SHOWN]

@@ -37,6 +37,7 @@ from minigts.results.folder import exclusive, inside, write
 from minigts.results.schema import CERTIFICATE, EXPERIMENT, TOPOLOGY, LeftOut, Manifest
 from minigts.tools import TOOLS
 from minigts.topology import ipv6
+from minigts.topology.load import in_our_words
 from minigts.topology.load import load as load_topology
 from minigts.topology.plan import Plan
 from minigts.topology.time import Time
@@ -118,7 +119,7 @@ def prepare(
     if refused and not leaving_out:
         raise InputError(_refusal(file, topology, as_written, experiment, as_asked, refused))
     left_out = (*(each.part for each in found), *_absent(experiment, only))
-    sources = {EXPERIMENT: file.read_bytes(), TOPOLOGY: topology.read_bytes()}
+    sources = {EXPERIMENT: file.read_bytes(), TOPOLOGY: in_our_words(topology)}
     digest = hashlib.sha256(sources[TOPOLOGY]).hexdigest()
     samples = meaning.within(matrix(experiment, plan), left_out)
     if impossible is not None and samples:

@@ -42,6 +42,8 @@ class Tree:
     data: Data = None
     lines: dict[Location, int] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    notes: tuple[str, ...] = ()
+    """What the file says and nobody honours, in words; of a file in another language alone."""
 
     def line(self, location: Location) -> int:
         """The line of `location`, or of the nearest thing around it that was written."""

@@ -185,6 +185,7 @@ def _link(index: int, draft: DraftLink, name: str, subnet: str) -> Link:
         loss_percent=there.loss_percent,
         tcp_ceiling_mbit=there.tcp_ceiling_mbit,
         back=None if again == there else again,
+        delay_from=draft.delay_from,
     )
 
 

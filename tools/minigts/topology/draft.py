@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -77,6 +77,10 @@ class DraftLink:
     subnet: str | None
     ways: BothWays[DraftDirection]
     mtu: int
+    own_delay: bool = False
+    """Whether the file says one, or an rtt, for this link or for many."""
+    delay_from: Literal["file", "measured", "distance", "same site", "no site"] | None = None
+    """Where the delay comes from, in a topology that says `delays: sites` (`sites`)."""
 
     @property
     def rtt_ms(self) -> float:
@@ -241,7 +245,8 @@ def _link(
     )
     to, back = (DraftDirection(*values) for values in zip(*settings, strict=True))
     mtu = next((layer.mtu for layer in near if layer.mtu is not None), DEFAULT_MTU)
-    return DraftLink(where, ends, name, subnet, BothWays(to, back), mtu)
+    own_delay = any(_one_way_ms(layer) is not None for layer in near)
+    return DraftLink(where, ends, name, subnet, BothWays(to, back), mtu, own_delay)
 
 
 _NONE_MS = BothWays(0.0, 0.0)

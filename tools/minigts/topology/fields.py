@@ -15,6 +15,7 @@ from typing import Annotated, TypeAlias
 from pydantic import AfterValidator, Field
 
 from minigts.errors import UNPRINTABLE
+from minigts.formats.network import LONGEST_NOTE
 from minigts.language.problems import shown
 from minigts.language.quantities import (
     BYTE_NS,
@@ -124,6 +125,8 @@ Controller: TypeAlias = Annotated[str, AfterValidator(_controller)]
 Expectation: TypeAlias = Annotated[dict[str, str], AfterValidator(_expectation)]
 Location: TypeAlias = Annotated[str, Field(max_length=LONGEST_LOCATION), _printable(one_line=True)]
 Description: TypeAlias = Annotated[str, Field(max_length=LONGEST_DESCRIPTION), _printable(one_line=False)]
+
+Note: TypeAlias = Annotated[str, Field(max_length=LONGEST_NOTE), _printable(one_line=True)]
 
 Index: TypeAlias = Annotated[int, Field(ge=0, lt=MOST_LINKS)]
 Prefix: TypeAlias = Annotated[int, Field(ge=1, le=SMALLEST_SEGMENT)]

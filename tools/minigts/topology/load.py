@@ -10,10 +10,12 @@ from collections.abc import Collection
 from itertools import chain
 from pathlib import Path
 
+from minigts.formats import gts, network
 from minigts.language.problems import require_none
 from minigts.language.source import Language, read_text
-from minigts.language.tree import Data, read_tree
+from minigts.language.tree import Data, Tree, read_tree
 from minigts.language.validation import problems, validated
+from minigts.topology import sites
 from minigts.topology.build import build
 from minigts.topology.checks import check
 from minigts.topology.draft import draft
@@ -45,7 +47,7 @@ def load(
 
     Raises InputError with every problem, each with its line.
     """
-    text, directory = read_text(path, LANGUAGE), Path(path).parent
+    text, directory = read_text(path, gts.LANGUAGE if is_gts(path) else LANGUAGE), Path(path).parent
     return parse(text, str(path), known_overlays=known_overlays, time=time, best=best, directory=directory)
 
 
@@ -62,15 +64,51 @@ def parse(
     files in `directory` that hosts are to have; without one they are not looked at, and no lab can be made of such a
     plan.
     """
-    tree = read_tree(text, file, LANGUAGE)
+    return _planned(_read(text, file), file, known_overlays, time, best, directory)
+
+
+def _planned(
+    tree: Tree,
+    file: str,
+    known_overlays: Collection[str] | None,
+    time: Time | None,
+    best: Time,
+    directory: Path | None,
+) -> Plan:
     drafted = draft(tree.data)
+    if by_sites := sites.asked_for(tree.data):
+        drafted = sites.placed(drafted)
     topology, findings = validated(tree.data, Topology)
     time = time or _written_time(tree.data) or best
     gathered = gather(tree, drafted, file, directory)
     whole = check(tree.data, drafted, known_overlays, time)
-    require_none(problems(tree, file, chain(findings, whole, gathered.findings)), file)
+    located = sites.check(drafted) if by_sites else ()
+    require_none(problems(tree, file, chain(findings, whole, located, gathered.findings)), file)
     assert topology is not None  # without one there are findings
-    return gathered.into(build(topology, drafted, time, str(Path(file).absolute().parent)))
+    plan = gathered.into(build(topology, drafted, time, str(Path(file).absolute().parent)))
+    return plan.model_copy(update={"notes": tree.notes}) if tree.notes else plan
+
+
+def _read(text: str, file: str) -> Tree:
+    """The document, also of a file in GTS's language, which is told by its name's ending."""
+    return network.tree(gts.read(text, file)) if is_gts(file) else read_tree(text, file, LANGUAGE)
+
+
+def is_gts(file: str | Path) -> bool:
+    """Whether a file of that name is in GTS's language."""
+    return Path(file).suffix.lower() in gts.SUFFIXES
+
+
+def require_fit(read: network.Network, file: str) -> None:
+    """Raise InputError with every problem that a network of another format has as a topology."""
+    _planned(network.tree(read), file, None, None, ANYWHERE, None)
+
+
+def in_our_words(path: Path) -> bytes:
+    """The file as it is; one in GTS's language as a topology of ours, which results keep. Raises InputError."""
+    if not is_gts(path):
+        return path.read_bytes()
+    return network.text(gts.read(read_text(path, gts.LANGUAGE), str(path))).encode()
 
 
 def _written_time(data: Data) -> Time | None:

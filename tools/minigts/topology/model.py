@@ -184,7 +184,8 @@ class HostSpec(_Spec):
     """What a host is made of. Nothing is required: `ams:` alone declares a host."""
 
     location: Annotated[str, text("a location", LONGEST_LOCATION, one_line=True)] | None = Field(
-        None, description="Where the host stands, for figures and tables, such as AMS. Has no effect on the links."
+        None,
+        description="Where the host stands, for figures and tables, such as AMS. With delays: sites, of links too.",
     )
     cpus: Annotated[float, BeforeValidator(_processors), _PROCESSORS] | None = Field(
         None, description="Processors of the host, or in real time a share of one, from 0.05 to 0.99. Default: 1."
@@ -387,6 +388,11 @@ class Topology(_Spec):
         None,
         description="true: every host and link has IPv6 addresses and routes beside those of IPv4. A /48: from that "
         "block instead of fd6d:6967:7473::/48. Default: false, IPv6 is off on links.",
+    )
+    delays: Annotated[Literal["written", "sites"], choice("where delays come from", "written", "sites")] = Field(
+        "written",
+        description="sites: a link that says no delay has that between its ends' locations, which are GTS's sites. "
+        "written: it has none.",
     )
     defaults: Defaults | None = Field(None, description="What hosts and links have unless they say otherwise.")
     hosts: dict[str, HostSpec | None] | None = Field(None, description="The hosts by name, in order.")

@@ -12,6 +12,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from minigts.formats.network import MOST_NOTES
 from minigts.topology import ipv6 as v6
 from minigts.topology.containers import Container
 from minigts.topology.fields import (
@@ -36,6 +37,7 @@ from minigts.topology.fields import (
     Mtu,
     Name,
     Network,
+    Note,
     OneWayMs,
     Packets,
     PathDelayMs,
@@ -192,6 +194,11 @@ class Link(_Frozen):
     """Highest TCP goodput: the rate times payload over frame (1448/1514 at MTU 1500). None: see `Direction`."""
     back: Direction | None = None
     """From the second end to the first, where that is otherwise."""
+    delay_from: Annotated[
+        Literal["file", "measured", "distance", "same site", "no site"] | None,
+        Field(exclude_if=lambda source: source is None),
+    ] = None
+    """Where the delay comes from (`sites`). None, and then not written: nothing but what is declared makes delays."""
 
     @property
     def ways(self) -> tuple[Direction, Direction]:
@@ -295,6 +302,8 @@ class Plan(_Frozen):
     tolerances: Tolerances = Tolerances()
     ipv6: Annotated[v6.Ipv6 | None, Field(exclude_if=lambda beside: beside is None)] = None
     """What each host and each end has beside its IPv4 addresses. None, and then not written: IPv6 is off on links."""
+    notes: Annotated[tuple[Note, ...], Field(max_length=MOST_NOTES + 1, exclude_if=lambda notes: not notes)] = ()
+    """What its file, in another language, says and nobody honours. None, and then not written: nothing."""
 
     @model_validator(mode="after")
     def _hangs_together(self) -> Self:

@@ -1,0 +1,232 @@
+"""What every format can say: machines, links, and notes of what could not be taken over. It becomes a topology."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from minigts.errors import UNPRINTABLE
+from minigts.language.problems import Location, listed
+from minigts.language.tree import Data, Tree
+
+MOST_NOTES = 100
+LONGEST_NOTE = 300
+LONGEST_DESCRIPTION = 4000
+Ways = tuple[float, float]
+"""A number for each direction of a link: from its first end to its second, and back."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A host, or a switch. `line` is where the file says so."""
+
+    name: str
+    line: int = 1
+    is_switch: bool = False
+    location: str | None = None
+    cpus: int | None = None
+    memory_mb: int | None = None
+    controller: str | None = None
+    """Of a switch: `builtin`, or HOST:PORT, or ADDRESS:PORT."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """What joins two machines. None is what the file leaves open."""
+
+    ends: tuple[str, str]
+    line: int = 1
+    name: str | None = None
+    delay_ms: Ways | None = None
+    jitter_ms: Ways | None = None
+    loss_percent: Ways | None = None
+    rate_mbit: Ways | None = None
+    mtu: int | None = None
+
+
+@dataclass(frozen=True)
+class Network:
+    """A file of whatever format. With `sites` a link without a delay has that between its ends' locations."""
+
+    name: str
+    machines: tuple[Machine, ...]
+    links: tuple[Link, ...]
+    description: str = ""
+    routing: str = "routed"
+    sites: bool = False
+    notes: tuple[str, ...] = ()
+
+
+@dataclass
+class Notes:
+    """What is not taken over, gathered by what it is: `imageId` of h1, h2 is one note."""
+
+    _of: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+
+    def add(self, what: str, owner: str, why: str) -> None:
+        """`what` stands at `owner` in the file; `why` says what becomes of it."""
+        owners = self._of.setdefault((what, why), [])
+        if owner not in owners:
+            owners.append(owner)
+
+    def lines(self) -> tuple[str, ...]:
+        """A line each, no more and no longer than a person reads."""
+        found = [f"{what} of {listed(owners)}: {why}" for (what, why), owners in self._of.items()]
+        kept = [UNPRINTABLE.sub("\ufffd", line.replace("\n", " "))[:LONGEST_NOTE] for line in found[:MOST_NOTES]]
+        return (*kept, *((f"and {len(found) - MOST_NOTES} more",) if len(found) > MOST_NOTES else ()))
+
+
+class Names:
+    """Names of ours for those of another language, which may hold what ours may not; each is given once."""
+
+    def __init__(self, notes: Notes, longest: int = 15) -> None:
+        self._notes, self._longest = notes, longest
+        self._given: dict[str, str] = {}
+
+    def of(self, foreign: str) -> str:
+        """Lower-case letters, digits and hyphens, a letter first, unique. What differs in more than case is noted."""
+        plain = re.sub(r"[^a-z0-9-]+", "-", foreign.lower(), flags=re.ASCII).strip("-")
+        if not plain or not plain[0].isalpha():
+            plain = f"n{plain}"
+        plain = plain[: self._longest].rstrip("-")
+        name, number = plain, 2
+        while name in self._given:
+            suffix = f"-{number}"
+            name, number = f"{plain[: self._longest - len(suffix)].rstrip('-')}{suffix}", number + 1
+        self._given[name] = foreign
+        if name != foreign.lower():
+            self._notes.add(f"the name {foreign[:40]!r}", name, "written so, since a name here is shorter and plainer")
+        return name
+
+
+def title(foreign: str, otherwise: str) -> str:
+    """A topology's name for what a file is called; `otherwise` where nothing of it is left."""
+    return re.sub(r"[^a-z0-9-]+", "-", foreign.lower(), flags=re.ASCII).strip("-")[:40].rstrip("-") or otherwise
+
+
+def number(value: float) -> str:
+    """As digits, to the nanosecond of a millisecond and finer, without needless zeros: `21.75`, `0`."""
+    return f"{value:.9f}".rstrip("0").rstrip(".")
+
+
+def tree(network: Network) -> Tree:
+    """As a document of the topology language, whose lines are those of the file that `network` was read from."""
+    made = Tree(data=_document(network))
+    made.lines[()] = 1
+    hosts = [each for each in network.machines if not each.is_switch]
+    switches = [each for each in network.machines if each.is_switch]
+    for kind, machines in (("hosts", hosts), ("switches", switches)):
+        for machine in machines:
+            made.lines[kind, machine.name] = machine.line
+    for index, link in enumerate(network.links):
+        place: Location = ("links", index)
+        made.lines[place] = link.line
+    made.notes = network.notes
+    return made
+
+
+def text(network: Network) -> str:
+    """As a topology file, with the notes as comments on top."""
+    document = _document(network)
+    lines = [*(f"# {note}" for note in network.notes)]
+    for key, value in document.items():
+        match value:
+            case dict() if key in ("hosts", "switches"):
+                lines += [f"{key}:", *(f"  {name}:{_flow(settings)}" for name, settings in value.items())]
+            case list():
+                lines += [f"{key}:", *(f"  -{_flow(entry)}" for entry in value)]
+            case _:
+                lines.append(f"{key}:{_flow(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def _document(network: Network) -> dict[str, Data]:
+    hosts = {each.name: _machine(each) for each in network.machines if not each.is_switch}
+    switches = {each.name: _machine(each) for each in network.machines if each.is_switch}
+    document: dict[str, Data] = {"name": network.name}
+    if network.description:
+        document["description"] = UNPRINTABLE.sub("\ufffd", network.description)[:LONGEST_DESCRIPTION]
+    if network.routing != "routed":
+        document["routing"] = network.routing
+    if network.sites:
+        document["delays"] = "sites"
+    document["hosts"] = dict(hosts)
+    if switches:
+        document["switches"] = dict(switches)
+    if network.links:
+        document["links"] = [_link(each) for each in network.links]
+    return document
+
+
+def _machine(machine: Machine) -> Data:
+    settings: dict[str, Data] = {}
+    if machine.location is not None:
+        settings["location"] = machine.location
+    if machine.cpus is not None:
+        settings["cpus"] = str(machine.cpus)
+    if machine.memory_mb is not None:
+        settings["memory"] = f"{machine.memory_mb}MB"
+    if machine.controller is not None:
+        settings["controller"] = machine.controller
+    return settings or None
+
+
+def _link(link: Link) -> Data:
+    settings: dict[str, Data] = {"ends": list(link.ends)}
+    if link.name is not None:
+        settings["name"] = link.name
+    for key, ways, unit in (
+        ("delay", link.delay_ms, "ms"),
+        ("jitter", link.jitter_ms, "ms"),
+        ("loss", link.loss_percent, "%"),
+        ("rate", link.rate_mbit, "mbit"),
+    ):
+        if ways is not None:
+            to, back = (f"{number(way)}{unit}" for way in ways)
+            settings[key] = to if to == back else {"to": to, "from": back}
+    if link.mtu is not None:
+        settings["mtu"] = str(link.mtu)
+    return settings
+
+
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9./-]*|[0-9][0-9.]*(?:[A-Za-z%]+)?", re.ASCII)
+_NOT_PLAIN = frozenset(("null", "Null", "NULL"))
+
+
+def _flow(value: Data) -> str:
+    """YAML in one line, behind its key: empty for nothing, else with a space in front."""
+    return f" {_inner(value)}" if value is not None else ""
+
+
+def _inner(value: Data) -> str:
+    match value:
+        case None:
+            return "null"
+        case str():
+            return value if _PLAIN.fullmatch(value) and value not in _NOT_PLAIN else _quoted(value)
+        case list():
+            return f"[{', '.join(map(_inner, value))}]"
+        case _:
+            return f"{{{', '.join(f'{key}: {_inner(each)}' for key, each in value.items())}}}"
+
+
+def flow(value: Data) -> str:
+    """Data as YAML in one line."""
+    return _inner(value)
+
+
+def _quoted(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+    return f'"{escaped}"'
+
+
+def ports(links: Iterable[Link]) -> Iterator[tuple[Link, tuple[int, int]]]:
+    """Each link with the numbers of its ends among those of their machines, from 1."""
+    used: dict[str, int] = {}
+    for link in links:
+        numbers = []
+        for end in link.ends:
+            used[end] = used.get(end, 0) + 1
+            numbers.append(used[end])
+        yield link, (numbers[0], numbers[1])

@@ -1,0 +1,60 @@
+"""A network as a drawing in the words of Graphviz (dot) and of Mermaid. They are drawn, and not read again."""
+
+from __future__ import annotations
+
+from minigts.formats.network import Link, Machine, Network, number
+
+
+def dot(network: Network) -> tuple[str, tuple[str, ...]]:
+    """For `dot -Tsvg`, `neato` and their like."""
+    lines = [f"graph {_quoted(network.name)} {{"]
+    for machine in network.machines:
+        shape = ", shape=box" if machine.is_switch else ""
+        lines.append(f"  {_quoted(machine.name)} [label={_quoted(_machine(machine))}{shape}];")
+    for link in network.links:
+        first, second = map(_quoted, link.ends)
+        lines.append(f"  {first} -- {second} [label={_quoted(_link(link))}];")
+    return "\n".join([*lines, "}"]) + "\n", ()
+
+
+def mermaid(network: Network) -> tuple[str, tuple[str, ...]]:
+    """For Markdown pages. Its nodes are numbered, since some names, such as `end`, are words of Mermaid's."""
+    numbers = {machine.name: f"n{index}" for index, machine in enumerate(network.machines)}
+    lines = ["graph LR"]
+    for machine in network.machines:
+        opened, closed = ("[", "]") if machine.is_switch else ("(", ")")
+        lines.append(f'  {numbers[machine.name]}{opened}"{_harmless(_machine(machine))}"{closed}')
+    for link in network.links:
+        first, second = (numbers[end] for end in link.ends)
+        words = _harmless(_link(link))
+        lines.append(f'  {first} ---|"{words}"| {second}' if words else f"  {first} --- {second}")
+    return "\n".join(lines) + "\n", ()
+
+
+def _machine(machine: Machine) -> str:
+    return machine.name if machine.location is None else f"{machine.name}\n{machine.location}"
+
+
+def _link(link: Link) -> str:
+    words = []
+    if link.delay_ms is not None:
+        words.append(f"{number(sum(link.delay_ms))} ms")
+    if link.rate_mbit is not None:
+        to, back = (f"{number(rate)} Mbit/s" for rate in link.rate_mbit)
+        words.append(to if to == back else f"{to}, back {back}")
+    if link.loss_percent is not None:
+        to, back = (f"{number(loss)} %" for loss in link.loss_percent)
+        words.append(f"{to} lost" if to == back else f"{to} lost, back {back}")
+    return "\n".join(words)
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def _harmless(text: str) -> str:
+    """Mermaid's labels are HTML, with `#` for its own escapes."""
+    for sign, put in (("&", "#amp;"), ('"', "#quot;"), ("<", "#lt;"), (">", "#gt;"), ("\n", "<br/>")):
+        text = text.replace(sign, put)
+    return text
