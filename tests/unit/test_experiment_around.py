@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import socket
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,7 @@ from minigts.results import manifest as manifests
 from minigts.results import store
 from minigts.results.schema import RawSample, Side
 
+PROJECT = Path(__file__).parents[2]
 PLAN = chain(4)
 HEAD = """\
 name: {name}
@@ -105,6 +107,7 @@ class Hosts(Replay):
             "ethtool -K": FEATURES,
             "/proc/stat": COUNTERS,
             "iperf3 -s": "",
+            "ss -H": "",
             "rm -f": "",
             "mkfifo": "",
             "minigts-watching.measured": "",
@@ -172,6 +175,41 @@ def test_sessions_run_from_as_many_hosts_and_count_together(tmp_path: Path) -> N
     assert {host for host, _ in hosts.measured} == {"ams", "lon", "mil"}
     ports = [argv[argv.index("-p") + 1] for host, argv in hosts.measured if host != "ams"]
     assert sorted(ports) == ["5302", "5303"]
+
+
+IN_CONTAINER = re.compile(r"local -a programs=\((.*?)\)", re.DOTALL)
+
+
+def test_a_containers_shell_asks_for_no_program_that_the_container_has_not(tmp_path: Path) -> None:
+    """Whether the server of the sample before has ended was once asked with the container's `ss`, which it has not."""
+    held = IN_CONTAINER.search((PROJECT / "provision/image/customize.sh").read_text())
+    assert held is not None
+    for program in held[1].split():
+        (tmp_path / Path(program).name).symlink_to("/bin/sh" if program == "/bin/sh" else "/bin/true")
+    udp = "  - {name: udp, tool: iperf3-udp, paths: [{from: ams, to: bra}], options: {sessions: 2, offload: 'off'}}\n"
+    sessions = experiment(udp, overlays="[swarm]")
+    around = Surroundings(PLAN, endpoints(PLAN, "swarm"), Stage().second, 0.004)
+    todo = procedure(sessions.measurement("udp").under(""), matrix(sessions, PLAN)[0], around)
+    inside = [call for call in (*todo.before, *todo.after) if call.argv[:2] == ("in", "swarm")]
+    assert "servers" in {call.name for call in inside}
+    path = {"PATH": str(tmp_path)}
+    ended = [subprocess.run(call.argv[2:], check=False, env=path, capture_output=True, timeout=10) for call in inside]
+    assert b"not found" not in b"".join(each.stderr for each in ended)
+
+
+def test_a_server_is_started_on_its_port_when_the_one_before_has_ended(tmp_path: Path) -> None:
+    sessions = experiment("  - {name: udp, tool: iperf3-udp, paths: [{from: ams, to: bra}], options: {sessions: 1}}\n")
+    plain = {host.name: Endpoint(host.name, host.address, 1500, ()) for host in PLAN.hosts}
+    around = Surroundings(PLAN, plain, Stage().second, 0.004)
+    todo = procedure(sessions.measurement("udp").under(""), matrix(sessions, PLAN)[0], around)
+    assert [call.name for call in todo.before] == ["ports", "servers", "servers listen"]
+    with socket.create_server(("127.0.0.1", 0)) as before:
+        port = str(before.getsockname()[1])
+        waits = subprocess.Popen([*todo.before[0].argv[:-1], port])
+        subprocess.run([*todo.before[2].argv[:-1], port], check=True, timeout=10)
+        with pytest.raises(subprocess.TimeoutExpired):
+            waits.wait(timeout=0.3)
+    assert waits.wait(timeout=10) == 0
 
 
 def test_counters_of_both_hosts_are_sampled_beside(tmp_path: Path) -> None:
