@@ -13,7 +13,8 @@ join_segment() {
 start() { start_on_network measure; }
 
 leave() {
-  docker_to_leave && remove_measuring_container && docker_api DELETE /networks/measure >/dev/null
+  docker_to_leave && remove_measuring_container && remove_container "$second_container" &&
+    docker_api DELETE /networks/measure >/dev/null
   stop_docker
 }
 

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -219,7 +220,8 @@ def test_counters_of_both_hosts_are_sampled_beside(tmp_path: Path) -> None:
 
 
 def test_processor_time_is_counted_for_each_byte_that_arrived() -> None:
-    """Two hosts that took 0.6 and 0.4 s while 2,502,720 bytes arrived; two more that a beginning was omitted for."""
+    """Two hosts that took 0.6 and 0.4 s while 2,502,720 bytes arrived; the first one alone, as where it
+    asks itself; two that a beginning was omitted for."""
     outputs = {"a": (1.0, 1.2, 1.6), "b": (5.0, 5.4, 5.4)}
     sides = [
         Side(name=name, host=host, stdout="".join(f"@ {at}\n{line.format(s, 100 * s)}\n" for at, s in enumerate(used)))
@@ -232,10 +234,32 @@ def test_processor_time_is_counted_for_each_byte_that_arrived() -> None:
     )  # fmt: skip
     udp = MEASUREMENTS["iperf3-udp"].model_validate({"name": "x", "tool": "iperf3-udp", "paths": ["first-to-each"]})
     assert readings.read(udp, raw).extra["cpu_ns_per_byte"] == pytest.approx(1.0e9 / 2502720)
+    within = raw.model_copy(update={"around": tuple(side for side in sides if side.host == "a")})
+    assert readings.read(udp, within).extra["cpu_ns_per_byte"] == pytest.approx(0.6e9 / 2502720)
     omitting = raw.model_copy(update={"stdout": recorded("iperf3.18-udp-omit.json")})
     found = readings.read(udp, omitting).extra
     assert "cpu_ns_per_byte" not in found
     assert found["cpu_source_percent"] == pytest.approx(30)
+
+
+def asked(overlay: str, ends: Mapping[str, Endpoint]) -> str:
+    """The address that a container of `overlay` is asked at when it is asked at its own."""
+    own = TCP.replace(
+        "paths: [{from: ams, to: bra}]", "paths: [{from: ams, to: bra}], ends: {from: container, to: own}"
+    )
+    one = experiment(own, overlays=f"[{overlay}]")
+    todo = procedure(
+        one.measurement("tcp").under(""), matrix(one, PLAN)[0], Surroundings(PLAN, ends, Stage().second, None)
+    )
+    return todo.client.argv[todo.client.argv.index("-c") + 1]
+
+
+def test_a_container_is_asked_at_its_own_address() -> None:
+    ends = endpoints(PLAN, "bridge")
+    assert asked("bridge", ends) == ends["bra"].address
+    assert asked("bridge", {**ends, "bra": replace(ends["bra"], own="172.29.1.2")}) == "172.29.1.2"
+    with pytest.raises(InputError, match="overlay bridge has no container with an address of its own"):
+        asked("bridge", {**ends, "bra": replace(ends["bra"], prefix=())})
 
 
 def test_counters_that_say_when_the_client_ran_are_a_series(tmp_path: Path) -> None:

@@ -235,9 +235,9 @@ def _server_end(measurement: AnyMeasurement, sample: Sample, around: Surrounding
         return around.plain(sample.target)
     end = around.endpoint(sample.overlay, sample.target)
     if measurement.ends.server == "own":
-        if not end.own:
-            raise InputError(f"overlay {sample.overlay} says no address of the container's own")
-        return replace(end, address=end.own)
+        if not end.prefix:
+            raise InputError(f"overlay {sample.overlay} has no container with an address of its own")
+        return replace(end, address=end.own or end.address)
     return end
 
 
