@@ -13,6 +13,7 @@ join_segment() {
 start() { start_on_network measure; }
 
 leave() {
+  # shellcheck disable=SC2154 # docker.sh names it
   docker_to_leave && remove_measuring_container && remove_container "$second_container" &&
     docker_api DELETE /networks/measure >/dev/null
   stop_docker
