@@ -34,8 +34,10 @@ measurements:
 def test_each_sample_finds_servers_of_its_own(program: Program, tmp_path: Path) -> None:
     """Those of the sample before were on the same ports, and the next begins at the moment at which its client ends."""
     (tmp_path / "three.yaml").write_text(TOPOLOGY)
-    (tmp_path / "sessions.yaml").write_text(EXPERIMENT)
-    started = program.start("run", str(tmp_path / "sessions.yaml"), "--results", str(tmp_path / "results"))
+    file = tmp_path / "experiments" / "sessions.yaml"
+    file.parent.mkdir()
+    file.write_text(EXPERIMENT)
+    started = program.start("run", str(file), "--results", str(tmp_path / "results"))
     stdout, stderr = started.communicate(timeout=PATIENCE_S)
     assert started.returncode == 0, stdout + stderr
     directory = Path(stdout.splitlines()[-1]).parent
