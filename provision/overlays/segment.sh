@@ -13,7 +13,9 @@ join_segment() {
 start() { start_on_network measure; }
 
 leave() {
-  docker_to_leave && remove_measuring_container && docker_api DELETE /networks/measure >/dev/null
+  # shellcheck disable=SC2154 # docker.sh names it
+  docker_to_leave && remove_measuring_container && remove_container "$second_container" &&
+    docker_api DELETE /networks/measure >/dev/null
   stop_docker
 }
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import json
 import re
+import socket
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,6 +29,7 @@ from minigts.results import manifest as manifests
 from minigts.results import store
 from minigts.results.schema import RawSample, Side
 
+PROJECT = Path(__file__).parents[2]
 PLAN = chain(4)
 HEAD = """\
 name: {name}
@@ -105,6 +108,7 @@ class Hosts(Replay):
             "ethtool -K": FEATURES,
             "/proc/stat": COUNTERS,
             "iperf3 -s": "",
+            "ss -H": "",
             "rm -f": "",
             "mkfifo": "",
             "minigts-watching.measured": "",
@@ -174,6 +178,41 @@ def test_sessions_run_from_as_many_hosts_and_count_together(tmp_path: Path) -> N
     assert sorted(ports) == ["5302", "5303"]
 
 
+IN_CONTAINER = re.compile(r"local -a programs=\((.*?)\)", re.DOTALL)
+
+
+def test_a_containers_shell_asks_for_no_program_that_the_container_has_not(tmp_path: Path) -> None:
+    """Whether the server of the sample before has ended was once asked with the container's `ss`, which it has not."""
+    held = IN_CONTAINER.search((PROJECT / "provision/image/customize.sh").read_text())
+    assert held is not None
+    for program in held[1].split():
+        (tmp_path / Path(program).name).symlink_to("/bin/sh" if program == "/bin/sh" else "/bin/true")
+    udp = "  - {name: udp, tool: iperf3-udp, paths: [{from: ams, to: bra}], options: {sessions: 2, offload: 'off'}}\n"
+    sessions = experiment(udp, overlays="[swarm]")
+    around = Surroundings(PLAN, endpoints(PLAN, "swarm"), Stage().second, 0.004)
+    todo = procedure(sessions.measurement("udp").under(""), matrix(sessions, PLAN)[0], around)
+    inside = [call for call in (*todo.before, *todo.after) if call.argv[:2] == ("in", "swarm")]
+    assert "servers" in {call.name for call in inside}
+    path = {"PATH": str(tmp_path)}
+    ended = [subprocess.run(call.argv[2:], check=False, env=path, capture_output=True, timeout=10) for call in inside]
+    assert b"not found" not in b"".join(each.stderr for each in ended)
+
+
+def test_a_server_is_started_on_its_port_when_the_one_before_has_ended(tmp_path: Path) -> None:
+    sessions = experiment("  - {name: udp, tool: iperf3-udp, paths: [{from: ams, to: bra}], options: {sessions: 1}}\n")
+    plain = {host.name: Endpoint(host.name, host.address, 1500, ()) for host in PLAN.hosts}
+    around = Surroundings(PLAN, plain, Stage().second, 0.004)
+    todo = procedure(sessions.measurement("udp").under(""), matrix(sessions, PLAN)[0], around)
+    assert [call.name for call in todo.before] == ["ports", "servers", "servers listen"]
+    with socket.create_server(("127.0.0.1", 0)) as before:
+        port = str(before.getsockname()[1])
+        waits = subprocess.Popen([*todo.before[0].argv[:-1], port])
+        subprocess.run([*todo.before[2].argv[:-1], port], check=True, timeout=10)
+        with pytest.raises(subprocess.TimeoutExpired):
+            waits.wait(timeout=0.3)
+    assert waits.wait(timeout=10) == 0
+
+
 def test_counters_of_both_hosts_are_sampled_beside(tmp_path: Path) -> None:
     [directory], _, _ = go(tmp_path, Stage(), experiment(TCP.replace("}}", "}, watch: [cpu]}")))
     row = rows(directory)[0]
@@ -181,7 +220,8 @@ def test_counters_of_both_hosts_are_sampled_beside(tmp_path: Path) -> None:
 
 
 def test_processor_time_is_counted_for_each_byte_that_arrived() -> None:
-    """Two hosts that took 0.6 and 0.4 s while 2,502,720 bytes arrived; two more that a beginning was omitted for."""
+    """Two hosts that took 0.6 and 0.4 s while 2,502,720 bytes arrived; the first one alone, as where it
+    asks itself; two that a beginning was omitted for."""
     outputs = {"a": (1.0, 1.2, 1.6), "b": (5.0, 5.4, 5.4)}
     sides = [
         Side(name=name, host=host, stdout="".join(f"@ {at}\n{line.format(s, 100 * s)}\n" for at, s in enumerate(used)))
@@ -194,10 +234,32 @@ def test_processor_time_is_counted_for_each_byte_that_arrived() -> None:
     )  # fmt: skip
     udp = MEASUREMENTS["iperf3-udp"].model_validate({"name": "x", "tool": "iperf3-udp", "paths": ["first-to-each"]})
     assert readings.read(udp, raw).extra["cpu_ns_per_byte"] == pytest.approx(1.0e9 / 2502720)
+    within = raw.model_copy(update={"around": tuple(side for side in sides if side.host == "a")})
+    assert readings.read(udp, within).extra["cpu_ns_per_byte"] == pytest.approx(0.6e9 / 2502720)
     omitting = raw.model_copy(update={"stdout": recorded("iperf3.18-udp-omit.json")})
     found = readings.read(udp, omitting).extra
     assert "cpu_ns_per_byte" not in found
     assert found["cpu_source_percent"] == pytest.approx(30)
+
+
+def asked(overlay: str, ends: Mapping[str, Endpoint]) -> str:
+    """The address that a container of `overlay` is asked at when it is asked at its own."""
+    own = TCP.replace(
+        "paths: [{from: ams, to: bra}]", "paths: [{from: ams, to: bra}], ends: {from: container, to: own}"
+    )
+    one = experiment(own, overlays=f"[{overlay}]")
+    todo = procedure(
+        one.measurement("tcp").under(""), matrix(one, PLAN)[0], Surroundings(PLAN, ends, Stage().second, None)
+    )
+    return todo.client.argv[todo.client.argv.index("-c") + 1]
+
+
+def test_a_container_is_asked_at_its_own_address() -> None:
+    ends = endpoints(PLAN, "bridge")
+    assert asked("bridge", ends) == ends["bra"].address
+    assert asked("bridge", {**ends, "bra": replace(ends["bra"], own="172.29.1.2")}) == "172.29.1.2"
+    with pytest.raises(InputError, match="overlay bridge has no container with an address of its own"):
+        asked("bridge", {**ends, "bra": replace(ends["bra"], prefix=())})
 
 
 def test_counters_that_say_when_the_client_ran_are_a_series(tmp_path: Path) -> None:

@@ -48,6 +48,7 @@ SAYS_NOTHING = {
     "multihop-neighbours": [],
     "multihop-overlays": [],
     "offload": ["tcp", "udp"],
+    "one-host": ["tcp", "udp", "latency"],
     "overlay-host": [],
     "page-load": [],
     "overlay-ovs": ["within", "within-latency", "to-own-host"],

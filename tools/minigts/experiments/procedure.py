@@ -71,25 +71,26 @@ for look in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26
 done
 """
 _LISTENS = """
-for look in $(seq 100); do
-  ss -Hltun "sport = $0" | grep -q . && exit 0
-  sleep 0.1
+for port; do
+  for look in $(seq 100); do
+    ss -Hltun "sport = $port" | grep -q . && continue 2
+    sleep 0.1
+  done
+  echo "nothing listens on port $port within 10 s" >&2
+  exit 1
 done
-echo "nothing listens on port $0 within 10 s" >&2
-exit 1
 """
-_SERVE = """
+_ENDED = """
 for port; do
   for look in 1 2 3 4 5 6 7 8 9 10; do
     ss -Hltn "sport = $port" | grep -q . || break
     sleep 0.1
   done
-  iperf3 -s -J -1 -D -p "$port" --idle-timeout 60
 done
-sleep 0.2
 """
-"""The server of the sample before may not have heard yet that its client has ended. One that is still there after a
-second waits for a client that never came, and serves as well."""
+"""The server of the sample before may not have heard yet that its client has ended; a new one on its port would end at
+once. One that is still there after a second waits for a client that never came, and serves as well."""
+_SERVE = 'for port; do iperf3 -s -J -1 -D -p "$port" --idle-timeout 60; done'
 _MAKE_CLOCK = ("sh", "-c", 'rm -f "$0" && mkfifo "$0"', WATCHING)
 _WATCH = """
 exec 9<>FILE
@@ -234,9 +235,9 @@ def _server_end(measurement: AnyMeasurement, sample: Sample, around: Surrounding
         return around.plain(sample.target)
     end = around.endpoint(sample.overlay, sample.target)
     if measurement.ends.server == "own":
-        if not end.own:
-            raise InputError(f"overlay {sample.overlay} says no address of the container's own")
-        return replace(end, address=end.own)
+        if not end.prefix:
+            raise InputError(f"overlay {sample.overlay} has no container with an address of its own")
+        return replace(end, address=end.own or end.address)
     return end
 
 
@@ -262,9 +263,13 @@ def _sessions(measurement: AnyMeasurement, sample: Sample, around: Surroundings,
 
 
 def _servers(target: Endpoint, ports: list[int]) -> Iterator[Call]:
-    """One iperf3 for each port, that serves once and ends by itself."""
+    """One iperf3 for each port, that serves once and ends by itself. Looking is the host's: a measuring container has
+    neither ss nor grep."""
     if ports:
-        yield Call("servers", target.host, (*target.prefix, "sh", "-c", _SERVE, "sh", *map(str, ports)))
+        shell = ("sh", "-c")
+        yield Call("ports", target.host, (*target.network, *shell, _ENDED, "sh", *map(str, ports)))
+        yield Call("servers", target.host, (*target.prefix, *shell, _SERVE, "sh", *map(str, ports)))
+        yield Call("servers listen", target.host, (*target.network, *shell, _LISTENS, "sh", *map(str, ports)))
 
 
 def _serving(target: Endpoint, argv: tuple[str, ...], limit_s: float) -> Call:
@@ -276,7 +281,7 @@ def _serving(target: Endpoint, argv: tuple[str, ...], limit_s: float) -> Call:
 
 def _listening(target: Endpoint, port: int | None) -> Call:
     """Until what serves listens; where nobody has said a port, a moment for it to begin."""
-    script = ("sleep", "0.2") if port is None else ("sh", "-c", _LISTENS, str(port))
+    script = ("sleep", "0.2") if port is None else ("sh", "-c", _LISTENS, "sh", str(port))
     return Call(LISTENING, target.host, (*target.network, *script))
 
 

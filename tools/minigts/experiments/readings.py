@@ -95,7 +95,7 @@ def _processors(raw: RawSample, payload_bytes: float) -> dict[str, float]:
             continue
     busiest = [value for key, value in found.items() if key in ("cpu_source_percent", "cpu_target_percent")]
     costs = [value for key, value in found.items() if key.endswith("_ns_per_byte")]
-    if len(costs) == 2:
+    if costs and len(costs) == len(ends):
         found[COST.name] = sum(costs)
     return {**found, "cpu_percent": max(busiest)} if busiest else found
 
