@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
+from threading import Event
 
 import pytest
 
@@ -202,6 +203,30 @@ def test_a_command_that_fails_is_named_with_its_line_and_its_last_words(tmp_path
     assert lines[0] == f"{tmp_path}/lab.yaml:2: hosts.a.run[1]: on host a `two` ended with code 3"
     assert (len(lines), lines[-1]) == (13, "    line 19\\x1b")
     assert [argv[-1] for argv in hosts.ran] == ["one", "two"]
+
+
+def test_the_first_that_fails_ends_the_commands_of_other_hosts(
+    lab_of: LabOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One waits for what another host will never have; it is ended, and only the other is named."""
+    lab, hosts = lab_of("hosts: {a: {run: [wait, never]}, b: {run: [fail]}}\nlinks: [{ends: [a, b]}]")
+    waits, ended, run = Event(), Event(), hosts.run
+
+    def answer(host: str, argv: Sequence[str], **settings: object) -> Result:
+        if argv[-1] == "wait":
+            waits.set()
+            return Result(host, (), 143 if ended.wait(300) else 0, "", "", 0.0)
+        if argv[-1] == "fail":
+            assert waits.wait(300)
+            return Result(host, (), 1, "", "", 0.0)
+        if (host, argv[-1]) == ("a", software.END):
+            ended.set()
+        return run(host, argv, timeout_s=1)
+
+    monkeypatch.setattr(hosts, "run", answer)
+    with pytest.raises(HostFailed, match="on host b `fail` ended with code 1"):
+        software.bring(lab, lambda _: None)
+    assert "never" not in [argv[-1] for argv in hosts.ran]
 
 
 def test_a_command_that_does_not_end_is_told_how_it_could(lab_of: LabOf) -> None:

@@ -4,9 +4,11 @@ its environment. Packages are the provider's, for they are in what a host starts
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
+from threading import Event
 
 from minigts import paths
 from minigts.errors import (
@@ -29,12 +31,19 @@ STEP_TIMEOUT_S = 60.0
 OUTPUT = "run"
 """The folder in the run directory that keeps what commands have said: `run/ams-1.log` is of host ams, its first."""
 SHOWN_LINES = 12
-RUN_LOGGED = """
+RUNNING = "/run/minigts-runs"
+"""On a host: the process group of the command that runs there now."""
+RUN_LOGGED = f"""
+trap : TERM
+echo $$ >{RUNNING}
 sh -ec "$2" </dev/null >"$1" 2>&1 && code=0 || code=$?
+rm -f {RUNNING}
 tail -c 1000000 "$1"
 exit $code
 """
 """For `sh -euc`: a log on the host, and a command, whose output goes there. What it leaves running goes on writing."""
+END = f"kill -TERM -- -$(cat {RUNNING})"
+"""For `sh -c`: the command and all that it waits for; what they have said is told all the same."""
 
 
 def require(plan: Plan) -> None:
@@ -54,13 +63,35 @@ def bring(lab: Lab, progress: Progress) -> None:
         lab.on_each(with_files, partial(_copy, lab))
     if with_commands:
         progress(f"running the commands of {_hosts(with_commands)}")
-        lab.on_each(with_commands, partial(run_commands, lab))
+        _run_side_by_side(lab, with_commands)
 
 
-def run_commands(lab: Lab, host: Host) -> None:
-    """Run what the host runs as it boots, one after the other, to the first that fails. Raises HostFailed."""
+def _run_side_by_side(lab: Lab, hosts: Sequence[Host]) -> None:
+    """The first command that fails ends those of the other hosts: what they wait for may never come."""
+    failed = Event()
+
+    def run(host: Host) -> None:
+        try:
+            run_commands(lab, host, failed)
+        except BaseException:
+            if failed.is_set():
+                return  # it was ended; the first says what is wrong
+            failed.set()
+            for other in (each for each in hosts if each != host):
+                with contextlib.suppress(MinigtsError):  # those that have none that runs
+                    lab.provider.run(other.name, ["sh", "-c", END], timeout_s=STEP_TIMEOUT_S)
+            raise
+
+    lab.on_each(hosts, run)
+
+
+def run_commands(lab: Lab, host: Host, stop: Event | None = None) -> None:
+    """Run what the host runs as it boots, one after the other, to the first that fails. Raises HostFailed. With `stop`
+    none is begun once that is set."""
     software = _of(host)
     for number, command in enumerate(software.run, 1):
+        if stop is not None and stop.is_set():
+            return
         words = ("sh", "-euc", RUN_LOGGED, "sh", f"/var/log/run-{number}.log", command.text)
         argv = software.in_environment(words)
         try:
