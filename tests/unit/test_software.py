@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 from threading import Event
@@ -10,6 +11,7 @@ from threading import Event
 import pytest
 
 from fake_provider import FakeProvider
+from live.program import until
 from minigts import lab as labs
 from minigts.errors import CommandTimeout, HostFailed, InputError
 from minigts.lab import Lab, software
@@ -205,9 +207,7 @@ def test_a_command_that_fails_is_named_with_its_line_and_its_last_words(tmp_path
     assert [argv[-1] for argv in hosts.ran] == ["one", "two"]
 
 
-def test_the_first_that_fails_ends_the_commands_of_other_hosts(
-    lab_of: LabOf, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_first_that_fails_ends_the_commands_of_other_hosts(lab_of: LabOf, monkeypatch: pytest.MonkeyPatch) -> None:
     """One waits for what another host will never have; it is ended, and only the other is named."""
     lab, hosts = lab_of("hosts: {a: {run: [wait, never]}, b: {run: [fail]}}\nlinks: [{ends: [a, b]}]")
     waits, ended, run = Event(), Event(), hosts.run
@@ -227,6 +227,17 @@ def test_the_first_that_fails_ends_the_commands_of_other_hosts(
     with pytest.raises(HostFailed, match="on host b `fail` ended with code 1"):
         software.bring(lab, lambda _: None)
     assert "never" not in [argv[-1] for argv in hosts.ran]
+
+
+def test_what_a_command_has_said_is_told_when_another_host_ends_it(tmp_path: Path) -> None:
+    """By the shell itself, as on a host."""
+    logged, end = (text.replace(software.RUNNING, f"{tmp_path}/runs") for text in (software.RUN_LOGGED, software.END))
+    argv = ["sh", "-euc", logged, "sh", str(tmp_path / "log"), "echo begun; until false; do sleep 0.1; done"]
+    with subprocess.Popen(argv, start_new_session=True, stdout=subprocess.PIPE, text=True) as command:
+        assert until(lambda: (tmp_path / "log").exists() and "begun" in (tmp_path / "log").read_text(), 60)
+        subprocess.run(["sh", "-c", end], check=True)
+        said, _ = command.communicate(timeout=60)
+    assert (said.splitlines()[0], command.returncode) == ("begun", 143)
 
 
 def test_a_command_that_does_not_end_is_told_how_it_could(lab_of: LabOf) -> None:

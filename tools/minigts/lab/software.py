@@ -42,7 +42,7 @@ tail -c 1000000 "$1"
 exit $code
 """
 """For `sh -euc`: a log on the host, and a command, whose output goes there. What it leaves running goes on writing."""
-END = f"kill -TERM -- -$(cat {RUNNING})"
+END = f"kill -s TERM -- -$(cat {RUNNING})"
 """For `sh -c`: the command and all that it waits for; what they have said is told all the same."""
 
 
