@@ -50,7 +50,7 @@ def test_the_lock_lets_one_in_at_a_time_and_none_of_many_stumbles(tmp_path: Path
 
 def test_up_down_exec_link_and_status_of_one_lab_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     verbs = ["up", "up", "down", "down", "exec", "link", "status"]
-    done = race(tmp_path, verbs, 10)
+    done = race(tmp_path, verbs, 20)
     assert done["up 0"] + done["up 1"] > 0
     assert done["down 2"] + done["down 3"] > 0
     monkeypatch.setenv("MINIGTS_STATE", str(tmp_path))
