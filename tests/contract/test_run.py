@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import random
-import shlex
 import time
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event, Semaphore
 
 import pytest
 
@@ -48,7 +48,7 @@ def test_a_failure_carries_host_command_code_and_output(lab: Provider) -> None:
 def test_the_result_names_host_command_and_time(lab: Provider) -> None:
     result = lab.run("h3", ["sleep", "0.3"], timeout_s=LIMIT_S)
     assert (result.host, result.argv) == ("h3", ("sleep", "0.3"))
-    assert 0.3 <= result.seconds < 5
+    assert 0.3 <= result.seconds < LIMIT_S
 
 
 def test_stdout_and_stderr_are_told_apart(lab: Provider) -> None:
@@ -105,36 +105,58 @@ def test_a_character_split_between_two_pieces_is_whole(lab: Provider) -> None:
     assert sh(lab, r"printf '\303'; sleep 0.3; printf '\244'") == "ä"
 
 
+WAITS_FOR = "until [ -e /tmp/{0} ]; do sleep 0.1; done; rm /tmp/{0}"
+"""Nothing ends such a command but another one, which makes the file, or its time limit."""
+PATIENCE_S = 600.0
+
+
 def test_output_arrives_before_the_command_ends(lab: Provider) -> None:
-    started, arrived = lab.now_s(), []
-    lab.run(
-        "h1",
-        ["sh", "-c", "echo first; sleep 1.5; echo second"],
-        timeout_s=LIMIT_S,
-        on_output=lambda data: arrived.append((data, lab.now_s() - started)),
-    )
-    ended_s = lab.now_s() - started
-    assert [data for data, _ in arrived] == [b"first\n", b"second\n"]
-    assert arrived[0][1] < ended_s - 1.2
+    """Else it would never end: it goes on when its first words have been heard."""
+    heard, arrived = Event(), []
+
+    def hear(data: bytes) -> None:
+        arrived.append(data)
+        heard.set()
+
+    script = f"echo first; {WAITS_FOR.format('heard')}; echo second"
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(lab.run, "h1", ["sh", "-c", script], timeout_s=PATIENCE_S, on_output=hear)
+        assert heard.wait(LIMIT_S)
+        assert not running.done()
+        sh(lab, "touch /tmp/heard")
+        assert running.result().stdout == "first\nsecond\n"
+    assert arrived == [b"first\n", b"second\n"]
 
 
 def test_commands_on_one_host_run_at_the_same_time(lab: Provider) -> None:
-    def work(number: int) -> str:
-        return sh(lab, f"sleep 1; yes {number} | head -c 300000")
+    """Each waits until all have begun."""
+    all_there = "until [ $(ls /tmp/meet | wc -l) = 8 ]; do sleep 0.1; done"
 
-    started = time.monotonic()
+    def work(number: int) -> str:
+        script = f"mkdir -p /tmp/meet; touch /tmp/meet/{number}; {all_there}; yes {number} | head -c 300000"
+        return sh(lab, script, timeout_s=PATIENCE_S)
+
     with ThreadPoolExecutor(8) as pool:
         said = list(pool.map(work, range(8)))
+    sh(lab, "rm -r /tmp/meet")
     assert said == [f"{number}\n" * 150_000 for number in range(8)]
-    assert time.monotonic() - started < 6
 
 
 def test_commands_on_all_hosts_run_at_the_same_time(lab: Provider) -> None:
-    started = time.monotonic()
+    """None goes on before all have begun."""
+    begun = Semaphore(0)
+
+    def work(host: str) -> str:
+        argv = ["sh", "-c", f"echo {host}; {WAITS_FOR.format(host)}"]
+        return lab.run(host, argv, timeout_s=PATIENCE_S, on_output=lambda _: begun.release()).stdout
+
     with ThreadPoolExecutor(3) as pool:
-        said = list(pool.map(lambda host: sh(lab, f"sleep 1; echo {host}", host), HOSTS))
-    assert said == [f"{host}\n" for host in HOSTS]
-    assert time.monotonic() - started < 2.5
+        running = [pool.submit(work, host) for host in HOSTS]
+        together = [begun.acquire(timeout=LIMIT_S) for _ in HOSTS]
+        for host in HOSTS:
+            sh(lab, f"touch /tmp/{host}", host)
+    assert together == [True] * len(HOSTS)
+    assert [each.result() for each in running] == [f"{host}\n" for host in HOSTS]
 
 
 def test_a_command_may_end_while_another_speaks(lab: Provider) -> None:
@@ -147,10 +169,10 @@ def test_a_command_may_end_while_another_speaks(lab: Provider) -> None:
 
 
 def test_time_over_says_so_and_keeps_what_was_said(lab: Provider) -> None:
-    started = time.monotonic()
+    started_s = lab.now_s()
     with pytest.raises(CommandTimeout, match="was ended after 1 s") as failed:
-        lab.run("h1", ["sh", "-c", "echo begun; sleep 100"], timeout_s=1)
-    assert time.monotonic() - started < 5
+        lab.run("h1", ["sh", "-c", "echo begun; sleep 3600"], timeout_s=1)
+    assert lab.now_s() - started_s < PATIENCE_S
     assert (failed.value.stdout, failed.value.code, failed.value.host) == ("begun\n", 124, "h1")
 
 
@@ -174,15 +196,13 @@ def test_time_over_ends_the_command_and_all_it_started(lab: Provider, script: st
 
 def running(lab: Provider, word: str, host: str = "h1") -> bool:
     """Whether a process on the host has `word` for an argument. Looks in /proc, for pgrep may not be there."""
-    look = rf"""for f in /proc/[0-9]*/cmdline; do
-        tr '\0' '\n' <"$f" 2>/dev/null | grep -qxF {shlex.quote(word)} && echo "$f"; done; true"""
-    return bool(sh(lab, look, host))
+    look = ["sh", "-c", "grep -qsxzF -f - /proc/[0-9]*/cmdline"]
+    return lab.run(host, look, timeout_s=LIMIT_S, check=False, stdin=word.encode()).code == 0
 
 
 def test_a_daemon_outlives_the_command_that_started_it(lab: Provider) -> None:
-    started = time.monotonic()
+    """Which would else end by its time limit."""
     sh(lab, "setsid sleep 5000077 >/dev/null 2>&1 </dev/null &")
-    assert time.monotonic() - started < 4
     try:
         time.sleep(0.5)
         assert running(lab, "5000077")

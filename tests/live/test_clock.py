@@ -144,7 +144,6 @@ def test_at_a_terminal_a_second_is_a_second(lab: Lab) -> None:
     finally:
         terminal.close()
     assert 1 <= lasted_s <= here_s + 0.1
-    assert here_s < 5
     now_s = lab.provider.now_s()
     time.sleep(0.2)
     assert lab.provider.now_s() == now_s

@@ -80,13 +80,15 @@ def test_up_killed_as_soon_as(program: Program, traces: Traces, stage: str) -> N
     assert traces.left() == []
 
 
-RANDOM_KILLS = 4
+RANDOM_KILLS = 3
+SEED = 12794
+"""It draws a supervisor, a run and an `up`, all of a pair. With more runs, or of a chain, a trial takes minutes."""
 
 
 @pytest.mark.timeout(1200)
 def test_kills_at_random_moments(tmp_path: Path) -> None:
     """A few of those that `bench/run kills` does by the hundred: nothing is left, and nothing lost."""
-    done, trials = kills_at_random(tmp_path, "--times", str(RANDOM_KILLS))
+    done, trials = kills_at_random(tmp_path, "--times", str(RANDOM_KILLS), "--seed", str(SEED))
     assert [trial["faults"] for trial in trials] == [[]] * RANDOM_KILLS, done.stdout
     assert len({(trial["draw"]["victim"], trial["draw"]["kind"]) for trial in trials}) == RANDOM_KILLS
     assert done.returncode == 0, done.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -47,7 +48,9 @@ def used_while_spinning(lab: Lab, host: str) -> float:
 def test_a_host_gets_its_share_and_no_more(lab: Lab) -> None:
     """A quota is a limit, whatever the machine does; of what another host gets only that it is not limited is known."""
     assert used_while_spinning(lab, "half") <= 0.53
-    assert used_while_spinning(lab, "whole") > 0.53
+    assert isinstance(lab.provider, Metered)
+    groups = {host: Path(f"/proc/{pid}/cgroup").read_text() for host, pid in lab.provider.kernels().items()}
+    assert {host for host, text in groups.items() if "/minigts-" in text} == {"half"}, groups
 
 
 def test_a_host_that_is_started_again_has_its_share_again(lab: Lab) -> None:

@@ -4,13 +4,14 @@ Each is measured once and judged by the words of `expect:` and `claims:`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
 from live.conftest import MakeLab, quiet
 from live.program import TOPOLOGIES
-from live.test_throughput import FAR, measure, way_of
+from live.test_throughput import measure, way_of
 from minigts import overlays
 from minigts.judge.cells import PathCell, measured_once
 from minigts.judge.tolerances import rate
@@ -21,23 +22,30 @@ from minigts.tools import iperf3_tcp
 from minigts.tools.iperf3_tcp import TcpOptions
 
 pytestmark = pytest.mark.virtual
-LONG_WAY = TcpOptions(duration="4s", omit="8s")
-"""161 ms and 50 Mbit/s keep TCP in its first losses for some seconds."""
+LEVEL_OVER, STEP_OVER = ("bra", "mil", "lon"), ("bra", "lju", "lon")
+"""Hosts at one, three and five hops from ams; a step after the first hop wants one at two."""
 SHORT_WAY = TcpOptions(duration="2s", omit="2s")
 
 
-def throughputs(lab: Lab, endpoints: Mapping[str, Endpoint], options: TcpOptions) -> list[PathCell]:
-    """TCP from ams to each other host."""
+def long_way(lab: Lab, target: str) -> TcpOptions:
+    """161 ms and 50 Mbit/s keep TCP in its first losses for some seconds; a nearer host's for fewer."""
+    return TcpOptions(duration="4s", omit=f"{max(2, math.ceil(50 * lab.plan.path('ams', target).rtt_ms / 1000))}s")
+
+
+def throughputs(
+    lab: Lab, endpoints: Mapping[str, Endpoint], options: Callable[[Lab, str], TcpOptions], targets: Sequence[str]
+) -> list[PathCell]:
+    """TCP from ams to each of these hosts."""
     return [
         PathCell(
             source="ams",
             target=target,
             hops=lab.plan.path("ams", target).hops,
             unit="Mbit/s",
-            estimate=measured_once(measure(lab, endpoints, "ams", target, options).value, rate(lab.plan)),
-            predicted=iperf3_tcp.TOOL.predicted(options, way_of(lab, endpoints, "ams", target)),
+            estimate=measured_once(measure(lab, endpoints, "ams", target, options(lab, target)).value, rate(lab.plan)),
+            predicted=iperf3_tcp.TOOL.predicted(options(lab, target), way_of(lab, endpoints, "ams", target)),
         )
-        for target in FAR
+        for target in targets
     ]
 
 
@@ -47,7 +55,7 @@ def test_where_links_are_the_limit_tcp_is_level_over_every_number_of_hops(
 ) -> None:
     """An overlay in user space; plain hosts and one in the kernel are tested in tests/lab. It packs several packets
     behind one header, and so passes the ceiling by a little."""
-    cells = throughputs(lab, endpoints, LONG_WAY)
+    cells = throughputs(lab, endpoints, long_way, LEVEL_OVER)
     level = WORDS["level"](cells, lab.plan)
     assert level.word == "held", level.detail
     step = WORDS["step-after-first-hop"](cells, lab.plan)
@@ -58,6 +66,6 @@ def test_where_links_are_the_limit_tcp_is_level_over_every_number_of_hops(
 def test_where_hosts_are_the_limit_tcp_steps_down_after_the_first_hop(make_lab: MakeLab, overlay: str) -> None:
     """A host in the middle takes each frame twice: report 001's figure 16 has that shape."""
     lab = make_lab(TOPOLOGIES / "chain6-processors.yaml")
-    cells = throughputs(lab, overlays.join(lab, overlay, quiet), SHORT_WAY)
+    cells = throughputs(lab, overlays.join(lab, overlay, quiet), lambda *_: SHORT_WAY, STEP_OVER)
     judgement = WORDS["step-after-first-hop"](cells, lab.plan)
     assert judgement.word == "held", judgement.detail

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
+from threading import Event
 
 import pytest
 
 from fake_provider import FakeProvider
+from live.program import until
 from minigts import lab as labs
 from minigts.errors import CommandTimeout, HostFailed, InputError
 from minigts.lab import Lab, software
@@ -187,7 +190,7 @@ def test_files_come_before_commands_and_output_is_kept(tmp_path: Path, lab_of: L
     assert hosts.copied == [("a:/srv/f", "f")]
     assert hosts.ran[0] == ("chmod", "755", "/srv/f")
     assert hosts.ran[1][:2] == ("env", "A=b c")
-    assert hosts.ran[1][-2:] == ("/var/log/run-1.log", "one")
+    assert hosts.ran[1][-3:] == ("/var/log/run-1.log", f"/run/minigts-{lab.name}-a.runs", "one")
     kept = (lab.rundir / "run" / "a-1.log").read_text()
     assert kept == f"# {tmp_path}/lab.yaml:2: hosts.a.run[0]\n# one\none has been said\n"
     assert said == ["copying files to a", "running the commands of a"]
@@ -202,6 +205,48 @@ def test_a_command_that_fails_is_named_with_its_line_and_its_last_words(tmp_path
     assert lines[0] == f"{tmp_path}/lab.yaml:2: hosts.a.run[1]: on host a `two` ended with code 3"
     assert (len(lines), lines[-1]) == (13, "    line 19\\x1b")
     assert [argv[-1] for argv in hosts.ran] == ["one", "two"]
+
+
+def test_the_first_that_fails_ends_the_commands_of_other_hosts(lab_of: LabOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One waits for what another host will never have; it is ended, and only the other is named."""
+    lab, hosts = lab_of("hosts: {a: {run: [wait, never]}, b: {run: [fail]}}\nlinks: [{ends: [a, b]}]")
+    waits, ended, run = Event(), Event(), hosts.run
+
+    def answer(host: str, argv: Sequence[str], **settings: object) -> Result:
+        if argv[-1] == "wait":
+            waits.set()
+            return Result(host, (), 143 if ended.wait(300) else 0, "", "", 0.0)
+        if argv[-1] == "fail":
+            assert waits.wait(300)
+            return Result(host, (), 1, "", "", 0.0)
+        if host == "a" and software.END in argv:
+            ended.set()
+        return run(host, argv, timeout_s=1)
+
+    monkeypatch.setattr(hosts, "run", answer)
+    with pytest.raises(HostFailed, match="on host b `fail` ended with code 1"):
+        software.bring(lab, lambda _: None)
+    assert "never" not in [argv[-1] for argv in hosts.ran]
+
+
+def test_what_a_command_has_said_is_told_when_another_host_ends_it(tmp_path: Path) -> None:
+    """By the shell itself, as on a host."""
+    log, running = str(tmp_path / "log"), str(tmp_path / "runs")
+    command = "echo begun; until false; do sleep 0.1; done"
+    argv = ["sh", "-euc", software.RUN_LOGGED, "sh", log, running, command]
+    with subprocess.Popen(argv, start_new_session=True, stdout=subprocess.PIPE, text=True) as process:
+        assert until(lambda: (tmp_path / "log").exists() and "begun" in (tmp_path / "log").read_text(), 60)
+        subprocess.run(["sh", "-euc", software.END, "sh", running], check=True)
+        said, _ = process.communicate(timeout=60)
+    assert (said.splitlines()[0], process.returncode) == ("begun", 143)
+
+
+@pytest.mark.parametrize("written", ["1", "-1", "", "0x2", "2 3"])
+def test_nothing_is_ended_on_a_word_that_is_no_group(tmp_path: Path, written: str) -> None:
+    (tmp_path / "runs").write_text(f"{written}\n")
+    harmless = software.END.replace("kill", "echo kill")
+    done = subprocess.run(["sh", "-euc", harmless, "sh", str(tmp_path / "runs")], capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (1, b"")
 
 
 def test_a_command_that_does_not_end_is_told_how_it_could(lab_of: LabOf) -> None:

@@ -12,8 +12,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
 
-import networkx
-
 from minigts.dataplane import shaping, wire
 from minigts.dataplane.wire import WireState
 from minigts.errors import HostFailed, InputError
@@ -238,6 +236,8 @@ def separate(lab: Lab, groups: Sequence[Collection[str]]) -> list[str]:
     """Cut every link between machines of different groups; the names of those links. Raises InputError, and nothing
     has been changed: a machine that is not there or is in two groups, or groups that a way round joins.
     """
+    import networkx  # noqa: PLC0415 - commands on a lab that is up start without it
+
     group_of = _groups(lab.plan, groups)
     apart = [link for link in lab.plan.links if _parts(link, group_of)]
     whole = networkx.Graph(link.ends for link in whole_links(lab) if link not in apart)

@@ -4,9 +4,11 @@ its environment. Packages are the provider's, for they are in what a host starts
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
+from threading import Event
 
 from minigts import paths
 from minigts.errors import (
@@ -29,12 +31,24 @@ STEP_TIMEOUT_S = 60.0
 OUTPUT = "run"
 """The folder in the run directory that keeps what commands have said: `run/ams-1.log` is of host ams, its first."""
 SHOWN_LINES = 12
+RUNNING = "/run/minigts-{lab}-{host}.runs"
+"""On a host, or where hosts share a file system, beside the others': the process group of the command that runs now."""
 RUN_LOGGED = """
-sh -ec "$2" </dev/null >"$1" 2>&1 && code=0 || code=$?
+trap : TERM
+echo $$ >"$2"
+sh -ec "$3" </dev/null >"$1" 2>&1 && code=0 || code=$?
+rm -f "$2"
 tail -c 1000000 "$1"
 exit $code
 """
-"""For `sh -euc`: a log on the host, and a command, whose output goes there. What it leaves running goes on writing."""
+"""For `sh -euc`: a log on the host, its `RUNNING`, and a command, whose output goes to the log. What it leaves running
+goes on writing."""
+END = """
+read -r group <"$1"
+case $group in "" | 1 | *[!0-9]*) exit 1 ;; esac
+kill -s TERM -- "-$group"
+"""
+"""For `sh -euc`, with `RUNNING`: the command and all that it waits for; what they have said is told all the same."""
 
 
 def require(plan: Plan) -> None:
@@ -54,14 +68,38 @@ def bring(lab: Lab, progress: Progress) -> None:
         lab.on_each(with_files, partial(_copy, lab))
     if with_commands:
         progress(f"running the commands of {_hosts(with_commands)}")
-        lab.on_each(with_commands, partial(run_commands, lab))
+        _run_side_by_side(lab, with_commands)
 
 
-def run_commands(lab: Lab, host: Host) -> None:
-    """Run what the host runs as it boots, one after the other, to the first that fails. Raises HostFailed."""
+def _run_side_by_side(lab: Lab, hosts: Sequence[Host]) -> None:
+    """The first command that fails ends those of the other hosts: what they wait for may never come."""
+    failed = Event()
+
+    def run(host: Host) -> None:
+        try:
+            run_commands(lab, host, failed)
+        except BaseException:
+            if failed.is_set():
+                return  # it was ended; the first says what is wrong
+            failed.set()
+            for other in (each for each in hosts if each != host):
+                with contextlib.suppress(MinigtsError):  # those that have none that runs
+                    argv = ["sh", "-euc", END, "sh", _running(lab, other)]
+                    lab.provider.run(other.name, argv, timeout_s=STEP_TIMEOUT_S)
+            raise
+
+    lab.on_each(hosts, run)
+
+
+def run_commands(lab: Lab, host: Host, stop: Event | None = None) -> None:
+    """Run what the host runs as it boots, one after the other, to the first that fails. Raises HostFailed. With `stop`
+    none is begun once that is set."""
     software = _of(host)
     for number, command in enumerate(software.run, 1):
-        words = ("sh", "-euc", RUN_LOGGED, "sh", f"/var/log/run-{number}.log", command.text)
+        if stop is not None and stop.is_set():
+            return
+        log = f"/var/log/run-{number}.log"
+        words = ("sh", "-euc", RUN_LOGGED, "sh", log, _running(lab, host), command.text)
         argv = software.in_environment(words)
         try:
             result = lab.provider.run(host.name, argv, timeout_s=RUN_TIMEOUT_S, check=False)
@@ -74,6 +112,10 @@ def run_commands(lab: Lab, host: Host) -> None:
         if result.code != 0:
             ended = f"ended with code {result.code}"
             raise HostFailed(_describe(host, command, ended, result.stdout + result.stderr))
+
+
+def _running(lab: Lab, host: Host) -> str:
+    return RUNNING.format(lab=lab.name, host=host.name)
 
 
 def in_environment(lab: Lab, host: str, argv: Sequence[str]) -> tuple[str, ...]:

@@ -6,8 +6,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from ipaddress import IPv4Network
 from typing import TypeAlias
 
-import networkx
-
 from minigts.language.problems import Finding, Location, did_you_mean, listed, path_of, shown
 from minigts.language.tree import Data
 from minigts.topology import containers, ipv6, switching
@@ -207,6 +205,8 @@ def _groups(groups: _Groups, drafted: Draft) -> Iterator[Finding]:
 
 def _connected(drafted: Draft, routing: Data, where: Location, groups: _Groups) -> Iterator[Finding]:
     """All hosts are joined by links, unless a host is to know its neighbours alone; with groups, those of each are."""
+    import networkx  # noqa: PLC0415 - commands on a lab that is up start without it
+
     graph: networkx.Graph[str] = networkx.Graph()
     graph.add_nodes_from(machine.name for machine in drafted.machines)
     names = set(graph.nodes)

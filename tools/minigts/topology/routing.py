@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-import networkx
+if TYPE_CHECKING:
+    import networkx
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ def ways(nodes: int, edges: Sequence[Edge]) -> list[dict[int, ShortestPath]]:
     The lowest RTT wins, then fewer hops, then the way whose latest segment in the file comes earliest. The last
     rule leaves no two ways equal, so that the way back is the way there, and all hosts on it agree.
     """
+    import networkx  # noqa: PLC0415 - commands on a lab that is up start without it
+
     graph: networkx.Graph[int] = networkx.Graph()
     graph.add_nodes_from(range(nodes))
     links: dict[tuple[int, int], int] = {}
@@ -88,6 +92,8 @@ def _cost(edges: Sequence[Edge], index: int) -> int:
 
 
 def _from(graph: networkx.Graph[int], links: Mapping[tuple[int, int], int], source: int) -> dict[int, ShortestPath]:
+    import networkx  # noqa: PLC0415 - commands on a lab that is up start without it
+
     paths = networkx.single_source_dijkstra_path(graph, source, weight="cost")
     return {target: _way(links, path) for target, path in sorted(paths.items()) if target != source}
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-import networkx
-
 
 @dataclass(frozen=True)
 class Segment:
@@ -23,6 +21,8 @@ class Segment:
 
 def segments(ends: Sequence[tuple[str, str]], switches: Collection[str]) -> list[Segment]:
     """The segments of links that are given by their ends, in order of their first links."""
+    import networkx  # noqa: PLC0415 - commands on a lab that is up start without it
+
     graph: networkx.Graph[int | str] = networkx.Graph()
     for index, pair in enumerate(ends):
         graph.add_node(index)
