@@ -76,6 +76,14 @@ def test_each_direction_is_set_on_its_own(lab: Lab) -> None:
     assert network.netem["ams", "eth1"]["delay"]["delay"] == pytest.approx(0.001, abs=OVERHEAD_S)
 
 
+def test_a_link_that_is_cut_and_made_whole_keeps_what_was_set(lab: Lab) -> None:
+    minigts("set", "ams-bra", "delay=20ms")
+    minigts("link", "ams", "bra", "down")
+    minigts("link", "ams", "bra", "up")
+    assert ways(lab) == [(20, 50, 0), (20, 50, 0)]
+    assert "as declared by: minigts set ams-bra --reset" in minigts("status")
+
+
 def test_a_link_is_as_declared_again(lab: Lab) -> None:
     minigts("set", "ams-bra", "delay=20ms", "queue=100kB", "--from", "bra")
     assert "ams-bra is as declared" in minigts("set", "ams-bra", "--reset")

@@ -182,9 +182,9 @@ def test_a_link_that_was_changed_is_named_with_how(lab: Lab) -> None:
     labs.change_link(lab, "ams", "bra", Change(delay_ms=50, loss_percent=1))
     explanation = of_lab(lab)
     assert (explanation.cause, explanation.differences) == ("changed", ())
-    assert "(delay 50 ms, loss 1 %); as declared by: minigts link ams bra up" in explanation.answer
+    assert "(delay 50 ms, loss 1 %); as declared by: minigts set ams-bra --reset" in explanation.answer
     said = runner.invoke(app, ["status"]).output
-    assert "ams-bra is changed (delay 50 ms, loss 1 %); as declared by: minigts link ams bra up" in said
+    assert "ams-bra is changed (delay 50 ms, loss 1 %); as declared by: minigts set ams-bra --reset" in said
 
 
 def test_a_cut_link_is_named_and_not_measured(lab: Lab) -> None:

@@ -287,6 +287,7 @@ class Link:
 
     def mend(self) -> None:
         """Whole again, and as the topology declares it."""
+        recorded.change_link(self._lab, self.first, self.second, Change())
         recorded.set_link(self._lab, self.first, self.second, up=True)
 
     def change(

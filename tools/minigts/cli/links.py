@@ -29,7 +29,8 @@ def link(
     ],
     lab: LabName = None,
 ) -> None:
-    """Cut a link of a lab that is up, or make it whole again. The hosts' interfaces stay up and do not notice.
+    """Cut a link of a lab that is up, or make it whole again, as it was set before. The hosts' interfaces stay up and
+    do not notice.
 
     It stays cut, also over a restart of its hosts, until it is made whole; status and check name it.
 

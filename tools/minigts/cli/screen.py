@@ -437,7 +437,10 @@ def deviations(lab: Lab) -> list[str]:
 
     mend, changed = links.how_to_mend(lab), links.changed_links(lab)
     lines = [f"{name} is cut; whole again by: {mend[name]}" for name in links.cut_links(lab)]
-    lines += [f"{name} is changed ({how.in_words}); as declared by: {mend[name]}" for name, how in changed.items()]
+    lines += [
+        f"{name} is changed ({how.in_words}); as declared by: {links.as_declared(name)}"
+        for name, how in changed.items()
+    ]
     if lab.record.settings != DECLARED:
         lines.append(
             f"links are set by an experiment that runs or was broken off ({lab.record.settings.in_words}); the next "

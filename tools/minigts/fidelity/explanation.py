@@ -324,7 +324,8 @@ def _deliberate(evidence: _Evidence, command: str) -> tuple[Cause, str] | None:
     if evidence.cut:
         return "cut", f"{name} is cut, so that all that is sent over it is lost; whole again by: {command} up"
     if (change := evidence.record.changed.get(name)) is not None:
-        return "changed", f"{name} is set otherwise than declared ({change.in_words}); as declared by: {command} up"
+        again = links.as_declared(name)
+        return "changed", f"{name} is set otherwise than declared ({change.in_words}); as declared by: {again}"
     if evidence.record.settings != DECLARED:
         return "experiment", (
             f"an experiment that runs or was broken off has set the links otherwise "

@@ -175,7 +175,7 @@ def set_links(lab: Lab, settings: Settings) -> None:
 
 
 def set_link(lab: Lab, first: str, second: str, *, up: bool) -> None:
-    """Cut every link between two machines, or make it whole and as declared again. It stays so until it is set
+    """Cut every link between two machines, or make it whole again, as it was set before. It stays so until it is set
     otherwise.
 
     The interfaces stay up, as at a light path that breaks in its middle: what is sent is lost, and nothing tells them.
@@ -185,9 +185,8 @@ def set_link(lab: Lab, first: str, second: str, *, up: bool) -> None:
     names = frozenset(link.name for link in links_between(lab.plan, first, second))
     with exclusive(lab.rundir):
         record = lab.record
-        changed = {name: change for name, change in record.changed.items() if not (up and name in names)}
         cut = record.cut - names if up else record.cut | names
-        _set_anew(lab, record.model_copy(update={"cut": cut, "changed": changed}), names)
+        _set_anew(lab, record.model_copy(update={"cut": cut}), names)
 
 
 def change_link(lab: Lab, first: str, second: str, change: Change) -> None:
@@ -380,10 +379,16 @@ def changed_links(lab: Lab) -> dict[str, Change]:
 
 
 def how_to_mend(lab: Lab) -> dict[str, str]:
-    """For every link that is cut or changed the command that makes it as declared."""
-    record = lab.record
-    other = record.cut | record.changed.keys()
-    return {link.name: f"minigts link {' '.join(link.ends)} up" for link in lab.plan.links if link.name in other}
+    """For every link that is cut the command that makes it whole, and for every other that is changed the one that
+    makes it as declared.
+    """
+    whole = {link.name: f"minigts link {' '.join(link.ends)} up" for link in lab.plan.links}
+    return {name: as_declared(name) for name in changed_links(lab)} | {name: whole[name] for name in cut_links(lab)}
+
+
+def as_declared(name: str) -> str:
+    """The command that sets a link as declared."""
+    return f"minigts set {name} --reset"
 
 
 def plan_now(lab: Lab) -> Plan:
