@@ -33,6 +33,7 @@ VERBS = (
     "link",
     "set",
     "partition",
+    "capture",
     "restart",
     "check",
     "explain",

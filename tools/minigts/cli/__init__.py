@@ -9,6 +9,7 @@ from minigts.cli import first  # isort: skip
 from minigts.cli import labs  # isort: skip
 from minigts.cli import links  # isort: skip
 from minigts.cli import hosts  # isort: skip
+from minigts.cli import capture  # isort: skip
 from minigts.cli import access  # isort: skip
 from minigts.cli import saved  # isort: skip
 from minigts.cli import containers  # isort: skip
@@ -24,6 +25,7 @@ from minigts.cli.app import main
 __all__ = [
     "access",
     "bundles",
+    "capture",
     "completion",
     "containers",
     "exchange",

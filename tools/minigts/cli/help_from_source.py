@@ -22,6 +22,7 @@ MODULES = (
     "labs",
     "links",
     "hosts",
+    "capture",
     "access",
     "saved",
     "containers",

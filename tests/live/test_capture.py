@@ -1,0 +1,87 @@
+"""What passes a link, captured while it passes, with the lab's own time."""
+
+from __future__ import annotations
+
+import struct
+import threading
+from pathlib import Path
+
+import pytest
+
+from live.exact import EXACT_MS
+from live.program import Program, until
+from minigts.dataplane.round_trip import echo_ms
+from minigts.lab import Lab, capturing
+
+pytestmark = pytest.mark.virtual
+PCAP = 0xA1B2C3D4
+HEADER_BYTES, RECORD = 24, struct.Struct("<IIII")
+US_MS = 0.001
+"""What a pcap counts in, and so cuts off of each time."""
+
+
+def moments_ms(pcap: bytes) -> list[float]:
+    """When each frame passed."""
+    assert struct.unpack_from("<I", pcap) == (PCAP,)
+    found, at = [], HEADER_BYTES
+    while at < len(pcap):
+        seconds, micros, held, _ = RECORD.unpack_from(pcap, at)
+        found.append(seconds * 1e3 + micros / 1e3)
+        at += RECORD.size + held
+    return found
+
+
+def captured(lab: Lab, end: str, count: int) -> list[float]:
+    """Of echoes over the first link, while `count` frames pass that end."""
+    where, said, pcap = capturing.point(lab, "ams-bra", end), bytearray(), bytearray()
+    argv = capturing.command(where, ["icmp"], frames=count, seconds=None, text=False)
+    codes: list[int] = []
+    thread = threading.Thread(
+        target=lambda: codes.append(capturing.capture(lab, where, argv, pcap.extend, said.extend))
+    )
+    thread.start()
+    assert until(lambda: b"listening on" in said, 60)
+    lab.provider.run("ams", ["ping", "-c", str(count // 2), "-i", "0.5", lab.plan.host("bra").address], timeout_s=60)
+    thread.join(60)
+    assert codes == [0], bytes(said)
+    return moments_ms(bytes(pcap))
+
+
+def test_a_request_and_its_reply_lie_a_round_trip_apart_where_they_begin(lab: Lab) -> None:
+    lab.provider.run("ams", ["ping", "-c", "1", lab.plan.host("bra").address], timeout_s=60)  # ARP
+    first, answer, *_ = captured(lab, "ams", 4)
+    assert answer - first == pytest.approx(echo_ms(lab.plan, lab.plan.path("ams", "bra")), abs=EXACT_MS + US_MS)
+
+
+def test_at_the_far_end_they_follow_each_other(lab: Lab) -> None:
+    request, reply, *_ = captured(lab, "bra", 4)
+    assert 0 <= reply - request < EXACT_MS + US_MS
+
+
+def test_the_verb_writes_a_pcap_and_ends_in_time(lab: Lab, tmp_path: Path) -> None:
+    program = Program(lab.rundir.parents[1])
+    file = tmp_path / "ams.pcap"
+    words = ("capture", "--lab", lab.name, "-w", str(file), "--for", "0.2")
+    assert "packets captured" in program.run(*words, "ams-bra").stderr
+    assert moments_ms(file.read_bytes()) == []
+    refused = program.run(*words, "ams-bra", "no such filter")
+    assert (refused.returncode, "syntax error" in refused.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["ams-lon"], "no link 'ams-lon'"),
+        (["nix"], "no machine or link 'nix'"),
+        (["--at", "lon", "ams-bra"], "'lon' is no end of ams-bra: ams and bra are"),
+        (["--at", "bra", "ams"], "ams is a machine: an end is of a link"),
+        (["-w", "/nowhere/x.pcap", "ams"], "/nowhere/x.pcap cannot be written"),
+    ],
+)
+def test_what_cannot_be_captured_is_refused(lab: Lab, words: list[str], says: str) -> None:
+    refused = Program(lab.rundir.parents[1]).run("capture", "--lab", lab.name, *words)
+    assert (refused.returncode, says in refused.stderr) == (2, True), refused.stderr
+
+
+def test_nothing_is_left_running_on_the_host(lab: Lab) -> None:
+    assert lab.provider.run("ams", ["pgrep", "-x", "tcpdump"], timeout_s=60, check=False).stdout == ""
