@@ -52,7 +52,6 @@ def test_up_down_exec_link_and_status_of_one_lab_at_once(tmp_path: Path, monkeyp
     verbs = ["up", "up", "down", "down", "exec", "link", "status"]
     done = race(tmp_path, verbs, 20)
     assert done["up 0"] + done["up 1"] > 0
-    assert done["down 2"] + done["down 3"] > 0
     monkeypatch.setenv("MINIGTS_STATE", str(tmp_path))
     for lab in labs.all_labs():
         labs.down(lab)
