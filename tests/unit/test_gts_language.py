@@ -238,6 +238,14 @@ def test_no_file_takes_over_a_second(text: str) -> None:
     assert time.process_time() - began < 1.0
 
 
+def test_a_location_that_cannot_be_shown_is_shown_otherwise() -> None:
+    text = (
+        'A { host { id="h1" location="\u2028" port {id="p"} } host { id="h2" location="AMS" port {id="p"} } '
+        'link { id="l" delay="1ms" port {id="a"} port {id="b"} } adjacency h1.p, l.a adjacency h2.p, l.b }'
+    )
+    assert parse(text, "a.dsl").hosts[0].location == "\ufffd"
+
+
 def test_import_prints_a_topology_and_says_once_what_is_left_out(tmp_path: Path) -> None:
     file = tmp_path / "pair.dsl"
     file.write_text(changed(('id="h1"', 'id="h1" imageId="x"'), ('id="h2"', 'id="h2" imageId="y"')))

@@ -73,7 +73,7 @@ class Notes:
     def lines(self) -> tuple[str, ...]:
         """A line each, no more and no longer than a person reads."""
         found = [f"{what} of {listed(owners)}: {why}" for (what, why), owners in self._of.items()]
-        kept = [UNPRINTABLE.sub("\ufffd", line.replace("\n", " "))[:LONGEST_NOTE] for line in found[:MOST_NOTES]]
+        kept = [_shown(line.replace("\n", " "))[:LONGEST_NOTE] for line in found[:MOST_NOTES]]
         return (*kept, *((f"and {len(found) - MOST_NOTES} more",) if len(found) > MOST_NOTES else ()))
 
 
@@ -146,7 +146,7 @@ def _document(network: Network) -> dict[str, Data]:
     switches = {each.name: _machine(each) for each in network.machines if each.is_switch}
     document: dict[str, Data] = {"name": network.name}
     if network.description:
-        document["description"] = UNPRINTABLE.sub("\ufffd", network.description)[:LONGEST_DESCRIPTION]
+        document["description"] = _shown(network.description)[:LONGEST_DESCRIPTION]
     if network.routing != "routed":
         document["routing"] = network.routing
     if network.sites:
@@ -159,10 +159,15 @@ def _document(network: Network) -> dict[str, Data]:
     return document
 
 
+def _shown(text: str) -> str:
+    """With a replacement character for each that a topology may not hold, since it cannot be shown."""
+    return UNPRINTABLE.sub("\ufffd", text)
+
+
 def _machine(machine: Machine) -> Data:
     settings: dict[str, Data] = {}
     if machine.location is not None:
-        settings["location"] = machine.location
+        settings["location"] = _shown(machine.location)
     if machine.cpus is not None:
         settings["cpus"] = str(machine.cpus)
     if machine.memory_mb is not None:
