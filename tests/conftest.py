@@ -12,7 +12,9 @@ import pytest
 import python_packages
 
 LAB = Path(__file__).parent / "lab"
-PLUGIN, OWN, SIDE_BY_SIDE = "minigts.testing.plugin", "own_tests", "side_by_side"
+PLUGIN, OWN = "minigts.testing.plugin", "own_tests"
+WITH = {"xdist": "side_by_side", "rerunfailures": "tried_again"}
+"""What of ours is for a plugin that may be there."""
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -25,7 +27,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
             pluginmanager.import_plugin("pytest_timeout")
         else:
             parser.addini("timeout", "of pytest-timeout, which is not here")
-    for plugin in (PLUGIN, OWN, *([SIDE_BY_SIDE] if pluginmanager.has_plugin("xdist") else [])):
+    for plugin in (PLUGIN, OWN, *(ours for theirs, ours in WITH.items() if pluginmanager.has_plugin(theirs))):
         pluginmanager.import_plugin(plugin)
 
 
