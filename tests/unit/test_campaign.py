@@ -11,6 +11,7 @@ from minigts.experiments import campaign
 from minigts.results import manifest as manifests
 from minigts.results import store
 from minigts.results.schema import RawSample
+from minigts.topology.time import Time
 
 PROJECT = Path(__file__).parents[2]
 EXPERIMENTS = PROJECT / "experiments"
@@ -29,7 +30,7 @@ OPEN = (
 )
 """Their questions are those that the documents left open: nothing has been published."""
 CAMPAIGN_S = 45 * 60
-"""Of measuring, in the lab's own seconds; joining overlays comes to it."""
+"""Of measuring in real time; joining overlays comes to it."""
 
 
 def prepared(*names: str, **how: bool) -> tuple[campaign.Prepared, ...]:
@@ -49,7 +50,7 @@ def test_every_experiment_says_what_it_claims_and_what_was_published(file: Path)
 
 
 def test_all_of_them_quickly_are_measured_in_time() -> None:
-    everything = campaign.prepare_all(FILES, paper=False, quick=True, only=())
+    everything = campaign.prepare_all(FILES, paper=False, quick=True, only=(), time="real")
     assert sum(each.seconds for each in everything) < CAMPAIGN_S
 
 
@@ -98,6 +99,30 @@ def test_only_leaves_out_an_experiment_that_has_it_at_another_scale_alone() -> N
         campaign.prepare_all(FILES, paper=False, quick=True, only=("wireguard-bare",))
     chosen = campaign.prepare_all(FILES, paper=False, quick=False, only=("wireguard-bare",))
     assert {each.experiment.name for each in chosen} == {"floor", "ipv6"}
+
+
+@pytest.mark.parametrize(("time", "repetitions"), [("real", 1), ("virtual", 3)])
+def test_a_quick_run_repeats_what_a_verdict_needs_where_that_costs_little(time: Time, repetitions: int) -> None:
+    look = campaign.prepare(EXPERIMENTS / "multihop.yaml", paper=False, quick=True, only=(), time=time)
+    assert look.experiment.repetitions == repetitions
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.stem))
+def test_a_quick_run_claims_nothing_of_what_it_leaves_out(file: Path) -> None:
+    whole = campaign.prepare(file, paper=False, quick=False, only=()).experiment
+    quick = campaign.prepare(file, paper=False, quick=True, only=()).experiment
+    taken = {(key, str(value)) for each in quick.measurements for key, values in each.vary.items() for value in values}
+    vary = {key for key, _ in taken}
+    for claim in quick.claims:
+        assert claim in whole.claims
+        assert claim.overlays <= {*quick.overlays}
+        assert {item for item in (*claim.where.items(), *claim.than.items()) if item[0] in vary} <= taken
+    assert quick.claims, "a quick run that claims nothing shows nothing"
+
+
+def test_a_part_claims_nothing_of_other_overlays() -> None:
+    floor = campaign.prepare(EXPERIMENTS / "floor.yaml", paper=False, quick=False, only=("none", "romana")).experiment
+    assert {name for claim in floor.claims for name in claim.overlays} == {"none", "romana"}
 
 
 def test_a_folder_stands_for_its_experiments(tmp_path: Path) -> None:

@@ -202,8 +202,8 @@ def test_a_path_without_ports_has_no_modelled_processor_either(tmp_path: Path) -
 
 
 def test_of_several_the_parts_are_left_out_with_a_line_and_the_rest_is_in_the_same_order() -> None:
-    every = campaign.prepare_all(FILES, paper=False, quick=True, only=(), time="virtual")
-    in_real_time = campaign.prepare_all(FILES, paper=False, quick=True, only=())
+    every = campaign.prepare_all(FILES, paper=False, quick=False, only=(), time="virtual")
+    in_real_time = campaign.prepare_all(FILES, paper=False, quick=False, only=())
     assert {part.kind for each in in_real_time for part in each.left_out} == {"overlay"}
     for each, whole in zip(every, in_real_time, strict=True):
         gone = SAYS_NOTHING[each.experiment.name]

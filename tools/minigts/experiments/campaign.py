@@ -24,6 +24,7 @@ from minigts.experiments.model import Experiment
 from minigts.experiments.stage import LabStage
 from minigts.fidelity.certificate import Certificate
 from minigts.fidelity.measure import certify
+from minigts.judge.cells import ENOUGH
 from minigts.lab import Lab, links
 from minigts.language.problems import Location
 from minigts.language.source import read_text
@@ -114,6 +115,8 @@ def prepare(
     for name in experiment.overlays:
         overlays.require_ipv6(plan, name)
     as_asked = plan if impossible is None else plan.model_copy(update={"time": impossible.time})
+    if quick and as_asked.time == "virtual":
+        experiment = experiment.model_copy(update={"repetitions": max(experiment.repetitions, ENOUGH)})
     found = meaning.meaningless(experiment, as_asked)
     refused = [each for each in found if each.part.kind != "watch"]
     if refused and not leaving_out:

@@ -68,14 +68,8 @@ def claims(manifest: Manifest) -> tuple[Claim, ...]:
     return tuple(
         claim
         for claim in manifest.experiment.claims
-        if ("claim", claim.words) not in without
-        and without.isdisjoint(("overlay", name) for name in _overlays_named(claim))
+        if ("claim", claim.words) not in without and without.isdisjoint(("overlay", name) for name in claim.overlays)
     )
-
-
-def _overlays_named(claim: Claim) -> set[str]:
-    names = (claim.overlay, claim.where.get("overlay"), claim.than.get("overlay"))
-    return {name for name in names if name is not None}
 
 
 def _measurement(measurement: AnyMeasurement, plan: Plan, where: Location) -> Meaningless | None:

@@ -6,7 +6,7 @@ import functools
 import itertools
 import math
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationError, create_model, model_validator
@@ -389,7 +389,14 @@ class Experiment(Strict):
     def _at(self, scale: Scale) -> Experiment:
         changed = tuple(_scaled(measurement, scale) for measurement in self.measurements)
         overlays = tuple(name for name in self.overlays if name in scale.overlays or not scale.overlays)
-        return self.model_copy(update={"measurements": changed, "repetitions": scale.repetitions, "overlays": overlays})
+        left = _values(self.measurements) - _values(changed)
+        claims = tuple(claim for claim in self._claims_over(overlays) if left.isdisjoint(_values_named(claim)))
+        update = {"repetitions": scale.repetitions, "overlays": overlays, "measurements": changed, "claims": claims}
+        return self.model_copy(update=update)
+
+    def _claims_over(self, overlays: Collection[str]) -> Iterator[Claim]:
+        """Without those that name another of the experiment's overlays."""
+        return (claim for claim in self.claims if claim.overlays.isdisjoint({*self.overlays} - {*overlays}))
 
     def only(self, names: Iterable[str]) -> Experiment:
         """The part that `names` (overlays and measurements) select. Raises InputError for a name that is neither.
@@ -407,7 +414,7 @@ class Experiment(Strict):
             update={
                 "measurements": measurements,
                 "overlays": overlays,
-                "claims": tuple(claim for claim in self.claims if claim.of is None or claim.of in kept),
+                "claims": tuple(claim for claim in self._claims_over(overlays) if claim.of is None or claim.of in kept),
                 "published": tuple(entry for entry in self.published if entry.measurement in kept),
                 "figures": tuple(figure for figure in self.figures if kept.issuperset(figure.measurements)),
             }
@@ -423,6 +430,17 @@ def _scaled(measurement: AnyMeasurement, scale: Scale) -> AnyMeasurement:
     if scale.duration_s is not None:
         update["options"] = measurement.options.lasting(scale.duration_s)
     return measurement.model_copy(update=update)
+
+
+def _values(measurements: Iterable[AnyMeasurement]) -> set[tuple[str, str]]:
+    """Everything that varies, with each of its values."""
+    return {(key, str(value)) for each in measurements for key, values in each.vary.items() for value in values}
+
+
+def _values_named(claim: Claim) -> Iterator[tuple[str, str]]:
+    """Each value of what varies that it speaks of, or compares with."""
+    yield from claim.where.items()
+    yield from claim.than.items()
 
 
 def _given_twice(places: Sequence[Location], names: Sequence[str]) -> Iterator[Finding]:

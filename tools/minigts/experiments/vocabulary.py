@@ -191,6 +191,12 @@ class Claim(Strict):
         return self.metric or ("" if is_of_the_value(self.quantity) else METRICS[self.quantity][0])
 
     @property
+    def overlays(self) -> frozenset[str]:
+        """Those it names: what it speaks of, and what that is compared with."""
+        named = (self.overlay, self.where.get("overlay"), self.than.get("overlay"))
+        return frozenset(name for name in named if name is not None)
+
+    @property
     def _unit(self) -> str:
         return "%" if self.word in ("compared", "drops-past-mtu") else METRICS[self.quantity][1]
 
