@@ -1,24 +1,22 @@
-"""A failed test of a living lab is tried once more, and the run ends with a list of those that needed it.
+"""A failed test is tried once more, and the run ends with a list of those that needed it.
 
-Of some hundreds of labs on a shared machine one may meet what the test is not about. A test that stands in the list
-has a fault, its own or the program's, that is to be found; a test without a lab is tried once.
+Of five thousand tests on a shared machine, hundreds of them on labs, one may meet what it is not about. A test that stands
+in the list has a fault, its own or the program's, that is to be found.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-LIVE = (Path(__file__).parent / "live", Path(__file__).parent / "lab")
 AGAIN = "rerun"
 """What pytest-rerunfailures calls the outcome of a try that another follows."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if any(item.path.is_relative_to(folder) for folder in LIVE):
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--all-tests"):
+        for item in items:
             item.add_marker(pytest.mark.flaky(reruns=1))
 
 
