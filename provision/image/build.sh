@@ -81,6 +81,7 @@ bootstrap() {
     --setup-hook="upload ${here@Q}/apt-preferences /etc/apt/preferences.d/kernel" \
     --setup-hook="$(add_suite "$kernel_suite")" \
     "${locked[@]}" \
+    --customize-hook='rm -f "$1"/etc/ssh/ssh_host_*' \
     "${hooks[@]}" \
     --customize-hook="copy-in ${here@Q} ${MINIGTS_WIRE@Q} /tmp" \
     --customize-hook='chroot "$1" /tmp/image/customize.sh'

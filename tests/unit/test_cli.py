@@ -30,6 +30,8 @@ VERBS = (
     "shell",
     "cp",
     "forward",
+    "ssh-config",
+    "inventory",
     "link",
     "set",
     "partition",

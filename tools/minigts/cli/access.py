@@ -9,7 +9,7 @@ import typer
 from minigts.cli import known, screen
 from minigts.cli.app import app
 from minigts.cli.hosts import Inside
-from minigts.cli.labs import LABS, LabName, lab_with
+from minigts.cli.labs import LABS, Host, LabName, lab_with
 from minigts.errors import InputError
 
 if TYPE_CHECKING:
@@ -53,6 +53,49 @@ def forward(
         typer.echo("{}:{}".format(*listener.getsockname()))
         screen.note(f"port {word} of {host}, as long as this command runs; end it with ctrl-c")
         forwarding.forward(opened, wanted, listener, lambda text: screen.note(f"minigts: {text}"))
+
+
+Which = Annotated[
+    str | None,
+    typer.Argument(metavar="[LAB]", help="Which lab, when several are up.", autocompletion=known.labs),
+]
+
+
+@app.command("ssh-config", rich_help_panel=LABS)
+def ssh_config(lab: Which = None) -> None:
+    """Print what ssh, scp, sftp and rsync need to reach the hosts of a lab: a file for their option -F.
+
+    Nothing listens for it: a connection goes over its host's control line, by keys that are the lab's own, and takes no
+    link of the lab. In virtual time the lab keeps pace with yours as long as a connection is open.
+
+    Example:  minigts ssh-config > lab.ssh; ssh -F lab.ssh ams
+    """
+    from minigts.cli.hosts import opened_lab
+    from minigts.lab import ssh
+
+    typer.echo(ssh.write_config(opened_lab(lab)), nl=False)
+
+
+@app.command(rich_help_panel=LABS)
+def inventory(lab: Which = None) -> None:
+    """Print a lab's hosts as an inventory for Ansible, which reaches them as `ssh-config` says.
+
+    The groups of the lab's overlay are groups of the inventory.
+
+    Example:  minigts inventory > lab.yaml; ansible -i lab.yaml all -m ping
+    """
+    from minigts.cli.hosts import opened_lab
+    from minigts.lab import ssh
+
+    typer.echo(ssh.inventory(opened_lab(lab)), nl=False)
+
+
+@app.command("ssh-line", hidden=True)
+def ssh_line(host: Host, lab: LabName = None) -> None:
+    """Carry one SSH connection between standard input and output and a host; what `ssh-config` has OpenSSH start."""
+    from minigts.lab import ssh
+
+    raise typer.Exit(ssh.carry(lab_with(host, lab), host, source=0, target=1))
 
 
 def _destination(lab: Lab, host: str, port: int, *, container: bool) -> Destination:

@@ -123,6 +123,11 @@ def in_environment(lab: Lab, host: str, argv: Sequence[str]) -> tuple[str, ...]:
     return _software(lab, host).in_environment(tuple(argv))
 
 
+def environment_of(lab: Lab, host: str) -> tuple[str, ...]:
+    """`NAME=value` of each variable that the topology gives to whoever works on a machine."""
+    return _software(lab, host).assignments
+
+
 def shell_argv(lab: Lab, host: str) -> tuple[str, ...]:
     """A login shell there. Such a one sets PATH itself, so the environment is set once it has begun."""
     assignments = _software(lab, host).assignments
