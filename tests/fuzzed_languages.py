@@ -13,10 +13,14 @@ from minigts.experiments import load as experiments
 from minigts.experiments.matrix import matrix
 from minigts.experiments.model import Experiment
 from minigts.formats import network, reading
+from minigts.language.problems import require_none
+from minigts.language.tree import read_tree
 from minigts.overlays import policy
 from minigts.results.schema import Hardware, Manifest
+from minigts.topology import compose_file, containers
 from minigts.topology import load as topologies
 from minigts.topology import plan as plans
+from minigts.topology.containers import Container
 from minigts.topology.exchange import network_of
 from minigts.topology.plan import Plan
 
@@ -41,6 +45,31 @@ rules:
   - deny: {from: any, to: web, protocol: icmp}
   - allow: {from: nobody, to: any}
 """
+COMPOSE = """\
+version: "3.8"
+x-ours: {a: b}
+services:
+  client:
+    image: shop/client:1
+    depends_on: {store: {condition: service_started}}
+    entrypoint: [/run.sh, "${A:-x}"]
+    command: serve --port ${PORT:-8000} "two words"
+    environment: [LEVEL=1, "PORT=${PORT:-$A}", "PRICE=$$5"]
+    env_file: variables.env
+    expose: ["8000"]
+    working_dir: /srv
+    user: "33:33"
+    labels: [of=shop]
+  store:
+    image: redis:7
+    container_name: db
+    ports: ["6380:6379", {target: 80, published: 8080}]
+    volumes: ["data:/data", "./site:/srv:ro", {type: bind, source: ../other, target: /other, read_only: true}]
+    networks: {default: {aliases: [cache]}}
+    healthcheck: {test: [CMD, redis-cli, ping], interval: 1m30s, retries: 3}
+    restart: on-failure
+volumes: {data: }
+"""
 
 
 def subjects() -> tuple[Subject, ...]:
@@ -55,6 +84,7 @@ def subjects() -> tuple[Subject, ...]:
         ),
         Subject("formats", _others_files(), mutate_text, refusing(_other_format)),
         Subject("policies", (POLICY.encode(), *(text.encode() for text in policies)), mutate_text, refusing(_policy)),
+        Subject("compose", (COMPOSE.encode(),), mutate_text, refusing(_compose)),
     )
 
 
@@ -120,6 +150,16 @@ def _other_format(data: bytes) -> None:
 def _policy(data: bytes) -> None:
     wanted = policy.parse(_text(data), "p.yaml", HOSTS)
     policy.document(wanted, HOSTS)
+
+
+def _compose(data: bytes) -> None:
+    tree = read_tree(_text(data), "compose.yaml", compose_file.LANGUAGE)
+    found = compose_file.read(
+        tree, compose_file.Host({"A": "1"}, {"redis:7": "redis.tar"}, "shop", lambda path: "B='2'")
+    )
+    require_none([*tree.problems, *(tree.problem("compose.yaml", each) for each in found.findings)], "compose.yaml")
+    for each in containers.planned(found.services, "/lab"):
+        assert Container.model_validate_json(each.model_dump_json()) == each
 
 
 def _experiment(data: bytes) -> None:

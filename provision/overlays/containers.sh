@@ -10,7 +10,7 @@
 #   has       prints HAS=yes when the engine has IMAGE_TAG
 #   hold      holds the containers' networks. Prints NAME=ADDRESS
 #   launch    starts the containers anew, with the hosts of names.txt
-#   states    prints NAME=STATE: running, exited 1, absent
+#   states    prints NAME=STATE: running; running, healthy; exited 1; absent
 #   release   takes them away
 
 # shellcheck source=provision/overlays/daemons.sh
@@ -101,14 +101,16 @@ states() {
   for name in $(declared .name); do echo "$name=$(state_of "$name")"; done
 }
 
-# state_of CONTAINER: running, created, restarting, exited 1; absent, when there is no such container or no engine.
+# state_of CONTAINER: running, created, restarting, exited 1; absent, when there is no such container or no engine. Of one
+# that is asked how it is: running, healthy.
 state_of() {
   local answer
   answer=$(curl -sf --unix-socket /run/docker.sock "http://docker/containers/$1/json") || {
     echo absent
     return
   }
-  jq -r '.State | if .Status == "exited" then "exited \(.ExitCode)" else .Status end' <<<"$answer"
+  jq -r '.State | if .Status == "exited" then "exited \(.ExitCode)"
+    elif .Status == "running" and .Health then "running, \(.Health.Status)" else .Status end' <<<"$answer"
 }
 
 release() {
@@ -128,10 +130,10 @@ release() {
 case $1 in
 hold)
   container_settings() {
-    jq -nc --arg network "$1" --arg hostname "${container%%.*}" '{
-      Image: "minigts/measure", Hostname: $hostname, Cmd: ["/bin/sh", "-c", "exec sleep infinity"],
-      HostConfig: {NetworkMode: $network, LogConfig: {Type: "none"}}
-    }'
+    jq -c --arg network "$1" --arg name "${container%.network}" '{
+      Image: "minigts/measure", Hostname: .containers[] | select(.name == $name).hostname,
+      Cmd: ["/bin/sh", "-c", "exec sleep infinity"], HostConfig: {NetworkMode: $network, LogConfig: {Type: "none"}}
+    }' "$containers_json"
   }
   ;;
 esac

@@ -118,6 +118,68 @@ def test_containers_live_as_they_are_declared(directory: Path, overlay: str) -> 
         assert lab.host("lju").shell("pgrep -f '[i]perf3|[p]orts.py|[s]leep infinity'", check=False).stdout == ""
 
 
+COMPOSED = """\
+name: composed
+overlay: swarm
+hosts:
+  ams: {containers: [{name: asker, image: root.tar, command: sleep 100000}]}
+  lju:
+    compose: {file: shop/compose.yaml, images: {"meter:1": measure.tar, "greeter:1": root.tar}}
+    environment: {WHO: from the host}
+links: [{ends: [ams, lju], rtt: 10ms, rate: 50mbit}]
+"""
+COMPOSE = """\
+services:
+  greeter:
+    image: greeter:1
+    depends_on: {meter: {condition: service_started}}
+    entrypoint: [/bin/sh, -c]
+    command: ['ping -c 1 scales >/dev/null; echo "$$WHO: ${WORD:-good day}"; pwd; sleep 5000']
+    environment: [WHO]
+    working_dir: /srv
+    volumes: [./site:/srv:ro]
+  meter:
+    image: meter:1
+    container_name: scales
+    hostname: keeper
+    command: iperf3 -s
+    ports: ["5299:5201"]
+    healthcheck: {test: [CMD, iperf3, --version], interval: 1s}
+"""
+HOSTNAME = "read -r name </proc/sys/kernel/hostname; echo $name"
+
+
+def test_a_compose_file_is_taken_as_it_is(directory: Path) -> None:
+    (directory / "composed.yaml").write_text(COMPOSED)
+    (directory / "shop" / "site").mkdir(parents=True)
+    (directory / "shop" / "compose.yaml").write_text(COMPOSE)
+    with api.up(directory / "composed.yaml") as lab:
+        program = Program(directory / "state")
+
+        # The client has found the other by a name that only the file gives it.
+        lab.host("lju").shell("sleep 3")
+        said = program.succeeds("logs", "lju", "--only", "container-greeter.lju")
+        assert "from the host: good day" in said and "/srv" in said
+        assert {each["container"]: each["state"] for each in states(program)} == {
+            "asker": "running",
+            "meter": "running, healthy",
+            "greeter": "running",
+        }
+        assert lab.container("meter").run("sh", "-c", HOSTNAME).stdout == "keeper\n"
+
+        # Over the overlay, from another host's container: by the service's name, not by the further ones.
+        asker, meter = lab.container("asker"), lab.container("meter")
+        assert "time=10.0" in asker.run("ping", "-c", "1", meter.address).stdout
+        assert "scales" not in asker.run("sh", "-c", NAMES).stdout
+        assert (
+            json.loads(asker.run("iperf3", "-c", "meter", "-t", "1", "-J").stdout)["end"]["sum_received"]["bytes"] > 0
+        )
+
+        # And by the host's port.
+        said = lab.host("ams").run("iperf3", "-c", lab.host("lju").address, "-p", "5299", "-t", "1", "-J").stdout
+        assert json.loads(said)["end"]["sum_received"]["bytes"] > 100_000
+
+
 def states(program: Program) -> list[dict[str, str]]:
     (lab,) = json.loads(program.succeeds("status", "--json"))
     found: list[dict[str, str]] = lab["containers"]

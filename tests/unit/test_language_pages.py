@@ -19,6 +19,7 @@ from minigts.overlays import policy
 from minigts.tools import OPEN, TOOLS
 from minigts.topology import load as topologies
 from minigts.topology import model as topology
+from minigts.topology.compose_spec import ComposeSpec
 from minigts.topology.containers import ContainerSpec
 from minigts.topology.software import FileSpec
 
@@ -56,6 +57,7 @@ LANGUAGES = {
             "hosts.*.processor.": topology.ProcessorSpec,
             "hosts.*.files[].": FileSpec,
             "hosts.*.containers[].": ContainerSpec,
+            "hosts.*.compose.": ComposeSpec,
             "switches.*.": topology.SwitchSpec,
             "links[].": topology.LinkSpec,
             "expect[].": topology.Expect,

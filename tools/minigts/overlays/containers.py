@@ -23,7 +23,7 @@ from minigts.language.problems import did_you_mean, listed
 from minigts.overlays import catalogue
 from minigts.providers.base import Provider
 from minigts.topology import containers as declared
-from minigts.topology.containers import Container
+from minigts.topology.containers import Beside, Container
 from minigts.topology.plan import Host, Plan
 
 RECORD = "containers.json"
@@ -133,7 +133,7 @@ def launch(lab: Lab, hosts: Sequence[Host], peers: Callable[[Host], Sequence[Hos
         f"container {name} has ended: {state}; minigts logs {host}, at container-{name}.log, says why"
         for host, words in states.items()
         for name, state in words.items()
-        if state not in ("running", "exited 0")
+        if state.partition(",")[0] not in ("running", "exited 0")
     ]
 
 
@@ -199,15 +199,17 @@ def names_in_engine(image: Image) -> tuple[str, ...]:
 
 def names_file(host: Host, peers: Sequence[Host], addresses: Mapping[str, str]) -> str:
     """The /etc/hosts of a host's containers: all of its network by NAME.HOST; by NAME, too, those that are alone in
-    having it, and the host's own."""
+    having it, and the host's own, which have their further names as well."""
     several = {peer.name: peer.containers for peer in peers}
     alone = declared.names(several) | {one.name: (host.name, one.name) for one in host.containers}
     lines = ["127.0.0.1 localhost"]
     for peer, ones in several.items():
         for one in ones:
             whole = full_name(one.name, peer)
-            short = f" {one.name}" if alone.get(one.name) == (peer, one.name) else ""
-            lines += [f"{addresses[whole]} {whole}{short}"] if whole in addresses else []
+            words = [addresses.get(whole, ""), whole]
+            words += [one.name] if alone.get(one.name) == (peer, one.name) else []
+            words += one.beside.names if one.beside is not None and peer == host.name else ()
+            lines += [" ".join(words)] if whole in addresses else []
     return "\n".join(lines) + "\n"
 
 
@@ -220,6 +222,7 @@ def settings(host: Host, one: Container, image: str) -> dict[str, object]:
     return {
         "Image": image,
         **({"Cmd": list(one.command)} if one.command else {}),
+        **_beside(one.beside or Beside()),
         "Env": list(one.environment),
         "HostConfig": {
             "NetworkMode": f"container:{full_name(one.name, host.name)}.network",
@@ -230,6 +233,26 @@ def settings(host: Host, one: Container, image: str) -> dict[str, object]:
     }
 
 
+def _beside(beside: Beside) -> dict[str, object]:
+    """What a Compose file alone says, in the engine's words; what it leaves to the image is left out."""
+    health = beside.health
+    words: dict[str, object] = {
+        "Entrypoint": list(beside.entrypoint),
+        "WorkingDir": beside.working_directory,
+        "User": beside.user,
+        "Labels": dict(label.partition("=")[::2] for label in beside.labels),
+        "Healthcheck": health
+        and {
+            "Test": list(health.test),
+            "Interval": health.interval_ns,
+            "Timeout": health.timeout_ns,
+            "StartPeriod": health.start_period_ns,
+            "Retries": health.retries,
+        },
+    }
+    return {key: word for key, word in words.items() if word}
+
+
 def _images(hosts: Sequence[Host], progress: Progress) -> dict[str, Image]:
     """By what the topology calls them. Raises InputError where neither image nor topology says what to run."""
     images: dict[str, Image] = {}
@@ -237,7 +260,7 @@ def _images(hosts: Sequence[Host], progress: Progress) -> dict[str, Image]:
         for one in host.containers:
             image = images.get(one.image) or container_images.take(one.image, progress)
             images[one.image] = image
-            if not image.runs and not one.command:
+            if not image.runs and not one.command and not (one.beside and one.beside.entrypoint):
                 raise InputError(
                     f"container {one.name} of host {host.name}: {one.image} does not say what to run: write `command:`"
                 )
@@ -250,6 +273,7 @@ def _prepare(lab: Lab, host: Host, network: str, images: Mapping[str, Image], ru
         "containers": [
             {
                 "name": full_name(one.name, host.name),
+                "hostname": (one.beside and one.beside.hostname) or one.name,
                 "ports": [published.model_dump() for published in one.ports],
                 "settings": settings(host, one, images[one.image].tag),
             }

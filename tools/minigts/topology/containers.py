@@ -22,10 +22,12 @@ from minigts.topology.fields import NAME, NAME_HINT, Name, unprintable
 ENGINES_IMAGE, REGISTRYS_IMAGE = "docker-daemon:", "docker://"
 """How the images begin that are no file; see containers-transports(5)."""
 LONGEST_TEXT, MOST_ENTRIES, MOST_CONTAINERS = 4000, 100, 20
+MOST_TIMES = 1000
+"""How often, at most, a container is found unwell before it counts as such."""
 Restart = Literal["no", "on-failure", "always", "unless-stopped"]
 
-_REFERENCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}", re.ASCII)
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}", re.ASCII)
+REFERENCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}", re.ASCII)
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}", re.ASCII)
 _VOLUME_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{1,62}", re.ASCII)
 _PORTS = re.compile(r"([0-9]{1,5})(?::([0-9]{1,5}))?", re.ASCII)
 
@@ -43,7 +45,7 @@ def _image(value: object) -> str:
     text = _words(value)
     for transport in (ENGINES_IMAGE, REGISTRYS_IMAGE):
         if text.startswith(transport):
-            if not _REFERENCE.fullmatch(text.removeprefix(transport)):
+            if not REFERENCE.fullmatch(text.removeprefix(transport)):
                 raise ValueError(f"{shown(text)} names no image: write it as in {transport}nginx:1.27")
             return text
     if not re.search(r"\.(tar|tar\.[a-z0-9]+|tgz)$", text):
@@ -70,7 +72,7 @@ def _environment(value: object) -> dict[str, str]:
     if not isinstance(value, Mapping):
         raise ValueError(f"{shown(value)} where a mapping is wanted, as in {{LEVEL: debug}}")
     for name in value:
-        if not isinstance(name, str) or not _VARIABLE.fullmatch(name):
+        if not isinstance(name, str) or not VARIABLE.fullmatch(name):
             raise ValueError(f"{shown(name)} is no variable's name: write letters, digits and underscores")
     return {str(name): _words(text) for name, text in value.items()}
 
@@ -115,6 +117,7 @@ _PUBLISHED = (
     WithJsonSchema({"type": ["string", "integer"], "pattern": f"^{_PORTS.pattern}$", "examples": ["8080:80"]}),
 )
 _VOLUME = (BeforeValidator(_volume), WithJsonSchema({"type": "string", "examples": ["./site:/srv:ro"]}))
+IMAGE = (BeforeValidator(_image), WithJsonSchema({"type": "string", "examples": ["images/web.tar"]}))
 
 
 class ContainerSpec(Strict):
@@ -122,7 +125,7 @@ class ContainerSpec(Strict):
 
     name: Annotated[str, *matching(NAME_HINT, NAME)]
     """By which others reach it: NAME.HOST, and NAME alone where only one host has it."""
-    image: Annotated[str, BeforeValidator(_image), WithJsonSchema({"type": "string", "examples": ["images/web.tar"]})]
+    image: Annotated[str, *IMAGE]
     """A file: what `docker save` wrote, an OCI archive, or a root file system as a tar. docker-daemon:NAME, from the
     machine's own engine; docker://REGISTRY/NAME, from a registry."""
     command: (
@@ -167,6 +170,7 @@ def _held_by(parse: Any) -> BeforeValidator:
 
 _Words: TypeAlias = Annotated[str, BeforeValidator(_words)]
 _Image: TypeAlias = Annotated[str, _held_by(_image)]
+_Nanoseconds: TypeAlias = Annotated[int, Field(ge=0, le=24 * 3600 * 10**9)]
 _PortNumber: TypeAlias = Annotated[int, Field(ge=1, le=65535)]
 
 
@@ -184,6 +188,37 @@ class Volume(_Frozen):
     read_only: bool = False
 
 
+class Health(_Frozen):
+    """How the engine asks whether a container is well: Docker Engine API, HealthConfig. 0, or no test: the image's."""
+
+    test: Annotated[tuple[_Words, ...], Field(max_length=MOST_ENTRIES)] = ()
+    interval_ns: _Nanoseconds = 0
+    timeout_ns: _Nanoseconds = 0
+    start_period_ns: _Nanoseconds = 0
+    retries: Annotated[int, Field(ge=0, le=MOST_TIMES)] = 0
+
+
+class Beside(_Frozen):
+    """What only a Compose file says of a container. Empty: the image's, or none."""
+
+    entrypoint: Annotated[tuple[_Words, ...], Field(max_length=MOST_ENTRIES)] = ()
+    working_directory: _Words = ""
+    user: _Words = ""
+    hostname: Name | Literal[""] = ""
+    names: Annotated[tuple[Name, ...], Field(max_length=MOST_ENTRIES)] = ()
+    """By which the host's containers, and no others, reach it as well."""
+    labels: Annotated[tuple[_Words, ...], Field(max_length=MOST_ENTRIES)] = ()
+    """Each `NAME=VALUE`."""
+    health: Health | None = None
+
+
+class ServiceSpec(ContainerSpec):
+    """A container that comes from a Compose file."""
+
+    beside: Beside
+    """What a topology cannot say of it."""
+
+
 class Container(_Frozen):
     """See `ContainerSpec`. Paths are absolute."""
 
@@ -196,6 +231,8 @@ class Container(_Frozen):
     ports: tuple[Published, ...] = ()
     volumes: tuple[Volume, ...] = ()
     restart: Restart = "no"
+    beside: Annotated[Beside | None, Field(exclude_if=lambda beside: beside is None)] = None
+    """Of one from a Compose file. None, and then not written: the topology declares it."""
 
 
 def planned(specs: Sequence[ContainerSpec], directory: str) -> tuple[Container, ...]:
@@ -216,6 +253,7 @@ def planned(specs: Sequence[ContainerSpec], directory: str) -> tuple[Container, 
                 for source, target, read_only in spec.volumes
             ),
             restart=spec.restart,
+            beside=spec.beside if isinstance(spec, ServiceSpec) and spec.beside != Beside() else None,
         )
         for spec in specs
     )

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from minigts.language.problems import Location
 from minigts.language.tree import Data
+from minigts.topology.compose_spec import ComposeSpec
 from minigts.topology.containers import ContainerSpec
 from minigts.topology.directions import BothWays
 from minigts.topology.model import (
@@ -44,6 +45,7 @@ class DraftHost:
     memory_mb: int
     processor: ProcessorSpec | None
     containers: tuple[ContainerSpec, ...] = ()
+    compose: ComposeSpec | None = None
 
 
 @dataclass(frozen=True)
@@ -224,6 +226,7 @@ def _host(where: Location, name: str, layers: tuple[HostSpec | None, ...]) -> Dr
         next((layer.memory for layer in near if layer.memory is not None), DEFAULT_MEMORY_MB),
         next((layer.processor for layer in near if layer.processor is not None), None),
         next((layer.containers for layer in near if layer.containers is not None), ()),
+        next((layer.compose for layer in near if layer.compose is not None), None),
     )
 
 

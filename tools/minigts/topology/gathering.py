@@ -124,7 +124,7 @@ class _Layers:
         source, found = Path("/", spec.source), ""
         if self._directory is not None:
             try:
-                source = _within(self._directory, spec.source)
+                source = within(self._directory, spec.source)
                 if spec.mode is not None and source.is_dir():
                     raise CannotBeTaken("is a directory, whose files keep their modes: leave `mode` out")
                 found = digest(source)
@@ -156,7 +156,7 @@ def _accepted(data: Data) -> HostSpec | None:
         return None
 
 
-def _within(directory: Path, source: str) -> Path:
+def within(directory: Path, source: str) -> Path:
     """Where it lies really. Raises CannotBeTaken for what is not there, or leads out of the directory."""
     base = directory.resolve()
     try:

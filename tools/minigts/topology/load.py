@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 from minigts.formats import gts, network
+from minigts.formats.network import MOST_NOTES
 from minigts.language.problems import require_none
 from minigts.language.source import Language, read_text
 from minigts.language.tree import Data, Tree, read_tree
@@ -18,6 +19,7 @@ from minigts.language.validation import problems, validated
 from minigts.topology import sites
 from minigts.topology.build import build
 from minigts.topology.checks import check
+from minigts.topology.composing import compose
 from minigts.topology.draft import draft
 from minigts.topology.gathering import gather
 from minigts.topology.model import Topology
@@ -81,12 +83,16 @@ def _planned(
     topology, findings = validated(tree.data, Topology)
     time = time or _written_time(tree.data) or best
     gathered = gather(tree, drafted, file, directory)
+    composed = compose(tree, drafted, gathered.software, file, directory)
+    drafted = composed.into(drafted)
     whole = check(tree.data, drafted, known_overlays, time)
     located = sites.check(drafted) if by_sites else ()
-    require_none(problems(tree, file, chain(findings, whole, located, gathered.findings)), file)
+    found = chain(findings, whole, located, gathered.findings, composed.findings)
+    require_none([*problems(tree, file, found), *composed.problems], file)
     assert topology is not None  # without one there are findings
     plan = gathered.into(build(topology, drafted, time, str(Path(file).absolute().parent)))
-    return plan.model_copy(update={"notes": tree.notes}) if tree.notes else plan
+    notes = (*tree.notes, *composed.notes)[:MOST_NOTES]
+    return plan.model_copy(update={"notes": notes}) if notes else plan
 
 
 def _read(text: str, file: str) -> Tree:

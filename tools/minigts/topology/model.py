@@ -28,6 +28,7 @@ from minigts.language.quantities import (
     TIME_MS,
 )
 from minigts.topology import ipv6 as v6
+from minigts.topology.compose_spec import A_FILE, ComposeSpec
 from minigts.topology.containers import ContainerSpec
 from minigts.topology.directions import BothWays, each_way, whole_each_way
 from minigts.topology.expectations import EXPECTATIONS, LatencyWord, ThroughputWord
@@ -204,6 +205,9 @@ class HostSpec(_Spec):
     run: Commands | None = Field(None, description=RUN)
     containers: tuple[ContainerSpec, ...] | None = Field(
         None, description="Containers of your own on the host, in the lab's overlay. Default: none."
+    )
+    compose: Annotated[ComposeSpec, *A_FILE] | None = Field(
+        None, description="A Compose file whose services are containers on the host. Default: none."
     )
 
 

@@ -73,10 +73,13 @@ def _few(value: object) -> object:
     return value
 
 
+BelowTopology: TypeAlias = Annotated[str, BeforeValidator(_source), WithJsonSchema({"type": "string"})]
+
+
 class FileSpec(Strict):
     """A file, or a directory with all that is in it, that is copied to a host before its commands run."""
 
-    source: Annotated[str, BeforeValidator(_source), WithJsonSchema({"type": "string"})] = Field(
+    source: BelowTopology = Field(
         description="Where it lies, from the topology file's directory on, and not outside of it."
     )
     target: Annotated[str, BeforeValidator(checked_target), written("^/", "/srv/site")] = Field(

@@ -1,0 +1,107 @@
+"""Hosts' Compose files, read, and put with the containers that a topology declares itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from minigts.errors import InputError, Problem
+from minigts.language.problems import Finding, Location, shown
+from minigts.language.source import Language, read_text
+from minigts.language.tree import Tree, read_tree
+from minigts.topology import compose_file
+from minigts.topology.containers import ContainerSpec
+from minigts.topology.draft import Draft, DraftHost
+from minigts.topology.gathering import CannotBeTaken, within
+from minigts.topology.software import Software
+
+_VARIABLES = Language("file of variables", "NAME=VALUE", 256_000, "")
+
+
+@dataclass(frozen=True)
+class Composing:
+    """By host the containers of its file; what is wrong with the topology, and what with the files that it names."""
+
+    containers: Mapping[str, tuple[ContainerSpec, ...]]
+    findings: tuple[Finding, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def into(self, drafted: Draft) -> Draft:
+        """The draft, whose hosts have them, behind their own."""
+        if not self.containers:
+            return drafted
+        hosts = (
+            replace(host, containers=(*host.containers, *self.containers.get(host.name, ()))) for host in drafted.hosts
+        )
+        return replace(drafted, hosts=tuple(hosts))
+
+
+def compose(
+    tree: Tree, drafted: Draft, software: Mapping[str, Software], file: str, directory: Path | None
+) -> Composing:
+    """For the hosts of a document. `software` has their variables. `directory` is where its files' paths begin; None:
+    no file is looked at."""
+    containers: dict[str, tuple[ContainerSpec, ...]] = {}
+    findings: list[Finding] = []
+    problems: dict[Problem, None] = {}
+    notes: dict[str, None] = {}
+    for host in drafted.hosts:
+        if host.compose is None or directory is None:
+            continue
+        name = str(Path(file).parent / host.compose.file)
+        try:
+            document = _document(directory, host.compose.file, name)
+            variables = {each.name: each.value for each in software.get(host.name, Software()).environment}
+            found = compose_file.read(document, _host(host, variables, directory))
+            problems |= dict.fromkeys(document.problems)
+            problems |= dict.fromkeys(document.problem(name, each) for each in found.findings)
+            notes |= dict.fromkeys(f"{name}:{document.line((key,))}: {key}: {said}" for key, said in found.notes)
+            containers[host.name] = found.services
+            findings.extend(_unused(tree, host, found.images))
+        except CannotBeTaken as problem:
+            findings.append((_place(tree, host), f"{shown(host.compose.file)} {problem}"))
+        except InputError as error:
+            problems |= dict.fromkeys(error.problems)
+    return Composing(containers, tuple(findings), tuple(problems), tuple(notes))
+
+
+def _document(directory: Path, source: str, name: str) -> Tree:
+    """Raises CannotBeTaken, InputError."""
+    within(directory, source)
+    return read_tree(read_text(directory / source, compose_file.LANGUAGE), name, compose_file.LANGUAGE)
+
+
+def _host(host: DraftHost, variables: Mapping[str, str], directory: Path) -> compose_file.Host:
+    assert host.compose is not None  # that is why it is read
+    folder = str(PurePosixPath(host.compose.file).parent)
+
+    def text_of(path: str) -> str:
+        """Variables go into the plan, so nothing outside of the topology's directory is one."""
+        try:
+            return read_text(within(directory, str(PurePosixPath(folder, path))), _VARIABLES)
+        except CannotBeTaken as problem:
+            raise ValueError(f"{shown(path)} {problem}") from None
+        except InputError as error:
+            raise ValueError(f"{shown(path)}: {error.problems[0].message}") from None
+
+    return compose_file.Host(variables, host.compose.images, folder, text_of)
+
+
+def _place(tree: Tree, host: DraftHost) -> Location:
+    own = host.where if host.where[0] == "hosts" else (host.where[0], "host")
+    return next((place for where in (own, ("defaults", "host")) if (place := (*where, "compose")) in tree.lines), own)
+
+
+def _unused(tree: Tree, host: DraftHost, used: frozenset[str]) -> Iterator[Finding]:
+    """An image that the file does not name is a slip: the file would get another in its place."""
+    assert host.compose is not None  # that is why it is read
+    for name in host.compose.images:
+        if name not in used:
+            where = (*_place(tree, host), "images", name)
+            yield where, f"{shown(name)} is no image of {shown(host.compose.file)}; it names {_all(used)}"
+
+
+def _all(names: frozenset[str]) -> str:
+    return ", ".join(shown(name) for name in sorted(names)) or "none"
