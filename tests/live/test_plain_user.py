@@ -59,7 +59,8 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     shutil.copy(PROJECT / "pyproject.toml", home / "project")
     packages = home / "packages"
     link(Path(sysconfig.get_path("purelib")), packages, NEEDLESS)
-    for directory in (home, home / "cache", *(home / "cache" / place for place in places), home / "state"):
+    caches = [home / "cache", *(home / "cache" / place for place in places)]
+    for directory in (home, home / "state", home / "compiled", *caches):
         directory.mkdir(exist_ok=True)
         os.chown(directory, user, user)
     program = Program(
@@ -71,7 +72,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
             "HOME": str(home),
             "MINIGTS_CACHE": str(home / "cache"),
             "PYTHONPATH": f"{home / 'project' / 'tools'}:{packages}",
-            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONPYCACHEPREFIX": str(home / "compiled"),
         },
     )
     yield program

@@ -19,8 +19,8 @@ from minigts.lab import Lab, calibration
 from minigts.overlays import Endpoint
 
 pytestmark = pytest.mark.uml
-HOSTS = ("ams", "bra", "lju", "mil", "ham", "lon")
-PAIRS = (("ams", "lon"),)
+HOSTS = ("ams", "bra", "lju")
+PAIRS = (("ams", "lju"),)
 PROBES = 60
 LIMIT_S = 30.0
 Seen = dict[tuple[str, str], list[float]]
@@ -68,7 +68,7 @@ def test_the_certificate_has_every_link_and_what_is_set(real_lab: Lab) -> None:
         assert abs(rtt.measured - link.rtt_ms) < link.rtt_ms / 2
         assert loss.measured is not None and loss.measured < 5
         assert rate.measured is not None and rate.measured > 5
-    assert ("ams-lon", "RTT") in rows
+    assert ("ams-lju", "RTT") in rows
     assert measure.of(real_lab) == made
 
 

@@ -173,32 +173,32 @@ def test_doctor_speaks_to_programs() -> None:
 
 
 def test_status_without_a_lab_is_an_empty_list(tmp_path: Path) -> None:
-    done = program("status", "--json", **own_state(tmp_path))
-    assert (done.returncode, json.loads(done.stdout)) == (0, [])
+    done = runner.invoke(app, ["status", "--json"], env=own_state(tmp_path))
+    assert (done.exit_code, json.loads(done.stdout)) == (0, [])
 
 
 @pytest.mark.parametrize(
     "verb", [["down"], ["check"], ["exec", "h1", "--", "true"], ["shell", "h1"], ["link", "a", "b", "down"]]
 )
 def test_without_a_lab_the_error_says_so(tmp_path: Path, verb: list[str]) -> None:
-    done = program(*verb, **own_state(tmp_path))
-    assert done.returncode == 2
+    done = runner.invoke(app, verb, env=own_state(tmp_path))
+    assert done.exit_code == 2
     assert done.stderr.startswith("minigts: ")
     assert "Traceback" not in done.stderr
 
 
 def test_a_lab_that_was_never_complete_is_shown_and_can_be_taken_down(tmp_path: Path) -> None:
     (tmp_path / "labs" / "half").mkdir(parents=True)
-    (shown,) = json.loads(program("status", "--json", **own_state(tmp_path)).stdout)
+    (shown,) = json.loads(runner.invoke(app, ["status", "--json"], env=own_state(tmp_path)).stdout)
     assert shown["name"] == "half"
     assert "minigts down half" in shown["problem"]
-    assert "minigts down half" in program("status", **own_state(tmp_path)).stdout
-    assert program("down", "half", **own_state(tmp_path)).returncode == 0
-    assert json.loads(program("status", "--json", **own_state(tmp_path)).stdout) == []
+    assert "minigts down half" in runner.invoke(app, ["status"], env=own_state(tmp_path)).stdout
+    assert runner.invoke(app, ["down", "half"], env=own_state(tmp_path)).exit_code == 0
+    assert json.loads(runner.invoke(app, ["status", "--json"], env=own_state(tmp_path)).stdout) == []
 
 
 def test_down_all_without_a_lab_does_nothing(tmp_path: Path) -> None:
-    assert program("down", "--all", **own_state(tmp_path)).returncode == 0
+    assert runner.invoke(app, ["down", "--all"], env=own_state(tmp_path)).exit_code == 0
 
 
 def test_a_reader_that_leaves_is_no_error(topology: Path) -> None:
@@ -218,9 +218,9 @@ def test_a_reader_that_leaves_is_no_error(topology: Path) -> None:
 
 def test_a_traceback_is_shown_on_request_only(tmp_path: Path) -> None:
     missing = str(tmp_path / "missing.yaml")
-    assert "Traceback" not in program("plan", missing, MINIGTS_DEBUG="").stderr
-    assert "Traceback" in program("plan", missing, MINIGTS_DEBUG="1").stderr
-    assert "Traceback" in program("-v", "plan", missing).stderr
+    assert "Traceback" not in runner.invoke(app, ["plan", missing], env={"MINIGTS_DEBUG": ""}).stderr
+    assert "Traceback" in runner.invoke(app, ["plan", missing], env={"MINIGTS_DEBUG": "1"}).stderr
+    assert "Traceback" in runner.invoke(app, ["-v", "plan", missing]).stderr
 
 
 @pytest.mark.parametrize(

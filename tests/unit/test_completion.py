@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -9,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.completion import completion_init
 from typer.testing import CliRunner
 
 from minigts import overlays
@@ -35,18 +37,17 @@ def state(tmp_path: Path) -> Path:
 
 
 def ask(state: Path, *words: str) -> list[str]:
-    """What may stand in place of the last word."""
+    """What may stand in place of the last word, as the program says that a shell asks."""
     environment = {
-        **os.environ,
-        "PYTHONPATH": str(PROJECT / "tools"),
         "MINIGTS_STATE": str(state),
         COMPLETES: "complete_bash",
         "COMP_WORDS": "\n".join(("minigts", *words)),
         "COMP_CWORD": str(len(words)),
     }
-    argv = [sys.executable, "-P", "-m", "minigts"]
-    done = subprocess.run(argv, env=environment, cwd=state, capture_output=True, text=True, check=True)
-    assert done.stderr == ""
+    completion_init()  # type: ignore[attr-defined]  # as `main` does
+    with contextlib.chdir(state):
+        done = CliRunner().invoke(app, [], prog_name="minigts", env=environment)
+    assert (done.exit_code, done.stderr) == (0, "")
     return done.stdout.split()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import graphlib
 import itertools
 from collections.abc import Iterator
@@ -73,12 +74,18 @@ def allowed() -> dict[str, set[str]]:
     return rules | {"__main__": {"cli"}, "__init__": set()}
 
 
+@functools.cache
 def tree(module: Path) -> ast.Module:
     return ast.parse(module.read_text(encoding="utf-8"), str(module))
 
 
-def imports(module: Path) -> Iterator[str]:
+@functools.cache
+def imports(module: Path) -> tuple[str, ...]:
     """Dotted names of what a module imports, those inside functions and under TYPE_CHECKING too."""
+    return tuple(_imports(module))
+
+
+def _imports(module: Path) -> Iterator[str]:
     for node in ast.walk(tree(module)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -87,9 +94,10 @@ def imports(module: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def calls(module: Path) -> Iterator[str]:
+@functools.cache
+def calls(module: Path) -> tuple[str, ...]:
     """The callables that a module calls by a plain or a dotted name."""
-    return (ast.unparse(node.func) for node in ast.walk(tree(module)) if isinstance(node, ast.Call))
+    return tuple(ast.unparse(node.func) for node in ast.walk(tree(module)) if isinstance(node, ast.Call))
 
 
 def name(module: Path) -> str:
