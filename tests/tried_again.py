@@ -1,7 +1,7 @@
 """A failed test is tried once more, and the run ends with a list of those that needed it.
 
-Of five thousand tests on a shared machine, hundreds of them on labs, one may meet what it is not about. A test that stands
-in the list has a fault, its own or the program's, that is to be found.
+Of five thousand tests on a shared machine, hundreds of them on labs, one may meet what it is not about. A test that
+stands in the list has a fault, its own or the program's, that is to be found.
 """
 
 from __future__ import annotations
