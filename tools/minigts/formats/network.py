@@ -7,12 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from minigts.errors import UNPRINTABLE
+from minigts.formats.limits import LONGEST_DESCRIPTION, LONGEST_NOTE, MOST_NOTES
 from minigts.language.problems import Location, listed
 from minigts.language.tree import Data, Tree
 
-MOST_NOTES = 100
-LONGEST_NOTE = 300
-LONGEST_DESCRIPTION = 4000
 Ways = tuple[float, float]
 """A number for each direction of a link: from its first end to its second, and back."""
 

@@ -19,9 +19,9 @@ from minigts.lab import calibration
 from minigts.lab.record import DECLARED, Change, Lab, Record, Settings, exclusive
 from minigts.language.problems import did_you_mean, listed, shown
 from minigts.providers.base import CarriesLinks, Provider
-from minigts.topology.build import delay_packets, queue_bytes
 from minigts.topology.fields import MOST_MTU
 from minigts.topology.plan import Direction, End, Host, Link, Path, Plan, Shaping, Switch
+from minigts.topology.queues import delay_packets, queue_bytes
 from minigts.topology.ways import direction, in_a_row, turned
 
 SHAPE_TIMEOUT_S = 60.0

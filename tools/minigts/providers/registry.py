@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Callable
 from difflib import get_close_matches
 from pathlib import Path
 
 from minigts.errors import InputError
 from minigts.providers.base import Provider
-from minigts.providers.mininet.provider import MininetProvider
-from minigts.providers.uml.provider import UmlProvider
-from minigts.providers.uml.virtual import VirtualUmlProvider
-from minigts.providers.vagrant.provider import VagrantProvider
 from minigts.topology.time import Time
 
-_PROVIDERS: dict[str, Callable[[Path], Provider]] = {
-    "uml": UmlProvider,
-    "vagrant": VagrantProvider,
-    "mininet": MininetProvider,
+
+def _later(place: str) -> Callable[[Path], Provider]:
+    """Makes the provider whose class is there, in this folder; its module is imported when one is made."""
+
+    def make_one(rundir: Path) -> Provider:
+        made: Provider = pkgutil.resolve_name(f"{__package__}.{place}")(rundir)
+        return made
+
+    return make_one
+
+
+_PROVIDERS = {
+    "uml": _later("uml.provider:UmlProvider"),
+    "vagrant": _later("vagrant.provider:VagrantProvider"),
+    "mininet": _later("mininet.provider:MininetProvider"),
 }
-_IN_VIRTUAL_TIME: dict[str, Callable[[Path], Provider]] = {"uml": VirtualUmlProvider}
+_IN_VIRTUAL_TIME = {"uml": _later("uml.virtual:VirtualUmlProvider")}
 """Those whose labs can have a clock of their own."""
 
 

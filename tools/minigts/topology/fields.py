@@ -15,7 +15,7 @@ from typing import Annotated, TypeAlias
 from pydantic import AfterValidator, Field
 
 from minigts.errors import UNPRINTABLE
-from minigts.formats.network import LONGEST_NOTE
+from minigts.formats.limits import LONGEST_NOTE
 from minigts.language.problems import shown
 from minigts.language.quantities import (
     BYTE_NS,

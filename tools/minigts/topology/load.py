@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 from minigts.formats import gts, network
-from minigts.formats.network import MOST_NOTES
+from minigts.formats.limits import MOST_NOTES
 from minigts.language.problems import require_none
 from minigts.language.source import Language, read_text
 from minigts.language.tree import Data, Tree, read_tree

@@ -12,7 +12,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from minigts.formats.network import MOST_NOTES
+from minigts.formats.limits import MOST_NOTES
 from minigts.topology import ipv6 as v6
 from minigts.topology.containers import Container
 from minigts.topology.fields import (
