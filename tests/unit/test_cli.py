@@ -36,6 +36,7 @@ VERBS = (
     "set",
     "partition",
     "capture",
+    "top",
     "restart",
     "check",
     "explain",

@@ -23,6 +23,7 @@ MODULES = (
     "links",
     "hosts",
     "capture",
+    "top",
     "access",
     "saved",
     "containers",

@@ -1,0 +1,88 @@
+"""What lies between two readings of a lab's counters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import tc_hosts
+
+from minigts import lab as labs
+from minigts.lab import Lab, activity
+from minigts.lab.activity import Carried, Reading, Used
+from minigts.topology.load import parse
+
+COUNTERS = """1795418501202107663
+cpu  10 0 290 1300 20 0 30 0 0 0
+MemTotal:         500000 kB
+MemAvailable:     480000 kB
+  lo:  0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  0
+  eth1:  292991  5610  0  0  0  0  0  0 71065354  47221  0  0  0  0  0  0
+[{"kind":"tbf","dev":"eth1","drops":7},{"dev":"eth1","drops":0},{"kind":"netem","dev":"ifb-eth1","drops":3}]
+"""
+TEXT = "name: two\npair: {hosts: [ams, bra], link: {rtt: 2ms, rate: 50mbit}}\n"
+SECOND_NS = 1_000_000_000
+
+
+def test_what_a_host_prints_is_read() -> None:
+    found = activity.parsed(COUNTERS)
+    assert found.at_ns == 1795418501202107663
+    assert found.used == Used((330, 1650), (20000 * 1024, 500000 * 1024))
+    assert found.sent == {"lo": (0, 0), "eth1": (71065354, 47221)}
+    assert found.drops == {"eth1": 7, "ifb-eth1": 3}
+
+
+@pytest.mark.parametrize("lines", [0, 1, 3, 6])
+def test_half_of_it_is_no_reading(lines: int) -> None:
+    with pytest.raises((ValueError, IndexError, KeyError)):
+        activity.parsed("\n".join(COUNTERS.splitlines()[:lines]))
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    monkeypatch.setenv("MINIGTS_STATE", str(tmp_path / "state"))
+    monkeypatch.setattr(tc_hosts.TcHosts, "pace_s", 0.0)
+    tc_hosts.register(monkeypatch)
+    return labs.up(parse(TEXT, "two.yaml"), tc_hosts.TcHosts.name, None, lambda _: None)
+
+
+BEFORE = Reading(
+    at_ns={"ams": 0, "bra": 0},
+    carried={("ams", "ams-bra"): Carried(1000, 10, 1, 2), ("bra", "ams-bra"): Carried(500, 5, 0, 0)},
+    used={"ams": Used((10, 100), (1, 4)), "bra": Used((10, 100), (1, 4))},
+)
+AFTER = Reading(
+    at_ns={"ams": 2 * SECOND_NS, "bra": 2 * SECOND_NS},
+    carried={("ams", "ams-bra"): Carried(1_251_000, 1010, 4, 4), ("bra", "ams-bra"): Carried(500, 5, 0, 0)},
+    used={"ams": Used((60, 300), (3, 4)), "bra": Used((10, 300), (1, 4))},
+)
+
+
+def test_rates_are_by_the_labs_seconds(lab: Lab) -> None:
+    found = activity.between(lab, BEFORE, AFTER)
+    there, back = found.flows
+    assert (found.seconds, there.mbit, there.frames, there.dropped, there.lost) == (2.0, 5.0, 500.0, 3, 2)
+    assert (there.rate_mbit, there.up) == (50.0, True)
+    assert (back.mbit, back.frames) == (0.0, 0.0)
+    assert [(load.host, load.processor, load.memory_bytes) for load in found.loads] == [
+        ("ams", 0.25, 3),
+        ("bra", 0.0, 1),
+    ]
+
+
+def test_counters_that_began_anew_are_no_negative_rates(lab: Lab) -> None:
+    found = activity.between(lab, AFTER, replace(BEFORE, at_ns=AFTER.at_ns))
+    assert {flow.mbit for flow in found.flows} == {0.0}
+    assert {flow.lost for flow in found.flows} == {0}
+
+
+def test_time_that_stood_still_gives_no_rates(lab: Lab) -> None:
+    found = activity.between(lab, BEFORE, replace(AFTER, at_ns=BEFORE.at_ns))
+    assert found.seconds == 0
+    assert {flow.mbit for flow in found.flows} == {0.0}
+
+
+def test_a_link_that_is_cut_is_down(lab: Lab) -> None:
+    labs.set_link(lab, "ams", "bra", up=False)
+    assert [flow.up for flow in activity.between(lab, BEFORE, AFTER).flows] == [False, False]

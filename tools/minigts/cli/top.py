@@ -1,0 +1,108 @@
+"""The verb that shows a lab at work. What it needs is imported inside, so that `--help` is quick."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from minigts.cli import known, screen
+from minigts.cli.app import app
+from minigts.cli.labs import LABS
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+    from minigts.lab import Lab
+    from minigts.lab.activity import Activity, Flow
+
+
+@app.command(rich_help_panel=LABS)
+def top(
+    lab: Annotated[
+        str | None, typer.Argument(metavar="[LAB]", help="Which lab, when several are up.", autocompletion=known.labs)
+    ] = None,
+    interval_s: Annotated[
+        float, typer.Option("--every", metavar="SECONDS", min=0.1, max=3600, help="Of yours, between two looks.")
+    ] = 1.0,
+    count: Annotated[int | None, typer.Option("--count", min=1, help="End after so many looks.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="A line of JSON each time.")] = False,
+) -> None:
+    """Show a lab at work, until ctrl-c: what each link carries and drops, what hosts use. Changes nothing.
+
+    Rates are by the lab's clock. A lab in virtual time stands still while nobody asks for anything.
+
+    Example:  minigts top
+
+    Example:  minigts top --json --every 5 >log
+    """
+    from minigts import lab as labs
+
+    opened = labs.open_lab(lab)
+    seen = _looks(opened, interval_s, count)
+    with suppress(KeyboardInterrupt):
+        if as_json:
+            for each in seen:
+                typer.echo(_line(each))
+        elif sys.stdout.isatty():
+            _refreshed(opened, seen)
+        else:
+            for each in seen:
+                screen.out().print(_shown(opened, each))
+
+
+def _looks(lab: Lab, interval_s: float, count: int | None) -> Iterator[Activity]:
+    from minigts.lab import activity
+
+    before = activity.read(lab)
+    done = 0
+    while count is None or done < count:
+        time.sleep(interval_s)
+        after = activity.read(lab)
+        yield activity.between(lab, before, after)
+        before, done = after, done + 1
+
+
+def _line(activity: Activity) -> str:
+    import json
+    from dataclasses import asdict
+
+    return json.dumps(asdict(activity))
+
+
+def _refreshed(lab: Lab, seen: Iterator[Activity]) -> None:
+    from rich.live import Live
+
+    with Live(console=screen.out(), auto_refresh=False) as live:
+        for each in seen:
+            live.update(_shown(lab, each), refresh=True)
+
+
+def _shown(lab: Lab, activity: Activity) -> Group:
+    from rich.console import Group
+
+    passed = f"{activity.seconds:.3f} s of {'virtual' if lab.plan.time == 'virtual' else 'real'} time"
+    heads = ("link", "from", "to", ">Mbit/s", ">of its rate", ">frames/s", ">dropped", ">lost", "")
+    flows = screen.table(heads, (_flow(each) for each in activity.flows))
+    loads = screen.table(
+        ("host", ">processor", ">memory"),
+        (
+            (
+                each.host,
+                "free" if each.processor is None else f"{each.processor:.0%}",
+                f"{each.memory_bytes / 2**20:.0f} of {each.memory_total_bytes / 2**20:.0f} MiB",
+            )
+            for each in activity.loads
+        ),
+    )
+    return Group(f"lab {lab.name}: {passed}", flows, *([loads] if activity.loads else []))
+
+
+def _flow(flow: Flow) -> tuple[str, ...]:
+    share = f"{flow.mbit / flow.rate_mbit:.0%}" if flow.rate_mbit else ""
+    numbers = (f"{flow.mbit:.2f}", share, f"{flow.frames:.0f}", str(flow.dropped), str(flow.lost))
+    return (flow.link, flow.source, flow.target, *numbers, "" if flow.up else "down")

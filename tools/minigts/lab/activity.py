@@ -1,0 +1,206 @@
+"""What a lab does now: what each link carries in each direction and drops, and what its hosts use.
+
+Two readings, and what lies between them. The hosts count, or the links' wires, where they have such. Rates are by the
+lab's clock: of a lab in virtual time that nobody asked for anything nothing has passed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from minigts.dataplane.shaping import ifb
+from minigts.dataplane.wire import WireState
+from minigts.errors import HostFailed
+from minigts.lab import links
+from minigts.lab.record import Lab
+from minigts.providers.base import Restarts
+from minigts.topology.plan import End, Host, Switch
+
+LIMIT_S = 10.0
+_BITS, _MEGA, _NS = 8, 1_000_000, 1_000_000_000
+COUNTERS = """
+date +%s%N
+head -n 1 /proc/stat
+grep -E '^(MemTotal|MemAvailable):' /proc/meminfo
+grep : /proc/net/dev
+tc -s -j qdisc show
+"""
+
+
+@dataclass(frozen=True)
+class Carried:
+    """In one direction of a link, from the port that sends into it, since the lab came up."""
+
+    bytes: int
+    frames: int
+    dropped: int
+    """Frames that found the queue before the rate full."""
+    lost: int
+    """Frames that were lost on the way."""
+
+
+@dataclass(frozen=True)
+class Used:
+    """By one machine with a kernel of its own, since that started."""
+
+    busy_share: tuple[int, int]
+    """Ticks in which its processor had something to do, of all ticks."""
+    memory_bytes: tuple[int, int]
+    """In use, of all."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """By one machine, as COUNTERS prints it."""
+
+    at_ns: int
+    used: Used
+    sent: Mapping[str, tuple[int, int]]
+    """By interface: bytes and frames."""
+    drops: Mapping[str, int]
+    """By interface, of its qdiscs."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """All counters of a lab. By machine, and by machine and link."""
+
+    at_ns: Mapping[str, int]
+    carried: Mapping[tuple[str, str], Carried]
+    used: Mapping[str, Used]
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What one direction of a link has carried between two readings."""
+
+    link: str
+    source: str
+    target: str
+    mbit: float
+    """Mbit/s, Ethernet headers counted."""
+    frames: float
+    """A second."""
+    dropped: int
+    lost: int
+    rate_mbit: float | None
+    """What it is limited to now."""
+    up: bool
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a machine has used between two readings. `processor` is a share of one; None where it is free."""
+
+    host: str
+    processor: float | None
+    memory_bytes: int
+    memory_total_bytes: int
+
+
+@dataclass(frozen=True)
+class Activity:
+    seconds: float
+    """Of the lab's, between the readings."""
+    flows: tuple[Flow, ...]
+    loads: tuple[Load, ...]
+
+
+def read(lab: Lab) -> Reading:
+    """Ask all machines side by side. Raises HostFailed when one does not answer."""
+    counted = lab.on_every_machine(partial(_ask, lab))
+    wires = links.read_wires(lab)
+    # A host that can be started again by itself has a kernel of its own, which counts for it alone.
+    own_kernels = isinstance(lab.provider, Restarts)
+    return Reading(
+        at_ns={name: each.at_ns for name, each in counted.items()},
+        carried={
+            (machine.name, port.link): _by_ends(lab, machine.name, port, counted)
+            if wires is None
+            else _by_wire(wires[machine.name][port.name])
+            for machine in lab.plan.machines
+            for port in machine.ports
+        },
+        used={name: each.used for name, each in counted.items()} if own_kernels else {},
+    )
+
+
+def between(lab: Lab, before: Reading, after: Reading) -> Activity:
+    """What happened from one reading to the next."""
+    record = lab.record
+    seconds = {name: max(0, at - before.at_ns[name]) / _NS for name, at in after.at_ns.items()}
+    flows = []
+    for machine in lab.plan.machines:
+        for port in machine.ports:
+            then, now = before.carried[machine.name, port.link], after.carried[machine.name, port.link]
+            passed_s = seconds[machine.name]
+            flows.append(
+                Flow(
+                    link=port.link,
+                    source=machine.name,
+                    target=port.peer_host,
+                    mbit=_rate(now.bytes - then.bytes, passed_s) * _BITS / _MEGA,
+                    frames=_rate(now.frames - then.frames, passed_s),
+                    dropped=max(0, now.dropped - then.dropped),
+                    lost=max(0, now.lost - then.lost),
+                    rate_mbit=links.port_now(port, record).outgoing.rate_mbit,
+                    up=port.link not in record.cut,
+                )
+            )
+    order = {link.name: index for index, link in enumerate(lab.plan.links)}
+    loads = tuple(_load(lab, name, before.used[name], used) for name, used in after.used.items())
+    return Activity(max(seconds.values()), tuple(sorted(flows, key=lambda flow: order[flow.link])), loads)
+
+
+def _load(lab: Lab, name: str, before: Used, after: Used) -> Load:
+    (busy, all_), (busy_before, all_before) = after.busy_share, before.busy_share
+    share = (busy - busy_before) / (all_ - all_before) if all_ > all_before else 0.0
+    return Load(name, None if lab.plan.time == "virtual" else share, *after.memory_bytes)
+
+
+def _rate(count: int, seconds: float) -> float:
+    """A second; 0 where a machine was started again meanwhile, so that its counters began anew."""
+    return max(0, count) / seconds if seconds > 0 else 0.0
+
+
+def _ask(lab: Lab, machine: Host | Switch) -> Counted:
+    result = lab.provider.run(machine.name, ["sh", "-euc", COUNTERS], timeout_s=LIMIT_S)
+    try:
+        return parsed(result.stdout)
+    except (ValueError, IndexError, KeyError) as error:
+        raise HostFailed(f"host {machine.name}: its counters cannot be read: {error!r}") from error
+
+
+def parsed(text: str) -> Counted:
+    """What COUNTERS has printed. Raises ValueError, IndexError or KeyError for anything else."""
+    at, ticks, *rest = text.splitlines()
+    times = [int(word) for word in ticks.split()[1:9]]
+    memory = {words[0]: int(words[1]) * 1024 for words in map(str.split, rest[:2])}
+    sent = {}
+    for line in rest[2:]:
+        name, _, figures = line.partition(":")
+        words = figures.split()
+        if len(words) == 16 and words[0].isdigit():
+            sent[name.strip()] = int(words[8]), int(words[9])
+    drops: dict[str, int] = {}
+    for qdisc in json.loads(rest[-1] or "[]"):
+        drops[qdisc["dev"]] = max(drops.get(qdisc["dev"], 0), int(qdisc.get("drops", 0)))
+    idle = times[3] + times[4]
+    total = memory["MemTotal:"]
+    used = Used((sum(times) - idle, sum(times)), (total - memory["MemAvailable:"], total))
+    return Counted(int(at), used, sent, drops)
+
+
+def _by_wire(state: WireState) -> Carried:
+    return Carried(state.bytes, state.frames, state.dropped, state.lost)
+
+
+def _by_ends(lab: Lab, machine: str, port: End, counted: Mapping[str, Counted]) -> Carried:
+    """The queue is where a direction begins, delay and loss where it ends."""
+    far = next(end for end in lab.plan.machine(port.peer_host).ports if end.link == port.link)
+    near, peer = counted[machine], counted[port.peer_host]
+    sent_bytes, frames = near.sent[port.name]
+    return Carried(sent_bytes, frames, near.drops.get(port.name, 0), peer.drops.get(ifb(far), 0))
