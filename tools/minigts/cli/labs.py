@@ -100,6 +100,8 @@ def up(
         certificate = measure.after_up(made, say)
         overlays.join(made, wanted, say)
     screen.show_certificate(certificate, made)
+    if planned.ways_out:
+        screen.note(f"lab {made.name} {screen.way_out(planned)}")
     screen.note(f"lab {made.name} is up in {made.time} time; try: minigts exec {planned.hosts[0].name} -- ip address")
 
 

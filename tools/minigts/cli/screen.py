@@ -201,6 +201,8 @@ def show_plan(plan: Plan) -> None:
     console.print()
     columns = ("host", "location", "address", *ipv6_column(plan), "on its links", ">cpus", ">memory")
     show_table("hosts", columns, _planned_machines(plan))
+    if plan.ways_out:
+        console.print(f"{way_out(plan)}\n", markup=False, soft_wrap=True)
     if plan.groups:
         groups = ((group.name, ", ".join(group.hosts)) for group in plan.groups)
         show_table("groups, each with an overlay network of its own", ("group", "hosts"), groups)
@@ -226,6 +228,12 @@ def show_plan(plan: Plan) -> None:
     show_table("expected", ("pair", ">hops", ">RTT", ">TCP at most", "routed"), paths)
     if (left := len(plan.paths) - PAIRS_SHOWN) > 0:
         console.print(f"{left} further pairs: minigts plan --json FILE", markup=False, soft_wrap=True)
+
+
+def way_out(plan: Plan) -> str:
+    """Of a plan that has some."""
+    through = ", ".join(host.name for host in plan.ways_out)
+    return f"has a way out to the networks of this machine, through {through}"
 
 
 def _planned_machines(plan: Plan) -> Iterator[tuple[str, ...]]:

@@ -44,6 +44,7 @@ class DraftHost:
     memory_mb: int
     processor: ProcessorSpec | None
     containers: tuple[ContainerSpec, ...] = ()
+    gateway: bool = False
 
 
 @dataclass(frozen=True)
@@ -224,6 +225,7 @@ def _host(where: Location, name: str, layers: tuple[HostSpec | None, ...]) -> Dr
         next((layer.memory for layer in near if layer.memory is not None), DEFAULT_MEMORY_MB),
         next((layer.processor for layer in near if layer.processor is not None), None),
         next((layer.containers for layer in near if layer.containers is not None), ()),
+        next((layer.gateway for layer in near if layer.gateway is not None), False),
     )
 
 
