@@ -191,7 +191,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
 
 def show_plan(plan: Plan) -> None:
     """A drawing, hosts, links, and what the plan predicts for each pair."""
-    from minigts.topology import drawing
+    from minigts.topology import drawing, gateway
 
     console = out()
     console.print(f"{plan.name}, in {plan.time} time", style="bold", markup=False, soft_wrap=True)
@@ -202,7 +202,8 @@ def show_plan(plan: Plan) -> None:
     columns = ("host", "location", "address", *ipv6_column(plan), "on its links", ">cpus", ">memory")
     show_table("hosts", columns, _planned_machines(plan))
     if plan.ways_out:
-        console.print(f"{way_out(plan)}\n", markup=False, soft_wrap=True)
+        words = gateway.in_words(host.name for host in plan.ways_out)
+        console.print(f"has {words}\n", markup=False, soft_wrap=True)
     if plan.groups:
         groups = ((group.name, ", ".join(group.hosts)) for group in plan.groups)
         show_table("groups, each with an overlay network of its own", ("group", "hosts"), groups)
@@ -228,12 +229,6 @@ def show_plan(plan: Plan) -> None:
     show_table("expected", ("pair", ">hops", ">RTT", ">TCP at most", "routed"), paths)
     if (left := len(plan.paths) - PAIRS_SHOWN) > 0:
         console.print(f"{left} further pairs: minigts plan --json FILE", markup=False, soft_wrap=True)
-
-
-def way_out(plan: Plan) -> str:
-    """Of a plan that has some."""
-    through = ", ".join(host.name for host in plan.ways_out)
-    return f"has a way out to the networks of this machine, through {through}"
 
 
 def _planned_machines(plan: Plan) -> Iterator[tuple[str, ...]]:

@@ -7,6 +7,8 @@ what lies outside.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 INTERFACE = "gateway"
 MAC = "02:6d:67:ff:ff:ff"
 """No link's, whose last byte is 1 or 2."""
@@ -16,3 +18,8 @@ OUT_OF_TIME = (
     "the way out is of real time, and this lab's is virtual: what lies outside does not go by the lab's clock; "
     "write `time: real`, or say --time real"
 )
+
+
+def in_words(hosts: Iterable[str]) -> str:
+    """What a lab has in which these hosts have it."""
+    return f"a way out to the networks of this machine, through {', '.join(hosts)}"
