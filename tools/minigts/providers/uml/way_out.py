@@ -60,7 +60,7 @@ def may_leave(frame: bytes) -> bool:
     if first != WITHOUT_OPTIONS:
         return False
     to = IPv4Address(destination)
-    if str(to) == NAME_SERVER:  # on another port the stack would connect to that of the machine's own name server
+    if str(to) == NAME_SERVER:  # the stack passes on to this machine's own, which may well be on its loopback
         behind = ETHERNET.size + IP.size
         asks = protocol in (TCP, UDP) and not fragment & FRAGMENT and len(frame) >= behind + PORT.size
         return bool(asks and PORT.unpack_from(frame, behind) == (DOMAIN,))
