@@ -41,6 +41,7 @@ GOOD = Facts(
     ptrace=True,
     landlock=7,
     limits=Finding("cpus below 1", "ok", "by control groups"),
+    way_out=Finding("way out", "ok", "by slirp4netns"),
     socket_buffer_bytes=4 * 2**20,
     namespaces_blocked_by="",
     subordinate_ids=True,

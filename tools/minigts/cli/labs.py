@@ -86,7 +86,7 @@ def up(
     from minigts import overlays
     from minigts.fidelity import measure
     from minigts.providers import registry
-    from minigts.topology import ipv6
+    from minigts.topology import gateway, ipv6
 
     planned = read_plan(topology, provider, time)
     if (why := ipv6.why_not(overlay or "", overlays.known())) is not None:
@@ -100,6 +100,8 @@ def up(
         certificate = measure.after_up(made, say)
         overlays.join(made, wanted, say)
     screen.show_certificate(certificate, made)
+    if planned.ways_out:
+        screen.note(f"lab {made.name} has {gateway.in_words(host.name for host in planned.ways_out)}")
     screen.note(f"lab {made.name} is up in {made.time} time; try: minigts exec {planned.hosts[0].name} -- ip address")
 
 

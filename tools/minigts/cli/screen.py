@@ -191,7 +191,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
 
 def show_plan(plan: Plan) -> None:
     """A drawing, hosts, links, and what the plan predicts for each pair."""
-    from minigts.topology import drawing
+    from minigts.topology import drawing, gateway
 
     console = out()
     console.print(f"{plan.name}, in {plan.time} time", style="bold", markup=False, soft_wrap=True)
@@ -201,6 +201,9 @@ def show_plan(plan: Plan) -> None:
     console.print()
     columns = ("host", "location", "address", *ipv6_column(plan), "on its links", ">cpus", ">memory")
     show_table("hosts", columns, _planned_machines(plan))
+    if plan.ways_out:
+        words = gateway.in_words(host.name for host in plan.ways_out)
+        console.print(f"has {words}\n", markup=False, soft_wrap=True)
     if plan.groups:
         groups = ((group.name, ", ".join(group.hosts)) for group in plan.groups)
         show_table("groups, each with an overlay network of its own", ("group", "hosts"), groups)

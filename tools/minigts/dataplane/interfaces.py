@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 
 from minigts.dataplane.shaping import batch_line, loses_some
-from minigts.topology import ipv6
+from minigts.topology import gateway, ipv6
 from minigts.topology.plan import Host, Plan, Switch
 
 SYSCTLS = (
@@ -52,6 +52,7 @@ def script(plan: Plan, machine: Host | Switch) -> str:
         f"[[ ! -e /proc/sys/net/core/netdev_max_backlog ]] || sysctl -qw {shlex.join(KERNEL_SYSCTLS)}",
         # From the last: where a kernel has counted them from eth0 on, the name of each is free when its turn comes.
         *(_name_port(port.mac, port.name) for port in reversed(machine.ports)),
+        *(_way_out() if isinstance(machine, Host) and machine.gateway else ()),
         *(_without_ipv6(port.name) for port in machine.ports if beside is None),
         *([] if beside is None else _with_ipv6(beside)),
         "ip -batch - <<'END'",
@@ -59,6 +60,7 @@ def script(plan: Plan, machine: Host | Switch) -> str:
         *(batch_line("link", "set", "dev", port.name, "mtu", str(port.mtu), "up") for port in machine.ports),
         *(_addresses(machine) if isinstance(machine, Host) else ()),
         *(_ipv6_addresses(plan, machine, beside) if isinstance(machine, Host) and beside is not None else ()),
+        *(_route_out() if isinstance(machine, Host) and machine.gateway else ()),
         "END",
     ]
     return "\n".join([*lines, ""])
@@ -70,6 +72,19 @@ def _addresses(host: Host) -> Iterator[str]:
         yield batch_line("address", "replace", f"{port.address}/{port.prefix}", "dev", port.name)
     for route in host.routes:
         yield batch_line("route", "replace", route.to, "via", route.via, "src", route.source)
+
+
+def _way_out() -> Iterator[str]:
+    """Without IPv6, which nobody behind it speaks."""
+    yield _name_port(gateway.MAC, gateway.INTERFACE)
+    yield _without_ipv6(gateway.INTERFACE)
+    yield f"echo nameserver {gateway.NAME_SERVER} >/etc/resolv.conf"
+
+
+def _route_out() -> Iterator[str]:
+    yield batch_line("link", "set", "dev", gateway.INTERFACE, "up")
+    yield batch_line("address", "replace", f"{gateway.ADDRESS}/{gateway.PREFIX}", "dev", gateway.INTERFACE)
+    yield batch_line("route", "replace", "default", "via", gateway.ROUTER, "src", gateway.ADDRESS)
 
 
 def _ipv6_addresses(plan: Plan, host: Host, beside: ipv6.Host) -> Iterator[str]:

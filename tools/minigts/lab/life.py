@@ -25,6 +25,7 @@ from minigts.lab.record import (
 )
 from minigts.providers import registry
 from minigts.providers.base import Provider, Restarts
+from minigts.topology import gateway
 from minigts.topology.plan import Host, Plan, Switch
 
 LONGEST_PATH_BYTES = 200
@@ -164,6 +165,8 @@ def _start(lab: Lab, on: str, progress: Progress) -> None:
     provider, plan = lab.provider, lab.plan
     also = f" and {len(plan.switches)} switches" if plan.switches else ""
     progress(f"starting {len(plan.hosts)} hosts{also}{on}")
+    if plan.ways_out:
+        progress(f"the lab has {gateway.in_words(host.name for host in plan.ways_out)}")
     provider.up(plan, progress)
     progress("configuring addresses, routes and links")
     links.set_wires(lab, lab.record, plan.machines)

@@ -77,6 +77,7 @@ def build(topology: Topology, drafted: Draft, time: Time, directory: str) -> Pla
             ports=network.ports[host.name],
             routes=_routes(network, names, index) if network.routed else (),
             containers=planned(host.containers, directory),
+            gateway=host.gateway,
         )
         for index, host in enumerate(drafted.hosts)
     )

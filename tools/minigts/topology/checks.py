@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from minigts.language.problems import Finding, Location, did_you_mean, listed, path_of, shown
 from minigts.language.tree import Data
-from minigts.topology import containers, ipv6, switching
+from minigts.topology import containers, gateway, ipv6, switching
 from minigts.topology.addressing import assign, capacity, overlaps, reserved_for
 from minigts.topology.draft import Draft, DraftDirection, DraftHost, DraftLink, DraftSwitch
 from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, MOST_HOSTS
@@ -43,7 +43,7 @@ def check(data: Data, drafted: Draft, known_overlays: Collection[str] | None, ti
     if document.get("ipv6") in (None, "false") and ipv6.needed_by(str(document.get("overlay"))):
         need = "goes over IPv6, and hosts have none: add `ipv6: true`"
         yield ("overlay",), f"overlay {shown(document['overlay'])} {need}"
-    yield from _processors(document, time)
+    yield from _untimely(document, time)
     yield from containers.check({host.name: (host.where, host.containers) for host in drafted.hosts})
 
 
@@ -245,9 +245,9 @@ def _overlay(overlay: Data, known: Collection[str] | None) -> Iterator[Finding]:
         yield ("overlay",), f"no overlay {shown(overlay)}; overlays are {listed(sorted(known))}{hint}"
 
 
-def _processors(document: Mapping[str, Data], time: Time) -> Iterator[Finding]:
+def _untimely(document: Mapping[str, Data], time: Time) -> Iterator[Finding]:
     """In real time a frame takes what the machine's own processor takes, so there a modelled one means nothing; in
-    virtual time processors are free, so there a share of one means nothing.
+    virtual time processors are free, so there a share of one means nothing, and nothing outside goes by that time.
     """
     for where in _with_settings_of_hosts(document):
         settings: Data = {**document}
@@ -262,6 +262,8 @@ def _processors(document: Mapping[str, Data], time: Time) -> Iterator[Finding]:
             remedy = "write `time: real`, or say --time real; or give the host a modelled `processor:`"
             why = "a share of a processor is of real time, and this lab's is virtual, where processors are free"
             yield (*where, "cpus"), f"{why}: {remedy}"
+        if time == "virtual" and settings.get("gateway") == "true":
+            yield (*where, "gateway"), gateway.OUT_OF_TIME
 
 
 def _with_settings_of_hosts(document: Mapping[str, Data]) -> Iterator[Location]:

@@ -46,6 +46,7 @@ class DraftHost:
     processor: ProcessorSpec | None
     containers: tuple[ContainerSpec, ...] = ()
     compose: ComposeSpec | None = None
+    gateway: bool = False
 
 
 @dataclass(frozen=True)
@@ -227,6 +228,7 @@ def _host(where: Location, name: str, layers: tuple[HostSpec | None, ...]) -> Dr
         next((layer.processor for layer in near if layer.processor is not None), None),
         next((layer.containers for layer in near if layer.containers is not None), ()),
         next((layer.compose for layer in near if layer.compose is not None), None),
+        next((layer.gateway for layer in near if layer.gateway is not None), False),
     )
 
 

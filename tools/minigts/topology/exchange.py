@@ -24,6 +24,8 @@ def network_of(plan: planned.Plan) -> Network:
     for host in plan.hosts:
         if host.software is not None or host.containers:
             notes.add("its software and containers", host.name, "no other format has them as we do")
+        if host.gateway:
+            notes.add("gateway", host.name, "every other format has a way out of its own")
     return Network(
         name=plan.name,
         machines=tuple(_machine(plan, each) for each in plan.machines),

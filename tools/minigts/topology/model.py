@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from minigts.language import validation
-from minigts.language.fields import choice, matching, quantity, text, whole
+from minigts.language.fields import choice, matching, quantity, text, truth, whole
 from minigts.language.problems import shown
 from minigts.language.quantities import (
     BYTE_NS,
@@ -198,6 +198,11 @@ class HostSpec(_Spec):
         None,
         description="A modelled processor, in virtual time only: what frames take of it. Default: none, frames take "
         "nothing.",
+    )
+    gateway: Annotated[bool, *truth("the host has a way out of the lab")] | None = Field(
+        None,
+        description="Whether the host has a way out to the networks of this machine, in real time on uml only. "
+        "Default: false.",
     )
     packages: Packages | None = Field(None, description=PACKAGES)
     files: Files | None = Field(None, description=FILES)

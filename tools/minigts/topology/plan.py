@@ -145,6 +145,8 @@ class Host(Machine):
     routes: tuple[Route, ...]
     containers: tuple[Container, ...] = ()
     """The user's own, in the lab's overlay."""
+    gateway: Annotated[bool, Field(exclude_if=lambda gateway: not gateway)] = False
+    """Whether it has a way out of the lab, in real time only (`gateway`). False, and then not written: none."""
 
 
 class Switch(Machine):
@@ -337,6 +339,11 @@ class Plan(_Frozen):
         """The hosts that get a share of a processor."""
         return tuple(host for host in self.hosts if host.cpus < 1)
 
+    @property
+    def ways_out(self) -> tuple[Host, ...]:
+        """The hosts by which this machine's networks can be reached."""
+        return tuple(host for host in self.hosts if host.gateway)
+
     def joins_hosts(self, link: Link) -> bool:
         """Whether both ends are hosts."""
         return not {switch.name for switch in self.switches} & {*link.ends}
@@ -489,6 +496,8 @@ def _untimely(plan: Plan) -> Iterator[str]:
             yield f"{host.name}: a modelled processor is of virtual time, and the plan's is {plan.time}"
         if host.cpus < 1 and plan.time != "real":
             yield f"{host.name}: a share of a processor is of real time, and the plan's is {plan.time}"
+        if host.gateway and plan.time != "real":
+            yield f"{host.name}: a way out is of real time, and the plan's is {plan.time}"
 
 
 def _doubles(plan: Plan) -> Iterator[str]:

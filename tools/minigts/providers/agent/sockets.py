@@ -23,14 +23,20 @@ def listening(path: str) -> socket.socket:
 
 def connected(directory: Path, name: str, timeout_s: float) -> socket.socket:
     """A path through an open directory: a socket's own may be 107 bytes at the most (unix(7)). Raises OSError."""
-    opened = os.open(directory, os.O_PATH | os.O_DIRECTORY)
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.settimeout(timeout_s)
     try:
-        connection.connect(f"/proc/self/fd/{opened}/{name}")
+        connect(connection, directory, name)
     except OSError:
         connection.close()
         raise
+    return connection
+
+
+def connect(connection: socket.socket, directory: Path, name: str) -> None:
+    """The same of a socket that is there."""
+    opened = os.open(directory, os.O_PATH | os.O_DIRECTORY)
+    try:
+        connection.connect(f"/proc/self/fd/{opened}/{name}")
     finally:
         os.close(opened)
-    return connection

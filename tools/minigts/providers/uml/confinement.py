@@ -45,8 +45,9 @@ LAST_CAPABILITY = 63
 
 NEWEST = 462
 """mseal(2). What comes after it is as if this machine's kernel were older."""
+SOCKET = 41
 REFUSED = (
-    *(41,),  # socket: Landlock knows TCP, and neither UDP nor the sockets that have a path
+    *(SOCKET,),  # socket: Landlock knows TCP, and neither UDP nor the sockets that have a path
     *(90, 268, 452, 92, 94, 260),  # chmod, fchmodat, fchmodat2, chown, lchown, fchownat
     *(76, 132, 235, 261, 280),  # truncate, utime, utimes, futimesat, utimensat
     *(188, 189, 190, 197, 198, 199),  # setxattr and removexattr, with l and f
@@ -96,13 +97,15 @@ def version() -> int:
     return max(0, int(_libc().syscall(CREATE_RULESET, None, ctypes.c_size_t(0), VERSION)))
 
 
-def prepare(rules: Sequence[Rule]) -> Callable[[], None]:
+def prepare(rules: Sequence[Rule], *, reaches_network: bool = False) -> Callable[[], None]:
     """A function for a child of this process to call before it becomes another program; it holds what that starts, too.
+    With `reaches_network` that may make sockets and connections, and nothing else more.
 
     Where there is no Landlock, the rest holds. The rules are opened here and now, and the ruleset stays open until the
     function is gone.
     """
-    libc, ruleset, program = _libc(), _Ruleset.of(rules, version()), _filter()
+    refused = [number for number in REFUSED if not (reaches_network and number == SOCKET)]
+    libc, ruleset, program = _libc(), _Ruleset.of(rules, version(), reaches_network), _filter(refused)
     header = ctypes.create_string_buffer(struct.pack("=Ii", 0x20080522, 0))
     capabilities = ctypes.create_string_buffer(
         struct.pack("=6I", 1 << CAP_DAC_OVERRIDE, 1 << CAP_DAC_OVERRIDE, 0, 0, 0, 0)
@@ -134,14 +137,14 @@ class _Ruleset:
         os.close(self.descriptor)
 
     @classmethod
-    def of(cls, rules: Sequence[Rule], version: int) -> _Ruleset | None:
+    def of(cls, rules: Sequence[Rule], version: int, reaches_network: bool = False) -> _Ruleset | None:
         if version == 0:
             return None
         handled = sum(rights for since, rights in HANDLED.items() if since <= version)
         attributes = struct.pack(
             "=QQQ",
             handled,
-            TCP_BIND_AND_CONNECT if version >= TCP_FROM else 0,
+            TCP_BIND_AND_CONNECT if version >= TCP_FROM and not reaches_network else 0,
             ABSTRACT_SOCKETS_AND_SIGNALS if version >= SCOPES_FROM else 0,
         )
         # An older kernel takes no more than the fields that it knows, or zeroes.
@@ -170,10 +173,10 @@ class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_char_p))
 
 
-def _filter() -> _Program:
+def _filter(refused: Sequence[int]) -> _Program:
     """For each system call the first line that fits: another architecture's, one that is too new, one of the list."""
     refuse = [
-        part for number in REFUSED for part in ((IF_EQUAL, 0, 1, number), (RETURN, 0, 0, FAIL_WITH | errno.EPERM))
+        part for number in refused for part in ((IF_EQUAL, 0, 1, number), (RETURN, 0, 0, FAIL_WITH | errno.EPERM))
     ]
     instructions = [
         (LOAD, 0, 0, 4),

@@ -22,6 +22,7 @@ def findings(facts: Facts) -> Iterator[Finding]:
     """What stops or slows User-Mode Linux on the machine of these facts, and labs in virtual time. Pure."""
     yield from kernel_findings(facts)
     yield facts.limits
+    yield facts.way_out
     yield _virtual_time(facts)
 
 

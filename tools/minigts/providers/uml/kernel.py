@@ -58,6 +58,8 @@ class GuestKernel:
     """The control group that it and all below it are in; empty: that of whoever starts it."""
     base: str = ""
     """The path of the file system that it starts from; empty: that of the lab."""
+    way_out: str = ""
+    """The program that its last port leads to, and by that out of the lab; empty: every port is of a link."""
 
     @property
     def console(self) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from minigts.machine import memory
 from minigts.machine.shell import run
-from minigts.providers import processor_share, system_packages
+from minigts.providers import gateway, processor_share, system_packages
 from minigts.providers.base import Finding
 from minigts.providers.system_packages import Package
 from minigts.providers.uml import confinement, image, namespaces, parts
@@ -56,6 +56,7 @@ class Facts:
     """The version of Landlock, by which a process may give up files; 0 where it is absent or switched off."""
     limits: Finding
     """Whether a host can be limited to a share of a processor."""
+    way_out: Finding
     socket_buffer_bytes: int
     """What a socket gets when 4 MiB are asked for."""
     namespaces_blocked_by: str
@@ -92,6 +93,7 @@ def gather() -> Facts:
         ptrace=_succeeds(TRACE),
         landlock=confinement.version(),
         limits=processor_share.finding(),
+        way_out=gateway.finding(),
         socket_buffer_bytes=_socket_buffer_bytes(4 * 2**20),
         namespaces_blocked_by=namespaces.blocked_by(),
         subordinate_ids=namespaces.has_ids(),

@@ -14,7 +14,7 @@ from typing import Literal
 
 from minigts.errors import CommandFailed, EnvironmentLacks, HostFailed, MinigtsError
 from minigts.machine.proc import is_stopped
-from minigts.providers import processor_share
+from minigts.providers import gateway, processor_share
 from minigts.providers.agent import process
 from minigts.providers.agent.provider import AgentProvider
 from minigts.providers.base import Finding
@@ -34,6 +34,7 @@ from minigts.providers.uml import (
 from minigts.providers.uml.full_kernel import FullKernel
 from minigts.providers.uml.kernel import GuestKernel
 from minigts.providers.uml.supervisor import Launch
+from minigts.topology.gateway import MAC
 from minigts.topology.plan import Plan
 
 MODULES = PurePosixPath("/usr/lib/modules")
@@ -68,6 +69,7 @@ class UmlProvider(AgentProvider):
         starts = process.supervisor(self.rundir) is None
         if starts:
             refuse_processors(plan)
+            gateway.require(plan)
             self.require_room(plan, [demand.BARE])  # an overlay, which may be another than the plan's, is the caller's
             kept = disks.read(self.rundir)
             launch = self._launch(plan, progress)
@@ -205,9 +207,19 @@ def _limited(launch: Launch, groups: Mapping[str, Path]) -> Launch:
 
 
 def launch_of(plan: Plan, ready: image.Image, boot: Path, layered: Mapping[str, Path]) -> Launch:
-    """`layered` has the file systems of the machines that start from another than the image's."""
+    """`layered` has the file systems of the machines that start from another than the image's.
+
+    Raises EnvironmentLacks.
+    """
+    program = gateway.require(plan)
     machines = tuple(
-        GuestKernel(one.name, one.memory_mb, tuple(port.mac for port in one.ports), base=str(layered.get(one.name, "")))
+        GuestKernel(
+            one.name,
+            one.memory_mb,
+            (*(port.mac for port in one.ports), *([MAC] if one in plan.ways_out else [])),
+            base=str(layered.get(one.name, "")),
+            way_out=program if one in plan.ways_out else "",
+        )
         for one in plan.machines
     )
     ends: dict[str, list[tuple[str, int]]] = {link.name: [] for link in plan.links}

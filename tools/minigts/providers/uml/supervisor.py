@@ -16,6 +16,7 @@ import os
 import resource
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -42,6 +43,7 @@ from minigts.providers.uml.kernel import (
     standstill,
     through,
 )
+from minigts.providers.uml.way_out import WayOut
 
 UNLIMITED_WINDOW = 1 << 40
 """A console that a clock carries takes what there is room for, and leaves the rest with the clock."""
@@ -106,6 +108,12 @@ class Kernels:
         self._clock = None if launch.clock is None else Clock(launch.clock, launch.machines, launch.links, rundir)
         for first, second in launch.links if self._clock is None else ():
             self._ends[first], self._ends[second] = _link()
+        self._ways_out: list[subprocess.Popen[bytes]] = []
+        for machine in launch.machines:
+            if machine.way_out:
+                made = WayOut(machine.way_out, rundir, machine.name)
+                self._ways_out += made.processes
+                self._ends[machine.name, len(machine.macs) - 1] = made.end
         self._running: dict[str, Host] = {}
         self._stopped = False
         self._serving: list[asyncio.Task[None]] = []
@@ -126,10 +134,13 @@ class Kernels:
     async def end_all(self) -> None:
         for host in self._running.values():
             host.process.kill()
+        for program in self._ways_out:
+            program.kill()
         if self._clock is not None:
             self._clock.close()
         await asyncio.gather(*self._serving)
-        while any(host.process.poll() is None for host in self._running.values()):
+        started = [*(host.process for host in self._running.values()), *self._ways_out]
+        while any(each.poll() is None for each in started):
             await asyncio.sleep(0.01)
 
     def _stop_or_continue(self) -> None:
@@ -178,7 +189,8 @@ def _is_locked(path: Path) -> bool:
 
 def _throw_away(end: socket.socket) -> None:
     with contextlib.suppress(OSError):
-        end.recv(1 << 16, socket.MSG_DONTWAIT)
+        if not end.recv(1 << 16, socket.MSG_DONTWAIT):  # what is at the other end of a way out has ended
+            asyncio.get_running_loop().remove_reader(end)
 
 
 def _start_kernel(machine: GuestKernel, launch: Launch, rundir: Path, links: list[int], clock: Clock | None) -> Host:

@@ -11,7 +11,7 @@ from typing import Literal
 
 from minigts import paths
 from minigts.errors import EnvironmentLacks
-from minigts.providers import processor_share, system_packages
+from minigts.providers import gateway, processor_share, system_packages
 from minigts.providers.system_packages import Package
 from minigts.providers.uml import image
 from minigts.providers.vagrant import accelerator, box, definition, libvirt
@@ -103,8 +103,11 @@ def prepare(progress: Callable[[str], None]) -> None:
 def define(plan: Plan, rundir: Path) -> Definition:
     """The lab's definition. Before `prepare` it is good for everything but bringing machines up.
 
-    Raises EnvironmentLacks for a host that is to have a share of a processor.
+    Raises EnvironmentLacks for a host that is to have a share of a processor, or a way out.
     """
+    gateway.refuse(
+        plan, "vagrant", "whether its machines have one is up to libvirt's network, by which they are reached"
+    )
     processor_share.refuse(plan, "vagrant", "its machines are libvirt's, in which minigts sets no quota")
     ready, verdict = box.present(), _verdict()
     ours = box.keys()

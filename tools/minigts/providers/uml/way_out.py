@@ -1,0 +1,166 @@
+"""What is behind a host's way out, started by the supervisor: slirp4netns, and in front of it a filter of frames.
+
+slirp4netns makes connections of its own of what the host sends. It is held to making these, and to few files. It
+speaks as a BESS switch does (slirp4netns(1), --target-type): frames on a socket that keeps their bounds. A kernel
+inherits the other end of such a socket, as of a link. So one whose guest has taken it over gets no right that other
+kernels have not.
+
+Between the two is this module, run as `python -m minigts.providers.uml.way_out KERNEL STACK`, each the descriptor of
+such a socket. For slirp4netns connects wherever a frame is addressed to, and by frames made for it that is loopback,
+--disable-host-loopback or not (seen with 1.2.0 and libslirp 4.7.0). Standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from ipaddress import IPv4Address, IPv4Network
+from pathlib import Path
+
+from minigts import paths
+from minigts.errors import HostFailed
+from minigts.machine import shell
+from minigts.providers.agent import process, sockets
+from minigts.providers.uml import confinement
+from minigts.topology.gateway import NAME_SERVER, NETWORK
+
+SOCKET, LOG = "out.sock", "gateway.log"
+READY_DEADLINE_S = 10.0
+LOG_BYTES = 500
+RESOLVER = Path("/etc/resolv.conf")
+"""Names the name servers that requests are passed on to."""
+
+ARP, IPV4 = 0x0806, 0x0800
+ETHERNET = struct.Struct("!12xH")
+"""Its header (IEEE 802.3), of which the type counts."""
+IP = struct.Struct("!BxxxxxHxB6x4s")
+"""Of a header of IPv4 (RFC 791): version and length, flags and fragment, protocol, destination."""
+PORT = struct.Struct("!2xH")
+"""The destination's, of TCP and UDP."""
+WITHOUT_OPTIONS, FRAGMENT, TCP, UDP, DOMAIN = 0x45, 0x3FFF, 6, 17, 53
+BARRED = tuple(map(IPv4Network, ("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3")))
+"""This machine itself, what is on its own links, such as a cloud's metadata, and whatever is not one machine."""
+LARGEST_FRAME_BYTES = 1 << 16
+
+
+def may_leave(frame: bytes) -> bool:
+    """Whether a host's frame may become a connection of this machine's. ARP is between the host and the stack."""
+    if len(frame) < ETHERNET.size + IP.size:
+        return False
+    (kind,) = ETHERNET.unpack_from(frame)
+    if kind != IPV4:
+        return bool(kind == ARP)
+    first, fragment, protocol, destination = IP.unpack_from(frame, ETHERNET.size)
+    if first != WITHOUT_OPTIONS:
+        return False
+    to = IPv4Address(destination)
+    if str(to) == NAME_SERVER:  # the stack passes on to this machine's own, which may well be on its loopback
+        behind = ETHERNET.size + IP.size
+        asks = protocol in (TCP, UDP) and not fragment & FRAGMENT and len(frame) >= behind + PORT.size
+        return bool(asks and PORT.unpack_from(frame, behind) == (DOMAIN,))
+    return not any(to in network for network in BARRED)
+
+
+class WayOut:
+    """The two programs, which end with this process, and `end`, the kernel's of the line to them."""
+
+    def __init__(self, program: str, rundir: Path, host: str) -> None:
+        """Raises HostFailed."""
+        self._place = rundir / "gateway" / host
+        self._place.mkdir(parents=True, exist_ok=True)
+        process.remove(self._place / SOCKET)
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self.end, kernel = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        stack = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with kernel, stack, (self._place / LOG).open("ab") as log:
+            self._start_stack(program, rundir, log.fileno())
+            self._connect(stack)
+            self._start_filter(rundir, log.fileno(), kernel, stack)
+
+    def _start_stack(self, program: str, rundir: Path, log: int) -> None:
+        options = ("--target-type=bess", "--disable-host-loopback", "--enable-seccomp", f"--cidr={NETWORK}")
+        self._start(
+            [program, *options, SOCKET],
+            rundir,
+            log,
+            before_exec=confinement.prepare(_rules(self._place), reaches_network=True),
+        )
+
+    def _start_filter(self, rundir: Path, log: int, kernel: socket.socket, stack: socket.socket) -> None:
+        descriptors = (kernel.fileno(), stack.fileno())
+        self._start([sys.executable, "-P", "-m", __name__, *map(str, descriptors)], rundir, log, pass_fds=descriptors)
+
+    def _start(
+        self,
+        argv: list[str],
+        rundir: Path,
+        log: int,
+        *,
+        pass_fds: tuple[int, ...] = (),
+        before_exec: Callable[[], None] | None = None,
+    ) -> None:
+        self.processes.append(
+            shell.start(
+                argv,
+                output=log,
+                pass_fds=pass_fds,
+                env={process.MARK: str(rundir), "PYTHONPATH": str(paths.import_root())},
+                cwd=self._place,
+                new_session=False,
+                dies_with_parent=True,
+                before_exec=before_exec,
+            )
+        )
+
+    def _connect(self, stack: socket.socket) -> None:
+        deadline = time.monotonic() + READY_DEADLINE_S
+        while True:
+            try:
+                sockets.connect(stack, self._place, SOCKET)
+            except OSError:
+                pass
+            else:
+                process.remove(self._place / SOCKET)  # nobody else comes that way
+                return
+            if self.processes[0].poll() is not None or time.monotonic() > deadline:
+                said = (self._place / LOG).read_text(errors="replace")[-LOG_BYTES:].strip()
+                raise HostFailed(f"host {self._place.name} has no way out: its program does not answer: {said}")
+            time.sleep(0.01)
+
+
+def _rules(place: Path) -> list[confinement.Rule]:
+    return [
+        *map(confinement.may_run, map(Path, ("/usr", "/lib", "/lib64"))),
+        *map(confinement.may_read, (Path("/etc"), RESOLVER.resolve().parent)),
+        *map(confinement.may_read, map(Path, ("/dev/random", "/dev/urandom"))),
+        confinement.may_write(Path("/dev/null")),
+        confinement.may_keep_house(place),
+    ]
+
+
+def _carry(source: socket.socket, target: socket.socket, may_pass: Callable[[bytes], bool]) -> None:
+    """Until either end has gone; then this program ends."""
+    try:
+        while frame := source.recv(LARGEST_FRAME_BYTES):
+            if may_pass(frame):
+                target.send(frame)
+    except OSError:
+        pass
+    os._exit(0)
+
+
+def main() -> None:
+    kernel, stack = (socket.socket(fileno=int(word)) for word in sys.argv[1:3])
+    confinement.prepare([])()
+    threading.Thread(target=_carry, args=(stack, kernel, lambda _: True), daemon=True).start()
+    _carry(kernel, stack, may_leave)
+
+
+if __name__ == "__main__":
+    main()
