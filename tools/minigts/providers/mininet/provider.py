@@ -18,7 +18,7 @@ from pydantic import Field, TypeAdapter
 from minigts import paths
 from minigts.dataplane import interfaces
 from minigts.errors import CommandFailed, CommandTimeout, HostFailed, MinigtsError
-from minigts.providers import packages, processor_share
+from minigts.providers import own_root, packages, processor_share
 from minigts.providers.agent import client, process
 from minigts.providers.agent.provider import AgentProvider
 from minigts.providers.base import Finding, Result
@@ -67,6 +67,7 @@ class MininetProvider(AgentProvider):
                 plan, self.name, "its hosts share one kernel, whose own work no quota of theirs would count"
             )
             packages.refuse(plan, self.name, "its hosts share the file system of one kernel")
+            own_root.refuse(plan, self.name, "its hosts share the file system of one kernel")
             try:
                 self._start_kernel(plan, progress)
                 progress(f"Mininet: building {count} machines and {len(plan.links)} links")
