@@ -184,7 +184,7 @@ ROOTED = """\
 name: rooted
 hosts:
   ams:
-    image: measure.tar
+    image: root.tar
     environment: {WORD: good day}
     files: [{source: note, target: /srv/, mode: 600}]
     run: ['echo "$WORD" >/srv/said; cat </srv/note || read -r note </srv/note; echo "$note"; iperf3 -s -D']

@@ -205,6 +205,11 @@ class Software(_Frozen):
         return ("env", *self.assignments, *argv) if self.environment else argv
 
     @property
+    def into_root(self) -> tuple[str, ...]:
+        """In front of a command it runs it in the host's own root; nothing where there is none."""
+        return () if self.root is None else (ENTER, "--")
+
+    @property
     def assignments(self) -> tuple[str, ...]:
         """`NAME=value` of each variable."""
         return tuple(f"{each.name}={each.value}" for each in self.environment)
