@@ -180,6 +180,48 @@ def test_a_compose_file_is_taken_as_it_is(directory: Path) -> None:
         assert json.loads(said)["end"]["sum_received"]["bytes"] > 100_000
 
 
+ROOTED = """\
+name: rooted
+hosts:
+  ams:
+    image: root.tar
+    environment: {WORD: good day}
+    files: [{source: note, target: /srv/, mode: 600}]
+    run: ['echo "$WORD" >/srv/said; cat </srv/note || read -r note </srv/note; echo "$note"; iperf3 -s -D']
+  lju:
+links: [{ends: [ams, lju], rtt: 10ms, rate: 50mbit}]
+"""
+
+
+def test_an_image_is_what_commands_on_a_host_see(directory: Path, tmp_path: Path) -> None:
+    (directory / "rooted.yaml").write_text(ROOTED)
+    (directory / "note").write_text("from here\n")
+    with api.up(directory / "rooted.yaml") as lab:
+        program = Program(directory / "state")
+        ams = lab.host("ams")
+
+        # Its root is the image's; kernel, names and network are the host's, and so are its links' figures.
+        assert ams.run("sh", "-c", "echo $WORD; pwd; cd /; echo *").stdout.splitlines()[:2] == ["good day", "/root"]
+        with pytest.raises(CommandFailed, match="dockerd"):
+            ams.run("dockerd", "--version")
+        assert "time=10.0" in ams.run("ping", "-c", "1", "lju").stdout
+        said = lab.host("lju").run("iperf3", "-c", "ams", "-t", "1", "-J").stdout
+        assert json.loads(said)["end"]["sum_received"]["bytes"] > 100_000
+        assert lab.check().ok
+
+        # What it was handed, what it ran, and files both ways, in its root.
+        assert "from here" in program.succeeds("logs", "ams", "--only", "run-1")
+        program.succeeds("cp", str(directory / "note"), "ams:/srv/copied")
+        program.succeeds("cp", "ams:/srv/said", str(tmp_path / "said"))
+        assert (tmp_path / "said").read_text() == "good day\n"
+
+        # A power cut: its disk is there again, what ran has run again, and an overlay is laid over it as over any host.
+        program.succeeds("restart", "ams")
+        assert ams.run("sh", "-c", "read -r note </srv/copied; echo $note").stdout == "from here\n"
+        lab.join("vxlan")
+        assert min(lab.rtt("ams", "lju", containers=True, count=2).rtts_ms) == pytest.approx(10, abs=0.1)
+
+
 def states(program: Program) -> list[dict[str, str]]:
     (lab,) = json.loads(program.succeeds("status", "--json"))
     found: list[dict[str, str]] = lab["containers"]

@@ -31,6 +31,8 @@ from minigts.results.schema import RawSample, Side
 from minigts.results.tables import SAMPLE_COLUMNS, SERIES_COLUMNS, SUMMARY_COLUMNS
 from minigts.tools import command
 from minigts.tools.base import ParseError, PathUnderTest
+from minigts.topology import load as topology
+from minigts.topology.software import ENTER
 
 PLAN = chain(4)
 FILE = """\
@@ -133,6 +135,16 @@ def test_addresses_and_words_stand_in_their_places() -> None:
     line = "curl -w '%{time_total}' ${A} 10.0.0.2:80/10kB {size} 10.0.0.1 1.5"
     assert command.argv(found, way()) == ("timeout", "-k", "2", "7", "sh", "-c", line)
     assert command.server_argv(found, way()) == ("a", "80")
+
+
+def test_a_program_of_a_host_with_an_image_of_the_user_s_is_the_image_s() -> None:
+    asked = experiment("run: echo 7, serve: wait, find: '[0-9.]+', unit: ms, label: time")
+    plan = topology.parse("name: x\nchain: {hosts: [ams, bra], host: {image: a.tar}}\n", "x.yaml")
+    around = Surroundings(plan, {}, lambda host: Endpoint(host, "", 0, ()), 0.004)
+    todo = procedure(asked.measurements[0], matrix(asked, plan)[0], around)
+    assert todo.client.argv[0] == "timeout"
+    assert todo.client.argv[-5:] == (ENTER, "--", "sh", "-c", "echo 7")
+    assert todo.beside[0].argv[-5:] == (ENTER, "--", "sh", "-c", "wait")
 
 
 def test_a_program_on_an_overlay_is_the_host_s_own_in_the_container_s_network() -> None:

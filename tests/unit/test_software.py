@@ -189,8 +189,8 @@ def test_files_come_before_commands_and_output_is_kept(tmp_path: Path, lab_of: L
     software.bring(lab, said.append)
     assert hosts.copied == [("a:/srv/f", "f")]
     assert hosts.ran[0] == ("chmod", "755", "/srv/f")
-    assert hosts.ran[1][:2] == ("env", "A=b c")
-    assert hosts.ran[1][-3:] == ("/var/log/run-1.log", f"/run/minigts-{lab.name}-a.runs", "one")
+    words = ("/var/log/run-1.log", f"/run/minigts-{lab.name}-a.runs", "env", "A=b c", "sh", "-ec", "one")
+    assert hosts.ran[1] == ("sh", "-euc", software.RUN_LOGGED, "sh", *words)
     kept = (lab.rundir / "run" / "a-1.log").read_text()
     assert kept == f"# {tmp_path}/lab.yaml:2: hosts.a.run[0]\n# one\none has been said\n"
     assert said == ["copying files to a", "running the commands of a"]
@@ -233,7 +233,7 @@ def test_what_a_command_has_said_is_told_when_another_host_ends_it(tmp_path: Pat
     """By the shell itself, as on a host."""
     log, running = str(tmp_path / "log"), str(tmp_path / "runs")
     command = "echo begun; until false; do sleep 0.1; done"
-    argv = ["sh", "-euc", software.RUN_LOGGED, "sh", log, running, command]
+    argv = ["sh", "-euc", software.RUN_LOGGED, "sh", log, running, "sh", "-ec", command]
     with subprocess.Popen(argv, start_new_session=True, stdout=subprocess.PIPE, text=True) as process:
         assert until(lambda: (tmp_path / "log").exists() and "begun" in (tmp_path / "log").read_text(), 60)
         subprocess.run(["sh", "-euc", software.END, "sh", running], check=True)

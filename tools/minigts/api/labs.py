@@ -221,7 +221,7 @@ class Host:
 
     def put(self, source: Path, target: str) -> None:
         """Copy a file, or a folder with all that is in it, to `target` on the host."""
-        self._lab.provider.put(self.name, source, PurePosixPath(target))
+        self._lab.provider.put(self.name, source, software.place(self._lab, self.name, PurePosixPath(target)))
 
 
 @dataclass(frozen=True)

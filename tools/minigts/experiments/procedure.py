@@ -24,6 +24,7 @@ from minigts.tools.iperf3_udp import UdpOptions
 from minigts.tools.options import percent
 from minigts.tools.processor import calls_are_free
 from minigts.topology.plan import Plan
+from minigts.topology.software import Software
 
 FIRST_OWN_PORT, FIRST_CROSSING_PORT = 5301, 5401
 """Of servers that one sample starts for itself; an overlay's own iperf3 listens on 5201 and serves one at a time."""
@@ -226,6 +227,8 @@ def way_of(measurement: AnyMeasurement, sample: Sample, around: Surroundings) ->
         path_between(around.plan, sample.source, sample.target),
     )
     way = replace(way, source=client_end(measurement, sample, around).address)
+    near, far = (around.plan.host(name).software or Software() for name in (sample.source, sample.target))
+    way = replace(way, into_source=near.into_root, into_target=far.into_root)
     way = replace(way, port=FIRST_OWN_PORT) if own_server else way
     return replace(way, calls_are_free=calls_are_free(around.plan, sample.source))
 

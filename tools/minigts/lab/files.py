@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from minigts.errors import InputError, MinigtsError
+from minigts.lab import software
 from minigts.lab.record import Lab
 
 HOME = PurePosixPath("/root")
@@ -58,10 +59,10 @@ def put(lab: Lab, source: Path, target: There, *, recursive: bool) -> There:
         raise InputError(f"no file or directory {source} on this machine")
     _require_recursive(str(source), source.is_dir(), recursive)
     named = _place_on_host(lab, target, source.resolve().name, source.is_dir())
-    above = str(named.path.parent)
+    above = str(software.place(lab, named.host, named.path.parent))
     arriving = _arriving(named.path.name)
     try:
-        lab.provider.put(named.host, source.resolve(), named.path.parent / arriving)
+        lab.provider.put(named.host, source.resolve(), PurePosixPath(above) / arriving)
         _on(lab, named.host, FINISH, above, arriving, named.path.name)
     except BaseException:
         with contextlib.suppress(MinigtsError):
@@ -87,7 +88,7 @@ def get(lab: Lab, source: There, target: Path, *, recursive: bool) -> Path:
         raise InputError(f"cannot write to the directory {named.parent} on this machine")
     arriving = named.with_name(_arriving(named.name))
     try:
-        lab.provider.get(source.host, source.path, arriving)
+        lab.provider.get(source.host, software.place(lab, source.host, source.path), arriving)
         _finish(arriving, named)
     finally:
         _discard(arriving)
@@ -131,7 +132,8 @@ def _place_on_host(lab: Lab, target: There, name: str, directory: bool) -> There
 
 
 def _look(lab: Lab, host: str, path: PurePosixPath) -> tuple[str, str]:
-    what, above = _on(lab, host, LOOK, str(path), str(path.parent)).split()
+    path, parent = (software.place(lab, host, each) for each in (path, path.parent))
+    what, above = _on(lab, host, LOOK, str(path), str(parent)).split()
     return what, above
 
 

@@ -23,7 +23,7 @@ from minigts.errors import (
 from minigts.lab.record import Lab, Progress
 from minigts.topology.gathering import CannotBeTaken, digest
 from minigts.topology.plan import Host, Plan
-from minigts.topology.software import Command, File, Software
+from minigts.topology.software import PLACE, Command, File, Software
 
 RUN_TIMEOUT_S = 300.0
 """Of each command, in the lab's time."""
@@ -35,14 +35,16 @@ RUNNING = "/run/minigts-{lab}-{host}.runs"
 """On a host, or where hosts share a file system, beside the others': the process group of the command that runs now."""
 RUN_LOGGED = """
 trap : TERM
-echo $$ >"$2"
-sh -ec "$3" </dev/null >"$1" 2>&1 && code=0 || code=$?
-rm -f "$2"
-tail -c 1000000 "$1"
+log=$1 running=$2
+shift 2
+echo $$ >"$running"
+"$@" </dev/null >"$log" 2>&1 && code=0 || code=$?
+rm -f "$running"
+tail -c 1000000 "$log"
 exit $code
 """
-"""For `sh -euc`: a log on the host, its `RUNNING`, and a command, whose output goes to the log. What it leaves running
-goes on writing."""
+"""For `sh -euc`: a log on the host, its `RUNNING`, and a command's words, whose output goes to the log. What it leaves
+running goes on writing."""
 END = """
 read -r group <"$1"
 case $group in "" | 1 | *[!0-9]*) exit 1 ;; esac
@@ -99,8 +101,8 @@ def run_commands(lab: Lab, host: Host, stop: Event | None = None) -> None:
         if stop is not None and stop.is_set():
             return
         log = f"/var/log/run-{number}.log"
-        words = ("sh", "-euc", RUN_LOGGED, "sh", log, _running(lab, host), command.text)
-        argv = software.in_environment(words)
+        words = software.in_environment(("sh", "-ec", command.text))
+        argv = ("sh", "-euc", RUN_LOGGED, "sh", log, _running(lab, host), *words)
         try:
             result = lab.provider.run(host.name, argv, timeout_s=RUN_TIMEOUT_S, check=False)
         except CommandTimeout:
@@ -130,10 +132,21 @@ def environment_of(lab: Lab, host: str) -> tuple[str, ...]:
 
 def shell_argv(lab: Lab, host: str) -> tuple[str, ...]:
     """A login shell there. Such a one sets PATH itself, so the environment is set once it has begun."""
-    assignments = _software(lab, host).assignments
+    software = _software(lab, host)
+    assignments = software.assignments
+    if software.root is not None:
+        return software.in_environment(("sh", "-l"))
     if not assignments:
         return ("bash", "-l")
     return ("bash", "-lc", 'export "$@"; exec bash -i', "bash", *assignments)
+
+
+def place(lab: Lab, host: str, path: PurePosixPath) -> PurePosixPath:
+    """Where a path lies on a host, as whoever works there writes it: in a root of the user's own, links followed."""
+    if _software(lab, host).root is None:
+        return path
+    said = lab.provider.run(host, [PLACE, "place", str(path)], timeout_s=STEP_TIMEOUT_S).stdout
+    return PurePosixPath(said.removesuffix("\n"))
 
 
 def _software(lab: Lab, name: str) -> Software:
@@ -164,9 +177,10 @@ def _problem(file: File) -> Problem | None:
 def _copy(lab: Lab, host: Host) -> None:
     for file in _of(host).files:
         try:
-            lab.provider.put(host.name, Path(file.source), PurePosixPath(file.target))
+            target = place(lab, host.name, PurePosixPath(file.target))
+            lab.provider.put(host.name, Path(file.source), target)
             if file.mode is not None:
-                lab.provider.run(host.name, ["chmod", f"{file.mode:o}", file.target], timeout_s=STEP_TIMEOUT_S)
+                lab.provider.run(host.name, ["chmod", f"{file.mode:o}", str(target)], timeout_s=STEP_TIMEOUT_S)
         except CommandFailed as error:
             said = _indented(error.stderr.splitlines())
             raise HostFailed(

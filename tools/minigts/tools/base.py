@@ -37,6 +37,9 @@ class PathUnderTest:
     """In virtual time, where a program that sends without pause would send for ever in no time."""
     source: str = ""
     """The near address."""
+    into_source: tuple[str, ...] = ()
+    """In front of a program that the user names, what runs it in the near host's root; `into_target` in the far's."""
+    into_target: tuple[str, ...] = ()
 
     @property
     def family(self) -> Family:

@@ -222,12 +222,12 @@ def _filled(line: str | tuple[str, ...], options: CommandOptions, way: PathUnder
 def argv(options: CommandOptions, way: PathUnderTest) -> tuple[str, ...]:
     """The program's command line, ended by timeout(1) where it runs when its time is up."""
     at_most = f"{options.at_most_s:g}"
-    return ("timeout", "-k", f"{KILLED_AFTER_S:g}", at_most, *_filled(options.run, options, way))
+    return ("timeout", "-k", f"{KILLED_AFTER_S:g}", at_most, *way.into_source, *_filled(options.run, options, way))
 
 
 def server_argv(options: CommandOptions, way: PathUnderTest) -> tuple[str, ...]:
-    """The command line of what runs at the other end; empty without one."""
-    return () if options.serve is None else _filled(options.serve, options, way)
+    """The command line of what runs at the other end, in its host's root; empty without one."""
+    return () if options.serve is None else (*way.into_target, *_filled(options.serve, options, way))
 
 
 def seconds(options: CommandOptions, _path: Path) -> float:

@@ -169,7 +169,7 @@ def _held_by(parse: Any) -> BeforeValidator:
 
 
 _Words: TypeAlias = Annotated[str, BeforeValidator(_words)]
-_Image: TypeAlias = Annotated[str, _held_by(_image)]
+Image: TypeAlias = Annotated[str, _held_by(_image)]
 _Nanoseconds: TypeAlias = Annotated[int, Field(ge=0, le=24 * 3600 * 10**9)]
 _PortNumber: TypeAlias = Annotated[int, Field(ge=1, le=65535)]
 
@@ -223,7 +223,7 @@ class Container(_Frozen):
     """See `ContainerSpec`. Paths are absolute."""
 
     name: Name
-    image: _Image
+    image: Image
     command: Annotated[tuple[_Words, ...], Field(max_length=MOST_ENTRIES)] = ()
     """Empty: the image's own."""
     environment: Annotated[tuple[_Words, ...], Field(max_length=MOST_ENTRIES)] = ()

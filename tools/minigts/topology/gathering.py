@@ -14,6 +14,7 @@ from minigts.errors import UNPRINTABLE, printable
 from minigts.language.problems import Finding, Location, path_of, shown
 from minigts.language.tree import Data, Tree
 from minigts.paths import NotRegularError, open_regular
+from minigts.topology.containers import ENGINES_IMAGE, REGISTRYS_IMAGE
 from minigts.topology.draft import Draft, DraftHost
 from minigts.topology.model import HostSpec
 from minigts.topology.plan import Plan
@@ -26,6 +27,7 @@ from minigts.topology.software import (
     FileSpec,
     Package,
     Place,
+    Root,
     Software,
     Variable,
     checked_target,
@@ -93,7 +95,12 @@ class _Layers:
         files = next((at for at, spec in given if spec.files is not None), None)
         environment = next((spec.environment for _, spec in given if spec.environment is not None), {})
         run = next(((at, spec.run) for at, spec in given if spec.run is not None), ((), ()))
+        image = next(((at, spec.image) for at, spec in given if spec.image is not None), None)
+        if image is not None and packages[1]:
+            where = (*packages[0], "packages")
+            self.findings.append((where, "are Debian's, and this host has an image of its own: put them into that"))
         return Software(
+            root=None if image is None else self._root(*image),
             packages=tuple(
                 Package(name=name, place=self._place((*packages[0], "packages", index)))
                 for index, name in enumerate(packages[1])
@@ -104,6 +111,11 @@ class _Layers:
                 Command(text=text, place=self._place((*run[0], "run", index))) for index, text in enumerate(run[1])
             ),
         )
+
+    def _root(self, where: Location, image: str) -> Root:
+        if not image.startswith((ENGINES_IMAGE, REGISTRYS_IMAGE)):
+            image = os.path.normpath(Path(self._file).absolute().parent / image)
+        return Root(image=image, place=self._place((*where, "image")))
 
     def _spec(self, where: Location) -> HostSpec | None:
         if where not in self._specs:

@@ -29,7 +29,7 @@ from minigts.language.quantities import (
 )
 from minigts.topology import ipv6 as v6
 from minigts.topology.compose_spec import A_FILE, ComposeSpec
-from minigts.topology.containers import ContainerSpec
+from minigts.topology.containers import IMAGE, ContainerSpec
 from minigts.topology.directions import BothWays, each_way, whole_each_way
 from minigts.topology.expectations import EXPECTATIONS, LatencyWord, ThroughputWord
 from minigts.topology.fields import (
@@ -49,6 +49,7 @@ from minigts.topology.fields import (
 from minigts.topology.software import (
     ENVIRONMENT,
     FILES,
+    IMAGE_OF_HOST,
     PACKAGES,
     RUN,
     Commands,
@@ -204,6 +205,7 @@ class HostSpec(_Spec):
         description="Whether the host has a way out to the networks of this machine, in real time on uml only. "
         "Default: false.",
     )
+    image: Annotated[str, *IMAGE] | None = Field(None, description=IMAGE_OF_HOST)
     packages: Packages | None = Field(None, description=PACKAGES)
     files: Files | None = Field(None, description=FILES)
     environment: Environment | None = Field(None, description=ENVIRONMENT)

@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from minigts.errors import UNPRINTABLE, Problem
 from minigts.language.fields import Strict, matching, text, written
 from minigts.language.problems import shown
+from minigts.topology.containers import Image as HostImage
 
 LONGEST_PATH, LONGEST_COMMAND, LONGEST_VALUE = 1000, 4000, 4000
 LONGEST_FILE_NAME = 4096
@@ -21,6 +22,9 @@ LONGEST_FILE_NAME = 4096
 MOST_ENTRIES = 100
 """Of each kind, on a host."""
 LARGEST_FILE_MB, MOST_FILES_IN_DIRECTORY = 100, 10_000
+OWN_ROOT = PurePosixPath("/var/lib/minigts/root")
+"""Where a host has the root of the user's image, and what runs a command there, or says where a path of it lies."""
+ENTER, PLACE = "/usr/lib/minigts/own-root/enter", "/usr/lib/minigts/own-root/root.py"
 EMPTIED = ("/proc", "/sys", "/dev", "/run", "/tmp")
 """What is no disk on a host, and begins anew with it."""
 
@@ -100,6 +104,10 @@ Files: TypeAlias = Annotated[tuple[FileSpec, ...], BeforeValidator(_few)]
 Environment: TypeAlias = Annotated[dict[_Variable, _Value], BeforeValidator(_few)]
 Commands: TypeAlias = Annotated[tuple[_Command, ...], BeforeValidator(_few)]
 
+IMAGE_OF_HOST = (
+    "A root file system of your own, for your commands on the host: a file, or an image of an engine or a registry. "
+    "Default: minigts' own. Only on uml."
+)
 PACKAGES = "Debian packages that the host has beside the image's own; fetched once, then kept. Not on mininet."
 FILES = "Files and directories that are copied to the host as the lab comes up."
 ENVIRONMENT = "Variables of the commands under `run`, of `minigts exec` and `minigts shell`."
@@ -172,8 +180,18 @@ class Command(_Frozen):
     place: Place
 
 
+class Root(_Frozen):
+    """The user's own root file system: what commands see that are the user's."""
+
+    image: HostImage
+    place: Place
+
+
 class Software(_Frozen):
     """What a host has beside the image. Lists are in the order in which things are done."""
+
+    root: Annotated[Root | None, Field(exclude_if=lambda root: root is None)] = None
+    """None, and then not written: commands see the image's own."""
 
     packages: Annotated[tuple[Package, ...], Field(max_length=MOST_ENTRIES)] = ()
     files: Annotated[tuple[File, ...], Field(max_length=MOST_ENTRIES)] = ()
@@ -181,8 +199,15 @@ class Software(_Frozen):
     run: Annotated[tuple[Command, ...], Field(max_length=MOST_ENTRIES)] = ()
 
     def in_environment(self, argv: tuple[str, ...]) -> tuple[str, ...]:
-        """The command with this environment."""
+        """The command with this environment, in the host's own root if it has one."""
+        if self.root is not None:
+            return (ENTER, *self.assignments, "--", *argv)
         return ("env", *self.assignments, *argv) if self.environment else argv
+
+    @property
+    def into_root(self) -> tuple[str, ...]:
+        """In front of a command it runs it in the host's own root; nothing where there is none."""
+        return () if self.root is None else (ENTER, "--")
 
     @property
     def assignments(self) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from pydantic import Field, TypeAdapter
 from minigts import paths
 from minigts.dataplane import interfaces
 from minigts.errors import CommandFailed, CommandTimeout, HostFailed, MinigtsError
-from minigts.providers import gateway, packages, processor_share
+from minigts.providers import gateway, own_root, packages, processor_share
 from minigts.providers.agent import client, process
 from minigts.providers.agent.provider import AgentProvider
 from minigts.providers.base import Finding, Result
@@ -68,6 +68,7 @@ class MininetProvider(AgentProvider):
             )
             gateway.refuse(plan, self.name, "nothing but its own links leads out of the kernel that its hosts share")
             packages.refuse(plan, self.name, "its hosts share the file system of one kernel")
+            own_root.refuse(plan, self.name, "its hosts share the file system of one kernel")
             try:
                 self._start_kernel(plan, progress)
                 progress(f"Mininet: building {count} machines and {len(plan.links)} links")

@@ -10,6 +10,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from minigts import paths
@@ -100,7 +101,7 @@ def _fetch(plan: Plan, wanted: Sequence[str], ready: Image, layer: Path, progres
         raise EnvironmentLacks("\n".join(lacking))
     progress(f"fetching {', '.join(wanted)} from Debian, once")
     layer.mkdir(exist_ok=True)
-    with _made_beside(layer / FETCHED) as place:
+    with made_beside(layer / FETCHED) as place:
         argv = [str(_script("fetch.sh")), str(ready.root), str(place), *wanted]
         try:
             shell.run_group(argv, timeout_s=FETCH_TIMEOUT_S, env={"PATH": image.search_path()})
@@ -114,16 +115,20 @@ def _install(wanted: Sequence[str], ready: Image, layer: Path, progress: Callabl
     if (free_mb := shutil.disk_usage(layer).free >> 20) < needed_mb:
         raise EnvironmentLacks(f"hosts with packages take {needed_mb} MB in {layer}; {free_mb} MB are free")
     progress(f"installing {', '.join(wanted)} into a copy of the image, once")
-    with _made_beside(layer / "made") as place:
+    with made_beside(layer / "made") as place:
         shell.run(["cp", "--sparse=always", "--reflink=auto", str(ready.root), str(place / ROOT)], timeout_s=600)
-        versions = _installed(place, ready.boot, layer / FETCHED)
+        versions = changed(place, ready.boot, partial(_install_fetched, layer / FETCHED), "packages")
         paths.write_whole(layer / VERSIONS, versions)
         (place / ROOT).rename(layer / ROOT)
     shutil.rmtree(layer / "made")
 
 
-def _installed(place: Path, boot: Path, fetched: Path) -> str:
-    """Install what was fetched into the file system in `place`; the versions of all that it then has."""
+def _install_fetched(fetched: Path, put: Put, run: Run) -> str:
+    return install(put, run, fetched)
+
+
+def changed(place: Path, boot: Path, change: Callable[[Put, Run], str], what: str) -> str:
+    """Boot the file system in `place` and change it; what `change` says. `what` is for messages."""
     rundir = place / "host"
     rundir.mkdir()
     machine = GuestKernel("image", INSTALLING_MB, (), writes_base=True)
@@ -138,18 +143,18 @@ def _installed(place: Path, boot: Path, fetched: Path) -> str:
 
     try:
         guest.wait(host, [machine.name], lambda _: None)
-        versions = install(put, run, fetched)
+        said = change(put, run)
         run(["sh", "-c", "sync; mount -o remount,ro /"], b"")
     except CommandFailed as error:
         why = cause(error.stdout + error.stderr, f"what is free on a disk of {image.IMAGE_MB} MB")
-        raise MinigtsError(f"the packages could not be installed: {why}") from error
+        raise MinigtsError(f"the {what} could not be installed: {why}") from error
     finally:
         process.end(rundir)
-    return versions
+    return said
 
 
 @contextmanager
-def _made_beside(ready: Path) -> Iterator[Path]:
+def made_beside(ready: Path) -> Iterator[Path]:
     """A directory that comes to its place when all is in it. What an earlier one has left goes first."""
     place = ready.with_name(f"building-{ready.name}")
     process.end(place / "host")

@@ -28,6 +28,7 @@ from minigts.providers.uml import (
     kernel,
     layers,
     made_of,
+    own_roots,
     packing,
     prerequisites,
 )
@@ -90,7 +91,7 @@ class UmlProvider(AgentProvider):
     def _launch(self, plan: Plan, progress: Callable[[str], None]) -> Launch:
         """What the supervisor is to start for the plan; what that takes is built now if it must be."""
         ready, full = image.ensure(progress), full_kernel.present()
-        layered = layers.roots(plan, ready, progress)
+        layered = {**layers.roots(plan, ready, progress), **own_roots.roots(plan, ready, progress)}
         return launch_of(plan, ready, ready.boot if full is None else full.directory, layered)
 
     def _tell_what_is_built_in(self, names: Sequence[str], full: FullKernel) -> None:

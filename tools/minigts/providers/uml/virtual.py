@@ -14,7 +14,7 @@ from minigts.errors import HostFailed
 from minigts.machine.together import NoTurn, Together, Turn, current_turn, together
 from minigts.providers.agent import client
 from minigts.providers.base import Result
-from minigts.providers.uml import clock_client, layers, made_of, parts
+from minigts.providers.uml import clock_client, layers, made_of, own_roots, parts
 from minigts.providers.uml.clock_process import ClockOrder
 from minigts.providers.uml.provider import UmlProvider, launch_of
 from minigts.providers.uml.supervisor import Launch
@@ -117,7 +117,7 @@ class VirtualUmlProvider(UmlProvider):
             ),
             processors={host.name: host.processor.model_dump() for host in plan.hosts if host.processor is not None},
         )
-        layered = layers.roots(plan, ready.image, progress)
+        layered = {**layers.roots(plan, ready.image, progress), **own_roots.roots(plan, ready.image, progress)}
         return replace(launch_of(plan, ready.image, ready.kernel.directory, layered), clock=order)
 
     def _time_ns(self, launch: Launch) -> int | None:
