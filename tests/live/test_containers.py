@@ -1,4 +1,5 @@
-"""The user's own containers: on Swarm and on flannel, by name, behind ports, with volumes; after a power cut; gone."""
+"""The user's own containers on Swarm: by name, behind ports, with volumes; after a power cut; gone. `test_own_programs`
+has them on flannel, too."""
 
 from __future__ import annotations
 
@@ -11,10 +12,10 @@ import pytest
 
 from live.conftest import quiet, state_directory
 from live.program import Program
-from minigts import api, overlays, paths
+from minigts import api, overlays
 from minigts import lab as labs
 from minigts.errors import CommandFailed
-from minigts.topology.load import load
+from minigts.topology.load import parse
 
 pytestmark = [pytest.mark.virtual, pytest.mark.timeout(600)]
 
@@ -52,7 +53,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     a directory."""
     place = tmp_path_factory.mktemp("own")
     with state_directory(place / "state"):
-        lab = labs.up(load(paths.project_root() / "topologies" / "pair.yaml"), "uml", None, quiet)
+        lab = labs.up(parse("name: one\nhosts: {ams: }\n", "one.yaml", time="virtual"), "uml", None, quiet)
         try:
             overlays.join(lab, "bridge", quiet)
             lab.provider.run("ams", ["sh", "-euc", SAVE], timeout_s=120)
@@ -78,9 +79,8 @@ def _root_of(saved: Path, root: Path) -> None:
         root.write_bytes(content.read())
 
 
-@pytest.mark.parametrize("overlay", ["swarm", "flannel"])
-def test_containers_live_as_they_are_declared(directory: Path, overlay: str) -> None:
-    with api.up(directory / "own.yaml", overlay=overlay) as lab:
+def test_containers_live_as_they_are_declared(directory: Path) -> None:
+    with api.up(directory / "own.yaml") as lab:
         program = Program(directory / "state")
         meter, greeter = lab.container("meter"), lab.container("greeter.mil")
 

@@ -1,4 +1,4 @@
-"""Connections from this machine to ports of hosts and containers, in virtual time."""
+"""Connections from this machine to ports of hosts and containers, and commands in containers, in virtual time."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ import signal
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 import pytest
 
-from live.program import Program, until
+from live.conftest import quiet, state_directory, take_down
+from live.program import TOPOLOGIES, Program, until
+from minigts import lab as labs
+from minigts import overlays
 from minigts.lab import Lab
 from minigts.overlays import Endpoint
+from minigts.topology.load import load
 
 pytestmark = pytest.mark.virtual
 PORT = 4711
@@ -85,14 +89,36 @@ def test_a_port_of_a_host_is_reached_whatever_address_it_is_on(lab: Lab) -> None
         assert until(lambda: relays(lab, "bra") == 0)
 
 
-@pytest.mark.parametrize("endpoints", ["vxlan"], indirect=True)
-def test_a_port_of_a_container_is_reached(lab: Lab, endpoints: Mapping[str, Endpoint]) -> None:
-    end = endpoints["lju"]
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """Two hosts with a container each."""
+    with state_directory(tmp_path_factory.mktemp("state")):
+        made = labs.up(load(TOPOLOGIES / "pair.yaml", time="virtual"), "uml", None, quiet)
+    overlays.join(made, "vxlan", quiet)
+    yield made
+    take_down(made)
+
+
+def end_on(lab: Lab, host: str) -> Endpoint:
+    joined = overlays.joined(lab)
+    assert joined is not None
+    return joined.endpoints()[host]
+
+
+def test_a_port_of_a_container_is_reached(pair: Lab) -> None:
+    end = end_on(pair, "bra")
     with (
-        server(lab, "lju", end.address, end.network),
-        forwarded(lab, "--container", f"lju:{PORT}") as (_, port),
+        server(pair, "bra", end.address, end.network),
+        forwarded(pair, "--container", f"bra:{PORT}") as (_, port),
     ):
         assert exchange(port, b"hello") == b"HELLO"
+
+
+def test_in_the_container_are_the_overlays_addresses_and_the_engine_has_a_log(pair: Lab) -> None:
+    program, own = Program(pair.rundir.parents[1]), f" {end_on(pair, 'ams').address}/"
+    assert own in program.succeeds("exec", "--container", "ams", "--", "ip", "-brief", "-4", "address")
+    assert own not in program.succeeds("exec", "ams", "--", "ip", "-brief", "address")
+    assert "level=info" in program.succeeds("logs", "ams", "--only", "dockerd")
 
 
 def test_where_nobody_listens_the_connection_ends_and_it_is_said(lab: Lab) -> None:

@@ -84,22 +84,18 @@ def test_a_leader_that_was_ended_joins_its_own_group_again(pairs: Lab, swarms: d
     assert echoed(pairs, again["a1"], again["a2"].address)
 
 
-def test_leaving_leaves_nothing_in_any_group(pairs: Lab) -> None:
+def test_a_policy_holds_in_each_group_and_leaving_leaves_nothing_in_any(pairs: Lab) -> None:
+    """What is allowed to a host of one group concerns the other in nothing but what is not allowed there."""
     overlays.leave(pairs, quiet)
     before = state(pairs)
-    overlays.join(pairs, "mesh", quiet)
-    overlays.leave(pairs, quiet)
-    assert state(pairs) == before
-
-
-def test_a_policy_holds_in_each_group(pairs: Lab) -> None:
-    """What is allowed to a host of one group concerns the other in nothing but what is not allowed there."""
     ends = overlays.join(pairs, "calico", quiet)
     policy.apply(pairs, policy.parse(CLOSED, "closed.yaml", [host.name for host in pairs.plan.hosts]))
     assert echoed(pairs, ends["a1"], ends["a2"].address)
     assert not echoed(pairs, ends["b1"], ends["b2"].address)
     policy.remove(pairs)
     assert echoed(pairs, ends["b1"], ends["b2"].address)
+    overlays.leave(pairs, quiet)
+    assert state(pairs) == before
 
 
 def test_pairs_that_are_measured_at_once_do_nothing_to_each_other(pairs: Lab, tmp_path: Path) -> None:

@@ -80,17 +80,16 @@ def test_up_killed_as_soon_as(program: Program, traces: Traces, stage: str) -> N
     assert traces.left() == []
 
 
-RANDOM_KILLS = 3
-SEED = 12794
-"""It draws a supervisor, a run and an `up`, all of a pair. With more runs, or of a chain, a trial takes minutes."""
+SEED = 34
+"""It draws a pair, and a moment at which most of the run is over."""
 
 
 @pytest.mark.timeout(1200)
-def test_kills_at_random_moments(tmp_path: Path) -> None:
-    """A few of those that `bench/run kills` does by the hundred: nothing is left, and nothing lost."""
-    done, trials = kills_at_random(tmp_path, "--times", str(RANDOM_KILLS), "--seed", str(SEED))
-    assert [trial["faults"] for trial in trials] == [[]] * RANDOM_KILLS, done.stdout
-    assert len({(trial["draw"]["victim"], trial["draw"]["kind"]) for trial in trials}) == RANDOM_KILLS
+def test_a_run_killed_at_a_random_moment(tmp_path: Path) -> None:
+    """One of those that `bench/run kills` does by the hundred: nothing is left, and nothing lost."""
+    done, (trial,) = kills_at_random(tmp_path, "--victims", "run", "--times", "1", "--seed", str(SEED))
+    assert trial["faults"] == [], done.stdout
+    assert trial["draw"]["topology"] == "pair"
     assert done.returncode == 0, done.stderr
 
 

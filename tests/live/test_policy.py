@@ -1,20 +1,22 @@
-"""Policies on real hosts: what is denied stays out, what is allowed gets in, and leaving takes the rules away."""
+"""Policies on real hosts: what is denied stays out, what is allowed gets in, and leaving takes the rules away.
+
+`test_overlays` asks this of overlays that it has joined.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 
 import pytest
 
-from live.conftest import quiet, skip_without_programs
-from minigts import lab as labs
-from minigts import overlays, paths
+from live.conftest import quiet
+from minigts import overlays
 from minigts.errors import MinigtsError
 from minigts.lab import Lab
 from minigts.overlays import Endpoint, policy
-from minigts.topology.load import load
 
-pytestmark = pytest.mark.virtual
+ENFORCING = ("calico", "calico-node", "romana", "canal")
+"""Of each kind one."""
 
 NETSERVER, IPERF3 = 12865, 5201
 CLOSED = f"""\
@@ -30,15 +32,6 @@ groups: {{web: [ams], store: [bra]}}
 rules:
   - deny: {{from: web, to: store, protocol: tcp, ports: [{NETSERVER}]}}
 """
-
-
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MINIGTS_STATE", str(tmp_path_factory.mktemp("state")))
-        lab = labs.up(load(paths.project_root() / "topologies" / "pair.yaml", time="virtual"), "uml", None, quiet)
-        yield lab
-        labs.down(lab)
 
 
 def reaches(lab: Lab, source: Endpoint, target: Endpoint) -> dict[str, bool]:
@@ -58,11 +51,9 @@ def tables(lab: Lab) -> str:
     return lab.provider.run("bra", ["nft", "list", "tables"], timeout_s=20).stdout
 
 
-@pytest.mark.parametrize("name", ["calico", "calico-node", "romana", "canal"])
-def test_what_is_denied_is_denied_and_what_is_allowed_is_allowed(pair: Lab, name: str) -> None:
-    skip_without_programs(name)
+def what_is_denied_is_denied_and_what_is_allowed_is_allowed(pair: Lab, ends: Mapping[str, Endpoint]) -> None:
+    """Over what is joined; and when the policy is removed, all is as before."""
     hosts = [host.name for host in pair.plan.hosts]
-    ends = overlays.join(pair, name, quiet)
     ams, bra = ends["ams"], ends["bra"]
 
     before = reaches(pair, ams, bra)
@@ -73,7 +64,6 @@ def test_what_is_denied_is_denied_and_what_is_allowed_is_allowed(pair: Lab, name
     opened = reaches(pair, ams, bra)
     policy.remove(pair)
     after = reaches(pair, ams, bra)
-    overlays.leave(pair, quiet)
 
     assert before == after == {"icmp": True, "netserver": True, "iperf3": True}
     assert closed == {"icmp": False, "netserver": True, "iperf3": False}
@@ -82,7 +72,8 @@ def test_what_is_denied_is_denied_and_what_is_allowed_is_allowed(pair: Lab, name
     assert policy.TABLE not in tables(pair)
 
 
-def test_an_overlay_that_enforces_nothing_says_so(pair: Lab) -> None:
-    overlays.join(pair, "none", quiet)
+@pytest.mark.virtual
+def test_an_overlay_that_enforces_nothing_says_so(lab: Lab) -> None:
+    overlays.join(lab, "none", quiet)
     with pytest.raises(MinigtsError, match="overlay none enforces no policy; those that do: calico"):
-        policy.apply(pair, policy.parse(OPEN, "open.yaml", ["ams", "bra"]))
+        policy.apply(lab, policy.parse(OPEN, "open.yaml", [host.name for host in lab.plan.hosts]))

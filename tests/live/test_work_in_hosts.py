@@ -1,4 +1,4 @@
-"""Work in a lab's hosts, in virtual time: files to them and back, commands on all of them, the overlay's container."""
+"""Work in a lab's hosts, in virtual time: files to them and back, and commands on all of them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from live.conftest import quiet
 from live.program import Program, until
-from minigts import overlays
 from minigts.lab import Lab, files
 from minigts.lab.files import There
 
@@ -63,13 +61,3 @@ def test_interrupted_on_all_hosts_it_ends_at_once_and_so_do_the_commands(lab: La
     assert started.wait(5) == 130
     look = ["pgrep", "-f", "^sleep 5000123$"]
     assert until(lambda: lab.provider.run("lon", look, timeout_s=10, check=False).code != 0)
-
-
-def test_in_the_container_are_the_overlays_addresses_and_the_engine_has_a_log(lab: Lab) -> None:
-    ends = overlays.join(lab, "swarm", quiet)
-    said = program(lab, "exec", "--container", "--lab", lab.name, "ams", "--", "ip", "-brief", "-4", "address")
-    assert f" {ends['ams'].address}/" in said
-    assert f" {ends['ams'].address}/" not in program(
-        lab, "exec", "--lab", lab.name, "ams", "--", "ip", "-brief", "address"
-    )
-    assert "level=info" in program(lab, "logs", "ams", "--lab", lab.name, "--only", "dockerd")

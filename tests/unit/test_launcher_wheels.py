@@ -33,11 +33,12 @@ def wheel() -> bytes:
     return made.getvalue()
 
 
-def carried(place: Path, name: str) -> Path:
+def carried(place: Path, *names: str) -> Path:
     with tarfile.open(place, "w:gz") as archive:
-        entry = tarfile.TarInfo(name)
-        entry.size = len(wheel())
-        archive.addfile(entry, io.BytesIO(wheel()))
+        for name in names:
+            entry = tarfile.TarInfo(name)
+            entry.size = len(wheel())
+            archive.addfile(entry, io.BytesIO(wheel()))
     return place
 
 
@@ -59,16 +60,15 @@ def test_packages_come_from_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sha256", "name"),
+    ("sha256", "names"),
     [
-        ("0" * 64, f"wheels/{WHEEL}"),
-        (hashlib.sha256(wheel()).hexdigest(), f"images/{WHEEL}"),
-        (hashlib.sha256(wheel()).hexdigest(), f"wheels/../../{WHEEL}"),
+        ("0" * 64, [f"wheels/{WHEEL}"]),
+        (hashlib.sha256(wheel()).hexdigest(), [f"images/{WHEEL}", f"wheels/../../{WHEEL}"]),
     ],
-    ids=["another sum", "no wheels", "leads elsewhere"],
+    ids=["another sum", "no wheels, and one that leads elsewhere"],
 )
-def test_nothing_is_installed_that_the_lock_does_not_name(tmp_path: Path, sha256: str, name: str) -> None:
-    own, file = launcher(tmp_path / "project", sha256), carried(tmp_path / "a.tar.gz", name)
+def test_nothing_is_installed_that_the_lock_does_not_name(tmp_path: Path, sha256: str, names: list[str]) -> None:
+    own, file = launcher(tmp_path / "project", sha256), carried(tmp_path / "a.tar.gz", *names)
     done = launch(own, "image", "import", str(file), XDG_CACHE_HOME=str(tmp_path / "cache"), **NOWHERE)
     assert done.returncode == 3, done.stdout + done.stderr
     assert "could not install the Python packages of requirements.lock" in done.stderr

@@ -152,12 +152,16 @@ def test_a_campaign_has_a_page_of_all_and_a_page_of_each(campaign: Path) -> None
     assert len(ids) == len(set(ids))
 
 
-def test_a_campaigns_run_without_samples_is_named_and_the_rest_is_shown(campaign: Path) -> None:
+def test_a_campaigns_run_without_samples_is_named_and_the_rest_is_shown(run: Path, tmp_path: Path) -> None:
+    campaign = tmp_path / "campaign-1"
+    shutil.copytree(run, campaign / "udp-sweep-1")
     waiting = campaign / "waiting-1"
     waiting.mkdir()
-    shutil.copy(campaign / "udp-sweep-20261121-100000" / "manifest.json", waiting)
+    shutil.copy(run / "manifest.json", waiting)
     edit(waiting, lambda manifest: manifest["experiment"].update(name="waiting"))
-    assert "No samples yet: waiting-1." in render(campaign).read_text()
+    text = render(campaign).read_text()
+    assert "No samples yet: waiting-1." in text
+    assert 'href="udp-sweep-1/report.html"' in text
 
 
 def test_campaigns_are_compared_run_by_run(campaign: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from isolated import run_isolated
 
 from minigts.errors import CommandFailed, CommandTimeout
 from minigts.machine import shell
@@ -61,6 +62,18 @@ def test_what_a_command_leaves_behind_ends_with_it(tmp_path: Path) -> None:
     argv = script(tmp_path, f"bash -c 'sleep 60; true' {tmp_path} &\n")
     shell.run_group(argv, timeout_s=10, patience_s=0.2)
     assert not left(tmp_path)
+
+
+def test_what_has_ended_is_not_waited_for_where_nobody_collects_it() -> None:
+    """As in a container whose first process does not care for those that have lost their parent."""
+    program = (
+        "from minigts.machine import shell\n"
+        "argv = ['bash', '-c', 'sleep 60 & echo $!']\n"
+        "print(open(f'/proc/{int(shell.run_group(argv, timeout_s=10, patience_s=0.2).stdout)}/stat').read())\n"
+    )
+    done = run_isolated(program, limit_s=20)
+    assert done.returncode == 0, done.stderr
+    assert ") Z 1 " in done.stdout
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])

@@ -55,6 +55,16 @@ def boot_id() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
+def runs_in_group(group: int, proc: Path = PROC) -> bool:
+    """Whether any process of a process group still runs; field 5 of its stat.
+
+    One that has ended stays a member until its parent has asked for it. Where the parent has ended, too, that is up to
+    the machine's first process, which in a container may take seconds, or never do it.
+    """
+    every = (stat_fields(directory.name, proc) for directory in proc.glob("[0-9]*"))
+    return any(fields[2] == str(group) and fields[0] not in "ZX" for fields in every if fields)
+
+
 def is_stopped(pid: int, proc: Path = PROC) -> bool:
     """Whether a process has been stopped by a signal, or has ended."""
     fields = stat_fields(pid, proc)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from minigts.errors import BrokenOff, CommandFailed, CommandTimeout, EnvironmentLacks
+from minigts.machine import proc
 
 _PR_SET_PDEATHSIG = 1
 LOOK_EVERY_S = 0.2
@@ -161,7 +162,7 @@ def start(
 
 
 def _end_group(leader: subprocess.Popen[bytes], patience_s: float) -> None:
-    """Close the group's lifeline and return when nothing is left of the group."""
+    """Close the group's lifeline and return when nothing of the group runs any more."""
     if leader.stdin is not None:
         leader.stdin.close()
     deadline = time.monotonic() + patience_s
@@ -176,8 +177,8 @@ def _reaches_group(leader: subprocess.Popen[bytes], number: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        pass  # nothing but a helper that runs as another user for a moment
-    return True
+        return True  # nothing but a helper that runs as another user for a moment
+    return proc.runs_in_group(leader.pid)
 
 
 def die_with_parent(parent: int) -> None:

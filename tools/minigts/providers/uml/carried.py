@@ -41,6 +41,8 @@ MIB = 1 << 20
 FOR_ALL = 0o755
 """What is built may be used by others, too; nothing in it is private."""
 _CHUNK = 1 << 16
+"""What is read at a time, and what tarfile holds: it copies all of that for every piece it is given or asked for."""
+_ZEROS = bytes(_CHUNK)
 _INDEX_BYTES = 8 * MIB
 _MOST_BYTES = 16384 * MIB
 _BROKEN = (tarfile.TarError, zlib.error, gzip.BadGzipFile, EOFError, ValueError)
@@ -126,7 +128,7 @@ def _expected() -> dict[str, str]:
 def _write(made: IO[bytes], index: bytes, wheels: Sequence[Path], parts: Sequence[Part], say: Say) -> None:
     with (
         gzip.GzipFile(filename="", mode="wb", compresslevel=QUICK, fileobj=made, mtime=0) as packed,
-        tarfile.open(fileobj=packed, mode="w|", format=tarfile.GNU_FORMAT, bufsize=MIB) as archive,
+        tarfile.open(fileobj=packed, mode="w|", format=tarfile.GNU_FORMAT, bufsize=_CHUNK) as archive,
     ):
         with tempfile.TemporaryFile() as file:
             file.write(index)
@@ -163,7 +165,7 @@ def load(file: Path, say: Say, sha256: str | None = None) -> tuple[Part, ...]:
             if sha256 is not None:
                 _hold_to_sum(file, opened, sha256)
             packed = stack.enter_context(gzip.GzipFile(fileobj=opened))
-            archive = stack.enter_context(tarfile.open(fileobj=packed, mode="r|", bufsize=MIB))
+            archive = stack.enter_context(tarfile.open(fileobj=packed, mode="r|", bufsize=_CHUNK))
             index = _index(file, archive)
             _hold_to_recipes(file, index)
             wanted = [each for each in index.parts if not (paths.cache_root() / each.place).is_dir()]
@@ -281,7 +283,7 @@ def _put(file: Path, source: IO[bytes], each: OneFile, target: Path) -> None:
     with target.open("xb") as made:
         while data := source.read(_CHUNK):
             digest.update(data)
-            if data.count(0) == len(data):
+            if data == _ZEROS[: len(data)]:
                 made.seek(len(data), os.SEEK_CUR)
             else:
                 made.write(data)
