@@ -21,9 +21,9 @@ from minigts.errors import (
     printable,
 )
 from minigts.lab.record import Lab, Progress
-from minigts.topology.gathering import CannotBeTaken, digest
 from minigts.topology.plan import Host, Plan
 from minigts.topology.software import PLACE, Command, File, Software
+from minigts.topology.taking import CannotBeTaken, digest
 
 RUN_TIMEOUT_S = 300.0
 """Of each command, in the lab's time."""

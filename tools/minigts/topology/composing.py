@@ -13,8 +13,8 @@ from minigts.language.tree import Tree, read_tree
 from minigts.topology import compose_file
 from minigts.topology.containers import ContainerSpec
 from minigts.topology.draft import Draft, DraftHost
-from minigts.topology.gathering import CannotBeTaken, within
 from minigts.topology.software import Software
+from minigts.topology.taking import CannotBeTaken, within
 
 _VARIABLES = Language("file of variables", "NAME=VALUE", 256_000, "")
 

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from pydantic import ValidationError
 
-from minigts.errors import UNPRINTABLE, printable
+from minigts.errors import printable
 from minigts.language.problems import Finding, Location, path_of, shown
 from minigts.language.tree import Data, Tree
-from minigts.paths import NotRegularError, open_regular
 from minigts.topology.containers import ENGINES_IMAGE, REGISTRYS_IMAGE
 from minigts.topology.draft import Draft, DraftHost
 from minigts.topology.model import HostSpec
 from minigts.topology.plan import Plan
 from minigts.topology.software import (
-    LARGEST_FILE_MB,
     LONGEST_FILE_NAME,
-    MOST_FILES_IN_DIRECTORY,
     Command,
     File,
     FileSpec,
@@ -32,12 +28,7 @@ from minigts.topology.software import (
     Variable,
     checked_target,
 )
-
-_BLOCK_BYTES = 1 << 20
-
-
-class CannotBeTaken(Exception):
-    """Why a file is not taken, to be said behind its name."""
+from minigts.topology.taking import CannotBeTaken, digest, within
 
 
 @dataclass(frozen=True)
@@ -64,19 +55,6 @@ def gather(tree: Tree, drafted: Draft, file: str, directory: Path | None) -> Gat
     software = {host.name: layers.software_of(host) for host in drafted.hosts}
     nothing = Software()
     return Gathered({name: each for name, each in software.items() if each != nothing}, tuple(layers.findings))
-
-
-def digest(path: Path) -> str:
-    """SHA-256 of a file's content, or of all that a directory holds: names, modes, contents, targets of links.
-
-    Raises CannotBeTaken for what is neither, cannot be read, or is too much.
-    """
-    try:
-        if path.is_dir():
-            return _of_directory(path)
-        return _of_file(path, LARGEST_FILE_MB << 20)[0]
-    except OSError as error:
-        raise CannotBeTaken(f"cannot be read: {error.strerror or error}") from error
 
 
 class _Layers:
@@ -166,65 +144,3 @@ def _accepted(data: Data) -> HostSpec | None:
         return HostSpec.model_validate(data) if data is not None else None
     except ValidationError:
         return None
-
-
-def within(directory: Path, source: str) -> Path:
-    """Where it lies really. Raises CannotBeTaken for what is not there, or leads out of the directory."""
-    base = directory.resolve()
-    try:
-        path = (base / source).resolve(strict=True)
-    except (OSError, RuntimeError):  # a ring of links is either, by Python's version
-        raise CannotBeTaken("is not there: paths begin in the topology file's directory") from None
-    if not path.is_relative_to(base):
-        raise CannotBeTaken("leads out of the topology's directory: a lab takes files from there alone")
-    if UNPRINTABLE.search(str(path)):
-        raise CannotBeTaken("lies where a path holds characters that cannot be shown")
-    if path == base:
-        raise CannotBeTaken("is the topology's whole directory: name what is in it")
-    return path
-
-
-def _of_file(path: Path, most_bytes: int) -> tuple[str, int]:
-    """A file's digest and size."""
-    content, size = hashlib.sha256(), 0
-    try:
-        regular = open_regular(path)
-    except NotRegularError as error:
-        raise CannotBeTaken("is neither a file nor a directory, or holds what is neither") from error
-    with regular as file:
-        while block := file.read(_BLOCK_BYTES):
-            size += len(block)
-            if size > most_bytes:
-                raise CannotBeTaken(f"has more than the {LARGEST_FILE_MB} MB that are copied as a lab comes up")
-            content.update(block)
-    return content.hexdigest(), size
-
-
-def _of_directory(directory: Path) -> str:
-    whole, left_bytes = hashlib.sha256(), LARGEST_FILE_MB << 20
-    for path in _below(directory):
-        name, mode = os.fsencode(path.relative_to(directory)), path.lstat().st_mode
-        whole.update(b"%d %s %o " % (len(name), name, mode))
-        if path.is_symlink():
-            whole.update(b"to %s" % os.fsencode(path.readlink()))
-        elif not path.is_dir():
-            content, size = _of_file(path, left_bytes)
-            left_bytes -= size
-            whole.update(content.encode())
-    return whole.hexdigest()
-
-
-def _below(directory: Path) -> Iterator[Path]:
-    """All that is in a directory, in an order of its own."""
-    count = 0
-    for place, directories, names in os.walk(directory, onerror=_raise):
-        directories.sort()
-        for name in sorted((*directories, *names)):
-            count += 1
-            if count > MOST_FILES_IN_DIRECTORY:
-                raise CannotBeTaken(f"holds more than {MOST_FILES_IN_DIRECTORY} files")
-            yield Path(place, name)
-
-
-def _raise(error: OSError) -> None:
-    raise error
