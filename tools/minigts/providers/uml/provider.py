@@ -31,6 +31,7 @@ from minigts.providers.uml import (
     own_roots,
     packing,
     prerequisites,
+    way_out,
 )
 from minigts.providers.uml.full_kernel import FullKernel
 from minigts.providers.uml.kernel import GuestKernel
@@ -114,6 +115,9 @@ class UmlProvider(AgentProvider):
             packing.get(self, host, returned, source, target)
         else:
             super().get(host, source, target)
+
+    def logs(self, host: str) -> Mapping[str, Path]:
+        return {**super().logs(host), way_out.LOG: way_out.log(self.rundir, host)}
 
     def restart(self, host: str) -> None:
         """A kernel that has crashed is started again, too; what it had not yet written to its disk is lost."""

@@ -67,40 +67,48 @@ def may_leave(frame: bytes) -> bool:
     return not any(to in network for network in BARRED)
 
 
+def log(rundir: Path, host: str) -> Path:
+    """Where both programs of a host with a way out write what they have to say."""
+    return rundir / "gateway" / host / LOG
+
+
 class WayOut:
     """The two programs, which end with this process, and `end`, the kernel's of the line to them."""
 
     def __init__(self, program: str, rundir: Path, host: str) -> None:
         """Raises HostFailed."""
-        self._place = rundir / "gateway" / host
+        self._log = log(rundir, host)
+        self._place = self._log.parent
         self._place.mkdir(parents=True, exist_ok=True)
         process.remove(self._place / SOCKET)
         self.processes: list[subprocess.Popen[bytes]] = []
         self.end, kernel = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         stack = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with kernel, stack, (self._place / LOG).open("ab") as log:
-            self._start_stack(program, rundir, log.fileno())
+        with kernel, stack, self._log.open("ab") as output:
+            self._start_stack(program, rundir, output.fileno())
             self._connect(stack)
-            self._start_filter(rundir, log.fileno(), kernel, stack)
+            self._start_filter(rundir, output.fileno(), kernel, stack)
 
-    def _start_stack(self, program: str, rundir: Path, log: int) -> None:
+    def _start_stack(self, program: str, rundir: Path, output: int) -> None:
         options = ("--target-type=bess", "--disable-host-loopback", "--enable-seccomp", f"--cidr={NETWORK}")
         self._start(
             [program, *options, SOCKET],
             rundir,
-            log,
+            output,
             before_exec=confinement.prepare(_rules(self._place), reaches_network=True),
         )
 
-    def _start_filter(self, rundir: Path, log: int, kernel: socket.socket, stack: socket.socket) -> None:
+    def _start_filter(self, rundir: Path, output: int, kernel: socket.socket, stack: socket.socket) -> None:
         descriptors = (kernel.fileno(), stack.fileno())
-        self._start([sys.executable, "-P", "-m", __name__, *map(str, descriptors)], rundir, log, pass_fds=descriptors)
+        self._start(
+            [sys.executable, "-P", "-m", __name__, *map(str, descriptors)], rundir, output, pass_fds=descriptors
+        )
 
     def _start(
         self,
         argv: list[str],
         rundir: Path,
-        log: int,
+        output: int,
         *,
         pass_fds: tuple[int, ...] = (),
         before_exec: Callable[[], None] | None = None,
@@ -108,7 +116,7 @@ class WayOut:
         self.processes.append(
             shell.start(
                 argv,
-                output=log,
+                output=output,
                 pass_fds=pass_fds,
                 env={process.MARK: str(rundir), "PYTHONPATH": str(paths.import_root())},
                 cwd=self._place,
@@ -129,7 +137,7 @@ class WayOut:
                 process.remove(self._place / SOCKET)  # nobody else comes that way
                 return
             if self.processes[0].poll() is not None or time.monotonic() > deadline:
-                said = (self._place / LOG).read_text(errors="replace")[-LOG_BYTES:].strip()
+                said = self._log.read_text(errors="replace")[-LOG_BYTES:].strip()
                 raise HostFailed(f"host {self._place.name} has no way out: its program does not answer: {said}")
             time.sleep(0.01)
 
