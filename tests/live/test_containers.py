@@ -1,4 +1,5 @@
-"""The user's own containers: on Swarm and on flannel, by name, behind ports, with volumes; after a power cut; gone."""
+"""The user's own containers: on Swarm and on flannel, by name, behind ports, with volumes; after a power cut; gone. The
+same from a Compose file; and an image that is a host."""
 
 from __future__ import annotations
 
