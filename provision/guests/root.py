@@ -10,14 +10,18 @@ Whatever the archive holds, nothing outside of ROOT is written to. Devices and p
 from __future__ import annotations
 
 import json
+import lzma
 import os
 import shutil
 import sys
 import tarfile
+import zlib
 from collections import deque
 from pathlib import Path
 
 ROOT, HERE = Path("/var/lib/minigts/root"), Path("/usr/lib/minigts/own-root")
+BROKEN = 65
+"""The exit code for an archive that is none: EX_DATAERR of sysexits.h."""
 MOST_LINKS = 40
 """On the way to a file; Linux follows as many (path_resolution(7))."""
 GONE, OPAQUE = ".wh.", ".wh..wh..opq"
@@ -114,7 +118,11 @@ def main() -> None:
     if verb == "place":
         sys.stdout.write(f"{within(ROOT, path)}\n")
         return
-    variables = unpack(path, ROOT)
+    try:
+        variables = unpack(path, ROOT)
+    except (tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, ValueError, LookupError, TypeError) as error:
+        sys.stderr.write(f"it cannot be unpacked: {' '.join(str(error).split())}\n")
+        raise SystemExit(BROKEN) from None
     (ROOT / "root").mkdir(exist_ok=True)
     (HERE / "environment").write_bytes(b"".join(os.fsencode(each) + b"\0" for each in variables))
 

@@ -9,14 +9,15 @@ import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from minigts import paths
-from minigts.errors import EnvironmentLacks, InputError
+from minigts.errors import CommandFailed, EnvironmentLacks, InputError, MinigtsError
 from minigts.providers import own_root
 from minigts.providers.uml import own_roots
+from minigts.providers.uml.image import Image
 from minigts.topology.load import load
 from minigts.topology.plan import Plan, to_json
 from minigts.topology.software import ENTER, Root
@@ -155,6 +156,32 @@ def test_a_path_is_where_it_would_be_in_the_root(script: ModuleType, tmp_path: P
     assert script.within(tmp_path, path) == tmp_path / lies
 
 
+@pytest.mark.parametrize(
+    "archive",
+    [
+        b"no tar",
+        saved({"a": "x"})[:2048],
+        saved({"a": "x"}).replace(b"1/layer", b"2/layer").replace(b"0/layer", b"9/layer", 1),
+    ],
+    ids=["none", "cut off", "a layer that is not there"],
+)
+def test_what_cannot_be_unpacked_is_said_in_a_line(
+    script: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    archive: bytes,
+) -> None:
+    (tmp_path / "image.tar").write_bytes(archive)
+    monkeypatch.setattr(script, "ROOT", tmp_path / "root")
+    monkeypatch.setattr("sys.argv", ["root.py", "unpack", str(tmp_path / "image.tar")])
+    with pytest.raises(SystemExit) as ended:
+        script.main()
+    said = capsys.readouterr().err
+    assert (ended.value.code, said.count("\n")) == (own_roots.BROKEN, 1)
+    assert said.startswith("it cannot be unpacked: ")
+
+
 def plan_of(directory: Path, text: str) -> Plan:
     (directory / "lab.yaml").write_text(f"name: x\n{text}\n")
     return load(directory / "lab.yaml")
@@ -214,6 +241,21 @@ def test_a_file_that_is_no_image_is_named_with_its_place(tmp_path: Path, what: s
     wanted = "is no image: a tar of" if what == "no image" else "No such file"
     with pytest.raises(InputError, match=rf"lab.yaml:2: pair.host.image: {tmp_path}/a.tar:? {wanted}"):
         own_roots._taken(root, lambda _: None)
+
+
+def test_what_a_host_cannot_unpack_is_named_with_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.tar").write_bytes(tar_of({"usr/a": "x"}))
+
+    def fail(*_: object) -> Path:
+        failed = CommandFailed("image", ["bash"], own_roots.BROKEN, "", "and\nit cannot be unpacked: why\n")
+        raise MinigtsError("it could not be installed") from failed
+
+    monkeypatch.setattr(own_roots, "_layer", fail)
+    plan = plan_of(tmp_path, "pair: {host: {image: a.tar}}")
+    with pytest.raises(
+        InputError, match=rf"lab.yaml:2: pair.host.image: {tmp_path}/a.tar: it cannot be unpacked: why$"
+    ):
+        own_roots.roots(plan, cast("Image", None), lambda _: None)
 
 
 def test_a_provider_without_a_place_for_it_says_so(tmp_path: Path) -> None:

@@ -6,13 +6,14 @@ reaches no file of this machine.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from minigts import paths
 from minigts.artifacts import container_images
-from minigts.errors import EnvironmentLacks, InputError, Problem
+from minigts.errors import CommandFailed, EnvironmentLacks, InputError, MinigtsError, Problem
 from minigts.machine import shell
 from minigts.providers.uml import image, layers
 from minigts.providers.uml.image import Image
@@ -20,6 +21,8 @@ from minigts.topology.plan import Plan
 from minigts.topology.software import Root
 
 ON_HOST = PurePosixPath("/var/tmp/minigts-own-root")
+BROKEN = 65
+"""How root.py ends for an archive that it cannot unpack."""
 RECIPE = ("enter", "root.py", "install.sh")
 
 
@@ -33,16 +36,32 @@ def roots(plan: Plan, ready: Image, progress: Callable[[str], None]) -> Mapping[
     for host in plan.hosts:
         if host.software is not None and (root := host.software.root) is not None:
             if root.image not in made:
-                made[root.image] = _layer(_taken(root, progress), ready, progress)
+                made[root.image] = _made(root, ready, progress)
             found[host.name] = made[root.image]
     return found
+
+
+def _made(root: Root, ready: Image, progress: Callable[[str], None]) -> Path:
+    own = _taken(root, progress)
+    try:
+        return _layer(own, ready, progress)
+    except MinigtsError as error:
+        failed = error.__cause__
+        if isinstance(failed, CommandFailed) and failed.code == BROKEN:
+            said = failed.stderr.strip().rpartition("\n")[2]
+            raise _misplaced(root, f"{own.path}: {said}") from error
+        raise
 
 
 def _taken(root: Root, progress: Callable[[str], None]) -> container_images.Image:
     try:
         return container_images.take(root.image, progress)
     except InputError as error:
-        raise InputError([Problem(root.place.file, root.place.line, f"{root.place.path}: {error}")]) from error
+        raise _misplaced(root, str(error)) from error
+
+
+def _misplaced(root: Root, message: str) -> InputError:
+    return InputError([Problem(root.place.file, root.place.line, f"{root.place.path}: {message}")])
 
 
 def _layer(own: container_images.Image, ready: Image, progress: Callable[[str], None]) -> Path:
@@ -51,10 +70,16 @@ def _layer(own: container_images.Image, ready: Image, progress: Callable[[str], 
     made = paths.cache_root() / "layers" / key / layers.ROOT
     if made.exists():
         return made
-    made.parent.mkdir(parents=True, exist_ok=True)
+    made.parents[1].mkdir(parents=True, exist_ok=True)
     with image.only_builder(made.parents[1], progress):
         if not made.exists():
-            _make(made, own, recipe, ready, progress)
+            made.parent.mkdir(exist_ok=True)
+            try:
+                _make(made, own, recipe, ready, progress)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    made.parent.rmdir()
+                raise
     return made
 
 
