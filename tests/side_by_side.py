@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,11 @@ FIRST, SECOND = "turn", "machine"
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"{ALONE}: goes by the machine's own clock; no other test runs meanwhile")
+    if not hasattr(config, "workerinput") and os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+        # Tests start the program hundreds of times, which would be compiled as often. Nothing stays of it afterwards.
+        compiled = tempfile.TemporaryDirectory(prefix="minigts-compiled-")
+        config.add_cleanup(compiled.cleanup)
+        os.environ["PYTHONPYCACHEPREFIX"] = compiled.name
 
 
 def pytest_xdist_auto_num_workers() -> int:
