@@ -35,6 +35,14 @@ def pytest_xdist_auto_num_workers() -> int:
     return min(WORKERS, len(os.sched_getaffinity(0)))
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with a test that has the machine to itself come last, among the short ones: it waits until what runs beside
+    it has ended, and a lab's test may take minutes. Virtual machines' tests are skipped where there are none."""
+    last = {item.path for item in items if _is_alone(item) and item.get_closest_marker("vagrant") is None}
+    items.sort(key=lambda item: item.path in last)
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Waits before the test's time limit begins."""
