@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,10 +24,23 @@ FIRST, SECOND = "turn", "machine"
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"{ALONE}: goes by the machine's own clock; no other test runs meanwhile")
+    if not hasattr(config, "workerinput") and os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+        # Tests start the program hundreds of times, which would be compiled as often. Nothing stays of it afterwards.
+        compiled = tempfile.TemporaryDirectory(prefix="minigts-compiled-")
+        config.add_cleanup(compiled.cleanup)
+        os.environ["PYTHONPYCACHEPREFIX"] = compiled.name
 
 
 def pytest_xdist_auto_num_workers() -> int:
     return min(WORKERS, len(os.sched_getaffinity(0)))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with a test that has the machine to itself come last, among the short ones: it waits until what runs beside
+    it has ended, and a lab's test may take minutes. Virtual machines' tests are skipped where there are none."""
+    last = {item.path for item in items if _is_alone(item) and item.get_closest_marker("vagrant") is None}
+    items.sort(key=lambda item: item.path in last)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

