@@ -1,5 +1,5 @@
-"""The user's own containers on Swarm: by name, behind ports, with volumes; after a power cut; gone. The same from a Compose
-file, and an image that is a host. `test_own_programs` has containers on flannel, too."""
+"""The user's own containers on Swarm: by name, behind ports, with volumes; after a power cut; gone. The same from a
+Compose file, and an image that is a host. `test_own_programs` has containers on flannel, too."""
 
 from __future__ import annotations
 
