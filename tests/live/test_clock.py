@@ -135,7 +135,7 @@ def test_at_a_terminal_a_second_is_a_second(lab: Lab) -> None:
     terminal = Terminal([sys.executable, "-c", CHILD, *words])
     try:
         terminal.sees("ready")
-        began_s, here_s = lab.provider.now_s(), time.monotonic()
+        here_s, began_s = time.monotonic(), lab.provider.now_s()
         terminal.type("go\r")
         terminal.sees("over")
         lasted_s, here_s = lab.provider.now_s() - began_s, time.monotonic() - here_s
