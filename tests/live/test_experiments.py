@@ -45,7 +45,7 @@ def test_claims_hold_on_hosts(program: Program, tmp_path: Path) -> None:
     assert page.stat().st_size > 10_000
     missed: list[dict[str, str]] = []
     tainted: list[str] = []
-    for name, overlays, samples in (("overlay-host", {"none", "swarm"}, 4), ("placement", {"none", "host"}, 4)):
+    for name, overlays, samples in (("overlay-host", {"none", "swarm"}, 6), ("placement", {"none", "host"}, 6)):
         with (page.parent / name / "samples.csv").open(newline="") as stream:
             rows = list(csv.DictReader(stream))
         assert [(row["ok"], float(row["value"]) > 0) for row in rows] == [("true", True)] * samples
