@@ -326,7 +326,7 @@ def test_a_full_disk_is_said_and_nothing_half_made_is_used(bare: Path, tmp_path:
     script = f'mount -t tmpfs -o size={size} none "$1" && "$2" plan; code=$?; ls "$1"/venv-*/made; exit $code'
     done = subprocess.run(
         ["unshare", "--mount", "sh", "-c", script, "sh", tmp_path / "full", bare],
-        env={**os.environ, "MINIGTS_CACHE": str(tmp_path / "full"), "MINIGTS_APT": "no"},
+        env={**os.environ, "MINIGTS_CACHE": str(tmp_path / "full"), "MINIGTS_APT": "no", "PYTHONPYCACHEPREFIX": ""},
         capture_output=True,
         text=True,
         check=False,
