@@ -315,7 +315,7 @@ def logs(
 
     opened = labs.open_lab(lab) if host is None else lab_with(host, lab)
     names = [each.name for each in opened.plan.machines] if host is None else [host]
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory(dir=opened.rundir, prefix="logs.") as directory:
         place = Path(directory) if into is None else into
         for name in names:
             opened.provider.diagnose(name, place / name if into is None else writable(place / name, "--into"))

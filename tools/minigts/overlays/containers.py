@@ -280,7 +280,7 @@ def _prepare(lab: Lab, host: Host, network: str, images: Mapping[str, Image], ru
             for one in host.containers
         ],
     }
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory(dir=lab.rundir, prefix="staged.") as place:
         file = Path(place) / RECORD
         file.write_text(json.dumps(content, indent=1) + "\n")
         lab.provider.put(host.name, file, IN_HOST / RECORD)

@@ -317,7 +317,7 @@ def _put_scripts(lab: Lab, overlay: Overlay, programs: str, hosts: Sequence[Host
     scripts = catalogue.scripts()
 
     def put(host: Host) -> None:
-        with tempfile.TemporaryDirectory() as temporary:
+        with tempfile.TemporaryDirectory(dir=lab.rundir, prefix="staged.") as temporary:
             staged = Path(temporary) / IN_HOST.name
             for folder in overlay.folders:
                 shutil.copytree(folder, staged / "overlays" / folder.name, ignore=shutil.ignore_patterns("build"))

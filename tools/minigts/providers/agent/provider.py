@@ -102,7 +102,7 @@ class AgentProvider(OnMachineTime):
 
     def _programs_logs(self, host: str, into: Path) -> None:
         """What the engine and the overlay's programs write down on the host itself; nothing of one that answers not."""
-        with tempfile.TemporaryDirectory() as place:
+        with tempfile.TemporaryDirectory(dir=self.rundir, prefix="logs.") as place:
             packed = Path(place) / "packed"
             try:
                 with packed.open("wb") as file:
