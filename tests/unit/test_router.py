@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -115,6 +117,25 @@ def test_what_a_host_shows_is_held_against_the_plan() -> None:
         f"the route to {to} goes by {other}, should go by {port}"
     ]
     assert router.differences(ways, [*right, "10.9.9.0/24 eth1"]) == ["a route to 10.9.9.0/24, which is nobody's"]
+
+
+SHOWN = {"right": "{0} via 10.20.0.2 dev {1} proto bird", "astray": "{0} via 10.20.0.2 dev eth9 proto bird"}
+
+
+@pytest.mark.parametrize(("shown", "code"), [("right", 0), ("astray", 1), ("none", 1)])
+def test_a_host_waits_until_every_route_goes_where_it_should(tmp_path: Path, shown: str, code: int) -> None:
+    """The script with an `ip` that shows the kernel's lines, and a `sleep` that takes no time."""
+    made = ring("ospf", "")
+    ways = router.expected(made, made.host("a"))
+    line = SHOWN.get(shown, "")
+    table = "".join(line.format(to, *ports) + "\n" for to, ports in ways.of_ipv4.items())
+    for name, text in (("ip", f"printf %s {shlex.quote(table)}"), ("sleep", "true")):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    argv = ["bash", "-c", f'PATH="{tmp_path}:$PATH"\n' + router.wait(made, ways).replace("seq 240", "seq 2")]
+    ended = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert ended.returncode == code, ended.stderr
+    assert ended.stdout.count("eth9") == (len(ways.of_ipv4) if shown == "astray" else 0)
 
 
 def test_ospf_has_the_costs_and_the_timers_that_the_page_says() -> None:

@@ -226,13 +226,14 @@ def show(plan: Plan) -> str:
 def wait(plan: Plan, ways: Expected) -> str:
     """A `bash` script that ends when the host has these routes and no other; with 1 after WAIT_S, and says which."""
     both = [*ways.of_ipv4.items(), *ways.of_ipv6.items()]
+    # No process substitution: hosts have no /dev/fd.
     allowed = sorted(f"{to} {port}" for to, ports in both for port in ports)
     return (
         f"allowed={shlex.quote(chr(10).join(allowed))}\n"
         f"for look in $(seq {WAIT_S * 4}); do\n"
         f"  there=$({show(plan)})\n"
         f'  if [[ $(grep -c . <<<"$there") == {len(both)} ]] && '
-        '! grep -vxFf <(printf "%s\\n" "$allowed") <<<"$there" >/dev/null; then exit 0; fi\n'
+        '! grep -vxF -e "$allowed" <<<"$there" >/dev/null; then exit 0; fi\n'
         "  sleep 0.25\n"
         "done\n"
         'echo "$there"\nexit 1\n'

@@ -19,11 +19,10 @@ def wait(lab: Lab, progress: Progress) -> None:
     if not plan.has_routers:
         return
     progress(f"waiting for the routes by {plan.routing.upper()}")
-    cut = lab.record.cut
+    cut, limit_s = lab.record.cut, 4 * router.WAIT_S
 
     def wait_on(host: Host) -> None:
         ways = router.expected(plan, host, cut)
-        limit_s = 4 * router.WAIT_S
         argv = ["bash", "-c", router.wait(plan, ways)]
         result = lab.provider.run(host.name, argv, timeout_s=limit_s, check=False)
         if result.code:
@@ -32,6 +31,11 @@ def wait(lab: Lab, progress: Progress) -> None:
 
     started_s = lab.provider.now_s()
     lab.on_each(plan.hosts, wait_on)
+    # Each had them at a moment of its own; one that was started again may since have taken others' away for a moment.
+    while any(lab.on_each(plan.hosts, lambda host: differences(lab, host)).values()):
+        lab.on_each(plan.hosts, wait_on)
+        if lab.provider.now_s() - started_s > limit_s:
+            raise HostFailed(f"the routes by {plan.routing.upper()} come and go: not all were there within {limit_s} s")
     progress(f"routes are there after {lab.provider.now_s() - started_s:.1f} s")
 
 

@@ -1,9 +1,9 @@
 """What a routing protocol of the hosts takes each link to cost. Pure, and the same for OSPF and BGP.
 
-OSPF has sixteen bits for it (RFC 2328, section A.4.2). A link's round trip stands in its cost, on a scale on which the
-longest link of the lab has 60000, so the way is that of the lowest RTT, as with static routes. Each hop adds a little:
-of two ways that are equally long that of fewer hops is taken. What a link adds by its name keeps two ways from costing the
-same, for which of them is taken would be the protocol's own affair.
+OSPF has sixteen bits for it (RFC 2328, section A.4.2). The round trip of a link stands in its cost, on a scale on which
+the longest link of the lab has 60000: the way is that of the lowest RTT, as with static routes. Each hop adds a little:
+of two ways that are equally long that of fewer hops is taken. What a link adds by its name keeps two ways from costing
+the same, for which of them is taken would be the protocol's own affair.
 """
 
 from __future__ import annotations
