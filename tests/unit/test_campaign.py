@@ -17,6 +17,8 @@ PROJECT = Path(__file__).parents[2]
 EXPERIMENTS = PROJECT / "experiments"
 FILES = sorted(EXPERIMENTS.glob("*.yaml"))
 OPEN = (
+    "converge-bgp",
+    "converge-ospf",
     "cross-traffic",
     "encrypted",
     "fifty-hops",

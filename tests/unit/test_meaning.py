@@ -31,6 +31,8 @@ EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 FILES = sorted(EXPERIMENTS.glob("*.yaml"))
 SAYS_NOTHING = {
     "acknowledgements": [],
+    "converge-bgp": [],
+    "converge-ospf": [],
     "cpu": ["tcp", "udp", "tcp-stressed", "udp-stressed"],
     "cpu-share": ["tcp", "udp"],
     "cross-traffic": [],

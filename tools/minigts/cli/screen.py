@@ -217,11 +217,13 @@ def show_plan(plan: Plan) -> None:
             *(both(x, show) for show in (delay, rate, loss)),
             _queues(plan, x),
             *([x.delay_from or ""] if by_sites else []),
+            *([str(x.cost)] if plan.has_routers else []),
         )
         for x in plan.links
     )
     columns = ("link", "subnet", *ipv6_column(plan), ">RTT", ">delay", ">rate", ">loss", ">queue")
-    show_table("links", (*columns, *(["delay from"] if by_sites else [])), links)
+    by_routers = [f">{plan.routing.upper()} cost"] if plan.has_routers else []
+    show_table("links", (*columns, *(["delay from"] if by_sites else []), *by_routers), links)
     paths = (
         (f"{p.source} – {p.target}", str(p.hops), ms(p.rtt_ms), both(p, tcp_at_most), yes(p.reachable))
         for p in plan.paths[:PAIRS_SHOWN]
@@ -340,6 +342,7 @@ def lab_facts(lab: Lab) -> dict[str, object]:
             "time": lab.time,
             "state": record.state,
             "overlay": None if joined is None else joined.name,
+            "routing": lab.plan.routing,
             "ipv6": None if lab.plan.ipv6 is None else {host.name: host.address for host in lab.plan.ipv6.hosts},
             "groups": {group.name: list(group.hosts) for group in lab.plan.groups},
             "created": record.created.isoformat(),
@@ -373,6 +376,7 @@ def show_labs(labs: Iterable[Lab]) -> None:
         where = f"{facts['provider']} in {facts['time']} time"
         title = f"{lab.name}  {facts['topology']} on {where}, overlay {facts['overlay'] or '—'}"
         title += f", over each by itself: {in_groups(lab.plan)}" if lab.plan.groups else ""
+        title += f", routes by {lab.plan.routing.upper()}" if lab.plan.has_routers else ""
         show_table(title, ("host", "location", "address", *ipv6_column(lab.plan), "state"), rows)
         own = facts.get("containers")
         if isinstance(own, list) and own:

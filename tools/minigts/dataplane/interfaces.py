@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from minigts.dataplane import router
 from minigts.dataplane.shaping import batch_line, loses_some
 from minigts.topology import gateway, ipv6
 from minigts.topology.plan import Host, Plan, Switch
@@ -58,19 +59,20 @@ def script(plan: Plan, machine: Host | Switch) -> str:
         "ip -batch - <<'END'",
         "link set dev lo up",
         *(batch_line("link", "set", "dev", port.name, "mtu", str(port.mtu), "up") for port in machine.ports),
-        *(_addresses(machine) if isinstance(machine, Host) else ()),
+        *(_addresses(plan, machine) if isinstance(machine, Host) else ()),
         *(_ipv6_addresses(plan, machine, beside) if isinstance(machine, Host) and beside is not None else ()),
         *(_route_out() if isinstance(machine, Host) and machine.gateway else ()),
         "END",
+        *(router.start(plan, machine) if isinstance(machine, Host) and plan.has_routers else ()),
     ]
     return "\n".join([*lines, ""])
 
 
-def _addresses(host: Host) -> Iterator[str]:
+def _addresses(plan: Plan, host: Host) -> Iterator[str]:
     yield batch_line("address", "replace", f"{host.address}/32", "dev", "lo")
     for port in host.ports:
         yield batch_line("address", "replace", f"{port.address}/{port.prefix}", "dev", port.name)
-    for route in host.routes:
+    for route in () if plan.has_routers else host.routes:
         yield batch_line("route", "replace", route.to, "via", route.via, "src", route.source)
 
 
@@ -91,7 +93,7 @@ def _ipv6_addresses(plan: Plan, host: Host, beside: ipv6.Host) -> Iterator[str]:
     yield batch_line("address", "replace", f"{beside.address}/128", "dev", "lo", "nodad")
     for end in beside.ports:
         yield batch_line("address", "replace", f"{end.address}/{ipv6.SEGMENT_PREFIX}", "dev", end.name, "nodad")
-    for route in beside.routes:
+    for route in () if plan.has_routers else beside.routes:
         yield batch_line("route", "replace", route.to, "via", route.via, "src", route.source)
     # As ARP goes round a link's loss: what kernels ask of each other would take the numbers that decide over packets.
     for port, other, far in plan.neighbours(host):

@@ -140,7 +140,7 @@ def _require_crossing(measurement: AnyMeasurement, plan: Plan) -> None:
             raise InputError(f"{where}: {flow.source} to itself crosses no link")
         if flow.between == "containers":
             continue
-        if plan.routing != "routed":
+        if not plan.is_routed:
             raise InputError(
                 f"{where}: it goes by the hosts' own routes, and in routing mode {plan.routing} they have none"
             )

@@ -18,7 +18,7 @@ from minigts.fidelity import host_settings, measure
 from minigts.fidelity.certificate import Row
 from minigts.fidelity.host_load import recording, taints
 from minigts.fidelity.host_settings import HostSettings
-from minigts.lab import DECLARED, Lab, Record, Settings, links
+from minigts.lab import DECLARED, Lab, Record, Settings, links, routes
 from minigts.topology.plan import End, Host, Link, Plan, Switch
 
 Cause = Literal[
@@ -143,15 +143,17 @@ def explain(lab: Lab, link: Link, *, measuring: bool = False) -> Explanation:
     record, wires = lab.record, links.read_wires(lab)
     shown: dict[str, HostSettings] = {}
     unread: dict[str, str] = {}
+    astray: list[str] = []
     for machine in _ends(lab.plan, link):
         try:
             shown[machine.name] = host_settings.read_back(lab, machine, wires)
+            astray += (f"{machine.name}: {difference}" for difference in routes.differences(lab, machine))
         except MinigtsError as error:
             unread[machine.name] = str(error)
     whole = link.name not in record.cut and not unread
     measured = _measured_now(lab, link) if measuring and whole else _certified(lab, link)
     carried = links.carrier(lab) is not None
-    return explained(lab.name, lab.plan, link, record, shown, unread, measured, carried=carried)
+    return explained(lab.name, lab.plan, link, record, shown, unread, measured, carried=carried, astray=astray)
 
 
 def explained(
@@ -164,8 +166,9 @@ def explained(
     measured: Measured | None,
     *,
     carried: bool = False,
+    astray: Sequence[str] = (),
 ) -> Explanation:
-    """The same from what the hosts have shown and what was measured. Pure."""
+    """The same from what the hosts have shown and what was measured; `astray` is how their routes differ. Pure."""
     ports = [(machine, _port(machine, link)) for machine in _ends(plan, link)]
     differences = tuple(
         f"{machine.name} {difference}"
@@ -173,6 +176,7 @@ def explained(
         if machine.name in shown
         for difference in host_settings.differences([port], record, shown[machine.name], plan.ipv6_of(machine.name))
     )
+    differences = (*differences, *astray)
     (first, there), (second, back) = ports
     delays_ms = (back.incoming.delay_ms, there.incoming.delay_ms)
     evidence = _Evidence(lab, link, record, differences, unread, measured, delays_ms, carried)

@@ -21,7 +21,7 @@ from minigts.errors import CommandFailed, HostFailed
 from minigts.fidelity import host_settings
 from minigts.fidelity.certificate import Certificate, Row, loss_row, loss_rows, rate_row, rtt_row, settings_row
 from minigts.fidelity.host_load import recording, taints
-from minigts.lab import Lab, links
+from minigts.lab import Lab, links, routes
 from minigts.lab.calibration import RoundTrips, probe
 from minigts.tools import iperf3_tcp
 from minigts.tools.base import ParseError
@@ -209,6 +209,7 @@ def _settings(lab: Lab, say: Say) -> Iterator[Row]:
     def row_of(machine: Host | Switch) -> Row:
         shown = host_settings.read_back(lab, machine, wires)
         different = host_settings.differences(machine.ports, record, shown, lab.plan.ipv6_of(machine.name))
+        different += routes.differences(lab, machine)
         return settings_row(machine.name, different, [shown.fact(port) for port in machine.ports])
 
     yield from lab.on_every_machine(row_of).values()

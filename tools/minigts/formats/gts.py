@@ -505,7 +505,7 @@ def write(network: Network) -> tuple[str, tuple[str, ...]]:
         for end, count, port in zip(link.ends, numbers, ("src", "dst"), strict=True):
             lines.append(f"  adjacency {machine_ids[end]}.p{count}, {name}.{port}")
     if network.routing != "neighbours":
-        notes.add("routing: routed", network.name, "in GTS a host reaches its neighbours alone")
+        notes.add(f"routing: {network.routing}", network.name, "in GTS a host reaches its neighbours alone")
     return "\n".join([*lines, "}"]) + "\n", notes.lines()
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from minigts import paths
 from minigts.dataplane import interfaces, switch
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError, noting_failures
-from minigts.lab import links, software
+from minigts.lab import links, routes, software
 from minigts.lab.kept import CERTIFICATE, require_same
 from minigts.lab.record import (
     MARKER,
@@ -120,6 +120,7 @@ def _settle(lab: Lab) -> None:
         _configure(lab, machine)
         if isinstance(machine, Switch):
             _take_step(lab, machine, "ask_controller")
+    routes.wait(lab, lambda _: None)
     lab.write(record.model_copy(update={"unsettled": frozenset()}))
 
 
@@ -171,6 +172,7 @@ def _start(lab: Lab, on: str, progress: Progress) -> None:
     progress("configuring addresses, routes and links")
     links.set_wires(lab, lab.record, plan.machines)
     lab.on_every_machine(lambda machine: _configure(lab, machine))
+    routes.wait(lab, progress)
     if links.carrier(lab) is None and (links.whole_paths(lab) or not plan.paths):
         progress("measuring the emulator's own latency")
         links.calibrate_held(lab)

@@ -30,6 +30,7 @@ from minigts.topology.plan import (
     Tolerances,
     ipv6_beside,
 )
+from minigts.topology.protocol_costs import protocol_costs
 from minigts.topology.queues import delay_packets, queue_bytes
 from minigts.topology.routing import Edge, ShortestPath, costs, neighbours, preference, ways
 from minigts.topology.segments import Segment
@@ -125,6 +126,10 @@ def _network(topology: Topology, drafted: Draft) -> _Network:
     of_link = {link: subnet for part, subnet in zip(parts, subnets, strict=True) for link in part.links}
     links = _links(drafted.links, [of_link[index] for index in range(len(drafted.links))])
     edges = tuple(Edge((indices[link.ends[0]], indices[link.ends[1]]), link.rtt_ms) for link in links)
+    if topology.routing in ("ospf", "bgp"):
+        announced = protocol_costs(len(machines), edges, [link.name for link in links])
+        links = tuple(link.model_copy(update={"cost": cost}) for link, cost in zip(links, announced, strict=True))
+        edges = tuple(Edge(edge.ends, float(cost)) for edge, cost in zip(edges, announced, strict=True))
     given = _addresses(parts, subnets, drafted.links)
     ends = _ends(drafted, links, topology.seed)
     return _Network(
@@ -138,7 +143,7 @@ def _network(topology: Topology, drafted: Draft) -> _Network:
         ways(len(machines), edges),
         {host.name: _ports(host.name, ends, links, given) for host in drafted.hosts},
         tuple(_switch(drafted, index, ends, links, given) for index in range(len(drafted.switches))),
-        topology.routing == "routed",
+        topology.routing != "neighbours",
     )
 
 

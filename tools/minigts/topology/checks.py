@@ -222,7 +222,11 @@ def _connected(drafted: Draft, routing: Data, where: Location, groups: _Groups) 
         among = [[name for name in members if name in part] for part in parts]
         if len(own := [part for part in among if part]) > 1:
             yield ("groups", group), f"no link joins {_in_words(own)}; the hosts of a group reach each other over links"
-    if routing not in (None, "routed"):
+    if routing in ("ospf", "bgp") and drafted.switches:
+        switches = listed([switch.name for switch in drafted.switches])
+        why = f"{routing} goes over links between two hosts, and there are switches: {switches}"
+        yield ("routing",), f"{why}; join the hosts with links, or write `routing: routed`"
+    if routing not in (None, "routed", "ospf", "bgp"):
         return
     remedy = "join them with links, or write `routing: neighbours`"
     if not groups and len(parts) > 1:

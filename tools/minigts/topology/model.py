@@ -382,10 +382,14 @@ class Topology(_Spec):
     description: Annotated[str, text("a description", LONGEST_DESCRIPTION)] | None = Field(
         None, description="What it is for: the lesson or the figure."
     )
-    routing: Annotated[Literal["routed", "neighbours"], choice("a routing mode", "routed", "neighbours")] = Field(
+    routing: Annotated[
+        Literal["routed", "neighbours", "ospf", "bgp"],
+        choice("a routing mode", "routed", "neighbours", "ospf", "bgp"),
+    ] = Field(
         "routed",
         description="routed: static routes, every host reaches every other. neighbours: a host reaches only the "
-        "hosts it shares a link with, as in GTS.",
+        "hosts it shares a link with, as in GTS. ospf, bgp: as routed, by routes that the hosts find by that protocol, "
+        "and find anew when a link fails.",
     )
     time: Annotated[Time, choice("a lab's time", "real", "virtual")] | None = Field(
         None,

@@ -98,7 +98,7 @@ class Port(End):
 
 
 class Route(_Frozen):
-    """A static route: `to` in CIDR form, `via` a neighbour's address on one of the host's own segments."""
+    """A route, set or to be found by a protocol: `to` in CIDR form, `via` a neighbour's address on a shared segment."""
 
     to: Network
     via: Address
@@ -201,6 +201,8 @@ class Link(_Frozen):
         Field(exclude_if=lambda source: source is None),
     ] = None
     """Where the delay comes from (`sites`). None, and then not written: nothing but what is declared makes delays."""
+    cost: Annotated[int | None, Field(ge=1, le=65535, exclude_if=lambda cost: cost is None)] = None
+    """What a routing protocol takes the link to cost, either way. None, and then not written: there is no protocol."""
 
     @property
     def ways(self) -> tuple[Direction, Direction]:
@@ -224,7 +226,7 @@ class Path(_Frozen):
     links: tuple[str, ...]
     """The names of the links on the way, in order; its length is the number of hops."""
     reachable: bool
-    """Whether the underlay routes it: always in mode routed, only for neighbours in mode neighbours."""
+    """Whether the underlay routes it: always, but in mode neighbours only for neighbours."""
     rtt_ms: PathRttMs
     """Sum of the links' RTT."""
     rate_mbit: RateMbit | None
@@ -289,7 +291,7 @@ class Plan(_Frozen):
     version: Literal[1] = 1
     name: Name
     description: Description
-    routing: Literal["routed", "neighbours"]
+    routing: Literal["routed", "neighbours", "ospf", "bgp"]
     time: Time = "real"
     overlay: Name
     groups: Annotated[tuple[Group, ...], Field(max_length=MOST_HOSTS)] = ()
@@ -335,6 +337,16 @@ class Plan(_Frozen):
         return next((switch for switch in self.switches if switch.name == name), None) or self.host(name)
 
     @property
+    def is_routed(self) -> bool:
+        """Whether each host has a route to every other, by whatever means."""
+        return self.routing != "neighbours"
+
+    @property
+    def has_routers(self) -> bool:
+        """Whether the hosts find their routes themselves, by a protocol: those that the plan says."""
+        return self.routing in ("ospf", "bgp")
+
+    @property
     def limited(self) -> tuple[Host, ...]:
         """The hosts that get a share of a processor."""
         return tuple(host for host in self.hosts if host.cpus < 1)
@@ -362,7 +374,7 @@ class Plan(_Frozen):
 
     def address_over(self, path: Path) -> str:
         """Where the path's target answers: by its own address where routes lead there, else on the shared segment."""
-        if self.routing == "routed":
+        if self.is_routed:
             return self.host(path.target).address
         near = self.neighbours(self.host(path.source))
         return next(far.address for port, host, far in near if host.name == path.target and port.link == path.links[0])

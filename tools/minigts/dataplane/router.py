@@ -1,0 +1,254 @@
+"""The routing protocol of a lab's hosts: OSPF or BGP by BIRD 2, its configuration, and the routes it should find. Pure.
+
+BIRD of the underlay keeps apart from that of an overlay on the same host: routes in a table of their own, OSPF with an
+instance number (RFC 6549), BGP on a port of its own, files in a directory of each host's own, since hosts may share one
+kernel's file system.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from minigts.topology import ipv6
+from minigts.topology.plan import Host, Plan, Port
+from minigts.topology.protocol_costs import distances_between
+from minigts.topology.routing import Edge
+
+TABLE, RULE = 20, 32000
+"""The kernel's table of these routes, looked up before the main one, where the host's own segments and overlays are."""
+INSTANCE = 64
+HELLO_S, DEAD_S = 1, 4
+"""How often a host says that it is there, and how long a silent one is held to be (RFC 2328, section 9.5)."""
+BGP_PORT = 1179
+HOLD_S, KEEPALIVE_S = 3, 1
+"""BGP's: three seconds are the least that RFC 4271, section 4.2, allows."""
+FIRST_AS = 64512
+"""Of those for private use (RFC 6996): the n-th host, from 0, has the n-th."""
+MOST_COST = 1_000_000_000
+WAIT_S = 60
+"""Until all routes are there: OSPF takes some 5 s, BGP about 2 s for each that connects late."""
+
+
+def directory(host: Host) -> str:
+    return f"/run/minigts/underlay/{host.name}"
+
+
+def start(plan: Plan, host: Host) -> Iterator[str]:
+    """Lines of a `bash -eu` script that start BIRD, or have it read its configuration anew. Twice is as once."""
+    folder = shlex.quote(directory(host))
+    ask = f"birdc -s {folder}/bird.ctl"
+    yield "command -v bird >/dev/null || { echo 'there is no bird on this host: install bird2' >&2; exit 1; }"
+    yield f"mkdir -p {folder}"
+    yield f"printf %s {shlex.quote(configuration(plan, host))} >{folder}/bird.conf"
+    for family in _families(plan):
+        yield (
+            f"[[ $(ip -{family} rule show) == *'lookup {TABLE}'* ]] || ip -{family} rule add pref {RULE} lookup {TABLE}"
+        )
+    yield f"if {ask} show status >/dev/null 2>&1; then {ask} configure >/dev/null; else"
+    yield f"  rm -f {folder}/bird.ctl {folder}/bird.pid"
+    yield f"  bird -c {folder}/bird.conf -s {folder}/bird.ctl -P {folder}/bird.pid"
+    yield "fi"
+
+
+def configuration(plan: Plan, host: Host) -> str:
+    """BIRD's, of one host."""
+    lines = [
+        f'log "{directory(host)}/bird.log" {{ info, warning, error, fatal }};',
+        f"router id {host.address};",
+        "protocol device { scan time 1; }",
+    ]
+    for family in _families(plan):
+        lines += _kernel(plan, host, family)
+        lines += _ospf(plan, host, family) if plan.routing == "ospf" else _bgp(plan, host, family)
+    return "\n".join([*lines, ""])
+
+
+def _families(plan: Plan) -> tuple[int, ...]:
+    return (4,) if plan.ipv6 is None else (4, 6)
+
+
+def _beside(plan: Plan, host: Host) -> ipv6.Host:
+    beside = plan.ipv6_of(host.name)
+    if beside is None:
+        raise KeyError(host.name)
+    return beside
+
+
+def _own(plan: Plan, host: Host, family: int) -> tuple[str, str]:
+    """The host's own address, and how many bits it has."""
+    return (host.address, "32") if family == 4 else (_beside(plan, host).address, "128")
+
+
+def _destinations(plan: Plan, host: Host, family: int) -> list[str]:
+    return [route.to for route in (host.routes if family == 4 else _beside(plan, host).routes)]
+
+
+def _kernel(plan: Plan, host: Host, family: int) -> list[str]:
+    """Only what the plan has a route to goes to the kernel, with the host's own address as the source."""
+    address, _ = _own(plan, host, family)
+    to = _destinations(plan, host, family)
+    given = f"filter {{ if net !~ [{', '.join(to)}] then reject; krt_prefsrc = {address}; accept; }}" if to else "none"
+    return [
+        f"protocol kernel kernel{family} {{",
+        f"  kernel table {TABLE};",
+        f"  ipv{family} {{ import none; export {given}; }};",
+        "}",
+    ]
+
+
+def _ospf(plan: Plan, host: Host, family: int) -> list[str]:
+    costs = {link.name: link.cost for link in plan.links}
+    address, bits = _own(plan, host, family)
+    return [
+        f"protocol ospf v{2 if family == 4 else 3} ospf{family} {{",
+        f"  instance id {INSTANCE};" if family == 4 else "",
+        "  ecmp no;",
+        f"  ipv{family} {{ import all; export none; }};",
+        "  area 0 {",
+        f"    stubnet {address}/{bits} {{ cost 1; }};",
+        *(
+            f'    interface "{port.name}" {{ type ptp; cost {costs[port.link]}; hello {HELLO_S}; dead {DEAD_S}; }};'
+            for port in host.ports
+        ),
+        "  };",
+        "}",
+    ]
+
+
+def _bgp(plan: Plan, host: Host, family: int) -> list[str]:
+    """What a way costs travels as MED, and each host adds its link: BGP alone would count systems, not time."""
+    costs = {link.name: link.cost for link in plan.links}
+    address, bits = _own(plan, host, family)
+    subnets = [link.subnet for link in plan.links] if plan.ipv6 is None or family == 4 else []
+    named = {link.name: (subnets[link.index] if subnets else _segment(plan, link.name)) for link in plan.links}
+    lines = [
+        f"protocol static own{family} {{",
+        f"  ipv{family};",
+        f"  route {address}/{bits} blackhole;",
+        *(f"  route {named[port.link]} blackhole;" for port in host.ports),
+        "}",
+    ]
+    for port in host.ports:
+        near, far = _session(plan, host, port, family)
+        peer = plan.host(port.peer_host)
+        lines += [
+            f"protocol bgp bgp{family}_{port.name} {{",
+            f"  local {near} port {BGP_PORT} as {FIRST_AS + host.index};",
+            f"  neighbor {far} port {BGP_PORT} as {FIRST_AS + peer.index};",
+            f'  interface "{port.name}";',
+            "  direct;",
+            f"  hold time {HOLD_S}; keepalive time {KEEPALIVE_S};",
+            "  connect delay time 1; connect retry time 2; error wait time 1, 4;",
+            f"  ipv{family} {{",
+            "    import filter {",
+            f"      bgp_med = bgp_med + {costs[port.link]}; bgp_local_pref = {MOST_COST} - bgp_med; accept;",
+            "    };",
+            "    export filter {",
+            "      if source = RTS_STATIC then bgp_med = 0; else bgp_med = bgp_med;",
+            "      accept;",
+            "    };",
+            "    next hop self;",
+            "  };",
+            "}",
+        ]
+    return lines
+
+
+def _segment(plan: Plan, link: str) -> str:
+    return "" if plan.ipv6 is None else plan.ipv6.subnet(link)
+
+
+def _session(plan: Plan, host: Host, port: Port, family: int) -> tuple[str, str]:
+    if family == 4:
+        return port.address, port.peer_address
+    end = _beside(plan, host).port(port.name)
+    if end.peer_address is None:
+        raise KeyError(port.name)
+    return end.address, end.peer_address
+
+
+@dataclass(frozen=True)
+class Expected:
+    """By destination, as `ip route show` writes it, the ports by which it may be reached: one, but where two ways cost
+    the same."""
+
+    of_ipv4: Mapping[str, frozenset[str]]
+    of_ipv6: Mapping[str, frozenset[str]]
+
+
+def expected(plan: Plan, host: Host, cut: Collection[str] = ()) -> Expected:
+    """The routes that a host finds when these links are cut, and has had the time to."""
+    links = [link for link in plan.links if link.name not in cut]
+    indices = {each.name: each.index for each in plan.hosts}
+    edges = [Edge((indices[link.ends[0]], indices[link.ends[1]]), link.rtt_ms) for link in links]
+    costs = [link.cost or 1 for link in links]
+    between = distances_between(len(plan.hosts), edges, costs)
+    of_link = {link.name: link for link in links}
+
+    def ports_to(*targets: int) -> frozenset[str]:
+        """By which the nearest of these hosts is reached at the least cost."""
+        own = between[host.index]
+        least = min((own[target] for target in targets if target in own), default=None)
+        return frozenset(
+            port.name
+            for port in host.ports
+            if port.link in of_link
+            for target in targets
+            if least is not None
+            and (far := between[indices[port.peer_host]].get(target)) is not None
+            and (of_link[port.link].cost or 1) + far == least
+        )
+
+    hosts = {f"{each.address}/32": (each.index,) for each in plan.hosts}
+    segments = {link.subnet: tuple(indices[end] for end in link.ends) for link in plan.links}
+    ways = {route.to: ports_to(*(hosts | segments)[route.to]) for route in host.routes}
+    beside = () if plan.ipv6 is None else _beside(plan, host).routes
+    return Expected(
+        {_shown(route.to): ways[route.to] for route in host.routes if ways[route.to]},
+        # They stand beside those of IPv4, in the same order.
+        {_shown(six.to): ways[four.to] for four, six in zip(host.routes, beside, strict=False) if ways[four.to]},
+    )
+
+
+def _shown(to: str) -> str:
+    return to.removesuffix("/32").removesuffix("/128")
+
+
+def show(plan: Plan) -> str:
+    """A shell command that prints every route of the protocol, `DESTINATION PORT` a line."""
+    each = "awk '{ for (i = 2; i < NF; i++) if ($i == \"dev\") print $1, $(i + 1) }'"
+    shows = "; ".join(f"ip -{family} route show table {TABLE} 2>/dev/null" for family in _families(plan))
+    return f"{{ {shows}; }} | {each}"
+
+
+def wait(plan: Plan, ways: Expected) -> str:
+    """A `bash` script that ends when the host has these routes and no other; with 1 after WAIT_S, and says which."""
+    both = [*ways.of_ipv4.items(), *ways.of_ipv6.items()]
+    # No process substitution: hosts have no /dev/fd.
+    allowed = sorted(f"{to} {port}" for to, ports in both for port in ports)
+    return (
+        f"allowed={shlex.quote(chr(10).join(allowed))}\n"
+        f"for look in $(seq {WAIT_S * 4}); do\n"
+        f"  there=$({show(plan)})\n"
+        f'  if [[ $(grep -c . <<<"$there") == {len(both)} ]] && '
+        '! grep -vxF -e "$allowed" <<<"$there" >/dev/null; then exit 0; fi\n'
+        "  sleep 0.25\n"
+        "done\n"
+        'echo "$there"\nexit 1\n'
+    )
+
+
+def differences(ways: Expected, shown: Sequence[str]) -> list[str]:
+    """How the lines of `show` differ from what should be there, a sentence each."""
+    wanted = {**ways.of_ipv4, **ways.of_ipv6}
+    found = [(to, port) for to, _, port in (line.partition(" ") for line in shown) if to and port]
+    there = {to for to, _ in found}
+    missing = [f"no route to {to}" for to in wanted if to not in there]
+    other = [
+        f"the route to {to} goes by {port}, should go by {' or '.join(sorted(wanted[to]))}"
+        for to, port in found
+        if to in wanted and port not in wanted[to]
+    ]
+    return [*missing, *other, *(f"a route to {to}, which is nobody's" for to in sorted(there - wanted.keys()))]
