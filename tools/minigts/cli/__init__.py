@@ -1,7 +1,7 @@
 """The command line. `app` starts and ends it; `first`, `labs`, `links`, `hosts`, `capture`, `top`, `serve`, `access`,
 `saved`, `containers`, `policy`, `exchange`, `experiments`, `bundles`, `project` and `completion` hold a short function
-for each verb, `libvirt` those that only virtual machines need; `screen` is how it looks, `known` what a shell completes. Nothing
-else prints; what a verb does is done elsewhere.
+for each verb, `libvirt` those that only virtual machines need; `screen` is how it looks, `known` what a shell
+completes. Nothing else prints; what a verb does is done elsewhere.
 """
 
 # In this order the verbs are listed.

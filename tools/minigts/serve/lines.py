@@ -21,6 +21,7 @@ from minigts.providers.base import Converses
 CHANNEL = 1
 MOST_ROWS, MOST_COLUMNS = 500, 1000
 ANSWER = re.compile(rb"icmp_seq=(\d+).*time=([\d.]+) ms")
+SENT = re.compile(rb"^(\d+) packets transmitted")
 INTERVAL_S = 0.2
 MOST_S = 60
 
@@ -95,7 +96,7 @@ def _frames(kind: WSMsgType, data: Any) -> list[wire.Frame]:
 
 
 async def echoes(socket: web.WebSocketResponse, lab: Lab, source: str, target: str, seconds: int) -> None:
-    """Echo requests for so long: for each that is answered its number and its round trip in ms, then the end."""
+    """Echo requests for so long: for each that is answered its number and its round trip in ms; how many were sent."""
     address = address_from(lab, source, target)
     argv = ["ping", "-n", "-i", str(INTERVAL_S), "-w", str(seconds), "-W", "1", address]
     async with _line(lab, source, argv) as (reader, _):
@@ -107,6 +108,8 @@ async def echoes(socket: web.WebSocketResponse, lab: Lab, source: str, target: s
                 for line in lines:
                     if found := ANSWER.search(line):
                         await socket.send_json({"number": int(found[1]), "rtt_ms": float(found[2])})
+                    elif found := SENT.search(line):
+                        await socket.send_json({"sent": int(found[1])})
             await socket.close()
 
         following = asyncio.create_task(follow())

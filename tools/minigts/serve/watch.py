@@ -80,7 +80,7 @@ def now(lab: Lab, before: activity.Reading, after: activity.Reading) -> dict[str
                 "loss_percent": [way.loss_percent for way in link.ways],
                 "rate_mbit": [way.rate_mbit for way in link.ways],
                 "rtt_ms": link.rtt_ms,
-                "flows": sorted(flows.get(link.name, []), key=lambda flow, link=link: link.ends.index(flow["source"])),
+                "flows": [flow for end in link.ends for flow in flows.get(link.name, []) if flow["source"] == end],
             }
             for link in links.plan_now(lab).links
         ],

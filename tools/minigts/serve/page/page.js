@@ -2,7 +2,7 @@
 import { Terminal, FitAddon } from "/xterm/index.js";
 
 const $ = (id) => document.getElementById(id);
-const SCALE = 150, MARGIN = 70, RADIUS = 26;
+const SCALE = 210, MARGIN = 70, RADIUS = 26;
 const state = { topology: null, links: new Map(), chosen: null, sliding: false, terminals: new Map(), runs: "" };
 
 function svg(name, attributes = {}, text = null) {
@@ -137,15 +137,14 @@ function showNow(now) {
       const row = html("tr");
       row.dataset.link = link.name;
       const cells = [
-        [way ? "" : link.name], [`${flow.source} → ${flow.target}`], [flow.mbit.toFixed(2)],
+        [way ? "" : link.name], [`${flow.source} → ${flow.target}`], [WORDS[how]], [flow.mbit.toFixed(2)],
         [flow.rate_mbit ? `${Math.round((100 * flow.mbit) / flow.rate_mbit)} %` : "–"], [flow.frames.toFixed(0)],
-        [flow.total_dropped], [flow.total_lost], [figure(link.delay_ms[way], 5)],
-        [figure(link.loss_percent[way], 4)], [link.up ? WORDS[how] : "cut"],
+        [flow.total_dropped], [flow.total_lost], [figure(link.delay_ms[way], 5)], [figure(link.loss_percent[way], 4)],
       ];
       cells.forEach(([text], index) => {
         const cell = html("td", String(text));
-        if (index > 1 && index < 9) cell.className = "number";
-        if (index === 9 && (how === "down" || how === "losing")) cell.className = "bad";
+        if (index > 2) cell.className = "number";
+        if (index === 2 && (how === "down" || how === "losing")) cell.className = "bad";
         row.append(cell);
       });
       rows.push(row);
@@ -229,35 +228,44 @@ $("ping").onclick = () => {
   const [from, to, seconds] = [$("source").value, $("target").value, Number($("seconds").value)];
   if (from === to) { $("figures").textContent = "Choose two hosts."; return; }
   const points = [];
+  let sent = null;
   const line = socket(`/echoes/${encodeURIComponent(from)}/${encodeURIComponent(to)}?seconds=${seconds}`);
   measuring = line;
   $("ping").textContent = "Stop";
-  const draw = (ended) => plot(points, seconds, `${from} to ${to}`, ended);
-  line.onmessage = (event) => { const { number, rtt_ms } = JSON.parse(event.data); points.push([number, rtt_ms]); draw(false); };
+  const draw = () => plot(points, seconds, `${from} to ${to}`, sent);
+  line.onmessage = (event) => { 
+    const told = JSON.parse(event.data);
+    if (told.sent) sent = told.sent;
+    else points.push([told.number, told.rtt_ms]);
+    draw();
+  };
   line.onclose = (event) => {
     measuring = null;
     $("ping").textContent = "Measure";
-    draw(true);
+    draw();
     if (event.reason) $("figures").textContent = event.reason;
     else if (!points.length) $("figures").textContent = `${from} to ${to}: nothing was answered`;
   };
-  draw(false);
+  draw();
 };
-function plot(points, seconds, name, ended) {
+function plot(points, seconds, name, sent) {
+  const wide = Math.max(300, Math.min(600, $("plot").clientWidth || 600));
+  $("plot").setAttribute("viewBox", `0 0 ${wide} 200`);
   const top = Math.max(1, ...points.map(([, ms]) => ms)) * 1.15, most = seconds * 5;
-  const x = (number) => 46 + (540 * number) / most, y = (ms) => 175 - (160 * ms) / top;
-  const drawn = [svg("path", { d: "M46 15V175H590" })];
+  const x = (number) => 46 + ((wide - 60) * number) / most, y = (ms) => 175 - (160 * ms) / top;
+  const drawn = [svg("path", { d: `M46 15V175H${wide - 10}` })];
   for (const part of [0, 0.5, 1]) {
     drawn.push(svg("text", { x: 40, y: y(part * top / 1.15) + 4, "text-anchor": "end" }, figure((part * top) / 1.15)));
     drawn.push(svg("text", { x: x(most * part), y: 192, "text-anchor": part === 1 ? "end" : "start" }, `${seconds * part} s`));
   }
   drawn.push(svg("text", { x: 52, y: 12 }, "round trip in ms"));
   let d = "", before = null, lost = 0;
-  for (const [number, ms] of points) {
+  for (const [number, ms] of [...points, ...(sent ? [[sent + 1, null]] : [])]) {
     const gap = before === null ? number - 1 : number - before - 1;
     for (let missing = number - gap; missing < number; missing++)
       drawn.push(svg("path", { d: `M${x(missing)} 168V175`, class: "lost" }));
     lost += gap;
+    if (ms === null) break;
     d += `${before === null || gap ? "M" : "L"}${x(number)} ${y(ms)}`;
     drawn.push(svg("circle", { cx: x(number), cy: y(ms), r: 2 }));
     before = number;
