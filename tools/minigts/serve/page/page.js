@@ -41,6 +41,8 @@ function drawTopology(topology) {
   const map = $("map");
   map.setAttribute("viewBox", `0 0 ${right} ${bottom}`);
   map.replaceChildren();
+  map.style.minWidth = `${Math.round(0.8 * right)}px`; // smaller than that no figure could be read: it scrolls
+  $("network").classList.toggle("broad", right > 700);
   const beside = new Map();
   for (const link of topology.links) {
     const [[ax, ay], [bx, by]] = link.ends.map((end) => at.get(end));
@@ -249,6 +251,7 @@ $("ping").onclick = () => {
   draw();
 };
 function plot(points, seconds, name, sent) {
+  $("plot").removeAttribute("hidden");
   const wide = Math.max(300, Math.min(600, $("plot").clientWidth || 600));
   $("plot").setAttribute("viewBox", `0 0 ${wide} 200`);
   const top = Math.max(1, ...points.map(([, ms]) => ms)) * 1.15, most = seconds * 5;
