@@ -7,7 +7,7 @@ import importlib.util
 import signal
 import socket
 import weakref
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +24,7 @@ from minigts.serve.access import HEADERS, REPORT_HEADERS, Access
 
 PAGE = Path(__file__).parent / "page"
 LIMIT_BYTES = 1 << 16
+TAKES_S = 2.0
 LONGEST_DELAY_MS, MOST_LOSS_PERCENT = 1000.0, 100.0
 Asked = TypeVar("Asked", bound=BaseModel)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -199,11 +200,17 @@ class Server:
             await asyncio.sleep(self.interval_s)
 
     async def _tell(self, *all_told: dict[str, Any] | None) -> None:
-        for page in list(self._pages):
-            for told in all_told:
-                if told is not None:
-                    with suppress(ConnectionError, RuntimeError):
+        await asyncio.gather(*(self._tell_one(page, all_told) for page in list(self._pages)))
+
+    async def _tell_one(self, page: web.WebSocketResponse, all_told: Sequence[dict[str, Any] | None]) -> None:
+        """A page that takes nothing, as on a laptop that sleeps, keeps no other waiting: it may come again."""
+        try:
+            async with asyncio.timeout(TAKES_S):
+                for told in all_told:
+                    if told is not None:
                         await page.send_json(told)
+        except (ConnectionError, RuntimeError, TimeoutError):
+            self._pages.discard(page)
 
     async def _terminal(self, request: web.Request) -> web.StreamResponse:
         host = self._host(request.match_info["host"])
