@@ -203,7 +203,7 @@ class Server:
         await asyncio.gather(*(self._tell_one(page, all_told) for page in list(self._pages)))
 
     async def _tell_one(self, page: web.WebSocketResponse, all_told: Sequence[dict[str, Any] | None]) -> None:
-        """A page that takes nothing, as on a laptop that sleeps, keeps no other waiting: it may come again."""
+        """A page that takes nothing, as on a laptop that sleeps, keeps no other waiting for long: it is closed, and comes again."""
         try:
             async with asyncio.timeout(TAKES_S):
                 for told in all_told:
@@ -211,6 +211,8 @@ class Server:
                         await page.send_json(told)
         except (ConnectionError, RuntimeError, TimeoutError):
             self._pages.discard(page)
+            with suppress(ConnectionError, TimeoutError):
+                await asyncio.wait_for(page.close(code=WSCloseCode.TRY_AGAIN_LATER), TAKES_S)
 
     async def _terminal(self, request: web.Request) -> web.StreamResponse:
         host = self._host(request.match_info["host"])
