@@ -203,7 +203,7 @@ class Server:
         await asyncio.gather(*(self._tell_one(page, all_told) for page in list(self._pages)))
 
     async def _tell_one(self, page: web.WebSocketResponse, all_told: Sequence[dict[str, Any] | None]) -> None:
-        """A page that takes nothing, as on a laptop that sleeps, keeps no other waiting for long: it is closed, and comes again."""
+        """A page that takes nothing, as on a laptop that sleeps, is closed, and comes again; others wait no longer."""
         try:
             async with asyncio.timeout(TAKES_S):
                 for told in all_told:
