@@ -37,6 +37,7 @@ VERBS = (
     "partition",
     "capture",
     "top",
+    "serve",
     "restart",
     "check",
     "explain",

@@ -42,6 +42,7 @@ CHAIN = (
 """From the bottom up: a part may import from every lower row."""
 
 ASIDE = {
+    "serve": {"lab", "topology", "providers", "machine", "language", "errors", "paths", "report"},
     "report": {"topology", "judge", "language", "errors", "paths", "tools", "results", EXPERIMENT_LANGUAGE},
 }
 """Parts beside the chain, and the only ones they may import."""

@@ -24,6 +24,7 @@ MODULES = (
     "hosts",
     "capture",
     "top",
+    "serve",
     "access",
     "saved",
     "containers",

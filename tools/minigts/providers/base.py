@@ -139,9 +139,10 @@ class CarriesLinks(Protocol):
 class Converses(Protocol):
     """A provider that can talk with a command on a host as long as it runs."""
 
-    def converse(self, host: str, argv: Sequence[str]) -> socket.socket:
+    def converse(self, host: str, argv: Sequence[str], *, terminal: tuple[int, int] | None = None) -> socket.socket:
         """Start a command, and return the line to it: frames of `agent.wire` on channel 1, both ways. The command ends
-        when the line is closed. Where the lab has a clock of its own, a second takes a second until then.
+        when the line is closed. Where the lab has a clock of its own, a second takes a second until then. With
+        `terminal`, its rows and columns, the command has one.
         """
         ...
 

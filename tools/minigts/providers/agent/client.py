@@ -102,11 +102,13 @@ def attach(rundir: Path, host: str, argv: Sequence[str], *, paced: bool = False)
                     os.write(sys.stdout.fileno(), frame.payload)
 
 
-def converse(rundir: Path, host: str, argv: Sequence[str], *, paced: bool = False) -> socket.socket:
+def converse(
+    rundir: Path, host: str, argv: Sequence[str], *, paced: bool = False, terminal: tuple[int, int] | None = None
+) -> socket.socket:
     """Start a command; the line to it. See `Converses`, and for `paced` `attach`."""
     connection = _connect(rundir, host)
     try:
-        request = {"argv": list(argv), "timeout_s": None}
+        request = {"argv": list(argv), "timeout_s": None, "terminal": terminal}
         connection.sendall(wire.Frame(1, wire.RUN, json.dumps(request).encode()).encode())
         if paced:
             connection.sendall(wire.Frame(1, wire.PACE, b"").encode())

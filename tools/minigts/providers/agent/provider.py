@@ -76,8 +76,8 @@ class AgentProvider(OnMachineTime):
     def attach(self, host: str, argv: Sequence[str]) -> int:
         return client.attach(self.rundir, host, argv)
 
-    def converse(self, host: str, argv: Sequence[str]) -> socket.socket:
-        return client.converse(self.rundir, host, argv)
+    def converse(self, host: str, argv: Sequence[str], *, terminal: tuple[int, int] | None = None) -> socket.socket:
+        return client.converse(self.rundir, host, argv, terminal=terminal)
 
     def logs(self, host: str) -> Mapping[str, Path]:
         """The files on this machine that tell of a host, which need not be there, by what each is called."""

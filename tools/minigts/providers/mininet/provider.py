@@ -157,8 +157,8 @@ class MininetProvider(AgentProvider):
     def attach(self, host: str, argv: Sequence[str]) -> int:
         return client.attach(self.rundir, kernel.NAME, [*self._enter(host), *argv])
 
-    def converse(self, host: str, argv: Sequence[str]) -> socket.socket:
-        return client.converse(self.rundir, kernel.NAME, [*self._enter(host), *argv])
+    def converse(self, host: str, argv: Sequence[str], *, terminal: tuple[int, int] | None = None) -> socket.socket:
+        return client.converse(self.rundir, kernel.NAME, [*self._enter(host), *argv], terminal=terminal)
 
     def logs(self, host: str) -> Mapping[str, Path]:
         """One kernel's, for all hosts."""

@@ -72,8 +72,8 @@ class VirtualUmlProvider(UmlProvider):
     def attach(self, host: str, argv: Sequence[str]) -> int:
         return client.attach(self.rundir, host, argv, paced=True)
 
-    def converse(self, host: str, argv: Sequence[str]) -> socket.socket:
-        return client.converse(self.rundir, host, argv, paced=True)
+    def converse(self, host: str, argv: Sequence[str], *, terminal: tuple[int, int] | None = None) -> socket.socket:
+        return client.converse(self.rundir, host, argv, paced=True, terminal=terminal)
 
     def now_s(self) -> float:
         return clock_client.now_s(self.rundir)

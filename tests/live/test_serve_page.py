@@ -1,0 +1,109 @@
+"""The page of `minigts serve` in a real browser, on a lab in virtual time: clicked, typed, a link cut."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from live.conftest import MakeLab
+from live.program import TOPOLOGIES, Program
+from minigts.lab import Lab
+
+pytestmark = [pytest.mark.browser, pytest.mark.virtual, pytest.mark.timeout(180)]
+
+PATIENCE_MS = 30_000
+ENDED_S = 20.0
+SHELLS_ENDED = "while ls /dev/pts | grep -q '^[0-9]'; do sleep 0.1; done"
+
+
+@pytest.fixture
+def pair(make_lab: MakeLab) -> Lab:
+    return make_lab(TOPOLOGIES / "pair.yaml")
+
+
+@pytest.fixture
+def served(pair: Lab, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The program that serves the lab, and the address that it has printed."""
+    started = Program(tmp_path).start("serve", pair.name, "--every", "0.2", "--results", str(tmp_path / "results"))
+    assert started.stdout is not None
+    yield started, started.stdout.readline().strip()
+    if started.poll() is None:
+        started.send_signal(signal.SIGINT)
+    started.communicate(timeout=ENDED_S)
+
+
+@pytest.fixture
+def chromium(browser_program: str) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=browser_program, args=["--disable-dev-shm-usage"])
+        yield started
+        started.close()
+
+
+def opened(chromium: Browser, url: str, said: list[str], width: int) -> Page:
+    page = chromium.new_context(viewport={"width": width, "height": 844}).new_page()
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.set_default_timeout(PATIENCE_MS)
+    page.goto(url)
+    page.wait_for_selector("#links tr")
+    return page
+
+
+def clock_s(page: Page) -> float:
+    return float(page.inner_text("#clock").split()[2])
+
+
+def slide(page: Page, name: str, value: str) -> None:
+    page.fill(name, value)
+    page.dispatch_event(name, "change")
+
+
+def test_two_pages_at_work_on_one_lab(served: tuple[subprocess.Popen[str], str], chromium: Browser, pair: Lab) -> None:
+    program, url = served
+    expect.set_options(timeout=PATIENCE_MS)
+    said: list[str] = []
+    desk, phone = (opened(chromium, url, said, width) for width in (1280, 390))
+
+    for page in (desk, phone):
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert page.evaluate("location.search") == ""
+    expect(desk.locator("#clock")).to_contain_text("stands still")
+    before_s = clock_s(desk)
+    desk.wait_for_timeout(1000)
+    assert clock_s(desk) == before_s, "to look lets no time pass"
+
+    for page, host in ((desk, "ams"), (phone, "bra")):
+        page.click(f"[data-host={host}]")
+        page.wait_for_selector(".xterm-helper-textarea", state="attached")
+        page.keyboard.type("ip -brief addr show eth1; echo $((6*7))\n")
+    expect(desk.locator(".xterm-accessibility-tree")).to_contain_text(pair.plan.host("ams").ports[0].address)
+    expect(phone.locator(".xterm-accessibility-tree")).to_contain_text(pair.plan.host("bra").ports[0].address)
+
+    slide(desk, "#delay", "40")
+    expect(phone.locator("#map .first")).to_have_text("80 ms")
+    desk.click("#ping")
+    expect(desk.locator("#figures")).to_contain_text(re.compile(r"now 80(\.\d)? ms"))
+    assert clock_s(desk) > before_s
+
+    phone.click("#cut")
+    expect(desk.locator("#map .first")).to_have_text("cut")
+    expect(desk.locator("#links tr").first.locator("td.bad")).to_have_text("cut")
+    lost = desk.locator("#links tr").first.locator("td").nth(7)
+    expect(lost).to_have_text(re.compile("[1-9]"))
+    desk.click("#declared")
+    phone.click("#cut")
+    expect(desk.locator("#map .first")).to_have_text("17.7 ms")
+    assert pair.record.changed == {}
+    assert pair.record.cut == frozenset()
+    assert said == []
+
+    program.send_signal(signal.SIGINT)
+    assert program.wait(ENDED_S) == 0
+    pair.provider.run("ams", ["sh", "-c", SHELLS_ENDED], timeout_s=10)

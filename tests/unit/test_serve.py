@@ -1,0 +1,215 @@
+"""Who is answered by `minigts serve`, and who is not: the rules alone, and the server over a real connection."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from minigts.errors import InputError
+from minigts.lab import Lab
+from minigts.serve import lines, runs
+from minigts.serve.access import Access, checked_address
+from minigts.serve.server import Server, bound
+
+ACCESS = Access("127.0.0.1", 8137, "right")
+OWN = {"host": "127.0.0.1:8137", "origin": "http://127.0.0.1:8137", "changes": True, "token": "right"}
+Asking = Callable[[aiohttp.ClientSession, Access], Awaitable[tuple[int, Mapping[str, str], str]]]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        pytest.param(OWN, id="the page itself"),
+        pytest.param(
+            OWN | {"host": "localhost:8137", "origin": "http://localhost:8137"}, id="by loopback's other name"
+        ),
+        pytest.param(OWN | {"origin": None, "changes": False}, id="to look, as a browser's own address line does"),
+    ],
+)
+def test_answered(request_: dict[str, object]) -> None:
+    assert ACCESS.refusal(**request_) is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("request_", "why"),
+    [
+        pytest.param(OWN | {"token": "wrong"}, "token", id="wrong token"),
+        pytest.param(OWN | {"token": ""}, "token", id="empty token"),
+        pytest.param(OWN | {"token": "righté"}, "token", id="token beyond ASCII"),
+        pytest.param(OWN | {"token": None}, "token", id="no token"),
+        pytest.param(OWN | {"token": None, "changes": False, "origin": None}, "token", id="no token, only to look"),
+        pytest.param(OWN | {"origin": "http://evil.example"}, "nothing is answered", id="another origin"),
+        pytest.param(OWN | {"origin": "null"}, "nothing is answered", id="a page in a sandbox, as a report"),
+        pytest.param(OWN | {"origin": "http://127.0.0.1:9"}, "nothing is answered", id="another port"),
+        pytest.param(OWN | {"origin": "https://127.0.0.1:8137"}, "nothing is answered", id="another scheme"),
+        pytest.param(OWN | {"origin": None}, "Origin", id="a change without an origin"),
+        pytest.param(OWN | {"host": "evil.example:8137"}, "evil.example", id="another name that leads here"),
+        pytest.param(OWN | {"host": "127.0.0.1"}, "127.0.0.1", id="no port"),
+        pytest.param(OWN | {"host": None}, "None", id="no host"),
+    ],
+)
+def test_refused(request_: dict[str, object], why: str) -> None:
+    assert why in (ACCESS.refusal(**request_) or "")  # type: ignore[arg-type]
+
+
+def test_bound_elsewhere_loopback_is_no_name_of_it() -> None:
+    assert Access("192.0.2.7", 80).hosts == {"192.0.2.7:80"}
+    assert Access("::1", 80).hosts == {"[::1]:80", "localhost:80"}
+
+
+def test_two_servers_have_tokens_of_their_own() -> None:
+    assert Access("127.0.0.1", 1).token != Access("127.0.0.1", 1).token
+    assert "token" not in repr(Access("127.0.0.1", 1))
+
+
+@pytest.mark.parametrize("word", ["0.0.0.0", "::", "example.org", ""])
+def test_an_address_is_one_address(word: str) -> None:
+    with pytest.raises(InputError, match="--listen"):
+        checked_address(word)
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    with bound("127.0.0.1", 0) as first, pytest.raises(InputError, match="cannot listen at"):
+        bound("127.0.0.1", first.getsockname()[1])
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"rows": 0, "columns": 80}', '{"rows": 24, "columns": 99999}'])
+def test_a_terminal_has_a_size(text: str) -> None:
+    with pytest.raises(InputError):
+        lines.size(text)
+
+
+@pytest.mark.parametrize("name", ["..", "../secret", "none"])
+def test_a_report_is_one_of_the_results(name: str, tmp_path: Path) -> None:
+    (tmp_path / "results" / "one").mkdir(parents=True)
+    (tmp_path / "results" / "one" / "report.html").write_text("<p>")
+    (tmp_path / "report.html").write_text("secret")
+    assert runs.reports(tmp_path / "results") == ["one"]
+    with pytest.raises(InputError):
+        runs.report(tmp_path / "results", name)
+
+
+async def answered(
+    session: aiohttp.ClientSession, access: Access, method: str, path: str, **more: object
+) -> tuple[int, Mapping[str, str], str]:
+    url = f"http://127.0.0.1:{access.port}{path}"
+    async with session.request(method, url, allow_redirects=False, **more) as answer:  # type: ignore[arg-type]
+        return answer.status, answer.headers, await answer.text()
+
+
+def served(tmp_path: Path, asking: Asking) -> tuple[int, Mapping[str, str], str]:
+    """What a client is told by a server of a lab that is not there: what is refused never comes to it."""
+
+    async def run() -> tuple[int, Mapping[str, str], str]:
+        with bound("127.0.0.1", 0) as listening:
+            access = Access("127.0.0.1", listening.getsockname()[1])
+            runner = web.AppRunner(Server(Lab(tmp_path / "none"), access, tmp_path, 1.0).application())
+            await runner.setup()
+            await web.SockSite(runner, listening).start()
+            try:
+                async with aiohttp.ClientSession() as session:
+                    return await asking(session, access)
+            finally:
+                await runner.cleanup()
+
+    return asyncio.run(run())
+
+
+def cookies(access: Access) -> dict[str, str]:
+    return {access.cookie: access.token}
+
+
+def test_the_address_that_is_printed_gives_the_cookie_and_forgets_the_token(tmp_path: Path) -> None:
+    status, headers, _ = served(
+        tmp_path, lambda session, access: answered(session, access, "GET", f"/?token={access.token}")
+    )
+    assert (status, headers["Location"]) == (303, "/")
+    assert "HttpOnly" in headers["Set-Cookie"]
+    assert "SameSite=Strict" in headers["Set-Cookie"]
+
+
+@pytest.mark.parametrize("path", ["/", "/?token=wrong", "/live", "/page/page.js", "/report/x", "/nothing"])
+def test_without_the_token_nothing_is_shown(path: str, tmp_path: Path) -> None:
+    status, headers, text = served(tmp_path, lambda session, access: answered(session, access, "GET", path))
+    assert (status, "Set-Cookie" in headers) == (403, False)
+    assert "token" in text
+
+
+@pytest.mark.parametrize("path", ["/", "/page/page.js", "/xterm/index.js", "/xterm/xterm.css"])
+def test_with_it_the_page_is_shown_and_nothing_of_others_runs_in_it(path: str, tmp_path: Path) -> None:
+    status, headers, text = served(
+        tmp_path, lambda session, access: answered(session, access, "GET", path, cookies=cookies(access))
+    )
+    policy = headers["Content-Security-Policy"]
+    assert (status, "default-src 'none'" in policy, "script-src 'self';" in policy) == (200, True, True)
+    assert "frame-ancestors 'none'" in policy
+    assert path != "/" or "<script>" not in text
+
+
+@pytest.mark.parametrize("path", ["/set", "/cut", "/run", "/stop"])
+@pytest.mark.parametrize("origin", [None, "http://evil.example"])
+def test_a_change_from_elsewhere_is_refused_though_the_cookie_is_right(
+    path: str, origin: str | None, tmp_path: Path
+) -> None:
+    headers = {} if origin is None else {"Origin": origin}
+    status, _, text = served(
+        tmp_path,
+        lambda session, access: answered(session, access, "POST", path, cookies=cookies(access), headers=headers),
+    )
+    assert (status, "origin" in text.lower() or "nothing is answered" in text) == (403, True)
+
+
+@pytest.mark.parametrize("path", ["/live", "/terminal/ams", "/echoes/ams/bra"])
+@pytest.mark.parametrize("origin", [None, "http://evil.example"])
+def test_a_websocket_from_elsewhere_is_refused(path: str, origin: str | None, tmp_path: Path) -> None:
+    async def connect(session: aiohttp.ClientSession, access: Access) -> tuple[int, Mapping[str, str], str]:
+        headers = {"Cookie": f"{access.cookie}={access.token}"}
+        with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+            await session.ws_connect(f"http://127.0.0.1:{access.port}{path}", headers=headers, origin=origin)
+        return refused.value.status, {}, ""
+
+    assert served(tmp_path, connect)[0] == 403
+
+
+def test_a_name_that_was_made_to_lead_here_is_refused(tmp_path: Path) -> None:
+    status, _, text = served(
+        tmp_path,
+        lambda session, access: answered(
+            session,
+            access,
+            "GET",
+            "/",
+            cookies=cookies(access),
+            headers={"Host": f"evil.example:{access.port}"},
+        ),
+    )
+    assert status == 403
+    assert "evil.example" in text
+
+
+@pytest.mark.parametrize(
+    "body", ["", "{}", '{"link": "a-b", "delay_ms": -1}', '{"link": "a-b", "loss_percent": 101}', '{"link": 1}']
+)
+def test_a_setting_that_cannot_be_is_one_sentence(body: str, tmp_path: Path) -> None:
+    def asking(session: aiohttp.ClientSession, access: Access) -> Awaitable[tuple[int, Mapping[str, str], str]]:
+        headers = {"Origin": f"http://127.0.0.1:{access.port}"}
+        return answered(session, access, "POST", "/set", cookies=cookies(access), headers=headers, data=body)
+
+    status, _, text = served(tmp_path, asking)
+    assert (status, text.count("\n")) == (400, 1)
+
+
+def test_a_report_is_shown_in_a_sandbox(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "report.html").write_text("<p>figures")
+    status, headers, text = served(
+        tmp_path, lambda session, access: answered(session, access, "GET", "/report/one", cookies=cookies(access))
+    )
+    assert (status, text) == (200, "<p>figures")
+    assert headers["Content-Security-Policy"].startswith("sandbox")
+    assert "script-src" not in headers["Content-Security-Policy"]

@@ -1,0 +1,61 @@
+"""The verb that shows a lab in the browser. What it needs is imported inside, so that `--help` is quick."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from minigts.cli import known, screen
+from minigts.cli.app import app
+from minigts.cli.labs import LABS
+from minigts.errors import EnvironmentLacks
+
+
+@app.command(rich_help_panel=LABS)
+def serve(
+    lab: Annotated[
+        str | None, typer.Argument(metavar="[LAB]", help="Which lab, when several are up.", autocompletion=known.labs)
+    ] = None,
+    listen: Annotated[
+        str, typer.Option("--listen", metavar="ADDRESS", help="Of this machine; others than loopback let others in.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: any that is free.")] = 0,
+    interval_s: Annotated[
+        float, typer.Option("--every", metavar="SECONDS", min=0.1, max=3600, help="Of yours, between two looks.")
+    ] = 1.0,
+    results: Annotated[Path, typer.Option(metavar="DIR", help="Where results folders are made and shown.")] = Path(
+        "results"
+    ),
+) -> None:
+    """Show a lab in the browser until ctrl-c: links at work, terminals, sliders, experiments. Prints the address.
+
+    The token in the address is the key: whoever has it is root in the lab's hosts.
+
+    Example:  minigts serve
+    """
+    import asyncio
+
+    try:
+        from minigts.serve.server import Server, bound
+    except ModuleNotFoundError as error:
+        raise EnvironmentLacks(f"the page needs {error.name}: pip install 'minigts[serve]'") from error
+    from minigts import lab as labs
+    from minigts.serve.access import Access, checked_address, is_loopback
+
+    opened = labs.open_lab(lab)
+    address = checked_address(listen)
+    with bound(address, port) as listening:
+        access = Access(address, listening.getsockname()[1])
+        server = Server(opened, access, results, interval_s)
+        if not is_loopback(address):
+            screen.note(
+                f"minigts: whoever reaches {address} and has the token is root in the lab's hosts; nothing is encrypted"
+            )
+
+        def begun() -> None:
+            typer.echo(access.url)
+            screen.note(f"lab {opened.name} is shown there; ctrl-c ends it")
+
+        asyncio.run(server.serve(listening, begun))

@@ -1,0 +1,133 @@
+"""What the page talks with on a host: a shell on a terminal, and echo requests. Both end with the page's connection,
+and as long as one is open a second of a lab in virtual time takes a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiohttp import WSMsgType, web
+
+from minigts.errors import InputError
+from minigts.lab import Lab, software
+from minigts.providers.agent import wire
+from minigts.providers.base import Converses
+
+CHANNEL = 1
+MOST_ROWS, MOST_COLUMNS = 500, 1000
+ANSWER = re.compile(rb"icmp_seq=(\d+).*time=([\d.]+) ms")
+SENT = re.compile(rb"^(\d+) packets transmitted")
+INTERVAL_S = 0.2
+MOST_S = 60
+
+
+@asynccontextmanager
+async def _line(
+    lab: Lab, host: str, argv: Sequence[str], terminal: tuple[int, int] | None = None
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    provider = lab.provider
+    if not isinstance(provider, Converses):
+        raise InputError(f"lab {lab.name} has no terminals: its provider cannot talk with a command on a host")
+    line = await asyncio.to_thread(provider.converse, host, argv, terminal=terminal)
+    reader, writer = await asyncio.open_unix_connection(sock=line)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+
+
+async def _payloads(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    """What the command says, until it has ended or its host has gone."""
+    decoder = wire.Decoder()
+    while data := await reader.read(1 << 16):
+        for frame in decoder.feed(data):
+            if frame.kind == wire.EXIT:
+                return
+            if frame.kind in (wire.STDOUT, wire.STDERR):
+                yield frame.payload
+
+
+def size(text: str) -> tuple[int, int]:
+    """Rows and columns, as the page writes them: `{"rows": 24, "columns": 80}`. Raises InputError."""
+    try:
+        given = json.loads(text)
+        rows, columns = int(given["rows"]), int(given["columns"])
+    except (ValueError, TypeError, KeyError):
+        raise InputError("a terminal's size is its rows and columns") from None
+    if not (1 <= rows <= MOST_ROWS and 1 <= columns <= MOST_COLUMNS):
+        raise InputError(f"a terminal has 1 to {MOST_ROWS} rows and 1 to {MOST_COLUMNS} columns")
+    return rows, columns
+
+
+async def terminal(socket: web.WebSocketResponse, lab: Lab, host: str) -> None:
+    """A shell on that host: bytes are what is typed and shown, a text is the terminal's size, and the first message."""
+    rows_and_columns = size(str((await socket.receive()).data))
+    argv = await asyncio.to_thread(software.shell_argv, lab, host)
+    async with _line(lab, host, argv, rows_and_columns) as (reader, writer):
+
+        async def show() -> None:
+            async for payload in _payloads(reader):
+                await socket.send_bytes(payload)
+            await socket.close()
+
+        showing = asyncio.create_task(show())
+        try:
+            async for message in socket:
+                for frame in _frames(message.type, message.data):
+                    writer.write(frame.encode())
+                await writer.drain()
+        finally:
+            showing.cancel()
+
+
+def _frames(kind: WSMsgType, data: Any) -> list[wire.Frame]:
+    """What the host is told of a message. Raises InputError."""
+    if kind == WSMsgType.TEXT:
+        return [wire.Frame(CHANNEL, wire.RESIZE, json.dumps(size(data)).encode())]
+    if kind != WSMsgType.BINARY:
+        return []
+    pieces = (data[offset : offset + wire.CHUNK] for offset in range(0, len(data), wire.CHUNK))
+    return [wire.Frame(CHANNEL, wire.INPUT, piece) for piece in pieces]
+
+
+async def echoes(socket: web.WebSocketResponse, lab: Lab, source: str, target: str, seconds: int) -> None:
+    """Echo requests for so long: for each that is answered its number and its round trip in ms; how many were sent."""
+    address = address_from(lab, source, target)
+    argv = ["ping", "-n", "-i", str(INTERVAL_S), "-w", str(seconds), "-W", "1", address]
+    async with _line(lab, source, argv) as (reader, _):
+
+        async def follow() -> None:
+            rest = b""
+            async for payload in _payloads(reader):
+                *lines, rest = (rest + payload).split(b"\n")
+                for line in lines:
+                    if found := ANSWER.search(line):
+                        await socket.send_json({"number": int(found[1]), "rtt_ms": float(found[2])})
+                    elif found := SENT.search(line):
+                        await socket.send_json({"sent": int(found[1])})
+            await socket.close()
+
+        following = asyncio.create_task(follow())
+        try:
+            async for _message in socket:  # it says nothing; the end of its connection ends the requests
+                pass
+        finally:
+            following.cancel()
+
+
+def address_from(lab: Lab, source: str, target: str) -> str:
+    """Where `source` reaches `target`. Raises InputError where it does not."""
+    for path in lab.plan.paths:
+        if {path.source, path.target} == {source, target}:
+            if not path.reachable:
+                break
+            onward = path
+            if path.source != source:
+                onward = path.model_copy(update={"source": source, "target": target, "links": path.links[::-1]})
+            return lab.plan.address_over(onward)
+    raise InputError(f"{source} does not reach {target} over plain hosts")

@@ -1,0 +1,106 @@
+"""Experiments as the page shows them: the files there are, one that runs, and the reports of those that have.
+
+One runs at a time, as `minigts run` in a process of its own with a lab of its own; what it says is its progress.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from minigts import paths
+from minigts.errors import InputError
+from minigts.machine import shell
+
+LINES = 12
+PATIENCE_S = 60.0
+REPORT = "report.html"
+
+
+def names() -> list[str]:
+    """Experiments of minigts' own, by their files' names."""
+    return sorted(file.stem for file in (paths.project_root() / "experiments").glob("*.yaml"))
+
+
+def reports(results: Path) -> list[str]:
+    """Results folders with a report, the newest first."""
+    found = [file for file in results.glob(f"*/{REPORT}") if file.is_file()]
+    return [file.parent.name for file in sorted(found, key=lambda file: file.stat().st_mtime, reverse=True)]
+
+
+def report(results: Path, name: str) -> Path:
+    """Raises InputError when no folder of that name has one."""
+    if name not in reports(results):
+        raise InputError("there is no such report")
+    return results / name / REPORT
+
+
+@dataclass
+class Runs:
+    """The run of this server, if it has begun one."""
+
+    results: Path
+    name: str | None = None
+    code: int | None = None
+    said: deque[str] = field(default_factory=lambda: deque(maxlen=LINES))
+    _process: subprocess.Popen[bytes] | None = None
+    _following: asyncio.Task[None] | None = None
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "kind": "runs",
+            "experiments": names(),
+            "running": self.name if self.running else None,
+            "last": self.name,
+            "code": self.code,
+            "said": list(self.said),
+            "reports": reports(self.results),
+        }
+
+    def begin(self, name: str) -> None:
+        """Raises InputError: no such experiment, or one runs."""
+        if name not in names():
+            raise InputError("there is no such experiment")
+        if self.running:
+            raise InputError(f"{self.name} runs; one at a time")
+        file = paths.project_root() / "experiments" / f"{name}.yaml"
+        self.start(name, ["run", "--quick", "--results", str(self.results), str(file)])
+
+    def start(self, name: str, words: Sequence[str]) -> None:
+        self.name, self.code = name, None
+        self.said.clear()
+        argv = [sys.executable, "-P", "-m", "minigts", *words]
+        self._process = shell.start(argv, output=subprocess.PIPE)
+        self._following = asyncio.create_task(self._follow(self._process))
+
+    async def _follow(self, process: subprocess.Popen[bytes]) -> None:
+        output = process.stdout
+        assert output is not None
+        while line := await asyncio.to_thread(output.readline):
+            self.said.append(line.decode(errors="replace").rstrip())
+        self.code = await asyncio.to_thread(process.wait)
+        output.close()
+        self._process = None
+
+    async def end(self) -> None:
+        """Break off what runs, and return when it has taken its lab down."""
+        process, following = self._process, self._following
+        if process is None or following is None:
+            return
+        process.send_signal(signal.SIGTERM)
+        try:
+            await asyncio.wait_for(asyncio.shield(following), PATIENCE_S)
+        except TimeoutError:
+            process.kill()
+            await following

@@ -1,0 +1,295 @@
+"""The server: requests and websockets of pages, each of them looked at by `access` before anything else."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import signal
+import socket
+import weakref
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+from aiohttp import WSCloseCode, WSMsgType, web
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from minigts import paths
+from minigts.errors import EnvironmentLacks, InputError, MinigtsError
+from minigts.lab import Lab, adjust_link, set_link
+from minigts.lab.links import link_named
+from minigts.serve import lines, runs, watch
+from minigts.serve.access import HEADERS, REPORT_HEADERS, Access
+
+PAGE = Path(__file__).parent / "page"
+LIMIT_BYTES = 1 << 16
+TAKES_S = 2.0
+LONGEST_DELAY_MS, MOST_LOSS_PERCENT = 1000.0, 100.0
+Asked = TypeVar("Asked", bound=BaseModel)
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class SetLink(BaseModel):
+    """What a slider asks for."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    link: str
+    delay_ms: float | None = Field(None, ge=0, le=LONGEST_DELAY_MS)
+    loss_percent: float | None = Field(None, ge=0, le=MOST_LOSS_PERCENT)
+
+
+class CutLink(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    link: str
+    up: bool
+
+
+class Run(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    experiment: str
+
+
+def terminal_files() -> Path:
+    """Where xterm.js lies, which nicegui brings. Raises EnvironmentLacks."""
+    found = importlib.util.find_spec("nicegui")
+    for place in (found.submodule_search_locations or []) if found is not None else []:
+        folder = Path(place) / "elements" / "xterm" / "dist"
+        if (folder / "index.js").is_file():
+            return folder
+    raise EnvironmentLacks("xterm.js is not here: pip install 'minigts[serve]'")
+
+
+def bound(address: str, port: int) -> socket.socket:
+    """A socket that listens there; port 0 is any that is free. Raises InputError."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((address, port))
+        listening.listen(64)
+    except OSError as error:
+        listening.close()
+        raise InputError(f"cannot listen at {address} port {port}: {error.strerror}") from error
+    return listening
+
+
+class Server:
+    """One lab, for any number of pages."""
+
+    def __init__(self, lab: Lab, access: Access, results: Path, interval_s: float) -> None:
+        self.lab, self.access, self.interval_s = lab, access, interval_s
+        self.runs = runs.Runs(results)
+        self._pages: weakref.WeakSet[web.WebSocketResponse] = weakref.WeakSet()
+        self._sockets: weakref.WeakSet[web.WebSocketResponse] = weakref.WeakSet()
+        self._latest: dict[str, Any] | None = None
+
+    def application(self) -> web.Application:
+        application = web.Application(middlewares=[self._guard], client_max_size=LIMIT_BYTES)
+        application.add_routes(
+            [
+                web.get("/", self._page),
+                web.get("/live", self._live),
+                web.get("/terminal/{host}", self._terminal),
+                web.get("/echoes/{source}/{target}", self._echoes),
+                web.get("/report/{name}", self._report),
+                web.get("/lesson/{name}", self._lesson),
+                web.post("/set", self._set),
+                web.post("/cut", self._cut),
+                web.post("/run", self._run),
+                web.post("/stop", self._stop),
+                web.static("/page", PAGE),
+                web.static("/xterm", terminal_files()),
+            ]
+        )
+        return application
+
+    async def serve(self, listening: socket.socket, begun: Callable[[], None]) -> None:
+        """Until SIGINT or SIGTERM. Then every connection is closed, and with it what runs on hosts for it; an
+        experiment is broken off, and takes its lab down.
+        """
+        runner = web.AppRunner(self.application(), shutdown_timeout=2.0, access_log=None)
+        ended = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, ended.set)
+        await runner.setup()
+        watching = asyncio.create_task(self._watch())
+        try:
+            await web.SockSite(runner, listening).start()
+            begun()
+            await ended.wait()
+        finally:
+            watching.cancel()
+            for each in list(self._sockets):
+                with suppress(ConnectionError, TimeoutError):
+                    await asyncio.wait_for(each.close(code=WSCloseCode.GOING_AWAY), 1.0)
+            await runner.cleanup()
+            await self.runs.end()
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        is_socket = request.headers.get("Upgrade", "").lower() == "websocket"
+        first = request.path == "/" and "token" in request.query
+        refusal = self.access.refusal(
+            host=request.headers.get("Host"),
+            origin=request.headers.get("Origin"),
+            changes=is_socket or request.method not in ("GET", "HEAD"),
+            token=request.query["token"] if first else request.cookies.get(self.access.cookie),
+        )
+        if refusal is not None:
+            return web.Response(status=403, text=refusal + "\n", headers=HEADERS)
+        try:
+            response = await handler(request)
+        except web.HTTPException as error:
+            response = error
+        except InputError as error:
+            response = web.Response(status=400, text=f"{error}\n")
+        except MinigtsError as error:
+            response = web.Response(status=503, text=f"{error}\n")
+        if not response.prepared:
+            for name, value in HEADERS.items():
+                response.headers.setdefault(name, value)
+        return response
+
+    async def _page(self, request: web.Request) -> web.StreamResponse:
+        if "token" not in request.query:
+            return web.FileResponse(PAGE / "index.html")
+        response = web.Response(status=303, headers={"Location": "/"})
+        response.set_cookie(self.access.cookie, self.access.token, httponly=True, samesite="Strict", path="/")
+        return response
+
+    async def _opened(self, request: web.Request) -> web.WebSocketResponse:
+        opened = web.WebSocketResponse(heartbeat=20.0, max_msg_size=LIMIT_BYTES)
+        await opened.prepare(request)
+        self._sockets.add(opened)
+        return opened
+
+    async def _live(self, request: web.Request) -> web.StreamResponse:
+        page = await self._opened(request)
+        for told in (
+            watch.topology(self.lab),
+            self.runs.state(),
+            self._latest,
+            {"kind": "lessons", "names": lessons()},
+        ):
+            if told is not None:
+                await page.send_json(told)
+        self._pages.add(page)
+        async for message in page:
+            if message.type == WSMsgType.ERROR:
+                break
+        self._pages.discard(page)
+        return page
+
+    async def _watch(self) -> None:
+        """Look at the lab as long as a page is open, and tell all of them."""
+        before = None
+        while True:
+            if self._pages:
+                try:
+                    after = await asyncio.to_thread(watch.read, self.lab)
+                    if before is not None:
+                        self._latest = await asyncio.to_thread(watch.now, self.lab, before, after)
+                    before = after
+                except MinigtsError as error:
+                    before, self._latest = None, {"kind": "problem", "text": str(error)}
+                await self._tell(self._latest, self.runs.state())
+            else:
+                before = None
+            await asyncio.sleep(self.interval_s)
+
+    async def _tell(self, *all_told: dict[str, Any] | None) -> None:
+        await asyncio.gather(*(self._tell_one(page, all_told) for page in list(self._pages)))
+
+    async def _tell_one(self, page: web.WebSocketResponse, all_told: Sequence[dict[str, Any] | None]) -> None:
+        """A page that takes nothing, as on a laptop that sleeps, is closed, and comes again; others wait no longer."""
+        try:
+            async with asyncio.timeout(TAKES_S):
+                for told in all_told:
+                    if told is not None:
+                        await page.send_json(told)
+        except (ConnectionError, RuntimeError, TimeoutError):
+            self._pages.discard(page)
+            with suppress(ConnectionError, TimeoutError):
+                await asyncio.wait_for(page.close(code=WSCloseCode.TRY_AGAIN_LATER), TAKES_S)
+
+    async def _terminal(self, request: web.Request) -> web.StreamResponse:
+        host = self._host(request.match_info["host"])
+        opened = await self._opened(request)
+        await self._explained(opened, lines.terminal(opened, self.lab, host))
+        return opened
+
+    async def _echoes(self, request: web.Request) -> web.StreamResponse:
+        source, target = (self._host(request.match_info[end]) for end in ("source", "target"))
+        asked = request.query.get("seconds", "20")
+        if not asked.isdecimal() or not 1 <= int(asked[:9]) <= lines.MOST_S:
+            raise InputError(f"seconds: 1 to {lines.MOST_S}")
+        lines.address_from(self.lab, source, target)
+        opened = await self._opened(request)
+        await self._explained(opened, lines.echoes(opened, self.lab, source, target, int(asked)))
+        return opened
+
+    async def _explained(self, opened: web.WebSocketResponse, work: Awaitable[None]) -> None:
+        """An error's message is why the connection is closed (at most 123 bytes, RFC 6455)."""
+        try:
+            await work
+        except MinigtsError as error:
+            await opened.close(code=WSCloseCode.INTERNAL_ERROR, message=str(error).encode()[:120])
+        except ConnectionError:
+            pass
+        finally:
+            await opened.close()
+
+    def _host(self, name: str) -> str:
+        if name not in {host.name for host in self.lab.plan.hosts}:
+            raise InputError("there is no such host")
+        return name
+
+    async def _set(self, request: web.Request) -> web.StreamResponse:
+        asked = await _asked(request, SetLink)
+        update = {name: getattr(asked, name) for name in asked.model_fields_set - {"link"}}
+        await asyncio.to_thread(adjust_link, self.lab, asked.link, update)
+        return web.Response(status=204)
+
+    async def _cut(self, request: web.Request) -> web.StreamResponse:
+        asked = await _asked(request, CutLink)
+        first, second = link_named(self.lab.plan, asked.link).ends
+        await asyncio.to_thread(set_link, self.lab, first, second, up=asked.up)
+        return web.Response(status=204)
+
+    async def _run(self, request: web.Request) -> web.StreamResponse:
+        self.runs.begin((await _asked(request, Run)).experiment)
+        await self._tell(self.runs.state())
+        return web.Response(status=204)
+
+    async def _stop(self, request: web.Request) -> web.StreamResponse:
+        await self.runs.end()
+        return web.Response(status=204)
+
+    async def _report(self, request: web.Request) -> web.StreamResponse:
+        file = await asyncio.to_thread(runs.report, self.runs.results, request.match_info["name"])
+        return web.FileResponse(file, headers=REPORT_HEADERS)
+
+    async def _lesson(self, request: web.Request) -> web.StreamResponse:
+        name = request.match_info["name"]
+        if name not in lessons():
+            raise InputError("there is no such lesson")
+        return web.Response(text=(_lessons() / f"{name}.md").read_text(encoding="utf-8"))
+
+
+def _lessons() -> Path:
+    return paths.project_root() / "docs" / "lessons"
+
+
+def lessons() -> list[str]:
+    """The pages in docs/lessons by name, as `3-queues`; none in an installed package, which has no docs."""
+    return sorted(file.stem for file in _lessons().glob("[0-9]*.md"))
+
+
+async def _asked(request: web.Request, model: type[Asked]) -> Asked:
+    try:
+        return model.model_validate_json(await request.text())
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        raise InputError(f"{'.'.join(map(str, first['loc'])) or 'the request'}: {first['msg']}") from error

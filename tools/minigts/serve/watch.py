@@ -1,0 +1,87 @@
+"""What the page is told of a lab: where everything stands, once; how it is now, again and again.
+
+To look lets no virtual time pass: of such a lab the wires are read, and no host is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from minigts.lab import Lab, activity, links
+from minigts.report.layout import positions
+from minigts.topology.plan import Switch
+
+_NS = 1_000_000_000
+
+
+def topology(lab: Lab) -> dict[str, Any]:
+    """Machines with their places, 1 apart and y downwards, and links with what is declared of them."""
+    placed = positions(lab.plan)
+    highest = max((y for _, y in placed.values()), default=0.0)
+    lowest_x = min((x for x, _ in placed.values()), default=0.0)
+    return {
+        "kind": "topology",
+        "lab": lab.name,
+        "virtual": lab.time == "virtual",
+        "machines": [
+            {
+                "name": each.name,
+                "switch": isinstance(each, Switch),
+                "location": each.location or "",
+                "x": round(placed[each.name][0] - lowest_x, 3),
+                "y": round(highest - placed[each.name][1], 3),
+            }
+            for each in lab.plan.machines
+        ],
+        "links": [{"name": link.name, "ends": link.ends} for link in lab.plan.links],
+    }
+
+
+def read(lab: Lab) -> activity.Reading:
+    """The lab's counters; by its wires, where it has such. Raises MinigtsError."""
+    wires = links.read_wires(lab)
+    if wires is None:
+        return activity.read(lab)
+    now_ns = round(lab.provider.now_s() * _NS)
+    return activity.Reading(
+        at_ns={machine.name: now_ns for machine in lab.plan.machines},
+        carried={
+            (machine.name, port.link): activity.Carried(state.bytes, state.frames, state.dropped, state.lost)
+            for machine in lab.plan.machines
+            for port in machine.ports
+            for state in [wires[machine.name][port.name]]
+        },
+        used={},
+    )
+
+
+def now(lab: Lab, before: activity.Reading, after: activity.Reading) -> dict[str, Any]:
+    """What has happened between two readings, and how each link is set. Raises MinigtsError."""
+    between = activity.between(lab, before, after)
+    cut = lab.record.cut
+    flows: dict[str, list[Mapping[str, Any]]] = {}
+    for flow in between.flows:
+        total = after.carried[flow.source, flow.link]
+        flows.setdefault(flow.link, []).append(
+            asdict(flow) | {"total_dropped": total.dropped, "total_lost": total.lost, "total_frames": total.frames}
+        )
+    return {
+        "kind": "now",
+        "seconds": between.seconds,
+        "clock_s": lab.provider.now_s() if lab.time == "virtual" else None,
+        "loads": [asdict(load) for load in between.loads],
+        "links": [
+            {
+                "name": link.name,
+                "up": link.name not in cut,
+                "delay_ms": [way.delay_ms for way in link.ways],
+                "loss_percent": [way.loss_percent for way in link.ways],
+                "rate_mbit": [way.rate_mbit for way in link.ways],
+                "rtt_ms": link.rtt_ms,
+                "flows": [flow for end in link.ends for flow in flows.get(link.name, []) if flow["source"] == end],
+            }
+            for link in links.plan_now(lab).links
+        ],
+    }
