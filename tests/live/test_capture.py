@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import struct
 import threading
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path, PurePosixPath
 
 import pytest
 
@@ -33,11 +34,13 @@ def moments_ms(pcap: bytes) -> list[float]:
 
 def captured(lab: Lab, end: str, count: int) -> list[float]:
     """Of echoes over the first link, while `count` frames pass that end."""
-    where, said, pcap = capturing.point(lab, "ams-bra", end), bytearray(), bytearray()
+    (where,), said, pcap = capturing.points(lab, "ams-bra", [end]), bytearray(), bytearray()
     argv = capturing.command(where, ["icmp"], frames=count, seconds=None, text=False)
     codes: list[int] = []
     thread = threading.Thread(
-        target=lambda: codes.append(capturing.capture(lab, where, argv, pcap.extend, said.extend))
+        target=lambda: codes.append(
+            capturing.capture(lab, [(where, argv)], lambda _, piece: pcap.extend(piece), said.extend)
+        )
     )
     thread.start()
     assert until(lambda: b"listening on" in said, 60)
@@ -56,6 +59,55 @@ def test_a_request_and_its_reply_lie_a_round_trip_apart_where_they_begin(lab: La
 def test_at_the_far_end_they_follow_each_other(lab: Lab) -> None:
     request, reply, *_ = captured(lab, "bra", 4)
     assert 0 <= reply - request < EXACT_MS + US_MS
+
+
+def test_both_ends_are_one_file_in_which_a_frame_takes_the_links_delay(lab: Lab, tmp_path: Path) -> None:
+    program, file = Program(lab.rundir.parents[1]), tmp_path / "both.pcapng"
+    words = ("capture", "--lab", lab.name, "-w", str(file), "--count", "4", "--at", "ams", "--at", "bra")
+    with ThreadPoolExecutor() as beside:
+        capturing_both = beside.submit(program.run, *words, "ams-bra", "icmp")
+        assert until(lambda: listening(lab, "ams") and listening(lab, "bra"), 60)
+        lab.provider.run("ams", ["ping", "-c", "2", "-i", "0.5", lab.plan.host("bra").address], timeout_s=60)
+        assert capturing_both.result(60).returncode == 0
+    passed = [moment_ns for _, moment_ns in frames_of(file.read_bytes())]
+    assert passed == sorted(passed)
+    sent, arrived, replied, answered = frames_of(file.read_bytes())[:4]
+    assert [sent[0], arrived[0], replied[0], answered[0]] == ["ams", "bra", "bra", "ams"]
+    round_trip_ms = echo_ms(lab.plan, lab.plan.path("ams", "bra"))
+    assert (answered[1] - sent[1]) / 1e6 == pytest.approx(round_trip_ms, abs=EXACT_MS)
+    assert (arrived[1] - sent[1]) / 1e6 == pytest.approx(round_trip_ms / 2, abs=EXACT_MS)
+    lab.provider.put("ams", file, PurePosixPath("/root/both.pcapng"))
+    read = lab.provider.run("ams", ["tcpdump", "-n", "-r", "/root/both.pcapng"], timeout_s=60).stdout
+    assert len(read.splitlines()) == 8
+
+
+def listening(lab: Lab, machine: str) -> bool:
+    return lab.provider.run(machine, ["pgrep", "-x", "tcpdump"], timeout_s=60, check=False).code == 0
+
+
+def frames_of(pcapng: bytes) -> list[tuple[str, int]]:
+    """The machine at which each frame passed, and when, in nanoseconds."""
+    names: list[str] = []
+    frames: list[tuple[str, int]] = []
+    at = 0
+    while at < len(pcapng):
+        kind, length = struct.unpack_from("<II", pcapng, at)
+        if kind == 1:
+            (name_bytes,) = struct.unpack_from("<H", pcapng, at + 18)
+            names.append(pcapng[at + 20 : at + 20 + name_bytes].decode().split()[0])
+        if kind == 6:
+            interface, high, low = struct.unpack_from("<III", pcapng, at + 8)
+            frames.append((names[interface], high << 32 | low))
+        at += length
+    return frames
+
+
+def test_a_container_that_is_not_there_is_refused(lab: Lab) -> None:
+    program = Program(lab.rundir.parents[1])
+    refused = program.run("capture", "--lab", lab.name, "-c", "--at", "ams", "ams-bra")
+    assert (refused.returncode, "--at is of a link" in refused.stderr) == (2, True)
+    without = program.run("capture", "--lab", lab.name, "--container", "ams")
+    assert (without.returncode, "no overlay is joined" in without.stderr) == (2, True)
 
 
 def test_the_verb_writes_a_pcap_and_ends_in_time(lab: Lab, tmp_path: Path) -> None:

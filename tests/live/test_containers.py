@@ -6,12 +6,13 @@ from __future__ import annotations
 import json
 import tarfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 
 import pytest
 
 from live.conftest import quiet, state_directory
-from live.program import Program
+from live.program import Program, until
 from minigts import api, overlays
 from minigts import lab as labs
 from minigts.errors import CommandFailed
@@ -88,6 +89,16 @@ def test_containers_live_as_they_are_declared(directory: Path) -> None:
         assert f"{meter.address} meter.lju meter" in greeter.run("sh", "-c", NAMES).stdout.splitlines()
         said = greeter.run("iperf3", "-c", "meter", "-t", "1", "-J").stdout
         assert json.loads(said)["end"]["sum_received"]["bits_per_second"] > 0
+
+        # What passes its own interfaces, seen by the host's tcpdump in its network.
+        file = directory / "meter.pcap"
+        with ThreadPoolExecutor() as beside:
+            words = ("capture", "-w", str(file), "--count", "3", "--container", "meter", "tcp", "port", "5201")
+            seen = beside.submit(program.run, *words)
+            lju = lab.host("lju")
+            assert until(lambda: lju.run("pgrep", "-x", "tcpdump", check=False).code == 0, 60)
+            greeter.run("iperf3", "-c", "meter", "-t", "1")
+            assert "3 packets captured" in seen.result(60).stderr
 
         # A port of the host leads into the container, from a host that the overlay's addresses mean nothing to.
         said = lab.host("ams").run("iperf3", "-c", lab.host("lju").address, "-p", "5299", "-t", "1", "-J").stdout

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import IO, Annotated
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
 from minigts.cli import known, screen
 from minigts.cli.app import app
+from minigts.cli.hosts import container_network
 from minigts.cli.labs import LABS, LabName
 from minigts.errors import InputError
+
+if TYPE_CHECKING:
+    from minigts.lab.capturing import Point
+    from minigts.lab.pcapng import Merged
 
 ON_STDOUT = Path("-")
 
@@ -30,10 +36,23 @@ def capture(
     expression: Annotated[
         list[str] | None, typer.Argument(metavar="[FILTER]...", help="As tcpdump takes it: tcp port 80.")
     ] = None,
-    end: Annotated[
-        str | None,
-        typer.Option("--at", metavar="HOST", help="Which end of the link; else its first.", autocompletion=known.hosts),
+    ends: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--at",
+            metavar="HOST",
+            help="Which end of the link; else its first. Twice: both, in one pcapng.",
+            autocompletion=known.hosts,
+        ),
     ] = None,
+    container: Annotated[
+        bool,
+        typer.Option(
+            "--container",
+            "-c",
+            help="In the network of a container: for HOST write its name, or a host for the measuring one there.",
+        ),
+    ] = False,
     file: Annotated[
         Path | None, typer.Option("--write", "-w", metavar="FILE", help="Where the pcap goes; - is standard output.")
     ] = None,
@@ -45,33 +64,111 @@ def capture(
 ) -> None:
     """Capture what passes a link's end or a host, until ctrl-c: a line a frame, or a pcap. Options go before the link.
 
-    What an end sends is seen before the link's delay, what arrives after it, with the lab's time. Through a pipe the
-    pcap goes as it comes: minigts capture ams-bra | wireshark -k -i -
+    What an end sends is seen before the link's delay, what arrives after it, with the lab's time. Both ends of a link
+    together are one pcapng with two interfaces. Through a pipe it goes as it comes: minigts capture ams-bra | wireshark
+    -k -i -
 
-    Example:  minigts capture -w ams-bra.pcap --for 10 ams-bra
+    Example:  minigts capture -w ams-bra.pcapng --for 10 --at ams --at bra ams-bra
 
     Example:  minigts capture --at bra ams-bra icmp
+
+    Example:  minigts capture --container ams icmp
     """
     from minigts import lab as labs
     from minigts.lab import capturing
 
     opened = labs.open_lab(lab)
-    point = capturing.point(opened, where, end)
+    if container:
+        if ends:
+            raise InputError("capture: a container is captured on all its interfaces; --at is of a link")
+        host, prefix = container_network(opened, where)
+        points = [capturing.Point(host, capturing.ANY, prefix)]
+    else:
+        points = capturing.points(opened, where, ends or ())
     to_screen = file is None and sys.stdout.isatty()
-    argv = capturing.command(point, expression or [], frames=frames, seconds=seconds, text=to_screen)
+    several = len(points) > 1
+    commands = [
+        (
+            point,
+            capturing.command(
+                point, expression or [], frames=frames, seconds=seconds, text=to_screen, nanoseconds=several
+            ),
+        )
+        for point in points
+    ]
     said, code = bytearray(), 0
     with nullcontext(sys.stdout.buffer) if file in (None, ON_STDOUT) else _created(file) as output:
-
-        def take(piece: bytes) -> None:
-            output.write(piece)
-            output.flush()
-
+        sink = _sink(points, output, text=to_screen)
         with suppress(KeyboardInterrupt, BrokenPipeError):  # enough, says the user or who reads
-            code = capturing.capture(opened, point, argv, take, said.extend)
+            code = capturing.capture(opened, commands, sink.take, said.extend, sink.passed)
+        with suppress(BrokenPipeError):
+            sink.end()
     told = said.decode(errors="replace").strip()
     if code:
         raise InputError(f"capture: {told.splitlines()[-1] if told else f'tcpdump ended with code {code}'}")
     screen.note(told)
+
+
+class _AsItComes:
+    """One interface's capture, handed on."""
+
+    def __init__(self, output: IO[bytes]) -> None:
+        self.output = output
+
+    def take(self, number: int, piece: bytes) -> None:
+        self.write(piece)
+
+    def passed(self) -> None:
+        pass
+
+    def end(self) -> None:
+        pass
+
+    def write(self, content: bytes) -> None:
+        self.output.write(content)
+        self.output.flush()
+
+
+class _Lines(_AsItComes):
+    """Several interfaces' lines, each behind its machine's name."""
+
+    def __init__(self, output: IO[bytes], names: Sequence[str]) -> None:
+        super().__init__(output)
+        width = max(map(len, names))
+        self._names = [name.ljust(width).encode() for name in names]
+        self._begun = [b""] * len(names)
+
+    def take(self, number: int, piece: bytes) -> None:
+        *whole, self._begun[number] = (self._begun[number] + piece).split(b"\n")
+        self.write(b"".join(self._names[number] + b"  " + line + b"\n" for line in whole))
+
+
+class _OneFile(_AsItComes):
+    """Several interfaces' frames, in one pcapng."""
+
+    def __init__(self, output: IO[bytes], merged: Merged) -> None:
+        super().__init__(output)
+        self._merged = merged
+
+    def take(self, number: int, piece: bytes) -> None:
+        self._merged.feed(number, piece)
+
+    def passed(self) -> None:
+        if ready := self._merged.release():
+            self.write(ready)
+
+    def end(self) -> None:
+        self.write(self._merged.release(everything=True))
+
+
+def _sink(points: Sequence[Point], output: IO[bytes], *, text: bool) -> _AsItComes:
+    from minigts.lab.pcapng import Merged
+
+    if len(points) == 1:
+        return _AsItComes(output)
+    if text:
+        return _Lines(output, [point.machine for point in points])
+    return _OneFile(output, Merged([point.name for point in points]))
 
 
 def _created(file: Path) -> IO[bytes]:

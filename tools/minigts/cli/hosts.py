@@ -264,6 +264,16 @@ def _into_containers(lab: Lab, hosts: Sequence[str]) -> dict[str, tuple[str, ...
     return {host: end.prefix for host, end in _containers(lab, hosts).items()}
 
 
+def container_network(lab: Lab, name: str) -> tuple[str, tuple[str, ...]]:
+    """The host of a container, and what runs the host's own program in the container's network."""
+    from minigts.overlays import containers
+
+    if any(host.name == name for host in lab.plan.hosts):
+        return name, container_of(lab, name).network
+    place = containers.find(lab, name)
+    return place.host, place.network
+
+
 def container_of(lab: Lab, host: str) -> Endpoint:
     """The measuring container on a host. Raises InputError when there is none."""
     return _containers(lab, [host])[host]

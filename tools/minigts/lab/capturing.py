@@ -1,4 +1,4 @@
-"""Frames that pass an interface of a machine, as they pass: tcpdump on the machine, read over its control line.
+"""Frames that pass interfaces of machines, as they pass: tcpdump on each machine, read over its control line.
 
 No packet takes a link of the lab for it. What stands in a capture is what the machine's kernel sees: what it sends
 before the link's delay, and what arrives after it, with the lab's own time.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import selectors
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -24,31 +25,46 @@ ANY = "any"
 
 @dataclass(frozen=True)
 class Point:
-    """Where is captured: a machine, and one of its interfaces or `ANY`."""
+    """Where is captured: a machine, and one of its interfaces or `ANY`; by `prefix`, in a container's network."""
 
     machine: str
     interface: str
+    prefix: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return f"{self.machine} {self.interface}"
 
 
-def point(lab: Lab, name: str, end: str | None = None) -> Point:
-    """Of a link its first end, or `end`; of a machine all its interfaces. Raises InputError."""
+def points(lab: Lab, name: str, ends: Sequence[str] = ()) -> list[Point]:
+    """Of a link its first end, or `ends`; of a machine all its interfaces. Raises InputError."""
     machines = [machine.name for machine in lab.plan.machines]
     if name in machines:
-        if end is not None:
+        if ends:
             raise InputError(f"{name} is a machine: an end is of a link")
-        return Point(name, ANY)
+        return [Point(name, ANY)]
     if name not in {link.name for link in lab.plan.links} and "-" not in name:
         known = [*machines, *(link.name for link in lab.plan.links)]
         raise InputError(f"no machine or link {shown(name)}; there are {listed(known)}{did_you_mean(name, known)}")
     link = links.link_named(lab.plan, name)
-    if end is not None and end not in link.ends:
-        raise InputError(f"{shown(end)} is no end of {link.name}: {' and '.join(link.ends)} are")
-    at = end or link.ends[0]
-    return Point(at, next(port.name for port in lab.plan.machine(at).ports if port.link == link.name))
+    for end in ends:
+        if end not in link.ends:
+            raise InputError(f"{shown(end)} is no end of {link.name}: {' and '.join(link.ends)} are")
+    return [Point(at, _interface(lab, at, link.name)) for at in dict.fromkeys(ends or link.ends[:1])]
+
+
+def _interface(lab: Lab, machine: str, link: str) -> str:
+    return next(port.name for port in lab.plan.machine(machine).ports if port.link == link)
 
 
 def command(
-    where: Point, expression: Sequence[str], *, frames: int | None, seconds: float | None, text: bool
+    where: Point,
+    expression: Sequence[str],
+    *,
+    frames: int | None,
+    seconds: float | None,
+    text: bool,
+    nanoseconds: bool = False,
 ) -> list[str]:
     """What runs on the machine: pcap on its standard output, or a line a frame where `text` is. It ends by itself after
     so many frames or the lab's seconds.
@@ -57,32 +73,55 @@ def command(
     count = [] if frames is None else ["-c", str(frames)]
     return [
         *limit,
+        *where.prefix,
         "tcpdump",
         "-n",
         "-i",
         where.interface,
+        *(["--nano"] if nanoseconds else []),
         *(["-l"] if text else ["-U", "-w", "-"]),
         *count,
         *expression,
     ]
 
 
+LOOK_S = 0.2
+"""How often, by the machine's clock, `capture` says that time has passed."""
+
+
 def capture(
-    lab: Lab, where: Point, argv: Sequence[str], take: Callable[[bytes], object], say: Callable[[bytes], object]
+    lab: Lab,
+    commands: Sequence[tuple[Point, Sequence[str]]],
+    take: Callable[[int, bytes], object],
+    say: Callable[[bytes], object],
+    passed: Callable[[], object] = lambda: None,
 ) -> int:
-    """Run it until it ends by itself; its exit code. `take` gets what it writes, `say` what it says beside. It ends,
-    too, when this is broken off. In virtual time a second of the lab takes a second meanwhile, unless somebody waits
-    for more. Raises HostFailed.
+    """Run them side by side until each has ended by itself; their highest exit code. `take` gets what one writes, with
+    its number among them, `say` what it says beside; `passed` is called each LOOK_S at the latest. All end when this is
+    broken off. In virtual time a second of the lab takes a second meanwhile, unless somebody waits for more. Raises
+    HostFailed.
     """
     if not isinstance(lab.provider, Converses):
         raise EnvironmentLacks(f"provider {lab.provider.name} cannot capture")
-    line = lab.provider.converse(where.machine, argv)
-    with contextlib.closing(line):
-        line.settimeout(None)
-        decoder = wire.Decoder()
-        while piece := line.recv(1 << 16):
-            for frame in decoder.feed(piece):
-                if frame.kind == wire.EXIT:
-                    return int(json.loads(frame.payload)["code"])
-                (take if frame.kind == wire.STDOUT else say)(frame.payload)
-    raise HostFailed(f"{where.machine} went away")
+    codes: list[int] = []
+    with contextlib.ExitStack() as open_lines, selectors.DefaultSelector() as lines:
+        for number, (where, argv) in enumerate(commands):
+            line = open_lines.enter_context(contextlib.closing(lab.provider.converse(where.machine, argv)))
+            line.settimeout(None)
+            lines.register(line, selectors.EVENT_READ, (number, line, wire.Decoder()))
+        while len(codes) < len(commands):
+            for key, _ in lines.select(LOOK_S):
+                number, line, decoder = key.data
+                piece = line.recv(1 << 16)
+                if not piece:
+                    raise HostFailed(f"{commands[number][0].machine} went away")
+                for frame in decoder.feed(piece):
+                    if frame.kind == wire.EXIT:
+                        codes.append(int(json.loads(frame.payload)["code"]))
+                        lines.unregister(line)
+                    elif frame.kind == wire.STDOUT:
+                        take(number, frame.payload)
+                    else:
+                        say(frame.payload)
+            passed()
+    return max(codes)

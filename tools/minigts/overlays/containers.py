@@ -67,6 +67,11 @@ class Place:
         """In front of a command it runs it in the container."""
         return ("bash", str(ENTER), self.full_name)
 
+    @property
+    def network(self) -> tuple[str, ...]:
+        """In front of a command it runs the host's own program in the container's network, and in nothing else."""
+        return ("bash", str(ENTER), "--network", self.full_name)
+
 
 def full_name(name: str, host: str) -> str:
     """In the whole lab, and in the host's engine."""

@@ -1,0 +1,119 @@
+"""Captures of several interfaces as one file in pcapng, which Wireshark tells apart.
+
+tcpdump writes a pcap for each, with nanoseconds; here their frames come together, in the order of their times.
+
+Source: the pcap and pcapng capture file formats, drafts ietf-opsawg-pcap and ietf-opsawg-pcapng.
+"""
+
+from __future__ import annotations
+
+import heapq
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+NANOSECOND_PCAP = 0xA1B23C4D
+_FILE_HEADER = struct.Struct("<IHHiIII")
+_FRAME_HEADER = struct.Struct("<IIII")
+_SECTION, _INTERFACE, _FRAME = 0x0A0D0D0A, 1, 6
+_BYTE_ORDER, _ANY_LENGTH = 0x1A2B3C4D, -1
+_NAME, _TIME_RESOLUTION, _END_OF_OPTIONS = 2, 9, 0
+_NANOSECONDS = bytes([9])
+
+
+@dataclass(frozen=True, order=True)
+class Frame:
+    """One frame as it passed: when, in nanoseconds; at which interface; how long it was; what was kept of it."""
+
+    time_ns: int
+    interface: int
+    length_bytes: int
+    kept: bytes
+
+
+class Pcap:
+    """What tcpdump writes for one interface, piece by piece. `link_type` is known once its header has come."""
+
+    def __init__(self, interface: int) -> None:
+        self.interface = interface
+        self.link_type: int | None = None
+        self.most_bytes = 0
+        self._held = bytearray()
+
+    def feed(self, piece: bytes) -> Iterator[Frame]:
+        """The frames that are whole now. Raises ValueError for what is no pcap with nanoseconds."""
+        self._held += piece
+        if self.link_type is None:
+            if len(self._held) < _FILE_HEADER.size:
+                return
+            magic, _, _, _, _, self.most_bytes, self.link_type = _FILE_HEADER.unpack_from(self._held)
+            if magic != NANOSECOND_PCAP:
+                raise ValueError("no pcap with nanoseconds")
+            del self._held[: _FILE_HEADER.size]
+        while len(self._held) >= _FRAME_HEADER.size:
+            seconds, nanoseconds, kept_bytes, length_bytes = _FRAME_HEADER.unpack_from(self._held)
+            end = _FRAME_HEADER.size + kept_bytes
+            if len(self._held) < end:
+                return
+            kept = bytes(self._held[_FRAME_HEADER.size : end])
+            del self._held[:end]
+            yield Frame(seconds * 10**9 + nanoseconds, self.interface, length_bytes, kept)
+
+
+class Merged:
+    """Several pcaps as one pcapng, in the order of time. A frame is held back until nothing earlier can come, or until
+    it has waited: `release` lets those go that came before it was called the last time.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+        self._pcaps = [Pcap(number) for number in range(len(names))]
+        self._begun = False
+        self._waiting: list[Frame] = []
+        self._waited: list[Frame] = []
+
+    def feed(self, interface: int, piece: bytes) -> None:
+        for frame in self._pcaps[interface].feed(piece):
+            heapq.heappush(self._waiting, frame)
+
+    def release(self, *, everything: bool = False) -> bytes:
+        """What can be written now: frames that were there at the last call, or everything."""
+        if any(pcap.link_type is None for pcap in self._pcaps) and not everything:
+            return b""
+        latest = max(self._waited, default=None)
+        self._waited = list(self._waiting)
+        written = bytearray()
+        if not self._begun:
+            self._begun = True
+            written += _section() + b"".join(map(_interface, self._names, self._pcaps))
+        while self._waiting and (everything or (latest is not None and self._waiting[0] <= latest)):
+            written += _frame(heapq.heappop(self._waiting))
+        return bytes(written)
+
+
+def _section() -> bytes:
+    return _block(_SECTION, struct.pack("<IHHq", _BYTE_ORDER, 1, 0, _ANY_LENGTH))
+
+
+def _interface(name: str, pcap: Pcap) -> bytes:
+    options = _option(_NAME, name.encode()) + _option(_TIME_RESOLUTION, _NANOSECONDS) + _option(_END_OF_OPTIONS, b"")
+    return _block(_INTERFACE, struct.pack("<HHI", pcap.link_type or 0, 0, pcap.most_bytes) + options)
+
+
+def _frame(frame: Frame) -> bytes:
+    high, low = divmod(frame.time_ns, 1 << 32)
+    fixed = struct.pack("<IIIII", frame.interface, high, low, len(frame.kept), frame.length_bytes)
+    return _block(_FRAME, fixed + _padded(frame.kept))
+
+
+def _option(code: int, content: bytes) -> bytes:
+    return struct.pack("<HH", code, len(content)) + _padded(content)
+
+
+def _padded(content: bytes) -> bytes:
+    return content + bytes(-len(content) % 4)
+
+
+def _block(kind: int, body: bytes) -> bytes:
+    length = struct.pack("<I", len(body) + 12)
+    return struct.pack("<I", kind) + length + body + length
