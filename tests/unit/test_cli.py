@@ -39,6 +39,8 @@ VERBS = (
     "top",
     "serve",
     "restart",
+    "kill",
+    "start",
     "check",
     "explain",
     "calibrate",

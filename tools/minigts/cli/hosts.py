@@ -323,7 +323,7 @@ def logs(
 
     from minigts import lab as labs
 
-    opened = labs.open_lab(lab) if host is None else lab_with(host, lab)
+    opened = labs.open_lab(lab) if host is None else lab_with(host, lab, also_off=True)
     names = [each.name for each in opened.plan.machines] if host is None else [host]
     with tempfile.TemporaryDirectory(dir=opened.rundir, prefix="logs.") as directory:
         place = Path(directory) if into is None else into

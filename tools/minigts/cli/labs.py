@@ -214,15 +214,45 @@ def restart(host: Host, lab: LabName = None) -> None:
 
     Example:  minigts restart bra
     """
+    _start_again(lab_with(host, lab, also_off=True), host)
+
+
+def _start_again(opened: Lab, host: str) -> None:
     from minigts import lab as labs
     from minigts import overlays
 
-    opened = lab_with(host, lab)
     with screen.progress() as say:
         say(f"starting {host} again")
         labs.restart(opened, host)
         overlays.rejoin(opened, host, say)
     screen.note(f"{host} is up again")
+
+
+@app.command(rich_help_panel=LABS)
+def kill(host: Host, lab: LabName = None) -> None:
+    """Cut a host's power: it ends at once and stays off until `minigts start`. What it has been sent is lost.
+
+    Its disk is written out before. The other hosts run on.
+
+    Example:  minigts kill bra
+    """
+    from minigts import lab as labs
+
+    opened = lab_with(host, lab)
+    labs.kill(opened, host)
+    screen.note(f"{host} is off; again on by: minigts start {host}")
+
+
+@app.command(rich_help_panel=LABS)
+def start(host: Host, lab: LabName = None) -> None:
+    """Start a host that is off, on its disk and its links, and join it to the overlay again.
+
+    Example:  minigts start bra
+    """
+    opened = lab_with(host, lab, also_off=True)
+    if host not in opened.record.off:
+        raise InputError(f"start: {host} is not off; minigts restart {host} ends it and starts it again")
+    _start_again(opened, host)
 
 
 @app.command(rich_help_panel=LABS)
@@ -323,12 +353,14 @@ def read_plan(file: Path, provider: str, time: Time | None) -> Plan:
     return planned
 
 
-def lab_with(host: str, lab: str | None) -> Lab:
-    """The lab, which has that host. Raises InputError."""
+def lab_with(host: str, lab: str | None, *, also_off: bool = False) -> Lab:
+    """The lab, which has that host. Raises InputError; HostFailed for one that is off, unless it may be."""
     from minigts import lab as labs
 
     opened = labs.open_lab(lab)
     one_of("host", host, [each.name for each in opened.plan.machines])
+    if not also_off:
+        opened.require_on([host])
     return opened
 
 

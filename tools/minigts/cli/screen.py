@@ -443,7 +443,8 @@ def deviations(lab: Lab) -> list[str]:
     from minigts.lab import DECLARED, links
 
     mend, changed = links.how_to_mend(lab), links.changed_links(lab)
-    lines = [f"{name} is cut; whole again by: {mend[name]}" for name in links.cut_links(lab)]
+    lines = [f"{name} is off; on again by: minigts start {name}" for name in sorted(lab.record.off)]
+    lines += [f"{name} is cut; whole again by: {mend[name]}" for name in links.cut_links(lab)]
     lines += [
         f"{name} is changed ({how.in_words}); as declared by: {links.as_declared(name)}"
         for name, how in changed.items()
@@ -470,7 +471,8 @@ def show_certificate(certificate: Certificate, lab: Lab) -> None:
         if row.ok is not True or (row not in measured and row.quantity != "settings"):
             console.print(f"{row.title} {row.quantity}: {row.in_words()}  {row.note}", markup=False, soft_wrap=True)
     for name in certificate.cut:
-        console.print(f"{name} is cut: neither it nor what passes it was measured", markup=False, soft_wrap=True)
+        why = "cut" if name in lab.record.cut else "between machines that are not all on"
+        console.print(f"{name} is {why}: neither it nor what passes it was measured", markup=False, soft_wrap=True)
     if certificate.too_fast and certificate.emulator_overhead_ms:
         console.print(
             "round trips are shorter than declared, since too much was taken off the delays: minigts calibrate",

@@ -139,7 +139,7 @@ def certify(lab: Lab, say: Say, *, bringing_up: bool = False) -> Certificate:
         rows=rows,
         seconds=round(lab.provider.now_s() - started_s, 2),
         busy=taints(machine.load),
-        cut=tuple(labs.cut_links(lab)),
+        cut=_not_measured(lab),
         changed=_changed(lab),
     )
     keep(lab, certificate)
@@ -182,7 +182,7 @@ def last(lab: Lab) -> Certificate | None:
 
 def holds_still(certificate: Certificate, lab: Lab) -> bool:
     """Whether links are set as they were when it was measured."""
-    now = (lab.record.emulator_overhead_ms, tuple(labs.cut_links(lab)), _changed(lab))
+    now = (lab.record.emulator_overhead_ms, _not_measured(lab), _changed(lab))
     return (certificate.emulator_overhead_ms, certificate.cut, certificate.changed) == now
 
 
@@ -213,6 +213,11 @@ def _settings(lab: Lab, say: Say) -> Iterator[Row]:
         return settings_row(machine.name, different, [shown.fact(port) for port in machine.ports])
 
     yield from lab.on_every_machine(row_of).values()
+
+
+def _not_measured(lab: Lab) -> tuple[str, ...]:
+    dead = labs.dead_links(lab)
+    return tuple(link.name for link in lab.plan.links if link.name in dead)
 
 
 def _round_trips(lab: Lab, say: Say, in_time: InTime) -> Iterator[Row]:

@@ -1,13 +1,13 @@
 """A lab: a plan that a provider has brought up. It outlives the command that made it, in one run directory.
 
-`record`: names, run directories, what is written down of a lab, and its lock. `life`: up, down, restart. `kept` and
-`saved`: what outlives a lab. `links`: what every port should look like now, and all shaping. `routes`: what a
-routing protocol has found. `calibration`: the
-emulator's own latency, measured. Overlays and measurements stand on it and are elsewhere.
+`record`: names, run directories, what is written down of a lab, and its lock. `life`: up, down, kill, restart. `kept`
+and `saved`: what outlives a lab. `links`: what every port should look like now, and all shaping. `routes`: what a
+routing protocol has found. `calibration`: the emulator's own latency, measured. Overlays and measurements stand on it
+and are elsewhere.
 """
 
 from minigts.lab.kept import disk_bytes, keep, running
-from minigts.lab.life import down, restart, up
+from minigts.lab.life import down, kill, restart, up
 from minigts.lab.links import (
     adjust_link,
     calibrate,
@@ -15,6 +15,7 @@ from minigts.lab.links import (
     change_link,
     changed_links,
     cut_links,
+    dead_links,
     mend_all,
     plan_now,
     reshape,
@@ -57,11 +58,13 @@ __all__ = [
     "changed_links",
     "checked_name",
     "cut_links",
+    "dead_links",
     "delete",
     "disk_bytes",
     "down",
     "exclusive",
     "keep",
+    "kill",
     "labs_directory",
     "mend_all",
     "open_lab",

@@ -121,7 +121,7 @@ def read(lab: Lab) -> Reading:
             (machine.name, port.link): _by_ends(lab, machine.name, port, counted)
             if wires is None
             else _by_wire(wires[machine.name][port.name])
-            for machine in lab.plan.machines
+            for machine in lab.machines_on
             for port in machine.ports
         },
         used={name: each.used for name, each in counted.items()} if own_kernels else {},
@@ -131,10 +131,11 @@ def read(lab: Lab) -> Reading:
 def between(lab: Lab, before: Reading, after: Reading) -> Activity:
     """What happened from one reading to the next."""
     record = lab.record
-    seconds = {name: max(0, at - before.at_ns[name]) / _NS for name, at in after.at_ns.items()}
+    both = before.at_ns.keys() & after.at_ns.keys()  # not those that were off
+    seconds = {name: max(0, after.at_ns[name] - before.at_ns[name]) / _NS for name in both}
     flows = []
     for machine in lab.plan.machines:
-        for port in machine.ports:
+        for port in machine.ports if machine.name in seconds else ():
             then, now = before.carried[machine.name, port.link], after.carried[machine.name, port.link]
             passed_s = seconds[machine.name]
             flows.append(
@@ -151,7 +152,7 @@ def between(lab: Lab, before: Reading, after: Reading) -> Activity:
                 )
             )
     order = {link.name: index for index, link in enumerate(lab.plan.links)}
-    loads = tuple(_load(lab, name, before.used[name], used) for name, used in after.used.items())
+    loads = tuple(_load(lab, name, before.used[name], used) for name, used in after.used.items() if name in both)
     return Activity(max(seconds.values()), tuple(sorted(flows, key=lambda flow: order[flow.link])), loads)
 
 
@@ -201,6 +202,6 @@ def _by_wire(state: WireState) -> Carried:
 def _by_ends(lab: Lab, machine: str, port: End, counted: Mapping[str, Counted]) -> Carried:
     """The queue is where a direction begins, delay and loss where it ends."""
     far = next(end for end in lab.plan.machine(port.peer_host).ports if end.link == port.link)
-    near, peer = counted[machine], counted[port.peer_host]
+    near, peer = counted[machine], counted.get(port.peer_host)
     sent_bytes, frames = near.sent[port.name]
-    return Carried(sent_bytes, frames, near.drops.get(port.name, 0), peer.drops.get(ifb(far), 0))
+    return Carried(sent_bytes, frames, near.drops.get(port.name, 0), 0 if peer is None else peer.drops.get(ifb(far), 0))

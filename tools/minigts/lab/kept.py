@@ -53,7 +53,8 @@ def keeping(lab: Lab) -> Keeps:
 def as_kept(lab: Lab) -> Record:
     """Its record for the time that nothing of it runs: whoever brings it up has to join every host to its overlay."""
     hosts = frozenset(host.name for host in lab.plan.hosts)
-    return lab.record.model_copy(update={"state": "kept", "unsettled": frozenset(), "unjoined": hosts})
+    nothing: frozenset[str] = frozenset()
+    return lab.record.model_copy(update={"state": "kept", "unsettled": nothing, "off": nothing, "unjoined": hosts})
 
 
 def disk_bytes(lab: Lab) -> int | None:

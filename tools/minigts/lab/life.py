@@ -24,7 +24,7 @@ from minigts.lab.record import (
     why_foreign,
 )
 from minigts.providers import registry
-from minigts.providers.base import Provider, Restarts
+from minigts.providers.base import Kills, Provider, Restarts
 from minigts.topology import gateway
 from minigts.topology.plan import Host, Plan, Switch
 
@@ -100,7 +100,11 @@ def restart(lab: Lab, name: str) -> None:
         hosts = {name} if isinstance(machine, Host) else set()
         lab.write(
             record.model_copy(
-                update={"unsettled": record.unsettled | {name}, "unjoined": record.unjoined | hosts},
+                update={
+                    "off": record.off - {name},
+                    "unsettled": record.unsettled | {name},
+                    "unjoined": record.unjoined | hosts,
+                },
             )
         )
         lab.provider.restart(name)
@@ -109,12 +113,25 @@ def restart(lab: Lab, name: str) -> None:
             software.run_commands(lab, machine)
 
 
+def kill(lab: Lab, name: str) -> None:
+    """Cut a host's or switch's power: it ends without being asked, though its disk is written out before, and stays off
+    until `restart`. Its links carry nothing meanwhile.
+
+    Raises EnvironmentLacks when the provider cannot do it.
+    """
+    if not isinstance(lab.provider, Kills):
+        raise EnvironmentLacks(f"provider {lab.provider.name} cannot leave one host off")
+    with exclusive(lab.rundir):
+        lab.write(lab.record.model_copy(update={"off": lab.record.off | {name}}))
+        lab.provider.kill(name)
+
+
 def _settle(lab: Lab) -> None:
     """Set what has not been set to its end: machines that were started again, or whose links were being set."""
     record = lab.record
     if not record.unsettled:
         return
-    unsettled = [machine for machine in lab.plan.machines if machine.name in record.unsettled]
+    unsettled = [machine for machine in lab.machines_on if machine.name in record.unsettled]
     links.set_wires(lab, record, unsettled)
     for machine in unsettled:
         _configure(lab, machine)
@@ -201,7 +218,7 @@ def _is_up(lab: Lab, plan: Plan, provider_name: str) -> bool:
     """
     if not lab.rundir.is_dir() or not (lab.rundir / "lab.json").exists() or lab.record.state != "up":
         return False
-    answers = set(lab.state_of_hosts().values())
+    answers = set(lab.state_of_hosts().values()) - {"off"}
     if "answers" not in answers:
         return False
     remedy = f"minigts down {lab.name}, or choose another name with --lab NAME"

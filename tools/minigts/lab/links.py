@@ -68,8 +68,11 @@ def _changed(declared: Shaping, change: Mapping[str, float], rtt_ms: float, name
 
 
 def set_ports(lab: Lab, record: Record, machines: Sequence[Host | Switch], only: Collection[str] | None = None) -> None:
-    """Make these machines' ports, or those on the links named, as they should be now."""
+    """Make these machines' ports, or those on the links named, as they should be now. One that is off gets them when it
+    is started.
+    """
     set_wires(lab, record, machines, only)
+    machines = [machine for machine in machines if machine.name not in record.off]
     lab.on_each(machines, lambda machine: run_script(lab.provider, machine, script(lab, machine, record, only)))
 
 
@@ -306,7 +309,8 @@ def _read_back(lab: Lab, record: Record, machines: Sequence[Host | Switch], name
         ports = [port for port in machine.ports if port.link in names]
         return [f"{machine.name}: {text}" for text in differences(ports, record, qdiscs, wires.get(machine.name))]
 
-    return [text for texts in lab.on_each(machines, look).values() for text in texts]
+    on = [machine for machine in machines if machine.name not in record.off]
+    return [text for texts in lab.on_each(on, look).values() for text in texts]
 
 
 def links_between(plan: Plan, first: str, second: str) -> tuple[Link, ...]:
@@ -357,15 +361,21 @@ def calibrate_held(lab: Lab) -> float:
 
 
 def whole_links(lab: Lab) -> tuple[Link, ...]:
-    """The plan's links that are not cut."""
-    cut = lab.record.cut
-    return tuple(link for link in lab.plan.links if link.name not in cut)
+    """The plan's links that are not cut, between machines that are on."""
+    dead = dead_links(lab)
+    return tuple(link for link in lab.plan.links if link.name not in dead)
 
 
 def whole_paths(lab: Lab) -> tuple[Path, ...]:
-    """The plan's paths that pass no link that is cut."""
-    cut = lab.record.cut
-    return tuple(path for path in lab.plan.paths if cut.isdisjoint(path.links))
+    """The plan's paths that pass no link that is cut, and no machine that is off."""
+    dead = dead_links(lab)
+    return tuple(path for path in lab.plan.paths if dead.isdisjoint(path.links))
+
+
+def dead_links(lab: Lab) -> frozenset[str]:
+    """The links that carry nothing: those that are cut, and those of machines that are off."""
+    record = lab.record
+    return record.cut | {link.name for link in lab.plan.links if not record.off.isdisjoint(link.ends)}
 
 
 def cut_links(lab: Lab) -> list[str]:

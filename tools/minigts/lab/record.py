@@ -12,7 +12,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,7 +24,7 @@ from typing import IO, Annotated, Literal, TypeVar
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from minigts import paths
-from minigts.errors import InputError, MinigtsError
+from minigts.errors import HostFailed, InputError, MinigtsError
 from minigts.providers import registry
 from minigts.providers.base import Provider
 from minigts.topology.fields import HostName, OneWayMs, Percent, QueueBytes, RateMbit
@@ -147,6 +147,8 @@ class Record(BaseModel):
     settings: Settings = DECLARED
     unsettled: frozenset[str] = frozenset()
     """Machines that a command is setting, or was setting when it was broken off: they may not be as recorded."""
+    off: frozenset[str] = frozenset()
+    """Machines whose power somebody has cut, and that wait to be started."""
     unjoined: frozenset[str] = frozenset()
     """Hosts that were started again and are not on the overlay again yet."""
 
@@ -251,8 +253,20 @@ class Lab:
             raise self.damaged(RECORD, f"names a provider that there is not, {named[:60]!a}")
         return registry.make(named, self.rundir, self.time)
 
+    @property
+    def machines_on(self) -> tuple[Host | Switch, ...]:
+        """Hosts and switches but those whose power is cut."""
+        off = self.record.off
+        return tuple(machine for machine in self.plan.machines if machine.name not in off)
+
+    def require_on(self, names: Iterable[str]) -> None:
+        """Raises HostFailed for machines whose power is cut."""
+        off = sorted(self.record.off.intersection(names))
+        if off:
+            raise HostFailed(f"{' and '.join(off)} {'is' if len(off) == 1 else 'are'} off: minigts start {off[0]}")
+
     def state_of_hosts(self) -> dict[str, str]:
-        """For each host and switch `answers` or why it does not."""
+        """For each host and switch `answers`, `off`, or why it does not answer."""
 
         def ask(machine: Host | Switch) -> str:
             try:
@@ -261,19 +275,20 @@ class Lab:
                 return str(error)
             return "answers"
 
-        return self.on_every_machine(ask)
+        answers = self.on_every_machine(ask)
+        return {machine.name: answers.get(machine.name, "off") for machine in self.plan.machines}
 
     def on_every_host(self, work: Callable[[Host], T]) -> dict[str, T]:
-        """Do `work` for all hosts at once; the first error is raised after all have ended."""
-        return self.on_each(self.plan.hosts, work)
+        """Do `work` for all hosts that are on, at once; the first error is raised after all have ended."""
+        return self.on_each([machine for machine in self.machines_on if isinstance(machine, Host)], work)
 
     def on_every_machine(self, work: Callable[[Host | Switch], T]) -> dict[str, T]:
         """The same for all hosts and switches."""
-        return self.on_each(self.plan.machines, work)
+        return self.on_each(self.machines_on, work)
 
     def on_every_switch(self, work: Callable[[Switch], T]) -> dict[str, T]:
         """The same for all switches."""
-        return self.on_each(self.plan.switches, work)
+        return self.on_each([machine for machine in self.machines_on if isinstance(machine, Switch)], work)
 
     def on_each(self, machines: Sequence[M], work: Callable[[M], T]) -> dict[str, T]:
         """The same for these machines."""

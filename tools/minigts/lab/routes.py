@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from minigts.dataplane import router
 from minigts.errors import HostFailed
+from minigts.lab.links import dead_links
 from minigts.lab.record import Lab, Progress
 from minigts.topology.plan import Host, Switch
 
@@ -19,10 +20,10 @@ def wait(lab: Lab, progress: Progress) -> None:
     if not plan.has_routers:
         return
     progress(f"waiting for the routes by {plan.routing.upper()}")
-    cut, limit_s = lab.record.cut, 4 * router.WAIT_S
+    dead, limit_s = dead_links(lab), 4 * router.WAIT_S
 
     def wait_on(host: Host) -> None:
-        ways = router.expected(plan, host, cut)
+        ways = router.expected(plan, host, dead)
         argv = ["bash", "-c", router.wait(plan, ways)]
         result = lab.provider.run(host.name, argv, timeout_s=limit_s, check=False)
         if result.code:
@@ -30,10 +31,10 @@ def wait(lab: Lab, progress: Progress) -> None:
             raise HostFailed(f"{host.name}: {plan.routing.upper()} has not converged: {'; '.join(different[:4])}")
 
     started_s = lab.provider.now_s()
-    lab.on_each(plan.hosts, wait_on)
+    lab.on_every_host(wait_on)
     # Each had them at a moment of its own; one that was started again may since have taken others' away for a moment.
-    while any(lab.on_each(plan.hosts, lambda host: differences(lab, host)).values()):
-        lab.on_each(plan.hosts, wait_on)
+    while any(lab.on_every_host(lambda host: differences(lab, host)).values()):
+        lab.on_every_host(wait_on)
         if lab.provider.now_s() - started_s > limit_s:
             raise HostFailed(f"the routes by {plan.routing.upper()} come and go: not all were there within {limit_s} s")
     progress(f"routes are there after {lab.provider.now_s() - started_s:.1f} s")
@@ -45,4 +46,4 @@ def differences(lab: Lab, machine: Host | Switch) -> list[str]:
         return []
     argv = ["sh", "-c", router.show(lab.plan)]
     shown = lab.provider.run(machine.name, argv, timeout_s=READ_TIMEOUT_S).stdout.splitlines()
-    return router.differences(router.expected(lab.plan, machine, lab.record.cut), shown)
+    return router.differences(router.expected(lab.plan, machine, dead_links(lab)), shown)

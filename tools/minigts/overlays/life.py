@@ -267,6 +267,7 @@ def _require(lab: Lab) -> None:
     """Whoever waited for the lab may find that it was taken down meanwhile."""
     if not lab.rundir.is_dir():
         raise MinigtsError(f"lab {lab.name} has been taken down")
+    lab.require_on(machine.name for machine in lab.plan.machines)
 
 
 def _leave(lab: Lab, progress: Progress) -> None:

@@ -74,6 +74,15 @@ class Restarts(Protocol):
 
 
 @runtime_checkable
+class Kills(Protocol):
+    """A provider that can leave one host off while the others run on, until `restart` starts it."""
+
+    def kill(self, host: str) -> None:
+        """End a host without asking it, though its disk is written out before; return when it has ended."""
+        ...
+
+
+@runtime_checkable
 class Keeps(Protocol):
     """A provider whose hosts' disks can outlive the hosts. `up` starts a lab on those whose note lies in its run
     directory, and raises InputError when they do not fit what hosts are made of now.

@@ -129,6 +129,17 @@ class UmlProvider(AgentProvider):
         kernel.end(self.rundir, host)
         guest.wait(self, [host], lambda _: None)
 
+    def kill(self, host: str) -> None:
+        self._write_disk(host)
+        kernel.again(self.rundir, host).unlink(missing_ok=True)
+        kernel.end(self.rundir, host)
+        deadline = time.monotonic() + STOP_DEADLINE_S
+        while host in self.kernels():
+            if time.monotonic() > deadline:
+                raise HostFailed(f"{host} does not end")
+            time.sleep(0.02)
+        (self.rundir / "hosts" / host / "control.sock").unlink(missing_ok=True)
+
     def note(self, into: Path) -> datetime | None:
         """Of a lab that was ended in order the note that was made then."""
         kept = None

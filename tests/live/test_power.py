@@ -1,0 +1,65 @@
+"""A host whose power is cut, off for a while and started again, in both times."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from live.conftest import quiet, state_directory
+from live.program import Program
+from minigts import lab as labs
+from minigts.lab import Lab
+from minigts.topology.load import parse
+
+CHAIN = "name: power\ndefaults: {link: {rate: 50mbit}}\nchain: {hosts: [ams, bra, lju], link: {rtt: 10ms}}\n"
+
+
+@pytest.fixture(scope="module", params=[pytest.param("virtual", marks=pytest.mark.virtual), "real"])
+def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    state = tmp_path_factory.mktemp("power")
+    with state_directory(state):
+        made = labs.up(parse(CHAIN, "power.yaml", time=request.param), "uml", None, quiet)
+        Program(state).succeeds("kill", "bra")
+        yield made
+        labs.down(made)
+
+
+@pytest.fixture
+def program(lab: Lab) -> Program:
+    return Program(lab.rundir.parents[1])
+
+
+def test_it_is_off_and_says_so(lab: Lab, program: Program) -> None:
+    (shown,) = json.loads(program.succeeds("status", "--json"))
+    assert shown["hosts"] == {"ams": "answers", "bra": "off", "lju": "answers"}
+    assert "bra is off; on again by: minigts start bra" in program.succeeds("status")
+    for words in (["exec", "bra", "true"], ["kill", "bra"]):
+        refused = program.run(*words)
+        assert (refused.returncode != 0, "bra is off: minigts start bra" in refused.stderr) == (True, True)
+    refused = program.run("start", "ams")
+    assert (refused.returncode, "ams is not off" in refused.stderr) == (2, True)
+    assert set(lab.provider.kernels()) == {"ams", "lju"}  # type: ignore[attr-defined]
+
+
+def test_what_passes_it_is_lost_and_not_measured(lab: Lab, program: Program) -> None:
+    argv = ["ping", "-c", "1", "-W", "1", lab.plan.host("lju").address]
+    assert lab.provider.run("ams", argv, timeout_s=60, check=False).code == 1
+    certificate = json.loads(program.succeeds("check", "--json", "--quick"))
+    assert certificate["cut"] == ["ams-bra", "bra-lju"]
+
+
+def test_up_leaves_it_off(lab: Lab) -> None:
+    labs.up(lab.plan, "uml", lab.name, quiet)
+    assert lab.record.off == {"bra"}
+
+
+def test_started_again_it_has_its_links_as_they_were_set_meanwhile(lab: Lab, program: Program) -> None:
+    program.succeeds("set", "ams-bra", "delay=20ms")
+    program.succeeds("start", "bra")
+    assert set(lab.state_of_hosts().values()) == {"answers"}
+    said = lab.provider.run("ams", ["ping", "-c", "4", "-i", "0.2", lab.plan.host("lju").address], timeout_s=60).stdout
+    shortest_ms = float(said.rsplit(" = ", 1)[1].split("/")[0])
+    assert 50 <= shortest_ms < 52 if lab.time == "virtual" else 49 <= shortest_ms < 60
+    assert json.loads(program.succeeds("status", "--json"))[0]["cut"] == []
