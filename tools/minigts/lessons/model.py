@@ -125,16 +125,16 @@ class Lesson(Strict):
     title: str
     about: str
     """A line for the list of lessons."""
-    draw: dict[str, Drawn] = {}
+    draw: dict[str, Drawn] = Field(default_factory=dict)
     topology: str
     """With `$name` for each value that is drawn."""
     predict: Asked
     answers: dict[str, Asked]
-    files: dict[str, str] = {}
+    files: dict[str, str] = Field(default_factory=dict)
     """What else the student writes, each as it is handed out."""
     work: tuple[Step, ...] = ()
     measure: tuple[Measurement, ...] = ()
-    checks: dict[str, Wanted] = {}
+    checks: dict[str, Wanted] = Field(default_factory=dict)
     """Of what is measured."""
 
     @model_validator(mode="after")
