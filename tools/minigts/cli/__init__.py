@@ -1,5 +1,6 @@
 """The command line. `app` starts and ends it; `first`, `labs`, `links`, `hosts`, `capture`, `top`, `access`, `saved`,
-`containers`, `policy`, `exchange`, `experiments`, `bundles`, `lessons`, `project` and `completion` hold a short function for each
+`containers`, `policy`, `exchange`,
+`experiments`, `bundles`, `lessons`, `project` and `completion` hold a short function for each
 verb, `libvirt` those that only virtual machines need; `screen` is how it looks, `known` what a shell completes. Nothing
 else prints; what a verb does is done elsewhere.
 """

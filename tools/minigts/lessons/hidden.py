@@ -13,7 +13,7 @@ _LAB = re.compile(r"lesson-([0-9]{1,2})")
 
 
 def why_hidden(topology: str, beside: Path | None = None) -> str | None:
-    """Why expected and measured figures of a topology of that name are not shown now, in a sentence; None when they are.
+    """Why expected and measured figures of a topology of that name are not shown now, a sentence; None when they are.
 
     A prediction is looked for `beside` the topology's file, in the working directory, and in its folder lesson-N.
     """
