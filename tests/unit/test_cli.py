@@ -50,6 +50,7 @@ VERBS = (
     "run",
     "report",
     "compare",
+    "lesson",
     "doctor",
     "test",
     "schema",

@@ -1,7 +1,7 @@
 """The command line. `app` starts and ends it; `first`, `labs`, `links`, `hosts`, `capture`, `top`, `serve`, `access`,
-`saved`, `containers`, `policy`, `exchange`, `experiments`, `bundles`, `project` and `completion` hold a short function
-for each verb, `libvirt` those that only virtual machines need; `screen` is how it looks, `known` what a shell
-completes. Nothing else prints; what a verb does is done elsewhere.
+`saved`, `containers`, `policy`, `exchange`, `experiments`, `bundles`, `lessons`, `project` and `completion` hold a
+short function for each verb, `libvirt` those that only virtual machines need; `screen` is how it looks, `known` what a
+shell completes. Nothing else prints; what a verb does is done elsewhere.
 """
 
 # In this order the verbs are listed.
@@ -19,6 +19,7 @@ from minigts.cli import policy  # isort: skip
 from minigts.cli import exchange  # isort: skip
 from minigts.cli import experiments  # isort: skip
 from minigts.cli import bundles  # isort: skip
+from minigts.cli import lessons  # isort: skip
 from minigts.cli import project  # isort: skip
 from minigts.cli import completion  # isort: skip
 from minigts.cli import libvirt  # isort: skip
@@ -35,6 +36,7 @@ __all__ = [
     "first",
     "hosts",
     "labs",
+    "lessons",
     "libvirt",
     "links",
     "main",

@@ -16,6 +16,7 @@ from minigts.providers import DEFAULT
 from minigts.topology.time import Time
 
 if TYPE_CHECKING:
+    from minigts.fidelity.certificate import Certificate
     from minigts.lab import Lab
     from minigts.topology.plan import Link, Plan
 
@@ -56,13 +57,17 @@ def plan(
 
     Example:  minigts plan topologies/chain6.yaml
     """
+    from minigts.lessons import hidden
     from minigts.topology.plan import to_json
 
     planned = read_plan(topology, provider, time)
+    hiding = hidden.why_hidden(planned.name, topology.parent)
     if as_json:
-        typer.echo(to_json(planned), nl=False)
+        typer.echo(to_json(planned if hiding is None else planned.model_copy(update={"paths": ()})), nl=False)
     else:
-        screen.show_plan(planned)
+        screen.show_plan(planned, hiding)
+    if hiding is not None:
+        screen.note(hiding)
 
 
 @app.command(rich_help_panel=LABS)
@@ -99,7 +104,7 @@ def up(
         made = labs.up(planned, provider, lab, say)
         certificate = measure.after_up(made, say)
         overlays.join(made, wanted, say)
-    screen.show_certificate(certificate, made)
+    _show(certificate, made, topology.parent)
     if planned.ways_out:
         screen.note(f"lab {made.name} has {gateway.in_words(host.name for host in planned.ways_out)}")
     screen.note(f"lab {made.name} is up in {made.time} time; try: minigts exec {planned.hosts[0].name} -- ip address")
@@ -277,8 +282,20 @@ def check(
     if as_json:
         typer.echo(certificate.model_dump_json(indent=2))
     else:
-        screen.show_certificate(certificate, opened)
+        _show(certificate, opened)
     raise typer.Exit(0 if certificate.ok else 1)
+
+
+def _show(certificate: Certificate, lab: Lab, beside: Path | None = None) -> None:
+    """The certificate; of a lesson's lab no more than its verdict, until its student has predicted."""
+    from minigts.lessons import hidden
+
+    hiding = hidden.why_hidden(lab.plan.name, beside)
+    if hiding is None:
+        screen.show_certificate(certificate, lab)
+        return
+    typer.echo(certificate.verdict)
+    screen.note(hiding)
 
 
 @app.command(rich_help_panel=LABS)
@@ -304,8 +321,11 @@ def explain(
     """
     from minigts import lab as labs
     from minigts.fidelity import explanation
+    from minigts.lessons import hidden
 
     opened = labs.open_lab(lab)
+    if (hiding := hidden.why_hidden(opened.plan.name)) is not None:
+        raise InputError(hiding)
     explained = explanation.explain(opened, _link_of(opened, link, other), measuring=measure)
     if as_json:
         typer.echo(explained.model_dump_json(indent=2))

@@ -189,8 +189,8 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     return made
 
 
-def show_plan(plan: Plan) -> None:
-    """A drawing, hosts, links, and what the plan predicts for each pair."""
+def show_plan(plan: Plan, hiding: str | None = None) -> None:
+    """A drawing, hosts, links, and, unless something is in the way of it, what the plan predicts for each pair."""
     from minigts.topology import drawing, gateway
 
     console = out()
@@ -224,6 +224,8 @@ def show_plan(plan: Plan) -> None:
     columns = ("link", "subnet", *ipv6_column(plan), ">RTT", ">delay", ">rate", ">loss", ">queue")
     by_routers = [f">{plan.routing.upper()} cost"] if plan.has_routers else []
     show_table("links", (*columns, *(["delay from"] if by_sites else []), *by_routers), links)
+    if hiding is not None:
+        return
     paths = (
         (f"{p.source} – {p.target}", str(p.hops), ms(p.rtt_ms), both(p, tcp_at_most), yes(p.reachable))
         for p in plan.paths[:PAIRS_SHOWN]

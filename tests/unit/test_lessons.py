@@ -1,0 +1,71 @@
+"""Lessons: a right solution passes, wrong ones are told what they mean."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from minigts.errors import InputError
+from minigts.lessons import folder
+from minigts.lessons.hidden import why_hidden
+from minigts.lessons.model import all_lessons, lesson
+from minigts.lessons.verdicts import Evidence, judge, passed
+
+
+def work(place: Path, answers: str) -> folder.Work:
+    """Of lesson 1 without a seed, as it was run by hand."""
+    folder.start(lesson(1), place / "one", None)
+    folder.predict(lesson(1), place / "one", "32.5ms")
+    (place / "one" / folder.ANSWERS).write_text(f"answers: {{{answers}}}\n")
+    return folder.read(place / "one")
+
+
+def test_a_right_solution_passes_though_its_prediction_was_wrong(tmp_path: Path) -> None:
+    found = judge(work(tmp_path, "to_mil: 65.05ms, delay: 38ms"), Evidence({"round_trip": 100.047}))
+    assert passed(found)
+    assert "a round trip goes both ways" in found[0].says
+
+
+@pytest.mark.parametrize(
+    ("answers", "round_trip", "says"),
+    [
+        ("to_mil: 32.5ms, delay: 38ms", 100.047, "that is one way"),
+        ("to_mil: 65.05ms, delay: 76ms", 176.047, "a delay is one way"),
+        ("to_mil: 65.05ms, delay: 38ms", 65.047, "the link is as it was handed out"),
+        ("to_mil: 65.05ms", 100.047, "no answer"),
+    ],
+)
+def test_a_wrong_one_is_told_what_it_means(tmp_path: Path, answers: str, round_trip: float, says: str) -> None:
+    found = judge(work(tmp_path, answers), Evidence({"round_trip": round_trip}))
+    assert not passed(found)
+    assert any(says in each.says for each in found if each.ok is False)
+
+
+def test_a_prediction_is_committed_once(tmp_path: Path) -> None:
+    work(tmp_path, "to_mil: 1ms")
+    with pytest.raises(InputError, match=r"predicted 32\.5ms already"):
+        folder.predict(lesson(1), tmp_path / "one", "65ms")
+
+
+def test_each_seed_has_figures_of_its_own() -> None:
+    assert lesson(1).topology("ana") == lesson(1).topology("ana") != lesson(1).topology("bor")
+
+
+@pytest.mark.parametrize("number", [each.number for each in all_lessons()])
+@pytest.mark.parametrize("seed", [None, "ana", "bor", "cene"])
+def test_every_topology_that_is_handed_out_has_a_plan(number: int, seed: str | None) -> None:
+    plan = lesson(number).plan(seed)
+    assert (plan.name, plan.time) == (f"lesson-{number}", "virtual")
+    assert lesson(number).page.is_file()
+
+
+def test_figures_are_hidden_until_a_prediction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    one = tmp_path / "one"
+    folder.start(lesson(1), one, None)
+    assert "minigts lesson 1 predict FIGURE" in (why_hidden("lesson-1", one) or "")
+    folder.predict(lesson(1), one, "65ms")
+    assert why_hidden("lesson-1", one) is None
+    assert why_hidden("lesson-1") is not None
+    assert why_hidden("chain6") is None

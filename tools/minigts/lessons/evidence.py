@@ -1,0 +1,76 @@
+"""What a lab shows of a lesson: the lesson's own measurements, by which the student's work is judged."""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+
+from minigts import overlays
+from minigts.errors import MinigtsError
+from minigts.lab import Lab
+from minigts.lessons.folder import Work
+from minigts.lessons.model import Measurement
+from minigts.lessons.verdicts import Evidence
+from minigts.topology.plan import Plan
+
+_LINE = re.compile(r"([a-z][a-z0-9_]{0,39}) (-?[0-9]{1,15}(?:\.[0-9]{1,9})?)")
+
+
+def measure(lab: Lab, work: Work) -> Evidence:
+    """All measurements of the lesson in this lab, which stays as it is."""
+    if why := _another(lab.plan, work):
+        return Evidence({}, (why,))
+    figures: dict[str, float] = {}
+    lacking: list[str] = []
+    for each in work.numbered.lesson.measure:
+        try:
+            figures |= _measured(lab, work, each)
+        except MinigtsError as error:
+            lacking.append(f"{', '.join(each.gives)}: {str(error).splitlines()[0][:200]}")
+    return Evidence(figures, tuple(lacking))
+
+
+def _another(plan: Plan, work: Work) -> str | None:
+    """Why this is not the lesson's lab; None when it is."""
+    ours = work.numbered.plan(work.seed)
+    same = ("hosts", "switches", "links", "routing", "time")
+    if all(getattr(plan, name) == getattr(ours, name) for name in same):
+        return None
+    return (
+        f"lab {plan.name} is not of this folder's topology.yaml as it was handed out: minigts down, then minigts up "
+        "topology.yaml; what is to be changed is changed in the lab, by minigts set"
+    )
+
+
+def _measured(lab: Lab, work: Work, measurement: Measurement) -> dict[str, float]:
+    ends = _ends(lab)
+    prefix: tuple[str, ...] = ()
+    if measurement.inside == "container":
+        if measurement.on not in ends:
+            raise MinigtsError("no overlay is joined on the lab, so there are no containers")
+        prefix = ends[measurement.on].network
+    script = "".join(f"{name}={shlex.quote(value)}\n" for name, value in _variables(lab, work)) + measurement.run
+    argv = (*prefix, "sh", "-c", script)
+    result = lab.provider.run(measurement.on, argv, timeout_s=measurement.timeout_s, check=False)
+    read = {found[1]: float(found[2]) for line in result.stdout.splitlines() if (found := _LINE.fullmatch(line))}
+    figures = {name: read[name] for name in measurement.gives if name in read and math.isfinite(read[name])}
+    if len(figures) < len(measurement.gives):
+        why = (result.stderr.strip() or result.stdout.strip() or "nothing was said")[-200:]
+        raise MinigtsError(f"the measurement on {measurement.on} has not given it: {' '.join(why.split())}")
+    return figures
+
+
+def _ends(lab: Lab) -> Mapping[str, overlays.Endpoint]:
+    joined = overlays.joined(lab)
+    return joined.endpoints() if joined is not None and joined.ends else {}
+
+
+def _variables(lab: Lab, work: Work) -> Iterator[tuple[str, str]]:
+    for name, value in {**work.numbered.figures(work.seed), **work.answers}.items():
+        yield name, f"{value:.15g}"
+    for host in lab.plan.hosts:
+        yield host.name.replace("-", "_"), host.address
+    for name, end in _ends(lab).items():
+        yield f"{name.replace('-', '_')}_container", end.address

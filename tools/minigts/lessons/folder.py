@@ -1,0 +1,161 @@
+"""A student's folder: which lesson, the prediction, and the answers. Anybody may have
+written what is in it, so it is read as every input file is, and nothing of it is run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+from minigts import paths
+from minigts.errors import InputError, Problem
+from minigts.language.fields import Strict, text, whole
+from minigts.language.problems import Finding, listed, shown
+from minigts.language.source import Language, read_text
+from minigts.language.tree import read_tree
+from minigts.language.validation import read_model
+from minigts.lessons.model import Asked, Numbered, figure, lesson
+
+RECORD, PREDICTION, ANSWERS, TOPOLOGY, PAGE = (
+    "lesson.yaml",
+    "prediction.yaml",
+    "answers.yaml",
+    "topology.yaml",
+    "page.md",
+)
+LANGUAGE = Language("student's file", "a key, as in `answers:`", 20_000, "write out what is meant")
+LONGEST_SEED = 64
+M = TypeVar("M", bound=Strict)
+
+
+class Record(Strict):
+    """lesson.yaml: which lesson, and whose figures."""
+
+    lesson: Annotated[int, *whole("a lesson", 0, 99)]
+    seed: Annotated[str, text("a seed", LONGEST_SEED, one_line=True)] | None = None
+
+
+class _Prediction(Strict):
+    prediction: str
+
+
+class _Answers(Strict):
+    answers: dict[str, str | None]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a student has handed in, read: figures in the units that the lesson reckons in."""
+
+    numbered: Numbered
+    seed: str | None
+    prediction: float | None
+    answers: dict[str, float]
+
+
+def start(numbered: Numbered, folder: Path, seed: str | None) -> tuple[str, ...]:
+    """Write the folder, which must not be there yet; the names of its files. Raises InputError."""
+    if seed is not None and (not seed or len(seed) > LONGEST_SEED or not seed.isprintable()):
+        raise InputError(f"{shown(seed)} is no seed: write at most {LONGEST_SEED} characters, such as a student's name")
+    record = f"lesson: {numbered.number}\n" + ("" if seed is None else f"seed: {_quoted(seed)}\n")
+    content = {
+        PAGE: numbered.page.read_text(encoding="utf-8"),
+        TOPOLOGY: numbered.topology(seed),
+        ANSWERS: "".join(_asking(numbered)),
+        RECORD: record,
+    }
+    try:
+        folder.mkdir(parents=True)
+    except FileExistsError:
+        raise InputError(f"{folder}: is there already, and left alone; name another folder with --folder") from None
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be made: {error.strerror}") from None
+    for name, written in content.items():
+        paths.write_whole(folder / name, written)
+    return tuple(content)
+
+
+def _asking(numbered: Numbered) -> Iterator[str]:
+    yield "# Write each answer behind its name, with its unit: 52.3ms, 40mbit, 30kB; or a plain number.\nanswers:\n"
+    for name, asked in numbered.lesson.answers.items():
+        yield f"  # {asked.ask}\n  {name}:\n"
+
+
+def _quoted(word: str) -> str:
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def find(numbered: Numbered, given: Path | None) -> Path:
+    """The folder of that lesson: the one that is given, the working directory, or lesson-N in it. Raises InputError."""
+    candidates = [given] if given is not None else [Path(), Path(numbered.lab)]
+    for folder in candidates:
+        if (folder / RECORD).is_file() and read_record(folder).lesson == numbered.number:
+            return folder
+    raise InputError(
+        f"{candidates[-1]}: no folder of lesson {numbered.number}; begin with: minigts lesson {numbered.number} start"
+    )
+
+
+def read_record(folder: Path) -> Record:
+    """Raises InputError."""
+    return _read(folder / RECORD, Record)
+
+
+def predict(numbered: Numbered, folder: Path, written: str) -> None:
+    """Commit a prediction, once. Raises InputError."""
+    if os.path.lexists(folder / PREDICTION):
+        before = _read(folder / PREDICTION, _Prediction).prediction
+        raise InputError(f"you have predicted {before} already; now measure, and see how far it was")
+    try:
+        figure(numbered.lesson.predict.kind, written)
+    except ValueError as error:
+        raise InputError(f"lesson {numbered.number} predict: {error}") from None
+    paths.write_whole(folder / PREDICTION, f"prediction: {_quoted(written)}\n")
+
+
+def has_predicted(folder: Path) -> bool:
+    return (folder / PREDICTION).is_file()
+
+
+def read(folder: Path) -> Work:
+    """All of a student's folder. Raises InputError with every problem of the first file that has some."""
+    record = read_record(folder)
+    numbered = lesson(record.lesson)
+    prediction = None
+    if os.path.lexists(folder / PREDICTION):
+        written = _read(folder / PREDICTION, _Prediction).prediction
+        prediction = _figure(numbered.lesson.predict, written, folder / PREDICTION)
+    return Work(numbered, record.seed, prediction, _read_answers(numbered, folder / ANSWERS))
+
+
+def _read_answers(numbered: Numbered, file: Path) -> dict[str, float]:
+    asked = numbered.lesson.answers
+
+    def check(found: _Answers) -> Iterator[Finding]:
+        for name, written in found.answers.items():
+            if name not in asked:
+                yield ("answers", name), f"nothing of that name is asked; questions are {listed(list(asked))}"
+            elif written is not None:
+                try:
+                    figure(asked[name].kind, written)
+                except ValueError as error:
+                    yield ("answers", name), str(error)
+
+    tree = read_tree(read_text(file, LANGUAGE), str(file), LANGUAGE)
+    found = read_model(tree, str(file), _Answers, check).answers
+    return {name: figure(asked[name].kind, written) for name, written in found.items() if written is not None}
+
+
+def _figure(asked: Asked, written: str, file: Path) -> float:
+    try:
+        return figure(asked.kind, written)
+    except ValueError as error:
+        raise InputError([Problem(str(file), 1, str(error))]) from None
+
+
+def _read(file: Path, model: type[M]) -> M:
+    return read_model(read_tree(read_text(file, LANGUAGE), str(file), LANGUAGE), str(file), model, lambda _model: ())

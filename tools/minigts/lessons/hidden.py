@@ -1,0 +1,40 @@
+"""Predict, then measure: what is not shown of a lesson's lab until its student has committed a figure."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from minigts.errors import MinigtsError
+from minigts.lessons import folder
+from minigts.lessons.model import Numbered, lesson
+
+_LAB = re.compile(r"lesson-([0-9]{1,2})")
+
+
+def why_hidden(topology: str, beside: Path | None = None) -> str | None:
+    """Why expected and measured figures of a topology of that name are not shown now, a sentence; None when they are.
+
+    A prediction is looked for `beside` the topology's file, in the working directory, and in its folder lesson-N.
+    """
+    named = _LAB.fullmatch(topology)
+    if named is None:
+        return None
+    try:
+        numbered = lesson(int(named[1]))
+    except MinigtsError:
+        return None
+    places = (*([] if beside is None else [beside]), Path(), Path(numbered.lab))
+    if any(_predicted(place, numbered) for place in places):
+        return None
+    return (
+        f"predict first, then figures are shown here (look from the lesson's folder): "
+        f"minigts lesson {numbered.number} predict FIGURE"
+    )
+
+
+def _predicted(place: Path, numbered: Numbered) -> bool:
+    try:
+        return folder.has_predicted(place) and folder.read_record(place).lesson == numbered.number
+    except MinigtsError:
+        return False

@@ -1,0 +1,184 @@
+"""What a lesson's file says, docs/lessons/N-NAME.yaml: what is drawn, asked, done, measured and wanted."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from minigts import overlays, paths
+from minigts.errors import InputError
+from minigts.language.fields import Strict, whole
+from minigts.language.quantities import RATE_MBIT, TIME_MS, WINDOW_BYTES, Quantity, plain_number
+from minigts.language.source import Language, read_text
+from minigts.language.tree import read_tree
+from minigts.language.validation import read_model
+from minigts.lessons import arithmetic
+from minigts.topology.load import parse
+from minigts.topology.plan import Plan
+
+FOLDER = "docs/lessons"
+LANGUAGE = Language("lesson", "`title:`", 100_000, "write out what is meant")
+
+Expression = Annotated[str, AfterValidator(arithmetic.checked)]
+Kind = Literal["time", "rate", "size", "number"]
+"""Of a figure: in files with its unit, in arithmetic in ms, Mbit/s or bytes."""
+QUANTITIES: Mapping[str, tuple[Quantity, str]] = {
+    "time": (TIME_MS, "ms"),
+    "rate": (RATE_MBIT, "Mbit/s"),
+    "size": (WINDOW_BYTES, "bytes"),
+}
+
+
+def figure(kind: Kind, written: object) -> float:
+    """`21.5ms`, `40mbit`, `30kB` or `3` in the unit that is reckoned in. Raises ValueError."""
+    return plain_number(written, "a number") if kind == "number" else QUANTITIES[kind][0].parse(written)
+
+
+def in_words(kind: Kind, value: float) -> str:
+    """`21.5 ms`"""
+    return f"{value:.6g}" if kind == "number" else f"{value:.6g} {QUANTITIES[kind][1]}"
+
+
+class Drawn(Strict):
+    """A value that each student's topology has in a way of its own."""
+
+    kind: Kind
+    values: Annotated[tuple[str, ...], Field(min_length=1)]
+    """One of them by the seed; the first without one."""
+
+    def of(self, lesson: int, name: str, seed: str | None) -> str:
+        """The same on every machine, and in every version of Python."""
+        if seed is None:
+            return self.values[0]
+        digest = hashlib.sha256(f"{lesson}/{name}/{seed}".encode()).digest()
+        return self.values[int.from_bytes(digest[:8], "big") % len(self.values)]
+
+
+class Hint(Strict):
+    """What a wrong figure means."""
+
+    near: Expression
+    says: str
+
+
+class Wanted(Strict):
+    """What a figure should be: `is`, give or take `within`, or from `least` to `most`."""
+
+    kind: Kind
+    exactly: Expression | None = Field(default=None, alias="is")
+    within: Expression = "0"
+    least: Expression | None = None
+    most: Expression | None = None
+    hints: tuple[Hint, ...] = ()
+    otherwise: str
+    """What is said of a wrong one that no hint knows."""
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if (self.exactly is None) == (self.least is None and self.most is None):
+            raise ValueError("write either `is:`, or `least:`, `most:` or both")
+        return self
+
+
+class Asked(Wanted):
+    """What the student is asked."""
+
+    ask: str
+
+
+class Measurement(Strict):
+    """Commands on a host that print a line `NAME NUMBER` for each figure. A shell's variables are what was drawn, what
+    was answered, each host's address by its name, and its container's as `NAME_container`."""
+
+    on: str
+    inside: Literal["host", "container"] = "host"
+    run: str
+    gives: Annotated[tuple[str, ...], Field(min_length=1)]
+    timeout_s: Annotated[int, *whole("a time-out", 1, 300)] = 60
+
+
+class Lesson(Strict):
+    """One hour."""
+
+    title: str
+    about: str
+    """A line for the list of lessons."""
+    draw: dict[str, Drawn] = Field(default_factory=dict)
+    topology: str
+    """With `$name` for each value that is drawn."""
+    predict: Asked
+    answers: dict[str, Asked]
+    measure: tuple[Measurement, ...] = ()
+    checks: dict[str, Wanted] = Field(default_factory=dict)
+    """Of what is measured."""
+
+    @model_validator(mode="after")
+    def _hangs_together(self) -> Self:
+        measured = {name for each in self.measure for name in each.gives}
+        known = {*self.draw, *self.answers, *measured}
+        wanted = (self.predict, *self.answers.values(), *self.checks.values())
+        used = {name for each in wanted for text in _expressions(each) for name in arithmetic.names(text)}
+        if unknown := sorted({*used, *self.checks} - known):
+            raise ValueError(f"nothing is drawn, asked or measured as {', '.join(unknown)}")
+        return self
+
+
+def _expressions(wanted: Wanted) -> Iterator[str]:
+    bounds = (wanted.exactly, wanted.within, wanted.least, wanted.most)
+    yield from (text for text in bounds if text is not None)
+    yield from (hint.near for hint in wanted.hints)
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """A lesson with its number, and where its page lies."""
+
+    number: int
+    lesson: Lesson
+    page: Path
+
+    @property
+    def lab(self) -> str:
+        """The name of its topology, and so of its lab."""
+        return f"lesson-{self.number}"
+
+    def drawn(self, seed: str | None) -> dict[str, str]:
+        """As written in a topology."""
+        return {name: each.of(self.number, name, seed) for name, each in self.lesson.draw.items()}
+
+    def figures(self, seed: str | None) -> dict[str, float]:
+        """The same in numbers."""
+        return {name: figure(self.lesson.draw[name].kind, text) for name, text in self.drawn(seed).items()}
+
+    def topology(self, seed: str | None) -> str:
+        """The text of the topology file."""
+        return Template(self.lesson.topology).substitute(self.drawn(seed))
+
+    def plan(self, seed: str | None) -> Plan:
+        return parse(self.topology(seed), f"lesson {self.number}", known_overlays=overlays.known())
+
+
+def all_lessons() -> tuple[Numbered, ...]:
+    """In their order. Raises InputError for a file that is none."""
+    files = sorted((paths.project_root() / FOLDER).glob("[0-9]-*.yaml"))
+    return tuple(_read(file) for file in files)
+
+
+def lesson(number: int) -> Numbered:
+    """Raises InputError when there is none of that number."""
+    found = sorted((paths.project_root() / FOLDER).glob(f"{number}-*.yaml")) if number >= 0 else []
+    if not found:
+        known = ", ".join(str(each.number) for each in all_lessons())
+        raise InputError(f"no lesson {number}; lessons are {known}: minigts lesson lists them")
+    return _read(found[0])
+
+
+def _read(file: Path) -> Numbered:
+    read = read_model(read_tree(read_text(file, LANGUAGE), str(file), LANGUAGE), str(file), Lesson, lambda _lesson: ())
+    return Numbered(int(file.name.partition("-")[0]), read, file.with_suffix(".md"))

@@ -1,0 +1,88 @@
+"""Whether a student's figures are right, and what a wrong one means. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from minigts.lessons import arithmetic
+from minigts.lessons.folder import Work
+from minigts.lessons.model import Wanted, in_words
+
+HINT_SHARE = 0.02
+"""A hint fits a figure this near, or as near as a right one has to be."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One line of a check. `ok` is None for what is told and not judged: a prediction may be wrong."""
+
+    name: str
+    ok: bool | None
+    says: str
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a lab has shown: figures by name, and in `lacking` why some are not there."""
+
+    figures: Mapping[str, float]
+    lacking: tuple[str, ...] = ()
+
+
+def judge(work: Work, evidence: Evidence) -> tuple[Verdict, ...]:
+    """The prediction, every answer, and everything that the lab has to show."""
+    lesson = work.numbered.lesson
+    known = {**evidence.figures, **work.answers, **work.numbered.figures(work.seed)}
+    found = [_of_prediction(work, known)]
+    for name, asked in lesson.answers.items():
+        given = work.answers.get(name)
+        found.append(
+            Verdict(name, False, "no answer in answers.yaml yet") if given is None else _of(name, asked, given, known)
+        )
+    for name, wanted in lesson.checks.items():
+        shown = evidence.figures.get(name)
+        found.append(Verdict(name, False, "not measured") if shown is None else _of(name, wanted, shown, known))
+    return (*found, *(Verdict("lab", False, why) for why in evidence.lacking))
+
+
+def passed(verdicts: tuple[Verdict, ...]) -> bool:
+    return all(each.ok is not False for each in verdicts)
+
+
+def _of_prediction(work: Work, known: Mapping[str, float]) -> Verdict:
+    asked = work.numbered.lesson.predict
+    if work.prediction is None:
+        command = f"minigts lesson {work.numbered.number} predict FIGURE"
+        return Verdict("prediction", False, f"predict first: {command}")
+    judged = _of("prediction", asked, work.prediction, known)
+    if judged.ok is None:
+        return judged
+    if judged.ok:
+        return Verdict("prediction", None, f"{in_words(asked.kind, work.prediction)}: as it came out")
+    return Verdict("prediction", None, judged.says)
+
+
+def _of(name: str, wanted: Wanted, given: float, known: Mapping[str, float]) -> Verdict:
+    told = in_words(wanted.kind, given)
+    try:
+        within = arithmetic.value(wanted.within, known)
+        if _fits(wanted, given, within, known):
+            return Verdict(name, True, told)
+        for hint in wanted.hints:
+            near = arithmetic.value(hint.near, known)
+            if abs(given - near) <= max(within, HINT_SHARE * abs(near)):
+                return Verdict(name, False, f"{told}: {hint.says}")
+    except KeyError as missing:
+        return Verdict(name, None, f"{told}: not judged, since {missing.args[0]} is not known")
+    except ValueError as error:
+        return Verdict(name, False, f"{told}: cannot be judged: {error}")
+    return Verdict(name, False, f"{told}: {wanted.otherwise}")
+
+
+def _fits(wanted: Wanted, given: float, within: float, known: Mapping[str, float]) -> bool:
+    if wanted.exactly is not None:
+        return abs(given - arithmetic.value(wanted.exactly, known)) <= within
+    least = None if wanted.least is None else arithmetic.value(wanted.least, known)
+    most = None if wanted.most is None else arithmetic.value(wanted.most, known)
+    return (least is None or given >= least - within) and (most is None or given <= most + within)
