@@ -91,6 +91,13 @@ def without_lines(read: Network) -> Network:
 FILES = {"gts": "t.dsl", "containerlab": "t.clab.yml", "netlab": "t.yml"}
 
 
+def test_a_link_may_be_called_as_groovy_calls_the_file_itself() -> None:
+    machines = (Machine("one", line=1), Machine("two", line=1))
+    written = Network("net", machines, (Link(("one", "two"), name="this"),), routing="neighbours", sites=True)
+    text, _ = reading.WRITERS["gts"](written)
+    assert [each.name for each in reading.read(text, FILES["gts"]).links] == ["this"]
+
+
 @pytest.mark.parametrize("kind", FILES)
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())

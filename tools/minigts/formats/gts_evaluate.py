@@ -150,8 +150,9 @@ class _Evaluation:
 
     def _reference(self, reference: Tree[Token], scope: Scope) -> str:
         words = [self._text(_word(each), scope, each.meta.line) for each in _trees(reference, "word")]
-        plain = ".".join(words[1:] if words[0] == "this" and len(words) > 1 else words)
-        return plain.removeprefix("this.")
+        words = ".".join(words).split(".")
+        # Two words are a resource and its port, though the resource be called `this`.
+        return ".".join(words[1:] if words[0] == "this" and len(words) > 2 else words)
 
     def _rounds(self, statement: Tree[Token], scope: Scope) -> tuple[str, list[Value]]:
         """The variable of a loop, and its values one after the other."""
