@@ -69,3 +69,30 @@ def test_figures_are_hidden_until_a_prediction(tmp_path: Path, monkeypatch: pyte
     assert why_hidden("lesson-1", one) is None
     assert why_hidden("lesson-1") is not None
     assert why_hidden("chain6") is None
+
+
+@pytest.mark.parametrize(
+    ("number", "prediction", "answers", "figures", "says"),
+    [
+        (2, "13mbit", "limited: 10.4mbit, window: 250kB", {"slow": 10.4, "fast": 41.5}, ""),
+        (2, "26mbit", "limited: 47.9mbit, window: 250kB", {"slow": 10.4, "fast": 41.5}, "that is without -w"),
+        (2, "50mbit", "limited: 10.4mbit, window: 125kB", {"slow": 10.4, "fast": 29.9}, "under way in one direction"),
+        (2, "50mbit", "limited: 10.4mbit, window: 2000kB", {"slow": 10.4, "fast": 47.8}, "that is in bits"),
+        (2, "50mbit", "limited: 10.4mbit, window: 250kB", {"slow": 10.4, "fast": 10.4}, "choose a larger window"),
+        (3, "220ms", "full: 219.1ms, queue: 50kB", {"under_load": 59.3}, ""),
+        (3, "20ms", "full: 20ms, queue: 50kB", {"under_load": 59.3}, "ping while iperf3 sends"),
+        (3, "20ms", "full: 219.1ms, queue: 75kB", {"under_load": 79.3}, "no time for the link's own delay"),
+        (3, "20ms", "full: 219.1ms, queue: 62.5kB", {"under_load": 69.3}, "paid twice"),
+        (3, "20ms", "full: 219.1ms, queue: 50kB", {"under_load": 219.1}, "as it was handed out"),
+    ],
+)
+def test_right_and_wrong_solutions(
+    tmp_path: Path, number: int, prediction: str, answers: str, figures: dict[str, float], says: str
+) -> None:
+    place = tmp_path / "work"
+    folder.start(lesson(number), place, None)
+    folder.predict(lesson(number), place, prediction)
+    (place / folder.ANSWERS).write_text(f"answers: {{{answers}}}\n")
+    found = judge(folder.read(place), Evidence(figures))
+    assert passed(found) == (not says), found
+    assert not says or any(says in each.says for each in found if each.ok is False), found
