@@ -67,6 +67,7 @@ def test_both_ends_are_one_file_in_which_a_frame_takes_the_links_delay(lab: Lab,
     with ThreadPoolExecutor() as beside:
         capturing_both = beside.submit(program.run, *words, "ams-bra", "icmp")
         assert until(lambda: listening(lab, "ams") and listening(lab, "bra"), 60)
+        lab.provider.run("ams", ["sleep", "1"], timeout_s=60)  # a process that there is does not listen yet
         lab.provider.run("ams", ["ping", "-c", "2", "-i", "0.5", lab.plan.host("bra").address], timeout_s=60)
         assert capturing_both.result(60).returncode == 0
     passed = [moment_ns for _, moment_ns in frames_of(file.read_bytes())]

@@ -71,6 +71,10 @@ def test_figures_are_hidden_until_a_prediction(tmp_path: Path, monkeypatch: pyte
     assert why_hidden("chain6") is None
 
 
+FRAGMENTS = {"largest_payload": 972, "near_fragments": 3, "far_fragments": 4}
+OVERLAY = {"container_mtu": 1450, "from_host": 47.88, "from_container": 46.13, "listening": 1}
+
+
 @pytest.mark.parametrize(
     ("number", "prediction", "answers", "figures", "says"),
     [
@@ -84,6 +88,26 @@ def test_figures_are_hidden_until_a_prediction(tmp_path: Path, monkeypatch: pyte
         (3, "20ms", "full: 219.1ms, queue: 75kB", {"under_load": 79.3}, "no time for the link's own delay"),
         (3, "20ms", "full: 219.1ms, queue: 62.5kB", {"under_load": 69.3}, "paid twice"),
         (3, "20ms", "full: 219.1ms, queue: 50kB", {"under_load": 219.1}, "as it was handed out"),
+        (4, "3", "near: 3, largest: 972, far: 4", FRAGMENTS, ""),
+        (4, "2", "near: 4, largest: 972, far: 4", FRAGMENTS, "that is to lju"),
+        (4, "2", "near: 3, largest: 980, far: 4", FRAGMENTS, "takes 8 bytes more"),
+        (4, "2", "near: 3, largest: 972, far: 3", FRAGMENTS, "that is to bra"),
+        (5, "46mbit", "mtu: 1450, plain: 47.9mbit, overlay: 46.1mbit, header_bytes: 50", OVERLAY, ""),
+        (
+            5,
+            "48mbit",
+            "mtu: 1500, plain: 47.9mbit, overlay: 46.1mbit, header_bytes: 50",
+            OVERLAY,
+            "look in the container",
+        ),
+        (
+            5,
+            "48mbit",
+            "mtu: 1450, plain: 46.1mbit, overlay: 46.1mbit, header_bytes: 50",
+            OVERLAY,
+            "between the containers",
+        ),
+        (5, "48mbit", "mtu: 1450, plain: 47.9mbit, overlay: 47.9mbit, header_bytes: 50", OVERLAY, "between the hosts"),
     ],
 )
 def test_right_and_wrong_solutions(
