@@ -108,6 +108,10 @@ OVERLAY = {"container_mtu": 1450, "from_host": 47.88, "from_container": 46.13, "
             "between the containers",
         ),
         (5, "48mbit", "mtu: 1450, plain: 47.9mbit, overlay: 47.9mbit, header_bytes: 50", OVERLAY, "between the hosts"),
+        (6, "90ms", "before: 10.05ms, after: 90.1ms, lost: 7", {"round_trip": 90.14}, ""),
+        (6, "10ms", "before: 90.1ms, after: 90.1ms, lost: 7", {"round_trip": 90.14}, "that is after the cut"),
+        (6, "10ms", "before: 10.05ms, after: 90.1ms, lost: 0", {"round_trip": 90.14}, "takes some seconds"),
+        (6, "10ms", "before: 10.05ms, after: 90.1ms, lost: 7", {"round_trip": 10.05}, "the link is whole"),
     ],
 )
 def test_right_and_wrong_solutions(
