@@ -32,6 +32,7 @@ MODULES = (
     "exchange",
     "experiments",
     "bundles",
+    "lessons",
     "project",
     "completion",
     "libvirt",

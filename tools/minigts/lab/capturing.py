@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import selectors
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -85,7 +86,7 @@ def command(
     ]
 
 
-LOOK_S = 0.2
+LOOK_S = 0.5
 """How often, by the machine's clock, `capture` says that time has passed."""
 
 
@@ -97,13 +98,14 @@ def capture(
     passed: Callable[[], object] = lambda: None,
 ) -> int:
     """Run them side by side until each has ended by itself; their highest exit code. `take` gets what one writes, with
-    its number among them, `say` what it says beside; `passed` is called each LOOK_S at the latest. All end when this is
+    its number among them, `say` what it says beside; `passed` is called each LOOK_S. All end when this is
     broken off. In virtual time a second of the lab takes a second meanwhile, unless somebody waits for more. Raises
     HostFailed.
     """
     if not isinstance(lab.provider, Converses):
         raise EnvironmentLacks(f"provider {lab.provider.name} cannot capture")
     codes: list[int] = []
+    looked_s = time.monotonic()
     with contextlib.ExitStack() as open_lines, selectors.DefaultSelector() as lines:
         for number, (where, argv) in enumerate(commands):
             line = open_lines.enter_context(contextlib.closing(lab.provider.converse(where.machine, argv)))
@@ -123,5 +125,7 @@ def capture(
                         take(number, frame.payload)
                     else:
                         say(frame.payload)
-            passed()
+            if time.monotonic() - looked_s >= LOOK_S:
+                looked_s = time.monotonic()
+                passed()
     return max(codes)
