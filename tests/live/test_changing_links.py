@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 
@@ -11,10 +13,13 @@ from live.exact import EXACT_MS
 from minigts import lab as labs
 from minigts.dataplane.round_trip import echo_ms
 from minigts.lab import Lab, calibration
+from minigts.lab.record import Amounts
 
 pytestmark = pytest.mark.virtual
 LIMIT_S = 60.0
-STREAM_S = 8
+STREAM_S = 9
+ECHOES = 1000
+SHARES = ("reorder_percent", "duplicate_percent", "corrupt_percent")
 
 
 @pytest.fixture(autouse=True)
@@ -55,6 +60,63 @@ def test_a_round_trip_is_what_is_set(lab: Lab, update: dict[str, float], senders
     assert round_trip_ms(lab) == pytest.approx(expected_ms(lab), abs=EXACT_MS)
 
 
+def echoes(lab: Lab) -> list[float | None]:
+    """The round trip of each request in ms, None where none came back; what came twice is left out."""
+    address = lab.plan.address_over(lab.plan.path("ams", "bra"))
+    argv = ["ping", "-c", str(ECHOES), "-i", "0.01", "-W", "1", address]
+    said = lab.provider.run("ams", argv, timeout_s=LIMIT_S, check=False).stdout
+    found = re.findall(r"icmp_seq=(\d+) ttl=\d+ time=([\d.]+) ms$", said, re.MULTILINE)
+    came = {int(number): float(rtt_ms) for number, rtt_ms in found}
+    return [came.get(number) for number in range(1, ECHOES + 1)]
+
+
+def snmp(lab: Lab, host: str, what: str) -> int:
+    lines = lab.provider.run(host, ["grep", "^Icmp:", "/proc/net/snmp"], timeout_s=LIMIT_S).stdout.splitlines()
+    names, values = (line.split() for line in lines)
+    return int(values[names.index(what)])
+
+
+def test_losses_come_in_bursts_of_the_length_that_is_set(lab: Lab) -> None:
+    labs.adjust_link(lab, "ams-bra", {"loss_percent": 20, "burst_packets": 8}, "ams")
+    lost = [rtt_ms is None for rtt_ms in echoes(lab)]
+    bursts = sum(now and not before for before, now in pairwise([False, *lost]))
+    assert sum(lost) / ECHOES == pytest.approx(0.2, abs=0.08)
+    assert sum(lost) / bursts == pytest.approx(8, rel=0.4)
+
+
+def test_what_overtakes_takes_no_delay(lab: Lab) -> None:
+    labs.adjust_link(lab, "ams-bra", {"delay_ms": 20, "reorder_percent": 20}, "ams")
+    rtts_ms = [rtt_ms for rtt_ms in echoes(lab) if rtt_ms is not None]
+    ahead = [rtt_ms for rtt_ms in rtts_ms if rtt_ms < max(rtts_ms) - 10]
+    assert len(rtts_ms) == ECHOES
+    assert len(ahead) / ECHOES == pytest.approx(0.2, abs=0.04)
+    assert max(rtts_ms) - max(ahead) == pytest.approx(20, abs=0.1)  # as ping rounds it
+
+
+def test_some_requests_arrive_twice(lab: Lab) -> None:
+    before = snmp(lab, "bra", "InEchos")
+    labs.adjust_link(lab, "ams-bra", {"duplicate_percent": 10}, "ams")
+    assert None not in echoes(lab)
+    assert snmp(lab, "bra", "InEchos") - before == pytest.approx(1.1 * ECHOES, abs=0.03 * ECHOES)
+
+
+def test_what_is_corrupted_is_thrown_away(lab: Lab) -> None:
+    labs.adjust_link(lab, "ams-bra", {"corrupt_percent": 10}, "ams")
+    before = snmp(lab, "bra", "InCsumErrors")
+    lost = echoes(lab).count(None)
+    assert lost / ECHOES == pytest.approx(0.1, abs=0.03)
+    # Of 84 bytes behind the Ethernet header, ICMP's checksum covers 64, and IP's the others.
+    assert snmp(lab, "bra", "InCsumErrors") - before == pytest.approx(lost * 64 / 84, rel=0.2)
+
+
+def test_a_slot_lets_go_all_that_waits_for_it(lab: Lab) -> None:
+    labs.adjust_link(lab, "ams-bra", {"slot_ms": 50}, "ams")
+    rtts_ms = [rtt_ms for rtt_ms in echoes(lab) if rtt_ms is not None]
+    assert len(rtts_ms) == ECHOES
+    assert max(rtts_ms) - min(rtts_ms) == pytest.approx(50, abs=0.1)  # six requests a slot, ten milliseconds apart
+    assert sorted({round(rtt_ms - min(rtts_ms), -1) for rtt_ms in rtts_ms}) == [0, 10, 20, 30, 40, 50]
+
+
 def test_a_connection_outlives_every_change(lab: Lab) -> None:
     """Of rate, delay, queue and loss, in one direction or both, while a stream fills the link."""
     address = lab.plan.host("bra").address
@@ -71,7 +133,8 @@ def test_a_connection_outlives_every_change(lab: Lab) -> None:
             ("ams", {"delay_ms": 30.0}),
             ("bra", {"loss_percent": 1.0}),
             (None, {"queue_bytes": 20_000.0}),
-            (None, dict.fromkeys(("rate_mbit", "delay_ms", "loss_percent", "queue_bytes"))),
+            (None, {"loss_percent": 1.0, "burst_packets": 3.0, "slot_ms": 2.0, **dict.fromkeys(SHARES, 1.0)}),
+            (None, dict.fromkeys(Amounts.model_fields)),
         ):
             lab.provider.run("bra", ["sleep", "1"], timeout_s=LIMIT_S)
             labs.adjust_link(lab, "ams-bra", update, sender)

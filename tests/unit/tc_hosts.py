@@ -184,11 +184,21 @@ def _netem(options: list[str]) -> dict[str, Any]:
     delay_us = float(options[options.index("delay") + 1].removesuffix("us"))
     jitter = re.findall(r"^([\d.]+)us$", options[2]) if len(options) > 2 else []
     shown["delay"] = {"delay": delay_us / 1e6, "jitter": float(jitter[0]) / 1e6 if jitter else 0.0}
-    if "loss" in options:
-        shown["loss-random"] = {"loss": float(options[options.index("loss") + 2].removesuffix("%")) / 100}
+    if "gemodel" in options:
+        chances = options[options.index("gemodel") + 1 :][:4]
+        shown["loss-gemodel"] = dict(zip(("p", "r", "1-h", "1-k"), map(_share, chances), strict=True))
+    elif "loss" in options:
+        shown["loss-random"] = {"loss": _share(options[options.index("loss") + 2])}
+    for what in ("reorder", "duplicate", "corrupt"):
+        if what in options:
+            shown[what] = {what: _share(options[options.index(what) + 1])}
     if "seed" in options:
         shown["seed"] = int(options[options.index("seed") + 1])
     return shown
+
+
+def _share(percent: str) -> float:
+    return float(percent.removesuffix("%")) / 100
 
 
 def _path(plan: Plan, source: str, address: str) -> tuple[str, ...]:

@@ -76,6 +76,36 @@ def test_each_direction_is_set_on_its_own(lab: Lab) -> None:
     assert network.netem["ams", "eth1"]["delay"]["delay"] == pytest.approx(0.001, abs=OVERHEAD_S)
 
 
+def test_what_else_a_link_does_to_packets_is_set_each_direction_on_its_own(lab: Lab) -> None:
+    said = minigts("set", "ams-bra", "loss=2%", "burst=8packets", "reorder=5%", "--from", "ams")
+    assert "ams-bra is set: from ams: loss 2 %, burst 8 packets, reorder 5 %" in said
+    netem = tc_hosts.NETWORKS[lab.rundir].netem
+    assert netem["bra", "eth1"]["loss-gemodel"]["r"] == pytest.approx(1 / 8)
+    assert netem["bra", "eth1"]["reorder"]["reorder"] == pytest.approx(0.05)
+    assert not {"loss-gemodel", "reorder"} & netem["ams", "eth1"].keys()
+    minigts("set", "ams-bra", "corrupt=10%")
+    assert [round(loss, 4) for _, _, loss in ways(lab)] == [11.8, 10]
+    minigts("set", "ams-bra", "loss=0%")
+    assert "loss-gemodel" not in netem["bra", "eth1"]
+    minigts("set", "ams-bra", "--reset")
+    assert labs.changed_links(lab) == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("burst=8packets",), "ams-bra has no loss from ams, so there are no bursts: give a loss with the burst"),
+        (("burst=1packet", "loss=90%"), "a loss of 90 % takes longer bursts"),
+        (("delay=0ms", "reorder=5%"), "ams-bra has no delay from ams, so nothing is overtaken"),
+        (("burst=8",), "'8' lacks its unit: write a mean length of bursts as in 8packets"),
+        (("duplicate=101%",), "'101%' is out of range"),
+    ],
+)
+def test_what_has_no_effect_is_refused(lab: Lab, words: tuple[str, ...], expected: str) -> None:
+    assert expected in minigts("set", "ams-bra", *words, code=2)
+    assert labs.changed_links(lab) == {}
+
+
 def test_a_link_that_is_cut_and_made_whole_keeps_what_was_set(lab: Lab) -> None:
     minigts("set", "ams-bra", "delay=20ms")
     minigts("link", "ams", "bra", "down")
@@ -98,8 +128,8 @@ def test_a_link_is_as_declared_again(lab: Lab) -> None:
         (["ams-bra", "delay=1ms", "--reset"], "name what is to be set, as in delay=20ms, or --reset"),
         (["ams-bra", "delay=20"], "delay: '20' lacks its unit"),
         (["ams-bra", "delay=20ms", "loss=101%"], "loss: '101%' is out of range"),
-        (["ams-bra", "mtu=9000"], "'mtu=9000' is not one of delay, jitter, loss, rate, queue"),
-        (["ams-bra", "delay"], "'delay' is not one of delay, jitter, loss, rate, queue"),
+        (["ams-bra", "mtu=9000"], "'mtu=9000' is not one of delay, jitter, loss, burst, "),
+        (["ams-bra", "delay"], "'delay' is not one of delay, jitter, loss, burst, "),
         (["ams-lon", "delay=1ms"], "no link 'ams-lon'"),
         (["ams-bra", "delay=1ms", "--from", "lon"], "'lon' is no end of ams-bra: ams and bra are"),
         (["bra-lon", "queue=10kB"], "bra-lon has no rate from bra"),

@@ -60,6 +60,51 @@ def commands(port: End, emulator_overhead_ms: float = 0.0) -> list[str]:
     return [*head.splitlines(), *(f"tc {line}" for line in batch.splitlines()[:-1])]
 
 
+MISCHIEF = port("{delay: 5ms, loss: 2%, burst: 8packets, reorder: 10%, duplicate: 3%, corrupt: 1%, slot: 4ms}")
+MISCHIEF_SHOWN = {
+    "limit": 35157,
+    "delay": {"delay": 0.005, "jitter": 0, "correlation": 0},
+    "loss-gemodel": {"p": 0.00255103, "r": 0.125, "1-h": 1, "1-k": 0},
+    "duplicate": {"duplicate": 0.03, "correlation": 0},
+    "reorder": {"reorder": 0.1, "correlation": 0},
+    "corrupt": {"corrupt": 0.01, "correlation": 0},
+    "slot": {"min-delay": 0.004, "max-delay": 0.004, "packets": 0, "bytes": 0},
+    "seed": SEED,
+    "ecn": False,
+    "gap": 1,
+}
+
+
+def test_all_that_a_link_does_to_packets_is_asked_of_netem() -> None:
+    (netem,) = (line for line in commands(MISCHIEF, 5.0) if " netem " in line)
+    assert netem == (
+        "tc qdisc replace dev ifb-eth1 root netem delay 0.001us loss gemodel 0.2551020% 12.5000000% 100.0000000%"
+        " 0.0000000% reorder 10.0000000% duplicate 3.0000000% corrupt 1.0000000% slot 4000.000us 4000.000us"
+        f" limit 35157 seed {SEED}"
+    )
+    assert any("0x0806" in line and line.endswith("action ok") for line in commands(MISCHIEF))
+
+
+@pytest.mark.parametrize(
+    ("options", "sentences"),
+    [
+        ({}, []),
+        ({"loss-gemodel": {"p": 0.02, "r": 0.5}}, ["loss is 3.846153846 %", "burst is 2 packets, should be 8 packets"]),
+        ({"loss-gemodel": None, "loss-random": {"loss": 0.02}}, ["burst is 0 packets, should be 8 packets"]),
+        ({"reorder": {}}, ["reorder is 0 %, should be 10 %"]),
+        ({"duplicate": {"duplicate": 0.04}}, ["duplicate is 4 %, should be 3 %"]),
+        ({"corrupt": {"corrupt": 0.02}}, ["corrupt is 2 %, should be 1 %"]),
+        ({"slot": {"min-delay": 0.001}}, ["slot is 1 ms, should be 4 ms"]),
+    ],
+)
+def test_what_netem_shows_of_it_is_read_back(options: dict[str, object], sentences: list[str]) -> None:
+    plain = {"kind": "pfifo", "dev": "eth1", "root": True, "options": {"limit": 1000}}
+    netem = changed({**NETEM, "options": MISCHIEF_SHOWN}, **options)
+    found = shaping.differences(MISCHIEF, json.dumps([CLSACT, plain, netem]))
+    assert len(found) == len(sentences)
+    assert all(sentence in text for sentence, text in zip(sentences, found, strict=True))
+
+
 def test_script_of_a_shaped_port() -> None:
     assert commands(SHAPED) == [
         "ethtool -K eth1 gro off",

@@ -99,6 +99,14 @@ def declared(plan: Plan) -> Mapping[tuple[str, str], Wire]:
         (Shaping(delay_ms=5, jitter_ms=1, seed=7), Wire(None, None, 5_000_000, 1_000_000, 0, 7)),
         (Shaping(loss_percent=25, seed=0), Wire(None, None, 0, 0, 2**30, 0)),
         (Shaping(loss_percent=100), Wire(None, None, 0, 0, LOSS_OF_ALL, None)),
+        (
+            Shaping(loss_percent=20, burst_packets=8, seed=1),
+            Wire(None, None, 0, 0, round(0.2 * 2**32), 1, burst_begins=2**27, burst_ends=2**29),
+        ),
+        (
+            Shaping(delay_ms=5, reorder_percent=25, duplicate_percent=50, corrupt_percent=12.5, slot_ms=2, seed=1),
+            Wire(None, None, 5_000_000, 0, 0, 1, reorder=2**30, duplicate=2**31, corrupt=2**29, slot_ns=2_000_000),
+        ),
     ],
 )
 def test_a_wire_is_the_direction_in_whole_numbers(direction: Shaping, expected: Wire) -> None:
@@ -106,6 +114,10 @@ def test_a_wire_is_the_direction_in_whole_numbers(direction: Shaping, expected: 
     assert (expected.rate_mbit, expected.delay_ms, expected.jitter_ms, expected.loss_percent) == pytest.approx(
         (direction.rate_mbit, direction.delay_ms, direction.jitter_ms, direction.loss_percent)
     )
+    assert (expected.burst_packets, expected.reorder_percent, expected.duplicate_percent) == pytest.approx(
+        (direction.burst_packets, direction.reorder_percent, direction.duplicate_percent)
+    )
+    assert (expected.corrupt_percent, expected.slot_ms) == (direction.corrupt_percent, direction.slot_ms)
 
 
 PORT = chain().hosts[0].ports[0]
@@ -117,10 +129,17 @@ DIRECTIONS = st.builds(
     rate_mbit=st.floats(0.008, 100_000),
     queue_bytes=st.integers(1, 2**40),
     seed=st.integers(0, 2**32 - 1),
+    burst_packets=st.floats(1, 1000),
+    reorder_percent=st.floats(0, 100),
+    duplicate_percent=st.floats(0, 100),
+    corrupt_percent=st.floats(0, 100),
+    slot_ms=st.floats(0, 1000),
 )
+WHAT = ("rate", "queue", "delay", "jitter", "loss", "seed", "beginning of bursts", "end of bursts")
+WHAT += ("reorder", "duplicate", "corrupt", "slot")
 
 
-@given(direction=DIRECTIONS, number=st.integers(0, 5), step=st.sampled_from([-1, 1]))
+@given(direction=DIRECTIONS, number=st.integers(0, len(WHAT) - 1), step=st.sampled_from([-1, 1]))
 def test_a_wire_that_is_off_by_one_is_named_and_an_equal_one_is_not(direction: Shaping, number: int, step: int) -> None:
     port = PORT.model_copy(update={"outgoing": direction})
     right = wire.of(direction)
@@ -128,7 +147,7 @@ def test_a_wire_that_is_off_by_one_is_named_and_an_equal_one_is_not(direction: S
     values = list(astuple(right))
     values[number] += step
     (sentence,) = wire.differences(port, Wire(*values))
-    name = ("rate", "queue", "delay", "jitter", "loss", "seed")[number]
+    name = WHAT[number]
     shown, should = sentence.removeprefix(f"{port.name}: {name} is ").split(", should be ")
     assert shown != should
 
@@ -397,5 +416,6 @@ def test_a_run_s_manifest_holds_the_wires(lab: Lab, monkeypatch: pytest.MonkeyPa
         "jitter_ns": 0,
         "loss": 0,
         "seed": None,
+        **dict.fromkeys(("burst_begins", "burst_ends", "reorder", "duplicate", "corrupt", "slot_ns"), 0),
     }
     assert set(readback) == {"ams", "bra", "lon", "ams eth1", "bra eth1", "bra eth2", "lon eth1"}

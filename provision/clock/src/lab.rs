@@ -350,14 +350,15 @@ impl Lab {
         let Some(host) = &mut self.hosts[index] else { return };
         let from = &mut self.ports[index][port];
         let Some(leaves) = host.process(now, frame.len()) else { return from.wire.drop_at_end() };
-        let Some(time) = from.wire.carry(leaves, &frame) else { return };
-        // Only a link that has just been made shorter could deliver into the window that it was sent in.
-        let time = time.max(self.window.unwrap_or(0));
-        from.sent += 1;
-        let origin = (index, port, from.sent);
-        let (peer, peer_port) = from.peer;
-        if let Some(peer) = &mut self.hosts[peer] {
-            peer.expect(Arrival { time, origin, port: peer_port + 1, processed: false, frame });
+        for (time, frame) in from.wire.carry(leaves, frame).into_iter().flatten() {
+            // Only a link that has just been made shorter could deliver into the window that it was sent in.
+            let time = time.max(self.window.unwrap_or(0));
+            from.sent += 1;
+            let origin = (index, port, from.sent);
+            let (peer, peer_port) = from.peer;
+            if let Some(peer) = &mut self.hosts[peer] {
+                peer.expect(Arrival { time, origin, port: peer_port + 1, processed: false, frame });
+            }
         }
     }
 

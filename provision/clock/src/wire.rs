@@ -7,6 +7,8 @@ const ALL: u64 = 1 << 32;
 pub const LEAST_NS: u64 = 1;
 const NS_PER_S: u128 = 1_000_000_000;
 const SHORTEST_FRAME: u64 = 14;
+/// What is corrupted lies behind it: addresses that are wrong would send a frame nowhere, instead of spoiling it.
+const HEADER: usize = 14;
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub struct Settings {
@@ -14,10 +16,25 @@ pub struct Settings {
     pub queue_bytes: Option<u64>,
     pub delay_ns: u64,
     pub jitter_ns: u64,
-    /// The share of frames that is lost, in 1/2^32.
+    /// The share of frames that is lost, in 1/2^32. Each on its own, unless they are lost in bursts.
     pub loss: u64,
     pub seed: Option<u64>,
+    /// Bursts, in which all is lost, after Gilbert (1960): the chance that one begins with a frame, and that it ends with
+    /// one, in 1/2^32. It ends at all, or there are none.
+    pub burst_begins: u64,
+    pub burst_ends: u64,
+    /// The share of frames that takes no delay, in 1/2^32, and so overtakes others.
+    pub reorder: u64,
+    /// The share that is sent twice, in 1/2^32. Each of the two is then lost, delayed and corrupted on its own.
+    pub duplicate: u64,
+    /// The share in which one bit is turned over, in 1/2^32.
+    pub corrupt: u64,
+    /// Frames that come within so long of the first arrive together at its end; 0: each when it comes.
+    pub slot_ns: u64,
 }
+
+/// What arrives of one frame, and when: itself, and its duplicate.
+pub type Arrivals = [Option<(u64, Vec<u8>)>; 2];
 
 /// What has come of the frames sent into it. `dropped`: the queue was full, or the host at the other end had no room.
 /// `lost`: by chance, or the link is cut.
@@ -35,12 +52,14 @@ pub struct Wire {
     chance: Chance,
     /// When the last frame accepted will have left.
     free_at: u64,
+    in_burst: bool,
+    slot_ends: u64,
 }
 
 impl Wire {
     pub fn new(settings: Settings) -> Wire {
         let chance = Chance(settings.seed.unwrap_or(0));
-        Wire { settings, counts: Counts::default(), chance, free_at: 0 }
+        Wire { settings, counts: Counts::default(), chance, free_at: 0, in_burst: false, slot_ends: 0 }
     }
 
     pub fn settings(&self) -> &Settings {
@@ -54,39 +73,82 @@ impl Wire {
     /// Set anew: its random numbers begin again, what is on its way arrives, and the queue stays as it is.
     pub fn set(&mut self, settings: Settings) {
         self.chance = Chance(settings.seed.unwrap_or(0));
+        self.in_burst = false;
         self.settings = settings;
     }
 
     /// The least time that any frame takes.
     pub fn least_ns(&self) -> u64 {
-        (self.settings.delay_ns.saturating_sub(self.settings.jitter_ns) + self.transmission_ns(SHORTEST_FRAME))
-            .max(LEAST_NS)
+        let Settings { delay_ns, jitter_ns, reorder, .. } = self.settings;
+        let delay_ns = if reorder > 0 { 0 } else { delay_ns.saturating_sub(jitter_ns) };
+        (delay_ns + self.transmission_ns(SHORTEST_FRAME)).max(LEAST_NS)
     }
 
-    /// When a frame sent at `now` arrives at the other end; None if it does not.
+    /// What of a frame sent at `now` arrives at the other end.
     ///
-    /// ARP is not lost by chance, only on a link that is cut: it would cost a second, and a number that decides over
+    /// Chance spares ARP, but for a link that is cut: a lost one would cost a second, and a number that decides over
     /// something else.
-    pub fn carry(&mut self, now: u64, frame: &[u8]) -> Option<u64> {
+    pub fn carry(&mut self, now: u64, frame: Vec<u8>) -> Arrivals {
         let bytes = frame.len() as u64;
         let start = self.free_at.max(now);
         if let (Some(rate), Some(queue)) = (self.settings.rate_bps, self.settings.queue_bytes) {
             let waiting = u128::from(start - now) * u128::from(rate) / 8 / NS_PER_S;
             if waiting + u128::from(bytes) > u128::from(queue) {
                 self.counts.dropped += 1;
-                return None;
+                return [None, None];
             }
         }
         let left = start + self.transmission_ns(bytes);
         self.free_at = left;
         self.counts.frames += 1;
         self.counts.bytes += bytes;
-        let spared = is_arp(frame) && self.settings.loss < ALL;
-        if self.settings.loss > 0 && !spared && self.chance.below(ALL) < self.settings.loss {
+        let earliest = now + LEAST_NS;
+        if is_arp(&frame) && self.settings.loss < ALL {
+            let time = left + self.delay_ns();
+            return [Some((self.slot(time).max(earliest), frame)), None];
+        }
+        let copy = self.chance.happens(self.settings.duplicate).then(|| frame.clone());
+        [Some(frame), copy].map(|each| {
+            let frame = self.survivor(each?)?;
+            let delay_ns = if self.chance.happens(self.settings.reorder) { 0 } else { self.delay_ns() };
+            Some((self.slot(left + delay_ns).max(earliest), frame))
+        })
+    }
+
+    /// The frame, or what is left of it; None if it is lost.
+    fn survivor(&mut self, mut frame: Vec<u8>) -> Option<Vec<u8>> {
+        if self.loses() {
             self.counts.lost += 1;
             return None;
         }
-        Some((left + self.delay_ns()).max(now + LEAST_NS))
+        if frame.len() > HEADER && self.chance.happens(self.settings.corrupt) {
+            let bit = self.chance.below(8 * (frame.len() - HEADER) as u64) as usize;
+            frame[HEADER + bit / 8] ^= 1 << (bit % 8);
+        }
+        Some(frame)
+    }
+
+    fn loses(&mut self) -> bool {
+        let Settings { loss, burst_begins, burst_ends, .. } = self.settings;
+        if burst_ends == 0 {
+            return self.chance.happens(loss);
+        }
+        let lost = self.in_burst;
+        if self.chance.happens(if lost { burst_ends } else { burst_begins }) {
+            self.in_burst = !lost;
+        }
+        lost
+    }
+
+    /// When a frame arrives that would come at `time`.
+    fn slot(&mut self, time: u64) -> u64 {
+        if self.settings.slot_ns == 0 {
+            return time;
+        }
+        if time > self.slot_ends {
+            self.slot_ends = time + self.settings.slot_ns;
+        }
+        self.slot_ends
     }
 
     /// A frame that it had taken found no room at the other end.
@@ -126,6 +188,11 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
+    /// With a chance of `share` / 2^32. What never happens takes no number.
+    fn happens(&mut self, share: u64) -> bool {
+        share > 0 && self.below(ALL) < share
+    }
+
     /// From 0 up to, and without, `bound`.
     fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
@@ -137,30 +204,54 @@ mod tests {
     use super::*;
 
     fn plain() -> Settings {
-        Settings { rate_bps: None, queue_bytes: None, delay_ns: 5_000_000, jitter_ns: 0, loss: 0, seed: None }
+        Settings {
+            rate_bps: None,
+            queue_bytes: None,
+            delay_ns: 5_000_000,
+            jitter_ns: 0,
+            loss: 0,
+            seed: None,
+            burst_begins: 0,
+            burst_ends: 0,
+            reorder: 0,
+            duplicate: 0,
+            corrupt: 0,
+            slot_ns: 0,
+        }
+    }
+
+    /// When a frame of so many bytes arrives, of a wire that sends nothing twice.
+    fn arrival(wire: &mut Wire, now: u64, bytes: usize) -> Option<u64> {
+        of(wire, now, &vec![0; bytes])
+    }
+
+    fn of(wire: &mut Wire, now: u64, frame: &[u8]) -> Option<u64> {
+        let [first, second] = wire.carry(now, frame.to_vec());
+        assert!(second.is_none());
+        first.map(|(time, _)| time)
     }
 
     #[test]
     fn a_delay_is_kept_to_the_nanosecond() {
-        assert_eq!(Wire::new(plain()).carry(17, &[0; 98]), Some(5_000_017));
+        assert_eq!(arrival(&mut Wire::new(plain()), 17, 98), Some(5_000_017));
     }
 
     #[test]
     fn frames_leave_one_after_the_other() {
         let mut wire = Wire::new(Settings { rate_bps: Some(8_000_000), queue_bytes: Some(5000), ..plain() });
-        assert_eq!(wire.carry(0, &[0; 1000]), Some(6_000_000));
-        assert_eq!(wire.carry(0, &[0; 1000]), Some(7_000_000));
-        assert_eq!(wire.carry(500_000, &[0; 1000]), Some(8_000_000));
+        assert_eq!(arrival(&mut wire, 0, 1000), Some(6_000_000));
+        assert_eq!(arrival(&mut wire, 0, 1000), Some(7_000_000));
+        assert_eq!(arrival(&mut wire, 500_000, 1000), Some(8_000_000));
     }
 
     #[test]
     fn a_full_queue_drops() {
         let mut wire = Wire::new(Settings { rate_bps: Some(8_000_000), queue_bytes: Some(2000), ..plain() });
-        assert!(wire.carry(0, &[0; 1000]).is_some());
-        assert!(wire.carry(0, &[0; 1000]).is_some());
-        assert_eq!(wire.carry(0, &[0; 1000]), None);
+        assert!(arrival(&mut wire, 0, 1000).is_some());
+        assert!(arrival(&mut wire, 0, 1000).is_some());
+        assert_eq!(arrival(&mut wire, 0, 1000), None);
         assert_eq!(wire.counts().dropped, 1);
-        assert!(wire.carry(1_000_000, &[0; 1000]).is_some());
+        assert!(arrival(&mut wire, 1_000_000, 1000).is_some());
     }
 
     #[test]
@@ -168,12 +259,12 @@ mod tests {
         let some = Settings { loss: ALL / 10, seed: Some(7), ..plain() };
         let lost = || {
             let mut wire = Wire::new(some.clone());
-            (0..10_000).filter(|&at| wire.carry(at, &[0; 98]).is_none()).collect::<Vec<u64>>()
+            (0..10_000).filter(|&at| arrival(&mut wire, at, 98).is_none()).collect::<Vec<u64>>()
         };
         assert_eq!(lost(), lost());
         assert!((900..1100).contains(&lost().len()));
         let mut cut = Wire::new(Settings { loss: ALL, ..plain() });
-        assert!((0..1000).all(|at| cut.carry(at, &[0; 98]).is_none()));
+        assert!((0..1000).all(|at| arrival(&mut cut, at, 98).is_none()));
     }
 
     #[test]
@@ -181,16 +272,85 @@ mod tests {
         let mut arp = [0; 60];
         arp[12..14].copy_from_slice(&[0x08, 0x06]);
         let mut lossy = Wire::new(Settings { loss: ALL - 1, seed: Some(3), ..plain() });
-        assert!((0..100).all(|at| lossy.carry(at, &arp).is_some()));
-        assert_eq!(Wire::new(Settings { loss: ALL, ..plain() }).carry(0, &arp), None);
+        assert!((0..100).all(|at| of(&mut lossy, at, &arp).is_some()));
+        assert_eq!(of(&mut Wire::new(Settings { loss: ALL, ..plain() }), 0, &arp), None);
     }
 
     #[test]
     fn jitter_stays_within() {
         let mut wire = Wire::new(Settings { jitter_ns: 1_000_000, seed: Some(1), ..plain() });
-        let delays: Vec<u64> = (0..1000).map(|at| wire.carry(at * 100_000, &[0; 98]).unwrap() - at * 100_000).collect();
+        let delays: Vec<u64> =
+            (0..1000).map(|at| arrival(&mut wire, at * 100_000, 98).unwrap() - at * 100_000).collect();
         assert!(delays.iter().all(|delay| (4_000_000..=6_000_000).contains(delay)));
         assert!(delays.iter().max() > Some(&5_900_000) && delays.iter().min() < Some(&4_100_000));
         assert!(wire.least_ns() >= 4_000_000);
+    }
+
+    #[test]
+    fn bursts_have_their_share_and_their_length() {
+        // A tenth, eight frames at a time.
+        let (begins, ends) = (ALL / 72, ALL / 8);
+        let some = Settings { loss: ALL / 10, burst_begins: begins, burst_ends: ends, seed: Some(7), ..plain() };
+        let mut wire = Wire::new(some);
+        let lost: Vec<bool> = (0..400_000).map(|at| arrival(&mut wire, at, 98).is_none()).collect();
+        let all = lost.iter().filter(|&&each| each).count() as f64;
+        let bursts = lost.windows(2).filter(|pair| !pair[0] && pair[1]).count() as f64;
+        assert!((0.095..0.105).contains(&(all / lost.len() as f64)), "{all}");
+        assert!((7.6..8.4).contains(&(all / bursts)), "{}", all / bursts);
+        assert_eq!(wire.counts().lost, all as u64);
+    }
+
+    #[test]
+    fn some_frames_take_no_delay_and_overtake() {
+        let mut wire = Wire::new(Settings { reorder: ALL / 4, seed: Some(5), ..plain() });
+        let delays: Vec<u64> = (0..10_000).map(|at| arrival(&mut wire, at * 1000, 98).unwrap() - at * 1000).collect();
+        let ahead = delays.iter().filter(|&&delay| delay == LEAST_NS).count();
+        assert!((2300..2700).contains(&ahead), "{ahead}");
+        assert_eq!(delays.iter().filter(|&&delay| delay == 5_000_000).count(), delays.len() - ahead);
+        assert_eq!(wire.least_ns(), LEAST_NS);
+    }
+
+    #[test]
+    fn some_frames_arrive_twice_and_each_may_be_lost() {
+        let mut wire = Wire::new(Settings { duplicate: ALL / 10, loss: ALL / 2, seed: Some(5), ..plain() });
+        let arrived: Vec<usize> = (0..20_000).map(|at| wire.carry(at, vec![0; 98]).iter().flatten().count()).collect();
+        assert!((10_700..11_300).contains(&arrived.iter().sum::<usize>()));
+        assert!((450..550).contains(&arrived.iter().filter(|&&each| each == 2).count()));
+        assert_eq!(wire.counts().frames, 20_000);
+    }
+
+    #[test]
+    fn one_bit_of_some_frames_is_turned_over_behind_the_addresses() {
+        let mut wire = Wire::new(Settings { corrupt: ALL / 10, seed: Some(5), ..plain() });
+        let mut places = std::collections::BTreeSet::new();
+        let mut wrong = 0;
+        for at in 0..10_000 {
+            let [first, _] = wire.carry(at, vec![0; 24]);
+            let (_, frame) = first.unwrap();
+            let bits: u32 = frame.iter().map(|byte| byte.count_ones()).sum();
+            assert!(bits <= 1 && frame[..HEADER].iter().all(|&byte| byte == 0));
+            wrong += bits;
+            places.extend(frame.iter().enumerate().filter(|(_, &byte)| byte > 0).map(|(at, &byte)| (at, byte)));
+        }
+        assert!((900..1100).contains(&wrong), "{wrong}");
+        assert_eq!(places.len(), 80);
+    }
+
+    #[test]
+    fn frames_of_a_slot_arrive_together_and_in_order() {
+        let mut wire = Wire::new(Settings { slot_ns: 10_000_000, ..plain() });
+        let arrivals: Vec<u64> = (0..30).map(|at| arrival(&mut wire, at * 1_000_000, 98).unwrap()).collect();
+        assert!(arrivals.is_sorted());
+        assert_eq!(&arrivals[..11], [15_000_000; 11]);
+        assert_eq!(&arrivals[11..22], [26_000_000; 11]);
+        assert!(wire.least_ns() == 5_000_000);
+    }
+
+    #[test]
+    fn chance_spares_arp() {
+        let mut arp = [0; 60];
+        arp[12..14].copy_from_slice(&[0x08, 0x06]);
+        let always = Settings { duplicate: ALL, corrupt: ALL, reorder: ALL, seed: Some(1), ..plain() };
+        assert_eq!(Wire::new(always).carry(0, arp.to_vec()), [Some((5_000_000, arp.to_vec())), None]);
     }
 }

@@ -19,7 +19,7 @@ from minigts.fidelity.expectations import Measurements
 from minigts.lab import Change, Progress, software
 from minigts.lab.links import links_between
 from minigts.language.problems import did_you_mean, listed
-from minigts.language.quantities import LOSS_PERCENT, RATE_MBIT, TIME_MS, Quantity
+from minigts.language.quantities import BURST_PACKETS, LOSS_PERCENT, RATE_MBIT, SHARE_PERCENT, TIME_MS, Quantity
 from minigts.overlays import containers
 from minigts.providers import DEFAULT, registry
 from minigts.providers.base import Result, Sized
@@ -298,6 +298,11 @@ class Link:
         jitter: str | None = None,
         loss: str | None = None,
         rate: str | None = None,
+        burst: str | None = None,
+        reorder: str | None = None,
+        duplicate: str | None = None,
+        corrupt: str | None = None,
+        slot: str | None = None,
     ) -> None:
         """Set it so in both directions, in the topology language's units: `change(delay="50ms", loss="1%")`. What is
         left open is as declared. Raises InputError, and nothing has been changed.
@@ -310,6 +315,11 @@ class Link:
             jitter_ms=_amount("jitter", jitter, TIME_MS),
             loss_percent=_amount("loss", loss, LOSS_PERCENT),
             rate_mbit=_amount("rate", rate, RATE_MBIT),
+            burst_packets=_amount("burst", burst, BURST_PACKETS),
+            reorder_percent=_amount("reorder", reorder, SHARE_PERCENT),
+            duplicate_percent=_amount("duplicate", duplicate, SHARE_PERCENT),
+            corrupt_percent=_amount("corrupt", corrupt, SHARE_PERCENT),
+            slot_ms=_amount("slot", slot, TIME_MS),
         )
         recorded.change_link(self._lab, self.first, self.second, change)
 

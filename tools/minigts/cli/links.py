@@ -53,8 +53,8 @@ def set_(
         list[str] | None,
         typer.Argument(
             metavar="WHAT=VALUE...",
-            help="delay, jitter, loss, rate or queue, in the topology language's units: delay=20ms loss=1%; declared: "
-            "as in the topology.",
+            help="delay, jitter, loss, burst, reorder, duplicate, corrupt, slot, rate or queue, in the topology "
+            "language's units: delay=20ms loss=1%; declared: as in the topology.",
             autocompletion=known.settings,
         ),
     ] = None,
@@ -73,6 +73,8 @@ def set_(
     Example:  minigts set ams-bra delay=20ms loss=1%
 
     Example:  minigts set ams-bra rate=10mbit --from ams
+
+    Example:  minigts set ams-bra loss=2% burst=8packets
     """
     from minigts import lab as labs
     from minigts.lab import links
@@ -129,12 +131,24 @@ def _update(settings: Sequence[str]) -> Mapping[str, float | None]:
 
 
 def _kinds() -> Mapping[str, tuple[str, Quantity]]:
-    from minigts.language.quantities import LOSS_PERCENT, RATE_MBIT, SIZE_BYTES, TIME_MS
+    from minigts.language.quantities import (
+        BURST_PACKETS,
+        LOSS_PERCENT,
+        RATE_MBIT,
+        SHARE_PERCENT,
+        SIZE_BYTES,
+        TIME_MS,
+    )
 
     return {
         "delay": ("delay_ms", TIME_MS),
         "jitter": ("jitter_ms", TIME_MS),
         "loss": ("loss_percent", LOSS_PERCENT),
+        "burst": ("burst_packets", BURST_PACKETS),
+        "reorder": ("reorder_percent", SHARE_PERCENT),
+        "duplicate": ("duplicate_percent", SHARE_PERCENT),
+        "corrupt": ("corrupt_percent", SHARE_PERCENT),
+        "slot": ("slot_ms", TIME_MS),
         "rate": ("rate_mbit", RATE_MBIT),
         "queue": ("queue_bytes", SIZE_BYTES),
     }

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from minigts.lab import Lab, Saved
     from minigts.providers.doctor import Diagnosis
     from minigts.report.tables import Table as Result
-    from minigts.topology.plan import Direction, Link, Plan
+    from minigts.topology.plan import Direction, Link, Plan, Shaping
     from minigts.topology.plan import Path as PathOfPlan
 
 PLAIN_WIDTH = 200
@@ -208,6 +208,7 @@ def show_plan(plan: Plan, hiding: str | None = None) -> None:
         groups = ((group.name, ", ".join(group.hosts)) for group in plan.groups)
         show_table("groups, each with an overlay network of its own", ("group", "hosts"), groups)
     by_sites = any(link.delay_from for link in plan.links)
+    by_chance = any(_mischief(plan, link) for link in plan.links)
     links = (
         (
             x.name,
@@ -216,6 +217,7 @@ def show_plan(plan: Plan, hiding: str | None = None) -> None:
             ms(x.rtt_ms),
             *(both(x, show) for show in (delay, rate, loss)),
             _queues(plan, x),
+            *([_mischief(plan, x)] if by_chance else []),
             *([x.delay_from or ""] if by_sites else []),
             *([str(x.cost)] if plan.has_routers else []),
         )
@@ -223,7 +225,8 @@ def show_plan(plan: Plan, hiding: str | None = None) -> None:
     )
     columns = ("link", "subnet", *ipv6_column(plan), ">RTT", ">delay", ">rate", ">loss", ">queue")
     by_routers = [f">{plan.routing.upper()} cost"] if plan.has_routers else []
-    show_table("links", (*columns, *(["delay from"] if by_sites else []), *by_routers), links)
+    also = ["of its packets"] if by_chance else []
+    show_table("links", (*columns, *also, *(["delay from"] if by_sites else []), *by_routers), links)
     if hiding is not None:
         return
     paths = (
@@ -279,6 +282,23 @@ def rate(way: Direction) -> str:
 
 def loss(way: Direction) -> str:
     return f"{way.loss_percent:g} %"
+
+
+def _mischief(plan: Plan, link: Link) -> str:
+    """What a link does to packets besides, as in `10 % overtake, back 1 % corrupt`; mostly nothing."""
+    there, back = (", ".join(_also(way)) for way in plan.directions(link))
+    return there if there == back else f"{there or 'nothing'}, back {back or 'nothing'}"
+
+
+def _also(way: Shaping) -> Iterator[str]:
+    yield from (f"bursts of {way.burst_packets:g}",) if way.in_bursts else ()
+    for percent, what in (
+        (way.reorder_percent, "overtake"),
+        (way.duplicate_percent, "twice"),
+        (way.corrupt_percent, "corrupt"),
+    ):
+        yield from (f"{percent:g} % {what}",) if percent else ()
+    yield from (f"slots of {ms(way.slot_ms)}",) if way.slot_ms else ()
 
 
 def tcp_at_most(way: Direction) -> str:

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 
 from minigts.dataplane import router
-from minigts.dataplane.shaping import batch_line, loses_some
+from minigts.dataplane.shaping import batch_line, spares_arp
 from minigts.topology import gateway, ipv6
 from minigts.topology.plan import Host, Plan, Switch
 
@@ -98,7 +98,7 @@ def _ipv6_addresses(plan: Plan, host: Host, beside: ipv6.Host) -> Iterator[str]:
     # As ARP goes round a link's loss: what kernels ask of each other would take the numbers that decide over packets.
     for port, other, far in plan.neighbours(host):
         there = plan.ipv6_of(other.name)
-        if there is not None and (loses_some(port.incoming) or loses_some(port.outgoing)):
+        if there is not None and (spares_arp(port.incoming) or spares_arp(port.outgoing)):
             address = there.port(far.name).address
             yield batch_line("neighbour", "replace", address, "lladdr", far.mac, "dev", port.name, "nud", "permanent")
 

@@ -4,9 +4,10 @@ Where each part sits, and why, when links are not carried by wires (`wire`):
 
 - **rate**: on the sender's own interface, as `tbf`, with the declared queue in front of it. There it bounds what
   the sender's TCP has below the socket (TCP small queues, back-pressure), as a network card of that rate does.
-- **delay, jitter, loss**: on the receiver's side of the same link. Frames that arrive at `eth1` are redirected to
-  an `ifb` device, `ifb-eth1`, whose root qdisc is `netem`. Held there, a frame has left the sender: its TCP sees
-  neither a long local queue nor a local drop, as on a real line (ipmininet's docs/tc.rst warns of the contrary).
+- **delay, jitter, loss**, and all else that a link does: on the receiver's side. Frames that arrive at `eth1` are
+  redirected to an `ifb` device, `ifb-eth1`, whose root qdisc is `netem`. Held there, a frame has left the sender: its
+  TCP sees neither a long local queue nor a local drop, as on a real line (ipmininet's docs/tc.rst warns of the
+  contrary).
 - **never both in one qdisc**: netem's own rate would queue what waits for the rate and what waits for the delay in
   one line with one limit.
 
@@ -39,6 +40,7 @@ _PLAIN_QUEUE_PACKETS = 1000
 _RELATIVE = 0.01
 _DELAY_SLACK_MS = 0.002
 _LOSS_SLACK_PERCENT = 1e-6
+_NETEMS_LEAST_MS = 1e-6
 
 
 def batch_line(*words: str) -> str:
@@ -59,7 +61,7 @@ def ifb(port: End) -> str:
 
 def holds_arrivals(shaping: Shaping) -> bool:
     """Whether the receiving side needs its netem at all."""
-    return bool(shaping.delay_ms or shaping.jitter_ms or shaping.loss_percent)
+    return bool(shaping.delay_ms or shaping.slot_ms or shaping.by_chance)
 
 
 def added_delay_ms(shaping: Shaping, emulator_overhead_ms: float) -> float:
@@ -144,7 +146,7 @@ def _redirect(port: End, emulator_overhead_ms: float) -> tuple[Argv, ...]:
     return (
         _delay(port, emulator_overhead_ms),
         ("qdisc", "replace", "dev", port.name, "clsact"),
-        (*_arriving(port, 1, is_arp), *(("action", "ok") if loses_some(port.incoming) else to_ifb)),
+        (*_arriving(port, 1, is_arp), *(("action", "ok") if spares_arp(port.incoming) else to_ifb)),
         (*_arriving(port, 2, always), *to_ifb),
     )
 
@@ -156,11 +158,14 @@ def _arriving(port: End, number: int, match: Argv) -> Argv:
     return ("filter", "replace", "dev", port.name, "ingress", *rule)
 
 
-def loses_some(shaping: Shaping) -> bool:
-    """Then ARP goes round the loss: kernels exchange it when it suits them, each frame takes one of the numbers that
-    the seed gives, and the same file would no longer lose the same packets. A link that is cut loses it as well.
+def spares_arp(shaping: Shaping) -> bool:
+    """Whether chance spoils packets. Then ARP goes round it: kernels exchange it when it suits them, each frame takes
+    one of the numbers that the seed gives, and the same file would no longer spoil the same packets. A link that is
+    cut loses it as well.
     """
-    return 0 < shaping.loss_percent < 100
+    return shaping.loss_percent < 100 and bool(
+        shaping.loss_percent or shaping.reorder_percent or shaping.duplicate_percent or shaping.corrupt_percent
+    )
 
 
 def _delay(port: End, emulator_overhead_ms: float) -> Argv:
@@ -173,12 +178,29 @@ def _no_redirect(port: End) -> tuple[Argv, ...]:
 
 
 def _netem(shaping: Shaping, emulator_overhead_ms: float) -> Argv:
-    delay = f"{added_delay_ms(shaping, emulator_overhead_ms) * 1000:.3f}us"
+    # netem refuses to reorder without a delay, also where the emulator itself takes all of it.
+    least_ms = _NETEMS_LEAST_MS if shaping.reorder_percent else 0.0
+    delay = f"{max(least_ms, added_delay_ms(shaping, emulator_overhead_ms)) * 1000:.3f}us"
     jitter = (f"{shaping.jitter_ms * 1000:.3f}us",) if shaping.jitter_ms else ()
-    loss = ("loss", "random", f"{shaping.loss_percent:.7f}%") if shaping.loss_percent else ()
+    reorder = ("reorder", _share(shaping.reorder_percent)) if shaping.reorder_percent else ()
+    duplicate = ("duplicate", _share(shaping.duplicate_percent)) if shaping.duplicate_percent else ()
+    corrupt = ("corrupt", _share(shaping.corrupt_percent)) if shaping.corrupt_percent else ()
+    slot = ("slot", *(f"{shaping.slot_ms * 1000:.3f}us",) * 2) if shaping.slot_ms else ()
     # Given anew, a seed begins its numbers anew: after each setting the same packets are lost.
     seed = () if shaping.seed is None else ("seed", str(shaping.seed))
-    return ("delay", delay, *jitter, *loss, "limit", str(shaping.delay_packets), *seed)
+    limit = ("limit", str(shaping.delay_packets))
+    return ("delay", delay, *jitter, *_loss(shaping), *reorder, *duplicate, *corrupt, *slot, *limit, *seed)
+
+
+def _loss(shaping: Shaping) -> Argv:
+    if shaping.bursts is not None:
+        begins, ends = (_share(100 * chance) for chance in shaping.bursts)
+        return ("loss", "gemodel", begins, ends, _share(100), _share(0))
+    return ("loss", "random", _share(shaping.loss_percent)) if shaping.loss_percent else ()
+
+
+def _share(percent: float) -> str:
+    return f"{percent:.7f}%"
 
 
 @dataclass(frozen=True)
@@ -196,6 +218,11 @@ class ReadBack:
     delay_packets: int | None = None
     seed: int | None = None
     """None too where the kernel's netem takes none (before Linux 6.7)."""
+    burst_packets: float = 0.0
+    reorder_percent: float = 0.0
+    duplicate_percent: float = 0.0
+    corrupt_percent: float = 0.0
+    slot_ms: float = 0.0
 
 
 def read_back(port: End, tc_json_text: str) -> ReadBack:
@@ -216,7 +243,7 @@ def read_back(port: End, tc_json_text: str) -> ReadBack:
 def _read_back(port: End, qdiscs: list[dict[str, Any]]) -> ReadBack:
     tbf = _options(qdiscs, port.name, "tbf")
     netem = _options(qdiscs, ifb(port), "netem")
-    delay = (netem or {}).get("delay", {})
+    delay, gilbert = (netem or {}).get("delay", {}), (netem or {}).get("loss-gemodel")
     return ReadBack(
         rate_mbit=None if tbf is None else tbf["rate"] * 8 / 1_000_000,
         burst_bytes=None if tbf is None else int(tbf["burst"]),
@@ -224,10 +251,25 @@ def _read_back(port: End, qdiscs: list[dict[str, Any]]) -> ReadBack:
         redirected=_options(qdiscs, port.name, "clsact") is not None,
         delay_ms=None if netem is None else delay.get("delay", 0.0) * 1000,
         jitter_ms=delay.get("jitter", 0.0) * 1000,
-        loss_percent=(netem or {}).get("loss-random", {}).get("loss", 0.0) * 100,
+        loss_percent=_share_of(netem, "loss-random", "loss") if gilbert is None else _mean_loss_percent(gilbert),
+        burst_packets=0.0 if gilbert is None else 1 / gilbert["r"],
+        reorder_percent=_share_of(netem, "reorder", "reorder"),
+        duplicate_percent=_share_of(netem, "duplicate", "duplicate"),
+        corrupt_percent=_share_of(netem, "corrupt", "corrupt"),
+        slot_ms=(netem or {}).get("slot", {}).get("min-delay", 0.0) * 1000,
         delay_packets=None if netem is None else int(netem["limit"]),
         seed=(netem or {}).get("seed"),
     )
+
+
+def _share_of(netem: dict[str, Any] | None, what: str, field: str) -> float:
+    """In per cent; netem's own are shares of 1."""
+    return float((netem or {}).get(what, {}).get(field, 0.0)) * 100
+
+
+def _mean_loss_percent(gilbert: dict[str, float]) -> float:
+    """Of bursts in which all is lost, by the chances that one begins and ends with a packet."""
+    return 100 * gilbert["p"] / (gilbert["p"] + gilbert["r"])
 
 
 def dropped(port: End, tc_json_text: str) -> int:
@@ -289,10 +331,20 @@ def _delay_differences(port: End, shown: ReadBack, emulator_overhead_ms: float) 
     return [
         *_compare("delay", shown.delay_ms, added_delay_ms(declared, emulator_overhead_ms), "ms", _DELAY_SLACK_MS),
         *_compare("jitter", shown.jitter_ms, declared.jitter_ms, "ms", _DELAY_SLACK_MS),
-        *_compare("loss", shown.loss_percent, declared.loss_percent, "%", _LOSS_SLACK_PERCENT),
+        *_compare("loss", shown.loss_percent, declared.loss_percent, "%", _loss_slack_percent(declared)),
+        *_compare("burst", shown.burst_packets, declared.burst_packets, "packets", _RELATIVE * declared.burst_packets),
+        *_compare("reorder", shown.reorder_percent, declared.reorder_percent, "%", _LOSS_SLACK_PERCENT),
+        *_compare("duplicate", shown.duplicate_percent, declared.duplicate_percent, "%", _LOSS_SLACK_PERCENT),
+        *_compare("corrupt", shown.corrupt_percent, declared.corrupt_percent, "%", _LOSS_SLACK_PERCENT),
+        *_compare("slot", shown.slot_ms, declared.slot_ms, "ms", _DELAY_SLACK_MS),
         *_compare("delay's limit", shown.delay_packets or 0, declared.delay_packets, "packets", 0),
         *([] if None in (declared.seed, shown.seed) else _compare("seed", shown.seed or 0, declared.seed or 0, "", 0)),
     ]
+
+
+def _loss_slack_percent(declared: Shaping) -> float:
+    """Of bursts tc shows two chances with six digits, from which the loss is worked out."""
+    return _LOSS_SLACK_PERCENT if declared.bursts is None else 1e-4 * declared.loss_percent
 
 
 def _compare(what: str, shown: float, wanted: float, unit: str, slack: float) -> list[str]:

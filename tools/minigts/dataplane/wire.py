@@ -19,7 +19,7 @@ _BITS_A_MBIT = 1_000_000
 @dataclass(frozen=True)
 class Wire:
     """One direction of a link, from the port that sends into it. A frame waits for the rate; then it is lost, or
-    delayed on its own: with jitter, frames may overtake each other.
+    delayed on its own: with jitter or reordering, frames may overtake each other.
     """
 
     rate_bps: int | None
@@ -32,7 +32,19 @@ class Wire:
     loss: int
     """Share lost, in 1/2^32: from 0 to 2^32."""
     seed: int | None
-    """Of the random numbers for loss and jitter; None when there is neither."""
+    """Of the random numbers; None when chance decides nothing."""
+    burst_begins: int = 0
+    """Of losses in bursts the chance that one begins with a frame, in 1/2^32 as all shares."""
+    burst_ends: int = 0
+    """That one ends with a frame; 0 exactly when each frame is lost on its own."""
+    reorder: int = 0
+    """Share that takes no delay."""
+    duplicate: int = 0
+    """Share that is sent twice; each of the two is then lost, delayed and corrupted on its own."""
+    corrupt: int = 0
+    """Share in which one bit behind the Ethernet header is turned over."""
+    slot_ns: int = 0
+    """Frames that come within so long of the first arrive together at its end; 0: each when it comes."""
 
     @property
     def rate_mbit(self) -> float | None:
@@ -48,12 +60,41 @@ class Wire:
 
     @property
     def loss_percent(self) -> float:
-        return 100 * self.loss / LOSS_OF_ALL
+        return _percent(self.loss)
+
+    @property
+    def burst_packets(self) -> float:
+        """The mean length of bursts; 0 when there are none."""
+        return LOSS_OF_ALL / self.burst_ends if self.burst_ends else 0.0
+
+    @property
+    def reorder_percent(self) -> float:
+        return _percent(self.reorder)
+
+    @property
+    def duplicate_percent(self) -> float:
+        return _percent(self.duplicate)
+
+    @property
+    def corrupt_percent(self) -> float:
+        return _percent(self.corrupt)
+
+    @property
+    def slot_ms(self) -> float:
+        return self.slot_ns / _NS_A_MS
 
     def crossing_ns(self, frame_bytes: int) -> int:
         """How long a frame takes from end to end that meets no other: its own time at the rate, then the delay."""
         own = 0 if self.rate_bps is None else -(-frame_bytes * 8 * _NS_A_S // self.rate_bps)
         return own + self.delay_ns
+
+
+def _percent(share: int) -> float:
+    return 100 * share / LOSS_OF_ALL
+
+
+def _share(percent: float) -> int:
+    return round(percent * LOSS_OF_ALL / 100)
 
 
 @dataclass(frozen=True)
@@ -74,13 +115,20 @@ class WireState:
 def of(direction: Shaping) -> Wire:
     """The wire for one direction of a link: for a port, its `outgoing`."""
     limited = direction.rate_mbit is not None
+    begins, ends = direction.bursts or (0.0, 0.0)
     return Wire(
         rate_bps=round((direction.rate_mbit or 0) * _BITS_A_MBIT) if limited else None,
         queue_bytes=direction.queue_bytes if limited else None,
         delay_ns=round(direction.delay_ms * _NS_A_MS),
         jitter_ns=round(direction.jitter_ms * _NS_A_MS),
-        loss=round(direction.loss_percent * LOSS_OF_ALL / 100),
+        loss=_share(direction.loss_percent),
         seed=direction.seed,
+        burst_begins=_share(100 * begins),
+        burst_ends=_share(100 * ends),
+        reorder=_share(direction.reorder_percent),
+        duplicate=_share(direction.duplicate_percent),
+        corrupt=_share(direction.corrupt_percent),
+        slot_ns=round(direction.slot_ms * _NS_A_MS),
     )
 
 
@@ -99,6 +147,12 @@ def differences(port: End, shown: Wire) -> list[str]:
         ("jitter", shown.jitter_ns, wanted.jitter_ns, _NS_A_MS, "ms"),
         ("loss", shown.loss, wanted.loss, LOSS_OF_ALL / 100, "%"),
         ("seed", shown.seed, wanted.seed, 1, ""),
+        ("beginning of bursts", shown.burst_begins, wanted.burst_begins, LOSS_OF_ALL / 100, "%"),
+        ("end of bursts", shown.burst_ends, wanted.burst_ends, LOSS_OF_ALL / 100, "%"),
+        ("reorder", shown.reorder, wanted.reorder, LOSS_OF_ALL / 100, "%"),
+        ("duplicate", shown.duplicate, wanted.duplicate, LOSS_OF_ALL / 100, "%"),
+        ("corrupt", shown.corrupt, wanted.corrupt, LOSS_OF_ALL / 100, "%"),
+        ("slot", shown.slot_ns, wanted.slot_ns, _NS_A_MS, "ms"),
     )
     return [
         f"{port.name}: {name} is {_in_words(value, scale, unit)}, should be {_in_words(should, scale, unit)}"

@@ -18,7 +18,8 @@ from minigts.judge import tolerances
 from minigts.judge.loss import CONFIDENCE, judge_loss
 from minigts.lab.record import OVERHEAD_KEYS
 from minigts.paths import write_whole
-from minigts.topology.plan import Link, Path, Plan
+from minigts.topology.plan import Link, Path, Plan, Shaping
+from minigts.topology.ways import spoilt_percent
 
 
 class Row(BaseModel):
@@ -150,8 +151,9 @@ def rtt_row(plan: Plan, subject: str, path: Path, rtts_ms: Sequence[float]) -> R
 def loss_row(plan: Plan, subject: str, path: Path, lost: int, sent: int) -> Row:
     """Echo requests without answer: a loss on the way there and one on the way back look the same."""
     there, back = path.ways
-    both_ways = round(100 * (1 - (1 - there.loss_percent / 100) * (1 - back.loss_percent / 100)), 6)
-    return _loss_row(plan, subject, "", both_ways, lost, sent)
+    both_ways = round(spoilt_percent(there.loss_percent, back.loss_percent), 6)
+    alike = max(_alike(end.outgoing) for end in plan.ends_on(path))
+    return _loss_row(plan, subject, "", both_ways, lost, sent, alike)
 
 
 def loss_rows(plan: Plan, link: Link, sent: int, arrived: int, answered: int) -> tuple[Row, Row]:
@@ -160,15 +162,28 @@ def loss_rows(plan: Plan, link: Link, sent: int, arrived: int, answered: int) ->
     there, back = link.ways
     first, second = link.ends
     arrived = min(arrived, sent)
+    alike, alike_back = (_alike(shaping) for shaping in plan.directions(link))
+    lost_back = max(0, arrived - answered)
     return (
-        _loss_row(plan, link.name, f"{first} to {second}", there.loss_percent, sent - arrived, sent),
-        _loss_row(plan, link.name, f"{second} to {first}", back.loss_percent, max(0, arrived - answered), arrived),
+        _loss_row(plan, link.name, f"{first} to {second}", there.loss_percent, sent - arrived, sent, alike),
+        _loss_row(plan, link.name, f"{second} to {first}", back.loss_percent, lost_back, arrived, alike_back),
     )
 
 
-def _loss_row(plan: Plan, subject: str, direction: str, declared_percent: float, lost: int, sent: int) -> Row:
+def _alike(shaping: Shaping) -> float:
+    """How many packets in a row tell as much of the loss as one that is lost on its own. In a chain of two states
+    neighbours are alike by 1 less the two chances to change (Gilbert, 1960)."""
+    if shaping.bursts is None:
+        return 1.0
+    neighbours = 1 - sum(shaping.bursts)
+    return max(1.0, (1 + neighbours) / (1 - neighbours))
+
+
+def _loss_row(
+    plan: Plan, subject: str, direction: str, declared_percent: float, lost: int, sent: int, alike: float
+) -> Row:
     tolerance = tolerances.loss(plan).of(declared_percent)
-    ok, low, high = judge_loss(lost, sent, declared_percent, tolerance)
+    ok, low, high = judge_loss(round(lost / alike), round(sent / alike), declared_percent, tolerance)
     note = f"{direction or 'there and back'}, {sent} probes: {low:.2g} to {high:.2g} %, {CONFIDENCE:.0%} sure"
     return Row(
         subject=subject,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from minigts.fidelity.certificate import Certificate, Row
-from minigts.fidelity.measure import MeasuredPath, Say, certify, keep, link_rows, path_rows, tcp_mbit
+from minigts.fidelity.measure import NO_ONE_ROUND_TRIP, MeasuredPath, Say, certify, keep, link_rows, path_rows, tcp_mbit
 from minigts.judge import tolerances
 from minigts.judge.cells import PathCell, by_hops, ends, measured_once, plural
 from minigts.judge.latency import segment_sums
@@ -66,7 +66,7 @@ class Measurements:
                 p99=row.p99,
             )
             for name, source, target, hops in (*links, *paths)
-            if (row := measured.get(name)) is not None and row.measured is not None
+            if (row := measured.get(name)) is not None and row.measured is not None and row.note != NO_ONE_ROUND_TRIP
         )
 
     @cached_property
@@ -89,7 +89,7 @@ class Measurements:
         plan = self._lab.plan
         first = plan.hosts[0].name
         reached = [path for path in whole_paths(self._lab) if path.reachable and path.source == first]
-        paths = [path for path in reached if not path.lossy]
+        paths = [path for path in reached if not path.lossy and plan.in_order(path)]
         for path in sorted(paths, key=lambda path: path.hops):
             self._say(f"throughput over {plural(path.hops, 'hop')}")
             way = MeasuredPath(path.source, path.target, plan.address_over(path), path.rtt_ms)

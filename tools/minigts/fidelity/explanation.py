@@ -35,14 +35,21 @@ Cause = Literal[
     "not-measured",
     "none",
 ]
-Name = Literal["rate", "queue", "delay", "jitter", "loss"]
+Name = Literal["rate", "queue", "delay", "jitter", "loss", "burst", "reorder", "duplicate", "corrupt", "slot"]
 RATE: Sequence[tuple[Name, str, str]] = (("rate", "Mbit/s", "rate_mbit"), ("queue", "bytes", "queue_bytes"))
 DELAY: Sequence[tuple[Name, str, str]] = (
     ("delay", "ms", "delay_ms"),
     ("jitter", "ms", "jitter_ms"),
     ("loss", "%", "loss_percent"),
+    ("burst", "packets", "burst_packets"),
+    ("reorder", "%", "reorder_percent"),
+    ("duplicate", "%", "duplicate_percent"),
+    ("corrupt", "%", "corrupt_percent"),
+    ("slot", "ms", "slot_ms"),
 )
 """Name, unit, and the field of `Shaping`, of `ReadBack` and of `Wire` alike."""
+RARE = frozenset({"burst", "reorder", "duplicate", "corrupt", "slot"})
+"""They are told of where there are any."""
 
 
 class _Frozen(BaseModel):
@@ -187,9 +194,11 @@ def explained(
         provider=record.provider,
         link=link.name,
         ends=link.ends,
-        quantities=(
-            *direction((first.name, there), (second.name, back), record, shown),
-            *direction((second.name, back), (first.name, there), record, shown),
+        quantities=tuple(
+            quantity
+            for one, other in (((first.name, there), (second.name, back)), ((second.name, back), (first.name, there)))
+            for quantity in direction(one, other, record, shown)
+            if quantity.name not in RARE or quantity.declared or quantity.wanted or quantity.shown
         ),
         emulator_overhead_ms=record.emulator_overhead_ms,
         carried=carried,

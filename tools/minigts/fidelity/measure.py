@@ -38,6 +38,7 @@ LIMIT_BYTES = 16 << 20
 PROBES = 120
 LOSSY_PROBES, LOSSY_INTERVAL_S = 1500, 0.002
 ATTEMPTS = 3
+NO_ONE_ROUND_TRIP = "some packets come at once, twice or in slots, so there is no one round trip to judge"
 """What lies outside its tolerance is measured again, since the machine may have been busy for a moment…"""
 BUDGET_S = 7.5
 """…but nothing after so much time, so that all is over in ten seconds: a machine that is busy for long gets a
@@ -263,9 +264,9 @@ def _path_rows(lab: Lab, name: str, path: Path, address: str, in_time: InTime) -
     for _ in range(ATTEMPTS):
         echoes = probe(lab.provider, path.source, address, count=PROBES, interval_s=_interval_s(lab, path))
         row = rtt_row(lab.plan, name, path, echoes.rtts_ms)
-        if row.ok or not echoes.rtts_ms or not _may_differ(lab, in_time):
+        if row.ok or not echoes.rtts_ms or not lab.plan.in_order(path) or not _may_differ(lab, in_time):
             break
-    yield row
+    yield row if lab.plan.in_order(path) else row.model_copy(update={"ok": None, "note": NO_ONE_ROUND_TRIP})
     if not path.lossy:
         yield loss_row(lab.plan, name, path, echoes.sent - len(echoes.rtts_ms), echoes.sent)
 
@@ -279,7 +280,11 @@ def _losses(lab: Lab, say: Say) -> Iterator[Row]:
         there, back = link.ways
         if link.lossy:
             say(f"certificate: loss of {link.name}")
-        if link.lossy and there.loss_percent == back.loss_percent:
+        if link.lossy and any(way.duplicate_percent for way in lab.plan.directions(link)):
+            echoes = _lossy_round_trips(lab, link)
+            lost = loss_row(lab.plan, link.name, _path_of(link), echoes.sent - len(echoes.rtts_ms), echoes.sent)
+            yield lost.model_copy(update={"ok": None, "note": "a duplicate may have come instead of what was lost"})
+        elif link.lossy and there.loss_percent == back.loss_percent:
             echoes = _lossy_round_trips(lab, link)
             yield loss_row(lab.plan, link.name, _path_of(link), echoes.sent - len(echoes.rtts_ms), echoes.sent)
         elif link.lossy:
@@ -374,6 +379,8 @@ def _rate_row(lab: Lab, way: _OneWay) -> Row:
     why = ""
     if is_modelled(plan, _path_of(link)):
         why = "a modelled processor may be the limit"
+    elif not plan.in_order(_path_of(link)):
+        why = "TCP gives way to what comes out of order, twice, or in slots"
     elif way.figures.unacknowledged:
         why = "acknowledgements may be the limit: the way back is too thin for one of every segment"
     elif (shaping.queue_bytes or 0) < needed_bytes:

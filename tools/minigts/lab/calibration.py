@@ -98,4 +98,4 @@ def _quartiles_ms(rtts_ms: Sequence[float]) -> list[float]:
 
 def _random(plan: Plan, path: Path) -> bool:
     """Whether the path loses packets or delays them by chance."""
-    return path.lossy or any(port.incoming.jitter_ms > 0 for port in plan.ends_on(path))
+    return path.lossy or not plan.in_order(path) or any(port.incoming.jitter_ms > 0 for port in plan.ends_on(path))

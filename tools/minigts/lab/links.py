@@ -22,7 +22,7 @@ from minigts.providers.base import CarriesLinks, Provider
 from minigts.topology.fields import MOST_MTU
 from minigts.topology.plan import Direction, End, Host, Link, Path, Plan, Shaping, Switch
 from minigts.topology.queues import delay_packets, queue_bytes
-from minigts.topology.ways import direction, in_a_row, turned
+from minigts.topology.ways import direction, fewest_in_burst, in_a_row, spoilt_percent, turned
 
 SHAPE_TIMEOUT_S = 60.0
 
@@ -49,7 +49,8 @@ def port_now(port: End, record: Record) -> End:
     elif record.settings.queue_bytes is not None and outgoing.rate_mbit is not None:
         outgoing = outgoing.model_copy(update={"queue_bytes": record.settings.queue_bytes})
     if port.link in record.cut:
-        outgoing, incoming = (each.model_copy(update={"loss_percent": 100.0}) for each in (outgoing, incoming))
+        all_lost = {"loss_percent": 100.0, "burst_packets": 0.0}
+        outgoing, incoming = (each.model_copy(update=all_lost) for each in (outgoing, incoming))
     return port.model_copy(update={"outgoing": outgoing, "incoming": incoming})
 
 
@@ -61,10 +62,11 @@ def _changed(declared: Shaping, change: Mapping[str, float], rtt_ms: float, name
     otherwise = (given.rate_mbit, given.delay_ms) != (declared.rate_mbit, declared.delay_ms)
     if "queue_bytes" not in change and otherwise:
         given = given.model_copy(update={"queue_bytes": queue_bytes(given.rate_mbit, rtt_ms)})
-    by_chance = bool(given.loss_percent or given.jitter_ms)
     seed = given.seed if given.seed is not None else zlib.crc32(name.encode())
-    held = delay_packets(given.rate_mbit, given.delay_ms, given.jitter_ms)
-    return given.model_copy(update={"delay_packets": held, "seed": seed if by_chance else None})
+    held = delay_packets(given.rate_mbit, given.delay_ms + given.slot_ms, given.jitter_ms)
+    burst_packets = given.burst_packets if given.in_bursts else 0.0
+    seed_or_none = seed if given.by_chance else None
+    return given.model_copy(update={"burst_packets": burst_packets, "delay_packets": held, "seed": seed_or_none})
 
 
 def set_ports(lab: Lab, record: Record, machines: Sequence[Host | Switch], only: Collection[str] | None = None) -> None:
@@ -220,18 +222,26 @@ def adjust_link(lab: Lab, name: str, update: Mapping[str, float | None], sender:
         record = lab.record
         senders = {end: sender in (None, end) for end in link.ends}
         change = record.changed.get(link.name, Change()).adjusted(senders, update)
-        _require_rates(lab.plan, link, change)
+        _require_sense(lab.plan, link, change, [name for name, value in update.items() if value is not None])
         others = {name: each for name, each in record.changed.items() if name != link.name}
         changed = others if change == Change() else {**others, link.name: change}
         _set_anew(lab, record.model_copy(update={"changed": changed}), [link.name], reading_back=True)
     return change
 
 
-def _require_rates(plan: Plan, link: Link, change: Change) -> None:
+def _require_sense(plan: Plan, link: Link, change: Change, named: Collection[str]) -> None:
+    """Raises InputError where something that is `named` now has no effect without something else."""
     for end, declared in zip(link.ends, plan.directions(link), strict=True):
         given = change.sent_by(end)
-        if "queue_bytes" in given and given.get("rate_mbit", declared.rate_mbit) is None:
+        now, new = declared.model_copy(update=given), given.keys() & set(named)
+        if "queue_bytes" in given and now.rate_mbit is None:
             raise InputError(f"{link.name} has no rate from {end}, so nothing waits there: give a rate with the queue")
+        if "burst_packets" in new and not now.loss_percent:
+            raise InputError(f"{link.name} has no loss from {end}, so there are no bursts: give a loss with the burst")
+        if now.in_bursts and now.burst_packets < fewest_in_burst(now.loss_percent):
+            raise InputError(f"{link.name} from {end}: a loss of {now.loss_percent:g} % takes longer bursts")
+        if "reorder_percent" in new and not now.delay_ms:
+            raise InputError(f"{link.name} has no delay from {end}, so nothing is overtaken: give a delay with reorder")
 
 
 def separate(lab: Lab, groups: Sequence[Collection[str]]) -> list[str]:
@@ -424,8 +434,12 @@ def _link_now(plan: Plan, link: Link) -> Link:
     """`plan` has the ports as they are now."""
     to, back = plan.directions(link)
     mtu = _mtu(plan, link)
-    there = direction(to.delay_ms, to.loss_percent, (to.rate_mbit, back.rate_mbit), mtu)
-    again = direction(back.delay_ms, back.loss_percent, (back.rate_mbit, to.rate_mbit), mtu)
+    there = direction(
+        to.delay_ms, spoilt_percent(to.loss_percent, to.corrupt_percent), (to.rate_mbit, back.rate_mbit), mtu
+    )
+    again = direction(
+        back.delay_ms, spoilt_percent(back.loss_percent, back.corrupt_percent), (back.rate_mbit, to.rate_mbit), mtu
+    )
     return link.model_copy(update={"rtt_ms": round(to.delay_ms + back.delay_ms, 6), **_figures(there, again)})
 
 

@@ -27,7 +27,7 @@ from minigts import paths
 from minigts.errors import HostFailed, InputError, MinigtsError
 from minigts.providers import registry
 from minigts.providers.base import Provider
-from minigts.topology.fields import HostName, OneWayMs, Percent, QueueBytes, RateMbit
+from minigts.topology.fields import BurstPackets, HostName, OneWayMs, Percent, QueueBytes, RateMbit
 from minigts.topology.plan import Host, Machine, Plan, Switch
 from minigts.topology.time import Time
 
@@ -80,6 +80,11 @@ class Amounts(BaseModel):
     loss_percent: Percent | None = None
     rate_mbit: RateMbit | None = None
     queue_bytes: QueueBytes | None = None
+    burst_packets: BurstPackets | None = None
+    reorder_percent: Percent | None = None
+    duplicate_percent: Percent | None = None
+    corrupt_percent: Percent | None = None
+    slot_ms: OneWayMs | None = None
 
     @property
     def given(self) -> dict[str, float]:
@@ -89,7 +94,7 @@ class Amounts(BaseModel):
     @property
     def in_words(self) -> str:
         """`delay 50 ms, loss 1 %`"""
-        units = {"ms": "ms", "percent": "%", "mbit": "Mbit/s", "bytes": "bytes"}
+        units = {"ms": "ms", "percent": "%", "mbit": "Mbit/s", "bytes": "bytes", "packets": "packets"}
         parts = ((name.partition("_"), value) for name, value in self.given.items())
         return ", ".join(f"{what} {value:.10g} {units[unit]}" for (what, _, unit), value in parts)
 

@@ -142,6 +142,10 @@ RATE_MBIT = Quantity(
 )
 """In 10^6 bits a second."""
 
+BURST_PACKETS = Quantity(
+    "a mean length of bursts", "8packets", _factors(packet="1", packets="1"), "1packet", "100000packets", any_case=False
+)
+
 LOSS_PERCENT = Quantity("a loss", "0.1%", {"%": Decimal(1)}, "0%", "100%")
 
 SHARE_PERCENT = Quantity("a share", "2%", {"%": Decimal(1)}, "0%", "100%")

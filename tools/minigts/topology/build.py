@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from ipaddress import IPv4Network
 from typing import TypeAlias
 
@@ -35,7 +35,7 @@ from minigts.topology.queues import delay_packets, queue_bytes
 from minigts.topology.routing import Edge, ShortestPath, costs, neighbours, preference, ways
 from minigts.topology.segments import Segment
 from minigts.topology.time import Time
-from minigts.topology.ways import direction, in_a_row, turned
+from minigts.topology.ways import direction, in_a_row, spoilt_percent, turned
 
 Ends: TypeAlias = "dict[str, list[tuple[Link, End]]]"
 """A machine's ends of links, in order, with their links."""
@@ -172,8 +172,15 @@ def _links(drafts: Sequence[DraftLink], subnets: Sequence[IPv4Network]) -> tuple
 
 def _link(index: int, draft: DraftLink, name: str, subnet: str) -> Link:
     to, back = draft.ways
-    there = direction(to.delay_ms, to.loss_percent, (to.rate_mbit, back.rate_mbit), draft.mtu)
-    again = direction(back.delay_ms, back.loss_percent, (back.rate_mbit, to.rate_mbit), draft.mtu)
+    there = direction(
+        to.delay_ms, spoilt_percent(to.loss_percent, to.corrupt_percent), (to.rate_mbit, back.rate_mbit), draft.mtu
+    )
+    again = direction(
+        back.delay_ms,
+        spoilt_percent(back.loss_percent, back.corrupt_percent),
+        (back.rate_mbit, to.rate_mbit),
+        draft.mtu,
+    )
     return Link(
         name=name,
         index=index,
@@ -204,15 +211,11 @@ def _names(links: Sequence[DraftLink]) -> list[str]:
 
 def _shaping(way: DraftDirection, rtt_ms: float, name: str) -> Shaping:
     """One direction of a link of that round trip; its name gives it random numbers of its own."""
-    return Shaping(
-        delay_ms=way.delay_ms,
-        jitter_ms=way.jitter_ms,
-        loss_percent=way.loss_percent,
-        rate_mbit=way.rate_mbit,
-        queue_bytes=queue_bytes(way.rate_mbit, rtt_ms, way.queue_bytes),
-        delay_packets=delay_packets(way.rate_mbit, way.delay_ms, way.jitter_ms),
-        seed=zlib.crc32(name.encode()) if way.loss_percent or way.jitter_ms else None,
-    )
+    declared = Shaping(**{**asdict(way), "queue_bytes": queue_bytes(way.rate_mbit, rtt_ms, way.queue_bytes)})
+    held = delay_packets(way.rate_mbit, way.delay_ms + way.slot_ms, way.jitter_ms)
+    seed = zlib.crc32(name.encode()) if declared.by_chance else None
+    burst_packets = declared.burst_packets if declared.in_bursts else 0.0
+    return declared.model_copy(update={"burst_packets": burst_packets, "delay_packets": held, "seed": seed})
 
 
 def _ends(drafted: Draft, links: Sequence[Link], seed: int) -> Ends:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from ipaddress import IPv4Network
 from typing import TypeAlias
@@ -16,6 +17,7 @@ from minigts.topology.frames import ETHERNET_HEADER_BYTES
 from minigts.topology.model import Topology
 from minigts.topology.segments import Segment
 from minigts.topology.time import Time
+from minigts.topology.ways import fewest_in_burst
 
 _LISTED = 12
 
@@ -95,6 +97,8 @@ def _link_names(links: Sequence[DraftLink]) -> Iterator[Finding]:
 
 
 def _values(link: DraftLink) -> Iterator[Finding]:
+    if any(way.burst_packets for way in link.ways) and not any(way.loss_percent for way in link.ways):
+        yield link.where, "a burst without a loss: say which share is lost, as in loss: 1%"
     one_alone = [(link.ways.to, "")]
     both = [
         (way, f" from {start} to {end}")
@@ -109,6 +113,11 @@ def _impossible(way: DraftDirection, words: str, mtu: int) -> Iterator[str]:
     if way.jitter_ms > way.delay_ms:
         hint = "packets would have to arrive before they were sent"
         yield f"jitter {way.jitter_ms:g}ms{words} is more than the one-way delay {way.delay_ms:g}ms: {hint}"
+    if way.burst_packets and way.loss_percent < 100 and way.burst_packets < fewest_in_burst(way.loss_percent):
+        least = math.ceil(fewest_in_burst(way.loss_percent))
+        yield f"a loss of {way.loss_percent:g}%{words} takes bursts of {least} packets or more"
+    if way.reorder_percent and not way.delay_ms:
+        yield f"reorder without a delay{words}: there is nothing that a packet could overtake"
     if way.queue_bytes is not None and way.rate_mbit is None:
         yield "a queue without a rate: nothing waits on a link that is not limited; give a rate too"
     frame = mtu + ETHERNET_HEADER_BYTES

@@ -68,6 +68,11 @@ class DraftDirection:
     loss_percent: float
     rate_mbit: float | None
     queue_bytes: int | None
+    burst_packets: float
+    reorder_percent: float
+    duplicate_percent: float
+    corrupt_percent: float
+    slot_ms: float
 
 
 @dataclass(frozen=True)
@@ -242,11 +247,16 @@ def _link(
     """A link from its layers of settings, the nearest first; its nearest rtt or delay hides both in the others."""
     near = [layer for layer in layers if layer is not None]
     settings = (
-        next((ms for layer in near if (ms := _one_way_ms(layer)) is not None), _NONE_MS),
-        next((layer.jitter for layer in near if layer.jitter is not None), _NONE_MS),
-        next((layer.loss for layer in near if layer.loss is not None), BothWays(0.0, 0.0)),
+        next((ms for layer in near if (ms := _one_way_ms(layer)) is not None), _NONE),
+        next((layer.jitter for layer in near if layer.jitter is not None), _NONE),
+        next((layer.loss for layer in near if layer.loss is not None), _NONE),
         next((layer.rate for layer in near if layer.rate is not None), BothWays(None, None)),
         next((layer.queue for layer in near if layer.queue is not None), BothWays(None, None)),
+        next((layer.burst for layer in near if layer.burst is not None), _NONE),
+        next((layer.reorder for layer in near if layer.reorder is not None), _NONE),
+        next((layer.duplicate for layer in near if layer.duplicate is not None), _NONE),
+        next((layer.corrupt for layer in near if layer.corrupt is not None), _NONE),
+        next((layer.slot for layer in near if layer.slot is not None), _NONE),
     )
     to, back = (DraftDirection(*values) for values in zip(*settings, strict=True))
     mtu = next((layer.mtu for layer in near if layer.mtu is not None), DEFAULT_MTU)
@@ -254,7 +264,7 @@ def _link(
     return DraftLink(where, ends, name, subnet, BothWays(to, back), mtu, own_delay)
 
 
-_NONE_MS = BothWays(0.0, 0.0)
+_NONE = BothWays(0.0, 0.0)
 
 
 def _one_way_ms(layer: LinkSettings) -> BothWays[float] | None:

@@ -26,6 +26,9 @@ def network_of(plan: planned.Plan) -> Network:
             notes.add("its software and containers", host.name, "no other format has them as we do")
         if host.gateway:
             notes.add("gateway", host.name, "every other format has a way out of its own")
+    for link in plan.links:
+        if any(way.in_bursts or way.corrupt_percent or not way.in_order for way in plan.directions(link)):
+            notes.add("burst, reorder, duplicate, corrupt, slot", link.name, "no other format has them as we do")
     return Network(
         name=plan.name,
         machines=tuple(_machine(plan, each) for each in plan.machines),

@@ -18,6 +18,7 @@ from minigts.errors import UNPRINTABLE
 from minigts.formats.limits import LONGEST_NOTE
 from minigts.language.problems import shown
 from minigts.language.quantities import (
+    BURST_PACKETS,
     BYTE_NS,
     CALL_NS,
     FRAME_NS,
@@ -141,6 +142,7 @@ OneWayMs: TypeAlias = Annotated[float, Field(ge=0, le=_LONGEST_MS, allow_inf_nan
 RttMs: TypeAlias = Annotated[float, Field(ge=0, le=2 * _LONGEST_MS, allow_inf_nan=False)]
 PathRttMs: TypeAlias = Annotated[float, Field(ge=0, le=2 * _LONGEST_MS * MOST_HOSTS, allow_inf_nan=False)]
 PathDelayMs: TypeAlias = Annotated[float, Field(ge=0, le=_LONGEST_MS * MOST_HOSTS, allow_inf_nan=False)]
+BurstPackets: TypeAlias = Annotated[float, Field(ge=0, le=_limits(BURST_PACKETS)[1], allow_inf_nan=False)]
 Percent: TypeAlias = Annotated[float, Field(ge=0, le=_limits(LOSS_PERCENT)[1], allow_inf_nan=False)]
 RateMbit: TypeAlias = Annotated[float, Field(ge=_LEAST_MBIT, le=_MOST_MBIT, allow_inf_nan=False)]
 GoodputMbit: TypeAlias = Annotated[float, Field(ge=0, le=_MOST_MBIT, allow_inf_nan=False)]

@@ -17,6 +17,7 @@ from minigts.language import validation
 from minigts.language.fields import choice, matching, quantity, text, truth, whole
 from minigts.language.problems import shown
 from minigts.language.quantities import (
+    BURST_PACKETS,
     BYTE_NS,
     CALL_NS,
     FRAME_NS,
@@ -253,6 +254,27 @@ class LinkSettings(_Spec):
     )
     loss: Annotated[BothWays[float], *each_way(LOSS_PERCENT)] | None = Field(
         None, description="Share of packets lost at random, in each direction or {to: 0%, from: 1%}."
+    )
+    burst: Annotated[BothWays[float], *each_way(BURST_PACKETS)] | None = Field(
+        None,
+        description="How many packets are lost in a row, in the mean; with a loss. Of both directions or {to: 1packet, "
+        "from: 8packets}. Default: each is lost on its own.",
+    )
+    reorder: Annotated[BothWays[float], *each_way(SHARE_PERCENT)] | None = Field(
+        None,
+        description="Share of packets that take no delay and so overtake others; with a delay. Of both directions or "
+        "{to: 1%, from: 0%}.",
+    )
+    duplicate: Annotated[BothWays[float], *each_way(SHARE_PERCENT)] | None = Field(
+        None, description="Share of packets that arrive twice, in each direction or {to: 1%, from: 0%}."
+    )
+    corrupt: Annotated[BothWays[float], *each_way(SHARE_PERCENT)] | None = Field(
+        None, description="Share of packets with one wrong bit, in each direction or {to: 1%, from: 0%}."
+    )
+    slot: Annotated[BothWays[float], *each_way(TIME_MS)] | None = Field(
+        None,
+        description="What comes within so long arrives together, as over a radio. Of both directions or {to: 10ms, "
+        "from: 0ms}.",
     )
     rate: Annotated[BothWays[float], *each_way(RATE_MBIT)] | None = Field(
         None,

@@ -19,6 +19,7 @@ from minigts.topology.fields import (
     MOST_HOSTS,
     MOST_LINKS,
     Address,
+    BurstPackets,
     ByteNs,
     CallNs,
     Controller,
@@ -57,6 +58,9 @@ class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+_UNLESS_ZERO = Field(exclude_if=lambda amount: not amount)
+
+
 class Shaping(_Frozen):
     """One direction of one link, as declared. None means: not limited, not added."""
 
@@ -69,7 +73,40 @@ class Shaping(_Frozen):
     delay_packets: Packets = 1000
     """How many packets the delay holds at the most, sized so that the delay itself never drops."""
     seed: Seed | None = None
-    """Of the kernel's random numbers for loss and jitter; None when there is neither."""
+    """Of the random numbers behind what chance decides; None when it decides nothing."""
+    burst_packets: Annotated[BurstPackets, _UNLESS_ZERO] = 0.0
+    """How many packets in a row are lost, in the mean. 0, and then not written, as below: each is lost on its own."""
+    reorder_percent: Annotated[Percent, _UNLESS_ZERO] = 0.0
+    """Share of packets that take no delay, and so overtake others."""
+    duplicate_percent: Annotated[Percent, _UNLESS_ZERO] = 0.0
+    corrupt_percent: Annotated[Percent, _UNLESS_ZERO] = 0.0
+    """Share of packets in which one bit is turned over."""
+    slot_ms: Annotated[OneWayMs, _UNLESS_ZERO] = 0.0
+    """What comes within so long arrives together."""
+
+    @property
+    def bursts(self) -> tuple[float, float] | None:
+        """Of losses in bursts, after Gilbert (1960): the chance that one begins with a packet, and that it ends with
+        one. In it all is lost. None: each packet is lost on its own.
+        """
+        lost = self.loss_percent / 100
+        return (lost / (self.burst_packets * (1 - lost)), 1 / self.burst_packets) if self.in_bursts else None
+
+    @property
+    def in_bursts(self) -> bool:
+        return self.burst_packets > 0 and 0 < self.loss_percent < 100
+
+    @property
+    def by_chance(self) -> bool:
+        """Whether chance decides anything of it, so that it needs a seed."""
+        shares = (self.loss_percent, self.reorder_percent, self.duplicate_percent, self.corrupt_percent)
+        return bool(self.jitter_ms or any(shares))
+
+    @property
+    def in_order(self) -> bool:
+        """Whether packets come once, one by one and in order, but for those that are lost and for jitter: only then has
+        the link one round trip, and TCP its ceiling."""
+        return not (self.reorder_percent or self.duplicate_percent or self.slot_ms)
 
 
 class End(_Frozen):
@@ -382,6 +419,10 @@ class Plan(_Frozen):
     def ends_on(self, path: Path) -> list[End]:
         """Both ends of each link on the way."""
         return [port for machine in self.machines for port in machine.ports if port.link in path.links]
+
+    def in_order(self, path: Path) -> bool:
+        """Whether every link on the way has packets come once, one by one and in order, as far as chance lets them."""
+        return all(end.outgoing.in_order for end in self.ends_on(path))
 
     def neighbours(self, host: Host) -> Iterator[tuple[Port, Host, Port]]:
         """Every other host on a segment of `host`: by which port it is reached, the host, its port there."""

@@ -25,6 +25,16 @@ def direction(
     )
 
 
+def spoilt_percent(loss_percent: float, corrupt_percent: float) -> float:
+    """Chance that a packet is lost, or corrupted, which its receiver takes for the same."""
+    return 100 * (1 - (1 - loss_percent / 100) * (1 - corrupt_percent / 100))
+
+
+def fewest_in_burst(loss_percent: float) -> float:
+    """The least mean length of bursts with which so much, less than all, can be lost: between two one arrives."""
+    return loss_percent / (100 - loss_percent)
+
+
 def in_a_row(links: Sequence[Ways], mtu: int) -> Direction:
     """What leads there over links one behind the other, each as it lies on the way; `mtu` is their lowest."""
     delay_ms, arrives = 0.0, 1.0
