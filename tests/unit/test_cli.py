@@ -33,6 +33,7 @@ VERBS = (
     "ssh-config",
     "inventory",
     "link",
+    "play",
     "set",
     "partition",
     "capture",
