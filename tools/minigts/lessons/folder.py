@@ -65,6 +65,7 @@ def start(numbered: Numbered, folder: Path, seed: str | None) -> tuple[str, ...]
         PAGE: numbered.page.read_text(encoding="utf-8"),
         TOPOLOGY: numbered.topology(seed),
         ANSWERS: "".join(_asking(numbered)),
+        **numbered.lesson.files,
         RECORD: record,
     }
     try:
