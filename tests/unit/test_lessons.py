@@ -9,8 +9,9 @@ import pytest
 from minigts.errors import InputError
 from minigts.lessons import folder
 from minigts.lessons.hidden import why_hidden
-from minigts.lessons.model import all_lessons, lesson
+from minigts.lessons.model import FIGURES, all_lessons, lesson
 from minigts.lessons.verdicts import Evidence, judge, passed
+from minigts.serve import lessons as served
 
 
 def work(place: Path, answers: str) -> folder.Work:
@@ -58,6 +59,17 @@ def test_every_topology_that_is_handed_out_has_a_plan(number: int, seed: str | N
     plan = lesson(number).plan(seed)
     assert (plan.name, plan.time) == (f"lesson-{number}", "virtual")
     assert lesson(number).page.is_file()
+
+
+@pytest.mark.parametrize("number", [each.number for each in all_lessons()])
+def test_a_page_tells_what_is_measured_once_there_is_a_prediction(tmp_path: Path, number: int) -> None:
+    place = tmp_path / "one"
+    folder.start(lesson(number), place, None)
+    before = (place / folder.PAGE).read_text()
+    folder.predict(lesson(number), place, {"time": "5ms", "rate": "5mbit"}.get(lesson(number).lesson.predict.kind, "5"))
+    told = (place / folder.PAGE).read_text().removeprefix(before)
+    assert told.startswith(FIGURES)
+    assert FIGURES == served.FIGURES
 
 
 def test_what_is_handed_out_to_write_in_lies_beside_the_answers(tmp_path: Path) -> None:

@@ -176,7 +176,7 @@ def grade(
     places = [grades.COLUMNS.index(name) for name in shown]
     rows = ([grades.cells(row)[place] for place in places] for row in found)
     screen.show_table("grades", [name.replace("_", " ") for name in shown], rows)
-    passed = sum(row.verdict == grades.PASSED for row in found)
+    passed = sum(row.passed for row in found)
     screen.note(f"{passed} of {len(found)} passed" + ("" if output is None else f"; {output} has all columns"))
 
 

@@ -43,6 +43,11 @@ class Row:
     wrong: str = ""
     measured: str = ""
 
+    @property
+    def passed(self) -> bool:
+        """In what was handed in, and where it was done again there, too."""
+        return self.verdict == PASSED and self.again in ("", PASSED)
+
 
 COLUMNS = tuple(each.name for each in fields(Row))
 

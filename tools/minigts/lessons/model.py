@@ -23,6 +23,8 @@ from minigts.topology.load import parse
 from minigts.topology.plan import Plan
 
 FOLDER = "docs/lessons"
+FIGURES = "\n## What you see\n"
+"""What begins the part of a lesson's page that tells what is measured."""
 LANGUAGE = Language("lesson", "`title:`", 100_000, "write out what is meant")
 
 Expression = Annotated[str, AfterValidator(arithmetic.checked)]
@@ -172,6 +174,11 @@ class Numbered:
     number: int
     lesson: Lesson
     page: Path
+
+    def text(self, *, figures: bool) -> str:
+        """Of its page; without `figures` up to where it tells what is measured."""
+        whole = self.page.read_text(encoding="utf-8")
+        return whole if figures else whole.partition(FIGURES)[0]
 
     @property
     def lab(self) -> str:

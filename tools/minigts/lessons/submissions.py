@@ -14,6 +14,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from minigts import paths
@@ -54,6 +55,7 @@ class Handed:
     """Why it could not be read."""
 
 
+@cache
 def known_names() -> frozenset[str]:
     """Of the files that are looked at."""
     of_lessons = {name for each in model.all_lessons() for name in each.lesson.files}
