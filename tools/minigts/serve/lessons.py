@@ -11,7 +11,6 @@ from markdown_it import MarkdownIt
 from minigts import paths
 from minigts.errors import InputError
 
-
 FIGURES = "\n## What you see\n"
 """What begins the part of a lesson's page that tells what is measured."""
 
