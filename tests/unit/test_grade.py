@@ -117,6 +117,11 @@ def test_what_is_no_folder_is_one_error() -> None:
     assert (done.exit_code, done.stderr) == (2, "minigts: /no/such/folder: cannot be read: No such file or directory\n")
 
 
+def test_a_table_that_cannot_be_written_is_one_error(classroom: Path) -> None:
+    done = CliRunner().invoke(app, ["grade", str(classroom), "-o", "/no/such/folder/grades.csv"])
+    assert (done.exit_code, done.stdout) == (2, "")
+
+
 @pytest.mark.parametrize(("seed", "verdict"), [("ana", "passed"), ("bor", "not yet"), (None, "not yet")])
 def test_a_seed_has_to_be_the_students_own(tmp_path: Path, seed: str | None, verdict: str) -> None:
     own = lesson(1).figures(seed)
@@ -173,6 +178,7 @@ def of_size(size: int) -> bytes:
     [
         ("a.zip", as_zip({"../lesson.yaml": "lesson: 1\n"}), "lies outside of it"),
         ("a.zip", as_zip({"/lesson.yaml": "lesson: 1\n"}), "lies outside of it"),
+        ("a.zip", as_zip({"a\\..\\..\\lesson.yaml": "lesson: 1\n"}), "lies outside of it"),
         ("a.tar", as_tar({"a/../../lesson.yaml": "lesson: 1\n"}), "lies outside of it"),
         ("a.tar", as_tar({"/tmp/lesson.yaml": "lesson: 1\n"}), "lies outside of it"),
         ("a.tar", as_tar(content(), link), "is no regular file"),
@@ -288,6 +294,12 @@ def test_strange_files_are_rows(name: str, text: str) -> None:
             (Path(place) / "ana" / each).write_text(own, encoding="utf-8", errors="replace")
         (row,) = graded(Path(place))
         assert row.verdict in ("broken", "not yet", "passed")
+
+
+def test_an_archive_of_another_system_has_its_own_strokes(tmp_path: Path) -> None:
+    (tmp_path / "ana.zip").write_bytes(as_zip({f"ana\\lesson-1\\{name}": text for name, text in content().items()}))
+    (row,) = graded(tmp_path)
+    assert (row.folder, row.verdict) == ("ana/lesson-1", "passed")
 
 
 def test_a_prediction_that_was_never_made_is_said(tmp_path: Path) -> None:

@@ -164,6 +164,8 @@ def grade(
     from minigts.lessons import grades
     from minigts.lessons import submissions as handed_in
 
+    if output is not None and not output.parent.is_dir():
+        raise InputError(f"{output.parent}: no such folder; -o names a file in one that is there")
     found: list[grades.Row] = []
     with screen.progress() as say:
         for handed in handed_in.students(submissions):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import stat
 import tarfile
 import zipfile
@@ -24,6 +25,7 @@ from minigts.lessons import folder, kept, model
 from minigts.results import bundle
 
 PACKED = (".tar.gz", ".tgz", ".tar", ".zip")
+_SLASH = re.compile(r"[/\\]")
 _BLOCK = tarfile.BLOCKSIZE
 _CARRY_NO_DATA = (tarfile.LNKTYPE, tarfile.SYMTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.DIRTYPE, tarfile.FIFOTYPE)
 
@@ -198,10 +200,9 @@ def _members(archive: bytes) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
 
 
 def _words(name: str, limits: Limits) -> tuple[str, ...]:
-    """Of a path in an archive. Raises InputError for one that leads out of it."""
-    words = tuple(word for word in name.split("/") if word not in ("", "."))
-    if name.startswith("/") or ".." in words or "\\" in name or "\0" in name or not words:
-        if not name.strip("./"):
-            return (".",)
+    """Of a path in an archive, as made on any system; `.` for what is too deep to be looked at. Raises InputError for
+    one that leads out of it."""
+    words = tuple(word for word in _SLASH.split(name) if word not in ("", "."))
+    if _SLASH.match(name) or ".." in words or "\0" in name:
         raise InputError(f"{shown(name)} lies outside of it")
-    return words if len(words) <= limits.depth else (".",)
+    return words if 0 < len(words) <= limits.depth else (".",)
