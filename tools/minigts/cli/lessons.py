@@ -47,7 +47,8 @@ def lesson(
     """Lessons for a class: predict a figure, then measure it. Without a number, list them.
 
     start writes a folder with a page to read, a topology and a file for answers; predict commits a figure, once; check
-    measures the lab that is up and judges the folder: exit 1 when something is not right yet.
+    measures the lab that is up, judges the folder (exit 1 when something is not right yet), and leaves in it what a
+    teacher grades.
 
     Example:  minigts lesson 1 start
 
