@@ -51,6 +51,7 @@ VERBS = (
     "report",
     "compare",
     "lesson",
+    "grade",
     "doctor",
     "test",
     "schema",
