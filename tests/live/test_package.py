@@ -17,7 +17,7 @@ from live import package_facts
 from live.program import PROJECT, Traces
 from minigts import __version__, overlays
 
-BROUGHT = ("provision", "topologies", "experiments", "Vagrantfile")
+BROUGHT = ("provision", "topologies", "experiments", "docs/lessons", "Vagrantfile")
 NOT_BROUGHT = {"__pycache__", "target", "Cargo.lock"}
 """What a developer's own Python and cargo leave among them."""
 LIMIT_S = 120

@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from live.conftest import MakeLab
+from live.pages import PATIENCE_MS, chromium, opened, slide
 from live.program import TOPOLOGIES, Program
 from minigts.lab import Lab
 
 pytestmark = [pytest.mark.browser, pytest.mark.virtual, pytest.mark.timeout(180)]
 
-PATIENCE_MS = 30_000
 ENDED_S = 20.0
 SHELLS_ENDED = "while ls /dev/pts | grep -q '^[0-9]'; do sleep 0.1; done"
 
@@ -39,37 +39,20 @@ def served(pair: Lab, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], s
 
 
 @pytest.fixture
-def chromium(browser_program: str) -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=browser_program, args=["--disable-dev-shm-usage"])
+def browser(browser_program: str) -> Iterator[Browser]:
+    with chromium(browser_program) as started:
         yield started
-        started.close()
-
-
-def opened(chromium: Browser, url: str, said: list[str], width: int) -> Page:
-    page = chromium.new_context(viewport={"width": width, "height": 844}).new_page()
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.set_default_timeout(PATIENCE_MS)
-    page.goto(url)
-    page.wait_for_selector("#links tr")
-    return page
 
 
 def clock_s(page: Page) -> float:
     return float(page.inner_text("#clock").split()[2])
 
 
-def slide(page: Page, name: str, value: str) -> None:
-    page.fill(name, value)
-    page.dispatch_event(name, "change")
-
-
-def test_two_pages_at_work_on_one_lab(served: tuple[subprocess.Popen[str], str], chromium: Browser, pair: Lab) -> None:
+def test_two_pages_at_work_on_one_lab(served: tuple[subprocess.Popen[str], str], browser: Browser, pair: Lab) -> None:
     program, url = served
     expect.set_options(timeout=PATIENCE_MS)
     said: list[str] = []
-    desk, phone = (opened(chromium, url, said, width) for width in (1280, 390))
+    desk, phone = (opened(browser, url, said, width) for width in (1280, 390))
 
     for page in (desk, phone):
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -52,6 +52,7 @@ VERBS = (
     "report",
     "compare",
     "lesson",
+    "grade",
     "doctor",
     "test",
     "schema",

@@ -9,8 +9,9 @@ import pytest
 from minigts.errors import InputError
 from minigts.lessons import folder
 from minigts.lessons.hidden import why_hidden
-from minigts.lessons.model import all_lessons, lesson
+from minigts.lessons.model import FIGURES, all_lessons, lesson
 from minigts.lessons.verdicts import Evidence, judge, passed
+from minigts.serve import lessons as served
 
 
 def work(place: Path, answers: str) -> folder.Work:
@@ -60,6 +61,28 @@ def test_every_topology_that_is_handed_out_has_a_plan(number: int, seed: str | N
     assert lesson(number).page.is_file()
 
 
+@pytest.mark.parametrize("number", [each.number for each in all_lessons()])
+def test_a_page_tells_what_is_measured_once_there_is_a_prediction(tmp_path: Path, number: int) -> None:
+    place = tmp_path / "one"
+    folder.start(lesson(number), place, None)
+    before = (place / folder.PAGE).read_text()
+    folder.predict(lesson(number), place, {"time": "5ms", "rate": "5mbit"}.get(lesson(number).lesson.predict.kind, "5"))
+    told = (place / folder.PAGE).read_text().removeprefix(before)
+    assert told.startswith(FIGURES)
+    assert FIGURES == served.FIGURES
+
+
+def test_what_is_handed_out_to_write_in_lies_beside_the_answers(tmp_path: Path) -> None:
+    folder.start(lesson(8), tmp_path / "eight", None)
+    assert "one flow a line" in (tmp_path / "eight" / "rules.txt").read_text().lower()
+
+
+def test_a_word_that_is_drawn_stands_in_the_topology_and_is_no_figure() -> None:
+    described = {lesson(7).plan(seed).description for seed in ("ana", "bor", "cene", "dana")}
+    assert len(described) > 1
+    assert set(lesson(7).figures("ana")) == {"first", "second"}
+
+
 def test_figures_are_hidden_until_a_prediction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     one = tmp_path / "one"
@@ -72,6 +95,15 @@ def test_figures_are_hidden_until_a_prediction(tmp_path: Path, monkeypatch: pyte
 
 
 FRAGMENTS = {"largest_payload": 972, "near_fragments": 3, "far_fragments": 4}
+POLICY = {
+    f"{host}_{name}": value
+    for host, wanted in (("ams", 2), ("bra", 1), ("lju", 1))
+    for name, value in (("wanted", wanted), ("passes", wanted), ("too_much", 0))
+}
+ALL_PASSES = {"ams_too_much": 4, "bra_too_much": 5, "lju_too_much": 5}
+CELLS = "before: 12, after: 4, dropped: 420B"
+SWITCH = {"connected": 1, "first_packet": 16.04, "lju_answers": 0, "lju_tcp": 1, "mil_answers": 3}
+ROUND_TRIPS = "first: 56.2ms, later: 16.03ms, flows: 2"
 OVERLAY = {"container_mtu": 1450, "from_host": 47.88, "from_container": 46.13, "listening": 1}
 
 
@@ -112,6 +144,19 @@ OVERLAY = {"container_mtu": 1450, "from_host": 47.88, "from_container": 46.13, "
         (6, "10ms", "before: 90.1ms, after: 90.1ms, lost: 7", {"round_trip": 90.14}, "that is after the cut"),
         (6, "10ms", "before: 10.05ms, after: 90.1ms, lost: 0", {"round_trip": 90.14}, "takes some seconds"),
         (6, "10ms", "before: 10.05ms, after: 90.1ms, lost: 7", {"round_trip": 10.05}, "the link is whole"),
+        (7, "6", CELLS, POLICY, ""),
+        (7, "4", CELLS, POLICY | ALL_PASSES, "default: deny"),
+        (7, "4", CELLS, POLICY | {"ams_passes": 0}, "the right way round"),
+        (7, "4", CELLS, POLICY | {"lju_too_much": 1}, "another port"),
+        (7, "4", "before: 12, after: 4, dropped: 5B", POLICY, "that is packets"),
+        (7, "4", "before: 4, after: 4, dropped: 420B", POLICY, "minigts policy remove"),
+        (8, "16ms", ROUND_TRIPS, SWITCH, ""),
+        (8, "16ms", ROUND_TRIPS, SWITCH | {"first_packet": 36.12}, "the answer needs a rule, too"),
+        (8, "16ms", ROUND_TRIPS, SWITCH | {"first_packet": 56.19}, "both ways still ask"),
+        (8, "16ms", ROUND_TRIPS, SWITCH | {"lju_answers": 3}, "a priority above 1"),
+        (8, "16ms", ROUND_TRIPS, SWITCH | {"lju_tcp": 0}, "to drop icmp alone"),
+        (8, "16ms", ROUND_TRIPS, SWITCH | {"connected": 0}, "has no controller"),
+        (8, "16ms", "first: 16.03ms, later: 16.03ms, flows: 2", SWITCH, "the first after 60 s"),
     ],
 )
 def test_right_and_wrong_solutions(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from aiohttp import web
 
 from minigts.errors import InputError
 from minigts.lab import Lab
-from minigts.serve import lines, runs
+from minigts.serve import lessons, lines, runs
 from minigts.serve.access import Access, checked_address
 from minigts.serve.server import Server, bound
 
@@ -213,3 +214,49 @@ def test_a_report_is_shown_in_a_sandbox(tmp_path: Path) -> None:
     assert (status, text) == (200, "<p>figures")
     assert headers["Content-Security-Policy"].startswith("sandbox")
     assert "script-src" not in headers["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize("name", lessons.names())
+def test_a_lessons_page_is_html_with_its_steps(name: str) -> None:
+    text = lessons.page(name)
+    assert text.startswith("<h1>Lesson ")
+    assert "<ol>" in text
+    assert "<a" not in text
+    assert re.search("<details><summary>What you see</summary><p>.*</details>$", text.rstrip(), re.DOTALL)
+
+
+@pytest.mark.parametrize("name", ["../README", "1", "", "README"])
+def test_a_lesson_is_one_of_those(name: str) -> None:
+    with pytest.raises(InputError, match="no such lesson"):
+        lessons.page(name)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "<script>alert(1)</script>",
+        "<img src=x onerror=alert(1)>",
+        "[here](javascript:alert(1))",
+        "![picture](http://192.0.2.1/x.png)",
+        "<http://192.0.2.1/>",
+        "| a | <b onclick=x> |\n|---|---|\n| 1 | 2 |",
+    ],
+)
+def test_a_lessons_text_brings_no_tags_of_its_own(written: str) -> None:
+    tags = set(re.findall(r"<([a-z]+)", lessons.rendered(written)))
+    assert tags <= {"p", "table", "thead", "tbody", "tr", "th", "td"}
+
+
+def test_a_lab_of_a_lesson_has_that_lesson_beside_it() -> None:
+    assert lessons.own("lesson-1", lessons.names()) == "1-delay-adds-up"
+    assert lessons.own("chain6", lessons.names()) is None
+    assert lessons.own("lesson-99", lessons.names()) is None
+
+
+def test_a_lesson_is_told_to_the_page(tmp_path: Path) -> None:
+    status, headers, text = served(
+        tmp_path,
+        lambda session, access: answered(session, access, "GET", "/lesson/1-delay-adds-up", cookies=cookies(access)),
+    )
+    assert (status, headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+    assert "<code>topology.yaml</code>" in text

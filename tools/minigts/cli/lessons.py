@@ -47,7 +47,8 @@ def lesson(
     """Lessons for a class: predict a figure, then measure it. Without a number, list them.
 
     start writes a folder with a page to read, a topology and a file for answers; predict commits a figure, once; check
-    measures the lab that is up and judges the folder: exit 1 when something is not right yet.
+    measures the lab that is up, judges the folder (exit 1 when something is not right yet), and leaves in it what a
+    teacher grades.
 
     Example:  minigts lesson 1 start
 
@@ -113,23 +114,73 @@ def _predict(number: int, folder: Path | None, figure: str | None) -> None:
 
 def _check(number: int, folder: Path | None, name: str | None) -> None:
     from minigts import lab as labs
-    from minigts.lessons import evidence, model, verdicts
+    from minigts.lessons import evidence, kept, model, verdicts
     from minigts.lessons import folder as folders
 
     found = model.lesson(number)
-    work = folders.read(folders.find(found, folder))
+    place = folders.find(found, folder)
+    work = folders.read(place)
     name = name or found.lab
     shown = verdicts.Evidence({}, (f"lab {name} is not up: minigts up {folders.TOPOLOGY}",))
     if name in {each.name for each in labs.running(labs.all_labs())}:
         with screen.progress() as say:
             say(f"measuring lab {name}")
-            shown = evidence.measure(labs.open_lab(name), work)
+            lab = labs.open_lab(name)
+            shown = evidence.measure(lab, work)
+            kept.write(place, lab, shown)
     judged = verdicts.judge(work, shown)
     for each in judged:
         typer.echo(_line(each))
     right = verdicts.passed(judged)
     typer.echo(f"lesson {number}: {'passed' if right else 'not yet'}")
     raise typer.Exit(0 if right else 1)
+
+
+@app.command(rich_help_panel=CLASSROOM)
+def grade(
+    submissions: Annotated[
+        Path, typer.Argument(metavar="SUBMISSIONS", help="A folder: in it of each student a folder or an archive.")
+    ],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write a table for a spreadsheet, as CSV.")
+    ] = None,
+    seeded: Annotated[
+        bool, typer.Option("--seeded", help="Each student's seed has to be the name of what was handed in.")
+    ] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Do each one's work anew in a lab, and judge that, too.")
+    ] = False,
+) -> None:
+    """Grade what students hand in: folders of lessons, or archives of them (.zip, .tar, .tar.gz).
+
+    Verdicts are worked out from the answers and from what the student's check has measured; what is measured may be
+    invented, and --again measures it here. Nothing that is handed in runs on this machine outside a lab.
+
+    Example:  minigts grade submissions -o grades.csv
+    """
+    from functools import partial
+
+    from minigts import paths
+    from minigts.lessons import again as anew
+    from minigts.lessons import grades
+    from minigts.lessons import submissions as handed_in
+
+    if output is not None and not output.parent.is_dir():
+        raise InputError(f"{output.parent}: no such folder; -o names a file in one that is there")
+    found: list[grades.Row] = []
+    with screen.progress() as say:
+        for handed in handed_in.students(submissions):
+            if again:
+                say(f"doing the work of {handed.student} anew")
+            found += grades.rows(handed, seeded, partial(anew.do, say=lambda _: None) if again else None)
+    if output is not None:
+        paths.write_whole(output, grades.to_csv(found))
+    shown = ("student", "lesson", "prediction", "came_out", "error", "verdict", *(["again"] if again else []), "wrong")
+    places = [grades.COLUMNS.index(name) for name in shown]
+    rows = ([grades.cells(row)[place] for place in places] for row in found)
+    screen.show_table("grades", [name.replace("_", " ") for name in shown], rows)
+    passed = sum(row.passed for row in found)
+    screen.note(f"{passed} of {len(found)} passed" + ("" if output is None else f"; {output} has all columns"))
 
 
 def _line(verdict: Verdict) -> str:

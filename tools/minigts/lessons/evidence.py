@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 
 from minigts import overlays
-from minigts.errors import MinigtsError
+from minigts.errors import CommandTimeout, MinigtsError
 from minigts.lab import Lab
 from minigts.lessons.folder import Work
 from minigts.lessons.model import Measurement
@@ -51,9 +51,14 @@ def _measured(lab: Lab, work: Work, measurement: Measurement) -> dict[str, float
         if measurement.on not in ends:
             raise MinigtsError("no overlay is joined on the lab, so there are no containers")
         prefix = ends[measurement.on].network
-    script = "".join(f"{name}={shlex.quote(value)}\n" for name, value in _variables(lab, work)) + measurement.run
+    variables = (("here", measurement.on), *_variables(lab, work))
+    named = "".join(f"{name}={shlex.quote(value)}\n" for name, value in variables)
+    script = named + work.numbered.lesson.shell + measurement.run
     argv = (*prefix, "sh", "-c", script)
-    result = lab.provider.run(measurement.on, argv, timeout_s=measurement.timeout_s, check=False)
+    try:
+        result = lab.provider.run(measurement.on, argv, timeout_s=measurement.timeout_s, check=False)
+    except CommandTimeout:
+        raise MinigtsError(f"the measurement on {measurement.on} has taken over {measurement.timeout_s} s") from None
     read = {found[1]: float(found[2]) for line in result.stdout.splitlines() if (found := _LINE.fullmatch(line))}
     figures = {name: read[name] for name in measurement.gives if name in read and math.isfinite(read[name])}
     if len(figures) < len(measurement.gives):
@@ -68,6 +73,7 @@ def _ends(lab: Lab) -> Mapping[str, overlays.Endpoint]:
 
 
 def _variables(lab: Lab, work: Work) -> Iterator[tuple[str, str]]:
+    yield from work.numbered.drawn(work.seed).items()
     for name, value in {**work.numbered.figures(work.seed), **work.answers}.items():
         yield name, f"{value:.15g}"
     for host in lab.plan.hosts:

@@ -62,9 +62,10 @@ def start(numbered: Numbered, folder: Path, seed: str | None) -> tuple[str, ...]
         raise InputError(f"{shown(seed)} is no seed: write at most {LONGEST_SEED} characters, such as a student's name")
     record = f"lesson: {numbered.number}\n" + ("" if seed is None else f"seed: {_quoted(seed)}\n")
     content = {
-        PAGE: numbered.page.read_text(encoding="utf-8"),
+        PAGE: numbered.text(figures=False),
         TOPOLOGY: numbered.topology(seed),
         ANSWERS: "".join(_asking(numbered)),
+        **numbered.lesson.files,
         RECORD: record,
     }
     try:
@@ -106,7 +107,7 @@ def read_record(folder: Path) -> Record:
 
 
 def predict(numbered: Numbered, folder: Path, written: str) -> None:
-    """Commit a prediction, once. Raises InputError."""
+    """Commit a prediction, once; then the page has its figures, too. Raises InputError."""
     if os.path.lexists(folder / PREDICTION):
         before = _read(folder / PREDICTION, _Prediction).prediction
         raise InputError(f"you have predicted {before} already; now measure, and see how far it was")
@@ -115,6 +116,7 @@ def predict(numbered: Numbered, folder: Path, written: str) -> None:
     except ValueError as error:
         raise InputError(f"lesson {numbered.number} predict: {error}") from None
     paths.write_whole(folder / PREDICTION, f"prediction: {_quoted(written)}\n")
+    paths.write_whole(folder / PAGE, numbered.text(figures=True))
 
 
 def has_predicted(folder: Path) -> bool:

@@ -23,6 +23,8 @@ from minigts.topology.load import parse
 from minigts.topology.plan import Plan
 
 FOLDER = "docs/lessons"
+FIGURES = "\n## What you see\n"
+"""What begins the part of a lesson's page that tells what is measured."""
 LANGUAGE = Language("lesson", "`title:`", 100_000, "write out what is meant")
 
 Expression = Annotated[str, AfterValidator(arithmetic.checked)]
@@ -48,7 +50,8 @@ def in_words(kind: Kind, value: float) -> str:
 class Drawn(Strict):
     """A value that each student's topology has in a way of its own."""
 
-    kind: Kind
+    kind: Kind | Literal["word"]
+    """A word is no figure: it stands in the topology, and in measurements."""
     values: Annotated[tuple[str, ...], Field(min_length=1)]
     """One of them by the seed; the first without one."""
 
@@ -94,13 +97,34 @@ class Asked(Wanted):
 
 class Measurement(Strict):
     """Commands on a host that print a line `NAME NUMBER` for each figure. A shell's variables are what was drawn, what
-    was answered, each host's address by its name, and its container's as `NAME_container`."""
+    was answered, each host's address by its name, its container's as `NAME_container`, and `here`, the host's name."""
 
     on: str
     inside: Literal["host", "container"] = "host"
     run: str
     gives: Annotated[tuple[str, ...], Field(min_length=1)]
     timeout_s: Annotated[int, *whole("a time-out", 1, 300)] = 60
+
+
+class Again(Strict):
+    """One step in which a teacher's machine does a student's work anew: a command on a host, which may read one of the
+    student's files, or such a file as the policy."""
+
+    on: str | None = None
+    run: str | None = None
+    stdin: str | None = None
+    policy: str | None = None
+
+    @model_validator(mode="after")
+    def _is_one_step(self) -> Self:
+        if (self.policy is None) == (self.run is None) or (self.run is None) != (self.on is None):
+            raise ValueError("write either `on:` and `run:`, or `policy:`")
+        return self
+
+    @property
+    def file(self) -> str | None:
+        """The student's file that it takes."""
+        return self.stdin or self.policy
 
 
 class Lesson(Strict):
@@ -112,20 +136,28 @@ class Lesson(Strict):
     draw: dict[str, Drawn] = Field(default_factory=dict)
     topology: str
     """With `$name` for each value that is drawn."""
+    files: dict[Annotated[str, Field(pattern=r"^[a-z]{1,20}\.(yaml|txt)$")], str] = Field(default_factory=dict)
+    """What is handed out for the student to write in, beside answers.yaml: by name how it begins."""
     predict: Asked
     answers: dict[str, Asked]
+    shell: str = ""
+    """Functions of a shell that all measurements may call."""
     measure: tuple[Measurement, ...] = ()
     checks: dict[str, Wanted] = Field(default_factory=dict)
     """Of what is measured."""
+    again: tuple[Again, ...] = ()
+    """What a student does in the lab beside setting and cutting links."""
 
     @model_validator(mode="after")
     def _hangs_together(self) -> Self:
         measured = {name for each in self.measure for name in each.gives}
-        known = {*self.draw, *self.answers, *measured}
+        known = {*(name for name, each in self.draw.items() if each.kind != "word"), *self.answers, *measured}
         wanted = (self.predict, *self.answers.values(), *self.checks.values())
         used = {name for each in wanted for text in _expressions(each) for name in arithmetic.names(text)}
         if unknown := sorted({*used, *self.checks} - known):
             raise ValueError(f"nothing is drawn, asked or measured as {', '.join(unknown)}")
+        if lost := sorted({each.file for each in self.again if each.file is not None} - set(self.files)):
+            raise ValueError(f"nothing is handed out as {', '.join(lost)}")
         return self
 
 
@@ -143,6 +175,11 @@ class Numbered:
     lesson: Lesson
     page: Path
 
+    def text(self, *, figures: bool) -> str:
+        """Of its page; without `figures` up to where it tells what is measured."""
+        whole = self.page.read_text(encoding="utf-8")
+        return whole if figures else whole.partition(FIGURES)[0]
+
     @property
     def lab(self) -> str:
         """The name of its topology, and so of its lab."""
@@ -153,8 +190,9 @@ class Numbered:
         return {name: each.of(self.number, name, seed) for name, each in self.lesson.draw.items()}
 
     def figures(self, seed: str | None) -> dict[str, float]:
-        """The same in numbers."""
-        return {name: figure(self.lesson.draw[name].kind, text) for name, text in self.drawn(seed).items()}
+        """The same in numbers, without the words."""
+        kinds = {name: each.kind for name, each in self.lesson.draw.items()}
+        return {name: figure(kind, text) for name, text in self.drawn(seed).items() if (kind := kinds[name]) != "word"}
 
     def topology(self, seed: str | None) -> str:
         """The text of the topology file."""

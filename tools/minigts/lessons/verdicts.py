@@ -30,10 +30,23 @@ class Evidence:
     lacking: tuple[str, ...] = ()
 
 
+def came_out(work: Work, evidence: Evidence) -> float | None:
+    """What was to be predicted; None where it is a range, or nothing that is known says it."""
+    exactly = work.numbered.lesson.predict.exactly
+    try:
+        return None if exactly is None else arithmetic.value(exactly, _known(work, evidence))
+    except (KeyError, ValueError):
+        return None
+
+
+def _known(work: Work, evidence: Evidence) -> Mapping[str, float]:
+    return {**evidence.figures, **work.answers, **work.numbered.figures(work.seed)}
+
+
 def judge(work: Work, evidence: Evidence) -> tuple[Verdict, ...]:
     """The prediction, every answer, and everything that the lab has to show."""
     lesson = work.numbered.lesson
-    known = {**evidence.figures, **work.answers, **work.numbered.figures(work.seed)}
+    known = _known(work, evidence)
     found = [_of_prediction(work, known)]
     for name, asked in lesson.answers.items():
         given = work.answers.get(name)

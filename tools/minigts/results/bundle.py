@@ -164,26 +164,28 @@ def unpacked(file: Path, beside: Path, limits: Limits = LIMITS) -> Iterator[Path
     """
     with tempfile.TemporaryDirectory(dir=beside, prefix=".bundle-", ignore_cleanup_errors=True) as temporary:
         into = Path(temporary)
-        with _opened(file, limits) as archive:
+        with opened(file, limits, "; minigts bundle makes one of a results folder") as archive:
             _unpack(archive, file, into, limits)
         _check(file, into)
         yield into / TOP
 
 
 @contextmanager
-def _opened(file: Path, limits: Limits) -> Iterator[zipfile.ZipFile]:
+def opened(file: Path, limits: Limits, instead: str = "") -> Iterator[zipfile.ZipFile]:
+    """A ZIP archive whose own size and list of files are within `limits`; what is broken in it is an InputError, also
+    while it is read. `instead`: what is said besides when it is none at all."""
     try:
         regular = open_regular(file)
     except NotRegularError as error:
         raise _refusal(file, "is no regular file") from error
     except OSError as error:
         raise InputError([Problem(str(file), 0, f"cannot be read: {error.strerror}")]) from error
-    with regular as opened:
-        if os.fstat(opened.fileno()).st_size > limits.archive_bytes:
+    with regular as stream:
+        if os.fstat(stream.fileno()).st_size > limits.archive_bytes:
             raise _refusal(file, f"has more than {limits.archive_bytes // MIB} MiB")
-        _look_at_the_end(opened, file, limits)
+        _look_at_the_end(stream, file, limits, instead)
         try:
-            with zipfile.ZipFile(opened) as archive:
+            with zipfile.ZipFile(stream) as archive:
                 yield archive
         except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, UnicodeDecodeError, ValueError) as error:
             raise _refusal(file, f"is broken: {plain(str(error))[:200]}") from error
@@ -193,14 +195,14 @@ def _opened(file: Path, limits: Limits) -> Iterator[zipfile.ZipFile]:
             raise MinigtsError(f"{file}: cannot be unpacked: {error.strerror or error}") from error
 
 
-def _look_at_the_end(opened: IO[bytes], file: Path, limits: Limits) -> None:
+def _look_at_the_end(stream: IO[bytes], file: Path, limits: Limits, instead: str) -> None:
     """How long the list of files says that it is: zipfile reads all of that at once."""
-    size = opened.seek(0, os.SEEK_END)
-    opened.seek(max(0, size - _END_BYTES - _COMMENT_BYTES - _LONG_END_BYTES))
-    tail = opened.read()
+    size = stream.seek(0, os.SEEK_END)
+    stream.seek(max(0, size - _END_BYTES - _COMMENT_BYTES - _LONG_END_BYTES))
+    tail = stream.read()
     at = tail.rfind(_END)
     if at < 0 or len(tail) < at + _END_BYTES:
-        raise _refusal(file, "is no ZIP archive; minigts bundle makes one of a results folder")
+        raise _refusal(file, f"is no ZIP archive{instead}")
     listed = int.from_bytes(tail[at + 12 : at + 16], "little")
     if _LONG_END in tail[max(0, at - _LONG_END_BYTES) : at] or listed > limits.directory_bytes:
         raise _refusal(file, f"its list of files is longer than {limits.directory_bytes // MIB} MiB")

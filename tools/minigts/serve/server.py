@@ -15,11 +15,10 @@ from typing import Any, TypeVar
 from aiohttp import WSCloseCode, WSMsgType, web
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from minigts import paths
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError
 from minigts.lab import Lab, adjust_link, set_link
 from minigts.lab.links import link_named
-from minigts.serve import lines, runs, watch
+from minigts.serve import lessons, lines, runs, watch
 from minigts.serve.access import HEADERS, REPORT_HEADERS, Access
 
 PAGE = Path(__file__).parent / "page"
@@ -171,7 +170,7 @@ class Server:
             watch.topology(self.lab),
             self.runs.state(),
             self._latest,
-            {"kind": "lessons", "names": lessons()},
+            lessons.state(self.lab.plan.name),
         ):
             if told is not None:
                 await page.send_json(told)
@@ -272,19 +271,8 @@ class Server:
         return web.FileResponse(file, headers=REPORT_HEADERS)
 
     async def _lesson(self, request: web.Request) -> web.StreamResponse:
-        name = request.match_info["name"]
-        if name not in lessons():
-            raise InputError("there is no such lesson")
-        return web.Response(text=(_lessons() / f"{name}.md").read_text(encoding="utf-8"))
-
-
-def _lessons() -> Path:
-    return paths.project_root() / "docs" / "lessons"
-
-
-def lessons() -> list[str]:
-    """The pages in docs/lessons by name, as `3-queues`; none in an installed package, which has no docs."""
-    return sorted(file.stem for file in _lessons().glob("[0-9]*.md"))
+        text = await asyncio.to_thread(lessons.page, request.match_info["name"])
+        return web.Response(text=text, content_type="text/html")
 
 
 async def _asked(request: web.Request, model: type[Asked]) -> Asked:

@@ -1,9 +1,10 @@
-// The page of minigts serve. Everything that it shows comes from the server's messages, and goes in as text.
+// The page of minigts serve. Everything that it shows comes from the server's messages, and goes in as text; but a
+// lesson's, which the server has made HTML of.
 import { Terminal, FitAddon } from "/xterm/index.js";
 
 const $ = (id) => document.getElementById(id);
 const SCALE = 210, MARGIN = 70, RADIUS = 26;
-const state = { topology: null, links: new Map(), chosen: null, sliding: false, terminals: new Map(), runs: "" };
+const state = { topology: null, links: new Map(), chosen: null, sliding: false, terminals: new Map(), runs: "", off: new Set() };
 
 function svg(name, attributes = {}, text = null) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -72,7 +73,9 @@ function drawTopology(topology) {
         ? svg("rect", { x: x - RADIUS, y: y - RADIUS, width: 2 * RADIUS, height: 2 * RADIUS, class: "node" })
         : svg("circle", { cx: x, cy: y, r: RADIUS, class: "node" }),
       svg("text", { x, y: y + 5, class: "name" }, machine.name),
+      svg("text", { x, y: y - RADIUS - 8, class: "power" }),
     );
+    group.dataset.machine = machine.name;
     const where = machine.location;
     if (where && where.toLowerCase() !== machine.name.toLowerCase())
       group.append(svg("text", { x, y: y + RADIUS + 16, class: "small" }, where));
@@ -108,12 +111,25 @@ function choose(name) {
   }
   showControl();
 }
+const ends = (link) => state.topology.links.find((each) => each.name === link.name)?.ends ?? [];
+const offAt = (link) => ends(link).filter((end) => state.off.has(end));
 function condition(link) {
-  if (!link.up) return "down";
+  if (!link.up || offAt(link).length) return "down";
   const lossy = link.flows.some((flow) => flow.dropped + flow.lost > 0);
   if (lossy) return "losing";
   if (link.flows.some((flow) => flow.rate_mbit && flow.mbit > 0.9 * flow.rate_mbit)) return "full";
   return link.flows.some((flow) => flow.frames > 0) ? "busy" : "idle";
+}
+const words = (link, how) => (link.up && how === "down" ? `${offAt(link).join(" and ")} off` : WORDS[how]);
+function showPower(off) {
+  state.off = new Set(off);
+  for (const group of document.querySelectorAll("#map g[data-machine]")) {
+    const isOff = state.off.has(group.dataset.machine);
+    group.classList.toggle("off", isOff);
+    group.querySelector(".power").textContent = isOff ? "off" : "";
+    const button = document.querySelector(`[data-host=${CSS.escape(group.dataset.machine)}]`);
+    if (button) button.textContent = group.dataset.machine + (isOff ? " (off)" : "");
+  }
 }
 const WORDS = { down: "cut", losing: "drops or loses", full: "full", busy: "carries", idle: "idle" };
 
@@ -121,6 +137,7 @@ function showNow(now) {
   problem("");
   $("clock").textContent = now.clock_s === null ? "real time"
     : `virtual time ${now.clock_s.toFixed(3)} s${now.seconds > 0 ? "" : ", stands still"}`;
+  showPower(now.off);
   const rows = [];
   for (const link of now.links) {
     state.links.set(link.name, link);
@@ -130,16 +147,16 @@ function showNow(now) {
     for (const each of Object.keys(WORDS)) group.classList.toggle(each, each === how);
     const mbit = link.flows.map((flow) => flow.mbit.toFixed(1)).join(" / ");
     const lost = link.flows.reduce((sum, flow) => sum + flow.dropped + flow.lost, 0);
-    const first = link.up ? `${figure(link.rtt_ms, 5)} ms` : "cut";
+    const first = how === "down" ? words(link, how) : `${figure(link.rtt_ms, 5)} ms`;
     const second = `${mbit} Mbit/s${lost ? ` · ${lost} lost` : ""}`;
     group.querySelector(".first").textContent = first;
     group.querySelector(".second").textContent = second;
-    group.setAttribute("aria-label", `Link ${link.name}: ${WORDS[how]}, round trip ${figure(link.rtt_ms, 5)} ms, ${second}`);
+    group.setAttribute("aria-label", `Link ${link.name}: ${words(link, how)}, round trip ${figure(link.rtt_ms, 5)} ms, ${second}`);
     link.flows.forEach((flow, way) => {
       const row = html("tr");
       row.dataset.link = link.name;
       const cells = [
-        [way ? "" : link.name], [`${flow.source} → ${flow.target}`], [WORDS[how]], [flow.mbit.toFixed(2)],
+        [way ? "" : link.name], [`${flow.source} → ${flow.target}`], [words(link, how)], [flow.mbit.toFixed(2)],
         [flow.rate_mbit ? `${Math.round((100 * flow.mbit) / flow.rate_mbit)} %` : "–"], [flow.frames.toFixed(0)],
         [flow.total_dropped], [flow.total_lost], [figure(link.delay_ms[way], 5)], [figure(link.loss_percent[way], 4)],
       ];
@@ -307,11 +324,16 @@ $("stop").onclick = () => ask("/stop", {});
 
 async function showLesson() {
   const answer = await fetch(`/lesson/${encodeURIComponent($("lesson-name").value)}`);
-  $("lesson-text").textContent = await answer.text();
+  $("lesson-text").innerHTML = await answer.text();
 }
-function showLessons({ names }) {
+function showLessons({ names, own }) {
   $("lesson").hidden = !names.length;
   $("lesson-name").replaceChildren(...names.map((name) => html("option", name)));
+  if (own) {
+    $("lesson-name").value = own;
+    $("network").after($("lesson"));
+    document.querySelector("main").classList.add("taught");
+  }
   if (names.length) showLesson();
 }
 $("lesson-name").onchange = showLesson;

@@ -1,0 +1,69 @@
+"""A student's work done anew: a lab of its own, its links as the student has set them, the files that were handed in as
+the lesson's own steps take them. All of it happens in guests; of a submission nothing is a command.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from minigts import lab as labs
+from minigts import overlays
+from minigts.errors import EnvironmentLacks, InputError, MinigtsError
+from minigts.lab import Lab, Progress
+from minigts.lab.links import link_named
+from minigts.lessons import evidence, model, verdicts
+from minigts.lessons.folder import Work
+from minigts.lessons.kept import Kept
+from minigts.lessons.verdicts import Evidence, Verdict
+from minigts.overlays import policy
+from minigts.providers import DEFAULT
+
+STEP_S = 60.0
+
+
+def do(work: Work, measured: Kept, files: Mapping[str, bytes], say: Progress) -> tuple[Verdict, ...]:
+    """Bring up what was handed out, do it all, measure, judge, and take the lab down. What does not work is a verdict;
+    raises EnvironmentLacks when this machine has not what a lab takes."""
+    plan = work.numbered.plan(work.seed)
+    name = f"again-{os.getpid()}"
+    try:
+        lab = labs.up(plan, DEFAULT, name, say)
+        try:
+            overlays.join(lab, plan.overlay, say)
+            _set(lab, measured)
+            for step in work.numbered.lesson.again:
+                _take(lab, step, files)
+            shown = evidence.measure(lab, work)
+        finally:
+            labs.down(lab)
+    except EnvironmentLacks:
+        raise
+    except MinigtsError as error:
+        shown = Evidence({}, (" ".join(str(error).split())[:300],))
+    return verdicts.judge(work, shown)
+
+
+def _set(lab: Lab, measured: Kept) -> None:
+    for name, change in measured.changed.items():
+        first, second = link_named(lab.plan, name).ends
+        labs.change_link(lab, first, second, change)
+    for name in sorted(measured.cut):
+        first, second = link_named(lab.plan, name).ends
+        labs.set_link(lab, first, second, up=False)
+
+
+def _take(lab: Lab, step: model.Again, files: Mapping[str, bytes]) -> None:
+    content = b"" if step.file is None else files.get(step.file, b"")
+    if step.policy is not None:
+        hosts = [host.name for host in lab.plan.hosts]
+        policy.apply(lab, policy.parse(_text(step.policy, content), step.policy, hosts))
+    elif step.on is not None and step.run is not None:
+        lab.provider.run(step.on, ("sh", "-c", step.run), timeout_s=STEP_S, stdin=content)
+
+
+def _text(name: str, content: bytes) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"{name}: not UTF-8 text") from None

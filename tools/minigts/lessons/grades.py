@@ -1,0 +1,132 @@
+"""Grades: a row for each lesson that a student has handed in, worked out again from what the folder holds."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+
+from minigts import paths
+from minigts.errors import MinigtsError, printable
+from minigts.lessons import folder, kept, verdicts
+from minigts.lessons.folder import Work
+from minigts.lessons.kept import Kept
+from minigts.lessons.model import in_words
+from minigts.lessons.submissions import Handed
+from minigts.lessons.verdicts import Evidence, Verdict
+
+PASSED, NOT_YET, BROKEN = "passed", "not yet", "broken"
+FORMULA = "=+-@\t\r"
+"""What a cell begins with that a spreadsheet takes for a formula."""
+LONGEST_CELL = 2000
+Again = Callable[[Work, Kept, Mapping[str, bytes]], tuple[Verdict, ...]]
+"""Does a student's work anew in a lab of its own, and judges that."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One student and lesson; what is not known is empty."""
+
+    student: str
+    lesson: str = ""
+    folder: str = ""
+    seed: str = ""
+    prediction: str = ""
+    came_out: str = ""
+    error: str = ""
+    verdict: str = BROKEN
+    again: str = ""
+    wrong: str = ""
+    measured: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """In what was handed in, and where it was done again there, too."""
+        return self.verdict == PASSED and self.again in ("", PASSED)
+
+
+COLUMNS = tuple(each.name for each in fields(Row))
+
+
+def rows(handed: Handed, seeded: bool, again: Again | None = None) -> Iterator[Row]:
+    """Of one student; `seeded`: each one's seed is to be the name under which it was handed in."""
+    if handed.problem is not None:
+        yield Row(handed.student, wrong=handed.problem)
+    for place, files in handed.folders.items():
+        yield _row(handed.student, place, files, seeded, again)
+
+
+def _row(student: str, place: str, files: Mapping[str, bytes], seeded: bool, again: Again | None) -> Row:
+    with tempfile.TemporaryDirectory(prefix="minigts-grade-") as temporary:
+        directory = Path(temporary)
+        for name, content in files.items():  # names that lessons have, and no others
+            paths.write_whole(directory / name, content)
+        try:
+            work = folder.read(directory)
+            measured = kept.read(directory) if kept.FILE in files else None
+        except MinigtsError as error:
+            return Row(student, folder=place, wrong=str(error).replace(f"{directory}{os.sep}", ""))
+    none = f"there is no {kept.FILE}: minigts lesson {work.numbered.number} check writes it while the lab is up"
+    evidence = Evidence({}, (none,)) if measured is None else measured.evidence(work)
+    judged = verdicts.judge(work, evidence)
+    if seeded and work.seed != student:
+        judged = (*judged, Verdict("seed", False, f"has the figures of {work.seed or 'nobody'}, not of {student}"))
+    anew = None if again is None or measured is None else again(work, measured, files)
+    wrong = [*_wrong(judged), *(f"again: {each}" for each in _wrong(anew or ()))]
+    came_out = verdicts.came_out(work, evidence)
+    return Row(
+        student=student,
+        lesson=str(work.numbered.number),
+        folder=place,
+        seed=work.seed or "",
+        prediction=_in_words(work, work.prediction),
+        came_out=_in_words(work, came_out),
+        error=_error(work, came_out),
+        verdict=_word(judged),
+        again="" if anew is None else _word(anew),
+        wrong="; ".join(wrong),
+        measured="" if measured is None else measured.measured.isoformat(" "),
+    )
+
+
+def _wrong(judged: tuple[Verdict, ...]) -> list[str]:
+    return [f"{each.name}: {each.says}" for each in judged if each.ok is False]
+
+
+def _word(judged: tuple[Verdict, ...]) -> str:
+    return PASSED if verdicts.passed(judged) else NOT_YET
+
+
+def _in_words(work: Work, value: float | None) -> str:
+    return "" if value is None else in_words(work.numbered.lesson.predict.kind, value)
+
+
+def _error(work: Work, came_out: float | None) -> str:
+    """`32.5 ms too low`"""
+    if work.prediction is None or came_out is None:
+        return ""
+    off = work.prediction - came_out
+    return "0" if off == 0 else f"{_in_words(work, abs(off))} too {'high' if off > 0 else 'low'}"
+
+
+def cell(text: str) -> str:
+    """A text as it may stand in a table: one line, nothing that changes a terminal, and no formula."""
+    line = printable(" ".join(text.split()))[:LONGEST_CELL]
+    return f"'{line}" if line.startswith(tuple(FORMULA)) else line
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    return tuple(cell(each) for each in astuple(row))
+
+
+def to_csv(graded: Iterable[Row]) -> str:
+    """RFC 4180, but for its line ends."""
+    target = io.StringIO()
+    writer = csv.writer(target, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows(cells(row) for row in graded)
+    return target.getvalue()

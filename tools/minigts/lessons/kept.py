@@ -1,0 +1,60 @@
+"""evidence.json of a student's folder: what a check has measured, and how the lab's links were set meanwhile.
+
+Anybody may have written it. It is read within bounds, and tells what somebody says to have measured, no more.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from minigts import paths
+from minigts.lab import Change, Lab
+from minigts.lessons.folder import Work
+from minigts.lessons.verdicts import Evidence
+from minigts.results.folder import read_model
+
+FILE = "evidence.json"
+MOST = 100
+"""Of figures, of links, and of reasons why a figure is lacking."""
+_Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]
+
+
+class Kept(BaseModel):
+    """One check of a lab."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    measured: datetime
+    figures: Annotated[dict[_Name, float], Field(max_length=MOST)] = {}
+    lacking: Annotated[tuple[Annotated[str, Field(max_length=500)], ...], Field(max_length=MOST)] = ()
+    changed: Annotated[dict[_Name, Change], Field(max_length=MOST)] = {}
+    """By link how it was set instead of as handed out."""
+    cut: Annotated[frozenset[_Name], Field(max_length=MOST)] = frozenset()
+
+    def evidence(self, work: Work) -> Evidence:
+        """The figures that this lesson measures, and no others."""
+        measured = {name for each in work.numbered.lesson.measure for name in each.gives}
+        return Evidence({name: value for name, value in self.figures.items() if name in measured}, self.lacking)
+
+
+def write(folder: Path, lab: Lab, shown: Evidence) -> None:
+    """Put down what a check has measured in the lab, in place of what an earlier one has."""
+    record = lab.record
+    lacking = tuple(why[:500] for why in shown.lacking[:MOST])
+    kept = Kept(
+        measured=datetime.now(UTC).replace(microsecond=0),
+        figures=dict(shown.figures),
+        lacking=lacking,
+        changed=record.changed,
+        cut=record.cut,
+    )
+    paths.write_whole(folder / FILE, kept.model_dump_json(indent=1) + "\n")
+
+
+def read(folder: Path) -> Kept:
+    """Raises InputError."""
+    return read_model(folder / FILE, Kept)

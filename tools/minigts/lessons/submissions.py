@@ -1,0 +1,208 @@
+"""What students hand in: folders of lessons, as they are or in a ZIP or tar archive. Nothing of it is believed.
+
+Files are read into memory, and only those of the names that a lesson knows, each and all together within `Limits`. No
+name of theirs becomes a path here, no link is followed, nothing is unpacked, and nothing is run.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import stat
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from minigts import paths
+from minigts.errors import InputError, MinigtsError, printable
+from minigts.language.problems import shown
+from minigts.lessons import folder, kept, model
+from minigts.results import bundle
+
+PACKED = (".tar.gz", ".tgz", ".tar", ".zip")
+_SLASH = re.compile(r"[/\\]")
+_BLOCK = tarfile.BLOCKSIZE
+_CARRY_NO_DATA = (tarfile.LNKTYPE, tarfile.SYMTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.DIRTYPE, tarfile.FIFOTYPE)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much is taken of one student."""
+
+    archive_bytes: int = 10 << 20
+    unpacked_bytes: int = 40 << 20
+    """Of a tar archive, which has to be gone through."""
+    files: int = 2000
+    file_bytes: int = 100_000
+    all_bytes: int = 2_000_000
+    """Of the files that are looked at."""
+    depth: int = 6
+
+
+LIMITS = Limits()
+
+
+@dataclass(frozen=True)
+class Handed:
+    """What one student has handed in: for each lesson's folder its place, and the content of its files by name."""
+
+    student: str
+    folders: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict)
+    problem: str | None = None
+    """Why it could not be read."""
+
+
+@cache
+def known_names() -> frozenset[str]:
+    """Of the files that are looked at."""
+    of_lessons = {name for each in model.all_lessons() for name in each.lesson.files}
+    return frozenset({folder.RECORD, folder.PREDICTION, folder.ANSWERS, kept.FILE, *of_lessons})
+
+
+def students(directory: Path, limits: Limits = LIMITS) -> Iterator[Handed]:
+    """Each entry of a directory as one student's, in the order of their names; hidden ones are left out.
+
+    Raises InputError when it is no directory. What is wrong with one entry is that one's `problem`.
+    """
+    try:
+        entries = sorted((each for each in os.scandir(directory) if each.name[0] != "."), key=lambda each: each.name)
+    except OSError as error:
+        raise InputError(f"{directory}: cannot be read: {error.strerror}") from None
+    names = known_names()
+    for entry in entries:
+        student = next((entry.name.removesuffix(end) for end in PACKED if entry.name.endswith(end)), entry.name)
+        try:
+            yield Handed(student, _folders(_of(entry, names, limits), limits))
+        except MinigtsError as error:
+            yield Handed(student, problem=_within(error, directory))
+
+
+def _within(error: MinigtsError, directory: Path) -> str:
+    return str(error).replace(f"{directory}{os.sep}", "")
+
+
+def _of(entry: os.DirEntry[str], names: frozenset[str], limits: Limits) -> Iterator[tuple[tuple[str, ...], bytes]]:
+    """The files of those names, each with the words of its path."""
+    if entry.is_symlink():
+        raise InputError(f"{entry.name} is a link, and links are not followed")
+    if entry.is_dir(follow_symlinks=False):
+        return _of_directory(Path(entry.path), names, limits)
+    if entry.name.endswith(".zip"):
+        return _of_zip(Path(entry.path), names, limits)
+    if entry.name.endswith(PACKED):
+        return _of_tar(Path(entry.path), names, limits)
+    raise InputError(f"{entry.name} is neither a folder nor one of {', '.join(PACKED)}")
+
+
+def _folders(files: Iterator[tuple[tuple[str, ...], bytes]], limits: Limits) -> Mapping[str, Mapping[str, bytes]]:
+    """By folder, those alone that say which lesson they are of."""
+    found: dict[str, dict[str, bytes]] = {}
+    total = 0
+    for (*place, name), content in files:
+        total += len(content)
+        if len(content) > limits.file_bytes:
+            raise InputError(f"{shown(name)} has more than {limits.file_bytes // 1000} kB")
+        if total > limits.all_bytes:
+            raise InputError(f"the files of its lessons have more than {limits.all_bytes // 1000} kB")
+        if name in (within := found.setdefault("/".join(place), {})):
+            raise InputError(f"has {shown(name)} twice")
+        within[name] = content
+    lessons = {place: within for place, within in sorted(found.items()) if folder.RECORD in within}
+    if not lessons:
+        raise InputError(f"holds no lesson's folder, which has a {folder.RECORD}")
+    return lessons
+
+
+def _of_directory(directory: Path, names: frozenset[str], limits: Limits) -> Iterator[tuple[tuple[str, ...], bytes]]:
+    seen = 0
+    for place, folders, files in os.walk(directory):
+        words = Path(place).relative_to(directory).parts
+        seen += len(files) + len(folders)
+        if seen > limits.files:
+            raise InputError(f"holds more than {limits.files} files")
+        if len(words) + 1 >= limits.depth:
+            folders.clear()
+        for name in names.intersection(files):
+            try:
+                yield (*words, name), paths.read_whole(Path(place, name), limits.file_bytes)
+            except OSError as error:
+                raise InputError(f"{shown(name)} cannot be read: {error.strerror or error}") from None
+
+
+def _of_zip(file: Path, names: frozenset[str], limits: Limits) -> Iterator[tuple[tuple[str, ...], bytes]]:
+    allowed = bundle.Limits(archive_bytes=limits.archive_bytes, directory_bytes=1 << 20)
+    with bundle.opened(file, allowed) as archive:
+        members = archive.infolist()
+        if len(members) > limits.files:
+            raise InputError(f"holds more than {limits.files} files")
+        for member in members:
+            words = _words(member.filename, limits)
+            if words[-1] not in names or member.is_dir():
+                continue
+            if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG):
+                raise InputError(f"{shown(member.filename)} is no regular file")
+            if member.flag_bits & 1 or member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise InputError(f"{shown(member.filename)} is encrypted, or packed in another way than by deflate")
+            with archive.open(member) as source:
+                yield words, source.read(limits.file_bytes + 1)
+
+
+def _of_tar(file: Path, names: frozenset[str], limits: Limits) -> Iterator[tuple[tuple[str, ...], bytes]]:
+    for count, (member, content) in enumerate(_members(_tar(file, limits))):
+        if count > limits.files:
+            raise InputError(f"holds more than {limits.files} files")
+        words = _words(member.name, limits)
+        if words[-1] not in names or member.isdir():
+            continue
+        if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
+            raise InputError(f"{shown(member.name)} is no regular file")
+        yield words, content
+
+
+def _tar(file: Path, limits: Limits) -> bytes:
+    """A tar archive, unpacked by gzip if it is packed so."""
+    try:
+        with paths.open_regular(file) as opened:
+            if os.fstat(opened.fileno()).st_size > limits.archive_bytes:
+                raise InputError(f"{file.name} has more than {limits.archive_bytes >> 20} MiB")
+            packed = opened.read(2) == b"\x1f\x8b"
+            opened.seek(0)
+            with gzip.GzipFile(fileobj=opened) if packed else opened as source:
+                content = source.read(limits.unpacked_bytes + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{file.name} cannot be unpacked: {printable(str(error))[:200]}") from None
+    if len(content) > limits.unpacked_bytes:
+        raise InputError(f"{file.name} holds more than {limits.unpacked_bytes >> 20} MiB")
+    return content
+
+
+def _members(archive: bytes) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
+    """The headers of an archive one after the other, each with its data. Extended ones are members like all others, of
+    no name that anybody asks for: tarfile's reader lets them say how much it reads, and at which place it goes on.
+    """
+    at = 0
+    while any(block := archive[at : at + _BLOCK]):
+        try:
+            member = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+        except (tarfile.HeaderError, ValueError) as error:
+            raise InputError(f"is no whole tar archive: {printable(str(error))[:200]}") from None
+        at += _BLOCK
+        size = 0 if member.type in _CARRY_NO_DATA else member.size
+        if not 0 <= size <= len(archive) - at:
+            raise InputError(f"is no whole tar archive: {shown(member.name)} ends behind its end")
+        yield member, archive[at : at + size]
+        at += -(-size // _BLOCK) * _BLOCK
+
+
+def _words(name: str, limits: Limits) -> tuple[str, ...]:
+    """Of a path in an archive, as made on any system; `.` for what is too deep to be looked at. Raises InputError for
+    one that leads out of it."""
+    words = tuple(word for word in _SLASH.split(name) if word not in ("", "."))
+    if _SLASH.match(name) or ".." in words or "\0" in name:
+        raise InputError(f"{shown(name)} lies outside of it")
+    return words if 0 < len(words) <= limits.depth else (".",)
