@@ -34,6 +34,7 @@ VERBS = (
     "inventory",
     "link",
     "play",
+    "events",
     "set",
     "partition",
     "capture",
