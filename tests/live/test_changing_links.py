@@ -12,8 +12,9 @@ import pytest
 from live.exact import EXACT_MS
 from minigts import lab as labs
 from minigts.dataplane.round_trip import echo_ms
-from minigts.lab import Lab, calibration
+from minigts.lab import Lab, calibration, playing
 from minigts.lab.record import Amounts
+from minigts.topology.schedule import Moment
 
 pytestmark = pytest.mark.virtual
 LIMIT_S = 60.0
@@ -149,6 +150,28 @@ def test_a_connection_outlives_every_change(lab: Lab) -> None:
     assert len(mbit) == STREAM_S
     assert mbit[2] < 20
     assert mbit[-1] > 20
+    assert labs.changed_links(lab) == {}
+
+
+def test_a_schedule_is_played_at_its_very_moments(lab: Lab) -> None:
+    """The delay of a one way step at one second reaches what is sent from that moment on."""
+    address = lab.plan.address_over(lab.plan.path("ams", "bra"))
+    moments = [Moment(at_s=1.0, link="ams-bra", update={"delay_ms": 40.0}), Moment(at_s=2.0, link="ams-bra", up=False)]
+    moments += [Moment(at_s=2.5, link="ams-bra", up=True)]
+    seen: list[playing.Played] = []
+
+    def echoes_every_50_ms() -> str:
+        return lab.provider.run(
+            "ams", ["ping", "-i", "0.05", "-c", "70", "-W", "1", address], timeout_s=60, check=False
+        ).stdout
+
+    said = playing.play(lab, moments, seen.append, echoes_every_50_ms)
+    assert [change.at_s for change in seen] == [1.0, 2.0, 2.5]
+    rtts_ms = {int(n): float(ms) for n, ms in re.findall(r"icmp_seq=(\d+) .*time=([\d.]+) ms", said or "")}
+    first_slow = min(number for number, rtt_ms in rtts_ms.items() if rtt_ms > 60)
+    assert first_slow == pytest.approx(1.0 / 0.05, abs=1)
+    assert max(rtts_ms.values()) == pytest.approx(80.1, abs=0.2)
+    assert 8 <= 70 - len(rtts_ms) <= 13  # half a second of requests, and those whose reply was under way
     assert labs.changed_links(lab) == {}
 
 

@@ -15,8 +15,9 @@ from minigts import overlays
 from minigts.dataplane import shaping
 from minigts.fidelity import measure
 from minigts.judge.tolerances import round_trip
-from minigts.lab import Lab, calibration
+from minigts.lab import Lab, calibration, playing
 from minigts.overlays import Endpoint
+from minigts.topology.schedule import Moment
 
 pytestmark = pytest.mark.uml
 HOSTS = ("ams", "bra", "lju")
@@ -50,6 +51,15 @@ def test_a_second_is_a_second(real_lab: Lab) -> None:
     started = real_lab.provider.now_s()
     real_lab.provider.run("ams", ["sleep", "1"], timeout_s=LIMIT_S)
     assert real_lab.provider.now_s() - started >= 1
+
+
+def test_a_schedule_is_played_by_the_hosts_own_clocks(real_lab: Lab) -> None:
+    moments = [Moment(at_s=0.3, link="ams-bra", update={"delay_ms": 30.0}), Moment(at_s=0.6, link="ams-bra", up=False)]
+    seen: list[playing.Played] = []
+    playing.play(real_lab, moments, seen.append)
+    assert [change.moment.at_s for change in seen] == [0.3, 0.6]
+    assert all(change.moment.at_s <= change.at_s < change.moment.at_s + 2 for change in seen)  # the machine is shared
+    assert (real_lab.record.changed, real_lab.record.cut, real_lab.record.unsettled) == ({}, frozenset(), frozenset())
 
 
 def test_the_certificate_has_every_link_and_what_is_set(real_lab: Lab) -> None:

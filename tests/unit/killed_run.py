@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from experiment_lab import Replay, chain, endpoints, recorder_of
@@ -16,6 +17,7 @@ from minigts.experiments.model import Links
 from minigts.experiments.run import run
 from minigts.overlays import Endpoint
 from minigts.results.folder import exclusive
+from minigts.topology.schedule import Moment
 
 PLAN = chain()
 
@@ -37,6 +39,12 @@ class Stage:
         raise AssertionError(host)
 
     def set_links(self, links: Links) -> None: ...
+
+    def links_kept(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def play(self, moments: Sequence[Moment]) -> Iterable[tuple[float, Mapping[str, float]]]:
+        return ()
 
     def set_link(self, name: str, *, up: bool) -> None: ...
 

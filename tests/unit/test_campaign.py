@@ -17,6 +17,7 @@ PROJECT = Path(__file__).parents[2]
 EXPERIMENTS = PROJECT / "experiments"
 FILES = sorted(EXPERIMENTS.glob("*.yaml"))
 OPEN = (
+    "changing",
     "converge-bgp",
     "converge-ospf",
     "cross-traffic",

@@ -33,6 +33,8 @@ VERBS = (
     "ssh-config",
     "inventory",
     "link",
+    "play",
+    "events",
     "set",
     "partition",
     "capture",

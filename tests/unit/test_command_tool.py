@@ -7,7 +7,8 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,7 @@ from minigts.results.tables import SAMPLE_COLUMNS, SERIES_COLUMNS, SUMMARY_COLUM
 from minigts.tools import command
 from minigts.tools.base import ParseError, PathUnderTest
 from minigts.topology import load as topology
+from minigts.topology.schedule import Moment
 from minigts.topology.software import ENTER
 
 PLAN = chain(4)
@@ -255,6 +257,12 @@ class Stage:
         raise InputError(host)
 
     def set_links(self, links: Links) -> None: ...
+
+    def links_kept(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def play(self, moments: Sequence[Moment]) -> Iterable[tuple[float, Mapping[str, float]]]:
+        return ()
 
     def set_link(self, name: str, *, up: bool) -> None: ...
 

@@ -8,7 +8,8 @@ import re
 import socket
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from minigts.report import render
 from minigts.results import manifest as manifests
 from minigts.results import store
 from minigts.results.schema import RawSample, Side
+from minigts.topology.schedule import Moment
 
 PROJECT = Path(__file__).parents[2]
 PLAN = chain(4)
@@ -85,6 +87,12 @@ class Stage:
 
     def set_links(self, links: Links) -> None:
         self.calls.append("links " + json.dumps(links.model_dump(exclude_defaults=True)))
+
+    def links_kept(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def play(self, moments: Sequence[Moment]) -> Iterable[tuple[float, Mapping[str, float]]]:
+        return ()
 
     def set_link(self, name: str, *, up: bool) -> None:
         self.calls.append(f"link {name} {'up' if up else 'down'}")

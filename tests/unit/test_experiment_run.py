@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from minigts.overlays import Endpoint
 from minigts.providers.base import Result
 from minigts.results import manifest as manifests
 from minigts.results import store
+from minigts.topology.schedule import Moment
 
 PLAN = chain()
 ONE_OVERLAY = parse(SMALL.replace("[none, swarm]", "[none]").replace("repetitions: 2", "repetitions: 1"), "x")
@@ -48,6 +50,12 @@ class Overlays:
 
     def set_links(self, links: Links) -> None:
         self.calls.append(f"links {links.model_dump(exclude_defaults=True)}")
+
+    def links_kept(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def play(self, moments: Sequence[Moment]) -> Iterable[tuple[float, Mapping[str, float]]]:
+        return ()
 
     def set_link(self, name: str, *, up: bool) -> None:
         self.calls.append(f"link {name} {'up' if up else 'down'}")

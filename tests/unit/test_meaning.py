@@ -31,6 +31,7 @@ EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 FILES = sorted(EXPERIMENTS.glob("*.yaml"))
 SAYS_NOTHING = {
     "acknowledgements": [],
+    "changing": [],
     "converge-bgp": [],
     "converge-ospf": [],
     "cpu": ["tcp", "udp", "tcp-stressed", "udp-stressed"],

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import astuple, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import tc_hosts
@@ -27,7 +26,7 @@ from minigts.fidelity import host_settings, measure
 from minigts.fidelity.explanation import explain
 from minigts.lab import DECLARED, Lab, Settings, links
 from minigts.providers import registry
-from minigts.providers.base import CarriesLinks, Provider, Result
+from minigts.providers.base import CarriesLinks, Provider
 from minigts.topology.load import parse
 from minigts.topology.plan import Plan, Shaping
 
@@ -278,11 +277,11 @@ class BrokenOff(Exception):
 def test_a_cut_that_was_broken_off_is_finished_by_the_next_up(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     before = dict(wiring(lab).wires)
 
-    def run(self: tc_hosts.TcHosts, host: str, argv: Sequence[str], **settings: Any) -> Result:
+    def set_wires(self: wired_hosts.WiredHosts, wires: Mapping[tuple[str, str], Wire]) -> None:
         raise BrokenOff
 
     with monkeypatch.context() as patch, pytest.raises(BrokenOff):
-        patch.setattr(tc_hosts.TcHosts, "run", run)
+        patch.setattr(wired_hosts.WiredHosts, "set_wires", set_wires)
         labs.set_link(lab, "ams", "bra", up=False)
     assert lab.record.unsettled == {"ams", "bra"}
     wiring(lab).wires = before

@@ -47,9 +47,7 @@ impl Gate {
             return;
         }
         self.waits.insert((host, channel), Wait { turn, for_end });
-        if let Some(busy) = self.turns.get_mut(&turn) {
-            *busy = false;
-        }
+        self.rest(turn);
     }
 
     /// A host has said something on a channel; who waited for it is busy again.
@@ -93,15 +91,26 @@ impl Gate {
         self.turns.insert(turn, busy);
     }
 
+    /// The turn waits for the clock itself; 0 is nobody's.
+    pub fn rest(&mut self, turn: u64) {
+        if let Some(busy) = self.turns.get_mut(&turn) {
+            *busy = false;
+        }
+    }
+
+    pub fn resume(&mut self, turn: u64) {
+        if let Some(busy) = self.turns.get_mut(&turn) {
+            *busy = true;
+        }
+    }
+
     pub fn end_turn(&mut self, turn: u64) {
         self.turns.remove(&turn);
     }
 
     fn end_wait(&mut self, host: usize, channel: u32) {
         if let Some(wait) = self.waits.remove(&(host, channel)) {
-            if let Some(busy) = self.turns.get_mut(&wait.turn) {
-                *busy = true;
-            }
+            self.resume(wait.turn);
         }
     }
 }

@@ -43,6 +43,13 @@ struct Client {
     said: Vec<u8>,
 }
 
+/// A client that waits for a moment of the clock, and for no host.
+struct Sleeper {
+    until: u64,
+    fd: RawFd,
+    turn: u64,
+}
+
 struct Port {
     wire: Wire,
     /// Where it leads: the host and port at the other end.
@@ -59,6 +66,7 @@ pub struct Lab {
     clients: HashMap<RawFd, Client>,
     /// What clients have asked since the last window ended.
     asked: Vec<(RawFd, Vec<u8>)>,
+    sleepers: Vec<Sleeper>,
     turns: u64,
     hosts: Vec<Option<Host>>,
     /// Which hosts have been started at all. Time begins when all have, so that each begins with it.
@@ -94,6 +102,7 @@ impl Lab {
             sources: HashMap::new(),
             clients: HashMap::new(),
             asked: Vec::new(),
+            sleepers: Vec::new(),
             turns: 0,
             hosts,
             ordered,
@@ -153,18 +162,23 @@ impl Lab {
                 self.now = end;
             }
             self.answer_questions()?;
+            self.wake()?;
             if !self.passes() {
                 self.paced_since = None;
                 return Ok(EpollTimeout::NONE);
             }
             self.pass_on_what_was_typed();
-            let Some(next) = self.hosts.iter().flatten().filter_map(Host::next).min() else {
-                return Ok(EpollTimeout::NONE);
-            };
-            if let Some(left_ms) = self.pace(next) {
+            let next = self.hosts.iter().flatten().filter_map(Host::next).min();
+            let wake = self.sleepers.iter().map(|sleeper| sleeper.until).min();
+            let Some(soonest) = next.into_iter().chain(wake).min() else { return Ok(EpollTimeout::NONE) };
+            if let Some(left_ms) = self.pace(soonest) {
                 return Ok(EpollTimeout::try_from(left_ms).unwrap_or(EpollTimeout::MAX));
             }
-            self.open_window(next)?;
+            if wake == Some(soonest) {
+                self.now = self.now.max(soonest);
+            } else {
+                self.open_window(soonest, wake)?;
+            }
         }
     }
 
@@ -181,7 +195,7 @@ impl Lab {
     fn passes(&self) -> bool {
         let starting = self.hosts.iter().flatten().any(|host| host.state == State::Starting);
         let all_ordered = self.ordered.iter().all(|ordered| *ordered);
-        all_ordered && !starting && !self.gate.somebody_is_busy() && (self.somebody_boots() || self.gate.is_open())
+        all_ordered && !starting && !self.gate.somebody_is_busy() && (self.somebody_boots() || self.gate.is_open() || !self.sleepers.is_empty())
     }
 
     fn somebody_boots(&self) -> bool {
@@ -214,12 +228,13 @@ impl Lab {
         }
     }
 
-    fn open_window(&mut self, start: u64) -> io::Result<()> {
+    /// From `start` to where a host could hear of another, or a client is to act.
+    fn open_window(&mut self, start: u64, wake: Option<u64>) -> io::Result<()> {
         let late = |host: &Option<Host>| host.as_ref().is_some_and(|host| host.boots_since(start) > LONGEST_BOOT_NS);
         for index in (0..self.hosts.len()).filter(|index| late(&self.hosts[*index])).collect::<Vec<_>>() {
             self.lose(index, &io::Error::other("it does not come up"));
         }
-        let end = start + self.lookahead;
+        let end = wake.unwrap_or(u64::MAX).min(start + self.lookahead);
         self.window = Some(end);
         let due = |host: &Option<Host>| host.as_ref().and_then(Host::next).is_some_and(|next| next < end);
         self.ready = (0..self.hosts.len()).filter(|index| due(&self.hosts[*index])).collect();
@@ -468,14 +483,35 @@ impl Lab {
     fn answer_questions(&mut self) -> io::Result<()> {
         for (fd, line) in std::mem::take(&mut self.asked) {
             let answer = match serde_json::from_slice(&line) {
+                Ok(Question::Sleep { until_ns, turn }) if until_ns > self.now => {
+                    self.gate.rest(turn);
+                    self.sleepers.push(Sleeper { until: until_ns, fd, turn });
+                    continue;
+                }
                 Ok(question) => self.answer(fd, question),
                 Err(error) => Answer::Refused { error: error.to_string() },
             };
-            let mut text = serde_json::to_vec(&answer)?;
-            text.push(b'\n');
-            if socket::write_whole(fd, &text).is_err() {
-                self.dismiss(fd);
-            }
+            self.tell(fd, &answer)?;
+        }
+        Ok(())
+    }
+
+    /// Who has slept until now is busy again: time stands still until it waits for something else.
+    fn wake(&mut self) -> io::Result<()> {
+        let (due, asleep) = std::mem::take(&mut self.sleepers).into_iter().partition(|one| one.until <= self.now);
+        self.sleepers = asleep;
+        for Sleeper { fd, turn, .. } in due {
+            self.gate.resume(turn);
+            self.tell(fd, &Answer::Now { now_ns: self.now, passes: false })?;
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, fd: RawFd, answer: &Answer) -> io::Result<()> {
+        let mut text = serde_json::to_vec(answer)?;
+        text.push(b'\n');
+        if socket::write_whole(fd, &text).is_err() {
+            self.dismiss(fd);
         }
         Ok(())
     }
@@ -496,7 +532,7 @@ impl Lab {
                 self.gate.set_busy(turn, matches!(question, Question::Resume));
                 Answer::Done {}
             }
-            Question::Now => Answer::Now { now_ns: self.now, passes: self.passes() },
+            Question::Now | Question::Sleep { .. } => Answer::Now { now_ns: self.now, passes: self.passes() },
             Question::Wires => Answer::Wires { wires: self.wire_states() },
             Question::Set { wires } => self.set_wires(wires),
         }
@@ -532,6 +568,7 @@ impl Lab {
     fn dismiss(&mut self, fd: RawFd) {
         self.sources.remove(&fd);
         self.asked.retain(|(asking, _)| *asking != fd);
+        self.sleepers.retain(|sleeper| sleeper.fd != fd);
         if let Some(client) = self.clients.remove(&fd) {
             let _ = self.epoll.delete(&client.socket);
             if let Some(turn) = client.turn {

@@ -62,6 +62,8 @@ pub enum Question {
     /// Of a turn: it acts again.
     Resume,
     Now,
+    /// Answered with the time when it is that late. A turn, unless it is 0, rests until then.
+    Sleep { until_ns: u64, turn: u64 },
     Wires,
     Set { wires: Vec<PortSettings> },
 }

@@ -1,7 +1,7 @@
-"""The command line. `app` starts and ends it; `first`, `labs`, `links`, `hosts`, `capture`, `top`, `serve`, `access`,
-`saved`, `containers`, `policy`, `exchange`, `experiments`, `bundles`, `lessons`, `project` and `completion` hold a
-short function for each verb, `libvirt` those that only virtual machines need; `screen` is how it looks, `known` what a
-shell completes. Nothing else prints; what a verb does is done elsewhere.
+"""The command line. `app` starts and ends it; `first`, `labs`, `links`, `hosts`, `capture`, `top`, `events`, `serve`,
+`access`, `saved`, `containers`, `policy`, `exchange`, `experiments`, `bundles`, `lessons`, `project` and `completion`
+hold a short function for each verb, `libvirt` those that only virtual machines need; `screen` is how it looks, `known`
+what a shell completes. Nothing else prints; what a verb does is done elsewhere.
 """
 
 # In this order the verbs are listed.
@@ -11,6 +11,7 @@ from minigts.cli import links  # isort: skip
 from minigts.cli import hosts  # isort: skip
 from minigts.cli import capture  # isort: skip
 from minigts.cli import top  # isort: skip
+from minigts.cli import events  # isort: skip
 from minigts.cli import serve  # isort: skip
 from minigts.cli import access  # isort: skip
 from minigts.cli import saved  # isort: skip
@@ -31,6 +32,7 @@ __all__ = [
     "capture",
     "completion",
     "containers",
+    "events",
     "exchange",
     "experiments",
     "first",

@@ -24,6 +24,7 @@ MODULES = (
     "hosts",
     "capture",
     "top",
+    "events",
     "serve",
     "access",
     "saved",

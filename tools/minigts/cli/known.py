@@ -44,12 +44,11 @@ def link_names(ctx: typer.Context) -> list[str]:
     return _unique(name for plan in _plans(ctx) for name in _names(plan, "links"))
 
 
-WHAT_CAN_BE_SET = ("delay", "jitter", "loss", "burst", "reorder", "duplicate", "corrupt", "slot", "rate", "queue")
-
-
 def settings() -> list[str]:
     """What of a link can be set."""
-    return [f"{what}=" for what in WHAT_CAN_BE_SET]
+    from minigts.topology.settable import SETTABLE
+
+    return [f"{what}=" for what in SETTABLE]
 
 
 def neighbours(ctx: typer.Context) -> list[str]:

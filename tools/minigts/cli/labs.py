@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sys
+import time
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -195,15 +199,37 @@ def _down(lab: Lab) -> str:
 
 
 @app.command(rich_help_panel=LABS)
-def status(as_json: AsJson = False) -> None:
+def status(
+    as_json: AsJson = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Again and again, until ctrl-c.")] = False,
+    interval_s: Annotated[
+        float, typer.Option("--every", metavar="SECONDS", min=0.1, max=3600, help="Between two looks of --watch.")
+    ] = 2.0,
+) -> None:
     """List the labs that are up, and how their hosts are; and those that are kept, with what they take.
 
     Example:  minigts status --json
+
+    Example:  minigts status --watch
     """
+    if not watch:
+        _show_status(as_json)
+        return
+    with suppress(KeyboardInterrupt):
+        while True:
+            if not as_json and sys.stdout.isatty():
+                screen.out().clear()
+            _show_status(as_json, in_a_line=True)
+            time.sleep(interval_s)
+
+
+def _show_status(as_json: bool, *, in_a_line: bool = False) -> None:
     from minigts import lab as labs
 
     found = labs.all_labs()
-    if as_json:
+    if as_json and in_a_line:
+        typer.echo(json.dumps([screen.lab_facts(each) for each in found]))
+    elif as_json:
         screen.print_json([screen.lab_facts(each) for each in found])
     elif not found:
         screen.note("no lab is up; try: minigts up topologies/pair.yaml")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated
+from functools import partial
+from typing import Annotated
 
 import typer
 
@@ -12,11 +14,8 @@ from minigts.cli.app import app
 from minigts.cli.labs import LABS, LabName, one_of
 from minigts.errors import InputError, Problem
 
-if TYPE_CHECKING:
-    from minigts.language.quantities import Quantity
-
-DECLARED = "declared"
-"""As the topology has it."""
+LONGEST_COMMAND_S = 3600.0
+"""By the lab's clock, after a schedule's end."""
 
 
 @app.command(rich_help_panel=LABS)
@@ -78,10 +77,11 @@ def set_(
     """
     from minigts import lab as labs
     from minigts.lab import links
+    from minigts.topology.settable import DECLARED, SETTABLE
 
     if reset == bool(settings):
         raise InputError("set: name what is to be set, as in delay=20ms, or --reset")
-    update = _update([f"{what}={DECLARED}" for what in _kinds()] if reset else settings or [])
+    update = _update([f"{what}={DECLARED}" for what in SETTABLE] if reset else settings or [])
     opened = labs.open_lab(lab)
     change = labs.adjust_link(opened, link, update, sender)
     name = links.link_named(opened.plan, link).name
@@ -112,43 +112,73 @@ def partition(
     screen.note(f"{done}: {', '.join(names)}" if names else f"no link is {'cut' if heal else 'between these groups'}")
 
 
+@app.command(rich_help_panel=LABS)
+def play(
+    host: Annotated[
+        str | None, typer.Argument(metavar="[HOST]", help="Where a command is started.", autocompletion=known.hosts)
+    ] = None,
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="[COMMAND]...", help="What begins with the schedule, behind --.")
+    ] = None,
+    lab: LabName = None,
+    as_json: Annotated[bool, typer.Option("--json", help="A line of JSON for each change.")] = False,
+) -> None:
+    """Play the schedule of a lab's topology: change its links at the moments that `schedule:` says, counted from now.
+
+    At the end, and after ctrl-c, every link is as it was before. In virtual time a change comes at its very moment, and
+    time passes as fast as it can: so what is to feel the changes is started with them.
+
+    Example:  minigts play
+
+    Example:  minigts play ams -- ping -c 60 -i 0.5 bra
+    """
+    from minigts import lab as labs
+    from minigts.lab.playing import Played
+    from minigts.lab.playing import play as played
+
+    def tell(change: Played) -> None:
+        told = {
+            "at_s": change.at_s,
+            **change.moment.model_dump(include={"link", "sender"}),
+            "set": dict(change.amounts),
+        }
+        typer.echo(json.dumps(told) if as_json else f"{change.at_s:12.6f} s  {change.in_words}")
+
+    if host is not None and not command:
+        raise InputError(f"play: say what {host} is to do: minigts play {host} -- ping -c 60 bra")
+    opened = labs.open_lab(lab)
+    if host is not None:
+        opened.require_on([host])
+    plan = opened.plan
+    length_s = plan.schedule[-1].at_s if plan.schedule else 0.0
+    screen.note(f"{len(plan.schedule)} changes in {length_s:g} s")
+    beside = None
+    if host is not None:
+        limit_s = length_s + LONGEST_COMMAND_S
+        beside = partial(opened.provider.run, host, command or [], timeout_s=limit_s, check=False)
+    result = played(opened, plan.schedule, tell, beside)
+    if result is not None:
+        typer.echo(result.stdout + result.stderr, nl=False)
+    screen.note("the schedule is over; every link is as it was before")
+
+
 def _update(settings: Sequence[str]) -> Mapping[str, float | None]:
     """The fields of a link's change that these words name, as in `delay=20ms`. Raises InputError with all problems."""
-    kinds, update, problems = _kinds(), dict[str, float | None](), list[Problem]()
+    from minigts.topology.settable import SETTABLE, amount
+
+    update, problems = dict[str, float | None](), list[Problem]()
     for word in settings:
         what, given, value = word.partition("=")
-        if what not in kinds or not given:
-            problems.append(Problem("set", 0, f"{word!r} is not one of {', '.join(kinds)} with its value: delay=20ms"))
+        if what not in SETTABLE or not given:
+            problems.append(
+                Problem("set", 0, f"{word!r} is not one of {', '.join(SETTABLE)} with its value: delay=20ms")
+            )
             continue
-        field, quantity = kinds[what]
         try:
-            update[field] = None if value == DECLARED else quantity.parse(value)
+            field, update_ = amount(what, value)
+            update[field] = update_
         except ValueError as error:
             problems.append(Problem("set", 0, f"{what}: {error}"))
     if problems:
         raise InputError(problems)
     return update
-
-
-def _kinds() -> Mapping[str, tuple[str, Quantity]]:
-    from minigts.language.quantities import (
-        BURST_PACKETS,
-        LOSS_PERCENT,
-        RATE_MBIT,
-        SHARE_PERCENT,
-        SIZE_BYTES,
-        TIME_MS,
-    )
-
-    return {
-        "delay": ("delay_ms", TIME_MS),
-        "jitter": ("jitter_ms", TIME_MS),
-        "loss": ("loss_percent", LOSS_PERCENT),
-        "burst": ("burst_packets", BURST_PACKETS),
-        "reorder": ("reorder_percent", SHARE_PERCENT),
-        "duplicate": ("duplicate_percent", SHARE_PERCENT),
-        "corrupt": ("corrupt_percent", SHARE_PERCENT),
-        "slot": ("slot_ms", TIME_MS),
-        "rate": ("rate_mbit", RATE_MBIT),
-        "queue": ("queue_bytes", SIZE_BYTES),
-    }

@@ -89,11 +89,21 @@ def script(ports: Iterable[End], emulator_overhead_ms: float = 0.0) -> str:
     `emulator_overhead_ms` is the emulator's own one-way latency over each of their links, taken off the delay.
     """
     chosen = tuple(ports)
-    devices = [shlex.join(argv) for port in chosen for argv in _device_commands(port)]
     batch = [batch_line(*words) for port in chosen for words in _tc(port, emulator_overhead_ms)]
     if not chosen:
         return ""
-    return "\n".join([*devices, "tc -batch - <<'END'", *batch, "END", ""])
+    return devices(chosen) + "\n".join(["tc -batch - <<'END'", *batch, "END", ""])
+
+
+def devices(ports: Iterable[End]) -> str:
+    """What sets up the devices alone that these ports need, for `sh -e`."""
+    return "".join(f"{shlex.join(argv)}\n" for port in ports for argv in _device_commands(port))
+
+
+def changes(ports: Iterable[End], emulator_overhead_ms: float) -> str:
+    """What `tc -j -batch -` reads to set ports anew that have their devices, and to show all there is."""
+    lines = (batch_line(*words) for port in ports for words in _tc(port, emulator_overhead_ms))
+    return "\n".join([*lines, "qdisc show"])
 
 
 def delays_again(ports: Iterable[End], emulator_overhead_ms: float) -> str:

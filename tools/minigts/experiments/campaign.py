@@ -439,7 +439,12 @@ def _taken_off(certificate: Certificate) -> dict[str, str]:
 
 def take(directories: Sequence[Path], lab: Lab, say: Say, on_progress: run.OnProgress) -> tuple[run.Outcome, ...]:
     """Take every sample that the directories lack on this lab."""
-    return run.run_together(directories, lab.provider, LabStage(lab, say), on_progress)
+    names = [each.name for each in directories]
+    lab.note({"event": "run begun", "results": names})
+    try:
+        return run.run_together(directories, lab.provider, LabStage(lab, say), on_progress)
+    finally:
+        lab.note({"event": "run ended", "results": names})
 
 
 def _commit() -> str:

@@ -215,7 +215,8 @@ class _Predictions:
         way = PathUnderTest(self._address(overlay, target), mtu, outer, path_between(plan, source, target))
         asked = self._manifest.experiment.measurement(measurement).under(condition)
         # What the plan promises holds for the links as it declares them, and for one flow over each.
-        usual = asked.links == Links() and getattr(asked.options, "sessions", None) is None
+        usual = asked.links == Links() and not asked.schedule and asked.play is None
+        usual &= getattr(asked.options, "sessions", None) is None
         usual &= not asked.together or not self._shares_links(measurement, overlay)
         return predicted(asked, way) if usual else None
 

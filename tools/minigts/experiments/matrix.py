@@ -11,6 +11,7 @@ from typing import Literal
 from minigts.errors import InputError
 from minigts.experiments.commands import estimate_s
 from minigts.experiments.model import MOST_SAMPLES, AnyMeasurement, Experiment, Pair, Paths, too_many
+from minigts.experiments.timetable import require_sense
 from minigts.lab.links import link_named
 from minigts.language.problems import listed, shown
 from minigts.overlays.teams import UNDERLAYS
@@ -63,6 +64,7 @@ def matrix(experiment: Experiment, plan: Plan) -> tuple[Sample, ...]:
     for measurement in experiment.measurements:
         _require_cut_within(measurement, plan)
         _require_crossing(measurement, plan)
+        require_sense(measurement, plan)
     of_one_repetition = {overlay: _batches_of_cells(experiment, plan, overlay) for overlay in experiment.overlays}
     samples = tuple(
         _sample(cell, overlay, repetition)

@@ -22,6 +22,7 @@ from minigts.tools import OPEN, TOOLS
 from minigts.tools.base import Tool
 from minigts.tools.options import Count, Duration, Options, Size, Switch, WholeSeconds
 from minigts.tools.processor import OF_THE_PROCESSOR
+from minigts.topology.schedule import Step
 from minigts.topology.time import Time
 
 MOST_CROSSING = 64
@@ -124,6 +125,10 @@ class _Measurement(Strict):
     """How all links are set meanwhile."""
     cut: Cut | None = None
     """A link that fails meanwhile."""
+    schedule: tuple[Step, ...] = ()
+    """What links do meanwhile. Times count from the sample's beginning; what is later than its end is left out."""
+    play: Literal["topology"] | None = None
+    """topology: the schedule of the topology's file is played meanwhile."""
     cross: Annotated[tuple[Crossing, ...], Field(max_length=MOST_CROSSING)] = ()
     """Pairs of hosts, the first of which sends to the second meanwhile. `vary: {cross: …}` has rates for all."""
     series: Annotated[bool, *truth("what the tool says of each moment is kept, too")] = False
@@ -153,6 +158,7 @@ class _Measurement(Strict):
                 ("together",),
                 "`sessions` takes further hosts, which may be those of another path: give one of the two",
             )
+        yield from self._wrong_schedule()
         for key in self.vary.keys() - set(known):
             yield ("vary", key), unknown("option", f"options of {self.name}", key, known)
         firsts = {key: values[0] for key, values in self.vary.items() if key in known}
@@ -165,6 +171,16 @@ class _Measurement(Strict):
                 seen.add(word(value))
                 if key in known and (index or key == next(iter(firsts))):
                     yield from self._wrong_under({**firsts, key: value}, where)
+
+    def _wrong_schedule(self) -> Iterator[Finding]:
+        for index, step in enumerate(self.schedule):
+            if step.trace is not None:
+                yield (
+                    ("schedule", index, "trace"),
+                    "a trace belongs to a topology: put it into its `schedule:`, and say `play: topology` here",
+                )
+        if self.schedule and self.play is not None:
+            yield ("play",), "`schedule:` and `play:` are both given: one of them is played"
 
     def _wrong_under(self, chosen: dict[str, str | int], where: Location) -> Iterator[Finding]:
         try:

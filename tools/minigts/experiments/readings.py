@@ -6,9 +6,10 @@ import contextlib
 import statistics
 from collections.abc import Mapping, Sequence
 
-from minigts.experiments import counters
+from minigts.experiments import counters, timetable
 from minigts.experiments.model import AnyMeasurement
 from minigts.experiments.procedure import CROSSING, LISTENING, SERVING
+from minigts.experiments.timetable import SCHEDULE
 from minigts.results.schema import RawSample, Side
 from minigts.tools import iperf3_tcp, iperf3_udp
 from minigts.tools.base import Measured, ParseError, complaint
@@ -47,6 +48,9 @@ def over_time(measurement: AnyMeasurement, raw: RawSample) -> Mapping[str, Seque
             found[f"cpu_{end}_inside_percent"] = found[f"cpu_{end}_percent"] = own
             if host in outside:
                 found[f"cpu_{end}_percent"] = counters.processor_over_time(outside[host].stdout)
+    for side in _named(raw, SCHEDULE):
+        with contextlib.suppress(ValueError):
+            found |= timetable.over_time(side.stdout)
     return {column: series for column, series in found.items() if series}
 
 

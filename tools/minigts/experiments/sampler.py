@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,8 +15,8 @@ from typing import Protocol
 
 from minigts.errors import CommandTimeout, InputError
 from minigts.experiments import readings
-from minigts.experiments.commands import warm_up
-from minigts.experiments.matrix import Sample
+from minigts.experiments.commands import estimate_s, warm_up
+from minigts.experiments.matrix import Sample, path_between
 from minigts.experiments.model import AnyMeasurement, Cut, Links
 from minigts.experiments.procedure import (
     CROSSING,
@@ -29,6 +29,7 @@ from minigts.experiments.procedure import (
     procedure,
     way_of,
 )
+from minigts.experiments.timetable import SCHEDULE, line, moments_of
 from minigts.fidelity.host_load import Recording, taints
 from minigts.overlays import Endpoint
 from minigts.providers.base import Provider, Result
@@ -36,6 +37,8 @@ from minigts.results import manifest as manifests
 from minigts.results import store
 from minigts.results.schema import Manifest, RawSample, Side
 from minigts.tools.base import ParseError
+from minigts.topology.plan import Path as PathOfPlan
+from minigts.topology.schedule import Moment
 
 ATTEMPTS = 3
 """How often a sample is tried in one run, because it failed or because the machine was starved meanwhile."""
@@ -67,6 +70,16 @@ class Stage(Protocol):
 
     def set_link(self, name: str, *, up: bool) -> None:
         """Cut the link of that name, or make it whole again."""
+        ...
+
+    def links_kept(self) -> AbstractContextManager[None]:
+        """Set every link as it was before when the context closes."""
+        ...
+
+    def play(self, moments: Sequence[Moment]) -> Iterable[tuple[float, Mapping[str, float]]]:
+        """Make the changes of a schedule that begins now; when each had been made, in seconds, and how the link is set
+        since then: `ams-bra rate_mbit`. The first is how it was set before.
+        """
         ...
 
     def recording(self) -> AbstractContextManager[Recording]:
@@ -145,7 +158,10 @@ class Sampler:
             self._warm_up(measurement, sample)
         started = self._moment()
         with self._stage.recording() as machine:
-            performed = self._perform(todo, measurement.cut)
+            lengths_s = (estimate_s(measurement, self._path(sample)) for sample in batch)
+            changes = moments_of(measurement, self._manifest.plan, min(lengths_s))
+            with self._stage.links_kept() if changes else nullcontext():
+                performed = self._perform(todo, measurement.cut, changes)
         taken = [
             _judged(measurement, _raw(sample, result, around, started, self._tried.get(sample.id, 0) + 1))
             for sample, (result, around) in zip(batch, _all_crossed(performed), strict=True)
@@ -173,7 +189,12 @@ class Sampler:
         """Now: UTC, or in virtual time the seconds of the lab's own clock."""
         return f"{self._provider.now_s():.6f}" if self._virtual else manifests.now()
 
-    def _perform(self, todo: Sequence[Procedure], cut: Cut | None) -> list[tuple[Result, tuple[Side, ...]]]:
+    def _path(self, sample: Sample) -> PathOfPlan:
+        return path_between(self._manifest.plan, sample.source, sample.target)
+
+    def _perform(
+        self, todo: Sequence[Procedure], cut: Cut | None, changes: Sequence[Moment]
+    ) -> list[tuple[Result, tuple[Side, ...]]]:
         """Run everything, all clients at once; each client's result, and what the others said that belong to it. A
         failed setting ends it before the clients.
         """
@@ -194,6 +215,7 @@ class Sampler:
                     own.extend([_side(call, result)] if call.needed else [])
                 measured.set()
                 cutting = cut and company.start(partial(self._cut, todo[0].client.host, cut))
+                playing = company.start(partial(self._play, todo[0].client.host, changes)) if changes else None
                 others = [company.start(partial(self._run, each.client)) for each in todo[1:]]
                 clients = [self._run(todo[0].client), *(task.result() for task in others)]
                 measured.clear()
@@ -202,7 +224,7 @@ class Sampler:
                 ended.set()
                 for call in (call for each in todo for call in each.after):
                     self._run(call)
-            cuts = [cutting.result()] if cutting else []
+            cuts = [task.result() for task in (cutting, playing) if task]
             for own, tasks in zip(sides, beside, strict=True):
                 own += [*(_side(call, task.result()) for call, task in tasks), *cuts]
         for each, own in zip(todo, sides, strict=True):
@@ -217,6 +239,11 @@ class Sampler:
             if result.code and call.needed:
                 return Result(result.host, result.argv, result.code, "", f"{call.name}: {result.stderr}", 0.0)
         return None
+
+    def _play(self, host: str, changes: Sequence[Moment]) -> Side:
+        """Make the changes, each at its moment; which, and when each had been made."""
+        said = "".join(line(at_s, amounts) for at_s, amounts in self._stage.play(changes))
+        return Side(name=SCHEDULE, host=host, stdout=said)
 
     def _cut(self, host: str, cut: Cut) -> Side:
         """Cut the link and make it whole again, at its times by the clock of `host`; when that was."""

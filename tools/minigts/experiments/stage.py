@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,12 +13,13 @@ from minigts import overlays
 from minigts.experiments.drops import Drops
 from minigts.experiments.model import Links
 from minigts.fidelity.host_load import Recording, recording
-from minigts.lab import Lab, Settings
+from minigts.lab import Lab, Settings, playing
 from minigts.lab.links import link_named
 from minigts.machine.proc import family, used_s
 from minigts.overlays import Endpoint
 from minigts.providers.base import Metered
 from minigts.tools.options import size_bytes
+from minigts.topology.schedule import Moment
 
 LIMIT_S = 60.0
 
@@ -61,6 +62,23 @@ class LabStage:
         if not self._virtual:
             self.drops.expect_once()
         labs.set_link(self.lab, *link_named(self.lab.plan, name).ends, up=up)
+
+    @contextmanager
+    def links_kept(self) -> Iterator[None]:
+        before = self.lab.record
+        try:
+            yield
+        finally:
+            if not self._virtual:
+                self.drops.expect_once()
+            labs.restore_links(self.lab, before)
+
+    def play(self, moments: Sequence[Moment]) -> Iterator[tuple[float, Mapping[str, float]]]:
+        yield 0.0, playing.amounts(self.lab.plan, self.lab.record, moments)
+        if not self._virtual:
+            self.drops.expect_once()
+        for each in playing.played(self.lab, moments):
+            yield each.at_s, each.amounts
 
     def recording(self) -> AbstractContextManager[Recording]:
         return recording((), self.lab.plan.time) if self._virtual else self.drops.recording()

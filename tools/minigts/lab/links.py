@@ -22,6 +22,7 @@ from minigts.providers.base import CarriesLinks, Provider
 from minigts.topology.fields import MOST_MTU
 from minigts.topology.plan import Direction, End, Host, Link, Path, Plan, Shaping, Switch
 from minigts.topology.queues import delay_packets, queue_bytes
+from minigts.topology.schedule import Moment
 from minigts.topology.ways import direction, fewest_in_burst, in_a_row, spoilt_percent, turned
 
 SHAPE_TIMEOUT_S = 60.0
@@ -191,7 +192,7 @@ def set_link(lab: Lab, first: str, second: str, *, up: bool) -> None:
     with exclusive(lab.rundir):
         record = lab.record
         cut = record.cut - names if up else record.cut | names
-        _set_anew(lab, record.model_copy(update={"cut": cut}), names)
+        set_anew(lab, record.model_copy(update={"cut": cut}), names)
 
 
 def change_link(lab: Lab, first: str, second: str, change: Change) -> None:
@@ -205,7 +206,7 @@ def change_link(lab: Lab, first: str, second: str, change: Change) -> None:
         record = lab.record
         others = {name: each for name, each in record.changed.items() if name not in names}
         changed = others if change == Change() else {**others, **dict.fromkeys(sorted(names), change)}
-        _set_anew(lab, record.model_copy(update={"changed": changed}), names)
+        set_anew(lab, record.model_copy(update={"changed": changed}), names)
 
 
 def adjust_link(lab: Lab, name: str, update: Mapping[str, float | None], sender: str | None = None) -> Change:
@@ -220,13 +221,19 @@ def adjust_link(lab: Lab, name: str, update: Mapping[str, float | None], sender:
         raise InputError(f"{shown(sender)} is no end of {link.name}: {' and '.join(link.ends)} are")
     with exclusive(lab.rundir):
         record = lab.record
-        senders = {end: sender in (None, end) for end in link.ends}
-        change = record.changed.get(link.name, Change()).adjusted(senders, update)
-        _require_sense(lab.plan, link, change, [name for name, value in update.items() if value is not None])
-        others = {name: each for name, each in record.changed.items() if name != link.name}
-        changed = others if change == Change() else {**others, link.name: change}
-        _set_anew(lab, record.model_copy(update={"changed": changed}), [link.name], reading_back=True)
-    return change
+        changed = _adjusted(lab.plan, record, link, update, sender)
+        set_anew(lab, record.model_copy(update={"changed": changed}), [link.name], reading_back=True)
+    return changed.get(link.name, Change())
+
+
+def _adjusted(
+    plan: Plan, record: Record, link: Link, update: Mapping[str, float | None], sender: str | None
+) -> dict[str, Change]:
+    senders = {end: sender in (None, end) for end in link.ends}
+    change = record.changed.get(link.name, Change()).adjusted(senders, update)
+    _require_sense(plan, link, change, [name for name, value in update.items() if value is not None])
+    others = {name: each for name, each in record.changed.items() if name != link.name}
+    return others if change == Change() else {**others, link.name: change}
 
 
 def _require_sense(plan: Plan, link: Link, change: Change, named: Collection[str]) -> None:
@@ -244,6 +251,15 @@ def _require_sense(plan: Plan, link: Link, change: Change, named: Collection[str
             raise InputError(f"{link.name} has no delay from {end}, so nothing is overtaken: give a delay with reorder")
 
 
+def at_moment(plan: Plan, record: Record, moment: Moment) -> Record:
+    """What is recorded once a schedule's change has been made. Raises InputError. Pure."""
+    link = link_named(plan, moment.link)
+    if moment.up is not None:
+        cut = record.cut - {link.name} if moment.up else record.cut | {link.name}
+        return record.model_copy(update={"cut": cut})
+    return record.model_copy(update={"changed": _adjusted(plan, record, link, moment.update, moment.sender)})
+
+
 def separate(lab: Lab, groups: Sequence[Collection[str]]) -> list[str]:
     """Cut every link between machines of different groups; the names of those links. Raises InputError, and nothing
     has been changed: a machine that is not there or is in two groups, or groups that a way round joins.
@@ -259,7 +275,7 @@ def separate(lab: Lab, groups: Sequence[Collection[str]]) -> list[str]:
             raise InputError(f"the groups are joined by way of machines that are in none: {others}; put them into one")
     names = frozenset(link.name for link in apart)
     with exclusive(lab.rundir):
-        _set_anew(lab, lab.record.model_copy(update={"cut": lab.record.cut | names}), names)
+        set_anew(lab, lab.record.model_copy(update={"cut": lab.record.cut | names}), names)
     return [link.name for link in apart]
 
 
@@ -267,7 +283,7 @@ def mend_all(lab: Lab) -> list[str]:
     """Make every link whole that is cut, as it was set before; their names."""
     with exclusive(lab.rundir):
         record, names = lab.record, cut_links(lab)
-        _set_anew(lab, record.model_copy(update={"cut": frozenset()}), names)
+        set_anew(lab, record.model_copy(update={"cut": frozenset()}), names)
     return names
 
 
@@ -295,29 +311,39 @@ def restore_links(lab: Lab, before: Record) -> None:
         other = record.cut ^ before.cut
         other |= {name for name in known if record.changed.get(name) != before.changed.get(name)}
         if other:
-            _set_anew(lab, record.model_copy(update={"cut": before.cut, "changed": before.changed}), other)
+            set_anew(lab, record.model_copy(update={"cut": before.cut, "changed": before.changed}), other)
 
 
-def _set_anew(lab: Lab, record: Record, names: Collection[str], *, reading_back: bool = False) -> None:
+def set_anew(lab: Lab, record: Record, names: Collection[str], *, reading_back: bool = False) -> None:
     """Set the ends of these links as `record` has them; the caller holds the lab. Reading back takes a host's time, by
     which a cut would last longer.
     """
     ends = [machine for machine in lab.plan.machines if any(port.link in names for port in machine.ports)]
     with settling(lab, record, [machine.name for machine in ends]):
-        set_ports(lab, record, ends, names)
+        if carrier(lab) is None:
+            set_ports(lab, record, ends, names)
+        else:  # on the hosts nothing changes, and to ask them would take time
+            set_wires(lab, record, ends, names)
         if reading_back and (wrong := _read_back(lab, record, ends, names)):
             raise HostFailed("links are not as they were set:\n" + "\n".join(wrong))
 
 
 def _read_back(lab: Lab, record: Record, machines: Sequence[Host | Switch], names: Collection[str]) -> list[str]:
     """How what these machines show of their ports on the links named differs from what was set."""
-    wires = read_wires(lab) or {}
+    wires = read_wires(lab)
+    if wires is not None:
+        ports = [(each, port) for each in machines for port in _ports(each, record, names)]
+        return [
+            f"{each.name}: {text}"
+            for each, port in ports
+            for text in wire.differences(port, wires[each.name][port.name].wire)
+        ]
 
     def look(machine: Host | Switch) -> list[str]:
         argv = ["tc", "-j", "-batch", "-"]
         qdiscs = lab.provider.run(machine.name, argv, timeout_s=SHAPE_TIMEOUT_S, stdin=b"qdisc show\n").stdout
         ports = [port for port in machine.ports if port.link in names]
-        return [f"{machine.name}: {text}" for text in differences(ports, record, qdiscs, wires.get(machine.name))]
+        return [f"{machine.name}: {text}" for text in differences(ports, record, qdiscs)]
 
     on = [machine for machine in machines if machine.name not in record.off]
     return [text for texts in lab.on_each(on, look).values() for text in texts]

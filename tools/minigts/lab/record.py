@@ -25,6 +25,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from minigts import paths
 from minigts.errors import HostFailed, InputError, MinigtsError
+from minigts.lab import events
 from minigts.providers import registry
 from minigts.providers.base import Provider
 from minigts.topology.fields import BurstPackets, HostName, OneWayMs, Percent, QueueBytes, RateMbit
@@ -157,6 +158,43 @@ class Record(BaseModel):
     unjoined: frozenset[str] = frozenset()
     """Hosts that were started again and are not on the overlay again yet."""
 
+    def since(self, before: Record | None) -> Iterator[events.Event]:
+        """What has happened when this is recorded after `before`; None: nothing was."""
+        if before is None or before.created != self.created:
+            yield {"event": "begun", "provider": self.provider, "lab_time": self.time}
+            return
+        if self.state != before.state:
+            yield {"event": self.state}
+        yield from self._machines_since(before)
+        yield from self._links_since(before)
+
+    def _machines_since(self, before: Record) -> Iterator[events.Event]:
+        for name in sorted(self.off - before.off):
+            yield {"event": "killed", "host": name}
+        for name in sorted(before.off - self.off):
+            yield {"event": "started", "host": name}
+        if self._links == before._links:
+            for name in sorted(self.unsettled - before.unsettled - before.off):
+                yield {"event": "restarted", "host": name}
+
+    def _links_since(self, before: Record) -> Iterator[events.Event]:
+        for name in sorted(self.cut - before.cut):
+            yield {"event": "cut", "link": name}
+        for name in sorted(before.cut - self.cut):
+            yield {"event": "whole", "link": name}
+        for name in sorted(self.changed.keys() | before.changed.keys()):
+            if (change := self.changed.get(name)) != before.changed.get(name):
+                yield {"event": "set", "link": name, "how": change.in_words if change else "as declared"}
+        if self.settings != before.settings:
+            yield {"event": "set by an experiment", "how": self.settings.in_words}
+        if self.emulator_overhead_ms != before.emulator_overhead_ms:
+            yield {"event": "calibrated", "emulator_overhead_ms": self.emulator_overhead_ms}
+
+    @property
+    def _links(self) -> tuple[object, ...]:
+        """All that is recorded of how links are."""
+        return self.cut, self.changed, self.settings, self.emulator_overhead_ms
+
 
 @dataclass(frozen=True)
 class Lab:
@@ -210,7 +248,25 @@ class Lab:
             return ""
 
     def write(self, record: Record) -> None:
+        """Write lab.json, and note what has changed by it."""
+        try:
+            before = self.read(RECORD, Record)
+        except MinigtsError:
+            before = None
         self.put(RECORD, record.model_dump_json(indent=2) + "\n")
+        self.note(*record.since(before))
+
+    def note(self, *happened: events.Event) -> None:
+        """Add to the lab's events."""
+        if happened:
+            events.note(self.rundir, happened, self._own_time_s())
+
+    def _own_time_s(self) -> float | None:
+        """By the lab's own clock, while that runs. To ask for it lets no time pass."""
+        try:
+            return self.provider.now_s() if self.time == "virtual" else None
+        except MinigtsError:
+            return None
 
     def write_plan(self, plan: Plan) -> str:
         """Write plan.json; its SHA-256, for the record."""

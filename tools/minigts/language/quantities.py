@@ -181,6 +181,9 @@ DURATION_S = Quantity(
 )
 """In seconds."""
 
+MOMENT_S = Quantity("a moment", "10s", DURATION_S.factors, "0s", "24h", any_case=False)
+"""In seconds from a beginning, which is one itself."""
+
 OFFERED_MBIT = Quantity(
     "a rate",
     "45mbit, or 90% for a share of the path's own rate",

@@ -172,6 +172,7 @@ def _join(lab: Lab, overlay: Overlay, progress: Progress) -> dict[str, Endpoint]
     _write(lab, now)
     _bring_containers_up(lab, now, members, progress)
     lab.write(lab.record.model_copy(update={"unjoined": frozenset()}))
+    lab.note({"event": "joined", "overlay": now.name})
     return now.endpoints()
 
 
@@ -278,6 +279,7 @@ def _leave(lab: Lab, progress: Progress) -> None:
     _on_all(lab, now, "leave")
     containers.forget(lab)
     (lab.rundir / RECORD).unlink()
+    lab.note({"event": "left", "overlay": now.name})
 
 
 def _wait_until_connected(lab: Lab, now: Joined) -> None:

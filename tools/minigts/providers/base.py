@@ -208,6 +208,12 @@ class Provider(Protocol):
         """The lab's own time in seconds, from any beginning: this machine's, unless the lab has a clock of its own."""
         ...
 
+    def sleep_until(self, moment_s: float) -> None:
+        """Return when `now_s` is that late. On a lab with a clock of its own that is the very moment, and for a thread
+        that has a turn (`together`) the clock stands still then. Time passes meanwhile, as while a host is waited for.
+        """
+        ...
+
     def together(self) -> AbstractContextManager[Together]:
         """Within it, calls that use the lab's hosts can be made side by side, and it ends when all have ended."""
         ...

@@ -14,5 +14,8 @@ class OnMachineTime:
     def now_s(self) -> float:
         return time.monotonic()
 
+    def sleep_until(self, moment_s: float) -> None:
+        time.sleep(max(0.0, moment_s - time.monotonic()))
+
     def together(self) -> AbstractContextManager[Together]:
         return together()

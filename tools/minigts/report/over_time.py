@@ -16,6 +16,7 @@ from minigts.tools.base import Tool
 from minigts.tools.columns import BESIDE, VALUE, Column
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 DASHES: tuple[style.Dashes, ...] = ("-", "--", ":", "-.")
@@ -24,6 +25,11 @@ STEP_S = 0.25
 PANELS = (("cpu_source_inside_percent", "sender's CPU in %"), ("cpu_target_inside_percent", "receiver's CPU in %"))
 """Of a host's processor as its own kernel counts it: what a program inside, such as cAdvisor, sees."""
 PROCESSORS = frozenset(column.name for column in BESIDE if column.part_of == "cpu")
+SET = "set "
+"""What the columns begin with that say how a link was set."""
+UNITS = {"mbit": "Mbit/s", "percent": "%"}
+MOST_LINES = 12
+"""So many changes are drawn through the other panels."""
 MOST_STEPS = 400
 """In one line of a tool's own moments; more are no longer told apart."""
 MOST_MARKED = 120
@@ -51,6 +57,8 @@ class OverTime:
     panels: tuple[tuple[str, tuple[Line, ...]], ...]
     of_the_tool: bool = False
     of_processors: bool = True
+    schedule: tuple[tuple[str, tuple[tuple[float, float], ...]], ...] = ()
+    """What was set of links meanwhile: for each quantity of a link from when it had which value."""
 
     @property
     def name(self) -> str:
@@ -65,7 +73,8 @@ class OverTime:
     def caption(self) -> str:
         """How it is to be read."""
         own = "What the tool itself says of each moment: medians over the samples. " if self.of_the_tool else ""
-        return own + (CAPTION if self.of_processors else "The measuring client begins at 0.")
+        own += CAPTION if self.of_processors else "The measuring client begins at 0."
+        return own + (" Below is how links were set meanwhile, in the first sample." if self.schedule else "")
 
 
 def figures(rows: Sequence[SeriesRow], tools: Mapping[str, Tool]) -> tuple[OverTime, ...]:
@@ -74,6 +83,8 @@ def figures(rows: Sequence[SeriesRow], tools: Mapping[str, Tool]) -> tuple[OverT
     for measurement in dict.fromkeys(row.measurement for row in rows):
         own = [row for row in rows if row.measurement == measurement]
         value = tools[measurement].value if measurement in tools else None
+        schedule = _schedule([row for row in own if row.column.startswith(SET)])
+        own = [row for row in own if not row.column.startswith(SET)]
         columns = [name for name in dict.fromkeys(row.column for row in own) if name not in PROCESSORS]
         panels = [(_label(name, value), _moments([row for row in own if row.column == name])) for name in columns]
         # What is 0 throughout, as retransmissions mostly are, deserves no panel.
@@ -81,8 +92,23 @@ def figures(rows: Sequence[SeriesRow], tools: Mapping[str, Tool]) -> tuple[OverT
         watched = [
             (label, lines) for name, label in PANELS if (lines := _lines([row for row in own if row.column == name]))
         ]
-        made.append(OverTime(measurement, (*told, *watched), bool(told), bool(watched)))
+        made.append(OverTime(measurement, (*told, *watched), bool(told), bool(watched), schedule))
     return tuple(each for each in made if each.panels)
+
+
+def _schedule(rows: Sequence[SeriesRow]) -> tuple[tuple[str, tuple[tuple[float, float], ...]], ...]:
+    first = [row for row in rows if row.sample == rows[0].sample]
+    return tuple(
+        (_of_link(name.removeprefix(SET)), tuple((row.at_s, row.value) for row in first if row.column == name))
+        for name in dict.fromkeys(row.column for row in first)
+    )
+
+
+def _of_link(quantity: str) -> str:
+    """`ams-bra rate_mbit` → `ams-bra: rate, Mbit/s`; `ams-bra up` → `ams-bra: up`"""
+    link, _, field = quantity.rpartition(" ")
+    what, _, unit = field.partition("_")
+    return f"{link}: {what}, {UNITS.get(unit, unit)}" if unit else f"{link}: {what}"
 
 
 def _label(column: str, value: Column | None) -> str:
@@ -159,9 +185,17 @@ def draw(content: OverTime) -> Figure:
     """A panel for each host, a line for each overlay and variant."""
     every = [line for _, lines in content.panels for line in lines]
     looks, names = _looks(every), _names(every)
-    with style.sheet(2.0 * len(content.panels) + 0.9) as figure:
-        grid = figure.subplots(len(content.panels), 1, sharex=True, squeeze=False)
-        for axes, (label, lines) in zip(grid[:, 0], content.panels, strict=True):
+    ratios = [2.0] * len(content.panels) + [0.9] * len(content.schedule)
+    with style.sheet(sum(ratios) + 0.9) as figure:
+        grid = figure.subplots(len(ratios), 1, sharex=True, squeeze=False, height_ratios=ratios)
+        last_s = max(at for line in every for at, _ in line.points)
+        for axes, (label, points) in zip(grid[len(content.panels) :, 0], content.schedule, strict=True):
+            _draw_schedule(axes, label, points, last_s)
+        moments = sorted({at for _, points in content.schedule for at, _ in points if at > 0})
+        for axes in grid[: len(content.panels), 0] if len(moments) <= MOST_LINES else ():
+            for at in moments:
+                axes.axvline(at, color=style.FAINT, linewidth=0.8, linestyle="--")
+        for axes, (label, lines) in zip(grid[: len(content.panels), 0], content.panels, strict=True):
             for line in lines:
                 look = looks[line.overlay, line.variant]
                 axes.plot(
@@ -182,8 +216,19 @@ def draw(content: OverTime) -> Figure:
             axes.grid(axis="y")
             axes.tick_params(length=3)
         grid[-1, 0].set_xlabel("seconds since the client began")
-        signs.legend(figure, list(grid[:, 0]), list(names.values()))
+        signs.legend(figure, list(grid[: len(content.panels), 0]), list(names.values()))
     return figure
+
+
+def _draw_schedule(axes: Axes, label: str, points: Sequence[tuple[float, float]], last_s: float) -> None:
+    """Each value until the next one, and the last until the end."""
+    at, values = zip(*points, (max(last_s, points[-1][0]), points[-1][1]), strict=True)
+    axes.step(at, values, where="post", color=style.INK, linewidth=1.0)
+    what, _, unit = label.partition(", ")
+    axes.set_ylabel(f"{what.replace(': ', chr(10))}\n{unit}".rstrip())
+    axes.set_ylim(0, 1.1 * max(*values, 1e-9))
+    axes.grid(axis="y")
+    axes.tick_params(length=3)
 
 
 def _names(lines: Sequence[Line]) -> dict[tuple[str, str], str]:

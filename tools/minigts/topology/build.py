@@ -166,7 +166,7 @@ def _addresses(parts: Sequence[Segment], subnets: Sequence[IPv4Network], links: 
 def _links(drafts: Sequence[DraftLink], subnets: Sequence[IPv4Network]) -> tuple[Link, ...]:
     return tuple(
         _link(index, draft, name, str(subnet))
-        for index, (draft, name, subnet) in enumerate(zip(drafts, _names(drafts), subnets, strict=True))
+        for index, (draft, name, subnet) in enumerate(zip(drafts, link_names(drafts), subnets, strict=True))
     )
 
 
@@ -195,7 +195,7 @@ def _link(index: int, draft: DraftLink, name: str, subnet: str) -> Link:
     )
 
 
-def _names(links: Sequence[DraftLink]) -> list[str]:
+def link_names(links: Sequence[DraftLink]) -> list[str]:
     """Each link's name: its own, or its ends with a hyphen and, where that is taken, a number (`a-b`, `a-b-2`)."""
     taken = {link.name for link in links if link.name is not None}
     names = []

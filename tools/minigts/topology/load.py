@@ -24,6 +24,7 @@ from minigts.topology.draft import draft
 from minigts.topology.gathering import gather
 from minigts.topology.model import Topology
 from minigts.topology.plan import Plan
+from minigts.topology.scheduling import timed
 from minigts.topology.time import ANYWHERE, Time
 
 LARGEST_BYTES = 256_000
@@ -87,12 +88,14 @@ def _planned(
     drafted = composed.into(drafted)
     whole = check(tree.data, drafted, known_overlays, time)
     located = sites.check(drafted) if by_sites else ()
-    found = chain(findings, whole, located, gathered.findings, composed.findings)
+    schedule, untimely = timed((topology and topology.schedule) or (), drafted, directory)
+    found = chain(findings, whole, located, gathered.findings, composed.findings, untimely)
     require_none([*problems(tree, file, found), *composed.problems], file)
     assert topology is not None  # without one there are findings
     plan = gathered.into(build(topology, drafted, time, str(Path(file).absolute().parent)))
     notes = (*tree.notes, *composed.notes)[:MOST_NOTES]
-    return plan.model_copy(update={"notes": notes}) if notes else plan
+    further = {"notes": notes, "schedule": schedule}
+    return plan.model_copy(update=further) if any(further.values()) else plan
 
 
 def _read(text: str, file: str) -> Tree:

@@ -47,6 +47,7 @@ from minigts.topology.fields import (
     NAME_HINT,
     SMALLEST_SEGMENT,
 )
+from minigts.topology.schedule import Step
 from minigts.topology.software import (
     ENVIRONMENT,
     FILES,
@@ -443,6 +444,9 @@ class Topology(_Spec):
         None,
         description="Names of your own, each with two hosts or more: an overlay is laid over each by itself. "
         "Absent: over all hosts.",
+    )
+    schedule: tuple[Step, ...] | None = Field(
+        None, description="What links do over time, when `minigts play` or a measurement plays it. Default: nothing."
     )
     expect: tuple[Expect, ...] | None = Field(None, description="What must hold on a lab of this topology.")
     tolerances: ToleranceSpec | None = Field(

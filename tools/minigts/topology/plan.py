@@ -50,6 +50,7 @@ from minigts.topology.fields import (
     RttMs,
     Seed,
 )
+from minigts.topology.schedule import MOST_MOMENTS, Moment
 from minigts.topology.software import Software
 from minigts.topology.time import Time
 
@@ -343,6 +344,8 @@ class Plan(_Frozen):
     tolerances: Tolerances = Tolerances()
     ipv6: Annotated[v6.Ipv6 | None, Field(exclude_if=lambda beside: beside is None)] = None
     """What each host and each end has beside its IPv4 addresses. None, and then not written: IPv6 is off on links."""
+    schedule: Annotated[tuple[Moment, ...], Field(max_length=MOST_MOMENTS, exclude_if=lambda each: not each)] = ()
+    """What its links do over time, when that is played. None, and then not written: nothing."""
     notes: Annotated[tuple[Note, ...], Field(max_length=MOST_NOTES + 1, exclude_if=lambda notes: not notes)] = ()
     """What its file, in another language, says and nobody honours. None, and then not written: nothing."""
 

@@ -21,7 +21,7 @@ def listening(path: str) -> socket.socket:
     return listener
 
 
-def connected(directory: Path, name: str, timeout_s: float) -> socket.socket:
+def connected(directory: Path, name: str, timeout_s: float | None) -> socket.socket:
     """A path through an open directory: a socket's own may be 107 bytes at the most (unix(7)). Raises OSError."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.settimeout(timeout_s)

@@ -19,9 +19,9 @@ NS_PER_S = 1e9
 class ClockClient:
     """A connection to a lab's clock. Raises HostFailed when there is none, or it does not answer."""
 
-    def __init__(self, rundir: Path) -> None:
+    def __init__(self, rundir: Path, answer_s: float | None = ANSWER_S) -> None:
         try:
-            self._socket = sockets.connected(rundir, SOCKET, ANSWER_S)
+            self._socket = sockets.connected(rundir, SOCKET, answer_s)
         except OSError as error:
             raise HostFailed("the lab's clock does not run") from error
         self._answers = self._socket.makefile("rb")
@@ -80,6 +80,12 @@ def now_s(rundir: Path) -> float:
     """The lab's time, in seconds since its clock began."""
     with ClockClient(rundir) as client:
         return client.now_s()
+
+
+def sleep_until(rundir: Path, moment_s: float, turn: int) -> None:
+    """Let time pass until then; whoever has that turn acts again at that very moment."""
+    with ClockClient(rundir, None) as client:  # an hour of the lab's time takes as long as it takes
+        client.ask("sleep", until_ns=round(moment_s * NS_PER_S), turn=turn)
 
 
 def wires(rundir: Path) -> Sequence[Mapping[str, Any]]:

@@ -78,6 +78,9 @@ class VirtualUmlProvider(UmlProvider):
     def now_s(self) -> float:
         return clock_client.now_s(self.rundir)
 
+    def sleep_until(self, moment_s: float) -> None:
+        clock_client.sleep_until(self.rundir, moment_s, current_turn())
+
     def together(self) -> AbstractContextManager[Together]:
         return together(self._new_turn)
 

@@ -1,0 +1,110 @@
+"""What is told of a lab: each change that is recorded, once, in order, and nothing that is broken."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from threading import Thread
+
+import pytest
+import tc_hosts
+from typer.testing import CliRunner
+
+from minigts import lab as labs
+from minigts.cli.app import app
+from minigts.lab import Lab, events
+from minigts.topology.load import parse
+
+TEXT = "name: pair\npair: {link: {delay: 5ms, rate: 50mbit}}\n"
+runner = CliRunner()
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    monkeypatch.setenv("MINIGTS_STATE", str(tmp_path / "state"))
+    monkeypatch.setattr(tc_hosts.TcHosts, "pace_s", 0.0)
+    tc_hosts.register(monkeypatch)
+    return labs.up(parse(TEXT, "pair.yaml"), tc_hosts.TcHosts.name, None, lambda _: None)
+
+
+def told(lab: Lab) -> list[dict[str, object]]:
+    """Without the time of day."""
+    return [{name: value for name, value in each.items() if name != "time"} for each in events.read(lab.rundir)]
+
+
+CHANGES: dict[str, tuple[Callable[[Lab], object], dict[str, object]]] = {
+    "set": (
+        lambda lab: labs.adjust_link(lab, "h1-h2", {"delay_ms": 20}, "h1"),
+        {"event": "set", "link": "h1-h2", "how": "from h1: delay 20 ms"},
+    ),
+    "cut": (lambda lab: labs.set_link(lab, "h1", "h2", up=False), {"event": "cut", "link": "h1-h2"}),
+    "restarted": (lambda lab: labs.restart(lab, "h2"), {"event": "restarted", "host": "h2"}),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_each_change_is_told_once(lab: Lab, name: str) -> None:
+    assert told(lab)[0] == {"event": "begun", "provider": "tc-hosts", "lab_time": "real"}
+    assert [each["event"] for each in told(lab)][-1] == "up"
+    before = told(lab)
+    change, expected = CHANGES[name]
+    change(lab)
+    assert told(lab) == [*before, expected]
+
+
+def test_what_is_put_back_is_told_too(lab: Lab) -> None:
+    CHANGES["set"][0](lab)
+    CHANGES["cut"][0](lab)
+    labs.mend_all(lab)
+    labs.adjust_link(lab, "h1-h2", {"delay_ms": None})
+    assert told(lab)[-2:] == [
+        {"event": "whole", "link": "h1-h2"},
+        {"event": "set", "link": "h1-h2", "how": "as declared"},
+    ]
+
+
+def test_the_verb_prints_lines_of_json(lab: Lab) -> None:
+    done = runner.invoke(app, ["events"])
+    assert done.exit_code == 0, done.output
+    assert next(json.loads(line)["event"] for line in done.stdout.splitlines()) == "begun"
+
+
+def test_who_follows_hears_all_until_the_lab_is_down(lab: Lab) -> None:
+    heard: list[object] = []
+    listening = Thread(target=lambda: heard.extend(each["event"] for each in events.follow(lab.rundir)))
+    listening.start()
+    CHANGES["cut"][0](lab)
+    labs.down(lab)
+    listening.join(timeout=10)
+    assert heard[0] == "begun"
+    assert heard[-1] == "down"
+    assert not listening.is_alive()
+
+
+@pytest.mark.parametrize("broken", [b'{"event": "cu', b"\xff\xfe\n", b"[1]\n", b"\n\n"])
+def test_what_a_crash_has_left_is_no_event(lab: Lab, broken: bytes) -> None:
+    before = told(lab)
+    with (lab.rundir / events.FILE).open("ab") as file:
+        file.write(broken)
+    assert told(lab) == before
+    CHANGES["cut"][0](lab)
+    assert told(lab) == [*before, CHANGES["cut"][1]]
+
+
+def test_a_long_file_loses_its_older_half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "LIMIT_BYTES", 2000)
+    for number in range(100):
+        events.note(tmp_path, [{"event": "set", "number": number}], 1.5)
+    kept = events.read(tmp_path)
+    assert (tmp_path / events.FILE).stat().st_size < 2200
+    assert kept[-1]["number"] == 99
+    assert kept[-1]["lab_s"] == 1.5
+
+
+def test_a_file_that_is_somebody_elses_link_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("mine\n")
+    (tmp_path / "lab").mkdir()
+    (tmp_path / "lab" / events.FILE).symlink_to(tmp_path / "other")
+    events.note(tmp_path / "lab", [{"event": "up"}], None)
+    assert (tmp_path / "other").read_text() == "mine\n"

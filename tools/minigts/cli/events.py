@@ -1,0 +1,36 @@
+"""The verb that tells what has happened to a lab. What it needs is imported inside, so that `--help` is quick."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Annotated
+
+import typer
+
+from minigts.cli import known
+from minigts.cli.app import app
+from minigts.cli.labs import LABS
+
+
+@app.command(rich_help_panel=LABS)
+def events(
+    lab: Annotated[
+        str | None, typer.Argument(metavar="[LAB]", help="Which lab, when several are up.", autocompletion=known.labs)
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the lab is down, or ctrl-c.")] = False,
+) -> None:
+    """Tell what has happened to a lab since it was begun, a line of JSON each: hosts killed and started, links cut and
+    set, overlays joined and left, experiments.
+
+    Example:  minigts events
+
+    Example:  minigts events --follow | jq -r .event
+    """
+    from minigts import lab as labs
+    from minigts.lab import events as happened
+
+    opened = labs.open_lab(lab)
+    with suppress(KeyboardInterrupt):
+        for event in happened.follow(opened.rundir) if follow else happened.read(opened.rundir):
+            typer.echo(json.dumps(event))

@@ -1,0 +1,90 @@
+"""What has happened to a lab, a line of JSON each, in its run directory. The record says what is, events what changed.
+
+A line is appended after the change has been written down. One that a crash has cut short is no event.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeAlias
+
+from minigts.paths import read_whole, write_whole
+
+Event: TypeAlias = Mapping[str, object]
+FILE = "events.jsonl"
+LIMIT_BYTES = 2 << 20
+"""A file that would become longer loses its older half."""
+LOOK_EVERY_S = 0.2
+
+
+def note(rundir: Path, events: Iterable[Event], lab_s: float | None) -> None:
+    """Append them; `lab_s` is the lab's own time, where it has one that somebody knows. What cannot be written is lost:
+    a lab is not to fail for it.
+    """
+    moment: dict[str, object] = {"time": datetime.now(UTC).isoformat(timespec="milliseconds")}
+    if lab_s is not None:
+        moment["lab_s"] = round(lab_s, 6)
+    lines = [json.dumps({**moment, **event}) + "\n" for event in events]
+    if not lines:
+        return
+    path = rundir / FILE
+    try:
+        _make_room(path)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        with os.fdopen(os.open(path, flags, 0o600), "ab") as file:
+            file.write("".join(lines).encode())
+    except OSError:
+        return
+
+
+def read(rundir: Path) -> list[Event]:
+    """All that are kept, the oldest first."""
+    return list(_events(_content(rundir / FILE)))
+
+
+def follow(rundir: Path) -> Iterator[Event]:
+    """The same, then each as it comes, until the lab is gone."""
+    told = 0
+    while True:
+        gone = not os.path.lexists(rundir)
+        content = _content(rundir / FILE)
+        told = told if told <= len(content) else 0  # its older half has gone
+        whole = content.rfind(b"\n") + 1
+        yield from _events(content[told:whole])
+        told = max(told, whole)
+        if gone:
+            yield {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": "down"}
+            return
+        time.sleep(LOOK_EVERY_S)
+
+
+def _make_room(path: Path) -> None:
+    content = _content(path)
+    if len(content) > LIMIT_BYTES:
+        half = content.index(b"\n", len(content) // 2) + 1
+        write_whole(path, content[half:].decode(errors="replace"))
+    elif content and not content.endswith(b"\n"):
+        with path.open("ab") as file:
+            file.write(b"\n")
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return read_whole(path, 2 * LIMIT_BYTES)
+    except OSError:
+        return b""
+
+
+def _events(content: bytes) -> Iterator[Event]:
+    for line in content.splitlines():
+        try:
+            event = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(event, dict):
+            yield event

@@ -1,0 +1,213 @@
+"""Plays a schedule on a lab: each change at its moment, read back, and when it was made.
+
+Where links carry delay and rate themselves (`links.carrier`), that moment is the clock's, exactly. Elsewhere each
+machine is told its changes beforehand and makes them by its own clock, which has been compared with this machine's.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from minigts.dataplane import shaping
+from minigts.errors import HostFailed, InputError
+from minigts.lab import links
+from minigts.lab.record import DECLARED, Lab, Record, exclusive
+from minigts.topology.plan import End, Host, Plan, Switch
+from minigts.topology.schedule import Moment
+
+T = TypeVar("T")
+
+COMPARISONS = 5
+"""Of a machine's clock with this one's; the quickest counts."""
+AHEAD_S = 0.5
+"""How long before its beginning machines are told a schedule: until all have begun to wait for it."""
+SPARE_S = 60.0
+# Hosts have no /dev/fd. `read` waits on a pipe on which nothing ever comes, which costs no process, and may be as late
+# as the kernel's tick is long: so it ends 5 ms early, and the rest is counted out.
+_PLAY = r"""
+set -u
+waiting=/run/minigts-playing.$$ orders=/run/minigts-orders.$$ said=/run/minigts-played.$$
+mkfifo "$waiting" "$orders"
+exec 9<>"$waiting"
+tc -j -batch - <"$orders" >"$said" 9<&- &
+changing=$!
+exec 3>"$orders"
+rm "$waiting" "$orders"
+at() {
+  local due=$((BEGIN_US + $1))
+  local left=$((due - ${EPOCHREALTIME/./} - 5000)) seconds
+  if ((left > 0)); then
+    printf -v seconds %d.%06d $((left / 1000000)) $((left % 1000000))
+    read -r -t "$seconds" -u 9 || :
+  fi
+  while ((${EPOCHREALTIME/./} < due)); do :; done
+  printf '%s\n' "$2" >&3
+  echo "$((${EPOCHREALTIME/./} - BEGIN_US))"
+}
+CHANGES
+exec 3>&-
+wait "$changing" || exit
+cat "$said"
+rm "$said"
+"""
+
+
+@dataclass(frozen=True)
+class Played:
+    """One change, made `at_s` after the schedule's beginning by the lab's clock, and how the link is set since then."""
+
+    moment: Moment
+    at_s: float
+    amounts: Mapping[str, float]
+    """By link and quantity: `ams-bra rate_mbit`; `ams-bra up` is 0 or 1."""
+
+    @property
+    def in_words(self) -> str:
+        """`ams-bra from ams: rate 10 mbit`"""
+        sender = f" from {self.moment.sender}" if self.moment.sender else ""
+        return f"{self.moment.link}{sender}: {self.moment.in_words}"
+
+
+def play(
+    lab: Lab, moments: Sequence[Moment], on_played: Callable[[Played], None], beside: Callable[[], T] | None = None
+) -> T | None:
+    """Play them from now on, and begin `beside` with them. When both have ended, and when it is broken off, every link
+    is as it was before.
+
+    Raises InputError when there are none, or one cannot be; HostFailed when what is read back is not what was set.
+    """
+    if not moments:
+        raise InputError(f"the topology of lab {lab.name} has no schedule: write one as `schedule:` into its file")
+    before = lab.record
+    try:
+        with lab.provider.together() as company:
+            task = company.start(beside) if beside is not None else None
+            for each in played(lab, moments):
+                on_played(each)
+            return None if task is None else task.result()
+    finally:
+        links.restore_links(lab, before)
+
+
+def played(lab: Lab, moments: Sequence[Moment]) -> Iterator[Played]:
+    """The same, and links stay as the last change has left them."""
+    states = _states(lab.plan, lab.record, moments)
+    with exclusive(lab.rundir):
+        if links.carrier(lab) is None:
+            yield from _by_machines(lab, moments, states)
+        else:
+            yield from _by_wires(lab, moments, states)
+
+
+def amounts(plan: Plan, record: Record, moments: Sequence[Moment]) -> dict[str, float]:
+    """How what these moments change is set by that record. Pure."""
+    whole, found = record.model_copy(update={"cut": frozenset(), "settings": DECLARED}), dict[str, float]()
+    for moment in moments:
+        link = links.link_named(plan, moment.link)
+        if moment.up is not None:
+            found[f"{link.name} up"] = float(link.name not in record.cut)
+        for end in link.ends if moment.sender is None else [moment.sender]:
+            (port,) = _ports(plan.machine(end), {link.name})
+            way, whose = links.port_now(port, whole).outgoing, f" from {moment.sender}" if moment.sender else ""
+            values = {field: getattr(way, field) for field in moment.update}
+            found |= {f"{link.name}{whose} {field}": value for field, value in values.items() if value is not None}
+    return found
+
+
+def _states(plan: Plan, record: Record, moments: Sequence[Moment]) -> list[Record]:
+    """What is recorded before the first and after each of them."""
+    states = [record]
+    for moment in moments:
+        states.append(links.at_moment(plan, states[-1], moment))
+    return states
+
+
+def _by_wires(lab: Lab, moments: Sequence[Moment], states: Sequence[Record]) -> Iterator[Played]:
+    with lab.provider.together():
+        begin_s = lab.provider.now_s()
+        for moment, state in zip(moments, states[1:], strict=True):
+            lab.provider.sleep_until(begin_s + moment.at_s)
+            at_s = lab.provider.now_s() - begin_s
+            name = links.link_named(lab.plan, moment.link).name
+            links.set_anew(lab, state, [name], reading_back=True)
+            yield Played(moment, round(at_s, 9), amounts(lab.plan, state, [moment]))
+
+
+def _by_machines(lab: Lab, moments: Sequence[Moment], states: Sequence[Record]) -> Iterator[Played]:
+    names = {links.link_named(lab.plan, moment.link).name for moment in moments}
+    off = states[0].off
+    machines = [
+        each for each in lab.plan.machines if each.name not in off and any(port.link in names for port in each.ports)
+    ]
+    with links.settling(lab, states[-1], [machine.name for machine in machines]):
+        ahead_s = lab.on_each(machines, partial(_ahead_s, lab))
+        for machine in machines:
+            links.run_script(lab.provider, machine, _devices(machine, states, names))
+        begin_s = time.time() + AHEAD_S
+        made = lab.on_each(
+            machines,
+            lambda machine: _told(lab, machine, moments, states, begin_s + ahead_s[machine.name]),
+        )
+    latest = [max(each[number] for each in made.values() if number in each) for number in range(len(moments))]
+    for moment, state, at_s in zip(moments, states[1:], latest, strict=True):
+        yield Played(moment, at_s, amounts(lab.plan, state, [moment]))
+
+
+def _ahead_s(lab: Lab, machine: Host | Switch) -> float:
+    """By how much the machine's clock is ahead of this one's."""
+    found = []
+    for _ in range(COMPARISONS):
+        before_s = time.time()
+        shown_s = float(lab.provider.run(machine.name, ["bash", "-c", "echo $EPOCHREALTIME"], timeout_s=10).stdout)
+        after_s = time.time()
+        found.append((after_s - before_s, shown_s - (before_s + after_s) / 2))
+    return min(found)[1]
+
+
+def _devices(machine: Host | Switch, states: Sequence[Record], names: set[str]) -> str:
+    """Whatever devices any of the states needs, so that all that is left to do are changes by `tc`."""
+    first, *others = ([links.port_now(port, state) for port in _ports(machine, names)] for state in states)
+    needed = [
+        next((one for one in each if shaping.holds_arrivals(one.incoming)), each[0])
+        for each in zip(first, *others, strict=True)
+    ]
+    return shaping.devices(needed)
+
+
+def _told(
+    lab: Lab, machine: Host | Switch, moments: Sequence[Moment], states: Sequence[Record], begin_s: float
+) -> dict[int, float]:
+    """Have the machine make its changes, by number of the moment, `begin_s` by its own clock; when it had made each."""
+    steps = {
+        number: [links.port_now(port, states[number + 1]) for port in _ports(machine, {moment.link})]
+        for number, moment in enumerate(moments)
+    }
+    steps = {number: ports for number, ports in steps.items() if ports}
+    overhead_ms = states[0].emulator_overhead_ms
+    lines = [
+        shlex.join(["at", str(round(moments[number].at_s * 1e6)), shaping.changes(ports, overhead_ms)])
+        for number, ports in steps.items()
+    ]
+    script = _PLAY.replace("CHANGES", "\n".join(lines)).replace("BEGIN_US", str(round(begin_s * 1e6)))
+    limit_s = AHEAD_S + moments[-1].at_s + SPARE_S
+    said = lab.provider.run(machine.name, ["bash", "-s"], timeout_s=limit_s, stdin=script.encode()).stdout.splitlines()
+    times, shown = said[: len(steps)], [each for each in said[len(steps) :] if each]
+    if len(shown) != len(steps):
+        raise HostFailed(f"{machine.name} has shown {len(shown)} of {len(steps)} changes of a schedule")
+    wrong = [
+        f"{machine.name}: {text}"
+        for number, qdiscs in zip(steps, shown, strict=True)
+        for text in links.differences(_ports(machine, {moments[number].link}), states[number + 1], qdiscs)
+    ]
+    if wrong:
+        raise HostFailed("links are not as the schedule has set them:\n" + "\n".join(wrong))
+    return {number: int(time_us) / 1e6 for number, time_us in zip(steps, times, strict=True)}
+
+
+def _ports(machine: Host | Switch, names: set[str]) -> list[End]:
+    return [port for port in machine.ports if port.link in names]

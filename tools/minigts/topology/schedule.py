@@ -1,0 +1,180 @@
+"""What links do over time, as a file writes it, and the moments that come of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Self, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+
+from minigts.language.fields import Strict, matching, text, written
+from minigts.language.problems import Misplaced, shown
+from minigts.language.quantities import MOMENT_S
+from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, NAME, NAME_HINT, HostName, Name
+from minigts.topology.settable import SETTABLE, amount
+
+MOST_MOMENTS = 20_000
+LONGEST_PATH = 400
+Points: TypeAlias = Sequence[tuple[float, str]]
+"""Of a trace: seconds, and what is set then, as it would be written."""
+
+
+def _field(name: str) -> str:
+    if name not in {field for field, _ in SETTABLE.values()}:
+        raise ValueError(f"{shown(name)} is no field of a link's that can be set")
+    return name
+
+
+class Moment(BaseModel):
+    """One change of one link, `at_s` after the schedule's beginning."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    at_s: Annotated[float, Field(ge=0, le=86400)]
+    link: Name
+    sender: HostName | None = None
+    """Whose sending is changed; None: both ends'."""
+    update: dict[Annotated[str, AfterValidator(_field)], float | None] = {}
+    """By field of a plan's shaping what it is set to; None: as declared."""
+    up: bool | None = None
+    """Whether the link is cut or made whole; None: neither."""
+
+    @property
+    def in_words(self) -> str:
+        """`rate 10 mbit`, `cut`"""
+        if self.up is not None:
+            return "whole" if self.up else "cut"
+        words = {field: what for what, (field, _) in SETTABLE.items()}
+        return ", ".join(
+            f"{words[field]} declared" if value is None else f"{words[field]} {value:.10g} {field.rpartition('_')[2]}"
+            for field, value in self.update.items()
+        )
+
+
+def _settings(value: object) -> tuple[dict[str, str], ...]:
+    """One mapping, or several that are taken in turn; each value is tried."""
+    several = value if isinstance(value, list | tuple) else [value]
+    found, findings = [], []
+    for number, one in enumerate(several):
+        place = (number,) if isinstance(value, list | tuple) else ()
+        if not isinstance(one, dict) or not one:
+            findings.append((place, f"{shown(one)} says nothing to set: write it as in {{delay: 40ms}}"))
+            continue
+        for what, written_ in one.items():
+            try:
+                amount(what, written_)
+            except ValueError as error:
+                findings.append(((*place, str(what)), str(error)))
+        found.append({str(what): str(each) for what, each in one.items()})
+    if findings:
+        raise Misplaced(findings)
+    return tuple(found)
+
+
+_ONE = {"type": "object", "propertyNames": {"enum": [*SETTABLE]}, "additionalProperties": {"type": "string"}}
+Settings: TypeAlias = Annotated[
+    tuple[dict[str, str], ...],
+    BeforeValidator(_settings),
+    WithJsonSchema({"anyOf": [_ONE, {"type": "array", "items": _ONE, "minItems": 1}]}),
+]
+Seconds: TypeAlias = Annotated[str, BeforeValidator(MOMENT_S.normal), written(MOMENT_S.pattern, "10s")]
+
+
+class Step(Strict):
+    """What a schedule does with one link, once, again and again, or as a trace says."""
+
+    at: Seconds | None = None
+    """When, from the schedule's beginning."""
+    every: Seconds | None = None
+    """Again so often, from `at`, or from so long after the beginning, until `until`."""
+    until: Seconds | None = None
+    """When it ends: what `every` repeats, or a trace, which begins anew at its end."""
+    link: Annotated[str, *matching(NAME_HINT, NAME)]
+    """Its name, such as ams-bra."""
+    sender: Annotated[str, *matching(HOST_NAME_HINT, HOST_NAME)] | None = Field(default=None, alias="from")
+    """Only what this end sends; both ends when absent."""
+    settings: Settings | None = Field(default=None, alias="set")
+    """What is set, as in {delay: 40ms}; with `every` also a list, whose entries are taken in turn."""
+    cut: Seconds | None = None
+    """The link is cut for so long."""
+    trace: Annotated[str, text("a path", LONGEST_PATH, one_line=True)] | None = None
+    """A file, beside the topology's: a .csv of seconds and rate, or delay; any other is mahimahi's."""
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if [self.settings, self.cut, self.trace].count(None) != 2:
+            raise ValueError("a step has one of `set:`, `cut:` and `trace:`")
+        if self.trace is None and self.at is None and self.every is None:
+            raise ValueError("a step says when: `at: 10s`, or `every: 5s` and `until: 60s`")
+        if self.every is not None and self.until is None:
+            raise ValueError("`every:` without `until:`: say when it ends, as in until: 60s")
+        if self.until is not None and self.every is None and self.trace is None:
+            raise ValueError("`until:` without `every:` or `trace:`: nothing is repeated")
+        if self.settings is not None and len(self.settings) > 1 and self.every is None:
+            raise ValueError("several settings are taken in turn: say how often, as in every: 5s")
+        if self.every is not None and MOMENT_S.parse(self.every) == 0:
+            raise ValueError("`every: 0s` would never come to an end")
+        if self.cut is not None and self.sender is not None:
+            raise ValueError("a link is cut both ways: leave `from:` out, or set loss: 100%")
+        if self.trace is not None and self.every is not None:
+            raise ValueError("a trace has its own times: leave `every:` out")
+        return self
+
+
+def moments(steps: Sequence[Step], traces: Mapping[str, tuple[str, Points]]) -> tuple[Moment, ...]:
+    """What the steps come to, in time's order; of those at the same moment the one that is written later is the later.
+    `traces`: by path what is set, and its points. Raises ValueError when they are too many.
+    """
+    found: list[Moment] = []
+    for step in steps:
+        for moment in _of(step, traces):
+            found.append(moment)
+            if len(found) > MOST_MOMENTS:
+                raise ValueError(f"the schedule has more than {MOST_MOMENTS} moments")
+    return tuple(sorted(found, key=lambda moment: moment.at_s))
+
+
+def _of(step: Step, traces: Mapping[str, tuple[str, Points]]) -> Iterator[Moment]:
+    if step.trace is not None:
+        yield from _of_trace(step, *traces[step.trace])
+        return
+    for number, at_s in enumerate(_times_s(step)):
+        if step.cut is not None:
+            yield Moment(at_s=at_s, link=step.link, up=False)
+            yield Moment(at_s=round(at_s + MOMENT_S.parse(step.cut), 9), link=step.link, up=True)
+        elif step.settings is not None:
+            chosen = step.settings[number % len(step.settings)]
+            yield Moment(at_s=at_s, link=step.link, sender=step.sender, update=_update(chosen))
+
+
+def _update(chosen: Mapping[str, str]) -> dict[str, float | None]:
+    return dict(amount(what, written_) for what, written_ in chosen.items())
+
+
+def _times_s(step: Step) -> Iterator[float]:
+    if step.every is None:
+        yield MOMENT_S.parse(step.at)
+        return
+    every_s, until_s = MOMENT_S.parse(step.every), MOMENT_S.parse(step.until)
+    first_s = every_s if step.at is None else MOMENT_S.parse(step.at)
+    number = 0
+    while (at_s := round(first_s + number * every_s, 9)) <= until_s:
+        yield at_s
+        number += 1
+
+
+def _of_trace(step: Step, what: str, points: Points) -> Iterator[Moment]:
+    """Anew from its beginning, a step of its last length after its end, until `until`; once without one."""
+    begin_s = 0.0 if step.at is None else MOMENT_S.parse(step.at)
+    last_s = points[-1][0] + (points[-1][0] - points[-2][0] if len(points) > 1 else 1.0)
+    until_s = begin_s + last_s if step.until is None else MOMENT_S.parse(step.until)
+    before: str | None = None
+    number = 0
+    while True:
+        at_s = round(begin_s + number // len(points) * last_s + points[number % len(points)][0], 9)
+        if at_s >= until_s:
+            return
+        written_ = points[number % len(points)][1]
+        if written_ != before:
+            yield Moment(at_s=at_s, link=step.link, sender=step.sender, update=dict([amount(what, written_)]))
+        before, number = written_, number + 1
