@@ -304,8 +304,10 @@ def _routes(network: _Network, names: Sequence[str], index: int) -> tuple[Route,
 
 def _gateway(network: _Network, names: Sequence[str], way: ShortestPath) -> str:
     """The address of the first host on the way, on the segment where the way begins."""
-    position = next(number for number, node in enumerate(way.nodes[1:]) if node < len(names))
-    return network.addresses[way.links[position], names[way.nodes[position + 1]]]
+    position = 1
+    while way.nodes[position] >= len(names):  # a switch
+        position += 1
+    return network.addresses[way.links[position - 1], names[way.nodes[position]]]
 
 
 def _paths(network: _Network, names: Sequence[str]) -> tuple[Path, ...]:
