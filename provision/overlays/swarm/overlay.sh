@@ -27,13 +27,13 @@ second() {
 reach() {
   everyone_answers $((patience_s * (HOST_POSITION + 1))) || attach_again
   # shellcheck disable=SC2154 # phase.sh names it
-  everyone_answers "$reach_deadline_s" || fatal "not all of $PEERS answered within $reach_deadline_s s"
+  everyone_answers "$reach_deadline_s" || fatal "$silent did not answer within $reach_deadline_s s"
 }
 
+# everyone_answers SECONDS: whether all PEERS do; sets `silent`, the one that does not.
 everyone_answers() {
-  local peer
-  for peer in $PEERS; do
-    wait_until "$1" answers "$peer" || return 1
+  for silent in $PEERS; do
+    wait_until "$1" answers "$silent" || return 1
   done
 }
 
@@ -75,7 +75,7 @@ follow() {
 # What asks for a network before every node knows of every other by gossip asks some that do not answer, and waits for
 # 30 s. The engine says whom it knows in its log alone: `Node 226cf1dac85c/10.255.0.1, joined gossip cluster`.
 wait_for_gossip() {
-  pause_s=0.5 wait_until 60 knows_every_node || fatal "this host does not know every node of the Swarm: $(engine_complaint)"
+  pause_s=0.5 wait_until 120 knows_every_node || fatal "this host does not know every node of the Swarm: $(engine_complaint)"
 }
 
 # Of those since the engine has been started.
