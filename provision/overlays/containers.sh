@@ -43,7 +43,7 @@ upload() {
 }
 
 has() {
-  ! curl -sf -o /dev/null --unix-socket /run/docker.sock "http://docker/images/$IMAGE_TAG/json" || echo HAS=yes
+  ! docker_api GET "/images/$IMAGE_TAG/json" &>/dev/null || echo HAS=yes
 }
 
 # declared FILTER: of each container.
@@ -55,7 +55,7 @@ hold() {
   for name in $(declared .name); do
     container=$name.network
     [[ $(state_of "$container") == running ]] || run_measuring_container "$network"
-    echo "$name=$(container_address "$network")"
+    echo "$name=$(container_address)"
   done
 }
 
@@ -66,7 +66,7 @@ launch() {
     if ! create "$name" || ! docker_api POST "/containers/$name/start" >/dev/null; then
       fatal "container $name does not start"
     fi
-    id=$(docker_api GET "/containers/$name/json" | jq -r .Id)
+    id=$(said Id "$(docker_api GET "/containers/$name/json")")
     ln -sf "/var/lib/docker/containers/$id/$id-json.log" "/var/log/container-$name.log"
   done
   open_ports
@@ -86,13 +86,12 @@ open_ports() {
 
 # PORT:PROCESS:ADDRESS:PORT, a line each.
 port_words() {
-  local each name port inside network
-  network=$(jq -r .network "$containers_json")
+  local each name port inside
   # shellcheck disable=SC2016
   for each in $(declared '. as $one | .ports[] | "\($one.name):\(.port):\(.container_port)"'); do
     IFS=: read -r name port inside <<<"$each"
     container=$name.network
-    echo "$port:$(container_process):$(container_address "$network"):$inside"
+    echo "$port:$(container_process):$(container_address):$inside"
   done
 }
 
@@ -105,7 +104,7 @@ states() {
 # that is asked how it is: running, healthy.
 state_of() {
   local answer
-  answer=$(curl -sf --unix-socket /run/docker.sock "http://docker/containers/$1/json") || {
+  answer=$(docker_api GET "/containers/$1/json" 2>/dev/null) || {
     echo absent
     return
   }

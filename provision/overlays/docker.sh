@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Sourced by phase.sh: the measuring container, under Docker. Talks to the engine's socket directly: a call of
-# the docker command costs most of a second in an emulated host, one of these some 20 ms.
+# the docker command costs most of a second in an emulated host, one of curl some 30 ms, one of nc some 5.
 #
 # Docker Engine API: the `docker_*` functions follow its paths; version 1.41 and later.
 
@@ -14,19 +14,29 @@ readonly gateway=169.254.1.1
 readonly engine_log=/var/log/dockerd.log
 readonly engine_deadline_s=60
 
-# docker_api METHOD PATH [JSON]: the answer on stdout; fails with the engine's own words.
+# docker_api METHOD PATH [JSON]: the answer on stdout; fails with the engine's own words. By HTTP 1.0: the engine ends its
+# answer by closing the connection.
 docker_api() {
-  local method=$1 path=$2 body=${3:-} answer code
-  answer=$(curl -sS --unix-socket /run/docker.sock -X "$method" -H 'Content-Type: application/json' \
-    ${body:+--data "$body"} -w '\n%{http_code}' "http://docker$path") || return 1
-  code=${answer##*$'\n'}
-  answer=${answer%$'\n'*}
+  local LC_ALL=C method=$1 path=$2 body=${3:-} request answer code
+  printf -v request '%s %s HTTP/1.0\r\nHost: docker\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s' \
+    "$method" "$path" "${#body}" "$body"
+  answer=$(nc -U /run/docker.sock <<<"$request") || return 1
+  code=${answer#* }
+  code=${code%%[[:space:]]*}
+  answer=${answer#*$'\r\n\r\n'}
+  if [[ ! $code =~ ^[1-9][0-9]{2}$ ]]; then
+    warn "docker: $method $path: no answer"
+    return 1
+  fi
   if ((code >= 400)); then
     warn "docker: $method $path: $(jq -r '.message // .' <<<"$answer" 2>/dev/null || echo "$answer")"
     return 1
   fi
   printf '%s\n' "$answer"
 }
+
+# said KEY JSON: the first string that stands there under that key; nothing where there is none. It starts no program.
+said() { [[ ! $2 =~ \"$1\":\"([^\"]*)\" ]] || echo "${BASH_REMATCH[1]}"; }
 
 # start_docker FLAG…: the engine, if it does not run yet.
 start_docker() {
@@ -40,7 +50,7 @@ start_docker() {
 engine_complaint() { tail -n 5 "$engine_log"; }
 
 docker_answers() {
-  [[ -S /run/docker.sock ]] && curl -sf -o /dev/null --unix-socket /run/docker.sock http://docker/_ping
+  [[ -S /run/docker.sock ]] && docker_api GET /_ping &>/dev/null
 }
 
 # docker_to_leave: whether there is an engine to take things off. One that was killed is started again: its containers
@@ -68,6 +78,7 @@ run_measuring_container() {
     remove_measuring_container
     if docker_api POST "/containers/create?name=$container" "$(container_settings "$network")" >/dev/null &&
       docker_api POST "/containers/$container/start" >/dev/null; then
+      inspect_container
       return
     fi
     warn "attempt $attempt to start container $container failed"
@@ -76,16 +87,24 @@ run_measuring_container() {
   fatal "container $container does not start: $(engine_complaint)"
 }
 
-# Privileged, so that offloads can be switched inside.
+# container_settings NETWORK: what is asked of the engine. Privileged, so that offloads can be switched inside. In no
+# network of Docker's: it would start itself once more to set none up, which takes a third of the container's start.
 container_settings() {
-  jq -nc --arg network "$1" '{
-    Image: "minigts/measure",
-    Cmd: ["/bin/sh", "-c", "netserver -4 && exec iperf3 -s -J"],
-    HostConfig: {NetworkMode: $network, Privileged: true, LogConfig: {Type: "none"}}
-  }'
+  local disabled=false
+  [[ $1 != none ]] || disabled=true
+  printf '{"Image": "minigts/measure", "Cmd": ["/bin/sh", "-c", "netserver -4 && exec iperf3 -s -J"],
+    "NetworkDisabled": %s, "HostConfig": {"NetworkMode": "%s", "Privileged": true, "LogConfig": {"Type": "none"}%s}%s}' \
+    "$disabled" "$1" "$(further_host_settings)" "$(further_settings)"
 }
 
-remove_measuring_container() { remove_container "$container"; }
+# What an overlay asks for besides, from a comma on.
+further_host_settings() { :; }
+further_settings() { :; }
+
+remove_measuring_container() {
+  inspected=()
+  remove_container "$container"
+}
 
 remove_container() { docker_api DELETE "/containers/$1?force=1" >/dev/null 2>&1 || true; }
 
@@ -104,44 +123,67 @@ take_containers_away() {
 # start_on_network NETWORK: the measuring container in a network of Docker's, described.
 start_on_network() {
   run_measuring_container "$1"
-  describe_measuring_container "$(container_address "$1")"
+  describe_measuring_container "$(container_address)"
 }
 
-# The address that Docker gave the container in NETWORK.
+# What the engine said of a container when it was asked last: its name, the process id of its first process, and the
+# address that Docker gave it, where it is in a network of Docker's.
+inspected=()
+
+inspect_container() {
+  local answer
+  answer=$(docker_api GET "/containers/$container/json") || return 1
+  inspected=("$container")
+  [[ ! $answer =~ \"Pid\":([0-9]+) ]] || inspected[1]=${BASH_REMATCH[1]}
+  [[ ! $answer =~ \"IPAddress\":\"([0-9.]+)\" ]] || inspected[2]=${BASH_REMATCH[1]}
+}
+
 container_address() {
-  docker_api GET "/containers/$container/json" |
-    jq -r --arg network "$1" '.NetworkSettings.Networks[$network].IPAddress'
+  [[ ${inspected[0]:-} == "$container" ]] || inspect_container
+  echo "${inspected[2]:-}"
 }
 
-# The process id of the container's first process.
-container_process() { docker_api GET "/containers/$container/json" | jq -r .State.Pid; }
+container_process() {
+  [[ ${inspected[0]:-} == "$container" ]] || inspect_container
+  echo "${inspected[1]}"
+}
 
 # enter_container COMMAND…: this host's program, in the container's network.
 enter_container() { nsenter --target "$(container_process)" --net "$@"; }
 
 # describe_measuring_container ADDRESS: once its servers listen, where it can be reached and entered.
 describe_measuring_container() {
-  local address=$1 id
+  local id
   wait_for_servers
   id=$(container_process)
-  echo "ADDRESS=$address"
-  echo "MTU=$(nsenter --target "$id" --net ip -j -4 address |
-    jq --arg address "$address" '.[] | select(.addr_info[].local == $address).mtu')"
+  echo "ADDRESS=$1"
+  echo "MTU=$(mtu_with "$1" <<<"$(nsenter --target "$id" --net ip -4 address)")"
   echo "ENTER=$id"
 }
 
-# For a container without a network of Docker's: an interface eth0 in it, joined to $container_port on this host.
+# mtu_with ADDRESS: of the interface that has it, as `ip address` prints them: `2: eth0@if5: <UP> mtu 1450 qdisc …`, and
+# below `    inet 172.30.0.2/16 …`.
+mtu_with() {
+  local line mtu=
+  while read -r line; do
+    [[ ! $line =~ ^[0-9]+:.*\ mtu\ ([0-9]+) ]] || mtu=${BASH_REMATCH[1]}
+    [[ $line != "inet $1/"* ]] || echo "$mtu"
+  done
+}
+
+# plumb_container [BRIDGE]: for a container without a network of Docker's: an interface eth0 in it, joined to
+# $container_port on this host, in that bridge.
 plumb_container() {
   # A container that was removed may still be holding the name.
   ip link delete "$container_port" 2>/dev/null || true
-  ip link add "$container_port" mtu "$OVERLAY_MTU" type veth peer name eth0 mtu "$OVERLAY_MTU" netns "$(container_process)"
-  ip link set "$container_port" up
+  ip -batch - <<<"
+link add $container_port mtu $OVERLAY_MTU type veth peer name eth0 mtu $OVERLAY_MTU netns $(container_process)
+link set $container_port up${1:+ master $1}"
 }
 
 # plumb_container_into_segment ADDRESS/PREFIX [BRIDGE]: the same, as one of many in a shared segment.
 plumb_container_into_segment() {
-  plumb_container
-  [[ -z ${2:-} ]] || ip link set "$container_port" master "$2"
+  plumb_container "${2:-}"
   enter_container ip -batch - <<<"
 address add $1 dev eth0
 link set eth0 up"
@@ -171,15 +213,21 @@ unplumb_container() {
   ip route delete "$gateway" dev lo 2>/dev/null || true
 }
 
-# Until the tools' servers listen inside: netserver on 12865, iperf3 on 5201.
 wait_for_servers() {
-  local id
-  id=$(container_process)
-  wait_until 30 servers_listen "$id" || fatal "the servers in the measuring container do not listen"
+  wait_until 30 servers_listen "$(container_process)" || fatal "the servers in the measuring container do not listen"
 }
 
+# servers_listen PROCESS: whether the tools' servers do, where that process is: netserver on 12865, iperf3 on 5201. A line
+# of /proc/PROCESS/net/tcp (proc(5)): `0: 00000000:3241 00000000:0000 0A …`, in hexadecimal, 0A for one that listens.
 servers_listen() {
-  nsenter --target "$1" --net ss -Hltn 'sport = 12865 or sport = 5201' | awk 'END { exit NR < 2 }'
+  local file line ports=
+  for file in "/proc/$1/net/tcp" "/proc/$1/net/tcp6"; do
+    [[ -r $file ]] || continue
+    while read -r line; do
+      [[ ! $line =~ :(3241|1451)\ 0+:0000\ 0A ]] || ports+=${BASH_REMATCH[1]}
+    done <"$file"
+  done
+  [[ $ports == *3241* && $ports == *1451* ]]
 }
 
 if [[ $HOST_ENGINE == namespace ]]; then

@@ -14,6 +14,7 @@
 #                                           other networks left out
 #   LINK_MTU                                the smallest of the lab's links
 #   HOST_ENGINE                             docker, or namespace: see namespace.sh
+#   CLOCK                                   real, or virtual
 #   FOLDERS                                 the overlay's folders, that which it extends first
 #   VARIANT                                 empty for an overlay without variants
 #   PROGRAMS                                the directory with its programs; empty without
@@ -38,6 +39,7 @@ eval "$(jq -r '@sh "
   LINK_NUMBERS=(\([.links[].number]))
   LINK_MTU=\(.link_mtu)
   HOST_ENGINE=\(.engine)
+  CLOCK=\(.clock)
   FOLDERS=(\(.folders))
   VARIANT=\(.variant)
   PROGRAMS=\(.programs)

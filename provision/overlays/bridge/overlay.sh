@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Docker's own bridge, in which this host's containers have a /24, and the proxy of published ports or Docker's NAT.
 
-published='{}'
+published=
 
 # Docker as it comes has both: NAT for what other hosts ask, and for what this one asks of itself; the proxy for the rest.
 install() {
@@ -27,7 +27,7 @@ start() {
   local own
   published=$(iperf3_ports)
   run_measuring_container bridge
-  own=$(container_address bridge)
+  own=$(container_address)
   describe_measuring_container "$own" | grep -v ^ADDRESS=
   echo "ADDRESS=$HOST_ADDRESS"
   echo "OWN=$own"
@@ -59,19 +59,13 @@ block() { echo "172.29.$1.$2"; }
 # gateway PEER: the neighbour by which it is reached.
 gateway() { ip -j -4 route get "$1" 2>/dev/null | jq -r '.[0].gateway // empty'; }
 
-container_settings() {
-  jq -nc --arg network "$1" --argjson published "$published" '{
-    Image: "minigts/measure",
-    Cmd: ["/bin/sh", "-c", "netserver -4 && exec iperf3 -s -J"],
-    ExposedPorts: ($published | map_values({})),
-    HostConfig: {NetworkMode: $network, Privileged: true, LogConfig: {Type: "none"}, PortBindings: $published}
-  }'
-}
+further_host_settings() { [[ -z $published ]] || printf ', "PortBindings": %s' "$published"; }
+
+further_settings() { [[ -z $published ]] || printf ', "ExposedPorts": {"5201/tcp": {}, "5201/udp": {}}'; }
 
 # UDP is published on the address that clients ask: the proxy answers from whichever it likes, if it listens on all.
 iperf3_ports() {
-  jq -nc --arg address "$HOST_ADDRESS" \
-    '{"5201/tcp": [{HostPort: "5201"}], "5201/udp": [{HostIp: $address, HostPort: "5201"}]}'
+  printf '{"5201/tcp": [{"HostPort": "5201"}], "5201/udp": [{"HostIp": "%s", "HostPort": "5201"}]}' "$HOST_ADDRESS"
 }
 
 remove_routes() {

@@ -49,9 +49,15 @@ start_flanneld() {
   local interface address
   choose_interface
   modprobe -a vxlan br_netfilter
+  wait_until 60 has_lease || fatal "flanneld has no lease: $(tail -n 5 "$(daemon_log flanneld)")"
+}
+
+# flanneld takes a block by chance, and ends when another host has just taken the same.
+has_lease() {
+  [[ ! -s $subnet_file ]] || return 0
   start_daemon flanneld "$PROGRAMS/flanneld" -etcd-endpoints "$etcd_url" -iface "$interface" \
     -public-ip "$address" -ip-masq=false -iptables-forward-rules=false
-  wait_until 60 test -s "$subnet_file" || fatal "flanneld has no lease: $(tail -n 5 "$(daemon_log flanneld)")"
+  [[ -s $subnet_file ]]
 }
 
 # Sets `interface` and `address`, by which flanneld sends.

@@ -2,14 +2,52 @@
 # Docker's own overlay in a Swarm: the leader is its only manager, the others are workers.
 
 readonly subnet=172.30.0.0/16
+readonly given_out=172.30.128.0/17 # by Docker, to what asks for no address
+readonly patience_s=2
+own_address=
 
 # Prints, on the leader, TOKEN, by which the others join.
 join() { if is_leader; then lead; else follow; fi; }
 
 start() {
-  wait_for_nodes
+  ! is_leader || wait_for_nodes
   keep_distance
+  own_address=172.30.$((HOST_POSITION / 250)).$((HOST_POSITION % 250 + 2))
   start_on_network measure
+}
+
+second() {
+  name_second_container
+  start_on_network measure
+}
+
+# A host that does not find all others after some time attaches its container again: whoever does so compares tables
+# with all nodes, which Docker else does every half minute, with one of them. One host after the other, since each cuts
+# itself off for a moment.
+reach() {
+  everyone_answers $((patience_s * (HOST_POSITION + 1))) || attach_again
+  # shellcheck disable=SC2154 # phase.sh names it
+  everyone_answers "$reach_deadline_s" || fatal "$silent did not answer within $reach_deadline_s s"
+}
+
+# everyone_answers SECONDS: whether all PEERS do; sets `silent`, the one that does not.
+everyone_answers() {
+  for silent in $PEERS; do
+    wait_until "$1" answers "$silent" || return 1
+  done
+}
+
+# shellcheck disable=SC2154 # docker.sh names the container
+attach_again() {
+  docker_api POST /networks/measure/disconnect '{"Container": "'"$container"'"}' >/dev/null
+  docker_api POST /networks/measure/connect \
+    '{"Container": "'"$container"'", "EndpointConfig": {"IPAMConfig": {"IPv4Address": "'"$ADDRESS"'"}}}' >/dev/null
+}
+
+# The address does not depend on who comes first.
+further_settings() {
+  [[ -z $own_address ]] ||
+    printf ', "NetworkingConfig": {"EndpointsConfig": {"measure": {"IPAMConfig": {"IPv4Address": "%s"}}}}' "$own_address"
 }
 
 leave() {
@@ -23,49 +61,72 @@ leave() {
 lead() {
   if ! swarm_active; then
     found_swarm
+    wait_until 30 remove_ingress || fatal "Docker does not give up its network ingress: $(engine_complaint)"
     create_network
   fi
-  echo "TOKEN=$(docker_api GET /swarm | jq -r .JoinTokens.Worker)"
+  echo "TOKEN=$(said Worker "$(docker_api GET /swarm)")"
 }
 
 follow() {
   swarm_active || join_swarm
-  wait_until 60 swarm_active || fatal "this host did not become a node of the Swarm: $(engine_complaint)"
+  wait_for_gossip
+}
+
+# What asks for a network before every node knows of every other by gossip asks some that do not answer, and waits for
+# 30 s. The engine says whom it knows in its log alone: `Node 226cf1dac85c/10.255.0.1, joined gossip cluster`.
+wait_for_gossip() {
+  pause_s=0.5 wait_until 120 knows_every_node || fatal "this host does not know every node of the Swarm: $(engine_complaint)"
+}
+
+# Of those since the engine has been started.
+# shellcheck disable=SC2154 # docker.sh names the log
+knows_every_node() {
+  awk -v wanted="$(host_count)" '/New memberlist node/ { split("", known) }
+    match($0, "/[^/,]*, joined gossip cluster") { known[substr($0, RSTART, RLENGTH)] }
+    END { exit length(known) < wanted }' "$engine_log"
 }
 
 swarm_active() { [[ $(swarm_state) == active ]]; }
 
 # inactive, pending, active, error or locked: Docker Engine API, GET /info.
-swarm_state() { docker_api GET /info | jq -r .Swarm.LocalNodeState; }
+swarm_state() { said LocalNodeState "$(docker_api GET /info)"; }
 
-found_swarm() {
-  docker_api POST /swarm/init "$(jq -nc --arg address "$HOST_ADDRESS" \
-    '{ListenAddr: "\($address):2377", AdvertiseAddr: $address, DataPathAddr: $address}')" >/dev/null
+found_swarm() { docker_api POST /swarm/init "{$(addresses)}" >/dev/null; }
+
+addresses() {
+  printf '"ListenAddr": "%s:2377", "AdvertiseAddr": "%s", "DataPathAddr": "%s"' \
+    "$HOST_ADDRESS" "$HOST_ADDRESS" "$HOST_ADDRESS"
 }
+
+# Docker's own network for the published ports of services. A node that compares its tables with another for two networks
+# at once mistakes one answer for the other, and waits 30 s for what has come long ago: every node joined it just before
+# it attached to ours.
+remove_ingress() { docker_api DELETE /networks/ingress &>/dev/null; }
 
 # Internal: without the gateway bridge, since nothing here leaves the lab.
 create_network() {
-  docker_api POST /networks/create "$(jq -nc --arg name measure --arg subnet "$subnet" --arg variant "$VARIANT" \
-    '{Name: $name, Driver: "overlay", Attachable: true, Internal: true, IPAM: {Config: [{Subnet: $subnet}]},
-      Options: (if $variant == "encrypted" then {encrypted: ""} else {} end)}')" >/dev/null
+  local options=
+  [[ $VARIANT != encrypted ]] || options='"encrypted": ""'
+  docker_api POST /networks/create '{"Name": "measure", "Driver": "overlay", "Attachable": true, "Internal": true,
+    "IPAM": {"Config": [{"Subnet": "'$subnet'", "IPRange": "'$given_out'"}]}, "Options": {'"$options"'}}' >/dev/null
 }
 
 join_swarm() {
-  docker_api POST /swarm/join "$(jq -nc --arg address "$HOST_ADDRESS" --arg leader "$LEADER_ADDRESS" \
-    --arg token "$TOKEN" '{ListenAddr: "\($address):2377", AdvertiseAddr: $address, DataPathAddr: $address,
-      RemoteAddrs: ["\($leader):2377"], JoinToken: $token}')" >/dev/null
+  docker_api POST /swarm/join \
+    "{$(addresses), \"RemoteAddrs\": [\"$LEADER_ADDRESS:2377\"], \"JoinToken\": \"$TOKEN\"}" >/dev/null
 }
 
 # A container that is attached while a node is still joining fails after 20 s, so the leader, which starts before the
 # others do, waits for all of them.
 wait_for_nodes() {
-  ! is_leader || wait_until 60 every_node_ready ||
+  wait_until 60 every_node_ready ||
     fatal "not every node is ready: $(docker_api GET /nodes | jq -r '.[] | "\(.Description.Hostname) \(.Status.State)"')"
+  wait_for_gossip
 }
 
-# Nodes that attach to a network at the same moment do not know of each other yet when each tells the others of its
-# container; who misses that waits half a minute for Docker's comparison of tables. So they come one after another.
-keep_distance() { is_leader || sleep "$HOST_POSITION"; }
+# In real time many containers that start at once take longer than Docker waits for an attachment, 20 s. So they come one
+# after another.
+keep_distance() { is_leader || [[ $CLOCK == virtual ]] || sleep "$HOST_POSITION"; }
 
 every_node_ready() {
   local ready

@@ -19,11 +19,10 @@ from minigts.lab import calibration
 from minigts.lab.record import DECLARED, Change, Lab, Record, Settings, exclusive
 from minigts.language.problems import did_you_mean, listed, shown
 from minigts.providers.base import CarriesLinks, Provider
-from minigts.topology.fields import MOST_MTU
 from minigts.topology.plan import Direction, End, Host, Link, Path, Plan, Shaping, Switch
 from minigts.topology.queues import delay_packets, queue_bytes
 from minigts.topology.schedule import Moment
-from minigts.topology.ways import direction, fewest_in_burst, in_a_row, spoilt_percent, turned
+from minigts.topology.ways import Ways, direction, fewest_in_burst, in_a_row, spoilt_percent, turned
 
 SHAPE_TIMEOUT_S = 60.0
 
@@ -452,7 +451,8 @@ def plan_now(lab: Lab) -> Plan:
     hosts, switches = (tuple(with_ports(each) for each in some) for some in (plan.hosts, plan.switches))
     plan = plan.model_copy(update={"hosts": hosts, "switches": switches})
     links_ = {link.name: _link_now(plan, link) for link in plan.links}
-    paths = tuple(_path_now(plan, path, links_) for path in plan.paths)
+    taken = {name: (link, link.ways, _mtu(plan, link)) for name, link in links_.items()}
+    paths = tuple(_path_now(path, taken) for path in plan.paths)
     return plan.model_copy(update={"links": tuple(links_.values()), "paths": paths})
 
 
@@ -469,16 +469,16 @@ def _link_now(plan: Plan, link: Link) -> Link:
     return link.model_copy(update={"rtt_ms": round(to.delay_ms + back.delay_ms, 6), **_figures(there, again)})
 
 
-def _path_now(plan: Plan, path: Path, links: Mapping[str, Link]) -> Path:
-    own, here, mtu = [], path.source, MOST_MTU
+def _path_now(path: Path, links: Mapping[str, tuple[Link, Ways, int]]) -> Path:
+    """`links` as they are now, each with its directions and its MTU."""
+    on_the_way, here = [], path.source
     for name in path.links:
-        link = links[name]
+        link, ways, mtu = links[name]
         onward = link.ends[0] == here
-        own.append(link.ways if onward else turned(link.ways))
-        here, mtu = link.ends[1 if onward else 0], min(mtu, _mtu(plan, link))
-    there, back = in_a_row(own, mtu), in_a_row([turned(each) for each in own], mtu)
-    rtt_ms = round(sum(links[name].rtt_ms for name in path.links), 6)
-    return path.model_copy(update={"rtt_ms": rtt_ms, **_figures(there, back)})
+        on_the_way.append((ways if onward else turned(ways), link.rtt_ms, mtu))
+        here = link.ends[1 if onward else 0]
+    row = in_a_row(on_the_way)
+    return path.model_copy(update={"rtt_ms": round(row.rtt_ms, 6), **_figures(row.there, row.back or row.there)})
 
 
 def _figures(there: Direction, back: Direction) -> dict[str, object]:

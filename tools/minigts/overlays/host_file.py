@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from minigts.overlays.catalogue import Engine, Overlay
 from minigts.overlays.teams import team_of
 from minigts.topology.plan import Host, Plan
+from minigts.topology.time import Time
 
 ETHERNET_MTU = 1500
 
@@ -59,6 +60,7 @@ class HostFacts(_Part):
     link_mtu: int
     """The smallest of the lab's links."""
     engine: Engine
+    clock: Time
     folders: tuple[str, ...]
     variant: str
     programs: str
@@ -100,6 +102,7 @@ def facts_for(plan: Plan, host: Host, overlay: Overlay, programs: str, engine: E
         ),
         link_mtu=link_mtu,
         engine=engine,
+        clock=plan.time,
         folders=tuple(folder.name for folder in overlay.folders),
         variant=overlay.variant,
         programs=programs,

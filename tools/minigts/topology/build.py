@@ -12,7 +12,6 @@ from minigts.topology import switching
 from minigts.topology.addressing import assign, host_address, mac
 from minigts.topology.containers import planned
 from minigts.topology.draft import DEFAULT_CPUS, Draft, DraftDirection, DraftLink
-from minigts.topology.fields import MOST_MTU
 from minigts.topology.model import ProcessorSpec, ToleranceSpec, Topology
 from minigts.topology.plan import (
     Direction,
@@ -32,10 +31,10 @@ from minigts.topology.plan import (
 )
 from minigts.topology.protocol_costs import protocol_costs
 from minigts.topology.queues import delay_packets, queue_bytes
-from minigts.topology.routing import Edge, ShortestPath, costs, neighbours, preference, ways
+from minigts.topology.routing import Edge, ShortestPath, neighbours, ways
 from minigts.topology.segments import Segment
 from minigts.topology.time import Time
-from minigts.topology.ways import direction, in_a_row, spoilt_percent, turned
+from minigts.topology.ways import Row, direction, spoilt_percent, turned
 
 Ends: TypeAlias = "dict[str, list[tuple[Link, End]]]"
 """A machine's ends of links, in order, with their links."""
@@ -52,7 +51,6 @@ class _Network:
     """Of each link: from its first end to its second, and back."""
     drafts: tuple[DraftLink, ...]
     edges: tuple[Edge, ...]
-    costs: tuple[int, ...]
     segments: tuple[Segment, ...]
     addresses: Addresses
     ways: list[dict[int, ShortestPath]]
@@ -137,7 +135,6 @@ def _network(topology: Topology, drafted: Draft) -> _Network:
         tuple(link.ways for link in links),
         drafted.links,
         edges,
-        tuple(costs(edges)),
         tuple(parts),
         given,
         ways(len(machines), edges),
@@ -299,56 +296,71 @@ def _routes(network: _Network, names: Sequence[str], index: int) -> tuple[Route,
         return Route(to=to, via=_gateway(network, names, way), source=host_address(index))
 
     hosts = [route(f"{host_address(target)}/32", way) for target, way in own.items()]
-    preferences = {target: preference(way, network.costs) for target, way in own.items()}
     segments = []
     for part in network.segments:
         leading = [indices[name] for name in part.hosts if indices[name] in own]
         if leading and names[index] not in part.hosts:
-            nearest = own[min(leading, key=preferences.__getitem__)]
+            nearest = min((own[target] for target in leading), key=lambda way: way.cost)
             segments.append(route(network.links[part.links[0]].subnet, nearest))
     return (*hosts, *segments)
 
 
 def _gateway(network: _Network, names: Sequence[str], way: ShortestPath) -> str:
     """The address of the first host on the way, on the segment where the way begins."""
-    position = next(number for number, node in enumerate(way.nodes[1:]) if node < len(names))
-    return network.addresses[way.links[position], names[way.nodes[position + 1]]]
+    position = 1
+    while way.nodes[position] >= len(names):  # a switch
+        position += 1
+    return network.addresses[way.links[position - 1], names[way.nodes[position]]]
 
 
 def _paths(network: _Network, names: Sequence[str]) -> tuple[Path, ...]:
     # Without routing, neighbours use the segment they share even where a way round would be shorter.
     direct = {} if network.routed else neighbours(len(names), network.edges)
-    return tuple(
-        _path(
-            network,
-            (names[source], names[target]),
-            direct.get((source, target), way),
-            reachable=network.routed or (source, target) in direct,
-        )
-        for source in range(len(names))
-        for target, way in network.ways[source].items()
-        if source < target < len(names)
-    )
+    paths = []
+    for source in range(len(names)):
+        rows = _rows(network, source)
+        for target in network.ways[source]:
+            if source < target < len(names):
+                near = direct.get((source, target))
+                row, links = rows[target] if near is None else _row(network, near)
+                reachable = network.routed or near is not None
+                paths.append(_path((names[source], names[target]), row, links, reachable=reachable))
+    return tuple(paths)
 
 
-def _path(network: _Network, ends: tuple[str, str], way: ShortestPath, *, reachable: bool) -> Path:
-    mtu = min((network.drafts[index].mtu for index in way.links), default=MOST_MTU)
-    # What is alike both ways is worked out once: a lab of hundreds of hosts has tens of thousands of paths.
-    links = [
-        network.directions[index] if network.edges[index].ends[0] == here else turned(network.directions[index])
-        for index, here in zip(way.links, way.nodes, strict=False)
-    ]
-    there = in_a_row(links, mtu)
-    differ = any(network.links[index].back is not None for index in way.links)
-    back = in_a_row([turned(each) for each in links], mtu) if differ else there
+def _rows(network: _Network, source: int) -> dict[int, tuple[Row, tuple[str, ...]]]:
+    """What the way from a host to each other machine comes to, and the names of its links: a link more than to the one
+    before."""
+    rows: dict[int, tuple[Row, tuple[str, ...]]] = {source: (Row(), ())}
+    for target, way in sorted(network.ways[source].items(), key=lambda each: len(each[1].links)):
+        rows[target] = _further(network, *rows[way.nodes[-2]], way.nodes[-2], way.links[-1])
+    return rows
+
+
+def _row(network: _Network, way: ShortestPath) -> tuple[Row, tuple[str, ...]]:
+    row: tuple[Row, tuple[str, ...]] = (Row(), ())
+    for here, index in zip(way.nodes, way.links, strict=False):
+        row = _further(network, *row, here, index)
+    return row
+
+
+def _further(network: _Network, row: Row, names: tuple[str, ...], here: int, index: int) -> tuple[Row, tuple[str, ...]]:
+    """A row that ends at machine `here`, with one link more."""
+    link, ways_ = network.links[index], network.directions[index]
+    lying = ways_ if network.edges[index].ends[0] == here else turned(ways_)
+    return row.then(lying, link.rtt_ms, network.drafts[index].mtu), (*names, link.name)
+
+
+def _path(ends: tuple[str, str], row: Row, links: tuple[str, ...], *, reachable: bool) -> Path:
+    there = row.there
     return Path(
         source=ends[0],
         target=ends[1],
-        links=tuple(network.links[index].name for index in way.links),
+        links=links,
         reachable=reachable,
-        rtt_ms=round(sum(network.links[index].rtt_ms for index in way.links), 6),
+        rtt_ms=round(row.rtt_ms, 6),
         rate_mbit=there.rate_mbit,
         tcp_ceiling_mbit=there.tcp_ceiling_mbit,
         loss_percent=there.loss_percent,
-        back=None if back == there else back,
+        back=row.back,
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -25,6 +24,8 @@ class ShortestPath:
 
     nodes: tuple[int, ...]
     links: tuple[int, ...]
+    cost: int
+    """The lower, the better: the order by which `ways` chooses. The sum of the links' `costs`."""
 
 
 def ways(nodes: int, edges: Sequence[Edge]) -> list[dict[int, ShortestPath]]:
@@ -51,11 +52,6 @@ def costs(edges: Sequence[Edge]) -> list[int]:
     return [_cost(edges, index) for index in range(len(edges))]
 
 
-def preference(way: ShortestPath, of_links: Sequence[int]) -> int:
-    """The lower, the better: the order by which `ways` chooses. `of_links` are the links' `costs`."""
-    return sum(of_links[link] for link in way.links)
-
-
 def neighbours(hosts: int, edges: Sequence[Edge]) -> dict[tuple[int, int], ShortestPath]:
     """The best way of each two hosts that share a segment, the lower index first: what they use unrouted.
 
@@ -63,22 +59,22 @@ def neighbours(hosts: int, edges: Sequence[Edge]) -> dict[tuple[int, int], Short
     """
     best: dict[tuple[int, int], ShortestPath] = {}
     of_links = costs(edges)
-    found = [way for source in range(hosts) for way in _unrouted(hosts, edges, source)]
-    for way in sorted(found, key=lambda way: preference(way, of_links), reverse=True):
+    found = [way for source in range(hosts) for way in _unrouted(hosts, edges, of_links, source)]
+    for way in sorted(found, key=lambda way: way.cost, reverse=True):
         best[way.nodes[0], way.nodes[-1]] = way
     return best
 
 
-def _unrouted(hosts: int, edges: Sequence[Edge], source: int) -> Iterator[ShortestPath]:
+def _unrouted(hosts: int, edges: Sequence[Edge], of_links: Sequence[int], source: int) -> Iterator[ShortestPath]:
     """The ways from `source` to hosts behind it in the file that cross nothing but switches."""
-    waiting = [ShortestPath((source,), ())]
+    waiting = [ShortestPath((source,), (), 0)]
     while waiting:
         way = waiting.pop()
         here = way.nodes[-1]
         for index, edge in enumerate(edges):
             if here in edge.ends and index not in way.links:
                 there = edge.ends[1 - edge.ends.index(here)]
-                longer = ShortestPath((*way.nodes, there), (*way.links, index))
+                longer = ShortestPath((*way.nodes, there), (*way.links, index), way.cost + of_links[index])
                 if there >= hosts:
                     waiting.append(longer)
                 elif there > source:
@@ -94,9 +90,11 @@ def _cost(edges: Sequence[Edge], index: int) -> int:
 def _from(graph: networkx.Graph[int], links: Mapping[tuple[int, int], int], source: int) -> dict[int, ShortestPath]:
     import networkx  # noqa: PLC0415 - commands on a lab that is up start without it
 
-    paths = networkx.single_source_dijkstra_path(graph, source, weight="cost")
-    return {target: _way(links, path) for target, path in sorted(paths.items()) if target != source}
-
-
-def _way(links: Mapping[tuple[int, int], int], path: Sequence[int]) -> ShortestPath:
-    return ShortestPath(tuple(path), tuple(links[step] for step in pairwise(path)))
+    nearer, lengths = networkx.dijkstra_predecessor_and_distance(graph, source, weight="cost")
+    found = {source: ShortestPath((source,), (), 0)}
+    for target, cost in lengths.items():  # by distance: what lies before a node has been found before it
+        if target != source:
+            before = found[nearer[target][0]]
+            link = links[before.nodes[-1], target]
+            found[target] = ShortestPath((*before.nodes, target), (*before.links, link), int(cost))
+    return {target: way for target, way in sorted(found.items()) if target != source}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Iterable
+from typing import NamedTuple, TypeAlias
 
+from minigts.topology.fields import MOST_MTU
 from minigts.topology.frames import tcp_ceiling_mbit
 from minigts.topology.plan import Direction
 
@@ -35,19 +36,66 @@ def fewest_in_burst(loss_percent: float) -> float:
     return loss_percent / (100 - loss_percent)
 
 
-def in_a_row(links: Sequence[Ways], mtu: int) -> Direction:
-    """What leads there over links one behind the other, each as it lies on the way; `mtu` is their lowest."""
-    delay_ms, arrives = 0.0, 1.0
-    rates_mbit: tuple[list[float], list[float]] = ([], [])
-    for there, back in links:
-        delay_ms += there.delay_ms
-        arrives *= 1 - there.loss_percent / 100
-        if there.rate_mbit is not None:
-            rates_mbit[0].append(there.rate_mbit)
-        if back.rate_mbit is not None:
-            rates_mbit[1].append(back.rate_mbit)
-    own_mbit, other_mbit = (min(rates, default=None) for rates in rates_mbit)
-    return direction(delay_ms, 100 * (1 - arrives), (own_mbit, other_mbit), mtu)
+class Row(NamedTuple):
+    """Links one behind the other, as they lie on the way: what all of them come to, there and back.
+
+    One more link is one step, so that the paths of a lab of hundreds of hosts need not each be added up from its first.
+    """
+
+    mtu: int = MOST_MTU
+    """Their lowest."""
+    rtt_ms: float = 0.0
+    delay_ms: float = 0.0
+    back_delay_ms: float = 0.0
+    arrives: float = 1.0
+    """The chance of a packet."""
+    back_arrives: float = 1.0
+    rate_mbit: float | None = None
+    """The lowest; None: none is limited."""
+    back_rate_mbit: float | None = None
+
+    def then(self, link: Ways, rtt_ms: float, mtu: int) -> Row:
+        """One more link at the end, of that round trip and MTU."""
+        there, back = link
+        return Row(
+            min(self.mtu, mtu),
+            self.rtt_ms + rtt_ms,
+            self.delay_ms + there.delay_ms,
+            self.back_delay_ms + back.delay_ms,
+            self.arrives * (1 - there.loss_percent / 100),
+            self.back_arrives * (1 - back.loss_percent / 100),
+            _lower(self.rate_mbit, there.rate_mbit),
+            _lower(self.back_rate_mbit, back.rate_mbit),
+        )
+
+    @property
+    def there(self) -> Direction:
+        rates_mbit = self.rate_mbit, self.back_rate_mbit
+        return direction(self.delay_ms, 100 * (1 - self.arrives), rates_mbit, self.mtu)
+
+    @property
+    def back(self) -> Direction | None:
+        """None: it is as there."""
+        own = self.delay_ms, self.arrives, self.rate_mbit
+        if own == (self.back_delay_ms, self.back_arrives, self.back_rate_mbit):
+            return None
+        rates_mbit = self.back_rate_mbit, self.rate_mbit
+        back = direction(self.back_delay_ms, 100 * (1 - self.back_arrives), rates_mbit, self.mtu)
+        return None if back == self.there else back
+
+
+def in_a_row(links: Iterable[tuple[Ways, float, int]]) -> Row:
+    """Links with their round trips and MTUs, each as it lies on the way."""
+    row = Row()
+    for ways, rtt_ms, mtu in links:
+        row = row.then(ways, rtt_ms, mtu)
+    return row
+
+
+def _lower(one: float | None, other: float | None) -> float | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)
 
 
 def turned(ways: Ways) -> Ways:
