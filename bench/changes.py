@@ -158,9 +158,23 @@ def taken(lab: Lab) -> dict[str, float]:
     kernels = set(getattr(lab.provider, "kernels", dict)().values())
     own = [pid for pid in _family(lab.provider.processes()) if pid not in kernels and not _is_kernel(pid)]
     memory = sum(_status(pid, "VmRSS:") for pid in own)
-    files = sum(len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in own)
+    clock, others = ([pid for pid in own if (_name(pid) == "clock") is wanted] for wanted in (True, False))
     below = sum(len(names) for _, _, names in os.walk(lab.rundir))
-    return {"processes": len(own), "memory_mb": round(memory / 1024, 1), "open_files": files, "files": below}
+    return {
+        "processes": len(own),
+        "memory_mb": round(memory / 1024, 1),
+        "open_files_of_the_clock": _open_files(clock),
+        "open_files_of_others": _open_files(others),
+        "files": below,
+    }
+
+
+def _name(pid: int) -> str:
+    return Path(f"/proc/{pid}/comm").read_text().strip()
+
+
+def _open_files(pids: list[int]) -> int:
+    return sum(len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in pids)
 
 
 def _family(pids: tuple[int, ...]) -> list[int]:
