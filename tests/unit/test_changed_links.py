@@ -87,6 +87,7 @@ def test_what_else_a_link_does_to_packets_is_set_each_direction_on_its_own(lab: 
     assert [round(loss, 4) for _, _, loss in ways(lab)] == [11.8, 10]
     minigts("set", "ams-bra", "loss=0%")
     assert "loss-gemodel" not in netem["bra", "eth1"]
+    minigts("set", "ams-bra", "loss=1%", "burst=3packets", "--from", "bra")  # a burst from ams without a loss is let be
     minigts("set", "ams-bra", "--reset")
     assert labs.changed_links(lab) == {}
 

@@ -8,7 +8,7 @@ decided here too: on the hosts, or, with a provider whose links carry it (`carri
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from typing import TypeAlias
 
@@ -230,16 +230,17 @@ def _adjusted(
 ) -> dict[str, Change]:
     senders = {end: sender in (None, end) for end in link.ends}
     change = record.changed.get(link.name, Change()).adjusted(senders, update)
-    _require_sense(plan, link, change, [name for name, value in update.items() if value is not None])
+    named = {name for name, value in update.items() if value is not None}
+    _require_sense(plan, link, change, {end: named if chosen else set() for end, chosen in senders.items()})
     others = {name: each for name, each in record.changed.items() if name != link.name}
     return others if change == Change() else {**others, link.name: change}
 
 
-def _require_sense(plan: Plan, link: Link, change: Change, named: Collection[str]) -> None:
-    """Raises InputError where something that is `named` now has no effect without something else."""
+def _require_sense(plan: Plan, link: Link, change: Change, named: Mapping[str, Set[str]]) -> None:
+    """Raises InputError where what is `named` now, of what an end sends, has no effect without something else."""
     for end, declared in zip(link.ends, plan.directions(link), strict=True):
         given = change.sent_by(end)
-        now, new = declared.model_copy(update=given), given.keys() & set(named)
+        now, new = declared.model_copy(update=given), given.keys() & named[end]
         if "queue_bytes" in given and now.rate_mbit is None:
             raise InputError(f"{link.name} has no rate from {end}, so nothing waits there: give a rate with the queue")
         if "burst_packets" in new and not now.loss_percent:

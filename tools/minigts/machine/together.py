@@ -52,6 +52,20 @@ def current_turn() -> int:
     return 0 if turn is None else turn.number
 
 
+@contextmanager
+def resting() -> Iterator[None]:
+    """Within it this thread keeps no clock from going on: it waits for something else than a host's answer."""
+    turn = _CURRENT.get()
+    if turn is None:
+        yield
+        return
+    turn.rest()
+    try:
+        yield
+    finally:
+        turn.resume()
+
+
 class Task(Generic[T]):
     """A call that runs in a thread of its own."""
 

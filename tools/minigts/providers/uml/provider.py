@@ -14,6 +14,7 @@ from typing import Literal
 
 from minigts.errors import CommandFailed, EnvironmentLacks, HostFailed, MinigtsError
 from minigts.machine.proc import is_stopped
+from minigts.machine.together import resting
 from minigts.providers import gateway, processor_share
 from minigts.providers.agent import process
 from minigts.providers.agent.provider import AgentProvider
@@ -127,7 +128,8 @@ class UmlProvider(AgentProvider):
         kernel.again(self.rundir, host).touch()
         (self.rundir / "hosts" / host / "control.sock").unlink(missing_ok=True)
         kernel.end(self.rundir, host)
-        guest.wait(self, [host], lambda _: None)
+        with resting():  # to boot takes time
+            guest.wait(self, [host], lambda _: None)
 
     def kill(self, host: str) -> None:
         self._write_disk(host)

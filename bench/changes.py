@@ -1,0 +1,246 @@
+"""Does a lab stay whole while it is changed again and again, under traffic?
+
+In rounds: links are set at random under a TCP stream from the first host to the last, which must not break; then links
+are cut and made whole, hosts are killed, started and restarted at random while echoes pass. After each round every link
+is read back against the record. At the end the certificate is made, and what the lab takes is compared with the
+beginning: files in its run directory, open files and memory of its own processes. What is done follows from the seed.
+
+Exit 1 when anything was wrong. In virtual time; the machine's load changes nothing but how long it takes.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from bench import stage
+from minigts import lab as labs
+from minigts.cli import screen
+from minigts.dataplane import wire
+from minigts.fidelity import measure
+from minigts.lab import Lab, links
+from minigts.lab.record import Amounts
+from minigts.topology.load import load
+
+APART_S = 0.25
+"""Of the lab's time, between two changes."""
+LIMIT_S = 3600.0
+GENTLE, HARSH = 30, 20
+"""Changes of links, and cuts, kills and restarts, in a round."""
+
+
+@dataclass
+class Found:
+    """What was done so far, and what was wrong."""
+
+    done: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+    streams: int = 0
+    echoes: int = 0
+
+
+class Rounds:
+    """Changes one lab. `chance` decides what and where."""
+
+    def __init__(self, lab: Lab, chance: random.Random) -> None:
+        self._lab, self._chance, self.found = lab, chance, Found()
+        self._first, *self._others = [host.name for host in lab.plan.hosts]
+
+    def gentle(self, count: int) -> None:
+        """Links are set under a stream, which ends as it would have."""
+        last = self._lab.plan.host(self._others[-1])
+        self._lab.provider.run(last.name, ["iperf3", "-s", "-1", "-D"], timeout_s=LIMIT_S)
+        seconds = max(2, round(count * APART_S) + 1)
+        argv = ["iperf3", "-c", last.address, "-t", str(seconds), "-J"]
+        with self._lab.provider.together() as company:
+            stream = company.start(partial(self._lab.provider.run, self._first, argv, timeout_s=LIMIT_S, check=False))
+            for _ in range(count):
+                self._pause()
+                self._set()
+            told = stream.result()
+        self.found.streams += 1
+        self._expect(told.code == 0 and '"error"' not in told.stdout, f"the stream broke: {told.stdout[-200:]}")
+
+    def harsh(self, count: int) -> None:
+        """Cuts, kills and restarts while echoes pass as far as they can; in the end all is whole and on."""
+        last = self._lab.plan.host(self._others[-1])
+        argv = ["ping", "-q", "-i", "0.05", "-w", str(max(2, round(count * APART_S))), last.address]
+        with self._lab.provider.together() as company:
+            echoes = company.start(partial(self._lab.provider.run, self._first, argv, timeout_s=LIMIT_S, check=False))
+            for _ in range(count):
+                self._pause()
+                self._chance.choice((self._cut, self._whole, self._kill, self._start, self._restart))()
+            self.found.echoes += "transmitted" in echoes.result().stdout
+        for name in sorted(self._lab.record.off):
+            self._count("start", partial(labs.restart, self._lab, name))
+        self._count("heal", lambda: labs.mend_all(self._lab))
+
+    def look(self) -> None:
+        """Every link against the record, and every host answers."""
+        shown = links.read_wires(self._lab) or {}
+        for machine in self._lab.plan.machines:
+            for port in machine.ports:
+                now = links.port_now(port, self._lab.record)
+                for text in wire.differences(now, shown[machine.name][port.name].wire):
+                    self._expect(False, f"{machine.name}: {text}")
+        for name, state in self._lab.state_of_hosts().items():
+            self._expect(state == "answers", f"{name}: {state}")
+        self._expect(not self._lab.record.unsettled, "machines are unsettled")
+
+    def _set(self) -> None:
+        link = self._chance.choice(self._lab.plan.links)
+        update = self._chance.choice(
+            (
+                {"delay_ms": self._chance.uniform(0.1, 40)},
+                {"rate_mbit": self._chance.uniform(5, 50)},
+                {"loss_percent": self._chance.choice([0.0, 0.1, 0.5])},
+                {"loss_percent": 0.5, "burst_packets": self._chance.uniform(1, 4)},
+                {"jitter_ms": self._chance.uniform(0, 0.1)},
+                {"delay_ms": 5.0, "reorder_percent": self._chance.uniform(0, 1)},
+                {"duplicate_percent": self._chance.uniform(0, 2)},
+                {"corrupt_percent": self._chance.uniform(0, 0.1)},
+                {"slot_ms": self._chance.uniform(0, 2)},
+                {"queue_bytes": float(self._chance.randrange(20_000, 200_000))},
+                dict.fromkeys(Amounts.model_fields),
+            )
+        )
+        sender = self._chance.choice([None, *link.ends])
+        self._count("set", lambda: labs.adjust_link(self._lab, link.name, update, sender))
+
+    def _cut(self) -> None:
+        link = self._chance.choice(self._lab.plan.links)
+        self._count("cut", lambda: labs.set_link(self._lab, *link.ends, up=False))
+
+    def _whole(self) -> None:
+        name = self._chance.choice(labs.cut_links(self._lab) or [self._lab.plan.links[0].name])
+        link = links.link_named(self._lab.plan, name)
+        self._count("whole", lambda: labs.set_link(self._lab, *link.ends, up=True))
+
+    def _kill(self) -> None:
+        on = [name for name in self._others if name not in self._lab.record.off]
+        if on:
+            name = self._chance.choice(on)
+            self._count("kill", lambda: labs.kill(self._lab, name))
+
+    def _start(self) -> None:
+        for name in sorted(self._lab.record.off)[:1]:
+            self._count("start", partial(labs.restart, self._lab, name))
+
+    def _restart(self) -> None:
+        on = [name for name in self._others if name not in self._lab.record.off]
+        if on:
+            name = self._chance.choice(on)
+            self._count("restart", lambda: labs.restart(self._lab, name))
+
+    def _count(self, what: str, change: Callable[[], object]) -> None:
+        change()
+        self.found.done[what] += 1
+
+    def _pause(self) -> None:
+        provider = self._lab.provider
+        provider.sleep_until(provider.now_s() + self._chance.uniform(0, 2 * APART_S))
+
+    def _expect(self, good: bool, text: str) -> None:
+        if not good:
+            self.found.wrong.append(text)
+            screen.note(f"WRONG: {text}")
+
+
+def taken(lab: Lab) -> dict[str, float]:
+    """What the lab's own processes hold: the clock and the supervisor, but no kernel."""
+    kernels = set(getattr(lab.provider, "kernels", dict)().values())
+    own = [pid for pid in _family(lab.provider.processes()) if pid not in kernels and not _is_kernel(pid)]
+    memory = sum(_status(pid, "VmRSS:") for pid in own)
+    clock, others = ([pid for pid in own if (_name(pid) == "clock") is wanted] for wanted in (True, False))
+    below = sum(len(names) for _, _, names in os.walk(lab.rundir))
+    return {
+        "processes": len(own),
+        "memory_mb": round(memory / 1024, 1),
+        "open_files_of_the_clock": _open_files(clock),
+        "open_files_of_others": _open_files(others),
+        "files": below,
+    }
+
+
+def _name(pid: int) -> str:
+    return Path(f"/proc/{pid}/comm").read_text().strip()
+
+
+def _open_files(pids: list[int]) -> int:
+    return sum(len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in pids)
+
+
+def _family(pids: tuple[int, ...]) -> list[int]:
+    found, left = [], list(pids)
+    while left:
+        pid = left.pop()
+        found.append(pid)
+        for task in Path(f"/proc/{pid}/task").glob("*/children"):
+            left += map(int, task.read_text().split())
+    return sorted(set(found))
+
+
+def _is_kernel(pid: int) -> bool:
+    return (
+        b"uml_dir=" in Path(f"/proc/{pid}/cmdline").read_bytes() or b"linux" in Path(f"/proc/{pid}/comm").read_bytes()
+    )
+
+
+def _status(pid: int, what: str) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next((int(line.split()[1]) for line in lines if line.startswith(what)), 0)
+
+
+def main() -> None:
+    arguments = stage.parser(__doc__, "chain6.yaml")
+    arguments.add_argument("--changes", type=int, default=1000, help="how many at the least")
+    arguments.add_argument("--seed", type=int, default=2017, help="of what is done")
+    chosen = arguments.parse_args()
+    figures = stage.Figures("changes", chosen.topology)
+    began = time.monotonic()
+    with stage.lab_of(load(chosen.topology, time="virtual")) as lab:
+        rounds = Rounds(lab, random.Random(chosen.seed))
+        rounds.look()
+        before = taken(lab)
+        while sum(rounds.found.done.values()) < chosen.changes:
+            rounds.gentle(GENTLE)
+            rounds.harsh(HARSH)
+            rounds.look()
+            screen.note(f"{sum(rounds.found.done.values())} changes, {len(rounds.found.wrong)} wrong, {taken(lab)}")
+        after, lab_s = taken(lab), lab.provider.now_s()
+        for link in lab.plan.links:
+            labs.adjust_link(lab, link.name, dict.fromkeys(Amounts.model_fields))
+        certificate = measure.certify(lab, screen.note)
+        found = rounds.found
+        if not certificate.ok:
+            found.wrong.append(f"the certificate: {certificate.verdict}")
+    told = {
+        "seed": chosen.seed,
+        "changes": dict(sorted(found.done.items())),
+        "streams": found.streams,
+        "wrong": found.wrong,
+        "certificate": certificate.verdict,
+        "before": before,
+        "after": after,
+        "lab_s": round(lab_s, 3),
+        "seconds": round(time.monotonic() - began, 1),
+    }
+    screen.show_table(
+        "Changes", ("what", ">how often"), ((what, str(count)) for what, count in sorted(found.done.items()))
+    )
+    screen.show_table(
+        "What the lab takes", ("what", ">before", ">after"), ((k, str(before[k]), str(after[k])) for k in before)
+    )
+    figures.write(chosen.out, told)
+    sys.exit(1 if found.wrong else 0)
+
+
+if __name__ == "__main__":
+    stage.perform(main)
