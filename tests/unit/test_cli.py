@@ -35,6 +35,7 @@ VERBS = (
     "link",
     "play",
     "events",
+    "limits",
     "set",
     "partition",
     "capture",

@@ -1,7 +1,7 @@
-"""The command line. `app` starts and ends it; `first`, `labs`, `links`, `hosts`, `capture`, `top`, `events`, `serve`,
-`access`, `saved`, `containers`, `policy`, `exchange`, `experiments`, `bundles`, `lessons`, `project` and `completion`
-hold a short function for each verb, `libvirt` those that only virtual machines need; `screen` is how it looks, `known`
-what a shell completes. Nothing else prints; what a verb does is done elsewhere.
+"""The command line. `app` starts and ends it; `first`, `labs`, `links`, `hosts`, `capture`, `top`, `events`, `limits`,
+`serve`, `access`, `saved`, `containers`, `policy`, `exchange`, `experiments`, `bundles`, `lessons`, `project` and
+`completion` hold a short function for each verb, `libvirt` those that only virtual machines need; `screen` is how
+it looks, `known` what a shell completes. Nothing else prints; what a verb does is done elsewhere.
 """
 
 # In this order the verbs are listed.
@@ -12,6 +12,7 @@ from minigts.cli import hosts  # isort: skip
 from minigts.cli import capture  # isort: skip
 from minigts.cli import top  # isort: skip
 from minigts.cli import events  # isort: skip
+from minigts.cli import limits  # isort: skip
 from minigts.cli import serve  # isort: skip
 from minigts.cli import access  # isort: skip
 from minigts.cli import saved  # isort: skip
@@ -40,6 +41,7 @@ __all__ = [
     "labs",
     "lessons",
     "libvirt",
+    "limits",
     "links",
     "main",
     "policy",

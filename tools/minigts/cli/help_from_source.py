@@ -25,6 +25,7 @@ MODULES = (
     "capture",
     "top",
     "events",
+    "limits",
     "serve",
     "access",
     "saved",

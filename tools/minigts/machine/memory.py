@@ -57,7 +57,7 @@ def _shared(shared: Path) -> Iterator[Limit]:
 
 def _groups(proc: Path) -> Iterator[Limit]:
     """This process's control group and all above it, as far as they can be seen from here."""
-    for kind, top, directory in _group_directories(proc):
+    for kind, top, directory in group_directories(proc, "memory"):
         limit_file, used_file, idle = GROUP_FILES[kind]
         for group in (directory, *directory.parents):
             limit, used = _number(group / limit_file), _number(group / used_file)
@@ -71,8 +71,9 @@ def _groups(proc: Path) -> Iterator[Limit]:
                 break
 
 
-def _group_directories(proc: Path) -> Iterator[tuple[str, Path, Path]]:
-    """For each hierarchy that can limit memory: its version, its mount point, and where this process is in it."""
+def group_directories(proc: Path, limiting: str) -> Iterator[tuple[str, Path, Path]]:
+    """For each hierarchy that may have the controller `limiting`, as `memory`: its version, its mount point, and where
+    this process is in it."""
     lines = (line.split(":", 2) for line in text_of(proc / "self" / "cgroup").splitlines())
     own = {name: path for _, names, path in (line for line in lines if len(line) == 3) for name in names.split(",")}
     for line in text_of(proc / "self" / "mountinfo").splitlines():
@@ -80,7 +81,7 @@ def _group_directories(proc: Path) -> Iterator[tuple[str, Path, Path]]:
         fields, more = before.split(), after.split()
         if len(fields) < 5 or len(more) < 3 or more[0] not in GROUP_FILES:
             continue
-        controller = "" if more[0] == "cgroup2" else "memory"
+        controller = "" if more[0] == "cgroup2" else limiting
         if controller not in own or (controller and controller not in more[2].split(",")):
             continue
         root, top = fields[3], Path(fields[4])
