@@ -12,7 +12,7 @@ from minigts import api, overlays
 from minigts import lab as labs
 from minigts.errors import InputError, MinigtsError
 from minigts.fidelity import measure
-from minigts.lab import Change, Lab, Settings
+from minigts.lab import Change, Lab, Settings, events
 from minigts.topology.load import parse
 
 TEXT = "name: chain\nchain: {hosts: 3, link: {rtt: 10ms, rate: 50mbit}}\n"
@@ -40,9 +40,11 @@ def lab() -> Lab:
 
 
 def state(lab: Lab) -> dict[str, object]:
-    """All that is set on its hosts, and every file of its run directory."""
+    """All that is set on its hosts, and every file of its run directory but what tells of all that has happened."""
     network = tc_hosts.NETWORKS[lab.rundir]
-    files = {str(path): path.read_bytes() for path in lab.rundir.rglob("*") if path.is_file()}
+    files = {
+        str(path): path.read_bytes() for path in lab.rundir.rglob("*") if path.is_file() and path.name != events.FILE
+    }
     return {"tbf": dict(network.tbf), "netem": dict(network.netem), "gro": set(network.gro), **files}
 
 
