@@ -42,10 +42,7 @@ def family(pid: int, by_parent: dict[int, list[int]]) -> list[int]:
 
 def kernels(lab: Lab) -> dict[str, list[int]]:
     """Each host's kernel, first, and the processes under it: a guest's own are those of its kernel."""
-    supervisor, by_parent = process.supervisor(lab.rundir), children()
-    if supervisor is None:
-        raise MinigtsError("the lab's supervisor has ended")
-    found = {}
+    supervisor, by_parent, found = supervisor_of(lab), children(), {}
     for pid in by_parent[supervisor]:
         words = (PROC / str(pid) / "cmdline").read_bytes().decode(errors="replace")
         named = re.search(r"/hosts/([^/]+)/disk\.cow", words)
@@ -79,7 +76,7 @@ def memory_files(pids: Iterable[int]) -> int:
 def memory(lab: Lab) -> dict[str, float]:
     """MiB of the whole lab."""
     hosts = kernels(lab)
-    supervisor = process.supervisor(lab.rundir) or 0
+    supervisor = supervisor_of(lab)
     pss = shares([supervisor, *(pid for pids in hosts.values() for pid in pids)])
     files = memory_files(pids[0] for pids in hosts.values())
     figures = {
@@ -90,6 +87,18 @@ def memory(lab: Lab) -> dict[str, float]:
         "all": pss["Pss"] - pss["Pss_Shmem"] + files,
     }
     return {name: round(size / MIB, 1) for name, size in figures.items()}
+
+
+def tasks(lab: Lab) -> int:
+    """Processes and threads of this machine that the lab takes: its supervisor and all below it."""
+    return sum(len(list((PROC / str(pid) / "task").iterdir())) for pid in family(supervisor_of(lab), children()))
+
+
+def supervisor_of(lab: Lab) -> int:
+    found = process.supervisor(lab.rundir)
+    if found is None:
+        raise MinigtsError("the lab's supervisor has ended")
+    return found
 
 
 def idle_percent(lab: Lab, seconds: float) -> dict[str, float]:
@@ -107,7 +116,12 @@ def look(lab: Lab, seconds: float) -> dict[str, Any]:
     screen.note(f"resting {seconds:g} s, then watching as long")
     time.sleep(seconds)
     idle = idle_percent(lab, seconds)
-    return {"mib": memory(lab), "idle_percent": idle, "idle_percent_mean": round(sum(idle.values()) / len(idle), 2)}
+    return {
+        "mib": memory(lab),
+        "tasks": tasks(lab),
+        "idle_percent": idle,
+        "idle_percent_mean": round(sum(idle.values()) / len(idle), 2),
+    }
 
 
 def show(found: dict[str, dict[str, Any]], hosts: int) -> None:
@@ -118,10 +132,17 @@ def show(found: dict[str, dict[str, Any]], hosts: int) -> None:
             *(f"{each['mib'][kind]:.0f}" for kind in kinds),
             f"{each['mib']['all'] / hosts:.0f}",
             f"{each['idle_percent_mean']:.2f}",
+            str(each["tasks"]),
         )
         for what, each in found.items()
     )
-    heads = ("", *(f">{kind.replace('_', ' ')}" for kind in kinds), ">all, a host", ">idle CPU %, a host")
+    heads = (
+        "",
+        *(f">{kind.replace('_', ' ')}" for kind in kinds),
+        ">all, a host",
+        ">idle CPU %, a host",
+        ">processes and threads",
+    )
     screen.show_table(f"MiB of {hosts} hosts together", heads, rows)
     (bare, first), *_, (full, last) = ((name, each["mib"]["all"]) for name, each in found.items())
     screen.out().print(f"{full} / {bare} = {last / first:.2f}; of 2 GiB {last / 2048:.2f}")

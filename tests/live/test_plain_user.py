@@ -10,6 +10,8 @@ import subprocess
 import sysconfig
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,12 +43,17 @@ measurements:
 
 
 @pytest.fixture
-def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+def plain() -> Iterator[Program]:
+    with made_for(free_id()) as program:
+        yield program
+
+
+@contextmanager
+def made_for(user: int) -> Iterator[Program]:
     """The program for a user who is nobody else, in a directory that they can read: interpreter, packages, checkout
     and image may lie where only root can go, and are linked or copied there."""
     interpreter = python()
     home = Path(tempfile.mkdtemp(prefix="minigts-plain-"))
-    user = free_id()
     places = {"images": image, "kernels": full_kernel, "clocks": clock}
     for place, part in places.items():
         built = part.ensure(lambda _: None).directory
@@ -75,9 +82,11 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
             "PYTHONPYCACHEPREFIX": str(home / "compiled"),
         },
     )
-    yield program
-    program.run("down", "--all")
-    shutil.rmtree(home)
+    try:
+        yield program
+    finally:
+        program.run("down", "--all")
+        shutil.rmtree(home)
 
 
 def test_a_plain_user_has_the_whole_life_of_a_lab(plain: Program) -> None:
@@ -117,6 +126,31 @@ def test_nobody_else_reads_what_a_run_leaves_or_reaches_what_it_runs(plain: Prog
     assert {".sock", ".log", ".json", ".csv", ".html", ".cow", "failed"} <= kinds
     assert [str(path) for path in left if path.lstat().st_mode & 0o077] == []
     assert {path.lstat().st_uid for path in left} == {plain.user}
+
+
+def test_labs_of_one_name_of_two_users_do_not_meet(plain: Program) -> None:
+    """Neither sees, reaches, reads or ends the other's."""
+    pair = str(plain.project / "topologies" / "pair.yaml")
+    with made_for(plain.user + 1) as other:
+        plain.succeeds("up", pair)
+        traces = Traces.before(other.state)
+        other.succeeds("up", str(other.project / "topologies" / "pair.yaml"))
+        traces.look()
+        for user, program in ((plain.user, plain), (plain.user + 1, other)):
+            (lab,) = json.loads(program.succeeds("status", "--json"))
+            assert (lab["name"], set(lab["hosts"].values())) == ("pair", {"answers"})
+            assert {Path(f"/proc/{pid}").stat().st_uid for pid in _processes_of(program)} == {user}
+        plain.succeeds("exec", "ams", "--", "touch", "/mine")
+        assert other.run("exec", "ams", "--", "test", "-e", "/mine").returncode == 1
+        for verb in (("exec", "ams", "--", "true"), ("down", "pair"), ("status",)):
+            trespassing = replace(other, state=plain.state)
+            refused = trespassing.run(*verb)
+            assert refused.returncode != 0, verb
+            assert "permission denied" in refused.stderr.lower(), refused.stderr
+            assert "Traceback" not in refused.stderr, refused.stderr
+        other.succeeds("down")
+        assert traces.left() == []
+    plain.succeeds("exec", "ams", "--", "test", "-e", "/mine")
 
 
 def _fail_to_come_up(program: Program) -> None:

@@ -58,7 +58,7 @@ def test_a_schedule_is_played_by_the_hosts_own_clocks(real_lab: Lab) -> None:
     seen: list[playing.Played] = []
     playing.play(real_lab, moments, seen.append)
     assert [change.moment.at_s for change in seen] == [0.3, 0.6]
-    assert all(change.moment.at_s <= change.at_s < change.moment.at_s + 2 for change in seen)  # the machine is shared
+    assert all(change.moment.at_s <= change.at_s < change.moment.at_s + 10 for change in seen)  # the machine is shared
     assert (real_lab.record.changed, real_lab.record.cut, real_lab.record.unsettled) == ({}, frozenset(), frozenset())
 
 

@@ -52,7 +52,7 @@ def machine(tmp_path: Path) -> Callable[..., Path]:
 
 
 def test_the_first_version_has_it_beside_this_process(machine: Callable[..., Path], tmp_path: Path) -> None:
-    found = processor_share._candidates(machine("cgroup"))
+    found = processor_share.candidates(machine("cgroup"))
     assert next(found) == Place(tmp_path / "cgroup" / "lab" / "inner", 1)
     group = Place(tmp_path / "cgroup", 1).make("x", 0.05)
     assert (group / "cpu.cfs_quota_us").read_text() == "1000"
@@ -60,7 +60,7 @@ def test_the_first_version_has_it_beside_this_process(machine: Callable[..., Pat
 
 
 def test_in_the_second_a_group_must_hand_the_controller_on(machine: Callable[..., Path], tmp_path: Path) -> None:
-    found = [*processor_share._candidates(machine("cgroup2"))]
+    found = [*processor_share.candidates(machine("cgroup2"))]
     assert found == [Place(tmp_path / "cgroup2" / "lab", 2), Place(tmp_path / "cgroup2", 2)]
     assert (found[0].make("x", 0.25) / "cpu.max").read_text() == "5000 20000"
 
@@ -102,7 +102,7 @@ def test_a_process_gets_its_share_and_no_more() -> None:
 
 def test_groups_of_a_lab_are_known_by_its_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processor_share, "place", lambda: Place(tmp_path, 1))
-    monkeypatch.setattr(processor_share, "_candidates", lambda _proc: iter([Place(tmp_path, 1)]))
+    monkeypatch.setattr(processor_share, "candidates", lambda _proc: iter([Place(tmp_path, 1)]))
     made = of_a_lab.make(plan(), tmp_path / "one")
     other = of_a_lab.make(plan(), tmp_path / "two")["a"]
     assert set(made) == {"a"}

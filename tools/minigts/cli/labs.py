@@ -22,6 +22,7 @@ from minigts.topology.time import Time
 if TYPE_CHECKING:
     from minigts.fidelity.certificate import Certificate
     from minigts.lab import Lab
+    from minigts.providers.base import Share
     from minigts.topology.plan import Link, Plan
 
 Topology = Annotated[Path, typer.Argument(metavar="TOPOLOGY", help="A topology file, such as topologies/chain6.yaml.")]
@@ -83,6 +84,12 @@ def up(
     overlay: Annotated[
         str | None, typer.Option("--overlay", help="Which overlay; else the topology's.", autocompletion=known.overlays)
     ] = None,
+    processors: Annotated[
+        float | None, typer.Option("--processors", min=0.05, max=1024, help="All of it together takes no more of them.")
+    ] = None,
+    memory: Annotated[
+        str | None, typer.Option("--memory", metavar="SIZE", help="Nor of memory: 2GB. Else all there is.")
+    ] = None,
 ) -> None:
     """Bring a lab up: hosts, links, overlay, and its certificate. It stays up when this command has ended.
 
@@ -90,6 +97,8 @@ def up(
     --keep` has kept comes up on its hosts' disks, and with the overlay that it had.
 
     Example:  minigts up topologies/pair.yaml --overlay swarm
+
+    Example:  minigts up topologies/pair.yaml --processors 0.5 --memory 1GB
     """
     from minigts import lab as labs
     from minigts import overlays
@@ -104,14 +113,29 @@ def up(
     overlays.require(planned, registry.make(provider, Path(), planned.time), wanted)
     require_room(planned, provider, [wanted], lab or planned.name)
     warn_of_root(provider)
+    share = _share(processors, memory)
     with screen.progress() as say:
-        made = labs.up(planned, provider, lab, say)
+        made = labs.up(planned, provider, lab, say, share)
         certificate = measure.after_up(made, say)
         overlays.join(made, wanted, say)
     _show(certificate, made, topology.parent)
     if planned.ways_out:
         screen.note(f"lab {made.name} has {gateway.in_words(host.name for host in planned.ways_out)}")
     screen.note(f"lab {made.name} is up in {made.time} time; try: minigts exec {planned.hosts[0].name} -- ip address")
+
+
+def _share(processors: float | None, memory: str | None) -> Share | None:
+    """What the options hand a lab; None where none is given. Raises InputError."""
+    from minigts.language.quantities import MEMORY_MB
+    from minigts.providers.base import Share
+
+    if processors is None and memory is None:
+        return None
+    try:
+        memory_mb = None if memory is None else MEMORY_MB.parse_whole(memory)
+    except ValueError as error:
+        raise InputError(f"--memory: {error}") from error
+    return Share(processors=processors, memory_mb=memory_mb)
 
 
 def kept_overlay(name: str) -> str | None:

@@ -371,6 +371,7 @@ def lab_facts(lab: Lab) -> dict[str, object]:
             "cut": labs.cut_links(lab),
             "changed": {name: change.in_words for name, change in labs.changed_links(lab).items()},
             "settings": record.settings.model_dump(),
+            "share": record.share.model_dump(),
             "hosts": {each.name: "kept" for each in lab.plan.machines} if kept else lab.state_of_hosts(),
             "containers": [] if kept else overlays.own_containers(lab),
             "disk_bytes": labs.disk_bytes(lab),
@@ -397,6 +398,7 @@ def show_labs(labs: Iterable[Lab]) -> None:
         )
         where = f"{facts['provider']} in {facts['time']} time"
         title = f"{lab.name}  {facts['topology']} on {where}, overlay {facts['overlay'] or '—'}"
+        title += f", held to {lab.record.share.in_words}" if lab.record.share.in_words else ""
         title += f", over each by itself: {in_groups(lab.plan)}" if lab.plan.groups else ""
         title += f", routes by {lab.plan.routing.upper()}" if lab.plan.has_routers else ""
         show_table(title, ("host", "location", "address", *ipv6_column(lab.plan), "state"), rows)

@@ -24,7 +24,7 @@ from minigts.lab.record import (
     why_foreign,
 )
 from minigts.providers import registry
-from minigts.providers.base import Kills, Provider, Restarts
+from minigts.providers.base import Kills, Provider, Restarts, Share, Shares
 from minigts.topology import gateway
 from minigts.topology.plan import Host, Plan, Switch
 
@@ -33,12 +33,13 @@ LONGEST_PATH_BYTES = 200
 elsewhere; mount(8) takes no longer one. Sockets are reached through an open directory: their 107 bytes are no limit."""
 
 
-def up(plan: Plan, provider_name: str, name: str | None, progress: Progress) -> Lab:
+def up(plan: Plan, provider_name: str, name: str | None, progress: Progress, share: Share | None = None) -> Lab:
     """Bring `plan` up as the lab `name` (the plan's own by default) and return when it is configured and shaped.
 
     A lab of that name that is up with the same plan on the same provider is left as it is; only what a command that was
     broken off has left half set is set to its end. One that is kept comes up on its hosts' disks. On failure nothing is
-    left running, and a kept lab is kept as before.
+    left running, and a kept lab is kept as before. All of it together takes no more of the machine than its `share`;
+    None: as before, which for a new lab is all.
 
     Raises InputError when the name is none, or taken by another plan, another provider or something that is no
     lab, or when the provider has not the plan's time; EnvironmentLacks, HostFailed.
@@ -51,14 +52,19 @@ def up(plan: Plan, provider_name: str, name: str | None, progress: Progress) -> 
     with exclusive(lab.rundir):
         if lab.is_kept:
             require_same(lab, plan, provider_name)
+            if share is not None:
+                lab.write(lab.record.model_copy(update={"share": share}))
             _bring_up_again(lab, progress)
             return lab
         if _is_up(lab, plan, provider_name):
+            if share not in (None, lab.record.share):
+                had = lab.record.share.in_words or "no share of its own"
+                raise InputError(f"lab {lab.name} is up with {had}: a share is handed as a lab comes up; down it first")
             _settle(lab)
             return lab
         lab = begin_anew(lab)
         try:
-            _bring_up(lab, plan, provider_name, progress)
+            _bring_up(lab, plan, provider_name, progress, share or Share())
         except BaseException as error:
             if isinstance(error, Exception):  # and not that the user broke it off
                 with noting_failures(error):
@@ -151,13 +157,14 @@ def refuse_long_path(rundir: Path) -> None:
         )
 
 
-def _bring_up(lab: Lab, plan: Plan, provider_name: str, progress: Progress) -> None:
+def _bring_up(lab: Lab, plan: Plan, provider_name: str, progress: Progress, share: Share) -> None:
     provider = registry.make(provider_name, lab.rundir, plan.time)
     lacking = provider.missing()
     if lacking:
         raise EnvironmentLacks("\n".join(lacking))
     digest = lab.write_plan(plan)
-    lab.write(Record(provider=provider_name, created=datetime.now(UTC), time=plan.time, plan_sha256=digest))
+    record = Record(provider=provider_name, created=datetime.now(UTC), time=plan.time, plan_sha256=digest)
+    lab.write(record.model_copy(update={"share": share}))
     _start(lab, "", progress)
 
 
@@ -185,6 +192,7 @@ def _start(lab: Lab, on: str, progress: Progress) -> None:
     progress(f"starting {len(plan.hosts)} hosts{also}{on}")
     if plan.ways_out:
         progress(f"the lab has {gateway.in_words(host.name for host in plan.ways_out)}")
+    _hand(provider, lab.record.share)
     provider.up(plan, progress)
     progress("configuring addresses, routes and links")
     links.set_wires(lab, lab.record, plan.machines)
@@ -196,6 +204,13 @@ def _start(lab: Lab, on: str, progress: Progress) -> None:
     lab.on_every_switch(lambda machine: _take_step(lab, machine, "ask_controller"))
     software.bring(lab, progress)
     lab.write(lab.record.model_copy(update={"state": "up", "unsettled": frozenset()}))
+
+
+def _hand(provider: Provider, share: Share) -> None:
+    if isinstance(provider, Shares):
+        provider.hand(share)
+    elif share != Share():
+        raise EnvironmentLacks(f"provider {provider.name} holds no lab to a share of the machine; uml does")
 
 
 def _take_step(lab: Lab, machine: Switch, step: switch.Step) -> None:

@@ -27,7 +27,7 @@ from minigts import paths
 from minigts.errors import HostFailed, InputError, MinigtsError
 from minigts.lab import events
 from minigts.providers import registry
-from minigts.providers.base import Provider
+from minigts.providers.base import Provider, Share
 from minigts.topology.fields import BurstPackets, HostName, OneWayMs, Percent, QueueBytes, RateMbit
 from minigts.topology.plan import Host, Machine, Plan, Switch
 from minigts.topology.time import Time
@@ -153,6 +153,8 @@ class Record(BaseModel):
     settings: Settings = DECLARED
     unsettled: frozenset[str] = frozenset()
     """Machines that a command is setting, or was setting when it was broken off: they may not be as recorded."""
+    share: Share = Share()
+    """What all of it together may take of the machine."""
     off: frozenset[str] = frozenset()
     """Machines whose power somebody has cut, and that wait to be started."""
     unjoined: frozenset[str] = frozenset()

@@ -44,7 +44,7 @@ class Place:
 def place(proc: Path = Path("/proc/self")) -> Place | str:
     """Where groups with a quota can be made by this process; or why nowhere, in a sentence."""
     reason = "this machine has no control groups with the controller `cpu`"
-    for found in _candidates(proc):
+    for found in candidates(proc):
         trial = f"minigts-trial-{os.getpid()}"
         try:
             found.make(trial, 0.5)
@@ -62,7 +62,7 @@ def remove(prefix: str, proc: Path = Path("/proc/self")) -> list[str]:
     """Take away the groups whose names begin so; what could not be removed, a sentence each. Their processes have
     ended."""
     left = []
-    for found in _candidates(proc):
+    for found in candidates(proc):
         for group in sorted(found.parent.glob(f"{prefix}*")):
             try:
                 group.rmdir()
@@ -81,16 +81,16 @@ def enter(descriptor: int) -> None:
     os.write(descriptor, b"0")
 
 
-def _candidates(proc: Path) -> Iterator[Place]:
+def candidates(proc: Path, controller: str = "cpu") -> Iterator[Place]:
     """The groups that this process is in, and the topmost, wherever the controller is mounted."""
     own = dict(_own_groups(proc))
     for line in (proc / "mounts").read_text().splitlines():
         _, mounted, kind, options, *_ = line.split()
         top = Path(mounted)
-        if kind == "cgroup" and "cpu" in options.split(","):
-            yield from (Place(each, 1) for each in _from(top, own.get("cpu", "/")))
+        if kind == "cgroup" and controller in options.split(","):
+            yield from (Place(each, 1) for each in _from(top, own.get(controller, "/")))
         elif kind == "cgroup2":
-            yield from (Place(each, 2) for each in _from(top, own.get("", "/")) if _hands_on(each))
+            yield from (Place(each, 2) for each in _from(top, own.get("", "/")) if _hands_on(each, controller))
 
 
 def _own_groups(proc: Path) -> Iterator[tuple[str, str]]:
@@ -107,9 +107,9 @@ def _from(top: Path, path: str) -> list[Path]:
     return list(dict.fromkeys((*near, top)))
 
 
-def _hands_on(group: Path) -> bool:
+def _hands_on(group: Path, controller: str) -> bool:
     """Whether groups below have the controller; a group that has processes of its own can only be so at the top."""
     try:
-        return "cpu" in (group / "cgroup.subtree_control").read_text().split()
+        return controller in (group / "cgroup.subtree_control").read_text().split()
     except OSError:
         return False

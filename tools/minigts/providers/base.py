@@ -8,10 +8,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
-from typing import Literal, Protocol, runtime_checkable
+from typing import Annotated, Literal, Protocol, runtime_checkable
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from minigts.dataplane.wire import Wire, WireState
 from minigts.machine.together import Together
+from minigts.topology.fields import LEAST_SHARE
 from minigts.topology.plan import Plan
 
 State = Literal["ok", "slow", "missing"]
@@ -79,6 +82,32 @@ class Kills(Protocol):
 
     def kill(self, host: str) -> None:
         """End a host without asking it, though its disk is written out before; return when it has ended."""
+        ...
+
+
+class Share(BaseModel):
+    """What a whole lab may take of the machine. None: no limit."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    processors: Annotated[float, Field(ge=LEAST_SHARE, le=1024)] | None = None
+    """All of it together, in processors: 0.5 is half of one."""
+    memory_mb: Annotated[int, Field(ge=1, le=1 << 30)] | None = None
+    """In MB of 2^20 bytes."""
+
+    @property
+    def in_words(self) -> str:
+        """`0.5 processors, 2048 MB`; empty without a limit."""
+        parts = [f"{self.processors:g} processors"] if self.processors is not None else []
+        return ", ".join(parts + ([f"{self.memory_mb} MB"] if self.memory_mb is not None else []))
+
+
+@runtime_checkable
+class Shares(Protocol):
+    """A provider that can hold a whole lab to a share of the machine."""
+
+    def hand(self, share: Share) -> None:
+        """Hold what the next `up` starts to it. Raises EnvironmentLacks where that cannot be."""
         ...
 
 

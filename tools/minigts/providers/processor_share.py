@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from minigts.errors import EnvironmentLacks, MinigtsError
-from minigts.machine import processor_share
-from minigts.providers.base import Finding
+from minigts.machine import memory_share, processor_share
+from minigts.providers.base import Finding, Share
 from minigts.topology.plan import Plan
 
 REMEDY = "run minigts as root, where root may make control groups with a quota"
@@ -37,9 +37,30 @@ def make(plan: Plan, rundir: Path) -> Mapping[str, Path]:
         raise MinigtsError(f"{_named(plan)}: {error}") from error
 
 
+def of_lab(share: Share, rundir: Path) -> tuple[Path, ...]:
+    """The control groups in which all processes of a lab are held to its share. Raises EnvironmentLacks."""
+    name, groups = f"{_prefix(rundir)}lab", dict[Path, None]()
+    try:
+        if share.processors is not None:
+            groups[_found(processor_share.place()).make(name, share.processors)] = None
+        if share.memory_mb is not None:
+            groups[memory_share.make(_found(memory_share.place()), name, share.memory_mb)] = None
+    except OSError as error:
+        raise MinigtsError(f"the lab cannot be held to {share.in_words}: {error}") from error
+    if len(groups) > 1 and any((group / "cgroup.controllers").exists() for group in groups):
+        raise EnvironmentLacks("processors and memory are limited in different control groups here: hand one of them")
+    return tuple(groups)
+
+
+def _found(place: processor_share.Place | str) -> processor_share.Place:
+    if isinstance(place, str):
+        raise EnvironmentLacks(f"a lab cannot be held to a share here: {place}; {REMEDY}")
+    return place
+
+
 def remove(rundir: Path) -> list[str]:
     """Take away a lab's groups; what is left, a sentence each. Their names follow from its run directory."""
-    return processor_share.remove(_prefix(rundir))
+    return [*processor_share.remove(_prefix(rundir)), *memory_share.remove(_prefix(rundir))]
 
 
 def refuse(plan: Plan, provider: str, why: str) -> None:

@@ -12,9 +12,8 @@ from minigts.providers.uml import demand
 from minigts.topology.plan import Plan
 
 TASKS_OF_KERNEL = 9
-"""Processes and threads outside that a kernel takes, with its share of the supervisor and the clock. Measured on
-`pair` in virtual time, by counting what descends from the lab's supervisor: 12 for the lab with the overlay `none`, 18
-with `swarm`. Each program that runs on a host is one more."""
+"""Processes and threads outside that a kernel takes, with its share of the supervisor and the clock: what descends from
+a lab's supervisor, which `bench/run memory` counts. Each program that runs on a host is one more."""
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,13 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from minigts import paths
 from minigts.errors import HostFailed, MinigtsError
-from minigts.machine import shell
+from minigts.machine import processor_share, shell
 from minigts.providers.agent import client, process
 from minigts.providers.agent.provider import AgentProvider
 from minigts.providers.uml.supervisor import Launch
@@ -20,12 +22,19 @@ BOOT_DEADLINE_S = 60.0
 CONSOLE_LINES = 12
 
 
-def start(rundir: Path, launch: Launch, *, ends_with_caller: bool = False, on_disks: bool = False) -> None:
+def start(
+    rundir: Path,
+    launch: Launch,
+    *,
+    ends_with_caller: bool = False,
+    on_disks: bool = False,
+    groups: Sequence[Path] = (),
+) -> None:
     """Start the supervisor, detached, and with it every kernel; do not wait for them.
 
     They outlive this process, unless `ends_with_caller`: then they end with the thread that called, however it ends.
     What an earlier start left in the run directory goes: its sockets must not be taken for the new ones. `on_disks`:
-    the machines' disks stay, and are used.
+    the machines' disks stay, and are used. All of them are in the control groups `groups`.
     """
     process.end(rundir)
     shutil.rmtree(rundir / "shared", ignore_errors=True)
@@ -37,12 +46,21 @@ def start(rundir: Path, launch: Launch, *, ends_with_caller: bool = False, on_di
         (rundir / "hosts" / machine.name).mkdir(parents=True, exist_ok=True)
     launch.write(rundir / process.LAUNCH)
     owner = [str(os.getpid())] if ends_with_caller else []
-    with (rundir / "supervisor.log").open("ab") as log:
+    with ExitStack() as stack, (rundir / "supervisor.log").open("ab") as log:
+        members = [processor_share.join(group) for group in groups]
+        for member in members:
+            stack.callback(os.close, member)
         shell.start(
             [sys.executable, "-m", "minigts.providers.uml.supervisor", str(rundir), *owner],
             output=log.fileno(),
             env={"PYTHONPATH": str(paths.import_root()), process.MARK: str(rundir)},
+            before_exec=partial(_enter, members),
         )
+
+
+def _enter(members: Sequence[int]) -> None:
+    for member in members:
+        processor_share.enter(member)
 
 
 def _clear_but_disks(rundir: Path, launch: Launch) -> None:

@@ -13,12 +13,13 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from minigts.errors import CommandFailed, EnvironmentLacks, HostFailed, MinigtsError
+from minigts.machine import memory
 from minigts.machine.proc import is_stopped
 from minigts.machine.together import resting
 from minigts.providers import gateway, processor_share
 from minigts.providers.agent import process
 from minigts.providers.agent.provider import AgentProvider
-from minigts.providers.base import Finding
+from minigts.providers.base import Finding, Share
 from minigts.providers.uml import (
     demand,
     disks,
@@ -51,6 +52,7 @@ class UmlProvider(AgentProvider):
     name = "uml"
     about = "one User-Mode Linux kernel a host; no root, no KVM"
     engine: Literal["docker", "namespace"] = "docker"
+    _share = Share()
 
     def missing(self) -> list[str]:
         return kernel.missing() + image.missing()
@@ -67,11 +69,15 @@ class UmlProvider(AgentProvider):
     def require_room(self, plan: Plan, overlays: Sequence[str]) -> None:
         demand.require(demand.of_plan(plan), overlays)
 
+    def hand(self, share: Share) -> None:
+        self._share = share
+
     def up(self, plan: Plan, progress: Callable[[str], None]) -> None:
         names = [machine.name for machine in plan.machines]
         starts = process.supervisor(self.rundir) is None
         if starts:
             refuse_processors(plan)
+            refuse_share(plan, self._share)
             gateway.require(plan)
             self.require_room(plan, [demand.BARE])  # an overlay, which may be another than the plan's, is the caller's
             kept = disks.read(self.rundir)
@@ -79,8 +85,8 @@ class UmlProvider(AgentProvider):
             if kept is not None:
                 disks.require_fit(kept, launch, self.rundir)
                 launch = going_on(launch, kept)
-            groups = processor_share.make(plan, self.rundir)
-            guest.start(self.rundir, _limited(launch, groups), on_disks=kept is not None)
+            groups, whole = processor_share.make(plan, self.rundir), processor_share.of_lab(self._share, self.rundir)
+            guest.start(self.rundir, _limited(launch, groups), on_disks=kept is not None, groups=whole)
         try:
             guest.wait(self, names, progress)
             full = full_kernel.present()
@@ -200,6 +206,15 @@ class UmlProvider(AgentProvider):
         problems: list[Exception] = [MinigtsError(text) for text in [*left, *processor_share.remove(self.rundir)]]
         if problems:
             raise ExceptionGroup(f"lab {self.rundir.name} is not down", problems)
+
+
+def refuse_share(plan: Plan, share: Share) -> None:
+    """Raises EnvironmentLacks where hosts of the plan are limited beside the whole lab, or have not the memory."""
+    if plan.limited and share.processors is not None:
+        raise EnvironmentLacks("hosts with `cpus:` below 1 have control groups of their own: hand no --processors")
+    if share.memory_mb is not None:
+        room = memory.Limit("--memory", share.memory_mb, share.memory_mb, "hand the lab more by --memory")
+        demand.require(demand.of_plan(plan), [plan.overlay], [room])
 
 
 def refuse_processors(plan: Plan) -> None:

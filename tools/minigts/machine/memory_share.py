@@ -1,0 +1,53 @@
+"""A limit of memory for some processes and all that they start: a control group (cgroups(7)).
+
+The files are `memory.limit_in_bytes` in version 1 of control groups and `memory.max` in version 2, where it may be the
+group that has a quota of processors, too. When more is needed than is left, the kernel ends a process of the group.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from minigts.machine.processor_share import Place, candidates
+
+FILES = {1: "memory.limit_in_bytes", 2: "memory.max"}
+
+
+def place(proc: Path = Path("/proc/self")) -> Place | str:
+    """Where groups with a limit can be made by this process; or why nowhere, in a sentence."""
+    reason = "this machine has no control groups with the controller `memory`"
+    for found in candidates(proc, "memory"):
+        trial = f"minigts-trial-{os.getpid()}"
+        try:
+            make(found, trial, 1024)
+        except OSError as error:
+            reason = f"no control group with a limit of memory can be made in {found.parent} ({error.strerror})"
+        else:
+            return found
+        finally:
+            with contextlib.suppress(OSError):
+                (found.parent / trial).rmdir()
+    return reason
+
+
+def make(where: Place, name: str, memory_mb: int) -> Path:
+    """The group of that name, in which all together have so much, in MB of 2^20 bytes. Raises OSError."""
+    group = where.parent / name
+    group.mkdir(exist_ok=True)
+    (group / FILES[where.version]).write_text(str(memory_mb << 20))
+    return group
+
+
+def remove(prefix: str, proc: Path = Path("/proc/self")) -> list[str]:
+    """Take away the groups whose names begin so; what could not be removed, a sentence each."""
+    left = []
+    for group in (group for found in candidates(proc, "memory") for group in sorted(found.parent.glob(f"{prefix}*"))):
+        try:
+            group.rmdir()
+        except FileNotFoundError:
+            continue  # in version 2 it was that of the processors, too
+        except OSError as error:
+            left.append(f"control group {group} is not removed: {error.strerror}")
+    return left
