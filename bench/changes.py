@@ -1,9 +1,10 @@
 """Does a lab stay whole while it is changed again and again, under traffic?
 
 In rounds: links are set at random under a TCP stream from the first host to the last, which must not break; then links
-are cut and made whole, hosts are killed, started, restarted, paused and resumed at random while echoes pass. After each round every link
-is read back against the record. At the end the certificate is made, and what the lab takes is compared with the
-beginning: files in its run directory, open files and memory of its own processes. What is done follows from the seed.
+are cut and made whole, hosts are killed, started, restarted, paused and resumed at random while echoes pass. After each
+round every link is read back against the record. At the end the certificate is made, and what the lab takes is compared
+with the beginning: files in its run directory, open files and memory of its own processes. What is done follows from
+the seed.
 
 Exit 1 when anything was wrong. In virtual time; the machine's load changes nothing but how long it takes.
 """
