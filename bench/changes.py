@@ -1,9 +1,10 @@
 """Does a lab stay whole while it is changed again and again, under traffic?
 
 In rounds: links are set at random under a TCP stream from the first host to the last, which must not break; then links
-are cut and made whole, hosts are killed, started and restarted at random while echoes pass. After each round every link
-is read back against the record. At the end the certificate is made, and what the lab takes is compared with the
-beginning: files in its run directory, open files and memory of its own processes. What is done follows from the seed.
+are cut and made whole, hosts are killed, started, restarted, paused and resumed at random while echoes pass. After each
+round every link is read back against the record. At the end the certificate is made, and what the lab takes is compared
+with the beginning: files in its run directory, open files and memory of its own processes. What is done follows from
+the seed.
 
 Exit 1 when anything was wrong. In virtual time; the machine's load changes nothing but how long it takes.
 """
@@ -33,7 +34,7 @@ APART_S = 0.25
 """Of the lab's time, between two changes."""
 LIMIT_S = 3600.0
 GENTLE, HARSH = 30, 20
-"""Changes of links, and cuts, kills and restarts, in a round."""
+"""Changes of links, and cuts, kills, restarts and pauses, in a round."""
 
 
 @dataclass
@@ -69,15 +70,18 @@ class Rounds:
         self._expect(told.code == 0 and '"error"' not in told.stdout, f"the stream broke: {told.stdout[-200:]}")
 
     def harsh(self, count: int) -> None:
-        """Cuts, kills and restarts while echoes pass as far as they can; in the end all is whole and on."""
+        """Cuts, kills, restarts and pauses while echoes pass as far as they can; in the end all is whole and on."""
         last = self._lab.plan.host(self._others[-1])
+        kinds = (self._cut, self._whole, self._kill, self._start, self._restart, self._halt, self._resume)
         argv = ["ping", "-q", "-i", "0.05", "-w", str(max(2, round(count * APART_S))), last.address]
         with self._lab.provider.together() as company:
             echoes = company.start(partial(self._lab.provider.run, self._first, argv, timeout_s=LIMIT_S, check=False))
             for _ in range(count):
                 self._pause()
-                self._chance.choice((self._cut, self._whole, self._kill, self._start, self._restart))()
+                self._chance.choice(kinds)()
             self.found.echoes += "transmitted" in echoes.result().stdout
+        for name in sorted(self._lab.record.paused):
+            self._count("resume", partial(labs.resume, self._lab, name))
         for name in sorted(self._lab.record.off):
             self._count("start", partial(labs.restart, self._lab, name))
         self._count("heal", lambda: labs.mend_all(self._lab))
@@ -124,18 +128,27 @@ class Rounds:
         self._count("whole", lambda: labs.set_link(self._lab, *link.ends, up=True))
 
     def _kill(self) -> None:
-        on = [name for name in self._others if name not in self._lab.record.off]
-        if on:
+        if on := self._awake():
             name = self._chance.choice(on)
             self._count("kill", lambda: labs.kill(self._lab, name))
+
+    def _halt(self) -> None:
+        if on := self._awake():
+            self._count("pause", partial(labs.pause, self._lab, self._chance.choice(on)))
+
+    def _resume(self) -> None:
+        for name in sorted(self._lab.record.paused)[:1]:
+            self._count("resume", partial(labs.resume, self._lab, name))
+
+    def _awake(self) -> list[str]:
+        return [name for name in self._others if name not in self._lab.record.silent]
 
     def _start(self) -> None:
         for name in sorted(self._lab.record.off)[:1]:
             self._count("start", partial(labs.restart, self._lab, name))
 
     def _restart(self) -> None:
-        on = [name for name in self._others if name not in self._lab.record.off]
-        if on:
+        if on := self._awake():
             name = self._chance.choice(on)
             self._count("restart", lambda: labs.restart(self._lab, name))
 

@@ -63,3 +63,44 @@ def test_started_again_it_has_its_links_as_they_were_set_meanwhile(lab: Lab, pro
     shortest_ms = float(said.rsplit(" = ", 1)[1].split("/")[0])
     assert 50 <= shortest_ms < 52 if lab.time == "virtual" else 49 <= shortest_ms < 60
     assert json.loads(program.succeeds("status", "--json"))[0]["cut"] == []
+
+
+def clock_s(lab: Lab, host: str) -> float:
+    return float(lab.provider.run(host, ["date", "+%s.%N"], timeout_s=60).stdout)
+
+
+def test_paused_it_stands_still_and_goes_on(lab: Lab, program: Program) -> None:
+    ahead_s = clock_s(lab, "bra") - clock_s(lab, "ams")
+    program.succeeds("pause", "bra")
+    assert json.loads(program.succeeds("status", "--json"))[0]["hosts"]["bra"] == "paused"
+    assert "bra is paused; it goes on by: minigts resume bra" in program.succeeds("status")
+    for words in (["exec", "bra", "true"], ["kill", "bra"], ["pause", "bra"], ["restart", "bra"], ["down", "--keep"]):
+        refused = program.run(*words)
+        assert (refused.returncode != 0, "minigts resume bra" in refused.stderr) == (True, True), words
+    argv = ["ping", "-c", "1", "-W", "2", lab.plan.host("lju").address]
+    assert lab.provider.run("ams", argv, timeout_s=60, check=False).code == 1
+    program.succeeds("set", "ams-bra", "delay=1ms")
+    program.succeeds("resume", "bra")
+    assert set(lab.state_of_hosts().values()) == {"answers"}
+    assert lab.provider.run("ams", argv, timeout_s=60).code == 0
+    behind_s = ahead_s - (clock_s(lab, "bra") - clock_s(lab, "ams"))
+    assert 1.5 < behind_s < 10 if lab.time == "virtual" else abs(behind_s) < 0.5  # in real time its kernel catches up
+    assert program.run("resume", "bra").returncode == 2
+
+
+def test_a_connection_outlives_a_pause(lab: Lab) -> None:
+    lab.provider.run("bra", ["iperf3", "-s", "-1", "-D"], timeout_s=60)
+    argv = ["iperf3", "-c", lab.plan.host("bra").address, "-t", "6", "-i", "1", "-J"]
+
+    def pauses() -> None:
+        for act in (labs.pause, labs.resume):
+            lab.provider.run("ams", ["sleep", "2"], timeout_s=60)
+            act(lab, "bra")
+
+    with lab.provider.together() as company:
+        said, _ = company.all([lambda: lab.provider.run("ams", argv, timeout_s=60).stdout, pauses])
+    assert isinstance(said, str)
+    told = json.loads(said)
+    mbit = [each["sum"]["bits_per_second"] / 1e6 for each in told["intervals"]]
+    assert "error" not in told
+    assert min(mbit) < 5 < max(mbit[-2:])

@@ -33,6 +33,8 @@ VERBS = (
     "ssh-config",
     "inventory",
     "link",
+    "pause",
+    "resume",
     "play",
     "events",
     "limits",

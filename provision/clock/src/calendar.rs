@@ -71,14 +71,18 @@ impl Message {
 /// A kernel's connection to the calendar, and the page that it shares with it alone.
 ///
 /// By that page the two need no message to ask for a time, to tell one, or to say how far the kernel may go by itself.
+///
+/// A kernel that was paused does not know of that time: its page is behind the lab's clock by so much, and all that passes
+/// here is turned from one into the other.
 pub struct Calendar {
     socket: OwnedFd,
     page: Page,
+    behind: u64,
 }
 
 impl Calendar {
     pub fn new(socket: OwnedFd) -> io::Result<Calendar> {
-        Ok(Calendar { socket, page: Page::new()? })
+        Ok(Calendar { socket, page: Page::new()?, behind: 0 })
     }
 
     pub fn fd(&self) -> &OwnedFd {
@@ -113,18 +117,29 @@ impl Calendar {
 
     /// What the kernel last asked for, in the lab's time, and the time to which it has come.
     pub fn request(&self) -> Option<u64> {
-        self.page.request()
+        self.page.request().map(|request| request.saturating_add(self.behind))
     }
 
     pub fn time(&self) -> u64 {
+        self.page.time() + self.behind
+    }
+
+    /// The same time as the kernel has it.
+    pub fn own_time(&self) -> u64 {
         self.page.time()
+    }
+
+    /// So much has passed that the kernel is never to know of.
+    pub fn fall_behind(&mut self, passed: u64) {
+        self.behind += passed;
     }
 
     /// What the kernel has sent since it was last asked, without saying so.
     pub fn take_sent(&self) -> Vec<Note> {
         let count = self.page.get::<u32>(SENT_COUNT_AT) as usize;
         self.page.set(SENT_COUNT_AT, 0u32);
-        (0..count.min(NOTES)).map(|index| self.page.note(SENT_AT, index)).collect()
+        let notes = (0..count.min(NOTES)).map(|index| self.page.note(SENT_AT, index));
+        notes.map(|note| Note { time: note.time + self.behind, ..note }).collect()
     }
 
     /// How much of what was due in its turn the kernel has taken.
@@ -140,11 +155,11 @@ impl Calendar {
         self.page.set(DUE_COUNT_AT, due.len() as u32);
         self.page.set(DUE_TAKEN_AT, 0u32);
         for (index, note) in due.iter().enumerate() {
-            self.page.set_note(DUE_AT, index, note);
+            self.page.set_note(DUE_AT, index, &Note { time: note.time - self.behind, ..*note });
         }
-        self.page.set_time(now);
-        self.page.set_free_until(free_until);
-        self.send(Message { op: Op::Run, seq: 0, time: local })
+        self.page.set_time(now - self.behind);
+        self.page.set_free_until(free_until - self.behind);
+        self.send(Message { op: Op::Run, seq: 0, time: local - self.behind })
     }
 
     fn send(&self, message: Message) -> io::Result<()> {

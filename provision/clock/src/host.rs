@@ -85,6 +85,8 @@ pub struct Host {
     processor: Option<Processor>,
     processor_free: u64,
     turn_began: Instant,
+    /// Since when no time passes for it.
+    paused_at: Option<u64>,
 }
 
 impl Host {
@@ -114,6 +116,7 @@ impl Host {
             processor,
             processor_free: 0,
             turn_began: Instant::now(),
+            paused_at: None,
         })
     }
 
@@ -121,8 +124,31 @@ impl Host {
         self.calendar.fd()
     }
 
+    /// No time passes for it from `now` on; what it is sent waits. False when it is not up.
+    pub fn pause(&mut self, now: u64) -> bool {
+        let up = !self.is_booting() && self.state == State::Waiting;
+        if up {
+            self.paused_at.get_or_insert(now);
+        }
+        up
+    }
+
+    /// It goes on, and does not know that it has stood still. What has come meanwhile comes now, as far as there is room.
+    pub fn go_on(&mut self, now: u64) {
+        let Some(since) = self.paused_at.take() else { return };
+        let passed = now - since;
+        self.calendar.fall_behind(passed);
+        self.request = self.request.map(|request| request.saturating_add(passed));
+        self.processor_free = self.processor_free.max(now);
+        let came = std::mem::take(&mut self.arrivals);
+        self.arrivals = came.into_iter().map(|Reverse(one)| Reverse(Arrival { time: one.time.max(now), ..one })).collect();
+    }
+
     /// When it next has something to do.
     pub fn next(&self) -> Option<u64> {
+        if self.paused_at.is_some() {
+            return None;
+        }
         let arrival = self.arrivals.peek().map(|first| first.0.time);
         [self.request, arrival, self.typed_at].into_iter().flatten().min()
     }
@@ -193,7 +219,7 @@ impl Host {
                 self.give_what_is_left()?;
                 return Ok(Some(true));
             }
-            Op::GetTimeOfDay => self.calendar.ack(&message, epoch_ns + self.calendar.time())?,
+            Op::GetTimeOfDay => self.calendar.ack(&message, epoch_ns + self.calendar.own_time())?,
             Op::Run | Op::FreeUntil | Op::Broadcast => self.calendar.ack(&message, 0)?,
             Op::Request | Op::Get | Op::Update => {
                 return Err(io::Error::other("a kernel that does not share its page"));

@@ -534,6 +534,8 @@ impl Lab {
             }
             Question::Now | Question::Sleep { .. } => Answer::Now { now_ns: self.now, passes: self.passes() },
             Question::Wires => Answer::Wires { wires: self.wire_states() },
+            Question::Pause { host } => self.pause(host, true),
+            Question::GoOn { host } => self.pause(host, false),
             Question::Set { wires } => self.set_wires(wires),
         }
     }
@@ -547,6 +549,19 @@ impl Lab {
             }
         }
         states
+    }
+
+    fn pause(&mut self, index: usize, pauses: bool) -> Answer {
+        let now = self.now;
+        let done = match self.hosts.get_mut(index) {
+            Some(Some(host)) if pauses => host.pause(now),
+            Some(Some(host)) => {
+                host.go_on(now);
+                true
+            }
+            _ => false,
+        };
+        if done { Answer::Done {} } else { Answer::Refused { error: format!("host {index} is not up") } }
     }
 
     fn set_wires(&mut self, wires: Vec<PortSettings>) -> Answer {

@@ -64,6 +64,9 @@ pub enum Question {
     Now,
     /// Answered with the time when it is that late. A turn, unless it is 0, rests until then.
     Sleep { until_ns: u64, turn: u64 },
+    /// From now on no time passes for a host, until it is to go on.
+    Pause { host: usize },
+    GoOn { host: usize },
     Wires,
     Set { wires: Vec<PortSettings> },
 }

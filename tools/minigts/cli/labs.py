@@ -434,6 +434,32 @@ def lab_with(host: str, lab: str | None, *, also_off: bool = False) -> Lab:
     return opened
 
 
+@app.command(rich_help_panel=LABS)
+def pause(host: Host, lab: LabName = None) -> None:
+    """Let no time pass for a host until `minigts resume`: as a virtual machine that is paused. The others run on.
+
+    What it is sent waits as far as its ports have room, and its own clock is behind afterwards.
+
+    Example:  minigts pause bra
+    """
+    from minigts import lab as labs
+
+    labs.pause(lab_with(host, lab), host)
+    screen.note(f"{host} is paused; it goes on by: minigts resume {host}")
+
+
+@app.command(rich_help_panel=LABS)
+def resume(host: Host, lab: LabName = None) -> None:
+    """Let a host go on that is paused. It does not know of the time that has passed.
+
+    Example:  minigts resume bra
+    """
+    from minigts import lab as labs
+
+    labs.resume(lab_with(host, lab, also_off=True), host)
+    screen.note(f"{host} goes on")
+
+
 def _link_of(lab: Lab, first: str, second: str | None) -> Link:
     """The link by its name, or the only one between two hosts. Raises InputError."""
     from minigts.lab import links

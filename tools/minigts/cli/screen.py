@@ -468,6 +468,7 @@ def deviations(lab: Lab) -> list[str]:
 
     mend, changed = links.how_to_mend(lab), links.changed_links(lab)
     lines = [f"{name} is off; on again by: minigts start {name}" for name in sorted(lab.record.off)]
+    lines += [f"{name} is paused; it goes on by: minigts resume {name}" for name in sorted(lab.record.paused)]
     lines += [f"{name} is cut; whole again by: {mend[name]}" for name in links.cut_links(lab)]
     lines += [
         f"{name} is changed ({how.in_words}); as declared by: {links.as_declared(name)}"

@@ -7,7 +7,7 @@ the emulator's own latency, measured. Overlays and measurements stand on it and 
 """
 
 from minigts.lab.kept import disk_bytes, keep, running
-from minigts.lab.life import down, kill, restart, up
+from minigts.lab.life import down, kill, pause, restart, resume, up
 from minigts.lab.links import (
     adjust_link,
     calibrate,
@@ -68,11 +68,13 @@ __all__ = [
     "labs_directory",
     "mend_all",
     "open_lab",
+    "pause",
     "plan_now",
     "reshape",
     "restart",
     "restore",
     "restore_links",
+    "resume",
     "running",
     "save",
     "saved_named",

@@ -47,6 +47,8 @@ def keeping(lab: Lab) -> Keeps:
         raise InputError(f"lab {lab.name} was never complete: there is nothing to keep; minigts down {lab.name}")
     if not isinstance(lab.provider, Keeps):
         raise EnvironmentLacks(f"provider {lab.provider.name} cannot keep its hosts' disks")
+    if paused := sorted(lab.record.paused):
+        raise InputError(f"{paused[0]} is paused, so its disk cannot be written out: minigts resume {paused[0]}")
     return lab.provider
 
 

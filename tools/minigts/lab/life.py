@@ -24,7 +24,7 @@ from minigts.lab.record import (
     why_foreign,
 )
 from minigts.providers import registry
-from minigts.providers.base import Kills, Provider, Restarts, Share, Shares
+from minigts.providers.base import Kills, Pauses, Provider, Restarts, Share, Shares
 from minigts.topology import gateway
 from minigts.topology.plan import Host, Plan, Switch
 
@@ -103,6 +103,8 @@ def restart(lab: Lab, name: str) -> None:
     machine = next(each for each in lab.plan.machines if each.name == name)
     with exclusive(lab.rundir):
         record = lab.record
+        if name in record.paused:
+            raise InputError(f"{name} is paused: minigts resume {name}")
         hosts = {name} if isinstance(machine, Host) else set()
         lab.write(
             record.model_copy(
@@ -130,6 +132,36 @@ def kill(lab: Lab, name: str) -> None:
     with exclusive(lab.rundir):
         lab.write(lab.record.model_copy(update={"off": lab.record.off | {name}}))
         lab.provider.kill(name)
+
+
+def pause(lab: Lab, name: str) -> None:
+    """Let no time pass for a host or switch until `resume`. What it is sent waits, as far as its ports have room.
+
+    Raises EnvironmentLacks when the provider cannot do it.
+    """
+    provider = lab.provider
+    if not isinstance(provider, Pauses):
+        raise EnvironmentLacks(f"provider {provider.name} cannot pause one host")
+    with exclusive(lab.rundir):
+        lab.require_on([name])
+        lab.write(lab.record.model_copy(update={"paused": lab.record.paused | {name}}))
+        provider.pause(name)
+
+
+def resume(lab: Lab, name: str) -> None:
+    """It goes on, its clock behind by as long as it was paused. Links that were set meanwhile are set on it, too.
+
+    Raises InputError for one that is not paused.
+    """
+    provider = lab.provider
+    with exclusive(lab.rundir):
+        if name not in lab.record.paused or not isinstance(provider, Pauses):
+            raise InputError(f"{name} is not paused")
+        provider.resume(name)
+        record = lab.record.model_copy(update={"paused": lab.record.paused - {name}})
+        lab.write(record.model_copy(update={"unsettled": record.unsettled | {name}}))
+        links.set_ports(lab, record, [each for each in lab.plan.machines if each.name == name])
+        lab.write(record)
 
 
 def _settle(lab: Lab) -> None:

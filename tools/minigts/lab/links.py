@@ -74,7 +74,7 @@ def set_ports(lab: Lab, record: Record, machines: Sequence[Host | Switch], only:
     is started.
     """
     set_wires(lab, record, machines, only)
-    machines = [machine for machine in machines if machine.name not in record.off]
+    machines = [machine for machine in machines if machine.name not in record.silent]
     lab.on_each(machines, lambda machine: run_script(lab.provider, machine, script(lab, machine, record, only)))
 
 
@@ -345,7 +345,7 @@ def _read_back(lab: Lab, record: Record, machines: Sequence[Host | Switch], name
         ports = [port for port in machine.ports if port.link in names]
         return [f"{machine.name}: {text}" for text in differences(ports, record, qdiscs)]
 
-    on = [machine for machine in machines if machine.name not in record.off]
+    on = [machine for machine in machines if machine.name not in record.silent]
     return [text for texts in lab.on_each(on, look).values() for text in texts]
 
 
@@ -411,7 +411,7 @@ def whole_paths(lab: Lab) -> tuple[Path, ...]:
 def dead_links(lab: Lab) -> frozenset[str]:
     """The links that carry nothing: those that are cut, and those of machines that are off."""
     record = lab.record
-    return record.cut | {link.name for link in lab.plan.links if not record.off.isdisjoint(link.ends)}
+    return record.cut | {link.name for link in lab.plan.links if not record.silent.isdisjoint(link.ends)}
 
 
 def cut_links(lab: Lab) -> list[str]:

@@ -140,9 +140,9 @@ def _by_wires(lab: Lab, moments: Sequence[Moment], states: Sequence[Record]) -> 
 
 def _by_machines(lab: Lab, moments: Sequence[Moment], states: Sequence[Record]) -> Iterator[Played]:
     names = {links.link_named(lab.plan, moment.link).name for moment in moments}
-    off = states[0].off
+    silent = states[0].silent
     machines = [
-        each for each in lab.plan.machines if each.name not in off and any(port.link in names for port in each.ports)
+        each for each in lab.plan.machines if each.name not in silent and any(port.link in names for port in each.ports)
     ]
     with links.settling(lab, states[-1], [machine.name for machine in machines]):
         ahead_s = lab.on_each(machines, partial(_ahead_s, lab))

@@ -157,8 +157,15 @@ class Record(BaseModel):
     """What all of it together may take of the machine."""
     off: frozenset[str] = frozenset()
     """Machines whose power somebody has cut, and that wait to be started."""
+    paused: frozenset[str] = frozenset()
+    """Machines for which no time passes until somebody resumes them."""
     unjoined: frozenset[str] = frozenset()
     """Hosts that were started again and are not on the overlay again yet."""
+
+    @property
+    def silent(self) -> frozenset[str]:
+        """Machines that are off or paused: they carry nothing, and cannot be asked."""
+        return self.off | self.paused
 
     def since(self, before: Record | None) -> Iterator[events.Event]:
         """What has happened when this is recorded after `before`; None: nothing was."""
@@ -175,6 +182,10 @@ class Record(BaseModel):
             yield {"event": "killed", "host": name}
         for name in sorted(before.off - self.off):
             yield {"event": "started", "host": name}
+        for name in sorted(self.paused - before.paused):
+            yield {"event": "paused", "host": name}
+        for name in sorted(before.paused - self.paused):
+            yield {"event": "resumed", "host": name}
         if self._links == before._links:
             for name in sorted(self.unsettled - before.unsettled - before.off):
                 yield {"event": "restarted", "host": name}
@@ -318,18 +329,22 @@ class Lab:
 
     @property
     def machines_on(self) -> tuple[Host | Switch, ...]:
-        """Hosts and switches but those whose power is cut."""
-        off = self.record.off
-        return tuple(machine for machine in self.plan.machines if machine.name not in off)
+        """Hosts and switches but those whose power is cut, or that are paused."""
+        silent = self.record.silent
+        return tuple(machine for machine in self.plan.machines if machine.name not in silent)
 
     def require_on(self, names: Iterable[str]) -> None:
-        """Raises HostFailed for machines whose power is cut."""
+        """Raises HostFailed for machines whose power is cut, or that are paused."""
+        paused = sorted(self.record.paused.intersection(names := [*names]))
+        if paused:
+            words = f"{' and '.join(paused)} {'is' if len(paused) == 1 else 'are'} paused"
+            raise HostFailed(f"{words}: minigts resume {paused[0]}")
         off = sorted(self.record.off.intersection(names))
         if off:
             raise HostFailed(f"{' and '.join(off)} {'is' if len(off) == 1 else 'are'} off: minigts start {off[0]}")
 
     def state_of_hosts(self) -> dict[str, str]:
-        """For each host and switch `answers`, `off`, or why it does not answer."""
+        """For each host and switch `answers`, `off`, `paused`, or why it does not answer."""
 
         def ask(machine: Host | Switch) -> str:
             try:
@@ -339,7 +354,8 @@ class Lab:
             return "answers"
 
         answers = self.on_every_machine(ask)
-        return {machine.name: answers.get(machine.name, "off") for machine in self.plan.machines}
+        paused = dict.fromkeys(self.record.paused, "paused")
+        return {each.name: answers.get(each.name, paused.get(each.name, "off")) for each in self.plan.machines}
 
     def on_every_host(self, work: Callable[[Host], T]) -> dict[str, T]:
         """Do `work` for all hosts that are on, at once; the first error is raised after all have ended."""

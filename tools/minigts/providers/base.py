@@ -85,6 +85,17 @@ class Kills(Protocol):
         ...
 
 
+@runtime_checkable
+class Pauses(Protocol):
+    """A provider that can let no time pass for one host while the others run on."""
+
+    def pause(self, host: str) -> None: ...
+
+    def resume(self, host: str) -> None:
+        """Let it go on. What it was sent meanwhile comes to it, as far as its ports had room; its clock is behind."""
+        ...
+
+
 class Share(BaseModel):
     """What a whole lab may take of the machine. None: no limit."""
 

@@ -72,7 +72,7 @@ def now(lab: Lab, before: activity.Reading, after: activity.Reading) -> dict[str
         "seconds": between.seconds,
         "clock_s": lab.provider.now_s() if lab.time == "virtual" else None,
         "loads": [asdict(load) for load in between.loads],
-        "off": sorted(lab.record.off),
+        "off": sorted(lab.record.silent),
         "links": [
             {
                 "name": link.name,

@@ -88,6 +88,12 @@ def sleep_until(rundir: Path, moment_s: float, turn: int) -> None:
         client.ask("sleep", until_ns=round(moment_s * NS_PER_S), turn=turn)
 
 
+def pause(rundir: Path, host: int, *, pauses: bool) -> None:
+    """Let no time pass for the host of that number; or let it go on."""
+    with ClockClient(rundir) as client:
+        client.ask("pause" if pauses else "goon", host=host)
+
+
 def wires(rundir: Path) -> Sequence[Mapping[str, Any]]:
     """For each port, as the clock has it: host, port, wire, and what it has carried."""
     with ClockClient(rundir) as client:

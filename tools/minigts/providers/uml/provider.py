@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -147,6 +148,17 @@ class UmlProvider(AgentProvider):
                 raise HostFailed(f"{host} does not end")
             time.sleep(0.02)
         (self.rundir / "hosts" / host / "control.sock").unlink(missing_ok=True)
+
+    def pause(self, host: str) -> None:
+        self._signal(host, signal.SIGSTOP)
+
+    def resume(self, host: str) -> None:
+        self._signal(host, signal.SIGCONT)
+
+    def _signal(self, host: str, number: signal.Signals) -> None:
+        pid = self.kernels().get(host)
+        if pid is None or not process.send_if(pid, number, lambda: self.kernels().get(host) == pid):
+            raise HostFailed(f"the kernel of {host} does not run")
 
     def note(self, into: Path) -> datetime | None:
         """Of a lab that was ended in order the note that was made then."""

@@ -78,6 +78,12 @@ class VirtualUmlProvider(UmlProvider):
     def now_s(self) -> float:
         return clock_client.now_s(self.rundir)
 
+    def pause(self, host: str) -> None:
+        clock_client.pause(self.rundir, self._machines().index(host), pauses=True)
+
+    def resume(self, host: str) -> None:
+        clock_client.pause(self.rundir, self._machines().index(host), pauses=False)
+
     def sleep_until(self, moment_s: float) -> None:
         clock_client.sleep_until(self.rundir, moment_s, current_turn())
 
