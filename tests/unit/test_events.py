@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from minigts import lab as labs
 from minigts.cli.app import app
+from minigts.errors import HostFailed, InputError
 from minigts.lab import Lab, events
 from minigts.topology.load import parse
 
@@ -51,6 +52,27 @@ def test_each_change_is_told_once(lab: Lab, name: str) -> None:
     change, expected = CHANGES[name]
     change(lab)
     assert told(lab) == [*before, expected]
+
+
+def test_a_host_that_is_paused_is_told_and_can_be_given_up(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ended(_self: object, _host: str) -> None:
+        raise HostFailed("its kernel has ended")
+
+    monkeypatch.setattr(tc_hosts.TcHosts, "pause", lambda _self, _host: None, raising=False)
+    monkeypatch.setattr(tc_hosts.TcHosts, "resume", lambda _self, _host: None, raising=False)
+    labs.pause(lab, "h2")
+    assert lab.state_of_hosts()["h2"] == "paused"
+    assert labs.dead_links(lab) == {"h1-h2"}
+    with pytest.raises(InputError, match="h2 is paused: minigts resume h2"):
+        labs.restart(lab, "h2")
+    labs.resume(lab, "h2")
+    assert [each["event"] for each in told(lab)[-2:]] == ["paused", "resumed"]
+    monkeypatch.setattr(tc_hosts.TcHosts, "resume", ended)
+    labs.pause(lab, "h2")
+    with pytest.raises(HostFailed):
+        labs.resume(lab, "h2")
+    labs.restart(lab, "h2")
+    assert (lab.record.paused, lab.record.unsettled) == (frozenset(), frozenset())
 
 
 def test_what_is_put_back_is_told_too(lab: Lab) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from minigts import paths
 from minigts.dataplane import interfaces, switch
-from minigts.errors import EnvironmentLacks, InputError, MinigtsError, noting_failures
+from minigts.errors import EnvironmentLacks, HostFailed, InputError, MinigtsError, noting_failures
 from minigts.lab import links, routes, software
 from minigts.lab.kept import CERTIFICATE, require_same
 from minigts.lab.record import (
@@ -151,14 +151,18 @@ def pause(lab: Lab, name: str) -> None:
 def resume(lab: Lab, name: str) -> None:
     """It goes on, its clock behind by as long as it was paused. Links that were set meanwhile are set on it, too.
 
-    Raises InputError for one that is not paused.
+    Raises InputError for one that is not paused, HostFailed for one whose kernel has ended.
     """
     provider = lab.provider
     with exclusive(lab.rundir):
         if name not in lab.record.paused or not isinstance(provider, Pauses):
             raise InputError(f"{name} is not paused")
-        provider.resume(name)
         record = lab.record.model_copy(update={"paused": lab.record.paused - {name}})
+        try:
+            provider.resume(name)
+        except HostFailed:  # its kernel has ended meanwhile: it can be started again
+            lab.write(record)
+            raise
         lab.write(record.model_copy(update={"unsettled": record.unsettled | {name}}))
         links.set_ports(lab, record, [each for each in lab.plan.machines if each.name == name])
         lab.write(record)

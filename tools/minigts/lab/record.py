@@ -187,7 +187,7 @@ class Record(BaseModel):
         for name in sorted(before.paused - self.paused):
             yield {"event": "resumed", "host": name}
         if self._links == before._links:
-            for name in sorted(self.unsettled - before.unsettled - before.off):
+            for name in sorted(self.unsettled - before.unsettled - before.silent):
                 yield {"event": "restarted", "host": name}
 
     def _links_since(self, before: Record) -> Iterator[events.Event]:
