@@ -28,6 +28,8 @@ from minigts.dataplane import wire
 from minigts.fidelity import measure
 from minigts.lab import Lab, links
 from minigts.lab.record import Amounts
+from minigts.machine.proc import family
+from minigts.providers.base import Metered
 from minigts.topology.load import load
 
 APART_S = 0.25
@@ -168,8 +170,8 @@ class Rounds:
 
 def taken(lab: Lab) -> dict[str, float]:
     """What the lab's own processes hold: the clock and the supervisor, but no kernel."""
-    kernels = set(getattr(lab.provider, "kernels", dict)().values())
-    own = [pid for pid in _family(lab.provider.processes()) if pid not in kernels and not _is_kernel(pid)]
+    assert isinstance(lab.provider, Metered), "uml is"
+    own = sorted(family(lab.provider.processes()) - family(lab.provider.kernels().values()))
     memory = sum(_status(pid, "VmRSS:") for pid in own)
     clock, others = ([pid for pid in own if (_name(pid) == "clock") is wanted] for wanted in (True, False))
     below = sum(len(names) for _, _, names in os.walk(lab.rundir))
@@ -188,22 +190,6 @@ def _name(pid: int) -> str:
 
 def _open_files(pids: list[int]) -> int:
     return sum(len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in pids)
-
-
-def _family(pids: tuple[int, ...]) -> list[int]:
-    found, left = [], list(pids)
-    while left:
-        pid = left.pop()
-        found.append(pid)
-        for task in Path(f"/proc/{pid}/task").glob("*/children"):
-            left += map(int, task.read_text().split())
-    return sorted(set(found))
-
-
-def _is_kernel(pid: int) -> bool:
-    return (
-        b"uml_dir=" in Path(f"/proc/{pid}/cmdline").read_bytes() or b"linux" in Path(f"/proc/{pid}/comm").read_bytes()
-    )
 
 
 def _status(pid: int, what: str) -> int:

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from minigts.topology.build import delay_packets, queue_bytes
 from minigts.topology.load import load, parse
 from minigts.topology.plan import Plan, to_json
+from minigts.topology.queues import delay_packets, queue_bytes
 
 TOPOLOGIES = Path(__file__).parents[2] / "topologies"
 

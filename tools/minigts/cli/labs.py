@@ -311,6 +311,32 @@ def start(host: Host, lab: LabName = None) -> None:
 
 
 @app.command(rich_help_panel=LABS)
+def pause(host: Host, lab: LabName = None) -> None:
+    """Let no time pass for a host until `minigts resume`: as a virtual machine that is paused. The others run on.
+
+    What it is sent waits as far as its ports have room, and its own clock is behind afterwards.
+
+    Example:  minigts pause bra
+    """
+    from minigts import lab as labs
+
+    labs.pause(lab_with(host, lab), host)
+    screen.note(f"{host} is paused; it goes on by: minigts resume {host}")
+
+
+@app.command(rich_help_panel=LABS)
+def resume(host: Host, lab: LabName = None) -> None:
+    """Let a host go on that is paused. It does not know of the time that has passed.
+
+    Example:  minigts resume bra
+    """
+    from minigts import lab as labs
+
+    labs.resume(lab_with(host, lab, also_off=True), host)
+    screen.note(f"{host} goes on")
+
+
+@app.command(rich_help_panel=LABS)
 def check(
     lab: LabName = None,
     quick: Annotated[bool, typer.Option("--quick", help="Only the certificate, without `expect:`.")] = False,
@@ -432,32 +458,6 @@ def lab_with(host: str, lab: str | None, *, also_off: bool = False) -> Lab:
     if not also_off:
         opened.require_on([host])
     return opened
-
-
-@app.command(rich_help_panel=LABS)
-def pause(host: Host, lab: LabName = None) -> None:
-    """Let no time pass for a host until `minigts resume`: as a virtual machine that is paused. The others run on.
-
-    What it is sent waits as far as its ports have room, and its own clock is behind afterwards.
-
-    Example:  minigts pause bra
-    """
-    from minigts import lab as labs
-
-    labs.pause(lab_with(host, lab), host)
-    screen.note(f"{host} is paused; it goes on by: minigts resume {host}")
-
-
-@app.command(rich_help_panel=LABS)
-def resume(host: Host, lab: LabName = None) -> None:
-    """Let a host go on that is paused. It does not know of the time that has passed.
-
-    Example:  minigts resume bra
-    """
-    from minigts import lab as labs
-
-    labs.resume(lab_with(host, lab, also_off=True), host)
-    screen.note(f"{host} goes on")
 
 
 def _link_of(lab: Lab, first: str, second: str | None) -> Link:

@@ -89,10 +89,9 @@ def script(ports: Iterable[End], emulator_overhead_ms: float = 0.0) -> str:
     `emulator_overhead_ms` is the emulator's own one-way latency over each of their links, taken off the delay.
     """
     chosen = tuple(ports)
-    batch = [batch_line(*words) for port in chosen for words in _tc(port, emulator_overhead_ms)]
     if not chosen:
         return ""
-    return devices(chosen) + "\n".join(["tc -batch - <<'END'", *batch, "END", ""])
+    return devices(chosen) + "\n".join(["tc -batch - <<'END'", *_batch(chosen, emulator_overhead_ms), "END", ""])
 
 
 def devices(ports: Iterable[End]) -> str:
@@ -102,8 +101,11 @@ def devices(ports: Iterable[End]) -> str:
 
 def changes(ports: Iterable[End], emulator_overhead_ms: float) -> str:
     """What `tc -j -batch -` reads to set ports anew that have their devices, and to show all there is."""
-    lines = (batch_line(*words) for port in ports for words in _tc(port, emulator_overhead_ms))
-    return "\n".join([*lines, "qdisc show"])
+    return "\n".join([*_batch(ports, emulator_overhead_ms), "qdisc show"])
+
+
+def _batch(ports: Iterable[End], emulator_overhead_ms: float) -> list[str]:
+    return [batch_line(*words) for port in ports for words in _tc(port, emulator_overhead_ms)]
 
 
 def delays_again(ports: Iterable[End], emulator_overhead_ms: float) -> str:
@@ -173,9 +175,7 @@ def spares_arp(shaping: Shaping) -> bool:
     one of the numbers that the seed gives, and the same file would no longer spoil the same packets. A link that is
     cut loses it as well.
     """
-    return shaping.loss_percent < 100 and bool(
-        shaping.loss_percent or shaping.reorder_percent or shaping.duplicate_percent or shaping.corrupt_percent
-    )
+    return shaping.loss_percent < 100 and shaping.spoils
 
 
 def _delay(port: End, emulator_overhead_ms: float) -> Argv:

@@ -20,9 +20,9 @@ from minigts.lab.record import DECLARED, Change, Lab, Record, Settings, exclusiv
 from minigts.language.problems import did_you_mean, listed, shown
 from minigts.providers.base import CarriesLinks, Provider
 from minigts.topology.plan import Direction, End, Host, Link, Path, Plan, Shaping, Switch
-from minigts.topology.queues import delay_packets, queue_bytes
+from minigts.topology.queues import queue_bytes
 from minigts.topology.schedule import Moment
-from minigts.topology.ways import Ways, direction, fewest_in_burst, in_a_row, spoilt_percent, turned
+from minigts.topology.ways import Ways, completed, direction, fewest_in_burst, in_a_row, spoilt_percent, turned
 
 SHAPE_TIMEOUT_S = 60.0
 
@@ -63,10 +63,7 @@ def _changed(declared: Shaping, change: Mapping[str, float], rtt_ms: float, name
     if "queue_bytes" not in change and otherwise:
         given = given.model_copy(update={"queue_bytes": queue_bytes(given.rate_mbit, rtt_ms)})
     seed = given.seed if given.seed is not None else zlib.crc32(name.encode())
-    held = delay_packets(given.rate_mbit, given.delay_ms + given.slot_ms, given.jitter_ms)
-    burst_packets = given.burst_packets if given.in_bursts else 0.0
-    seed_or_none = seed if given.by_chance else None
-    return given.model_copy(update={"burst_packets": burst_packets, "delay_packets": held, "seed": seed_or_none})
+    return completed(given, seed)
 
 
 def set_ports(lab: Lab, record: Record, machines: Sequence[Host | Switch], only: Collection[str] | None = None) -> None:

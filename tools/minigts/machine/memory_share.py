@@ -6,30 +6,16 @@ group that has a quota of processors, too. When more is needed than is left, the
 
 from __future__ import annotations
 
-import contextlib
-import os
 from pathlib import Path
 
-from minigts.machine.processor_share import Place, candidates
+from minigts.machine.processor_share import Place, candidates, first_place
 
 FILES = {1: "memory.limit_in_bytes", 2: "memory.max"}
 
 
 def place(proc: Path = Path("/proc/self")) -> Place | str:
     """Where groups with a limit can be made by this process; or why nowhere, in a sentence."""
-    reason = "this machine has no control groups with the controller `memory`"
-    for found in candidates(proc, "memory"):
-        trial = f"minigts-trial-{os.getpid()}"
-        try:
-            make(found, trial, 1024)
-        except OSError as error:
-            reason = f"no control group with a limit of memory can be made in {found.parent} ({error.strerror})"
-        else:
-            return found
-        finally:
-            with contextlib.suppress(OSError):
-                (found.parent / trial).rmdir()
-    return reason
+    return first_place("memory", "a limit of memory", lambda found, name: make(found, name, 1024), proc)
 
 
 def make(where: Place, name: str, memory_mb: int) -> Path:

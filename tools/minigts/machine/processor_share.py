@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -43,13 +43,18 @@ class Place:
 
 def place(proc: Path = Path("/proc/self")) -> Place | str:
     """Where groups with a quota can be made by this process; or why nowhere, in a sentence."""
-    reason = "this machine has no control groups with the controller `cpu`"
-    for found in candidates(proc):
+    return first_place("cpu", "a quota", lambda found, name: found.make(name, 0.5), proc)
+
+
+def first_place(controller: str, what: str, make: Callable[[Place, str], object], proc: Path) -> Place | str:
+    """The first in which `make` has made a group of that name, which is taken away again; or why there is none."""
+    reason = f"this machine has no control groups with the controller `{controller}`"
+    for found in candidates(proc, controller):
         trial = f"minigts-trial-{os.getpid()}"
         try:
-            found.make(trial, 0.5)
+            make(found, trial)
         except OSError as error:
-            reason = f"no control group with a quota can be made in {found.parent} ({error.strerror})"
+            reason = f"no control group with {what} can be made in {found.parent} ({error.strerror})"
         else:
             return found
         finally:

@@ -30,11 +30,11 @@ from minigts.topology.plan import (
     ipv6_beside,
 )
 from minigts.topology.protocol_costs import protocol_costs
-from minigts.topology.queues import delay_packets, queue_bytes
+from minigts.topology.queues import queue_bytes
 from minigts.topology.routing import Edge, ShortestPath, neighbours, ways
 from minigts.topology.segments import Segment
 from minigts.topology.time import Time
-from minigts.topology.ways import Row, direction, spoilt_percent, turned
+from minigts.topology.ways import Row, completed, direction, spoilt_percent, turned
 
 Ends: TypeAlias = "dict[str, list[tuple[Link, End]]]"
 """A machine's ends of links, in order, with their links."""
@@ -209,10 +209,7 @@ def link_names(links: Sequence[DraftLink]) -> list[str]:
 def _shaping(way: DraftDirection, rtt_ms: float, name: str) -> Shaping:
     """One direction of a link of that round trip; its name gives it random numbers of its own."""
     declared = Shaping(**{**asdict(way), "queue_bytes": queue_bytes(way.rate_mbit, rtt_ms, way.queue_bytes)})
-    held = delay_packets(way.rate_mbit, way.delay_ms + way.slot_ms, way.jitter_ms)
-    seed = zlib.crc32(name.encode()) if declared.by_chance else None
-    burst_packets = declared.burst_packets if declared.in_bursts else 0.0
-    return declared.model_copy(update={"burst_packets": burst_packets, "delay_packets": held, "seed": seed})
+    return completed(declared, zlib.crc32(name.encode()))
 
 
 def _ends(drafted: Draft, links: Sequence[Link], seed: int) -> Ends:

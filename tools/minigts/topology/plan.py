@@ -100,8 +100,12 @@ class Shaping(_Frozen):
     @property
     def by_chance(self) -> bool:
         """Whether chance decides anything of it, so that it needs a seed."""
-        shares = (self.loss_percent, self.reorder_percent, self.duplicate_percent, self.corrupt_percent)
-        return bool(self.jitter_ms or any(shares))
+        return bool(self.jitter_ms or self.spoils)
+
+    @property
+    def spoils(self) -> bool:
+        """Whether some packets do not come once, in order and whole."""
+        return any((self.loss_percent, self.reorder_percent, self.duplicate_percent, self.corrupt_percent))
 
     @property
     def in_order(self) -> bool:

@@ -14,6 +14,7 @@ from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, NAME, NAME_HINT, 
 from minigts.topology.settable import SETTABLE, amount
 
 MOST_MOMENTS = 20_000
+LATEST_S = MOMENT_S.parse(MOMENT_S.most)
 LONGEST_PATH = 400
 Points: TypeAlias = Sequence[tuple[float, str]]
 """Of a trace: seconds, and what is set then, as it would be written."""
@@ -30,7 +31,7 @@ class Moment(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    at_s: Annotated[float, Field(ge=0, le=86400)]
+    at_s: Annotated[float, Field(ge=0, le=LATEST_S)]
     link: Name
     sender: HostName | None = None
     """Whose sending is changed; None: both ends'."""

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from minigts.errors import InputError
 from minigts.language.problems import Finding, did_you_mean, listed, shown
+from minigts.language.quantities import RATE_MBIT
 from minigts.language.source import Language, read_text
 from minigts.topology.build import link_names
 from minigts.topology.draft import Draft
-from minigts.topology.schedule import Moment, Points, Step, moments
+from minigts.topology.schedule import LATEST_S, Moment, Points, Step, moments
 from minigts.topology.settable import amount
 from minigts.topology.taking import CannotBeTaken, within
 
@@ -21,9 +22,9 @@ OPPORTUNITY_BYTES = 1500
 """Of one line of mahimahi's: a packet may be delivered in that millisecond (mm-link(1))."""
 BIN_MS = 100
 """Over which those opportunities are counted to a rate."""
-LEAST_MBIT = 0.008
+LEAST_MBIT = RATE_MBIT.parse(RATE_MBIT.least)
 """The least rate that a link has: of a bin without any opportunity."""
-_MS_A_MINUTE, _LARGEST_BYTES = 60_000, 8_000_000
+_LARGEST_BYTES = 8_000_000
 _TRACE = Language("trace", "`seconds,rate`", _LARGEST_BYTES, "")
 
 
@@ -77,7 +78,7 @@ def _table(content: str) -> tuple[str, Points]:
             amount(header[1], written)
         except ValueError as error:
             raise CannotBeTaken(f"line {lines.line_num}: {error}; write it as in 0.5,{_EXAMPLES[header[1]]}") from None
-        if not (found[-1][0] < at_s if found else at_s >= 0) or at_s > 86400:
+        if not (found[-1][0] < at_s if found else at_s >= 0) or at_s > LATEST_S:
             raise CannotBeTaken(f"line {lines.line_num}: {at} s: each line is later than the one before, a day at most")
         found.append((at_s, written))
     return header[1], found
@@ -94,7 +95,7 @@ def _opportunities(content: str) -> Points:
         if not line.strip().isascii() or not line.strip().isdigit() or len(line.strip()) > 9:
             raise CannotBeTaken(f"line {number}: {shown(line[:40])} is no millisecond, which a trace of mahimahi has")
         at_ms = int(line)
-        if at_ms < last_ms or at_ms > 24 * 60 * _MS_A_MINUTE:
+        if at_ms < last_ms or at_ms > 1000 * LATEST_S:
             raise CannotBeTaken(f"line {number}: {at_ms} ms is before the line above, or after a day")
         last_ms = at_ms
         counts[at_ms // BIN_MS] += 1

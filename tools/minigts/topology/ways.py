@@ -7,7 +7,8 @@ from typing import NamedTuple, TypeAlias
 
 from minigts.topology.fields import MOST_MTU
 from minigts.topology.frames import tcp_ceiling_mbit
-from minigts.topology.plan import Direction
+from minigts.topology.plan import Direction, Shaping
+from minigts.topology.queues import delay_packets
 
 Ways: TypeAlias = tuple[Direction, Direction]
 """There, and back."""
@@ -34,6 +35,14 @@ def spoilt_percent(loss_percent: float, corrupt_percent: float) -> float:
 def fewest_in_burst(loss_percent: float) -> float:
     """The least mean length of bursts with which so much, less than all, can be lost: between two one arrives."""
     return loss_percent / (100 - loss_percent)
+
+
+def completed(declared: Shaping, seed: int) -> Shaping:
+    """With what follows of it: how much its delay holds, no bursts without losses, a seed where chance decides."""
+    held = delay_packets(declared.rate_mbit, declared.delay_ms + declared.slot_ms, declared.jitter_ms)
+    burst_packets = declared.burst_packets if declared.in_bursts else 0.0
+    seed_or_none = seed if declared.by_chance else None
+    return declared.model_copy(update={"burst_packets": burst_packets, "delay_packets": held, "seed": seed_or_none})
 
 
 class Row(NamedTuple):
