@@ -171,7 +171,7 @@ class Rounds:
 def taken(lab: Lab) -> dict[str, float]:
     """What the lab's own processes hold: the clock and the supervisor, but no kernel."""
     assert isinstance(lab.provider, Metered), "uml is"
-    own = sorted(family(lab.provider.processes()) - family(lab.provider.kernels().values()))
+    own = sorted({*family(lab.provider.processes())} - {*family(lab.provider.kernels().values())})
     memory = sum(_status(pid, "VmRSS:") for pid in own)
     clock, others = ([pid for pid in own if (_name(pid) == "clock") is wanted] for wanted in (True, False))
     below = sum(len(names) for _, _, names in os.walk(lab.rundir))
