@@ -8,6 +8,9 @@
 # A second run of either changes nothing. Variables:
 #   MINIGTS_PORTS        interfaces of its links
 #   MINIGTS_ADDRESS      its address on the segment, with prefix length
+#   MINIGTS_VLANS        instead, where its links have VLANs: its address in each, as in `10=10.20.0.3/24 20=10.20.1.3/24`
+#   MINIGTS_ACCESS       of those ports whose frames say no VLAN theirs, as in `eth1=10 eth2=20`
+#   MINIGTS_TRUNKS       of the others those that their frames may say, as in `eth3=10,20`
 #   MINIGTS_MTU          the segment's
 #   MINIGTS_CONTROLLER   ADDRESS:PORT; on 127.0.0.1 the built-in controller is started there; or empty
 
@@ -15,15 +18,35 @@ readonly bridge=br0
 readonly controller_pid=/run/minigts/controller.pid
 
 make_switch() {
-  local port
+  local port pair
   local -a commands=()
   start_switch
   for port in $MINIGTS_PORTS; do
     commands+=(-- --may-exist add-port "$bridge" "$port" -- set port "$port" "qos=$(untouched_queues)")
   done
+  for pair in $MINIGTS_ACCESS; do commands+=(-- set port "${pair%%=*}" vlan_mode=access "tag=${pair#*=}"); done
+  for pair in $MINIGTS_TRUNKS; do commands+=(-- set port "${pair%%=*}" vlan_mode=trunk "trunks=${pair#*=}"); done
+  for pair in $MINIGTS_VLANS; do
+    port=vlan${pair%%=*}
+    commands+=(-- --may-exist add-port "$bridge" "$port" "tag=${pair%%=*}" -- set interface "$port" type=internal
+      "mac=\"$(address_of_port "${pair#*=}")\"")
+  done
   ovs-vsctl --may-exist add-br "$bridge" -- set-fail-mode "$bridge" standalone "${commands[@]}"
-  ip address replace "$MINIGTS_ADDRESS" dev "$bridge"
+  sysctl -qw net.ipv4.ip_forward=0
+  for pair in ${MINIGTS_VLANS:-=$MINIGTS_ADDRESS}; do
+    port=${pair%%=*}
+    port=${port:+vlan$port}
+    ip address replace "${pair#*=}" dev "${port:-$bridge}"
+    ip link set dev "${port:-$bridge}" mtu "$MINIGTS_MTU" up
+  done
   ip link set dev "$bridge" mtu "$MINIGTS_MTU" up
+}
+
+# address_of_port ADDRESS/PREFIX: a MAC for the switch's own port in a VLAN; else Open vSwitch draws one, another each time.
+address_of_port() {
+  local IFS=.
+  # shellcheck disable=SC2046,SC2086 # an octet each
+  printf '06:6d:%02x:%02x:%02x:%02x' ${1%/*}
 }
 
 # Open vSwitch takes every queue off its ports that it did not put there, the links' rates among them, unless a port has

@@ -73,6 +73,25 @@ def test_hosts_reach_each_other_through_switches(make_lab: Any, provider: str) -
     does_as_it_is_told(lab)
 
 
+@everywhere
+@pytest.mark.timeout(600)
+def test_no_frame_goes_from_one_vlan_to_another_but_by_the_router(make_lab: Any, provider: str) -> None:
+    lab = make_lab(TOPOLOGIES / "vlans.yaml", provider=provider)
+    for source, target in (("staff1", "staff2"), ("staff2", "guest2")):
+        assert abs(least_off_ms(lab, source, target)) <= switched_ms(lab, source, target) + ends_ms(lab)
+    # The same link twice, up and down: by the two interfaces over the router's one port.
+    assert lab.plan.path("staff1", "guest1").links.count("router-s1") == 2
+    guest = lab.plan.host("guest1").ports[0]
+    add = f"ip route flush {guest.subnet}; ip address add {guest.address.rpartition('.')[0]}.99/24 dev eth1"
+    ask = f"ping -c 1 -W 2 -I eth1 {guest.address} >/dev/null"
+    outcome = lab.provider.run("staff1", ["sh", "-c", f"{add}; {ask}; echo $?"], timeout_s=LIMIT_S)
+    assert outcome.stdout.strip() == "1", "an address of the other VLAN's is enough to get there"
+    tagged = said(lab, "s1", "ovs-appctl", "fdb/show", "br0")
+    vlans = {mac: vlan for _, vlan, mac, _ in (line.split() for line in tagged.splitlines()[1:])}
+    assert vlans[lab.plan.host("staff2").ports[0].mac] == "10"
+    assert vlans[lab.plan.host("guest2").ports[0].mac] == "20"
+
+
 def learns(lab: Lab) -> None:
     """The switch without a controller knows behind which port each host is that has sent something."""
     table = said(lab, "s1", "ovs-appctl", "fdb/show", "br0")

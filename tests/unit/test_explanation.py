@@ -127,7 +127,7 @@ def test_broken_settings_are_settings_or_one_sentence(request: pytest.FixtureReq
     for _ in range(max(100, request.config.getoption("--fuzz") // 100)):
         try:
             shown = host_settings.parse(host, mutated(text, chance))
-            host_settings.differences(host.ports, RECORD, shown)
+            host_settings.differences(PAIR, host, RECORD, shown)
         except HostFailed as error:
             assert str(error).startswith("bra: what it shows of its links cannot be read: ")
             assert len(str(error)) < 300 and "\n" not in str(error)

@@ -223,9 +223,7 @@ def address(local: str, scope: str = "global") -> dict[str, object]:
 )
 def test_what_a_host_shows_is_held_to_the_plan(addresses: list[dict[str, object]], said: list[str]) -> None:
     made = plan("ipv6: true", "name: x\n{ipv6}\npair: {{hosts: [ams, bra], link: {{rtt: 17.7ms, rate: 100mbit}}}}\n")
-    beside = made.ipv6_of("ams")
-    assert beside is not None
-    found = host_settings.differences(made.host("ams").ports, RECORD, shown_by("ams", addresses), beside)
+    found = host_settings.differences(made, made.host("ams"), RECORD, shown_by("ams", addresses))
     assert [each for each in found if "IPv6" in each] == said
 
 

@@ -400,7 +400,7 @@ def test_a_switch_s_ports_send_into_wires_as_a_host_s_do() -> None:
     assert {("s1", "eth1"), ("s1", "eth2")} < wiring(lab).wires.keys()
     switch = lab.plan.machine("s1")
     shown = host_settings.read_back(lab, switch, links.read_wires(lab))
-    assert host_settings.differences(switch.ports, lab.record, shown) == []
+    assert host_settings.differences(lab.plan, switch, lab.record, shown) == []
     labs.set_link(lab, "a", "s1", up=False)
     assert [port for port, each in wiring(lab).wires.items() if each.loss] == [("a", "eth1"), ("s1", "eth1")]
 

@@ -172,8 +172,10 @@ impl Wire {
     }
 }
 
+/// Whether it says a VLAN before it (IEEE 802.1Q), or none.
 fn is_arp(frame: &[u8]) -> bool {
-    frame.get(12..14) == Some(&[0x08, 0x06])
+    let at = if frame.get(12..14) == Some(&[0x81, 0x00]) { 16 } else { 12 };
+    frame.get(at..at + 2) == Some(&[0x08, 0x06])
 }
 
 /// SplitMix64 (Steele, Lea and Flood 2014): small, and the same on every machine.
@@ -351,6 +353,9 @@ mod tests {
         let mut arp = [0; 60];
         arp[12..14].copy_from_slice(&[0x08, 0x06]);
         let always = Settings { duplicate: ALL, corrupt: ALL, reorder: ALL, seed: Some(1), ..plain() };
-        assert_eq!(Wire::new(always).carry(0, arp.to_vec()), [Some((5_000_000, arp.to_vec())), None]);
+        let mut wire = Wire::new(always);
+        assert_eq!(wire.carry(0, arp.to_vec()), [Some((5_000_000, arp.to_vec())), None]);
+        arp[12..18].copy_from_slice(&[0x81, 0x00, 0x00, 0x0a, 0x08, 0x06]);
+        assert_eq!(wire.carry(1_000_000, arp.to_vec()), [Some((6_000_000, arp.to_vec())), None]);
     }
 }

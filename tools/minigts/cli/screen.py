@@ -208,11 +208,13 @@ def show_plan(plan: Plan, hiding: str | None = None) -> None:
         groups = ((group.name, ", ".join(group.hosts)) for group in plan.groups)
         show_table("groups, each with an overlay network of its own", ("group", "hosts"), groups)
     by_sites = any(link.delay_from for link in plan.links)
+    by_vlan = any(each.vlans for each in plan.switches)
     by_chance = any(_mischief(plan, link) for link in plan.links)
     links = (
         (
             x.name,
-            x.subnet,
+            ", ".join(subnet for _, subnet in x.segments),
+            *([x.vlans_in_words] if by_vlan else []),
             *([] if plan.ipv6 is None else [plan.ipv6.subnet(x.name)]),
             ms(x.rtt_ms),
             *(both(x, show) for show in (delay, rate, loss)),
@@ -223,7 +225,8 @@ def show_plan(plan: Plan, hiding: str | None = None) -> None:
         )
         for x in plan.links
     )
-    columns = ("link", "subnet", *ipv6_column(plan), ">RTT", ">delay", ">rate", ">loss", ">queue")
+    vlans = ["VLAN"] if by_vlan else []
+    columns = ("link", "subnet", *vlans, *ipv6_column(plan), ">RTT", ">delay", ">rate", ">loss", ">queue")
     by_routers = [f">{plan.routing.upper()} cost"] if plan.has_routers else []
     also = ["of its packets"] if by_chance else []
     show_table("links", (*columns, *also, *(["delay from"] if by_sites else []), *by_routers), links)
@@ -240,8 +243,10 @@ def show_plan(plan: Plan, hiding: str | None = None) -> None:
 
 def _planned_machines(plan: Plan) -> Iterator[tuple[str, ...]]:
     for each in plan.machines:
-        own = () if each.role == "switch" else each.ports
-        addresses = ", ".join(f"{port.address} {port.name}" for port in own)
+        if each.role == "switch":
+            addresses = ", ".join(f"{own.address} VLAN {own.vlan}" for own in each.vlans)
+        else:
+            addresses = ", ".join(f"{port.address} {port.name}" for port in each.on_segments)
         known = (each.name, each.location or "", each.address, *ipv6_address(plan, each.name))
         yield (*known, addresses, f"{each.cpus:g}", f"{each.memory_mb} MB")
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from minigts.dataplane import router
 from minigts.dataplane.shaping import batch_line, spares_arp
 from minigts.topology import gateway, ipv6
-from minigts.topology.plan import Host, Plan, Switch
+from minigts.topology.plan import End, Host, Plan, Port, Switch
 
 SYSCTLS = (
     "net.ipv4.ip_forward=1",
@@ -46,6 +46,7 @@ IPV6_OF_PORT = {"accept_dad": 0, "accept_ra": 0, "autoconf": 0, "router_solicita
 def script(plan: Plan, machine: Host | Switch) -> str:
     """A `bash -eu` script, to be run as root on `machine` after it has booted. A second run changes nothing."""
     beside = plan.ipv6_of(machine.name)
+    on_segments = machine.on_segments if isinstance(machine, Host) else ()
     lines = [
         f"hostname {shlex.quote(machine.name)}",
         f"printf %s {shlex.quote(_hosts_file(plan))} >/etc/hosts",
@@ -54,11 +55,15 @@ def script(plan: Plan, machine: Host | Switch) -> str:
         # From the last: where a kernel has counted them from eth0 on, the name of each is free when its turn comes.
         *(_name_port(port.mac, port.name) for port in reversed(machine.ports)),
         *(_way_out() if isinstance(machine, Host) and machine.gateway else ()),
-        *(_without_ipv6(port.name) for port in machine.ports if beside is None),
+        *(_vlan(port) for port in on_segments if port.vlan is not None),
+        *(_without_ipv6(port.name) for port in _named((*machine.ports, *on_segments)) if beside is None),
         *([] if beside is None else _with_ipv6(beside)),
         "ip -batch - <<'END'",
         "link set dev lo up",
-        *(batch_line("link", "set", "dev", port.name, "mtu", str(port.mtu), "up") for port in machine.ports),
+        *(
+            batch_line("link", "set", "dev", port.name, "mtu", str(port.mtu), "up")
+            for port in _named((*machine.ports, *on_segments))
+        ),
         *(_addresses(plan, machine) if isinstance(machine, Host) else ()),
         *(_ipv6_addresses(plan, machine, beside) if isinstance(machine, Host) and beside is not None else ()),
         *(_route_out() if isinstance(machine, Host) and machine.gateway else ()),
@@ -70,10 +75,20 @@ def script(plan: Plan, machine: Host | Switch) -> str:
 
 def _addresses(plan: Plan, host: Host) -> Iterator[str]:
     yield batch_line("address", "replace", f"{host.address}/32", "dev", "lo")
-    for port in host.ports:
+    for port in host.on_segments:
         yield batch_line("address", "replace", f"{port.address}/{port.prefix}", "dev", port.name)
     for route in () if plan.has_routers else host.routes:
         yield batch_line("route", "replace", route.to, "via", route.via, "src", route.source)
+
+
+def _named(ports: Iterable[End]) -> Iterable[End]:
+    """Each interface once: one that is no trunk stands on its segment itself."""
+    return {port.name: port for port in ports}.values()
+
+
+def _vlan(port: Port) -> str:
+    name, trunk = port.name, port.name.partition(".")[0]
+    return f"[[ -e /sys/class/net/{name} ]] || ip link add link {trunk} name {name} type vlan id {port.vlan}"
 
 
 def _way_out() -> Iterator[str]:
@@ -107,7 +122,9 @@ def _with_ipv6(beside: ipv6.Host) -> Iterator[str]:
     yield "[[ -e /proc/sys/net/ipv6 ]] || { echo 'the kernel has no IPv6, and the topology says ipv6' >&2; exit 1; }"
     yield f"sysctl -qw {shlex.join(IPV6_SYSCTLS)}"
     settings = [
-        f"net.ipv6.conf.{port.name}.{name}={value}" for port in beside.ports for name, value in IPV6_OF_PORT.items()
+        f"net.ipv6.conf.{port.name.replace('.', '/')}.{name}={value}"
+        for port in beside.ports
+        for name, value in IPV6_OF_PORT.items()
     ]
     if settings:
         yield f"sysctl -qw {shlex.join(settings)}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from minigts.dataplane import wire
-from minigts.topology.frames import ETHERNET_HEADER_BYTES, IP_HEADER_BYTES, Family
+from minigts.topology.frames import ETHERNET_HEADER_BYTES, IP_HEADER_BYTES, TAG_BYTES, Family
 from minigts.topology.plan import Host, Path, Plan
 
 ICMP_HEADER_BYTES = 8
@@ -35,7 +35,11 @@ def _echo_bytes(payload_bytes: int, family: Family = "ipv4") -> int:
 
 def frames_ns(plan: Plan, path: Path, frame_bytes: int) -> int:
     """One frame there and one back, each of so many bytes, Ethernet header counted."""
-    links = sum(wire.of(port.outgoing).crossing_ns(frame_bytes) for port in plan.ends_on(path))
+    trunks = {link.name for link in plan.links if link.vlans}
+    links = sum(
+        wire.of(port.outgoing).crossing_ns(frame_bytes + (TAG_BYTES if port.link in trunks else 0))
+        for port in plan.ends_on(path)
+    )
     return links + sum(_processors_ns(plan, path, frame_bytes))
 
 
@@ -43,6 +47,6 @@ def _processors_ns(plan: Plan, path: Path, frame_bytes: int) -> Iterator[int]:
     """What modelled processors take: each of them, for every end on the way, of the frame there and of the one back."""
     for machine in plan.machines:
         if isinstance(machine, Host) and machine.processor is not None:
-            ports = sum(port.link in path.links for port in machine.ports)
+            ports = sum(path.links.count(port.link) for port in machine.ports)
             one = machine.processor.frame_ns + round(machine.processor.byte_ns * frame_bytes)
             yield 2 * ports * one

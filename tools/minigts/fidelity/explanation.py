@@ -181,7 +181,7 @@ def explained(
         f"{machine.name} {difference}"
         for machine, port in ports
         if machine.name in shown
-        for difference in host_settings.differences([port], record, shown[machine.name], plan.ipv6_of(machine.name))
+        for difference in host_settings.differences(plan, machine, record, shown[machine.name], port)
     )
     differences = (*differences, *astray)
     (first, there), (second, back) = ports

@@ -6,15 +6,15 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from minigts.dataplane import shaping
+from minigts.dataplane import shaping, switch
 from minigts.errors import HostFailed
 from minigts.lab import Lab, Record, links
 from minigts.topology import ipv6
-from minigts.topology.plan import End, Host, Switch
+from minigts.topology.plan import End, Host, Plan, Port, Switch
 
 READ_TIMEOUT_S = 20.0
 
@@ -28,6 +28,8 @@ class HostSettings:
     features: Mapping[str, Mapping[str, Any]]
     ipv6: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Global addresses by port; read in a lab that has them."""
+    vlans: Mapping[str, str] = field(default_factory=dict)
+    """Of a switch that has VLANs, by port: `10`, or of a trunk `10, 20 tagged`."""
     wires: links.Wires | None = None
     """What the host's ports send into, where the links have rate and delay of their own; the host does not know."""
 
@@ -49,22 +51,25 @@ def read_back(lab: Lab, machine: Host | Switch, wires: Mapping[str, links.Wires]
     """
     ports = " ".join(shlex.quote(port.name) for port in machine.ports)
     devices = "link" if lab.plan.ipv6 is None else "address"
-    script = f"tc -j qdisc show; ip -j {devices} show; for port in {ports}; do ethtool --json -k $port; done"
+    vlans = f"{switch.SHOW_VLANS}; " if isinstance(machine, Switch) and machine.vlans else ""
+    script = f"tc -j qdisc show; ip -j {devices} show; {vlans}for port in {ports}; do ethtool --json -k $port; done"
     shown = parse(machine, lab.provider.run(machine.name, ["sh", "-c", script], timeout_s=READ_TIMEOUT_S).stdout)
     return replace(shown, wires=None if wires is None else wires[machine.name])
 
 
 def parse(machine: Host | Switch, text: str) -> HostSettings:
-    """The JSON documents of `tc -j qdisc show`, `ip -j link show` or `ip -j address show` and, for each port, `ethtool
-    --json -k`.
+    """The JSON documents of `tc -j qdisc show`, `ip -j link show` or `ip -j address show`, of a switch with VLANs those
+    of its ports, and for each port `ethtool --json -k`.
 
     Raises HostFailed when it is no such output.
     """
     try:
         qdiscs, devices, *features = _documents(text)
+        vlans = switch.shown_vlans(features.pop(0)) if isinstance(machine, Switch) and machine.vlans else {}
         settings = HostSettings(
             qdiscs=json.dumps(qdiscs),
             mtus={str(device["ifname"]): int(device["mtu"]) for device in devices},
+            vlans=vlans,
             ipv6={str(device["ifname"]): _global_addresses(device) for device in devices},
             features={port.name: dict(of_port) for port, (of_port,) in zip(machine.ports, features, strict=True)},
         )
@@ -79,14 +84,15 @@ def parse(machine: Host | Switch, text: str) -> HostSettings:
 
 
 def differences(
-    ports: Sequence[End], record: Record, shown: HostSettings, beside: ipv6.Host | None = None
+    plan: Plan, machine: Host | Switch, record: Record, shown: HostSettings, only: End | None = None
 ) -> list[str]:
-    """How what a host shows of its ports differs from what should be set now, a sentence each; `beside` is what it has
-    of IPv6.
-    """
+    """How what a machine shows of its ports, or of that one, differs from what should be set now, a sentence each."""
+    ports = machine.ports if only is None else (only,)
+    beside = plan.ipv6_of(machine.name)
     return [
         *links.differences(ports, record, shown.qdiscs, shown.wires),
         *(difference for port in ports for difference in _interface_differences(port, record, shown)),
+        *(difference for port in ports for difference in _vlan_differences(plan, machine, port, shown)),
         *(difference for port in ports if beside is not None for difference in _ipv6_differences(port, beside, shown)),
     ]
 
@@ -99,10 +105,25 @@ def _interface_differences(port: End, record: Record, shown: HostSettings) -> It
         yield f"{port.name}: generic receive offload is {gro}, should be {record.settings.gro}"
 
 
+def _vlan_differences(plan: Plan, machine: Host | Switch, port: End, shown: HostSettings) -> Iterator[str]:
+    """Of a switch its ports' VLANs; of a host behind a trunk its interface in each."""
+    if isinstance(port, Port):
+        for own in port.on_segments:
+            if own.vlan is not None and shown.mtus.get(own.name) != port.mtu:
+                found = f"MTU is {shown.mtus[own.name]}" if own.name in shown.mtus else "there is none"
+                yield f"{own.name}: {found}, should be of VLAN {own.vlan} with MTU {port.mtu}"
+    elif isinstance(machine, Switch) and machine.vlans:
+        link = next(link for link in plan.links if link.name == port.link)
+        wanted, found = link.vlans_in_words, shown.vlans.get(port.name, "none")
+        if found != wanted:
+            yield f"{port.name}: VLAN is {found}, should be {wanted}"
+
+
 def _ipv6_differences(port: End, beside: ipv6.Host, shown: HostSettings) -> Iterator[str]:
-    address, found = beside.port(port.name).address, shown.ipv6.get(port.name, ())
-    if found != (address,):
-        yield f"{port.name}: IPv6 address is {', '.join(found) or 'none'}, should be {address}"
+    for own in port.on_segments if isinstance(port, Port) else ():
+        address, found = beside.port(own.name).address, shown.ipv6.get(own.name, ())
+        if found != (address,):
+            yield f"{own.name}: IPv6 address is {', '.join(found) or 'none'}, should be {address}"
 
 
 def _global_addresses(device: Mapping[str, Any]) -> tuple[str, ...]:

@@ -209,7 +209,7 @@ def _settings(lab: Lab, say: Say) -> Iterator[Row]:
 
     def row_of(machine: Host | Switch) -> Row:
         shown = host_settings.read_back(lab, machine, wires)
-        different = host_settings.differences(machine.ports, record, shown, lab.plan.ipv6_of(machine.name))
+        different = host_settings.differences(lab.plan, machine, record, shown)
         different += routes.differences(lab, machine)
         return settings_row(machine.name, different, [shown.fact(port) for port in machine.ports])
 

@@ -18,6 +18,7 @@ from minigts.lab import relay
 from minigts.lab.record import Lab
 from minigts.providers.agent import wire
 from minigts.providers.base import Converses
+from minigts.topology.plan import Host
 
 LOOPBACK = "127.0.0.1"
 PYTHON = "/usr/bin/python3"
@@ -170,6 +171,5 @@ class _Carried:
 def addresses_of(lab: Lab, host: str) -> Sequence[str]:
     """Where a program on a machine of the lab may listen: its loopback, its own address, and those on its links."""
     machine = lab.plan.machine(host)
-    return list(
-        dict.fromkeys((LOOPBACK, machine.address, *(getattr(port, "address", LOOPBACK) for port in machine.ports)))
-    )
+    on = machine.on_segments if isinstance(machine, Host) else machine.vlans
+    return list(dict.fromkeys((LOOPBACK, machine.address, *(each.address for each in on))))

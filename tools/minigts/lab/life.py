@@ -250,7 +250,7 @@ def _hand(provider: Provider, share: Share) -> None:
 
 
 def _take_step(lab: Lab, machine: Switch, step: switch.Step) -> None:
-    links.run_script(lab.provider, machine, switch.script(machine, step))
+    links.run_script(lab.provider, machine, switch.script(lab.plan, machine, step))
 
 
 def _configure(lab: Lab, machine: Host | Switch) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from ipaddress import IPv4Network
-from typing import TypeAlias
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+from typing import Any, TypeAlias
 
 from minigts.topology import switching
 from minigts.topology.addressing import assign, host_address, mac
@@ -19,6 +19,7 @@ from minigts.topology.plan import (
     Group,
     Host,
     Link,
+    OnVlan,
     Path,
     Plan,
     Port,
@@ -26,32 +27,40 @@ from minigts.topology.plan import (
     Route,
     Shaping,
     Switch,
+    Tagged,
     Tolerances,
+    Vlan,
     ipv6_beside,
 )
 from minigts.topology.protocol_costs import protocol_costs
 from minigts.topology.queues import queue_bytes
 from minigts.topology.routing import Edge, ShortestPath, neighbours, ways
-from minigts.topology.segments import Segment
+from minigts.topology.segments import Segment, Vlans
 from minigts.topology.time import Time
 from minigts.topology.ways import Row, completed, direction, spoilt_percent, turned
 
 Ends: TypeAlias = "dict[str, list[tuple[Link, End]]]"
 """A machine's ends of links, in order, with their links."""
-Addresses: TypeAlias = "dict[tuple[int, str], str]"
-"""By link and machine."""
+Addresses: TypeAlias = "dict[tuple[int, int | None, str], str]"
+"""By link, VLAN and machine."""
 
 
 @dataclass(frozen=True)
 class _Network:
-    """The links of a lab with what was declared of them, and the ways over them; by index, hosts before switches."""
+    """The links of a lab with what was declared of them, and the ways over them; by index, hosts before switches.
+
+    A switch is as many nodes as it has VLANs, since no frame goes from one to another."""
 
     links: tuple[Link, ...]
     directions: tuple[tuple[Direction, Direction], ...]
     """Of each link: from its first end to its second, and back."""
     drafts: tuple[DraftLink, ...]
     edges: tuple[Edge, ...]
-    segments: tuple[Segment, ...]
+    """One for each VLAN that a link carries, and for each link without any."""
+    carriers: tuple[tuple[int, int | None], ...]
+    """Of each edge its link, and its VLAN."""
+    segments: tuple[tuple[Segment, str], ...]
+    """With their subnets."""
     addresses: Addresses
     ways: list[dict[int, ShortestPath]]
     ports: Mapping[str, tuple[Port, ...]]
@@ -117,15 +126,19 @@ def _tolerances(written: ToleranceSpec | None) -> Tolerances:
 
 
 def _network(topology: Topology, drafted: Draft) -> _Network:
-    machines = [machine.name for machine in drafted.machines]
-    indices = {name: index for index, name in enumerate(machines)}
     parts = switching.of(drafted)
     subnets = _subnets(topology, drafted.links, parts)
-    of_link = {link: subnet for part, subnet in zip(parts, subnets, strict=True) for link in part.links}
-    links = _links(drafted.links, [of_link[index] for index in range(len(drafted.links))])
-    edges = tuple(Edge((indices[link.ends[0]], indices[link.ends[1]]), link.rtt_ms) for link in links)
+    carried = switching.carried(drafted)
+    links = _links(drafted.links, carried, zip(parts, subnets, strict=True))
+    nodes = _nodes(drafted, parts)
+    carriers = tuple((link.index, vlan) for link in links for vlan in carried[link.index])
+    edges = tuple(
+        Edge((nodes[links[index].ends[0], vlan], nodes[links[index].ends[1], vlan]), links[index].rtt_ms)
+        for index, vlan in carriers
+    )
+    size = len({*nodes.values()})
     if topology.routing in ("ospf", "bgp"):
-        announced = protocol_costs(len(machines), edges, [link.name for link in links])
+        announced = protocol_costs(size, edges, [link.name for link in links])
         links = tuple(link.model_copy(update={"cost": cost}) for link, cost in zip(links, announced, strict=True))
         edges = tuple(Edge(edge.ends, float(cost)) for edge, cost in zip(edges, announced, strict=True))
     given = _addresses(parts, subnets, drafted.links)
@@ -135,39 +148,59 @@ def _network(topology: Topology, drafted: Draft) -> _Network:
         tuple(link.ways for link in links),
         drafted.links,
         edges,
-        tuple(parts),
+        carriers,
+        tuple((part, str(subnet)) for part, subnet in zip(parts, subnets, strict=True)),
         given,
-        ways(len(machines), edges),
-        {host.name: _ports(host.name, ends, links, given) for host in drafted.hosts},
-        tuple(_switch(drafted, index, ends, links, given) for index in range(len(drafted.switches))),
+        ways(size, edges),
+        {host.name: _ports(host.name, ends, given) for host in drafted.hosts},
+        tuple(_switch(drafted, index, ends, given) for index in range(len(drafted.switches))),
         topology.routing != "neighbours",
     )
 
 
+def _nodes(drafted: Draft, parts: Sequence[Segment]) -> dict[tuple[str, int | None], int]:
+    """By machine and VLAN its number among the nodes of a network; a host has the same in all."""
+    vlans = sorted({None, *(part.vlan for part in parts)}, key=lambda vlan: vlan or 0)
+    nodes = {(host.name, vlan): index for index, host in enumerate(drafted.hosts) for vlan in vlans}
+    bridges = [
+        (switch.name, vlan)
+        for switch in drafted.switches
+        for vlan in vlans
+        if any(part.vlan == vlan and switch.name in part.switches for part in parts)
+    ]
+    return nodes | {bridge: len(drafted.hosts) + number for number, bridge in enumerate(bridges)}
+
+
 def _subnets(topology: Topology, links: Sequence[DraftLink], parts: Sequence[Segment]) -> list[IPv4Network]:
-    written = [next((links[index].subnet for index in part.links if links[index].subnet), None) for part in parts]
+    written = [
+        next((links[index].subnet for index in part.links if links[index].subnet and not links[index].vlans), None)
+        for part in parts
+    ]
     explicit = [IPv4Network(subnet) if subnet is not None else None for subnet in written]
     assigned = assign(explicit, IPv4Network(topology.subnets))
     return [subnet for subnet in assigned if subnet is not None]
 
 
 def _addresses(parts: Sequence[Segment], subnets: Sequence[IPv4Network], links: Sequence[DraftLink]) -> Addresses:
-    """Who has which address, by link and name: the hosts of a segment in the order of its links, then its switches."""
+    """Who has which address: the hosts of a segment in the order of its links, then its switches."""
     given: Addresses = {}
     for part, subnet in zip(parts, subnets, strict=True):
         taken = {name: str(subnet.network_address + 1 + number) for number, name in enumerate(part.members)}
-        given |= {(index, name): taken[name] for index in part.links for name in links[index].ends}
+        given |= {(index, part.vlan, name): taken[name] for index in part.links for name in links[index].ends}
     return given
 
 
-def _links(drafts: Sequence[DraftLink], subnets: Sequence[IPv4Network]) -> tuple[Link, ...]:
+def _links(
+    drafts: Sequence[DraftLink], carried: Sequence[Vlans], parts: Iterable[tuple[Segment, IPv4Network]]
+) -> tuple[Link, ...]:
+    subnets = {(index, part.vlan): str(subnet) for part, subnet in parts for index in part.links}
     return tuple(
-        _link(index, draft, name, str(subnet))
-        for index, (draft, name, subnet) in enumerate(zip(drafts, link_names(drafts), subnets, strict=True))
+        _link(index, draft, name, {vlan: subnets[index, vlan] for vlan in carried[index]})
+        for index, (draft, name) in enumerate(zip(drafts, link_names(drafts), strict=True))
     )
 
 
-def _link(index: int, draft: DraftLink, name: str, subnet: str) -> Link:
+def _link(index: int, draft: DraftLink, name: str, subnets: Mapping[int | None, str]) -> Link:
     to, back = draft.ways
     there = direction(
         to.delay_ms, spoilt_percent(to.loss_percent, to.corrupt_percent), (to.rate_mbit, back.rate_mbit), draft.mtu
@@ -182,7 +215,13 @@ def _link(index: int, draft: DraftLink, name: str, subnet: str) -> Link:
         name=name,
         index=index,
         ends=draft.ends,
-        subnet=subnet,
+        subnet=next(iter(subnets.values())),
+        vlan=draft.vlan,
+        vlans=tuple(
+            Vlan(number=number, subnet=subnet)
+            for number, subnet in subnets.items()
+            if number is not None and draft.vlan is None
+        ),
         rtt_ms=draft.rtt_ms,
         rate_mbit=there.rate_mbit,
         loss_percent=there.loss_percent,
@@ -237,15 +276,19 @@ def _ends(drafted: Draft, links: Sequence[Link], seed: int) -> Ends:
 def _ports(
     host: str,
     ends: Ends,
-    links: Sequence[Link],
     given: Addresses,
 ) -> tuple[Port, ...]:
+    def on(link: Link, vlan: int | None, subnet: str, peer: str) -> dict[str, Any]:
+        own, far = given[link.index, vlan, host], given[link.index, vlan, peer]
+        return {"address": own, "prefix": IPv4Network(subnet).prefixlen, "peer_address": far}
+
     return tuple(
         Port(
             **dict(end),
-            address=given[link.index, host],
-            prefix=IPv4Network(link.subnet).prefixlen,
-            peer_address=given[link.index, end.peer_host],
+            **on(link, *link.segments[0], end.peer_host),
+            tagged=tuple(
+                Tagged(vlan=vlan.number, **on(link, vlan.number, vlan.subnet, end.peer_host)) for vlan in link.vlans
+            ),
         )
         for link, end in ends[host]
     )
@@ -255,12 +298,17 @@ def _switch(
     drafted: Draft,
     index: int,
     ends: Ends,
-    links: Sequence[Link],
     given: Addresses,
 ) -> Switch:
     switch = drafted.switches[index]
     own = ends[switch.name]
-    first = own[0][0]
+    on = {
+        vlan: (given[link.index, vlan, switch.name], IPv4Network(subnet).prefixlen)
+        for link, _ in own
+        for vlan, subnet in link.segments
+    }
+    vlans = sorted(vlan for vlan in on if vlan is not None)
+    address, prefix = on[vlans[0] if vlans else None]
     return Switch(
         name=switch.name,
         index=index,
@@ -268,18 +316,20 @@ def _switch(
         cpus=DEFAULT_CPUS,
         memory_mb=switch.memory_mb,
         ports=tuple(end for _, end in own),
-        address=given[first.index, switch.name],
-        prefix=IPv4Network(first.subnet).prefixlen,
-        controller=_controller(switch.controller, {link.subnet for link, _ in own}, links, given),
+        address=address,
+        prefix=prefix,
+        vlans=tuple(OnVlan(vlan=vlan, address=on[vlan][0], prefix=on[vlan][1]) for vlan in vlans),
+        controller=_controller(switch.controller, f"{address}/{prefix}", given),
     )
 
 
-def _controller(written: str | None, subnets: set[str], links: Sequence[Link], given: Addresses) -> str | None:
+def _controller(written: str | None, of_switch: str, given: Addresses) -> str | None:
     """Where the controller listens: on the switch itself, at an address, or on a host of the switch's segment."""
     if written is None:
         return None
     name, port = switching.split(written)
-    on_segment = {host: address for (link, host), address in given.items() if links[link].subnet in subnets}
+    segment = IPv4Interface(of_switch).network
+    on_segment = {host: address for (_, _, host), address in given.items() if IPv4Address(address) in segment}
     address = {switching.BUILTIN: switching.BUILTIN_ADDRESS, **on_segment}.get(name, name)
     return f"{address}:{port}"
 
@@ -294,11 +344,11 @@ def _routes(network: _Network, names: Sequence[str], index: int) -> tuple[Route,
 
     hosts = [route(f"{host_address(target)}/32", way) for target, way in own.items()]
     segments = []
-    for part in network.segments:
+    for part, subnet in network.segments:
         leading = [indices[name] for name in part.hosts if indices[name] in own]
         if leading and names[index] not in part.hosts:
             nearest = min((own[target] for target in leading), key=lambda way: way.cost)
-            segments.append(route(network.links[part.links[0]].subnet, nearest))
+            segments.append(route(subnet, nearest))
     return (*hosts, *segments)
 
 
@@ -307,7 +357,7 @@ def _gateway(network: _Network, names: Sequence[str], way: ShortestPath) -> str:
     position = 1
     while way.nodes[position] >= len(names):  # a switch
         position += 1
-    return network.addresses[way.links[position - 1], names[way.nodes[position]]]
+    return network.addresses[*network.carriers[way.links[position - 1]], names[way.nodes[position]]]
 
 
 def _paths(network: _Network, names: Sequence[str]) -> tuple[Path, ...]:
@@ -342,10 +392,11 @@ def _row(network: _Network, way: ShortestPath) -> tuple[Row, tuple[str, ...]]:
 
 
 def _further(network: _Network, row: Row, names: tuple[str, ...], here: int, index: int) -> tuple[Row, tuple[str, ...]]:
-    """A row that ends at machine `here`, with one link more."""
-    link, ways_ = network.links[index], network.directions[index]
+    """A row that ends at node `here`, with one edge more."""
+    link = network.links[network.carriers[index][0]]
+    ways_ = network.directions[link.index]
     lying = ways_ if network.edges[index].ends[0] == here else turned(ways_)
-    return row.then(lying, link.rtt_ms, network.drafts[index].mtu), (*names, link.name)
+    return row.then(lying, link.rtt_ms, network.drafts[link.index].mtu), (*names, link.name)
 
 
 def _path(ends: tuple[str, str], row: Row, links: tuple[str, ...], *, reachable: bool) -> Path:

@@ -15,7 +15,7 @@ from minigts.topology.draft import Draft, DraftDirection, DraftHost, DraftLink, 
 from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, MOST_HOSTS
 from minigts.topology.frames import ETHERNET_HEADER_BYTES
 from minigts.topology.model import Topology
-from minigts.topology.segments import Segment
+from minigts.topology.segments import NO_VLAN, Segment
 from minigts.topology.time import Time
 from minigts.topology.ways import fewest_in_burst
 
@@ -130,7 +130,8 @@ def _subnets(drafted: Draft, subnets: Data) -> Iterator[Finding]:
     given = {
         index: (lead, IPv4Network(links[lead].subnet or ""))
         for index, part in enumerate(parts)
-        if (lead := next((link for link in part.links if links[link].subnet), None)) is not None
+        if (lead := next((each for each in part.links if links[each].subnet and not links[each].vlans), None))
+        is not None
     }
     for lead, network in given.values():
         if user := reserved_for(network):
@@ -216,17 +217,31 @@ def _connected(drafted: Draft, routing: Data, where: Location, groups: _Groups) 
     """All hosts are joined by links, unless a host is to know its neighbours alone; with groups, those of each are."""
     import networkx  # noqa: PLC0415 - commands on a lab that is up start without it
 
-    graph: networkx.Graph[str] = networkx.Graph()
-    graph.add_nodes_from(machine.name for machine in drafted.machines)
-    names = set(graph.nodes)
-    ends = [link.ends for link in drafted.links]
+    names = {machine.name for machine in drafted.machines}
     whole = drafted.all_hosts and drafted.all_links
+    ends = [link.ends for link in drafted.links]
     if not whole or any(name not in names for each in (*ends, *groups.values()) for name in each):
         return
-    graph.add_edges_from(ends)
-    order = {name: index for index, name in enumerate(graph.nodes)}
-    found = [sorted(part, key=order.__getitem__) for part in networkx.connected_components(graph)]
-    parts = sorted(found, key=lambda part: order[part[0]])
+    carried = list(zip(ends, switching.carried(drafted), strict=True))
+    in_vlans = {name for link, vlans in carried if vlans != NO_VLAN for name in link} - {
+        host.name for host in drafted.hosts
+    }
+
+    def node(name: str, vlan: int | None) -> str | tuple[str, int]:
+        """A switch is one for each VLAN: no frame goes from one to another."""
+        return name if name not in in_vlans or vlan is None else (name, vlan)
+
+    graph: networkx.Graph[str | tuple[str, int]] = networkx.Graph()
+    graph.add_nodes_from(names - in_vlans)
+    graph.add_edges_from(
+        (node(first, vlan), node(second, vlan)) for (first, second), vlans in carried for vlan in vlans
+    )
+    order = {machine.name: index for index, machine in enumerate(drafted.machines)}
+    found = [
+        sorted((name for name in part if isinstance(name, str)), key=order.__getitem__)
+        for part in networkx.connected_components(graph)
+    ]
+    parts = sorted((part for part in found if part), key=lambda part: order[part[0]])
     for group, members in groups.items():
         among = [[name for name in members if name in part] for part in parts]
         if len(own := [part for part in among if part]) > 1:

@@ -7,8 +7,8 @@ checks on the whole (unknown hosts, overlaps, connectedness) run in the same pas
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -89,6 +89,12 @@ class DraftLink:
     """Whether the file says one, or an rtt, for this link or for many."""
     delay_from: Literal["file", "measured", "distance", "same site", "no site"] | None = None
     """Where the delay comes from, in a topology that says `delays: sites` (`sites`)."""
+    vlan: int | None = None
+    """The one that it is in, untagged."""
+    vlans: tuple[int, ...] | None = None
+    """Those that it carries tagged, in order; None when the file does not say."""
+    whole: bool = True
+    """Whether all is here that the file says of it."""
 
     @property
     def rtt_ms(self) -> float:
@@ -206,9 +212,11 @@ def _written_links(data: Data, defaults: Defaults) -> Draft:
         return Draft((), (), True, data is None)
     links = []
     for index, item in enumerate(data):
-        spec = _accepted(LinkSpec, item) or _accepted(LinkSpec, {"ends": _raw_ends(item)})
+        whole = _accepted(LinkSpec, item)
+        spec = whole or _accepted(LinkSpec, {"ends": _raw_ends(item)})
         if spec is not None:
-            links.append(_link(("links", index), spec.ends, (spec, defaults.link), spec.name, spec.subnet))
+            link = _link(("links", index), spec.ends, (spec, defaults.link), spec)
+            links.append(replace(link, whole=whole is not None))
     return Draft((), tuple(links), True, len(links) == len(data))
 
 
@@ -227,13 +235,13 @@ def _host(where: Location, name: str, layers: tuple[HostSpec | None, ...]) -> Dr
     return DraftHost(
         where,
         name,
-        next((layer.location for layer in near if layer.location is not None), None),
-        next((layer.cpus for layer in near if layer.cpus is not None), DEFAULT_CPUS),
-        next((layer.memory for layer in near if layer.memory is not None), DEFAULT_MEMORY_MB),
-        next((layer.processor for layer in near if layer.processor is not None), None),
-        next((layer.containers for layer in near if layer.containers is not None), ()),
-        next((layer.compose for layer in near if layer.compose is not None), None),
-        next((layer.gateway for layer in near if layer.gateway is not None), False),
+        _nearest(near, "location", None),
+        _nearest(near, "cpus", DEFAULT_CPUS),
+        _nearest(near, "memory", DEFAULT_MEMORY_MB),
+        _nearest(near, "processor", None),
+        _nearest(near, "containers", ()),
+        _nearest(near, "compose", None),
+        _nearest(near, "gateway", False),
     )
 
 
@@ -241,30 +249,46 @@ def _link(
     where: Location,
     ends: tuple[str, str],
     layers: tuple[LinkSettings | None, ...],
-    name: str | None = None,
-    subnet: str | None = None,
+    written: LinkSpec | None = None,
 ) -> DraftLink:
     """A link from its layers of settings, the nearest first; its nearest rtt or delay hides both in the others."""
     near = [layer for layer in layers if layer is not None]
-    settings = (
-        next((ms for layer in near if (ms := _one_way_ms(layer)) is not None), _NONE),
-        next((layer.jitter for layer in near if layer.jitter is not None), _NONE),
-        next((layer.loss for layer in near if layer.loss is not None), _NONE),
-        next((layer.rate for layer in near if layer.rate is not None), BothWays(None, None)),
-        next((layer.queue for layer in near if layer.queue is not None), BothWays(None, None)),
-        next((layer.burst for layer in near if layer.burst is not None), _NONE),
-        next((layer.reorder for layer in near if layer.reorder is not None), _NONE),
-        next((layer.duplicate for layer in near if layer.duplicate is not None), _NONE),
-        next((layer.corrupt for layer in near if layer.corrupt is not None), _NONE),
-        next((layer.slot for layer in near if layer.slot is not None), _NONE),
-    )
+    delays_ms = next((ms for layer in near if (ms := _one_way_ms(layer)) is not None), None)
+    settings = (delays_ms or _NONE, *(_nearest(near, key, otherwise) for key, otherwise in _EACH_WAY.items()))
     to, back = (DraftDirection(*values) for values in zip(*settings, strict=True))
-    mtu = next((layer.mtu for layer in near if layer.mtu is not None), DEFAULT_MTU)
-    own_delay = any(_one_way_ms(layer) is not None for layer in near)
-    return DraftLink(where, ends, name, subnet, BothWays(to, back), mtu, own_delay)
+    own = LinkSpec.model_construct(ends=ends) if written is None else written
+    return DraftLink(
+        where,
+        ends,
+        own.name,
+        own.subnet,
+        BothWays(to, back),
+        _nearest(near, "mtu", DEFAULT_MTU),
+        own_delay=delays_ms is not None,
+        vlan=own.vlan,
+        vlans=None if own.vlans is None else tuple(sorted(own.vlans)),
+    )
+
+
+def _nearest(near: Iterable[BaseModel], key: str, otherwise: Any) -> Any:
+    """What the first of the layers that says something of `key` says."""
+    return next((value for layer in near if (value := getattr(layer, key)) is not None), otherwise)
 
 
 _NONE = BothWays(0.0, 0.0)
+_UNLIMITED = BothWays(None, None)
+_EACH_WAY = {
+    "jitter": _NONE,
+    "loss": _NONE,
+    "rate": _UNLIMITED,
+    "queue": _UNLIMITED,
+    "burst": _NONE,
+    "reorder": _NONE,
+    "duplicate": _NONE,
+    "corrupt": _NONE,
+    "slot": _NONE,
+}
+"""What is of each direction but the delay, in the order of `DraftDirection`, with what it is unless somebody says."""
 
 
 def _one_way_ms(layer: LinkSettings) -> BothWays[float] | None:

@@ -29,6 +29,8 @@ def network_of(plan: planned.Plan) -> Network:
     for link in plan.links:
         if any(way.in_bursts or way.corrupt_percent or not way.in_order for way in plan.directions(link)):
             notes.add("burst, reorder, duplicate, corrupt, slot", link.name, "no other format has them as we do")
+        if link.vlan is not None or link.vlans:
+            notes.add("vlan, vlans", link.name, "written without; the hosts of a switch are one segment there")
     return Network(
         name=plan.name,
         machines=tuple(_machine(plan, each) for each in plan.machines),
@@ -57,7 +59,7 @@ def _controller(plan: planned.Plan, written: str) -> str:
     address, _, port = written.partition(":")
     if address == switching.BUILTIN_ADDRESS:
         return switching.BUILTIN
-    named = next((host.name for host in plan.hosts for end in host.ports if end.address == address), address)
+    named = next((host.name for host in plan.hosts for end in host.on_segments if end.address == address), address)
     return f"{named}:{port}"
 
 

@@ -29,6 +29,7 @@ from minigts.language.quantities import (
     Quantity,
 )
 from minigts.topology.expectations import EXPECTATIONS
+from minigts.topology.frames import VLANS
 
 MOST_HOSTS = 250
 """Of hosts and switches together."""
@@ -47,6 +48,7 @@ HOST_NAME_HINT = "a host name: at most 15 lower-case letters, digits, hyphens; a
 NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?", re.ASCII)
 NAME_HINT = "a name: at most 40 lower-case letters, digits and hyphens, no hyphen first or last"
 _INTERFACE = re.compile(r"eth[1-9][0-9]{0,4}", re.ASCII)
+_ON_SEGMENT = re.compile(rf"{_INTERFACE.pattern}(?:\.[1-9][0-9]{{0,3}})?", re.ASCII)
 _MAC = re.compile(r"[0-9a-f][02468ace](?::[0-9a-f]{2}){5}", re.ASCII)
 _PORT = re.compile(r"[1-9][0-9]{0,4}", re.ASCII)
 
@@ -119,6 +121,7 @@ _LEAST_MB, _MOST_MB = _limits(MEMORY_MB)
 HostName: TypeAlias = Annotated[str, _held_to(HOST_NAME, HOST_NAME_HINT)]
 Name: TypeAlias = Annotated[str, _held_to(NAME, NAME_HINT)]
 Interface: TypeAlias = Annotated[str, _held_to(_INTERFACE, "a link's interface: eth1, eth2, …")]
+OnSegment: TypeAlias = Annotated[str, _held_to(_ON_SEGMENT, "an interface on a segment: eth1, or of a VLAN eth1.10")]
 Mac: TypeAlias = Annotated[str, _held_to(_MAC, "one machine's MAC address, as in 02:6d:67:00:00:01")]
 Address: TypeAlias = Annotated[str, AfterValidator(_address)]
 Network: TypeAlias = Annotated[str, AfterValidator(_canonical(IPv4Network, "an IPv4 network, as in 10.20.0.0/24"))]
@@ -130,6 +133,7 @@ Description: TypeAlias = Annotated[str, Field(max_length=LONGEST_DESCRIPTION), _
 Note: TypeAlias = Annotated[str, Field(max_length=LONGEST_NOTE), _printable(one_line=True)]
 
 Index: TypeAlias = Annotated[int, Field(ge=0, lt=MOST_LINKS)]
+VlanNumber: TypeAlias = Annotated[int, Field(ge=VLANS[0], le=VLANS[-1])]
 Prefix: TypeAlias = Annotated[int, Field(ge=1, le=SMALLEST_SEGMENT)]
 Mtu: TypeAlias = Annotated[int, Field(ge=LEAST_MTU, le=MOST_MTU)]
 Cpus: TypeAlias = Annotated[int, Field(ge=1, le=MOST_CPUS)]

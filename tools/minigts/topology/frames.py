@@ -12,6 +12,10 @@ IP_HEADER_BYTES: Mapping[Family, int] = {"ipv4": 20, "ipv6": 40}
 """Without options or extension headers (RFC 791, RFC 8200)."""
 TCP_HEADER_BYTES = 32
 """TCP 20, timestamps 12 (RFC 7323)."""
+TAG_BYTES = 4
+"""Of a frame that says its VLAN (IEEE 802.1Q)."""
+VLANS = range(1, 4095)
+"""Their numbers; 0 and 4095 are kept for other uses (IEEE 802.1Q, section 9.6)."""
 
 
 def family_of(address: str) -> Family:

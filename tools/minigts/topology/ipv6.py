@@ -15,7 +15,7 @@ from typing import Annotated, TypeAlias
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from minigts.language.problems import shown
-from minigts.topology.fields import MOST_HOSTS, MOST_LINKS, HostName, Interface, Name
+from minigts.topology.fields import MOST_HOSTS, MOST_LINKS, HostName, Name, OnSegment
 
 DEFAULT = "fd6d:6967:7473::/48"
 """A unique local prefix (RFC 4193); its forty bits, which are to be drawn at random, are the letters `migts`."""
@@ -102,7 +102,7 @@ class Route(_Frozen):
 class Port(_Frozen):
     """What a host's end of a link has beside its IPv4 address, in the segment's /64."""
 
-    name: Interface
+    name: OnSegment
     address: Address
     peer_address: Address | None
     """The address at the link's other end; None where that is a switch."""
@@ -126,7 +126,7 @@ class Host(_Frozen):
 
 
 class Segment(_Frozen):
-    """What a link has beside its IPv4 network; links that meet in a switch share it."""
+    """What a link has beside its IPv4 network; links that meet in a switch share it. Of a trunk: of its first VLAN."""
 
     link: Name
     subnet: Network

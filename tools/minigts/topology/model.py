@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections import Counter
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
@@ -47,6 +48,7 @@ from minigts.topology.fields import (
     NAME_HINT,
     SMALLEST_SEGMENT,
 )
+from minigts.topology.frames import VLANS
 from minigts.topology.schedule import Step
 from minigts.topology.software import (
     ENVIRONMENT,
@@ -111,6 +113,16 @@ def _members(value: object) -> list[object]:
     return value
 
 
+def _some_vlans(value: object) -> list[object]:
+    if value == []:
+        raise ValueError("no VLAN is given: write them as in [10, 20], or leave vlans out")
+    if not isinstance(value, list):
+        raise ValueError(f"{shown(value)} is not a list of VLANs: write it as in [10, 20]")
+    if twice := [number for number, count in Counter(map(str, value)).items() if count > 1]:
+        raise ValueError(f"VLAN {twice[0]} is given twice")
+    return value
+
+
 def _names_or_count(least: int, letter: str) -> Callable[[object], list[object]]:
     """Names as they are, or a number N for `letter`1 … `letter`N."""
 
@@ -148,6 +160,7 @@ CONTROLLER = re.compile(
 )
 CONTROLLER_HINT = "a controller: write builtin, or a host's name or an IPv4 address, as in h1 or 192.0.2.1:6653"
 HostName: TypeAlias = Annotated[str, *matching(HOST_NAME_HINT, HOST_NAME)]
+_Vlan: TypeAlias = Annotated[int, *whole("a VLAN", VLANS[0], VLANS[-1])]
 _Name: TypeAlias = Annotated[str, *matching(NAME_HINT, NAME)]
 _Network: TypeAlias = Annotated[
     str, BeforeValidator(_network), WithJsonSchema({"type": "string", "examples": ["192.168.7.0/24"]})
@@ -310,6 +323,29 @@ class LinkSpec(LinkSettings):
     subnet: _Network | None = Field(
         None, description="IPv4 network of this link's segment. Default: the next free /24 of `subnets`."
     )
+    vlan: _Vlan | None = Field(
+        None,
+        description="The VLAN that the link is in, untagged, from 1 to 4094: its switch has it as an access port. "
+        "Default: none, where no link of the switch has one.",
+    )
+    vlans: (
+        Annotated[
+            tuple[_Vlan, ...],
+            BeforeValidator(_some_vlans),
+            WithJsonSchema({"type": "array", "items": {"type": "integer"}, "minItems": 1, "uniqueItems": True}),
+        ]
+        | None
+    ) = Field(
+        None,
+        description="The VLANs that the link carries tagged, as a trunk; a host has an interface for each, eth1.10. "
+        "Default between switches: all that their hosts are in.",
+    )
+
+    @model_validator(mode="after")
+    def _access_or_trunk(self) -> Self:
+        if self.vlan is not None and self.vlans is not None:
+            raise ValueError("both vlan and vlans are given; vlan is untagged, vlans are tagged: give one of them")
+        return self
 
 
 class Defaults(_Spec):

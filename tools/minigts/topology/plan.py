@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -49,6 +49,7 @@ from minigts.topology.fields import (
     RateMbit,
     RttMs,
     Seed,
+    VlanNumber,
 )
 from minigts.topology.schedule import MOST_MOMENTS, Moment
 from minigts.topology.software import Software
@@ -129,14 +130,48 @@ class End(_Frozen):
     """What frames arriving by this port have met: the peer's `outgoing`."""
 
 
+class OnVlan(_Frozen):
+    """A machine's address in a VLAN."""
+
+    vlan: VlanNumber
+    address: Address
+    prefix: Prefix
+
+
+class Tagged(OnVlan):
+    """What a host has of one VLAN of a trunk, on an interface of its own: eth1.10."""
+
+    peer_address: Address
+
+
 class Port(End):
     """A host's end of a link."""
 
     address: Address
-    """IPv4 address of this end, without prefix length."""
+    """IPv4 address of this end, without prefix length; of a trunk the one in its first VLAN."""
     prefix: Prefix
     peer_address: Address
     """The address at the link's other end; a switch's is the one that it answers on itself."""
+    tagged: Annotated[tuple[Tagged, ...], Field(exclude_if=lambda each: not each)] = ()
+    """Of a trunk, by VLAN. Empty, and then not written: frames say no VLAN."""
+
+    @property
+    def vlan(self) -> int | None:
+        """What frames say that it sends; None: none. Of `on_segments` only."""
+        return self.tagged[0].vlan if self.tagged else None
+
+    @property
+    def subnet(self) -> str:
+        """Of the segment, in CIDR form."""
+        return str(IPv4Interface(f"{self.address}/{self.prefix}").network)
+
+    @property
+    def on_segments(self) -> tuple[Port, ...]:
+        """Itself, or a trunk's VLANs one by one, as interfaces with their names and addresses: eth1.10, eth1.20."""
+        return tuple(
+            self.model_copy(update={**dict(each), "name": f"{self.name}.{each.vlan}", "tagged": (each,)})
+            for each in self.tagged
+        ) or (self,)
 
 
 class Route(_Frozen):
@@ -190,6 +225,11 @@ class Host(Machine):
     gateway: Annotated[bool, Field(exclude_if=lambda gateway: not gateway)] = False
     """Whether it has a way out of the lab, in real time only (`gateway`). False, and then not written: none."""
 
+    @property
+    def on_segments(self) -> tuple[Port, ...]:
+        """Its ports with their addresses, a trunk once for each VLAN."""
+        return tuple(each for port in self.ports for each in port.on_segments)
+
 
 class Switch(Machine):
     """Open vSwitch on a machine of its own: it bridges its ports."""
@@ -202,6 +242,9 @@ class Switch(Machine):
     controller: Controller | None
     """None: it learns by itself. Else where its OpenFlow controller listens, `ADDRESS:PORT`; on 127.0.0.1 it is the
     built-in one."""
+    vlans: Annotated[tuple[OnVlan, ...], Field(exclude_if=lambda each: not each)] = ()
+    """Those of its links, each with its address there, of which the first is `address`. Empty, and then not written:
+    there are none."""
 
 
 class Direction(_Frozen):
@@ -219,8 +262,16 @@ class Direction(_Frozen):
         return self.rate_mbit is not None and self.tcp_ceiling_mbit is None
 
 
+class Vlan(_Frozen):
+    """One that a trunk carries."""
+
+    number: VlanNumber
+    subnet: Network
+
+
 class Link(_Frozen):
     """Two ends. `name` is unique in the plan (`ams-bra`). Links that meet in a switch are one segment: one subnet.
+    With VLANs those that carry the same one are.
 
     Rate, loss and ceiling are those from the first end to the second, and of the way back unless `back` says otherwise.
     """
@@ -229,6 +280,11 @@ class Link(_Frozen):
     index: Index
     ends: tuple[HostName, HostName]
     subnet: Network
+    """Of a trunk that of its first VLAN."""
+    vlan: Annotated[VlanNumber | None, Field(exclude_if=lambda vlan: vlan is None)] = None
+    """The one that its frames are in without saying so. None, and then not written: there are none, or `vlans`."""
+    vlans: Annotated[tuple[Vlan, ...], Field(exclude_if=lambda vlans: not vlans)] = ()
+    """Those that its frames say (IEEE 802.1Q). Empty, and then not written: frames say none."""
     rtt_ms: RttMs
     """Both directions' delay."""
     rate_mbit: RateMbit | None
@@ -245,6 +301,16 @@ class Link(_Frozen):
     """Where the delay comes from (`sites`). None, and then not written: nothing but what is declared makes delays."""
     cost: Annotated[int | None, Field(ge=1, le=65535, exclude_if=lambda cost: cost is None)] = None
     """What a routing protocol takes the link to cost, either way. None, and then not written: there is no protocol."""
+
+    @property
+    def segments(self) -> tuple[tuple[int | None, str], ...]:
+        """Those that it is part of: their VLANs, None where there are none, and subnets."""
+        return tuple((vlan.number, vlan.subnet) for vlan in self.vlans) or ((self.vlan, self.subnet),)
+
+    @property
+    def vlans_in_words(self) -> str:
+        """`10`, or of a trunk `10, 20 tagged`."""
+        return vlans_in_words([vlan for vlan, _ in self.segments if vlan is not None], tagged=bool(self.vlans))
 
     @property
     def ways(self) -> tuple[Direction, Direction]:
@@ -413,7 +479,8 @@ class Plan(_Frozen):
         """The address on `link` of its second end, as its first end reaches it; or of `end` 0, as the second does."""
         far = self.machine(link.ends[end])
         if isinstance(far, Switch):
-            return far.address
+            vlan, _ = link.segments[0]
+            return next((each.address for each in far.vlans if each.vlan == vlan), far.address)
         return next(port.address for port in far.ports if port.link == link.name)
 
     def address_over(self, path: Path) -> str:
@@ -424,8 +491,10 @@ class Plan(_Frozen):
         return next(far.address for port, host, far in near if host.name == path.target and port.link == path.links[0])
 
     def ends_on(self, path: Path) -> list[End]:
-        """Both ends of each link on the way."""
-        return [port for machine in self.machines for port in machine.ports if port.link in path.links]
+        """Both ends of each link on the way, as often as it lies there: before and behind a host that routes between
+        the VLANs of its one link it is the same."""
+        ends = ((port, path.links.count(port.link)) for machine in self.machines for port in machine.ports)
+        return [port for port, times in ends for _ in range(times)]
 
     def in_order(self, path: Path) -> bool:
         """Whether every link on the way has packets come once, one by one and in order, as far as chance lets them."""
@@ -433,12 +502,13 @@ class Plan(_Frozen):
 
     def neighbours(self, host: Host) -> Iterator[tuple[Port, Host, Port]]:
         """Every other host on a segment of `host`: by which port it is reached, the host, its port there."""
-        subnets = {link.name: link.subnet for link in self.links}
-        for port in host.ports:
-            for other in self.hosts:
-                for far in other.ports:
-                    if other != host and subnets[far.link] == subnets[port.link]:
-                        yield port, other, far
+        subnets: dict[tuple[str, int | None], str] = {(link.name, None): link.subnet for link in self.links}
+        subnets |= {(link.name, vlan.number): vlan.subnet for link in self.links for vlan in link.vlans}
+        others = [(other, far) for other in self.hosts if other != host for far in other.on_segments]
+        for port in host.on_segments:
+            for other, far in others:
+                if subnets[far.link, far.vlan] == subnets[port.link, port.vlan]:
+                    yield port, other, far
 
     def group_of(self, host: str) -> Group | None:
         """The group that a host is in."""
@@ -459,6 +529,11 @@ class Plan(_Frozen):
         return there, back
 
 
+def vlans_in_words(vlans: Sequence[int], *, tagged: bool) -> str:
+    """`10`, or of a trunk `10, 20 tagged`."""
+    return ", ".join(map(str, vlans)) + (" tagged" if tagged else "")
+
+
 def _ways(of: Link | Path) -> tuple[Direction, Direction]:
     back_ms = of.rtt_ms / 2 if of.back is None else of.back.delay_ms
     there = Direction(
@@ -472,9 +547,9 @@ def _ways(of: Link | Path) -> tuple[Direction, Direction]:
 
 def ipv6_beside(hosts: Sequence[Host], links: Sequence[Link], prefix: str) -> v6.Ipv6:
     """The IPv6 addresses and routes, from that block, beside those of IPv4. Raises KeyError where a route is astray."""
-    subnets = {link.name: link.subnet for link in links}
-    members = [(subnets[port.link], port.address) for host in hosts for port in host.ports]
-    numbering = v6.Numbering(prefix, [host.address for host in hosts], [*subnets.values()], members)
+    subnets = [subnet for link in links for _, subnet in link.segments]
+    members = [(port.subnet, port.address) for host in hosts for port in host.on_segments]
+    numbering = v6.Numbering(prefix, [host.address for host in hosts], subnets, members)
 
     def beside(host: Host) -> v6.Host:
         ports = (
@@ -483,7 +558,7 @@ def ipv6_beside(hosts: Sequence[Host], links: Sequence[Link], prefix: str) -> v6
                 address=numbering.address(port.address),
                 peer_address=numbering.address_if_any(port.peer_address),
             )
-            for port in host.ports
+            for port in host.on_segments
         )
         routes = (
             v6.Route(
@@ -562,14 +637,15 @@ def _untimely(plan: Plan) -> Iterator[str]:
 
 def _doubles(plan: Plan) -> Iterator[str]:
     ports = [(machine, port) for machine in plan.machines for port in machine.ports]
-    own = [host.address for host in plan.hosts] + [switch.address for switch in plan.switches]
+    own = [host.address for host in plan.hosts]
+    own += [each.address for switch in plan.switches for each in switch.vlans or (switch,)]
     unique: dict[str, list[str]] = {
         "name": [machine.name for machine in plan.machines],
         "link": [link.name for link in plan.links],
         "MAC": [port.mac for _, port in ports],
         "port": [f"{port.name} of {machine.name}" for machine, port in ports],
         "end": [f"{machine.name} of {port.link}" for machine, port in ports],
-        "address": own + [port.address for host in plan.hosts for port in host.ports],
+        "address": own + [port.address for host in plan.hosts for port in host.on_segments],
         "group": [group.name for group in plan.groups],
         "member": [name for group in plan.groups for name in group.hosts],
         "path": ["-".join(sorted((path.source, path.target))) for path in plan.paths],
@@ -587,14 +663,29 @@ def _astray(machine: Host | Switch, ends: Mapping[tuple[str, str], str], links: 
             yield f"{machine.name}: {port.name}: {port.peer_host!r} is not at the other end of {port.link}"
         elif not isinstance(port, Port):
             continue
-        elif not _lies_in(port.address, port.prefix, links[port.link].subnet):
-            address, subnet = f"{port.address}/{port.prefix}", links[port.link].subnet
-            yield f"{machine.name}: {port.name}: {address} is no address in {subnet}"
-    if isinstance(machine, Switch) and not any(
-        port.link in links and _lies_in(machine.address, machine.prefix, links[port.link].subnet)
-        for port in machine.ports
-    ):
-        yield f"{machine.name}: {machine.address}/{machine.prefix} is no address on its segment"
+        elif [each.vlan for each in port.tagged] != [vlan.number for vlan in links[port.link].vlans]:
+            yield f"{machine.name}: {port.name}: its VLANs are not those of {port.link}"
+        else:
+            for own, (_, subnet) in zip(port.on_segments, links[port.link].segments, strict=True):
+                if not _lies_in(own.address, own.prefix, subnet):
+                    yield f"{machine.name}: {own.name}: {own.address}/{own.prefix} is no address in {subnet}"
+            first = port.on_segments[0]
+            if (port.address, port.prefix, port.peer_address) != (first.address, first.prefix, first.peer_address):
+                yield f"{machine.name}: {port.name}: {port.address} is not its address in its first VLAN"
+    if isinstance(machine, Switch):
+        yield from _switch_astray(machine, links)
+
+
+def _switch_astray(switch: Switch, links: Mapping[str, Link]) -> Iterator[str]:
+    segments = [segment for port in switch.ports if port.link in links for segment in links[port.link].segments]
+    if [each.vlan for each in switch.vlans] != sorted({vlan for vlan, _ in segments if vlan is not None}):
+        yield f"{switch.name}: its VLANs are not those of its links"
+    own: tuple[tuple[int | None, Switch | OnVlan], ...] = tuple((each.vlan, each) for each in switch.vlans)
+    for vlan, each in own or ((None, switch),):
+        if not any(_lies_in(each.address, each.prefix, subnet) for number, subnet in segments if number == vlan):
+            yield f"{switch.name}: {each.address}/{each.prefix} is no address on its segment"
+    if switch.vlans and (switch.address, switch.prefix) != (switch.vlans[0].address, switch.vlans[0].prefix):
+        yield f"{switch.name}: {switch.address} is not its address in its first VLAN"
 
 
 def _lies_in(address: str, prefix: int, subnet: str) -> bool:

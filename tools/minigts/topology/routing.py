@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Edge:
-    """A link between two nodes: hosts by their position in the file, switches behind the last of them."""
+    """A link between two nodes, or one VLAN of it: hosts by their position in the file, switches behind the last."""
 
     ends: tuple[int, int]
     rtt_ms: float

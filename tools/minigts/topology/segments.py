@@ -1,9 +1,16 @@
-"""Which links are one segment: those that meet in a switch share a subnet. Pure; by positions in the file."""
+"""Which links are one segment: those that meet in a switch, in one VLAN, share a subnet. Pure; by positions in the
+file.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
+
+Vlans: TypeAlias = tuple[int | None, ...]
+"""What a link carries: VLANs by number, or None alone where there are none."""
+NO_VLAN: Vlans = (None,)
 
 
 @dataclass(frozen=True)
@@ -13,25 +20,31 @@ class Segment:
     links: tuple[int, ...]
     hosts: tuple[str, ...]
     switches: tuple[str, ...]
+    vlan: int | None = None
 
     @property
     def members(self) -> tuple[str, ...]:
         return (*self.hosts, *self.switches)
 
 
-def segments(ends: Sequence[tuple[str, str]], switches: Collection[str]) -> list[Segment]:
-    """The segments of links that are given by their ends, in order of their first links."""
+def segments(
+    ends: Sequence[tuple[str, str]], switches: Collection[str], carried: Sequence[Vlans] | None = None
+) -> list[Segment]:
+    """The segments of links that are given by their ends and what each carries, in order of their first links, then of
+    VLANs. Without `carried` no link has a VLAN: what is joined by cables.
+    """
     import networkx  # noqa: PLC0415 - commands on a lab that is up start without it
 
-    graph: networkx.Graph[int | str] = networkx.Graph()
+    graph: networkx.Graph[tuple[int | str, int | None]] = networkx.Graph()
     for index, pair in enumerate(ends):
-        graph.add_node(index)
-        graph.add_edges_from((index, name) for name in pair if name in switches)
-    grouped = ([node for node in part if isinstance(node, int)] for part in networkx.connected_components(graph))
-    return [_segment(sorted(links), ends, switches) for links in sorted(grouped, key=min)]
-
-
-def _segment(links: Sequence[int], ends: Sequence[tuple[str, str]], switches: Collection[str]) -> Segment:
-    names = [name for index in links for name in ends[index]]
-    within = tuple(dict.fromkeys(name for name in names if name in switches))
-    return Segment(tuple(links), tuple(name for name in names if name not in switches), within)
+        for vlan in NO_VLAN if carried is None else carried[index]:
+            graph.add_node((index, vlan))
+            graph.add_edges_from(((index, vlan), (name, vlan)) for name in pair if name in switches)
+    found = []
+    for part in networkx.connected_components(graph):
+        links = sorted(node for node, _ in part if isinstance(node, int))
+        names = [name for index in links for name in ends[index]]
+        hosts = tuple(name for name in names if name not in switches)
+        within = tuple(dict.fromkeys(name for name in names if name in switches))
+        found.append(Segment(tuple(links), hosts, within, next(vlan for _, vlan in part)))
+    return sorted(found, key=lambda part: (part.links[0], part.vlan or 0))

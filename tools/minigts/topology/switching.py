@@ -1,13 +1,15 @@
-"""What must hold where switches are: no rings, one way in for each host, one subnet and MTU, a controller in reach."""
+"""What must hold where switches are: no rings, one way in for each host, one subnet and MTU, VLANs that hosts are in, a
+controller in reach.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from ipaddress import IPv4Address
 
-from minigts.language.problems import Finding, path_of, shown
+from minigts.language.problems import Finding, listed, path_of, shown
 from minigts.topology.draft import Draft, DraftSwitch
-from minigts.topology.segments import Segment, segments
+from minigts.topology.segments import NO_VLAN, Segment, Vlans, segments
 
 BUILTIN = "builtin"
 BUILTIN_ADDRESS = "127.0.0.1"
@@ -17,42 +19,112 @@ CONTROLLER_PORT = 6653
 
 def of(drafted: Draft) -> list[Segment]:
     """The segments of a file, in order."""
-    return segments([link.ends for link in drafted.links], {switch.name for switch in drafted.switches})
+    return segments(_ends(drafted), _names(drafted), carried(drafted))
+
+
+def carried(drafted: Draft) -> list[Vlans]:
+    """What each link carries. Between switches that is all that their hosts are in, unless the file says less."""
+    vlans: list[Vlans] = [NO_VLAN] * len(drafted.links)
+    for fabric in _fabrics(drafted):
+        used = _used(drafted, fabric)
+        for index in fabric.links if used else ():
+            link = drafted.links[index]
+            between = {*link.ends} <= {*fabric.switches}
+            vlans[index] = (link.vlan,) if link.vlan is not None else link.vlans or (used if between else NO_VLAN)
+    return vlans
+
+
+def _ends(drafted: Draft) -> list[tuple[str, str]]:
+    return [link.ends for link in drafted.links]
+
+
+def _names(drafted: Draft) -> set[str]:
+    return {switch.name for switch in drafted.switches}
+
+
+def _fabrics(drafted: Draft) -> list[Segment]:
+    """What cables and switches join, VLANs aside."""
+    return [part for part in segments(_ends(drafted), _names(drafted)) if part.switches]
+
+
+def _used(drafted: Draft, fabric: Segment) -> tuple[int, ...]:
+    """The VLANs that hosts of the fabric are in."""
+    links = [drafted.links[index] for index in fabric.links if {*drafted.links[index].ends} & {*fabric.hosts}]
+    return tuple(sorted({vlan for link in links for vlan in (link.vlan, *(link.vlans or ())) if vlan is not None}))
 
 
 def check(drafted: Draft) -> Iterator[Finding]:
     """Everything wrong with the segments that have switches."""
-    parts = [part for part in of(drafted) if part.switches]
-    for part in parts:
-        yield from _agree(drafted, part)
-        twice = sorted({name for name in part.hosts if part.hosts.count(name) > 1})
-        for name in twice:
-            again = [index for index in part.links if name in drafted.links[index].ends][1]
-            hint = "a host has one link to a segment: the switches would carry its frames in a ring"
-            yield drafted.links[again].where, f"host {name!r} is on this segment already; {hint}"
-        links = [drafted.links[index] for index in part.links]
-        inner = [link for link in links if {*link.ends} <= {*part.switches} and link.ends[0] != link.ends[1]]
-        if len(inner) >= len(part.switches):
-            names = ", ".join(part.switches)
-            yield inner[-1].where, f"the links between {names} form a ring, in which frames would circle; take one out"
+    for link in drafted.links:
+        if not {*link.ends} & _names(drafted) and (link.vlan, link.vlans) != (None, None) and drafted.all_hosts:
+            key = "vlans" if link.vlan is None else "vlan"
+            yield (*link.where, key), "VLANs are of links that end on a switch, and here are two hosts; take it out"
+    fabrics = _fabrics(drafted)
+    for fabric in fabrics:
+        yield from _same_mtu(drafted, fabric)
+        yield from _vlans(drafted, fabric)
+    for part in of(drafted):
+        if part.switches:
+            yield from _segment(drafted, part)
     for switch in drafted.switches:
-        own = next((part for part in parts if switch.name in part.switches), None)
+        own = next((fabric for fabric in fabrics if switch.name in fabric.switches), None)
         if own is None and drafted.all_links:
             yield switch.where, f"no link ends on switch {switch.name!r}"
         yield from _controller(drafted, switch, own)
 
 
-def _agree(drafted: Draft, part: Segment) -> Iterator[Finding]:
-    """What all links of a segment share, may be given with any of them."""
-    first = drafted.links[part.links[0]]
-    lead = next((drafted.links[index] for index in part.links if drafted.links[index].subnet), first)
-    for link in (drafted.links[index] for index in part.links[1:]):
-        if link.subnet is not None and link.subnet != lead.subnet:
-            there = f"{lead.subnet} of {path_of(lead.where)}"
-            yield (*link.where, "subnet"), f"{link.subnet} differs from {there}, on the same segment"
+def _segment(drafted: Draft, part: Segment) -> Iterator[Finding]:
+    yield from _same_subnet(drafted, part)
+    its = "" if part.vlan is None else f" in VLAN {part.vlan}"
+    for name in sorted({name for name in part.hosts if part.hosts.count(name) > 1}):
+        again = [index for index in part.links if name in drafted.links[index].ends][1]
+        hint = "a host has one link to a segment: the switches would carry its frames in a ring"
+        yield drafted.links[again].where, f"host {name!r} is on this segment{its} already; {hint}"
+    links = [drafted.links[index] for index in part.links]
+    inner = [link for link in links if {*link.ends} <= {*part.switches} and link.ends[0] != link.ends[1]]
+    if len(inner) >= len(part.switches):
+        names = ", ".join(part.switches)
+        yield inner[-1].where, f"the links between {names} form a ring{its}, in which frames would circle; take one out"
+
+
+def _same_mtu(drafted: Draft, fabric: Segment) -> Iterator[Finding]:
+    first = drafted.links[fabric.links[0]]
+    for link in (drafted.links[index] for index in fabric.links[1:]):
         if link.mtu != first.mtu:
             there = f"the MTU {first.mtu} of {path_of(first.where)}"
             yield link.where, f"MTU {link.mtu} differs from {there}; a switch does not fragment"
+
+
+def _same_subnet(drafted: Draft, part: Segment) -> Iterator[Finding]:
+    """What all links of a segment share, may be given with any of them that is in no other."""
+    alone = [drafted.links[index] for index in part.links if not drafted.links[index].vlans]
+    lead = next((link for link in alone if link.subnet), None)
+    for link in alone:
+        if lead is not None and link.subnet is not None and link.subnet != lead.subnet:
+            there = f"{lead.subnet} of {path_of(lead.where)}"
+            yield (*link.where, "subnet"), f"{link.subnet} differs from {there}, on the same segment"
+
+
+def _vlans(drafted: Draft, fabric: Segment) -> Iterator[Finding]:
+    used = _used(drafted, fabric)
+    known = listed([str(vlan) for vlan in used]) if used else "none"
+    for link in (drafted.links[index] for index in fabric.links):
+        between = {*link.ends} <= {*fabric.switches}
+        given = (link.vlan, *(link.vlans or ()))
+        if used and not between and given == (None,) and link.whole:
+            words = f"which VLAN is this link in? Other links of {', '.join(fabric.switches)} are in {known}"
+            yield link.where, f"{words}: write `vlan:`, or `vlans:` for a host that tags its frames"
+        for vlan in given if between else ():
+            if vlan is not None and vlan not in used:
+                key = "vlans" if link.vlan is None else "vlan"
+                yield (*link.where, key), f"no host of the switch is in VLAN {vlan}; hosts are in {known}"
+        trunk = link.vlans or (between and link.vlan is None)
+        if link.subnet is not None and used and trunk:
+            yield (*link.where, "subnet"), "a trunk is of several segments: write it at a link of one VLAN"
+    for switch in drafted.switches if used else ():
+        if switch.name in fabric.switches and switch.controller is not None:
+            why = "a controller forwards by its own flows, which pay no heed to its ports' VLANs"
+            yield (*switch.where, "controller"), f"{why}; take it out, or the VLANs"
 
 
 def _controller(drafted: Draft, switch: DraftSwitch, part: Segment | None) -> Iterator[Finding]:
