@@ -14,7 +14,7 @@ use crate::device::{Device, Event, Kind};
 use crate::frames::{self, Head};
 use crate::gate::Gate;
 use crate::host::{Arrival, Host, State, Step, CONSOLE};
-use crate::orders::{self, Answer, PortSettings, Question, WireState};
+use crate::orders::{self, Answer, Layout, PortSettings, Question, WireState};
 use crate::socket;
 use crate::wire::Wire;
 
@@ -58,7 +58,8 @@ struct Port {
 }
 
 pub struct Lab {
-    order: orders::Lab,
+    epoch_ns: u64,
+    layout: Layout,
     epoll: Epoll,
     control: OwnedFd,
     listener: OwnedFd,
@@ -87,15 +88,17 @@ pub struct Lab {
 
 impl Lab {
     pub fn new(order: orders::Lab, control: OwnedFd, listener: OwnedFd) -> io::Result<Lab> {
-        let ports = wires(&order)?;
-        let hosts = order.hosts.iter().map(|_| None).collect();
+        let layout = order.layout;
+        let ports = wires(&layout)?;
+        let hosts = layout.hosts.iter().map(|_| None).collect();
         let at_once = match order.at_once {
             0 => std::thread::available_parallelism()?.get(),
             number => number,
         };
-        let ordered = vec![false; order.hosts.len()];
+        let ordered = vec![false; layout.hosts.len()];
         let mut lab = Lab {
-            order,
+            epoch_ns: order.epoch_ns,
+            layout,
             epoll: Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?,
             control,
             listener,
@@ -195,7 +198,10 @@ impl Lab {
     fn passes(&self) -> bool {
         let starting = self.hosts.iter().flatten().any(|host| host.state == State::Starting);
         let all_ordered = self.ordered.iter().all(|ordered| *ordered);
-        all_ordered && !starting && !self.gate.somebody_is_busy() && (self.somebody_boots() || self.gate.is_open() || !self.sleepers.is_empty())
+        all_ordered
+            && !starting
+            && !self.gate.somebody_is_busy()
+            && (self.somebody_boots() || self.gate.is_open() || !self.sleepers.is_empty())
     }
 
     fn somebody_boots(&self) -> bool {
@@ -272,7 +278,7 @@ impl Lab {
 
     fn hear_host(&mut self, index: usize) -> io::Result<()> {
         let Some(host) = &mut self.hosts[index] else { return Ok(()) };
-        match host.hear(self.order.epoch_ns, self.window.unwrap_or(self.now)) {
+        match host.hear(self.epoch_ns, self.window.unwrap_or(self.now)) {
             Ok(Some(true)) => {
                 // What is fresh has its first turn in the next window.
                 if matches!(host.state, State::Fresh(_)) {
@@ -427,7 +433,7 @@ impl Lab {
         let order: orders::Start = serde_json::from_slice(&bytes[..count])?;
         let index = order.host;
         self.remove(index);
-        let host = &self.order.hosts[index];
+        let host = &self.layout.hosts[index];
         let mut descriptors = descriptors.into_iter();
         let mut next = || descriptors.next().ok_or_else(|| io::Error::other("a host without its descriptors"));
         let (calendar, line) = (next()?, next()?);
@@ -537,6 +543,7 @@ impl Lab {
             Question::Pause { host } => self.pause(host, true),
             Question::GoOn { host } => self.pause(host, false),
             Question::Set { wires } => self.set_wires(wires),
+            Question::Lay(layout) => self.lay(layout),
         }
     }
 
@@ -561,7 +568,11 @@ impl Lab {
             }
             _ => false,
         };
-        if done { Answer::Done {} } else { Answer::Refused { error: format!("host {index} is not up") } }
+        if done {
+            Answer::Done {}
+        } else {
+            Answer::Refused { error: format!("host {index} is not up") }
+        }
     }
 
     fn set_wires(&mut self, wires: Vec<PortSettings>) -> Answer {
@@ -572,6 +583,39 @@ impl Lab {
         for one in wires {
             self.ports[one.host][one.port].wire.set(one.wire);
         }
+        self.lookahead = self.least_ns();
+        Answer::Done {}
+    }
+
+    /// Hosts and links from now on. A host whose ports are others is no longer on the clock. Wires that stay go on as they
+    /// are, with their random numbers and what is under way on them.
+    fn lay(&mut self, layout: Layout) -> Answer {
+        let mut ports = match wires(&layout) {
+            Ok(ports) => ports,
+            Err(error) => return Answer::Refused { error: error.to_string() },
+        };
+        for index in 0..self.hosts.len() {
+            if layout.hosts.get(index).is_none_or(|host| host.ports != self.layout.hosts[index].ports) {
+                self.remove(index);
+            }
+        }
+        let known = self.layout.hosts.iter().zip(std::mem::take(&mut self.ports)).enumerate();
+        let mut kept: HashMap<(usize, String), Port> = known
+            .flat_map(|(index, (host, ports))| {
+                host.ports.iter().cloned().zip(ports).map(move |(mac, port)| ((index, mac), port))
+            })
+            .collect();
+        for (index, host) in layout.hosts.iter().enumerate() {
+            for (port, mac) in ports[index].iter_mut().zip(&host.ports) {
+                if let Some(before) = kept.remove(&(index, mac.clone())) {
+                    *port = Port { peer: port.peer, ..before };
+                }
+            }
+        }
+        self.hosts.resize_with(layout.hosts.len(), || None);
+        self.ordered = vec![true; layout.hosts.len()];
+        self.ports = ports;
+        self.layout = layout;
         self.lookahead = self.least_ns();
         Answer::Done {}
     }
@@ -593,7 +637,7 @@ impl Lab {
     }
 
     fn lose(&mut self, index: usize, error: &io::Error) {
-        eprintln!("{}: {error}; it is no longer on the clock", self.order.hosts[index].name);
+        eprintln!("{}: {error}; it is no longer on the clock", self.layout.hosts[index].name);
         self.remove(index);
     }
 
@@ -623,15 +667,15 @@ fn watch(
 }
 
 /// Each host's ports with what they send into and where that leads.
-fn wires(order: &orders::Lab) -> io::Result<Vec<Vec<Port>>> {
+fn wires(layout: &Layout) -> io::Result<Vec<Vec<Port>>> {
     let mut peers = HashMap::new();
-    for [first, second] in &order.links {
+    for [first, second] in &layout.links {
         peers.insert(*first, *second);
         peers.insert(*second, *first);
     }
-    let mut settings: HashMap<_, _> = order.wires.iter().map(|one| ((one.host, one.port), one.wire.clone())).collect();
+    let mut settings: HashMap<_, _> = layout.wires.iter().map(|one| ((one.host, one.port), one.wire.clone())).collect();
     let mut all = Vec::new();
-    for (host, ordered) in order.hosts.iter().enumerate() {
+    for (host, ordered) in layout.hosts.iter().enumerate() {
         let mut ports = Vec::new();
         for port in 0..ordered.ports.len() {
             let missing = || io::Error::other(format!("port {port} of {} leads nowhere", ordered.name));

@@ -8,14 +8,21 @@ use crate::wire::{Counts, Settings};
 pub struct Lab {
     /// The time of day at which every lab begins, in nanoseconds since 1970.
     pub epoch_ns: u64,
+    /// How many kernels may run side by side; 0: as many as there are processors.
+    #[serde(default)]
+    pub at_once: usize,
+    #[serde(flatten)]
+    pub layout: Layout,
+}
+
+#[derive(Deserialize)]
+pub struct Layout {
+    /// By number; one without ports that is never started stands where there is none.
     pub hosts: Vec<HostOrder>,
     /// For each link, (host, port) of its two ends.
     pub links: Vec<[(usize, usize); 2]>,
     /// For each port, in the order of `hosts` and their ports, what it sends into.
     pub wires: Vec<PortSettings>,
-    /// How many kernels may run side by side; 0: as many as there are processors.
-    #[serde(default)]
-    pub at_once: usize,
 }
 
 #[derive(Deserialize)]
@@ -63,12 +70,23 @@ pub enum Question {
     Resume,
     Now,
     /// Answered with the time when it is that late. A turn, unless it is 0, rests until then.
-    Sleep { until_ns: u64, turn: u64 },
+    Sleep {
+        until_ns: u64,
+        turn: u64,
+    },
     /// From now on no time passes for a host, until it is to go on.
-    Pause { host: usize },
-    GoOn { host: usize },
+    Pause {
+        host: usize,
+    },
+    GoOn {
+        host: usize,
+    },
+    /// From now on these are the lab's hosts and links.
+    Lay(Layout),
     Wires,
-    Set { wires: Vec<PortSettings> },
+    Set {
+        wires: Vec<PortSettings>,
+    },
 }
 
 #[derive(Serialize)]

@@ -1,13 +1,14 @@
-"""The command line. `app` starts and ends it; `first`, `labs`, `links`, `hosts`, `capture`, `top`, `events`, `limits`,
-`serve`, `access`, `saved`, `containers`, `policy`, `exchange`, `experiments`, `bundles`, `lessons`, `project` and
-`completion` hold a short function for each verb, `libvirt` those that only virtual machines need; `screen` is how
-it looks, `known` what a shell completes. Nothing else prints; what a verb does is done elsewhere.
+"""The command line. `app` starts and ends it; `first`, `labs`, `links`, `altering`, `hosts`, `capture`, `top`,
+`events`, `limits`, `serve`, `access`, `saved`, `containers`, `policy`, `exchange`, `experiments`, `bundles`, `lessons`,
+`project` and `completion` hold a short function for each verb, `libvirt` those that only virtual machines need;
+`screen` is how it looks, `known` what a shell completes. Nothing else prints; what a verb does is done elsewhere.
 """
 
 # In this order the verbs are listed.
 from minigts.cli import first  # isort: skip
 from minigts.cli import labs  # isort: skip
 from minigts.cli import links  # isort: skip
+from minigts.cli import altering  # isort: skip
 from minigts.cli import hosts  # isort: skip
 from minigts.cli import capture  # isort: skip
 from minigts.cli import top  # isort: skip
@@ -29,6 +30,7 @@ from minigts.cli.app import main
 
 __all__ = [
     "access",
+    "altering",
     "bundles",
     "capture",
     "completion",

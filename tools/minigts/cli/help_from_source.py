@@ -21,6 +21,7 @@ MODULES = (
     "first",
     "labs",
     "links",
+    "altering",
     "hosts",
     "capture",
     "top",

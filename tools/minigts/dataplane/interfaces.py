@@ -73,6 +73,22 @@ def script(plan: Plan, machine: Host | Switch) -> str:
     return "\n".join([*lines, ""])
 
 
+def script_again(before: Plan, plan: Plan, machine: Host | Switch) -> str:
+    """The same for a machine that runs since `before` with the same ports: routes that it has not any more go."""
+    gone = []
+    if isinstance(machine, Host):
+        stays = {route.to for route in machine.routes}
+        gone = [
+            batch_line("route", "del", route.to) for route in before.host(machine.name).routes if route.to not in stays
+        ]
+        was, now = before.ipv6_of(machine.name), plan.ipv6_of(machine.name)
+        if was is not None and now is not None:
+            stays_v6 = {route.to for route in now.routes}
+            gone += [batch_line("route", "del", route.to) for route in was.routes if route.to not in stays_v6]
+    dropping = ["ip -force -batch - <<'END' || true", *gone, "END"] if gone else []
+    return "\n".join([*dropping, script(plan, machine)])
+
+
 def _addresses(plan: Plan, host: Host) -> Iterator[str]:
     yield batch_line("address", "replace", f"{host.address}/32", "dev", "lo")
     for port in host.on_segments:

@@ -121,8 +121,8 @@ def _bgp(plan: Plan, host: Host, family: int) -> list[str]:
     """What a way costs travels as MED, and each host adds its link: BGP alone would count systems, not time."""
     costs = {link.name: link.cost for link in plan.links}
     address, bits = _own(plan, host, family)
-    subnets = [link.subnet for link in plan.links] if plan.ipv6 is None or family == 4 else []
-    named = {link.name: (subnets[link.index] if subnets else _segment(plan, link.name)) for link in plan.links}
+    is_ipv4 = plan.ipv6 is None or family == 4
+    named = {link.name: link.subnet if is_ipv4 else _segment(plan, link.name) for link in plan.links}
     lines = [
         f"protocol static own{family} {{",
         f"  ipv{family};",

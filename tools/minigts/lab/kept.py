@@ -29,6 +29,9 @@ def keep(lab: Lab, progress: Progress) -> int:
     require_own(lab.rundir)
     with exclusive(lab.rundir):
         provider = keeping(lab)
+        if lab.record.altered:
+            why = "hosts or links were added or removed, so it could not be brought up by its topology"
+            raise InputError(f"lab {lab.name} cannot be kept: {why}; minigts save NAME and minigts restore NAME can")
         progress("writing the hosts' disks out")
         with provider.standstill():
             if lab.record.state != "kept":

@@ -176,9 +176,9 @@ def _settle(lab: Lab) -> None:
     unsettled = [machine for machine in lab.machines_on if machine.name in record.unsettled]
     links.set_wires(lab, record, unsettled)
     for machine in unsettled:
-        _configure(lab, machine)
+        configure(lab, machine)
         if isinstance(machine, Switch):
-            _take_step(lab, machine, "ask_controller")
+            take_step(lab, machine, "ask_controller")
     routes.wait(lab, lambda _: None)
     lab.write(record.model_copy(update={"unsettled": frozenset()}))
 
@@ -232,12 +232,12 @@ def _start(lab: Lab, on: str, progress: Progress) -> None:
     provider.up(plan, progress)
     progress("configuring addresses, routes and links")
     links.set_wires(lab, lab.record, plan.machines)
-    lab.on_every_machine(lambda machine: _configure(lab, machine))
+    lab.on_every_machine(lambda machine: configure(lab, machine))
     routes.wait(lab, progress)
     if links.carrier(lab) is None and (links.whole_paths(lab) or not plan.paths):
         progress("measuring the emulator's own latency")
         links.calibrate_held(lab)
-    lab.on_every_switch(lambda machine: _take_step(lab, machine, "ask_controller"))
+    lab.on_every_switch(lambda machine: take_step(lab, machine, "ask_controller"))
     software.bring(lab, progress)
     lab.write(lab.record.model_copy(update={"state": "up", "unsettled": frozenset()}))
 
@@ -249,15 +249,17 @@ def _hand(provider: Provider, share: Share) -> None:
         raise EnvironmentLacks(f"provider {provider.name} holds no lab to a share of the machine; uml does")
 
 
-def _take_step(lab: Lab, machine: Switch, step: switch.Step) -> None:
+def take_step(lab: Lab, machine: Switch, step: switch.Step) -> None:
+    """Of what makes a machine a switch (provision/switch.sh)."""
     links.run_script(lab.provider, machine, switch.script(lab.plan, machine, step))
 
 
-def _configure(lab: Lab, machine: Host | Switch) -> None:
+def configure(lab: Lab, machine: Host | Switch) -> None:
+    """A machine that has just booted: its addresses, routes and links, and what a switch does."""
     text = interfaces.script(lab.plan, machine)
     if isinstance(machine, Switch):
         links.run_script(lab.provider, machine, text)
-        _take_step(lab, machine, "make_switch")
+        take_step(lab, machine, "make_switch")
         text = ""
     links.run_script(lab.provider, machine, text + links.script(lab, machine, lab.record))
 
@@ -278,7 +280,8 @@ def _is_up(lab: Lab, plan: Plan, provider_name: str) -> bool:
     if lab.time != plan.time:
         raise InputError(f"lab {lab.name} is up in {lab.time} time, not in {plan.time} time: {remedy}")
     if lab.plan != plan:
-        raise InputError(f"lab {lab.name} is up with another plan: {remedy}")
+        why = "hosts or links were added or removed" if lab.record.altered else "it has another plan"
+        raise InputError(f"lab {lab.name} is up already, and {why}: {remedy}")
     return answers == {"answers"}
 
 

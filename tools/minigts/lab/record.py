@@ -161,6 +161,8 @@ class Record(BaseModel):
     """Machines for which no time passes until somebody resumes them."""
     unjoined: frozenset[str] = frozenset()
     """Hosts that were started again and are not on the overlay again yet."""
+    altered: bool = False
+    """Whether hosts or links were added or removed, so that no topology file says what the lab is."""
 
     @property
     def silent(self) -> frozenset[str]:
@@ -186,7 +188,7 @@ class Record(BaseModel):
             yield {"event": "paused", "host": name}
         for name in sorted(before.paused - self.paused):
             yield {"event": "resumed", "host": name}
-        if self._links == before._links:
+        if self._links == before._links and self.plan_sha256 == before.plan_sha256:
             for name in sorted(self.unsettled - before.unsettled - before.silent):
                 yield {"event": "restarted", "host": name}
 

@@ -4,6 +4,7 @@ What an overlay does on a host is shell, in provision/overlays. Here is what is 
 phases run.
 """
 
+from minigts.overlays.altering import alter
 from minigts.overlays.catalogue import Overlay, find, known
 from minigts.overlays.life import (
     Endpoint,
@@ -27,6 +28,7 @@ __all__ = [
     "Endpoint",
     "Joined",
     "Overlay",
+    "alter",
     "find",
     "join",
     "joined",

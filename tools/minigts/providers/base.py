@@ -96,6 +96,18 @@ class Pauses(Protocol):
         ...
 
 
+@runtime_checkable
+class Alters(Protocol):
+    """A provider that can take hosts and links into a lab that is up, and out of it, while the other hosts run on."""
+
+    def alter(self, plan: Plan, progress: Callable[[str], None]) -> frozenset[str]:
+        """Make the lab that of `plan`: end the machines that it has not, start those that are new, and start again,
+        each on its own disk, those whose ports are others. Return these and the new ones when they answer: they have
+        to be configured. Links that stay carry on. Raises HostFailed for a machine that does not come up.
+        """
+        ...
+
+
 class Share(BaseModel):
     """What a whole lab may take of the machine. None: no limit."""
 

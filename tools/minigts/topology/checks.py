@@ -33,7 +33,7 @@ def check(data: Data, drafted: Draft, known_overlays: Collection[str] | None, ti
     yield from _ends(drafted)
     yield from _link_names(drafted.links)
     for link in drafted.links:
-        yield from _values(link)
+        yield from of_link(link)
     yield from switching.check(drafted)
     yield from _subnets(drafted, document.get("subnets"))
     if document.get("ipv6") not in (None, "false"):
@@ -96,7 +96,8 @@ def _link_names(links: Sequence[DraftLink]) -> Iterator[Finding]:
             first[link.name] = link
 
 
-def _values(link: DraftLink) -> Iterator[Finding]:
+def of_link(link: DraftLink) -> Iterator[Finding]:
+    """What is wrong with the values of one link."""
     if any(way.burst_packets for way in link.ways) and not any(way.loss_percent for way in link.ways):
         yield link.where, "a burst without a loss: say which share is lost, as in loss: 1%"
     one_alone = [(link.ways.to, "")]

@@ -160,7 +160,7 @@ def _chain(data: Data, defaults: Defaults) -> Draft:
     for index, ends in enumerate(zip(spec.hosts, spec.hosts[1:], strict=False)):
         own = spec.segments[index] if spec.segments else None
         place = (*where, "segments", index) if own else where
-        links.append(_link(place, ends, (own, spec.link, defaults.link)))
+        links.append(draft_link(place, ends, (own, spec.link, defaults.link)))
     return Draft(_hosts(where, spec.hosts, (spec.host, defaults.host)), tuple(links), True, True)
 
 
@@ -170,7 +170,7 @@ def _pair(data: Data, defaults: Defaults) -> Draft:
     spec = _accepted(Pair, data)
     if spec is None:
         return _REFUSED
-    link = _link(("pair",), spec.hosts, (spec.link, defaults.link))
+    link = draft_link(("pair",), spec.hosts, (spec.link, defaults.link))
     return Draft(_hosts(("pair",), spec.hosts, (spec.host, defaults.host)), (link,), True, True)
 
 
@@ -181,7 +181,7 @@ def _star(data: Data, defaults: Defaults) -> Draft:
     if spec is None:
         return _REFUSED
     hosts = _hosts(("star",), (spec.centre, *spec.clients), (spec.host, defaults.host))
-    links = (_link(("star",), (spec.centre, client), (spec.link, defaults.link)) for client in spec.clients)
+    links = (draft_link(("star",), (spec.centre, client), (spec.link, defaults.link)) for client in spec.clients)
     return Draft(hosts, tuple(links), True, True)
 
 
@@ -190,7 +190,7 @@ def _written_hosts(data: Data, defaults: Defaults) -> Draft:
         return _NOTHING if data is None else _REFUSED
     # A host whose settings are refused still exists, for the links that name it.
     hosts = tuple(
-        _host(("hosts", name), name, (_accepted(HostSpec, settings or {}), defaults.host))
+        draft_host(("hosts", name), name, (_accepted(HostSpec, settings or {}), defaults.host))
         for name, settings in data.items()
     )
     return Draft(hosts, (), True, True)
@@ -215,7 +215,7 @@ def _written_links(data: Data, defaults: Defaults) -> Draft:
         whole = _accepted(LinkSpec, item)
         spec = whole or _accepted(LinkSpec, {"ends": _raw_ends(item)})
         if spec is not None:
-            link = _link(("links", index), spec.ends, (spec, defaults.link), spec)
+            link = draft_link(("links", index), spec.ends, (spec, defaults.link), spec)
             links.append(replace(link, whole=whole is not None))
     return Draft((), tuple(links), True, len(links) == len(data))
 
@@ -226,10 +226,10 @@ def _raw_ends(item: Data) -> Data:
 
 
 def _hosts(where: Location, names: Iterable[str], layers: tuple[HostSpec | None, ...]) -> tuple[DraftHost, ...]:
-    return tuple(_host(where, name, layers) for name in names)
+    return tuple(draft_host(where, name, layers) for name in names)
 
 
-def _host(where: Location, name: str, layers: tuple[HostSpec | None, ...]) -> DraftHost:
+def draft_host(where: Location, name: str, layers: tuple[HostSpec | None, ...]) -> DraftHost:
     """A host from its layers of settings, the nearest first."""
     near = [layer for layer in layers if layer is not None]
     return DraftHost(
@@ -245,7 +245,7 @@ def _host(where: Location, name: str, layers: tuple[HostSpec | None, ...]) -> Dr
     )
 
 
-def _link(
+def draft_link(
     where: Location,
     ends: tuple[str, str],
     layers: tuple[LinkSettings | None, ...],

@@ -94,6 +94,12 @@ def pause(rundir: Path, host: int, *, pauses: bool) -> None:
         client.ask("pause" if pauses else "goon", host=host)
 
 
+def lay(rundir: Path, layout: Mapping[str, Any]) -> None:
+    """Tell it which hosts and links there are from now on."""
+    with ClockClient(rundir) as client:
+        client.ask("lay", **layout)
+
+
 def wires(rundir: Path) -> Sequence[Mapping[str, Any]]:
     """For each port, as the clock has it: host, port, wire, and what it has carried."""
     with ClockClient(rundir) as client:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from minigts.machine import shell
 from minigts.providers.agent import process, sockets
@@ -42,6 +42,23 @@ class ClockOrder:
     """The time of day at which it begins."""
 
 
+Links: TypeAlias = "Sequence[tuple[tuple[str, int], tuple[str, int]]]"
+"""For each link, the (machine, port index) of its two ends."""
+
+
+def layout(order: ClockOrder, machines: Sequence[GuestKernel], links: Links) -> dict[str, Any]:
+    """Hosts and links as the clock knows them, by numbers; where none has a number there is a host without a name."""
+    numbers = {machine.name: machine.number for machine in machines}
+    hosts: list[dict[str, Any]] = [{"name": "", "ports": []} for _ in range(1 + max(numbers.values(), default=-1))]
+    for each in machines:
+        hosts[each.number] = {"name": each.name, "ports": each.macs, "processor": order.processors.get(each.name)}
+    return {
+        "hosts": hosts,
+        "links": [[(numbers[name], port) for name, port in ends] for ends in links],
+        "wires": [{"host": numbers[one["host"]], "port": one["port"], "wire": one["wire"]} for one in order.wires],
+    }
+
+
 class Clock:
     """The running clock of a lab. It ends with the supervisor, or when it is closed."""
 
@@ -49,24 +66,11 @@ class Clock:
         self,
         order: ClockOrder,
         machines: Sequence[GuestKernel],
-        links: Sequence[tuple[tuple[str, int], tuple[str, int]]],
+        links: Links,
         rundir: Path,
     ) -> None:
-        self._numbers = {machine.name: number for number, machine in enumerate(machines)}
-        self._seed = order.seed
-        self._calls_ns = [int(order.processors.get(machine.name, {}).get("call_ns", 0)) for machine in machines]
-        lab = {
-            "epoch_ns": order.epoch_ns,
-            "at_once": order.at_once,
-            "hosts": [
-                {"name": each.name, "ports": each.macs, "processor": order.processors.get(each.name)}
-                for each in machines
-            ],
-            "links": [[(self._numbers[name], port) for name, port in ends] for ends in links],
-            "wires": [
-                {"host": self._numbers[one["host"]], "port": one["port"], "wire": one["wire"]} for one in order.wires
-            ],
-        }
+        self._order = order
+        lab = {"epoch_ns": order.epoch_ns, "at_once": order.at_once, **layout(order, machines, links)}
         (rundir / LAB).write_text(json.dumps(lab))
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with ExitStack() as stack, (rundir / "clock.log").open("ab") as log:
@@ -89,14 +93,14 @@ class Clock:
     @contextmanager
     def connect(self, machine: GuestKernel, line: socket.socket) -> Iterator[Connection]:
         """Announce a kernel that is about to start, whose control line ends in `line`. Its ends are open within."""
-        number = self._numbers[machine.name]
+        number, call_ns = machine.number, int(self._order.processors.get(machine.name, {}).get("call_ns", 0))
         pairs = [socket.socketpair() for _ in range(2 + len(machine.macs))]
         try:
             clocks = [ours.fileno() for ours, _ in pairs]
             descriptors = [clocks[0], line.fileno(), *clocks[1:]]
             socket.send_fds(self._control, [json.dumps({"host": number}).encode()], descriptors)
             yield Connection(
-                number, self._seed * 1000 + number, self._calls_ns[number], [theirs.fileno() for _, theirs in pairs]
+                number, self._order.seed * 1000 + number, call_ns, [theirs.fileno() for _, theirs in pairs]
             )
         finally:
             for pair in pairs:

@@ -60,6 +60,8 @@ class GuestKernel:
     """The path of the file system that it starts from; empty: that of the lab."""
     way_out: str = ""
     """The program that its last port leads to, and by that out of the lab; empty: every port is of a link."""
+    number: int = 0
+    """What a clock knows it by: as long as it is in the lab it is the same."""
 
     @property
     def console(self) -> str:
@@ -166,6 +168,11 @@ def attached_to_clock(connection: Connection) -> list[str]:
 def again(rundir: Path, host: str) -> Path:
     """The file that tells the supervisor to start a host's kernel again as soon as it has ended."""
     return rundir / "hosts" / host / "again"
+
+
+def altered(rundir: Path) -> Path:
+    """The file that tells the supervisor to go by another launch.json from now on; it removes it when it does."""
+    return rundir / "altered"
 
 
 def standstill(rundir: Path) -> Path:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
+import shutil
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -40,7 +42,7 @@ from minigts.providers.uml.full_kernel import FullKernel
 from minigts.providers.uml.kernel import GuestKernel
 from minigts.providers.uml.supervisor import Launch
 from minigts.topology.gateway import MAC
-from minigts.topology.plan import Plan
+from minigts.topology.plan import Machine, Plan
 
 MODULES = PurePosixPath("/usr/lib/modules")
 SYNC_TIMEOUT_S = 20.0
@@ -137,6 +139,48 @@ class UmlProvider(AgentProvider):
         kernel.end(self.rundir, host)
         with resting():  # to boot takes time
             guest.wait(self, [host], lambda _: None)
+
+    def alter(self, plan: Plan, progress: Callable[[str], None]) -> frozenset[str]:
+        before = Launch.read(self.rundir / process.LAUNCH)
+        after = altered(before, plan)
+        known = {machine.name: machine for machine in before.machines}
+        new = [machine.name for machine in after.machines if machine.name not in known]
+        again = [each.name for each in after.machines if each.name in known and each.macs != known[each.name].macs]
+        gone = known.keys() - {machine.name for machine in after.machines}
+        demand.require([each for each in demand.of_plan(plan) if each.name in new], [demand.BARE])
+        running = self.kernels()
+        for name in (*gone, *again):
+            if name in running:
+                self.kill(name)
+        self._lay(plan, after)
+        for name in new:
+            (self.rundir / "hosts" / name).mkdir(parents=True, exist_ok=True)
+        self._tell_supervisor(after)
+        for name in gone:
+            for directory in ("hosts", "shared"):
+                shutil.rmtree(self.rundir / directory / name, ignore_errors=True)
+        started = [*new, *(name for name in again if name in running)]
+        progress(f"starting {', '.join(started)}" if started else "no host is started")
+        for name in again:
+            if name in running:
+                kernel.again(self.rundir, name).touch()
+        with resting():  # to boot takes time
+            guest.wait(self, started, progress)
+        return frozenset(started)
+
+    def _lay(self, plan: Plan, launch: Launch) -> None:
+        """Tell whatever carries the links which there are from now on, and that none of their ends is running."""
+
+    def _tell_supervisor(self, launch: Launch) -> None:
+        """Returns when it goes by that: new machines are started."""
+        launch.write(self.rundir / process.LAUNCH)
+        told = kernel.altered(self.rundir)
+        told.touch()
+        deadline = time.monotonic() + STOP_DEADLINE_S
+        while told.exists():
+            if process.supervisor(self.rundir) is None or time.monotonic() > deadline:
+                raise HostFailed("the lab's supervisor does not answer")
+            time.sleep(0.01)
 
     def kill(self, host: str) -> None:
         self._write_disk(host)
@@ -261,14 +305,36 @@ def launch_of(plan: Plan, ready: image.Image, boot: Path, layered: Mapping[str, 
         GuestKernel(
             one.name,
             one.memory_mb,
-            (*(port.mac for port in one.ports), *([MAC] if one in plan.ways_out else [])),
+            _macs(plan, one),
             base=str(layered.get(one.name, "")),
             way_out=program if one in plan.ways_out else "",
+            number=number,
         )
+        for number, one in enumerate(plan.machines)
+    )
+    return Launch(boot, ready.root, machines, _links(plan))
+
+
+def altered(launch: Launch, plan: Plan) -> Launch:
+    """With the machines and links of the plan; what was started already stays what it is, but for its ports."""
+    before = {machine.name: machine for machine in launch.machines}
+    numbers = itertools.count(1 + max((machine.number for machine in launch.machines), default=-1))
+    machines = tuple(
+        replace(before[one.name], macs=_macs(plan, one))
+        if one.name in before
+        else GuestKernel(one.name, one.memory_mb, _macs(plan, one), number=next(numbers))
         for one in plan.machines
     )
+    return replace(launch, machines=machines, links=_links(plan))
+
+
+def _macs(plan: Plan, one: Machine) -> tuple[str, ...]:
+    return (*(port.mac for port in one.ports), *([MAC] if one in plan.ways_out else []))
+
+
+def _links(plan: Plan) -> tuple[tuple[tuple[str, int], tuple[str, int]], ...]:
     ends: dict[str, list[tuple[str, int]]] = {link.name: [] for link in plan.links}
     for one in plan.machines:
         for index, port in enumerate(one.ports):
             ends[port.link].append((one.name, index))
-    return Launch(boot, ready.root, machines, tuple((pair[0], pair[1]) for pair in ends.values()))
+    return tuple((pair[0], pair[1]) for pair in ends.values())

@@ -23,8 +23,9 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+from minigts import paths
 from minigts.errors import MinigtsError
 from minigts.machine import processor_share, shell
 from minigts.providers.agent import process, wire
@@ -36,6 +37,7 @@ from minigts.providers.uml.kernel import (
     Directories,
     GuestKernel,
     again,
+    altered,
     attached,
     attached_to_clock,
     command_line,
@@ -51,6 +53,10 @@ SOCKET_BUFFER_BYTES = 4 << 20
 BUFFER_OPTIONS = ((32, socket.SO_SNDBUF), (33, socket.SO_RCVBUF))
 """SO_SNDBUFFORCE and SO_RCVBUFFORCE, which Python does not name and which let root pass net.core.wmem_max (socket(7)),
 each with what others have to be content with."""
+
+
+End: TypeAlias = "tuple[str, str]"
+"""Of a link, or of a way out: its machine, and its MAC."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +97,7 @@ class Launch:
             "clock": None if self.clock is None else asdict(self.clock),
             "instead": self.instead,
         }
-        path.write_text(json.dumps(content))
+        paths.write_whole(path, json.dumps(content))
 
 
 class Kernels:
@@ -104,19 +110,32 @@ class Kernels:
     def __init__(self, launch: Launch, rundir: Path) -> None:
         self._launch, self._rundir = launch, rundir
         self._machines = {machine.name: machine for machine in launch.machines}
-        self._ends: dict[tuple[str, int], socket.socket] = {}
+        self._ends: dict[End, socket.socket] = {}
         self._clock = None if launch.clock is None else Clock(launch.clock, launch.machines, launch.links, rundir)
-        for first, second in launch.links if self._clock is None else ():
-            self._ends[first], self._ends[second] = _link()
+        self._make_ends()
         self._ways_out: list[subprocess.Popen[bytes]] = []
         for machine in launch.machines:
             if machine.way_out:
                 made = WayOut(machine.way_out, rundir, machine.name)
                 self._ways_out += made.processes
-                self._ends[machine.name, len(machine.macs) - 1] = made.end
+                self._ends[machine.name, machine.macs[-1]] = made.end
         self._running: dict[str, Host] = {}
         self._stopped = False
         self._serving: list[asyncio.Task[None]] = []
+
+    def _make_ends(self) -> None:
+        """Both ends of each link that has none yet; those of a link that is no longer there are closed."""
+        links = self._launch.links if self._clock is None else ()
+        pairs = [tuple((name, self._machines[name].macs[port]) for name, port in link) for link in links]
+        for first, second in pairs:
+            if first not in self._ends:
+                self._ends[first], self._ends[second] = _link()
+        left = {end for pair in pairs for end in pair} | {
+            (machine.name, machine.macs[-1]) for machine in self._machines.values() if machine.way_out
+        }
+        for end in self._ends.keys() - left:
+            asyncio.get_running_loop().remove_reader(self._ends[end])
+            self._ends.pop(end).close()
 
     def start_all(self) -> None:
         for name in self._machines:
@@ -126,6 +145,7 @@ class Kernels:
         """Collect kernels as they end, start those again that somebody has asked for, stop all while somebody wants."""
         while True:
             self._stop_or_continue()
+            self._alter()
             for name, host in self._running.items():
                 if host.process.poll() is not None:
                     self._ended(name)
@@ -150,6 +170,23 @@ class Kernels:
             for host in self._running.values():
                 host.process.send_signal(signal.SIGSTOP if wanted else signal.SIGCONT)
 
+    def _alter(self) -> None:
+        """Go by another launch.json, if somebody says so who has ended the machines that are others in it."""
+        told = altered(self._rundir)
+        if not told.exists():
+            return
+        try:
+            self._launch = Launch.read(self._rundir / process.LAUNCH)
+        except MinigtsError as error:
+            sys.stderr.write(f"{error}\n")
+        self._machines = {machine.name: machine for machine in self._launch.machines}
+        for name in self._running.keys() - self._machines.keys():
+            self._running.pop(name).process.kill()
+        self._make_ends()
+        for name in self._machines.keys() - self._running.keys():
+            self._start(name)
+        told.unlink(missing_ok=True)
+
     def _start(self, name: str) -> None:
         machine = self._machines[name]
         for end in self._ends_of(name):
@@ -168,8 +205,7 @@ class Kernels:
             asyncio.get_running_loop().add_reader(end, _throw_away, end)
 
     def _ends_of(self, name: str) -> list[socket.socket]:
-        ports = range(len(self._machines[name].macs))
-        return [] if self._clock is not None else [self._ends[name, index] for index in ports]
+        return [] if self._clock is not None else [self._ends[name, mac] for mac in self._machines[name].macs]
 
 
 def _is_locked(path: Path) -> bool:

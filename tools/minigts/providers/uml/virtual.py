@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 from minigts.dataplane import wire
 from minigts.dataplane.wire import Wire, WireState
@@ -15,7 +16,7 @@ from minigts.machine.together import NoTurn, Together, Turn, current_turn, toget
 from minigts.providers.agent import client
 from minigts.providers.base import Result
 from minigts.providers.uml import clock_client, layers, made_of, own_roots, parts
-from minigts.providers.uml.clock_process import ClockOrder
+from minigts.providers.uml.clock_process import ClockOrder, layout
 from minigts.providers.uml.provider import UmlProvider, launch_of
 from minigts.providers.uml.supervisor import Launch
 from minigts.topology.plan import Plan
@@ -79,10 +80,10 @@ class VirtualUmlProvider(UmlProvider):
         return clock_client.now_s(self.rundir)
 
     def pause(self, host: str) -> None:
-        clock_client.pause(self.rundir, self._machines().index(host), pauses=True)
+        clock_client.pause(self.rundir, self._numbers()[host], pauses=True)
 
     def resume(self, host: str) -> None:
-        clock_client.pause(self.rundir, self._machines().index(host), pauses=False)
+        clock_client.pause(self.rundir, self._numbers()[host], pauses=False)
 
     def sleep_until(self, moment_s: float) -> None:
         clock_client.sleep_until(self.rundir, moment_s, current_turn())
@@ -97,7 +98,7 @@ class VirtualUmlProvider(UmlProvider):
             return NoTurn()
 
     def set_wires(self, wires: Mapping[tuple[str, str], Wire]) -> None:
-        numbers = {name: number for number, name in enumerate(self._machines())}
+        numbers = self._numbers()
         clock_client.set_wires(
             self.rundir,
             [
@@ -107,7 +108,7 @@ class VirtualUmlProvider(UmlProvider):
         )
 
     def wires(self) -> Mapping[tuple[str, str], WireState]:
-        names = self._machines()
+        names = {number: name for name, number in self._numbers().items()}
         return {
             (names[one["host"]], f"eth{one['port'] + 1}"): WireState(
                 Wire(**one["wire"]), one["frames"], one["bytes"], one["dropped"], one["lost"]
@@ -119,15 +120,16 @@ class VirtualUmlProvider(UmlProvider):
         ready = parts.ensure(progress)
         order = ClockOrder(
             program=str(ready.clock.program),
-            wires=tuple(
-                {"host": machine.name, "port": index, "wire": asdict(wire.of(port.outgoing))}
-                for machine in plan.machines
-                for index, port in enumerate(machine.ports)
-            ),
+            wires=_wires(plan),
             processors={host.name: host.processor.model_dump() for host in plan.hosts if host.processor is not None},
         )
         layered = {**layers.roots(plan, ready.image, progress), **own_roots.roots(plan, ready.image, progress)}
         return replace(launch_of(plan, ready.image, ready.kernel.directory, layered), clock=order)
+
+    def _lay(self, plan: Plan, launch: Launch) -> None:
+        assert launch.clock is not None, "it has virtual time"
+        order = replace(launch.clock, wires=_wires(plan))
+        clock_client.lay(self.rundir, layout(order, launch.machines, launch.links))
 
     def _time_ns(self, launch: Launch) -> int | None:
         assert launch.clock is not None, "it has virtual time"
@@ -141,12 +143,20 @@ class VirtualUmlProvider(UmlProvider):
             self._write_disks()
             yield
 
-    def _machines(self) -> list[str]:
-        """In the clock's order, which is that of what was started."""
+    def _numbers(self) -> dict[str, int]:
+        """What the clock knows the machines by."""
         try:
-            return [machine.name for machine in Launch.read(self.rundir / "launch.json").machines]
+            return {machine.name: machine.number for machine in Launch.read(self.rundir / "launch.json").machines}
         except OSError as error:
             raise HostFailed("the lab is not up") from error
+
+
+def _wires(plan: Plan) -> tuple[dict[str, Any], ...]:
+    return tuple(
+        {"host": machine.name, "port": index, "wire": asdict(wire.of(port.outgoing))}
+        for machine in plan.machines
+        for index, port in enumerate(machine.ports)
+    )
 
 
 def _port(interface: str) -> int:

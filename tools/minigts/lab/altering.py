@@ -1,0 +1,78 @@
+"""Hosts and links that come into a lab that is up, and leave it, while the others run on."""
+
+from __future__ import annotations
+
+from minigts.dataplane import interfaces
+from minigts.errors import EnvironmentLacks, InputError
+from minigts.lab import events, life, links, software
+from minigts.lab.kept import CERTIFICATE
+from minigts.lab.record import Lab, Progress, exclusive
+from minigts.providers.base import Alters
+from minigts.topology.plan import Host, Plan, Switch
+
+Started = frozenset[str]
+"""Hosts and switches that were started, for the first time or again."""
+
+
+def require(lab: Lab) -> Alters:
+    """The lab's provider, which can alter it now. Raises EnvironmentLacks, InputError."""
+    provider, record = lab.provider, lab.record
+    if not isinstance(provider, Alters):
+        raise EnvironmentLacks(f"provider {provider.name} cannot add or remove hosts or links; uml can")
+    if record.state != "up":
+        raise InputError(f"lab {lab.name} is not up")
+    if record.unsettled:
+        raise InputError(f"lab {lab.name}: a command that set it was broken off; first: minigts up, as before")
+    if record.paused:
+        raise InputError(f"{min(record.paused)} is paused: minigts resume {min(record.paused)}")
+    return provider
+
+
+def alter(lab: Lab, after: Plan, happened: events.Event, progress: Progress) -> Started:
+    """Make the lab that of `after`, a plan that was made of its own (`topology.altering`). Machines whose ports are
+    others are started again on their own disks; the rest run on, with new routes. What is set of links stays set.
+
+    No overlay is laid over it meanwhile. Raises InputError for a plan of a lab that has changed, EnvironmentLacks,
+    HostFailed.
+    """
+    with exclusive(lab.rundir):
+        provider, record, before = require(lab), lab.record, lab.plan
+        if Lab(lab.rundir).plan != before:
+            raise InputError(f"lab {lab.name} has been altered meanwhile; say it again")
+        machines, names = {each.name for each in after.machines}, {link.name for link in after.links}
+        started = provider.alter(after, progress)
+        record = record.model_copy(
+            update={
+                "altered": True,
+                "off": record.off & machines,
+                "cut": record.cut & names,
+                "changed": {name: each for name, each in record.changed.items() if name in names},
+                "plan_sha256": lab.write_plan(after),
+            }
+        )
+        lab.write(record.model_copy(update={"unsettled": frozenset(machines - record.off)}))
+        lab.note({**happened, "started": sorted(started)})
+        now = Lab(lab.rundir)  # this one remembers its plan
+        (now.rundir / CERTIFICATE).unlink(missing_ok=True)
+        progress("configuring addresses, routes and links")
+        _configure(now, before, started)
+        now.write(record)
+    return started
+
+
+def _configure(lab: Lab, before: Plan, started: Started) -> None:
+    booted = [machine for machine in lab.machines_on if machine.name in started]
+    links.set_wires(lab, lab.record, booted)
+
+    def configure(machine: Host | Switch) -> None:
+        if machine.name in started:
+            life.configure(lab, machine)
+        else:
+            links.run_script(lab.provider, machine, interfaces.script_again(before, lab.plan, machine))
+
+    lab.on_every_machine(configure)
+    for machine in booted:
+        if isinstance(machine, Switch):
+            life.take_step(lab, machine, "ask_controller")
+        else:
+            software.run_commands(lab, machine)

@@ -1,0 +1,255 @@
+"""A plan with a host or a link more, or less: what stays keeps its name, its addresses and its MACs. Pure.
+
+Numbers that have been given are not given again, so those of a plan that something was taken out of have gaps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from ipaddress import IPv4Network
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from minigts.errors import InputError
+from minigts.language.problems import did_you_mean, listed, path_of, shown
+from minigts.language.validation import findings_of
+from minigts.topology import checks, ipv6
+from minigts.topology.addressing import assign, overlaps, reserved_for
+from minigts.topology.build import end_of, free_name, host_of, link_of, shapings
+from minigts.topology.draft import DraftLink, draft_host, draft_link
+from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, MOST_HOSTS
+from minigts.topology.model import HostSpec, LinkSpec
+from minigts.topology.plan import End, Host, Link, Plan, Port, Switch, ipv6_beside
+from minigts.topology.underlay import underlay
+
+OF_A_LINK = tuple(key for key in LinkSpec.model_fields if key not in ("ends", "vlan", "vlans"))
+OF_A_HOST = ("memory", "location")
+"""What can be said of a new host; all else of it is as by default."""
+M = TypeVar("M", Host, Switch)
+
+
+def with_host(plan: Plan, name: str, neighbour: str, settings: Mapping[str, str]) -> Plan:
+    """With one host more, and a link from it to that neighbour. `settings` are of both, in the topology language's
+    words. Raises InputError with what is wrong.
+    """
+    if not HOST_NAME.fullmatch(name) or name == "localhost":
+        raise InputError(f"{shown(name)} is not {HOST_NAME_HINT}")
+    if name in _machines(plan):
+        raise InputError(f"{name} is in the lab already")
+    if len(plan.machines) >= MOST_HOSTS:
+        raise InputError(f"the lab has {len(plan.machines)} hosts and switches; at most {MOST_HOSTS} are possible")
+    of_host = {key: value for key, value in settings.items() if key in OF_A_HOST}
+    try:
+        spec = HostSpec.model_validate(of_host)
+    except ValidationError as error:
+        raise _refusal(error, HostSpec) from error
+    index = 1 + max(host.index for host in plan.hosts)
+    host = host_of(draft_host((), name, (spec,)), index, (), "")
+    of_link = {key: value for key, value in settings.items() if key not in OF_A_HOST}
+    return with_link(plan, name, neighbour, of_link, beside=(host,))
+
+
+def with_link(plan: Plan, first: str, second: str, settings: Mapping[str, str], *, beside: Sequence[Host] = ()) -> Plan:
+    """With one link more between two machines. `beside` are hosts that come with it. Raises InputError."""
+    _refuse_protocols(plan)
+    hosts = (*plan.hosts, *beside)
+    everything: tuple[Host | Switch, ...] = (*hosts, *plan.switches)
+    machines = {each.name: each for each in everything}
+    for name in (first, second):
+        if name not in machines:
+            hint = did_you_mean(name, machines)
+            raise InputError(f"no host or switch {shown(name)}; there are {listed([*machines])}{hint}")
+    draft = _drafted(first, second, settings)
+    taken = {link.name for link in plan.links}
+    if draft.name in taken:
+        raise InputError(f"link {draft.name!r} is in the lab already")
+    switch = _switch_of(machines[first], machines[second])
+    if switch is not None:
+        _require_fit(plan, draft, switch)
+    index = 1 + max((link.index for link in plan.links), default=-1)
+    subnet = _subnet(plan, draft, switch)
+    link = link_of(index, draft, draft.name or free_name(draft.ends, taken), {None: subnet})
+    given = _addresses(plan, link, switch)
+    towards = shapings(draft, link.name, 0)
+    joined = {
+        name: end_of(link, number, draft.mtu, towards, f"eth{len(machines[name].ports) + 1}")
+        for number, name in enumerate(link.ends)
+    }
+    return _rerouted(
+        plan,
+        tuple(_with_port(host, joined.get(host.name), given, subnet) for host in hosts),
+        tuple(
+            each.model_copy(update={"ports": (*each.ports, joined[each.name])}) if each.name in joined else each
+            for each in plan.switches
+        ),
+        (*plan.links, link),
+    )
+
+
+def without_link(plan: Plan, name: str) -> Plan:
+    """With one link less. Raises InputError where it would part hosts that reach each other."""
+    return _without(plan, None, [name])
+
+
+def without_host(plan: Plan, name: str) -> Plan:
+    """With one host less, and without its links. Raises InputError where others would no longer reach each other."""
+    host = _machines(plan).get(name)
+    if not isinstance(host, Host):
+        is_switch = f"{name} is a switch, and those stay; " if host is not None else ""
+        known = [each.name for each in plan.hosts]
+        raise InputError(f"{is_switch}no host {shown(name)}; there are {listed(known)}{did_you_mean(name, known)}")
+    if len(plan.hosts) == 1:
+        raise InputError(f"{name} is the lab's one host: minigts down")
+    if (group := plan.group_of(name)) is not None:
+        raise InputError(f"{name} is in group {group.name}, over which overlays are laid; it stays")
+    for switch in plan.switches:
+        addresses = {port.address for port in host.ports}
+        if switch.controller is not None and switch.controller.partition(":")[0] in addresses:
+            raise InputError(f"{name} has the controller of {switch.name}; it stays")
+    return _without(plan, name, [port.link for port in host.ports])
+
+
+def _without(plan: Plan, host: str | None, names: Sequence[str]) -> Plan:
+    _refuse_protocols(plan)
+    ends = ("-".join(each) for link in plan.links if link.name in names for each in (link.ends, link.ends[::-1]))
+    if scheduled := {*names, *ends} & {moment.link for moment in plan.schedule}:
+        raise InputError(f"the schedule of the topology sets {scheduled.pop()}, so it stays")
+    hosts = tuple(_without_ports(each, names) for each in plan.hosts if each.name != host)
+    switches = tuple(_without_ports(each, names) for each in plan.switches)
+    if (alone := next((each.name for each in switches if not each.ports), None)) is not None:
+        raise InputError(f"switch {alone} would have no link left")
+    fewer = _rerouted(plan, hosts, switches, tuple(link for link in plan.links if link.name not in names))
+    still = {(path.source, path.target) for path in fewer.paths if path.reachable}
+    for path in plan.paths:
+        if path.reachable and host not in (path.source, path.target) and (path.source, path.target) not in still:
+            remedy = "cut it instead: minigts link HOST HOST down"
+            raise InputError(f"{path.source} would not reach {path.target} any more; {remedy}")
+    return fewer
+
+
+def _refuse_protocols(plan: Plan) -> None:
+    if plan.has_routers:
+        why = f"the hosts find their routes by {plan.routing.upper()}, whose costs are of all links together"
+        raise InputError(f"{why}: change the topology, and bring the lab up anew")
+
+
+def _drafted(first: str, second: str, settings: Mapping[str, str]) -> DraftLink:
+    if strange := next((key for key in settings if key not in OF_A_LINK), None):
+        raise InputError(f"{shown(strange)} is nothing that a new link has: write {listed([*OF_A_LINK])}")
+    try:
+        spec = LinkSpec.model_validate({"ends": [first, second], **settings})
+    except ValidationError as error:
+        raise _refusal(error, LinkSpec) from error
+    draft = draft_link((), spec.ends, (spec,), spec)
+    if first == second:
+        raise InputError(f"a link from {first!r} to itself; its two ends must be different hosts")
+    if problem := next(checks.of_link(draft), None):
+        raise InputError(problem[1])
+    return draft
+
+
+def _refusal(error: ValidationError, model: type[HostSpec | LinkSpec]) -> InputError:
+    found = findings_of(error, model)
+    return InputError("; ".join(f"{path_of(where)}: {message}" if where else message for where, message in found))
+
+
+def _machines(plan: Plan) -> dict[str, Host | Switch]:
+    return {machine.name: machine for machine in plan.machines}
+
+
+def _switch_of(first: Host | Switch, second: Host | Switch) -> Switch | None:
+    switches = [each for each in (first, second) if isinstance(each, Switch)]
+    if len(switches) > 1:
+        raise InputError("a link between two switches would make one segment of two, or a ring: change the topology")
+    if switches and switches[0].vlans:
+        raise InputError(f"the links of {switches[0].name} have VLANs: change the topology, and bring the lab up anew")
+    return switches[0] if switches else None
+
+
+def _require_fit(plan: Plan, draft: DraftLink, switch: Switch) -> None:
+    """Raises InputError where the link cannot be one of the switch's segment."""
+    mtu = switch.ports[0].mtu
+    if draft.mtu != mtu:
+        raise InputError(f"MTU {draft.mtu} differs from that of the links of {switch.name}: say mtu={mtu}")
+    subnets = {link.name: link.subnet for link in plan.links}
+    there = {host.name for host in plan.hosts for port in host.ports if subnets[port.link] == _own_subnet(plan, switch)}
+    if again := there.intersection(draft.ends):
+        raise InputError(f"host {again.pop()!r} is on the segment of {switch.name} already: frames would go in a ring")
+
+
+def _own_subnet(plan: Plan, switch: Switch) -> str:
+    return next(link.subnet for link in plan.links if link.name == switch.ports[0].link)
+
+
+def _subnet(plan: Plan, draft: DraftLink, switch: Switch | None) -> str:
+    if switch is not None:
+        own = _own_subnet(plan, switch)
+        if draft.subnet not in (None, own):
+            raise InputError(f"the segment of {switch.name} has the subnet {own}: leave subnet out")
+        return own
+    taken = [IPv4Network(subnet) for subnet in dict.fromkeys(each for link in plan.links for _, each in link.segments)]
+    if draft.subnet is None:
+        # Every subnet that is taken, then the one that is wanted.
+        free = assign([*taken, None], IPv4Network(checks.default_subnets()))[-1]
+        if free is None:
+            raise InputError("no subnet is left: give one, as in subnet=192.168.7.0/24")
+        return str(free)
+    own_network = IPv4Network(draft.subnet)
+    if user := reserved_for(own_network):
+        raise InputError(f"subnet: {own_network} overlaps {user}")
+    if clash := next((other for other in taken if [*overlaps([(0, other), (1, own_network)])]), None):
+        raise InputError(f"subnet: {own_network} overlaps {clash}, which the lab has")
+    return draft.subnet
+
+
+def _addresses(plan: Plan, link: Link, switch: Switch | None) -> dict[str, str]:
+    """Of both ends: the lowest that nobody on the segment has."""
+    taken = {port.address for host in plan.hosts for port in host.on_segments} | {
+        each.address for each in plan.switches
+    }
+    free = (str(address) for address in IPv4Network(link.subnet).hosts() if str(address) not in taken)
+    try:
+        return {end: switch.address if switch is not None and end == switch.name else next(free) for end in link.ends}
+    except StopIteration:
+        raise InputError(f"{link.subnet} has no address left") from None
+
+
+def _with_port(host: Host, end: End | None, given: Mapping[str, str], subnet: str) -> Host:
+    if end is None:
+        return host
+    port = Port(
+        **dict(end),
+        address=given[host.name],
+        prefix=IPv4Network(subnet).prefixlen,
+        peer_address=given[end.peer_host],
+    )
+    return host.model_copy(update={"ports": (*host.ports, port)})
+
+
+def _without_ports(machine: M, names: Iterable[str]) -> M:
+    """Without its ends of these links. Interfaces are eth1, eth2, … again: whoever loses one is started again."""
+    left = [port for port in machine.ports if port.link not in names]
+    ports = (port.model_copy(update={"name": f"eth{number}"}) for number, port in enumerate(left, 1))
+    return machine.model_copy(update={"ports": tuple(ports)})
+
+
+def _rerouted(plan: Plan, hosts: tuple[Host, ...], switches: tuple[Switch, ...], links: tuple[Link, ...]) -> Plan:
+    """With these, and the routes and paths that follow. Raises InputError where IPv6 addresses would be others."""
+    routes, paths = underlay(hosts, switches, links, is_routed=plan.is_routed)
+    routed = tuple(host.model_copy(update={"routes": routes[host.name]}) for host in hosts)
+    beside = None if plan.ipv6 is None else ipv6_beside(routed, links, plan.ipv6.prefix)
+    if plan.ipv6 is not None and beside is not None:
+        before, after = _ipv6_addresses(plan.hosts, plan.ipv6), _ipv6_addresses(routed, beside)
+        if any(after[end] != address for end, address in before.items() if end in after):
+            raise InputError("IPv6 addresses that stay would be others: only what comes last can be taken out")
+    parts = {"hosts": routed, "switches": switches, "links": links, "paths": paths, "ipv6": beside}
+    return Plan(**{**dict(plan), **parts})
+
+
+def _ipv6_addresses(hosts: Iterable[Host], beside: ipv6.Ipv6) -> dict[tuple[str, int | None], str]:
+    """By the end of a link, and its VLAN."""
+    own = {host.name: host for host in beside.hosts}
+    return {
+        (port.mac, port.vlan): own[host.name].port(port.name).address for host in hosts for port in host.on_segments
+    }
