@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Self
@@ -23,6 +23,7 @@ from minigts.language.quantities import BURST_PACKETS, LOSS_PERCENT, RATE_MBIT, 
 from minigts.overlays import containers
 from minigts.providers import DEFAULT, registry
 from minigts.providers.base import Result, Sized
+from minigts.topology import altering
 from minigts.topology.load import load, parse
 from minigts.topology.plan import Plan
 from minigts.topology.time import Time
@@ -130,6 +131,30 @@ class Lab:
         """
         self._known(source), self._known(target)
         return throughput(self._lab, source, target, containers=containers, seconds=seconds, slow_start_s=slow_start_s)
+
+    def add_host(self, name: str, neighbour: str, **settings: str) -> Lab:
+        """A host more, with a link to a neighbour, which is started again on its own disk; `rtt="10ms", memory="1GB"`,
+        as in a topology. The lab as it is then: this object knows it as it was. Raises InputError, EnvironmentLacks.
+        """
+        after = altering.with_host(self.plan, name, neighbour, settings)
+        return self._altered(after, {"event": "added", "host": name})
+
+    def add_link(self, first: str, second: str, **settings: str) -> Lab:
+        """A link more, for which both its ends are started again. As `add_host`."""
+        after = altering.with_link(self.plan, first, second, settings)
+        return self._altered(after, {"event": "added", "link": f"{first}-{second}"})
+
+    def remove_host(self, name: str) -> Lab:
+        """A host less, with its links and its disk; its neighbours are started again. As `add_host`."""
+        return self._altered(altering.without_host(self.plan, name), {"event": "removed", "host": name})
+
+    def remove_link(self, name: str) -> Lab:
+        """The link of that name less; both its ends are started again. As `add_host`."""
+        return self._altered(altering.without_link(self.plan, name), {"event": "removed", "link": name})
+
+    def _altered(self, after: Plan, happened: Mapping[str, str]) -> Lab:
+        now, _ = overlays.alter(self._lab, after, happened, self._say)
+        return replace(self, _lab=now)
 
     def join(self, overlay: str) -> None:
         """Lay an overlay over the lab, in place of the one that is there. Raises InputError, EnvironmentLacks."""

@@ -513,8 +513,9 @@ def show_certificate(certificate: Certificate, lab: Lab) -> None:
         console.print(f"the machine was busy: {reason}", markup=False)
     overhead_ms = certificate.emulator_overhead_ms
     taken_off = f"; the emulator's own {overhead_ms:.3f} ms a link and way are taken off the delays"
+    wanted = "declared or set" if certificate.changed else "declared"
     console.print(
-        f"{certificate.verdict}; measured in {certificate.seconds:.1f} s, declared in brackets"
+        f"{certificate.verdict}; measured in {certificate.seconds:.1f} s, {wanted} in brackets"
         f"{taken_off if overhead_ms else ''}",
         markup=False,
         soft_wrap=True,

@@ -108,7 +108,8 @@ class _OneWay:
 
 
 def certify(lab: Lab, say: Say, *, bringing_up: bool = False) -> Certificate:
-    """Measure the lab and leave certificate.json in its run directory. Raises what `Provider.run` raises.
+    """Measure the lab, against its plan and what its links have been set to instead, and leave certificate.json in its
+    run directory. Raises what `Provider.run` raises.
 
     Nothing is set: a link that is cut is named and not measured, and so is no path over it. Links that lose at random
     begin their random numbers anew at the end, as if nothing had been sent, unless somebody has set them otherwise.
@@ -121,13 +122,14 @@ def certify(lab: Lab, say: Say, *, bringing_up: bool = False) -> Certificate:
     started_s = lab.provider.now_s()
     with recording(lab.provider.processes(), lab.plan.time) as machine:
         in_time = _within(BUDGET_S)
-        round_trips = tuple(_round_trips(lab, say, in_time))
+        as_set = links.as_set(lab)
+        round_trips = tuple(_round_trips(as_set, say, in_time))
         if bringing_up and links.carrier(lab) is None and any(row.too_fast for row in round_trips):
             say("certificate: faster than declared; the emulator's own latency, again")
             labs.calibrate(lab)
-            round_trips = tuple(_round_trips(lab, say, in_time))
+            round_trips = tuple(_round_trips(as_set, say, in_time))
         settings = tuple(_settings(lab, say))
-        rows = (*settings, *round_trips, *_losses(lab, say), *_rates(lab, say, in_time))
+        rows = (*settings, *round_trips, *_losses(as_set, say), *_rates(as_set, say, in_time))
     record = lab.record
     seeded = any(port.incoming.seed is not None for machine in lab.plan.machines for port in machine.ports)
     if seeded and all(row.ok for row in settings):

@@ -37,7 +37,7 @@ def alter(lab: Lab, after: Plan, happened: events.Event, progress: Progress) -> 
     """
     with exclusive(lab.rundir):
         provider, record, before = require(lab), lab.record, lab.plan
-        if Lab(lab.rundir).plan != before:
+        if lab.anew.plan != before:
             raise InputError(f"lab {lab.name} has been altered meanwhile; say it again")
         machines, names = {each.name for each in after.machines}, {link.name for link in after.links}
         started = provider.alter(after, progress)
@@ -52,7 +52,7 @@ def alter(lab: Lab, after: Plan, happened: events.Event, progress: Progress) -> 
         )
         lab.write(record.model_copy(update={"unsettled": frozenset(machines - record.off)}))
         lab.note({**happened, "started": sorted(started)})
-        now = Lab(lab.rundir)  # this one remembers its plan
+        now = lab.anew
         (now.rundir / CERTIFICATE).unlink(missing_ok=True)
         progress("configuring addresses, routes and links")
         _configure(now, before, started)

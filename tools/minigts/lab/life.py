@@ -280,8 +280,8 @@ def _is_up(lab: Lab, plan: Plan, provider_name: str) -> bool:
     if lab.time != plan.time:
         raise InputError(f"lab {lab.name} is up in {lab.time} time, not in {plan.time} time: {remedy}")
     if lab.plan != plan:
-        why = "hosts or links were added or removed" if lab.record.altered else "it has another plan"
-        raise InputError(f"lab {lab.name} is up already, and {why}: {remedy}")
+        what = "hosts or links added or removed" if lab.record.altered else "another plan"
+        raise InputError(f"lab {lab.name} is up with {what}: {remedy}")
     return answers == {"answers"}
 
 

@@ -454,6 +454,13 @@ def plan_now(lab: Lab) -> Plan:
     return plan.model_copy(update={"links": tuple(links_.values()), "paths": paths})
 
 
+def as_set(lab: Lab) -> Lab:
+    """The lab, with `plan_now` as its plan: what it should be measured against."""
+    now = lab.anew
+    vars(now)["plan"] = plan_now(lab)  # where it remembers its plan
+    return now
+
+
 def _link_now(plan: Plan, link: Link) -> Link:
     """`plan` has the ports as they are now."""
     to, back = plan.directions(link)

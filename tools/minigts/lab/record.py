@@ -231,6 +231,11 @@ class Lab:
             raise self.damaged(PLAN, "is not the one that the lab was made of")
         return self._parsed(PLAN, content, Plan)
 
+    @property
+    def anew(self) -> Lab:
+        """The same lab, of which nothing is remembered: hosts or links may have been added or removed since."""
+        return Lab(self.rundir)
+
     @cached_property
     def time(self) -> Time:
         """What the lab goes by. Read from its record: the plan of a large lab takes seconds to read."""

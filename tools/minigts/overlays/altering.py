@@ -15,7 +15,7 @@ def alter(lab: Lab, after: Plan, happened: events.Event, progress: Progress) -> 
     if overlay is not None:
         leave(lab, progress)
     started = altering.alter(lab, after, happened, progress)
-    now = Lab(lab.rundir)
+    now = lab.anew
     if overlay is not None:
         join(now, overlay.name, progress)
     return now, started

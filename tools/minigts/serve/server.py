@@ -183,10 +183,13 @@ class Server:
 
     async def _watch(self) -> None:
         """Look at the lab as long as a page is open, and tell all of them."""
-        before = None
+        before, plan = None, self.lab.record.plan_sha256
         while True:
             if self._pages:
                 try:
+                    if (now := self.lab.record.plan_sha256) != plan:
+                        before, plan, self.lab = None, now, self.lab.anew
+                        await self._tell(watch.topology(self.lab))
                     after = await asyncio.to_thread(watch.read, self.lab)
                     if before is not None:
                         self._latest = await asyncio.to_thread(watch.now, self.lab, before, after)

@@ -1,6 +1,6 @@
 """A plan with a host or a link more, or less: what stays keeps its name, its addresses and its MACs. Pure.
 
-Numbers that have been given are not given again, so those of a plan that something was taken out of have gaps.
+So the numbers of a plan that something was taken out of have gaps, and what comes gets the next.
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ def with_host(plan: Plan, name: str, neighbour: str, settings: Mapping[str, str]
     """With one host more, and a link from it to that neighbour. `settings` are of both, in the topology language's
     words. Raises InputError with what is wrong.
     """
-    if not HOST_NAME.fullmatch(name) or name == "localhost":
+    if not HOST_NAME.fullmatch(name):
         raise InputError(f"{shown(name)} is not {HOST_NAME_HINT}")
+    if name == "localhost":
+        raise InputError("'localhost' is every host's name for itself; choose another")
     if name in _machines(plan):
         raise InputError(f"{name} is in the lab already")
     if len(plan.machines) >= MOST_HOSTS:
@@ -89,6 +91,9 @@ def with_link(plan: Plan, first: str, second: str, settings: Mapping[str, str], 
 
 def without_link(plan: Plan, name: str) -> Plan:
     """With one link less. Raises InputError where it would part hosts that reach each other."""
+    names = [link.name for link in plan.links]
+    if name not in names:
+        raise InputError(f"no link {shown(name)}; there are {listed(names)}{did_you_mean(name, names)}")
     return _without(plan, None, [name])
 
 

@@ -166,6 +166,9 @@ class UmlProvider(AgentProvider):
                 kernel.again(self.rundir, name).touch()
         with resting():  # to boot takes time
             guest.wait(self, started, progress)
+        full = full_kernel.present()
+        if new and full is not None:
+            self._tell_what_is_built_in(new, full)
         return frozenset(started)
 
     def _lay(self, plan: Plan, launch: Launch) -> None:

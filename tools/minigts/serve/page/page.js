@@ -93,7 +93,8 @@ function drawTopology(topology) {
   $("target").value = hosts[hosts.length - 1];
   $("paced").textContent = topology.virtual
     ? "Virtual time: while a terminal or a measurement is open, a second takes a second. To look lets none pass." : "";
-  if (state.chosen === null && topology.links.length) choose(topology.links[0].name);
+  const chosen = topology.links.find((each) => each.name === state.chosen) ?? topology.links[0];
+  if (chosen) choose(chosen.name);
 }
 function acts(element, act) {
   element.addEventListener("click", act);
