@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from live.conftest import MakeLab
@@ -48,3 +51,26 @@ def test_what_a_link_loses_and_that_it_is_down_is_seen(pair: Lab) -> None:
     assert LOST <= there.lost <= LOST + 4
     assert there.frames > 0
     assert back.frames == 0
+
+
+def test_a_stream_fills_the_queue_and_the_round_trip_is_as_much_longer(pair: Lab) -> None:
+    pair.provider.run("bra", ["iperf3", "-s", "-D", "-1"], timeout_s=LIMIT_S)
+    client = ["iperf3", "-c", pair.plan.host("bra").address, "-t", "4"]
+    seen: list[activity.Flow] = []
+    with ThreadPoolExecutor(1) as beside:
+        talk = beside.submit(pair.provider.run, "ams", client, timeout_s=2 * LIMIT_S)
+        before = activity.read(pair)
+        while not talk.done():
+            after = activity.read(pair)
+            there, back = activity.between(pair, before, after).flows
+            assert back.queued_bytes < 2000, "nothing but acknowledgements"
+            seen.append(there)
+            before = after
+            time.sleep(0.1)  # of this machine's time; each look takes some of the lab's
+        talk.result()
+    fullest = max(seen, key=lambda flow: flow.queued_bytes)
+    assert fullest.queued_bytes > 10_000
+    assert fullest.rate_mbit == 100
+    waits_ms = fullest.queued_bytes * 8 / 100e6 * 1e3
+    assert fullest.rtt_ms == pytest.approx(17.7 + waits_ms, abs=0.2)
+    assert all(flow.queued_bytes <= pair.plan.directions(pair.plan.links[0])[0].queue_bytes for flow in seen)

@@ -19,7 +19,7 @@ MemTotal:         500000 kB
 MemAvailable:     480000 kB
   lo:  0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  0
   eth1:  292991  5610  0  0  0  0  0  0 71065354  47221  0  0  0  0  0  0
-[{"kind":"tbf","dev":"eth1","drops":7},{"dev":"eth1","drops":0},{"kind":"netem","dev":"ifb-eth1","drops":3}]
+[{"kind":"tbf","dev":"eth1","drops":7,"backlog":4500},{"dev":"eth1","drops":0},{"kind":"netem","dev":"ifb-eth1","drops":3}]
 """
 TEXT = "name: two\npair: {hosts: [ams, bra], link: {rtt: 2ms, rate: 50mbit}}\n"
 SECOND_NS = 1_000_000_000
@@ -31,6 +31,7 @@ def test_what_a_host_prints_is_read() -> None:
     assert found.used == Used((330, 1650), (20000 * 1024, 500000 * 1024))
     assert found.sent == {"lo": (0, 0), "eth1": (71065354, 47221)}
     assert found.drops == {"eth1": 7, "ifb-eth1": 3}
+    assert found.queued == {"eth1": 4500, "ifb-eth1": 0}
 
 
 @pytest.mark.parametrize("lines", [0, 1, 3, 6])
@@ -85,4 +86,17 @@ def test_time_that_stood_still_gives_no_rates(lab: Lab) -> None:
 
 def test_a_link_that_is_cut_is_down(lab: Lab) -> None:
     labs.set_link(lab, "ams", "bra", up=False)
-    assert [flow.up for flow in activity.between(lab, BEFORE, AFTER).flows] == [False, False]
+    flows = activity.between(lab, BEFORE, AFTER).flows
+    assert [(flow.up, flow.rtt_ms) for flow in flows] == [(False, None), (False, None)]
+
+
+def test_a_round_trip_is_the_delays_and_what_waits(lab: Lab) -> None:
+    waiting = {
+        ("ams", "ams-bra"): Carried(0, 0, 0, 0, queued=50_000),
+        ("bra", "ams-bra"): Carried(0, 0, 0, 0, queued=6250),
+    }
+    there, back = activity.between(lab, BEFORE, replace(AFTER, carried=waiting)).flows
+    assert (there.queued_bytes, back.queued_bytes) == (50_000, 6250)
+    assert there.rtt_ms == back.rtt_ms == 2 + 8 + 1, "50 Mbit/s take 8 ms for 50 kB"
+    labs.adjust_link(lab, "ams-bra", {"rate_mbit": 100.0, "delay_ms": 2.0}, None)
+    assert activity.between(lab, BEFORE, replace(AFTER, carried=waiting)).flows[0].rtt_ms == 4 + 4 + 0.5

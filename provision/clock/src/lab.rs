@@ -552,7 +552,7 @@ impl Lab {
         for (host, ports) in self.ports.iter().enumerate() {
             for (port, Port { wire, .. }) in ports.iter().enumerate() {
                 let settings = PortSettings { host, port, wire: wire.settings().clone() };
-                states.push(WireState { settings, counts: wire.counts() });
+                states.push(WireState { settings, counts: wire.counts(), queued: wire.queued(self.now) });
             }
         }
         states

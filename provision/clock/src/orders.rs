@@ -105,4 +105,6 @@ pub struct WireState {
     pub settings: PortSettings,
     #[serde(flatten)]
     pub counts: Counts,
+    /// Bytes that wait in front of its rate now.
+    pub queued: u64,
 }

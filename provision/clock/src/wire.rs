@@ -70,6 +70,12 @@ impl Wire {
         self.counts
     }
 
+    /// How many bytes wait in front of its rate.
+    pub fn queued(&self, now: u64) -> u64 {
+        let waits = u128::from(self.free_at.saturating_sub(now));
+        (waits * u128::from(self.settings.rate_bps.unwrap_or(0)) / 8 / NS_PER_S) as u64
+    }
+
     /// Set anew: its random numbers begin again, what is on its way arrives, and the queue stays as it is.
     pub fn set(&mut self, settings: Settings) {
         self.chance = Chance(settings.seed.unwrap_or(0));
@@ -91,9 +97,8 @@ impl Wire {
     pub fn carry(&mut self, now: u64, frame: Vec<u8>) -> Arrivals {
         let bytes = frame.len() as u64;
         let start = self.free_at.max(now);
-        if let (Some(rate), Some(queue)) = (self.settings.rate_bps, self.settings.queue_bytes) {
-            let waiting = u128::from(start - now) * u128::from(rate) / 8 / NS_PER_S;
-            if waiting + u128::from(bytes) > u128::from(queue) {
+        if let Some(queue) = self.settings.queue_bytes {
+            if self.queued(now) + bytes > queue {
                 self.counts.dropped += 1;
                 return [None, None];
             }
@@ -244,6 +249,14 @@ mod tests {
         assert_eq!(arrival(&mut wire, 0, 1000), Some(6_000_000));
         assert_eq!(arrival(&mut wire, 0, 1000), Some(7_000_000));
         assert_eq!(arrival(&mut wire, 500_000, 1000), Some(8_000_000));
+    }
+
+    #[test]
+    fn what_waits_becomes_less_as_it_leaves() {
+        let mut wire = Wire::new(Settings { rate_bps: Some(8_000_000), queue_bytes: Some(10_000), ..plain() });
+        assert_eq!(wire.queued(0), 0);
+        (0..3).for_each(|_| assert!(arrival(&mut wire, 0, 1000).is_some()));
+        assert_eq!([0, 500_000, 3_000_000, 9_000_000].map(|at| wire.queued(at)), [3000, 2500, 0, 0]);
     }
 
     #[test]

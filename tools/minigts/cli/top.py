@@ -86,7 +86,7 @@ def _shown(lab: Lab, activity: Activity) -> Group:
     from rich.console import Group
 
     passed = f"{activity.seconds:.3f} s of {'virtual' if lab.plan.time == 'virtual' else 'real'} time"
-    heads = ("link", "from", "to", ">Mbit/s", ">of its rate", ">frames/s", ">dropped", ">lost", "")
+    heads = ("link", "from", "to", ">Mbit/s", ">of its rate", ">frames/s", ">queue", ">dropped", ">lost", ">RTT", "")
     flows = screen.table(heads, (_flow(each) for each in activity.flows))
     loads = screen.table(
         ("host", ">processor", ">memory"),
@@ -104,5 +104,11 @@ def _shown(lab: Lab, activity: Activity) -> Group:
 
 def _flow(flow: Flow) -> tuple[str, ...]:
     share = f"{flow.mbit / flow.rate_mbit:.0%}" if flow.rate_mbit else ""
-    numbers = (f"{flow.mbit:.2f}", share, f"{flow.frames:.0f}", str(flow.dropped), str(flow.lost))
-    return (flow.link, flow.source, flow.target, *numbers, "" if flow.up else "down")
+    queue = f"{flow.queued_bytes / 1000:.1f} kB" if flow.rate_mbit else ""
+    rates = (f"{flow.mbit:.2f}", share, f"{flow.frames:.0f}", queue)
+    rtt = "" if flow.rtt_ms is None else screen.ms(flow.rtt_ms)
+    return (flow.link, flow.source, flow.target, *rates, str(flow.dropped), str(flow.lost), rtt, _state(flow))
+
+
+def _state(flow: Flow) -> str:
+    return "" if flow.up else "down"

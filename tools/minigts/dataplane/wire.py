@@ -110,6 +110,8 @@ class WireState:
     """Frames that found the queue full."""
     lost: int
     """Frames that were lost by chance, or since the link was cut."""
+    queued: int = 0
+    """Bytes that wait in front of its rate now."""
 
 
 def of(direction: Shaping) -> Wire:

@@ -17,7 +17,7 @@ from minigts.errors import HostFailed
 from minigts.lab import links
 from minigts.lab.record import Lab
 from minigts.providers.base import Restarts
-from minigts.topology.plan import End, Host, Switch
+from minigts.topology.plan import End, Host, Shaping, Switch
 
 LIMIT_S = 10.0
 _BITS, _MEGA, _NS = 8, 1_000_000, 1_000_000_000
@@ -40,6 +40,8 @@ class Carried:
     """Frames that found the queue before the rate full."""
     lost: int
     """Frames that were lost on the way."""
+    queued: int = 0
+    """Bytes that wait in front of the rate as it is read."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,8 @@ class Counted:
     """By interface: bytes and frames."""
     drops: Mapping[str, int]
     """By interface, of its qdiscs."""
+    queued: Mapping[str, int]
+    """Bytes that wait, by interface."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,10 @@ class Flow:
     rate_mbit: float | None
     """What it is limited to now."""
     up: bool
+    queued_bytes: int
+    """What waits in front of the rate now."""
+    rtt_ms: float | None
+    """Of its link as it is now: the delays of both directions, and what waits in front of both. None: it is cut."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +142,14 @@ def between(lab: Lab, before: Reading, after: Reading) -> Activity:
     both = before.at_ns.keys() & after.at_ns.keys()  # not those that were off
     seconds = {name: max(0, after.at_ns[name] - before.at_ns[name]) / _NS for name in both}
     flows = []
+    one_way_ms = {
+        (machine.name, port.link): _one_way_ms(
+            links.port_now(port, record).outgoing, after.carried[machine.name, port.link]
+        )
+        for machine in lab.plan.machines
+        for port in machine.ports
+        if machine.name in seconds
+    }
     for machine in lab.plan.machines:
         for port in machine.ports if machine.name in seconds else ():
             then, now = before.carried[machine.name, port.link], after.carried[machine.name, port.link]
@@ -149,11 +165,21 @@ def between(lab: Lab, before: Reading, after: Reading) -> Activity:
                     lost=max(0, now.lost - then.lost),
                     rate_mbit=links.port_now(port, record).outgoing.rate_mbit,
                     up=port.link not in record.cut,
+                    queued_bytes=now.queued,
+                    rtt_ms=None
+                    if port.link in record.cut or (port.peer_host, port.link) not in one_way_ms
+                    else round(one_way_ms[machine.name, port.link] + one_way_ms[port.peer_host, port.link], 6),
                 )
             )
     order = {link.name: index for index, link in enumerate(lab.plan.links)}
     loads = tuple(_load(lab, name, before.used[name], used) for name, used in after.used.items() if name in both)
     return Activity(max(seconds.values()), tuple(sorted(flows, key=lambda flow: order[flow.link])), loads)
+
+
+def _one_way_ms(direction: Shaping, carried: Carried) -> float:
+    """Of what is sent now."""
+    waits_ms = carried.queued * _BITS / (direction.rate_mbit * 1000) if direction.rate_mbit else 0.0
+    return direction.delay_ms + waits_ms
 
 
 def _load(lab: Lab, name: str, before: Used, after: Used) -> Load:
@@ -187,16 +213,18 @@ def parsed(text: str) -> Counted:
         if len(words) == 16 and words[0].isdigit():
             sent[name.strip()] = int(words[8]), int(words[9])
     drops: dict[str, int] = {}
+    queued: dict[str, int] = {}
     for qdisc in json.loads(rest[-1] or "[]"):
-        drops[qdisc["dev"]] = max(drops.get(qdisc["dev"], 0), int(qdisc.get("drops", 0)))
+        for counter, of in (("drops", drops), ("backlog", queued)):
+            of[qdisc["dev"]] = max(of.get(qdisc["dev"], 0), int(qdisc.get(counter, 0)))
     idle = times[3] + times[4]
     total = memory["MemTotal:"]
     used = Used((sum(times) - idle, sum(times)), (total - memory["MemAvailable:"], total))
-    return Counted(int(at), used, sent, drops)
+    return Counted(int(at), used, sent, drops, queued)
 
 
 def _by_wire(state: WireState) -> Carried:
-    return Carried(state.bytes, state.frames, state.dropped, state.lost)
+    return Carried(state.bytes, state.frames, state.dropped, state.lost, state.queued)
 
 
 def _by_ends(lab: Lab, machine: str, port: End, counted: Mapping[str, Counted]) -> Carried:
@@ -204,4 +232,5 @@ def _by_ends(lab: Lab, machine: str, port: End, counted: Mapping[str, Counted]) 
     far = next(end for end in lab.plan.machine(port.peer_host).ports if end.link == port.link)
     near, peer = counted[machine], counted.get(port.peer_host)
     sent_bytes, frames = near.sent[port.name]
-    return Carried(sent_bytes, frames, near.drops.get(port.name, 0), 0 if peer is None else peer.drops.get(ifb(far), 0))
+    lost = 0 if peer is None else peer.drops.get(ifb(far), 0)
+    return Carried(sent_bytes, frames, near.drops.get(port.name, 0), lost, near.queued.get(port.name, 0))
