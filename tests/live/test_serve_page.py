@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from live.conftest import MakeLab
+from live.conftest import MakeLab, quiet
 from live.pages import PATIENCE_MS, chromium, opened, slide
 from live.program import TOPOLOGIES, Program
-from minigts.lab import Lab
+from minigts.lab import Lab, altering
+from minigts.topology.altering import with_host
 
 pytestmark = [pytest.mark.browser, pytest.mark.virtual, pytest.mark.timeout(180)]
 
@@ -86,6 +87,14 @@ def test_two_pages_at_work_on_one_lab(served: tuple[subprocess.Popen[str], str],
     assert pair.record.changed == {}
     assert pair.record.cut == frozenset()
     assert said == []
+
+    now = Lab(pair.rundir)
+    altering.alter(now, with_host(now.plan, "par", "bra", {"rtt": "4ms"}), {"event": "added", "host": "par"}, quiet)
+    for page in (desk, phone):
+        expect(page.locator("#map [data-machine=par]")).to_have_count(1)
+        expect(page.locator("#map [data-link=par-bra] .first")).to_have_text("4 ms")
+    expect(desk.locator("#chosen")).to_have_text("Link ams-bra")
+    said.clear()  # the terminal on bra ended with its kernel
 
     program.send_signal(signal.SIGINT)
     assert program.wait(ENDED_S) == 0
