@@ -134,6 +134,7 @@ VLANS = load(TOPOLOGIES / "vlans.yaml")
         ),
         (lambda: with_host(LAB, "d", "s1", {"subnet": "10.9.0.0/24"}), "has the subnet 10.20.0.0/24: leave subnet out"),
         (lambda: with_host(VLANS, "d", "s1", {}), "the links of s1 have VLANs"),
+        (lambda: without_host(VLANS, "guest2"), "the links of s2 have VLANs"),
         (lambda: with_host(ROUTERS, "d", "ams", {}), "by OSPF"),
         (lambda: without_link(ROUTERS, "ams-bra"), "by OSPF"),
         (lambda: without_link(PLAN, "a-c"), "no link 'a-c'; there are a-b, b-c"),

@@ -1,9 +1,10 @@
 """A lab: a plan that a provider has brought up. It outlives the command that made it, in one run directory.
 
 `record`: names, run directories, what is written down of a lab, and its lock. `events`: what has happened to it.
-`life`: up, down, kill, restart. `kept` and `saved`: what outlives a lab. `links`: what every port should look like now,
-and all shaping. `playing`: links that change by a schedule. `routes`: what a routing protocol has found. `calibration`:
-the emulator's own latency, measured. Overlays and measurements stand on it and are elsewhere.
+`life`: up, down, kill, restart. `altering`: hosts and links that come and go. `kept` and `saved`: what outlives a lab.
+`links`: what every port should look like now, and all shaping. `playing`: links that change by a schedule. `routes`:
+what a routing protocol has found. `calibration`: the emulator's own latency, measured. Overlays and measurements stand
+on it and are elsewhere.
 """
 
 from minigts.lab.kept import disk_bytes, keep, running

@@ -26,6 +26,7 @@ from minigts.topology.underlay import underlay
 OF_A_LINK = tuple(key for key in LinkSpec.model_fields if key not in ("ends", "vlan", "vlans"))
 OF_A_HOST = ("memory", "location")
 """What can be said of a new host; all else of it is as by default."""
+_OF_VLANS = "the links of {} have VLANs: change the topology, and bring the lab up anew"
 M = TypeVar("M", Host, Switch)
 
 
@@ -120,6 +121,9 @@ def _without(plan: Plan, host: str | None, names: Sequence[str]) -> Plan:
     ends = ("-".join(each) for link in plan.links if link.name in names for each in (link.ends, link.ends[::-1]))
     if scheduled := {*names, *ends} & {moment.link for moment in plan.schedule}:
         raise InputError(f"the schedule of the topology sets {scheduled.pop()}, so it stays")
+    for switch in plan.switches:
+        if switch.vlans and any(port.link in names for port in switch.ports):
+            raise InputError(_OF_VLANS.format(switch.name))
     hosts = tuple(_without_ports(each, names) for each in plan.hosts if each.name != host)
     switches = tuple(_without_ports(each, names) for each in plan.switches)
     if (alone := next((each.name for each in switches if not each.ports), None)) is not None:
@@ -168,7 +172,7 @@ def _switch_of(first: Host | Switch, second: Host | Switch) -> Switch | None:
     if len(switches) > 1:
         raise InputError("a link between two switches would make one segment of two, or a ring: change the topology")
     if switches and switches[0].vlans:
-        raise InputError(f"the links of {switches[0].name} have VLANs: change the topology, and bring the lab up anew")
+        raise InputError(_OF_VLANS.format(switches[0].name))
     return switches[0] if switches else None
 
 

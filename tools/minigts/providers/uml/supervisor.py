@@ -83,7 +83,10 @@ class Launch:
 
     @classmethod
     def _build(cls, raw: Any) -> Launch:
-        machines = tuple(GuestKernel(**{**machine, "macs": tuple(machine["macs"])}) for machine in raw["machines"])
+        machines = tuple(
+            GuestKernel(**{"number": number, **machine, "macs": tuple(machine["macs"])})
+            for number, machine in enumerate(raw["machines"])
+        )
         links = tuple(((a[0], a[1]), (b[0], b[1])) for a, b in raw["links"])
         clock = None if raw["clock"] is None else ClockOrder(**raw["clock"])
         return cls(Path(raw["boot_directory"]), Path(raw["base"]), machines, links, clock, tuple(raw["instead"]))

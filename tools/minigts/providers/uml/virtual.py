@@ -111,7 +111,7 @@ class VirtualUmlProvider(UmlProvider):
         names = {number: name for name, number in self._numbers().items()}
         return {
             (names[one["host"]], f"eth{one['port'] + 1}"): WireState(
-                Wire(**one["wire"]), one["frames"], one["bytes"], one["dropped"], one["lost"], one["queued"]
+                Wire(**one["wire"]), one["frames"], one["bytes"], one["dropped"], one["lost"], one.get("queued", 0)
             )
             for one in clock_client.wires(self.rundir)
         }
