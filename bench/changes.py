@@ -1,10 +1,10 @@
 """Does a lab stay whole while it is changed again and again, under traffic?
 
 In rounds: links are set at random under a TCP stream from the first host to the last, which must not break; then links
-are cut and made whole, hosts are killed, started, restarted, paused and resumed at random while echoes pass. After each
-round every link is read back against the record. At the end the certificate is made, and what the lab takes is compared
-with the beginning: files in its run directory, open files and memory of its own processes. What is done follows from
-the seed.
+are cut and made whole, hosts are killed, started, restarted, paused and resumed, and further hosts come in and leave,
+at random while echoes pass. After each round every link is read back against the record. At the end, with the hosts of
+the beginning, the certificate is made, and what the lab takes is compared with the beginning: files in its run
+directory, open files and memory of its own processes. What is done follows from the seed.
 
 Exit 1 when anything was wrong. In virtual time; the machine's load changes nothing but how long it takes.
 """
@@ -26,17 +26,21 @@ from minigts import lab as labs
 from minigts.cli import screen
 from minigts.dataplane import wire
 from minigts.fidelity import measure
-from minigts.lab import Lab, links
+from minigts.lab import Lab, altering, links
 from minigts.lab.record import Amounts
 from minigts.machine.proc import family
 from minigts.providers.base import Metered
+from minigts.topology.altering import with_host, without_host
 from minigts.topology.load import load
+from minigts.topology.plan import Plan
 
 APART_S = 0.25
 """Of the lab's time, between two changes."""
 LIMIT_S = 3600.0
 GENTLE, HARSH = 30, 20
-"""Changes of links, and cuts, kills, restarts and pauses, in a round."""
+"""Changes of links, and cuts, kills, restarts, pauses and hosts that come and go, in a round."""
+MOST_GUESTS = 3
+"""Hosts that are in the lab beside those of its topology."""
 
 
 @dataclass
@@ -55,6 +59,7 @@ class Rounds:
     def __init__(self, lab: Lab, chance: random.Random) -> None:
         self._lab, self._chance, self.found = lab, chance, Found()
         self._first, *self._others = [host.name for host in lab.plan.hosts]
+        self._guests: list[str] = []
 
     def gentle(self, count: int) -> None:
         """Links are set under a stream, which ends as it would have."""
@@ -74,7 +79,8 @@ class Rounds:
     def harsh(self, count: int) -> None:
         """Cuts, kills, restarts and pauses while echoes pass as far as they can; in the end all is whole and on."""
         last = self._lab.plan.host(self._others[-1])
-        kinds = (self._cut, self._whole, self._kill, self._start, self._restart, self._halt, self._resume)
+        power = (self._kill, self._start, self._restart, self._halt, self._resume)
+        kinds = (self._cut, self._whole, *power, self._add, self._remove)
         argv = ["ping", "-q", "-i", "0.05", "-w", str(max(2, round(count * APART_S))), last.address]
         with self._lab.provider.together() as company:
             echoes = company.start(partial(self._lab.provider.run, self._first, argv, timeout_s=LIMIT_S, check=False))
@@ -154,6 +160,27 @@ class Rounds:
             name = self._chance.choice(on)
             self._count("restart", lambda: labs.restart(self._lab, name))
 
+    def _add(self) -> None:
+        if len(self._guests) < MOST_GUESTS and not self._lab.record.paused:
+            name = f"guest{self.found.done['add'] + 1}"
+            rtt = f"{self._chance.uniform(1, 20):.3f}ms"
+            self._alter("add", with_host(self._lab.plan, name, self._chance.choice(self._others), {"rtt": rtt}))
+            self._guests.append(name)
+
+    def _remove(self) -> None:
+        if self._guests and not self._lab.record.paused:
+            self._alter("remove", without_host(self._lab.plan, self._guests.pop(0)))
+
+    def alone(self) -> Lab:
+        """The lab without guests."""
+        while self._guests:
+            self._remove()
+        return self._lab
+
+    def _alter(self, what: str, after: Plan) -> None:
+        self._count(what, lambda: altering.alter(self._lab, after, {"event": what}, lambda _: None))
+        self._lab = self._lab.anew
+
     def _count(self, what: str, change: Callable[[], object]) -> None:
         change()
         self.found.done[what] += 1
@@ -213,10 +240,11 @@ def main() -> None:
             rounds.harsh(HARSH)
             rounds.look()
             screen.note(f"{sum(rounds.found.done.values())} changes, {len(rounds.found.wrong)} wrong, {taken(lab)}")
-        after, lab_s = taken(lab), lab.provider.now_s()
-        for link in lab.plan.links:
-            labs.adjust_link(lab, link.name, dict.fromkeys(Amounts.model_fields))
-        certificate = measure.certify(lab, screen.note)
+        now = rounds.alone()
+        after, lab_s = taken(now), now.provider.now_s()
+        for link in now.plan.links:
+            labs.adjust_link(now, link.name, dict.fromkeys(Amounts.model_fields))
+        certificate = measure.certify(now, screen.note)
         found = rounds.found
         if not certificate.ok:
             found.wrong.append(f"the certificate: {certificate.verdict}")
