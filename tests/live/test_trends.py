@@ -28,8 +28,8 @@ SHORT_WAY = TcpOptions(duration="2s", omit="2s")
 
 
 def long_way(lab: Lab, target: str) -> TcpOptions:
-    """161 ms and 50 Mbit/s keep TCP in its first losses for fifty round trips. A hundred and twenty more are measured: of
-    sixty, the recovery from one loss may be a tenth."""
+    """161 ms and 50 Mbit/s keep TCP in its first losses for fifty round trips. A hundred and twenty more are measured:
+    of sixty, the recovery from one loss may be a tenth."""
     rtt_s = lab.plan.path("ams", target).rtt_ms / 1000
     return TcpOptions(duration=f"{max(2, math.ceil(120 * rtt_s))}s", omit=f"{max(2, math.ceil(50 * rtt_s))}s")
 
