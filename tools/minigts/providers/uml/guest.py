@@ -14,6 +14,7 @@ from pathlib import Path
 from minigts import paths
 from minigts.errors import HostFailed, MinigtsError
 from minigts.machine import processor_share, shell
+from minigts.machine.together import resting
 from minigts.providers.agent import client, process
 from minigts.providers.agent.provider import AgentProvider
 from minigts.providers.uml.supervisor import Launch
@@ -74,7 +75,8 @@ def wait(provider: AgentProvider, names: Sequence[str], progress: Callable[[str]
     """Return when every host has answered. Raises HostFailed for the first that does not within the deadline."""
     deadline = time.monotonic() + BOOT_DEADLINE_S
     for count, name in enumerate(names, 1):
-        _wait_for(provider, name, deadline)
+        with resting():  # to boot takes time, and whoever has had an answer is busy again
+            _wait_for(provider, name, deadline)
         progress(f"{count} of {len(names)} hosts answer")
 
 

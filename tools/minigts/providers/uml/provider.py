@@ -18,7 +18,6 @@ from typing import Literal
 from minigts.errors import CommandFailed, EnvironmentLacks, HostFailed, MinigtsError
 from minigts.machine import memory
 from minigts.machine.proc import is_stopped
-from minigts.machine.together import resting
 from minigts.providers import gateway, processor_share
 from minigts.providers.agent import process
 from minigts.providers.agent.provider import AgentProvider
@@ -137,8 +136,7 @@ class UmlProvider(AgentProvider):
         kernel.again(self.rundir, host).touch()
         (self.rundir / "hosts" / host / "control.sock").unlink(missing_ok=True)
         kernel.end(self.rundir, host)
-        with resting():  # to boot takes time
-            guest.wait(self, [host], lambda _: None)
+        guest.wait(self, [host], lambda _: None)
 
     def alter(self, plan: Plan, progress: Callable[[str], None]) -> frozenset[str]:
         before = Launch.read(self.rundir / process.LAUNCH)
@@ -164,8 +162,7 @@ class UmlProvider(AgentProvider):
         for name in again:
             if name in running:
                 kernel.again(self.rundir, name).touch()
-        with resting():  # to boot takes time
-            guest.wait(self, started, progress)
+        guest.wait(self, started, progress)
         full = full_kernel.present()
         if new and full is not None:
             self._tell_what_is_built_in(new, full)
