@@ -164,7 +164,10 @@ class Rounds:
         if len(self._guests) < MOST_GUESTS and not self._lab.record.paused:
             name = f"guest{self.found.done['add'] + 1}"
             rtt = f"{self._chance.uniform(1, 20):.3f}ms"
-            self._alter("add", with_host(self._lab.plan, name, self._chance.choice(self._others), {"rtt": rtt}))
+            self._alter(
+                "add",
+                with_host(self._lab.plan, name, self._chance.choice(self._others), {"rtt": rtt, "rate": "50mbit"}),
+            )
             self._guests.append(name)
 
     def _remove(self) -> None:
