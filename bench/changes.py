@@ -181,7 +181,7 @@ class Rounds:
         return self._lab
 
     def _alter(self, what: str, after: Plan) -> None:
-        self._count(what, lambda: altering.alter(self._lab, after, {"event": what}, lambda _: None))
+        self._count(what, lambda: altering.alter(self._lab, after, lambda _: None))
         self._lab = self._lab.anew
 
     def _count(self, what: str, change: Callable[[], object]) -> None:

@@ -99,10 +99,10 @@ def test_both_hosts_boot_while_others_wait_in_the_same_program(lab: Lab) -> None
     with now.provider.together() as company:
         argv = ["ping", "-q", "-i", "0.1", "-w", "20", now.plan.host("mil").address]
         talk = company.start(partial(now.provider.run, "lju", argv, timeout_s=120, check=False))
-        assert altering.alter(now, more, {"event": "added", "host": "waits"}, quiet) == {"bra", "waits"}
+        assert altering.alter(now, more, quiet) == {"bra", "waits"}
         assert " 0% packet loss" in talk.result().stdout
     again = now.anew
-    altering.alter(again, without_host(again.plan, "waits"), {"event": "removed", "host": "waits"}, quiet)
+    altering.alter(again, without_host(again.plan, "waits"), quiet)
 
 
 def test_what_leaves_is_gone_and_routes_go_where_they_went(lab: Lab, program: Program) -> None:

@@ -89,7 +89,7 @@ def test_two_pages_at_work_on_one_lab(served: tuple[subprocess.Popen[str], str],
     assert said == []
 
     now = Lab(pair.rundir)
-    altering.alter(now, with_host(now.plan, "par", "bra", {"rtt": "4ms"}), {"event": "added", "host": "par"}, quiet)
+    altering.alter(now, with_host(now.plan, "par", "bra", {"rtt": "4ms"}), quiet)
     for page in (desk, phone):
         expect(page.locator("#map [data-machine=par]")).to_have_count(1)
         expect(page.locator("#map [data-link=par-bra] .first")).to_have_text("4 ms")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
@@ -136,24 +136,22 @@ class Lab:
         """A host more, with a link to a neighbour, which is started again on its own disk; `rtt="10ms", memory="1GB"`,
         as in a topology. The lab as it is then: this object knows it as it was. Raises InputError, EnvironmentLacks.
         """
-        after = altering.with_host(self.plan, name, neighbour, settings)
-        return self._altered(after, {"event": "added", "host": name})
+        return self._altered(altering.with_host(self.plan, name, neighbour, settings))
 
     def add_link(self, first: str, second: str, **settings: str) -> Lab:
         """A link more, for which both its ends are started again. As `add_host`."""
-        after = altering.with_link(self.plan, first, second, settings)
-        return self._altered(after, {"event": "added", "link": f"{first}-{second}"})
+        return self._altered(altering.with_link(self.plan, first, second, settings))
 
     def remove_host(self, name: str) -> Lab:
         """A host less, with its links and its disk; its neighbours are started again. As `add_host`."""
-        return self._altered(altering.without_host(self.plan, name), {"event": "removed", "host": name})
+        return self._altered(altering.without_host(self.plan, name))
 
     def remove_link(self, name: str) -> Lab:
         """The link of that name less; both its ends are started again. As `add_host`."""
-        return self._altered(altering.without_link(self.plan, name), {"event": "removed", "link": name})
+        return self._altered(altering.without_link(self.plan, name))
 
-    def _altered(self, after: Plan, happened: Mapping[str, str]) -> Lab:
-        now, _ = overlays.alter(self._lab, after, happened, self._say)
+    def _altered(self, after: Plan) -> Lab:
+        now, _ = overlays.alter(self._lab, after, self._say)
         return replace(self, _lab=now)
 
     def join(self, overlay: str) -> None:

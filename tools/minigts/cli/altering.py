@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -52,9 +52,7 @@ def add_host(
     from minigts.topology import altering
 
     given = _settings(settings)
-    started = _alter(
-        lab, lambda plan: altering.with_host(plan, name, neighbour, given), {"event": "added", "host": name}
-    )
+    started = _alter(lab, lambda plan: altering.with_host(plan, name, neighbour, given))
     screen.note(f"{name} is in the lab{_again(started - {name})}; try: minigts exec {name} -- ip address")
 
 
@@ -73,8 +71,8 @@ def add_link(
     """
     from minigts.topology import altering
 
-    given, happened = _settings(settings), {"event": "added", "link": f"{first}-{second}"}
-    started = _alter(lab, lambda plan: altering.with_link(plan, first, second, given), happened)
+    given = _settings(settings)
+    started = _alter(lab, lambda plan: altering.with_link(plan, first, second, given))
     screen.note(f"{first} and {second} have a link more{_again(started)}")
 
 
@@ -91,8 +89,7 @@ def remove_host(
     """
     from minigts.topology import altering
 
-    happened = {"event": "removed", "host": name}
-    started = _alter(lab, lambda plan: altering.without_host(plan, name), happened)
+    started = _alter(lab, lambda plan: altering.without_host(plan, name))
     screen.note(f"{name} is no longer in the lab{_again(started)}")
 
 
@@ -112,14 +109,11 @@ def remove_link(
     from minigts.lab import links
     from minigts.topology import altering
 
-    def change(plan: Plan) -> Plan:
-        return altering.without_link(plan, links.link_named(plan, link).name)
-
-    started = _alter(lab, change, {"event": "removed", "link": link})
+    started = _alter(lab, lambda plan: altering.without_link(plan, links.link_named(plan, link).name))
     screen.note(f"{link} is no longer in the lab{_again(started)}")
 
 
-def _alter(lab: str | None, change: Callable[[Plan], Plan], happened: Mapping[str, object]) -> frozenset[str]:
+def _alter(lab: str | None, change: Callable[[Plan], Plan]) -> frozenset[str]:
     """Take it into the lab, or out of it; the machines that were started."""
     from minigts import lab as labs
     from minigts import overlays
@@ -127,7 +121,7 @@ def _alter(lab: str | None, change: Callable[[Plan], Plan], happened: Mapping[st
     opened = labs.open_lab(lab)
     after = change(opened.plan)
     with screen.progress() as say:
-        _, started = overlays.alter(opened, after, happened, say)
+        _, started = overlays.alter(opened, after, say)
     return started
 
 

@@ -128,7 +128,7 @@ def read(lab: Lab) -> Reading:
         carried={
             (machine.name, port.link): _by_ends(lab, machine.name, port, counted)
             if wires is None
-            else _by_wire(wires[machine.name][port.name])
+            else by_wire(wires[machine.name][port.name])
             for machine in lab.machines_on
             for port in machine.ports
         },
@@ -142,14 +142,13 @@ def between(lab: Lab, before: Reading, after: Reading) -> Activity:
     both = before.at_ns.keys() & after.at_ns.keys()  # not those that were off
     seconds = {name: max(0, after.at_ns[name] - before.at_ns[name]) / _NS for name in both}
     flows = []
-    one_way_ms = {
-        (machine.name, port.link): _one_way_ms(
-            links.port_now(port, record).outgoing, after.carried[machine.name, port.link]
-        )
+    outgoing = {
+        (machine.name, port.link): links.port_now(port, record).outgoing
         for machine in lab.plan.machines
         for port in machine.ports
         if machine.name in seconds
     }
+    one_way_ms = {end: _one_way_ms(direction, after.carried[end]) for end, direction in outgoing.items()}
     for machine in lab.plan.machines:
         for port in machine.ports if machine.name in seconds else ():
             then, now = before.carried[machine.name, port.link], after.carried[machine.name, port.link]
@@ -163,7 +162,7 @@ def between(lab: Lab, before: Reading, after: Reading) -> Activity:
                     frames=_rate(now.frames - then.frames, passed_s),
                     dropped=max(0, now.dropped - then.dropped),
                     lost=max(0, now.lost - then.lost),
-                    rate_mbit=links.port_now(port, record).outgoing.rate_mbit,
+                    rate_mbit=outgoing[machine.name, port.link].rate_mbit,
                     up=port.link not in record.cut,
                     queued_bytes=now.queued,
                     rtt_ms=None
@@ -223,7 +222,8 @@ def parsed(text: str) -> Counted:
     return Counted(int(at), used, sent, drops, queued)
 
 
-def _by_wire(state: WireState) -> Carried:
+def by_wire(state: WireState) -> Carried:
+    """Of a link that has rate and delay of its own."""
     return Carried(state.bytes, state.frames, state.dropped, state.lost, state.queued)
 
 

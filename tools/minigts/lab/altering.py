@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from minigts.dataplane import interfaces
 from minigts.errors import EnvironmentLacks, InputError
 from minigts.lab import events, life, links, software
@@ -28,7 +30,7 @@ def require(lab: Lab) -> Alters:
     return provider
 
 
-def alter(lab: Lab, after: Plan, happened: events.Event, progress: Progress) -> Started:
+def alter(lab: Lab, after: Plan, progress: Progress) -> Started:
     """Make the lab that of `after`, a plan that was made of its own (`topology.altering`). Machines whose ports are
     others are started again on their own disks; the rest run on, with new routes. What is set of links stays set.
 
@@ -51,13 +53,24 @@ def alter(lab: Lab, after: Plan, happened: events.Event, progress: Progress) -> 
             }
         )
         lab.write(record.model_copy(update={"unsettled": frozenset(machines - record.off)}))
-        lab.note({**happened, "started": sorted(started)})
+        lab.note(*({**event, "started": sorted(started)} for event in _happened(before, after)))
         now = lab.anew
         (now.rundir / CERTIFICATE).unlink(missing_ok=True)
         progress("configuring addresses, routes and links")
         _configure(now, before, started)
         now.write(record)
     return started
+
+
+def _happened(before: Plan, after: Plan) -> Iterator[events.Event]:
+    """Of a host that comes or goes, its links do not count."""
+    for what, one, other in (("added", after, before), ("removed", before, after)):
+        known = {machine.name for machine in other.machines}
+        hosts = [host.name for host in one.hosts if host.name not in known]
+        yield from ({"event": what, "host": name} for name in hosts)
+        links_of_both = [link for link in one.links if known.issuperset(link.ends)]
+        there = {link.name for link in other.links}
+        yield from ({"event": what, "link": link.name} for link in links_of_both if link.name not in there)
 
 
 def _configure(lab: Lab, before: Plan, started: Started) -> None:

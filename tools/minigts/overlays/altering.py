@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from minigts.lab import Lab, Progress, altering, events
+from minigts.lab import Lab, Progress, altering
 from minigts.lab.altering import Started
 from minigts.overlays.life import join, joined, leave
 from minigts.topology.plan import Plan
 
 
-def alter(lab: Lab, after: Plan, happened: events.Event, progress: Progress) -> tuple[Lab, Started]:
+def alter(lab: Lab, after: Plan, progress: Progress) -> tuple[Lab, Started]:
     """See `lab.altering.alter`. The lab as it is then."""
     altering.require(lab)
     overlay = joined(lab)
     if overlay is not None:
         leave(lab, progress)
-    started = altering.alter(lab, after, happened, progress)
+    started = altering.alter(lab, after, progress)
     now = lab.anew
     if overlay is not None:
         join(now, overlay.name, progress)

@@ -48,12 +48,9 @@ def read(lab: Lab) -> activity.Reading:
     return activity.Reading(
         at_ns={machine.name: now_ns for machine in lab.plan.machines},
         carried={
-            (machine.name, port.link): activity.Carried(
-                state.bytes, state.frames, state.dropped, state.lost, state.queued
-            )
+            (machine.name, port.link): activity.by_wire(wires[machine.name][port.name])
             for machine in lab.plan.machines
             for port in machine.ports
-            for state in [wires[machine.name][port.name]]
         },
         used={},
     )

@@ -18,7 +18,7 @@ from minigts.topology import checks, ipv6
 from minigts.topology.addressing import assign, overlaps, reserved_for
 from minigts.topology.build import end_of, free_name, host_of, link_of, shapings
 from minigts.topology.draft import DraftLink, draft_host, draft_link
-from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, MOST_HOSTS
+from minigts.topology.fields import MOST_HOSTS
 from minigts.topology.model import HostSpec, LinkSpec
 from minigts.topology.plan import End, Host, Link, Plan, Port, Switch, ipv6_beside
 from minigts.topology.underlay import underlay
@@ -34,10 +34,8 @@ def with_host(plan: Plan, name: str, neighbour: str, settings: Mapping[str, str]
     """With one host more, and a link from it to that neighbour. `settings` are of both, in the topology language's
     words. Raises InputError with what is wrong.
     """
-    if not HOST_NAME.fullmatch(name):
-        raise InputError(f"{shown(name)} is not {HOST_NAME_HINT}")
-    if name == "localhost":
-        raise InputError("'localhost' is every host's name for itself; choose another")
+    if (problem := checks.wrong_with_name(name)) is not None:
+        raise InputError(problem)
     if name in _machines(plan):
         raise InputError(f"{name} is in the lab already")
     if len(plan.machines) >= MOST_HOSTS:

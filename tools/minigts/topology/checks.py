@@ -58,15 +58,20 @@ def _machines(drafted: Draft, where: Location) -> Iterator[Finding]:
         yield where, f"{len(machines)} {kinds}; at most {MOST_HOSTS} are possible"
     seen: dict[str, DraftHost | DraftSwitch] = {}
     for machine in machines:
-        if not HOST_NAME.fullmatch(machine.name):
-            yield machine.where, f"{shown(machine.name)} is not {HOST_NAME_HINT}"
-        elif machine.name == "localhost":
-            yield machine.where, "'localhost' is every host's name for itself; choose another"
+        if (problem := wrong_with_name(machine.name)) is not None:
+            yield machine.where, problem
         if machine.name in seen:
             first = seen[machine.name]
             kind = "host" if isinstance(first, DraftHost) else "switch"
             yield machine.where, f"{kind} {machine.name!r} is already declared in {path_of(first.where)}"
         seen.setdefault(machine.name, machine)
+
+
+def wrong_with_name(name: str) -> str | None:
+    """Why a host or switch cannot be called so."""
+    if not HOST_NAME.fullmatch(name):
+        return f"{shown(name)} is not {HOST_NAME_HINT}"
+    return "'localhost' is every host's name for itself; choose another" if name == "localhost" else None
 
 
 def _ends(drafted: Draft) -> Iterator[Finding]:
