@@ -38,6 +38,7 @@ CHAIN = (
     {EXPERIMENT_LANGUAGE},
     {"results"},
     {"experiments"},
+    {"cluster"},
     {"lessons"},
 )
 """From the bottom up: a part may import from every lower row."""

@@ -9,7 +9,7 @@ import typer
 
 from minigts.cli import experiments, screen
 from minigts.cli.app import app
-from minigts.cli.labs import require_room, warn_of_root
+from minigts.cli.labs import warn_of_root
 from minigts.errors import InputError
 
 
@@ -67,8 +67,7 @@ def reproduce(
         for each in original.prepared:
             _tell(each.experiment.name, len(each.samples), each.plan.time, each.experiment.seed, original.provider)
         if not dry_run:
-            for plan, overlays in campaign.overlays_by_plan(original.prepared):
-                require_room(plan, original.provider, overlays, "")
+            experiments.require_room_for_all(original.prepared, original.provider)
             warn_of_root(original.provider)
         with screen.progress() as say:
             different = reproduction.differences(original, say, build=not dry_run)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +19,7 @@ from minigts.providers import DEFAULT
 from minigts.topology.time import Time
 
 if TYPE_CHECKING:
+    from minigts.cluster.engine import EngineFile
     from minigts.experiments.campaign import Prepared
     from minigts.topology.plan import Plan
 
@@ -39,14 +42,26 @@ def run(
     resume: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Go on with an interrupted run in its results folder.")
     ] = None,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            "--on", metavar="ENGINE", help="Many labs side by side: local, local:N, a Dask scheduler's address, a file."
+        ),
+    ] = None,
     results: Annotated[Path, typer.Option(metavar="DIR", help="Where results folders are made.")] = Path("results"),
 ) -> None:
     """Run experiments: lab, overlays, measurements, figures, report; then the lab is taken down. Several make a
-    campaign, in one folder; those of one topology share a lab.
+    campaign, in one folder; those of one topology share a lab. One that varies its topology is a sweep: a lab each.
+
+    With --on, in virtual time, the campaign is split into jobs with a lab each, which Dask's workers do: of this
+    machine (local), of a scheduler that runs, or of a cluster that a file describes. The same bytes come of it,
+    whatever does the jobs.
 
     Exit 1 if a sample has no result. A claim that does not hold is a finding, not a failure.
 
     Example:  minigts run experiments/multihop.yaml
+
+    Example:  minigts run experiments/ --time virtual --on local
     """
     from minigts.experiments import campaign
     from minigts.lab import checked_name
@@ -55,6 +70,7 @@ def run(
         raise InputError("run: name an experiment, as in experiments/multihop.yaml, or --resume a results folder")
     _refuse_together(("--paper", paper), ("--quick", quick))
     _refuse_together(("--time", time), ("--resume", resume))  # a run goes on in the time that it began in
+    measure = _measurer(on, provider, lab, keep=keep)
     if lab is not None:
         time = time or _time_of(checked_name(lab))
     with ExitStack() as stack:
@@ -69,18 +85,49 @@ def run(
             )
         for line in campaign.left_out_in_words(prepared):
             screen.note(line)
+        if on is not None:
+            _refuse_real_time(prepared)
         if dry_run:
             screen.show_samples(prepared)
             return
         if lab is None:
-            for plan, overlays in campaign.overlays_by_plan(prepared):
-                require_room(plan, provider, overlays, "")
+            require_room_for_all(prepared, provider)
             warn_of_root(provider)
         if not resume:
             directories = campaign.begin(results, prepared, provider)
             stack.enter_context(campaign.alone_in(folder_of(directories)))
-        complete = measure_all(directories, prepared, provider, lab, keep=keep)
+        complete = measure(directories, prepared)
     raise typer.Exit(0 if complete else 1)
+
+
+def _measurer(
+    on: str | None, provider: str, lab: str | None, *, keep: bool
+) -> Callable[[Sequence[Path], Sequence[Prepared]], bool]:
+    """What measures. Raises InputError for an engine that is none, EnvironmentLacks for one that cannot be had."""
+    if on is None:
+        return partial(measure_all, provider=provider, lab=lab, keep=keep)
+    from minigts.cluster import engine as engines
+
+    _refuse_together(("--on", on), ("--lab", lab))
+    _refuse_together(("--on", on), ("--keep", keep))
+    return partial(_measure_on, engines.checked(on))
+
+
+def require_room_for_all(prepared: Sequence[Prepared], provider: str) -> None:
+    """Raise EnvironmentLacks when there is not the memory for one of the labs."""
+    from minigts.experiments import campaign
+
+    for plan, overlays in campaign.overlays_by_plan(prepared):
+        require_room(plan, provider, overlays, "")
+
+
+def _refuse_real_time(prepared: Sequence[Prepared]) -> None:
+    real = dict.fromkeys(each.experiment.name for each in prepared if each.samples and each.plan.time == "real")
+    if real:
+        raise InputError(
+            f"run: --on: {', '.join(real)} would be in real time, in which labs on one machine disturb each other: "
+            "--time virtual, or without --on"
+        )
 
 
 def _refuse_together(*options: tuple[str, object]) -> None:
@@ -97,8 +144,8 @@ def _time_of(lab: str) -> Time | None:
 
 
 def folder_of(directories: Sequence[Path]) -> Path:
-    """The run's own folder, or the campaign's."""
-    return directories[0].parent if len(directories) > 1 else directories[0]
+    """The run's own folder, or that of all: the sweep's or the campaign's."""
+    return directories[0] if len(directories) == 1 else Path(os.path.commonpath(directories))
 
 
 def measure_all(
@@ -106,14 +153,15 @@ def measure_all(
 ) -> bool:
     """Measure all, those of one topology in one lab, and report; whether every sample has a result."""
     from minigts.experiments import campaign, run
-    from minigts.report import missing, render
 
     together = folder_of(directories)
-    seconds = sum(each.seconds for each in prepared)
-    screen.note(f"{', '.join(each.experiment.name for each in prepared)}: {screen.duration(seconds)} of measuring")
+    _say_how_much(prepared)
     complete = True
     with _telling_how_to_resume(together):
-        for plan, own in campaign.by_plan(directories, prepared):
+        shared = campaign.by_plan(directories, prepared)
+        for number, (plan, own) in enumerate(shared, start=1):
+            if len(shared) > 1:
+                screen.note(f"lab {number} of {len(shared)}: {', '.join(each.name for each in own)}")
             try:
                 complete &= _measure(plan, own, provider, lab, keep=keep)
             except (HostFailed, CommandFailed) as error:
@@ -125,11 +173,61 @@ def measure_all(
         # Nothing was left to take, or the lab failed before its tables could be derived.
         if not each.samples or not (directory / "samples.csv").exists():
             screen.show_outcome(run.finish(directory), directory)
+    _report(together)
+    return complete
+
+
+def _measure_on(engine: str | EngineFile, directories: Sequence[Path], prepared: Sequence[Prepared]) -> bool:
+    """Have all measured by an engine's workers, and report; whether every sample has a result."""
+    from minigts.cluster import engine as engines
+    from minigts.cluster import gathering
+    from minigts.cluster.jobs import split
+    from minigts.experiments import run
+    from minigts.providers import registry
+    from minigts.providers.base import Prepares
+    from minigts.results import manifest as manifests
+
+    together = folder_of(directories)
+    _say_how_much(prepared)
+    with screen.progress() as say:
+        for provider in dict.fromkeys(manifests.read(each).provider for each in directories):
+            made = registry.make(provider, Path(), "virtual")
+            if isinstance(made, Prepares):
+                made.prepare(say)
+    jobs = tuple(split(together, directories))
+    with _telling_how_to_resume(together), ExitStack() as stack:
+        with screen.progress() as say:
+            opened = stack.enter_context(engines.opened(engine, say))
+        say, on_progress = stack.enter_context(screen.measuring("jobs"))
+        outcome = engines.perform(opened, jobs, partial(gathering.keep, together), say, on_progress)
+    for job, why in outcome.failed.items():
+        screen.note(f"minigts: {job}: {why}")
+    complete = True
+    for directory in directories:
+        result = run.finish(directory)
+        screen.show_outcome(result, directory)
+        complete &= not result.failed
+    _report(together)
+    return complete
+
+
+def _say_how_much(prepared: Sequence[Prepared]) -> None:
+    names = dict.fromkeys(each.experiment.name for each in prepared)
+    seconds = sum(each.seconds for each in prepared)
+    labs = f", {len(prepared)} labs" if len(prepared) > len(names) else ""
+    screen.note(f"{', '.join(names)}{labs}: {screen.duration(seconds)} of measuring")
+
+
+def _report(together: Path) -> None:
+    from minigts.report import missing, render, sweep
+
+    for each in dict.fromkeys((together, *together.iterdir())):
+        if sweep.is_sweep(each):
+            screen.show_claims(sweep.read_sweep(each).claims)
     lacking = missing()
     for line in lacking:
         screen.note(f"minigts: {line}; then: minigts report {together}")
     typer.echo(together if lacking else render(together))
-    return complete
 
 
 def _measure(plan: Plan, directories: Sequence[Path], provider: str, lab: str | None, *, keep: bool) -> bool:

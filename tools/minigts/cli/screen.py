@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from minigts.experiments.campaign import Prepared
+    from minigts.experiments.cells import Verdict
     from minigts.experiments.provider_comparison import Comparison
     from minigts.experiments.run import OnProgress, Outcome
     from minigts.experiments.run import Progress as At
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from minigts.lab import Lab, Saved
     from minigts.providers.doctor import Diagnosis
     from minigts.report.tables import Table as Result
+    from minigts.results.schema import Claim
     from minigts.topology.plan import Direction, Link, Plan, Shaping
     from minigts.topology.plan import Path as PathOfPlan
 
@@ -85,10 +87,10 @@ def progress() -> Iterator[Say]:
 
 
 @contextmanager
-def measuring() -> Iterator[tuple[Say, OnProgress]]:
+def measuring(what: str = "samples") -> Iterator[tuple[Say, OnProgress]]:
     """Gives two functions: one says a step, one shows how far a run is. A bar with the time left on a terminal."""
     if not sys.stderr.isatty():
-        yield note, _lines()
+        yield note, _lines(what)
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -104,15 +106,15 @@ def measuring() -> Iterator[tuple[Say, OnProgress]]:
         yield lambda step: bar.update(task, description=step), show
 
 
-def _lines() -> OnProgress:
-    """A line for every twentieth of the samples."""
+def _lines(what: str) -> OnProgress:
+    """A line for every twentieth of the way."""
     shown = -1
 
     def show(at: At) -> None:
         nonlocal shown
         if (part := 20 * at.done // max(1, at.total)) != shown:
             shown = part
-            note(f"{at.done} of {at.total} samples, {duration(at.seconds_left)} left, now {at.doing}")
+            note(f"{at.done} of {at.total} {what}, {duration(at.seconds_left)} left, now {at.doing}")
 
     return show
 
@@ -607,27 +609,39 @@ def _with_interval(estimate: Estimate | None) -> str:
 
 def show_samples(prepared: Iterable[Prepared]) -> None:
     """How many samples of what, and how long they take."""
+    experiments: dict[str, list[Prepared]] = {}
     for each in prepared:
-        counts = Counter((sample.overlay, sample.measurement, sample.tool) for sample in each.samples)
+        experiments.setdefault(each.experiment.name, []).append(each)
+    for name, several in experiments.items():
+        samples = [sample for each in several for sample in each.samples]
+        counts = Counter((sample.overlay, sample.measurement, sample.tool) for sample in samples)
         rows = ((*cell, str(count)) for cell, count in counts.items())
+        labs = f"{len(several)} labs, " if len(several) > 1 else ""
         title = (
-            f"{each.experiment.name}: {len(each.samples)} samples, {duration(each.seconds)} of measuring, in "
-            f"{each.plan.time} time"
+            f"{name}: {labs}{len(samples)} samples, {duration(sum(each.seconds for each in several))} of measuring, in "
+            f"{several[0].plan.time} time"
         )
         show_table(title, ("overlay", "measurement", "tool", ">samples"), rows)
 
 
 def show_outcome(outcome: Outcome, directory: Path) -> None:
-    """What became of the claims, and what could not be measured."""
-    rows = ((one.verdict, one.overlay, one.claim, one.detail) for one in outcome.verdicts)
-    if outcome.verdicts:
-        show_table("", ("verdict", "overlay", "claim", ""), rows)
+    """What became of the claims, and what could not be measured. A sweep's claims are shown together."""
+    from minigts.results.store import is_cell
+
+    if not is_cell(directory):
+        show_claims(outcome.verdicts)
     for overlay, reason in outcome.skipped.items():
         note(f"minigts: {overlay} was skipped: {reason}")
     if outcome.failed:
         note(f"minigts: {len(outcome.failed)} samples have no result; try: minigts run --resume {directory}")
         for sample in outcome.failed:
             note(f"  {sample}")
+
+
+def show_claims(claims: Sequence[Verdict | Claim]) -> None:
+    if claims:
+        rows = ((one.verdict, one.overlay, one.claim, one.detail) for one in claims)
+        show_table("", ("verdict", "overlay", "claim", ""), rows)
 
 
 def show_comparison(headline: Iterable[str], tables: Iterable[Result], notes: Iterable[str]) -> None:

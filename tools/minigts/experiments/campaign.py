@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from pydantic import JsonValue
 
@@ -44,6 +45,7 @@ from minigts.topology.plan import Plan
 from minigts.topology.time import Time
 
 Say = Callable[[str], None]
+_T = TypeVar("_T")
 PACKAGES = ("docker.io", "iproute2", "openvswitch-switch", *(tool.package for tool in TOOLS.values()))
 """The packages whose programs carry or measure traffic; the manifest has their versions."""
 ASKING_TIMEOUT_S = 60.0
@@ -67,6 +69,11 @@ class Prepared:
     @property
     def time(self) -> Time:
         return self.asked or self.plan.time
+
+    @property
+    def name(self) -> str:
+        """The experiment's; of a sweep with what this one has instead, `delays, chain.hosts=3`."""
+        return ", ".join(filter(None, (self.experiment.name, self.experiment.cell)))
 
     @property
     def seconds(self) -> float:
@@ -99,8 +106,27 @@ def prepare(
     the best of the provider.
 
     An overlay whose programs the user has not brought is left out, unless `only` asks for it. Raises InputError, also
-    for what says nothing in that time, unless that is to be left out.
+    for what says nothing in that time, unless that is to be left out, and for a sweep of several labs.
     """
+    found = prepare_sweep(
+        file, paper=paper, quick=quick, only=only, time=time, provider=provider, leaving_out=leaving_out
+    )
+    if len(found) > 1:
+        raise InputError(f"{file}: `vary:` asks for {len(found)} labs, and one is wanted here: minigts run {file}")
+    return found[0]
+
+
+def prepare_sweep(
+    file: Path,
+    *,
+    paper: bool,
+    quick: bool,
+    only: Sequence[str],
+    time: Time | None = None,
+    provider: str = DEFAULT_PROVIDER,
+    leaving_out: bool = False,
+) -> tuple[Prepared, ...]:
+    """As `prepare`, for each combination of the values that the experiment gives its topology; most have one."""
     experiment = as_written = load(file)
     unknown = [name for name in experiment.overlays if name not in overlays.known()]
     if unknown:
@@ -111,22 +137,57 @@ def prepare(
     experiment = _at_scale(experiment, paper=paper, quick=quick)
     if only:
         experiment = experiment.only(only)
-    plan, impossible = _plan_of(topology, time or experiment.time, provider)
+    read = _Read(file, topology, as_written, provider, only, quick=quick, leaving_out=leaving_out)
+    return tuple(_prepared_at(read, each, time or experiment.time) for each in experiment.variations)
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What the labs of an experiment have in common."""
+
+    file: Path
+    topology: Path
+    as_written: Experiment
+    provider: str
+    only: Sequence[str]
+    quick: bool
+    leaving_out: bool
+
+
+def _prepared_at(read: _Read, experiment: Experiment, time: Time | None) -> Prepared:
+    """One lab of the experiment. Raises InputError; of a sweep it says which lab."""
+    try:
+        return _prepared_as_read(read, experiment, time)
+    except InputError as error:
+        if not experiment.cell:
+            raise
+        tree = read_tree(read_text(read.file, LANGUAGE), str(read.file), LANGUAGE)
+        line = tree.line(("vary",))
+        problems = [Problem(str(read.file), line, f"vary: {experiment.cell}: {said}") for said in _said(error)]
+        raise InputError(problems) from error
+
+
+def _said(error: InputError) -> Sequence[str]:
+    return [str(each) for each in error.problems] or [str(error)]
+
+
+def _prepared_as_read(read: _Read, experiment: Experiment, time: Time | None) -> Prepared:
+    plan, impossible = _plan_of(read.topology, time, read.provider, experiment.values)
     for name in experiment.overlays:
         overlays.require_ipv6(plan, name)
     as_asked = plan if impossible is None else plan.model_copy(update={"time": impossible.time})
-    if quick and as_asked.time == "virtual":
+    if read.quick and as_asked.time == "virtual":
         experiment = experiment.model_copy(update={"repetitions": max(experiment.repetitions, ENOUGH)})
     found = meaning.meaningless(experiment, as_asked)
     refused = [each for each in found if each.part.kind != "watch"]
-    if refused and not leaving_out:
-        raise InputError(_refusal(file, topology, as_written, experiment, as_asked, refused))
-    left_out = (*(each.part for each in found), *_absent(experiment, only))
-    sources = {EXPERIMENT: file.read_bytes(), TOPOLOGY: in_our_words(topology)}
+    if refused and not read.leaving_out:
+        raise InputError(_refusal(read, experiment, as_asked, refused))
+    left_out = (*(each.part for each in found), *_absent(experiment, read.only))
+    sources = {EXPERIMENT: read.file.read_bytes(), TOPOLOGY: in_our_words(read.topology, experiment.values)}
     digest = hashlib.sha256(sources[TOPOLOGY]).hexdigest()
     samples = meaning.within(matrix(experiment, plan), left_out)
     if impossible is not None and samples:
-        if not leaving_out or impossible.time == "virtual":
+        if not read.leaving_out or impossible.time == "virtual":
             raise impossible.why
         left_out = tuple(_measurements_of(experiment, impossible))
         samples = ()
@@ -141,18 +202,20 @@ class _Impossible:
     why: InputError
 
 
-def _plan_of(topology: Path, time: Time | None, provider: str) -> tuple[Plan, _Impossible | None]:
+def _plan_of(
+    topology: Path, time: Time | None, provider: str, values: Mapping[str, str]
+) -> tuple[Plan, _Impossible | None]:
     """The topology's plan in that time. Where it cannot have that, its plan in the other: shares of a processor are of
     real time, a modelled processor is of virtual time. That matters only if something of the experiment is measured.
     """
     best = registry.best_time(provider)
     try:
-        return load_topology(topology, known_overlays=overlays.known(), time=time, best=best), None
+        return load_topology(topology, known_overlays=overlays.known(), time=time, best=best, values=values), None
     except InputError as error:
         if time is None:
             raise
         try:
-            plan = load_topology(topology, known_overlays=overlays.known(), time=_other(time))
+            plan = load_topology(topology, known_overlays=overlays.known(), time=_other(time), values=values)
         except InputError:
             raise error from None
         return plan, _Impossible(time, error)
@@ -180,15 +243,9 @@ def _at_scale(experiment: Experiment, *, paper: bool, quick: bool) -> Experiment
     return experiment.for_a_look() if quick else experiment
 
 
-def _refusal(
-    file: Path,
-    topology: Path,
-    as_written: Experiment,
-    experiment: Experiment,
-    plan: Plan,
-    refused: Sequence[meaning.Meaningless],
-) -> list[Problem]:
+def _refusal(read: _Read, experiment: Experiment, plan: Plan, refused: Sequence[meaning.Meaningless]) -> list[Problem]:
     """A line that says what can be done, and one for each measurement and claim that says nothing."""
+    file, as_written = read.file, read.as_written
     gone = [each.part.name for each in refused if each.part.kind == "measurement"]
     kept = [each.name for each in experiment.measurements if each.name not in gone]
     remedies = (
@@ -197,7 +254,7 @@ def _refusal(
     if gone and kept and not _refused(experiment.only(kept), plan):
         remedies.append(f"{' '.join(f'--only {name}' for name in kept)} for the rest")
     if modelled := [each.part.name for each in refused if each.modelled]:
-        remedies.append(f"for {', '.join(modelled)} give the hosts of {topology} a modelled `processor:`")
+        remedies.append(f"for {', '.join(modelled)} give the hosts of {read.topology} a modelled `processor:`")
     what = f"{len(refused)} of its measurements and claims say" if kept else "no measurement of it says"
     ending = "nothing" if kept else "anything"
     lead = f"{what} {ending} in virtual time, where the processor is free; {', or '.join(remedies)}"
@@ -237,15 +294,16 @@ def prepare_all(
     Raises InputError, also when two have one name, and when nothing says anything.
     """
     if len(places) == 1:
-        return (prepare(places[0], paper=paper, quick=quick, only=only, time=time, provider=provider),)
-    found = []
+        return prepare_sweep(places[0], paper=paper, quick=quick, only=only, time=time, provider=provider)
+    found: list[Prepared] = []
+    names = []
     for file in places:
         own = [name for name in only if name in _at_scale(load(file), paper=paper, quick=quick).parts] if only else []
         if own or not only:
-            found.append(
-                prepare(file, paper=paper, quick=quick, only=own, time=time, provider=provider, leaving_out=True)
+            found += prepare_sweep(
+                file, paper=paper, quick=quick, only=own, time=time, provider=provider, leaving_out=True
             )
-    names = [each.experiment.name for each in found]
+            names.append(found[-1].experiment.name)
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InputError(f"run: two experiments are called {twice[0]}")
@@ -262,7 +320,7 @@ def left_out_in_words(prepared: Sequence[Prepared]) -> tuple[str, ...]:
     of_the_time = [each for each in prepared if any(part.kind != "overlay" for part in each.left_out)]
     absent = {part.name: part.why for each in prepared for part in each.left_out if part.kind == "overlay"}
     return (
-        *(f"{each.experiment.name}: {_left_out(each)}" for each in of_the_time),
+        *dict.fromkeys(f"{each.experiment.name}: {_left_out(each)}" for each in of_the_time),
         *(f"without {name}: {why}" for name, why in absent.items()),
     )
 
@@ -280,24 +338,50 @@ def _left_out(prepared: Prepared) -> str:
 
 def by_plan(directories: Sequence[Path], prepared: Sequence[Prepared]) -> tuple[tuple[Plan, tuple[Path, ...]], ...]:
     """Which directories can share a lab: those of one plan, in the order in which plans come first."""
-    plans: list[Plan] = []
-    for each in prepared:
-        if each.samples and each.plan not in plans:
-            plans.append(each.plan)
-    pairs = list(zip(directories, prepared, strict=True))
-    return tuple((plan, tuple(path for path, each in pairs if each.plan == plan)) for plan in plans)
+    sharing = _Sharing[Path]()
+    for directory, each in zip(directories, prepared, strict=True):
+        if each.samples:
+            sharing.of(each).append(directory)
+    for directory, each in zip(directories, prepared, strict=True):
+        if not each.samples and sharing.has(each):
+            sharing.of(each).append(directory)
+    return tuple((plan, tuple(own)) for plan, own in sharing)
 
 
 def overlays_by_plan(prepared: Sequence[Prepared]) -> tuple[tuple[Plan, tuple[str, ...]], ...]:
     """The overlays that each plan's lab will have, one at a time."""
-    found: list[tuple[Plan, list[str]]] = []
+    sharing = _Sharing[str]()
     for each in prepared:
-        own = next((overlays for plan, overlays in found if plan == each.plan), None)
-        if own is None:
-            own = []
-            found.append((each.plan, own))
-        own += [sample.overlay for sample in each.samples]
-    return tuple((plan, tuple(dict.fromkeys(overlays))) for plan, overlays in found if overlays)
+        sharing.of(each).extend(sample.overlay for sample in each.samples)
+    return tuple((plan, tuple(dict.fromkeys(overlays))) for plan, overlays in sharing if overlays)
+
+
+class _Sharing(Generic[_T]):
+    """What belongs to each plan, in the order in which plans come first. Plans are compared only where their files are
+    alike."""
+
+    def __init__(self) -> None:
+        self._found: list[tuple[Plan, list[_T]]] = []
+        self._alike: dict[tuple[str, Time], list[tuple[Plan, list[_T]]]] = {}
+
+    def __iter__(self) -> Iterator[tuple[Plan, list[_T]]]:
+        return iter(self._found)
+
+    def has(self, prepared: Prepared) -> bool:
+        return any(plan == prepared.plan for plan, _ in self._alike.get(self._key(prepared), ()))
+
+    def of(self, prepared: Prepared) -> list[_T]:
+        alike = self._alike.setdefault(self._key(prepared), [])
+        known = next((own for plan, own in alike if plan == prepared.plan), None)
+        if known is None:
+            known = []
+            alike.append((prepared.plan, known))
+            self._found.append(alike[-1])
+        return known
+
+    @staticmethod
+    def _key(prepared: Prepared) -> tuple[str, Time]:
+        return prepared.topology_sha256, prepared.plan.time
 
 
 def begin(results: Path, prepared: Sequence[Prepared], provider: str) -> tuple[Path, ...]:
@@ -306,11 +390,9 @@ def begin(results: Path, prepared: Sequence[Prepared], provider: str) -> tuple[P
     Everything that is to be measured is written down before anything is started, so that it can be resumed.
     """
     now = datetime.now(UTC)
-    if len(prepared) == 1:
-        directories = [store.create(results, prepared[0].experiment.name, now)]
-    else:
-        folder = store.create(results, "campaign", now)
-        directories = [folder / each.experiment.name for each in prepared]
+    names = {each.experiment.name for each in prepared}
+    folder = store.create(results, names.pop() if len(names) == 1 else "campaign", now)
+    directories = [_directory(folder, each, alone=not names) for each in prepared]
     for directory, each in zip(directories, prepared, strict=True):
         manifests.write(directory, _manifest(each, provider))
         for name, content in each.sources.items():
@@ -318,16 +400,28 @@ def begin(results: Path, prepared: Sequence[Prepared], provider: str) -> tuple[P
     return tuple(directories)
 
 
+def _directory(folder: Path, prepared: Prepared, *, alone: bool) -> Path:
+    """Of a run: in a folder of its experiment's name unless it is `alone` in `folder`, and of a sweep of its cell's."""
+    experiment = prepared.experiment
+    words = ["" if alone else experiment.name, experiment.cell]
+    return inside(folder, *filter(None, words))
+
+
 @contextmanager
 def alone_in(directory: Path) -> Iterator[None]:
-    """Keep every other run out of a results directory, or of a campaign's folder with all its runs.
+    """Keep every other run out of a results directory, or of a campaign's folder with all its runs; the labs of a sweep
+    are kept by their common folder.
 
     Raises InputError, with nothing changed, when another run is in one of them.
     """
     with ExitStack() as stack:
-        for each in dict.fromkeys((directory, *(store.runs_in(directory)))):
+        for each in dict.fromkeys(map(_kept_by, (directory, *(store.runs_in(directory))))):
             stack.enter_context(exclusive(each))
         yield
+
+
+def _kept_by(directory: Path) -> Path:
+    return directory.parent if store.is_cell(directory) else directory
 
 
 def reopen(directory: Path) -> tuple[tuple[Path, ...], tuple[Prepared, ...]]:

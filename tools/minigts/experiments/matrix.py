@@ -244,6 +244,9 @@ def _chosen_pairs(paths: Paths, plan: Plan, where: str) -> Iterator[tuple[Path, 
             yield between[frozenset(link.ends)], *link.ends, "segment"
     elif paths == "every-pair":
         yield from ((path, path.source, path.target, "path") for path in plan.paths)
+    elif paths == "first-to-last":
+        ends = Pair.model_validate({"from": plan.hosts[0].name, "to": plan.hosts[-1].name})
+        yield _named_path(ends, plan, where), ends.source, ends.target, "path"
     else:
         first = plan.hosts[0].name
         own = [path for path in plan.paths if first in (path.source, path.target)]

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationError, create_model, model_validator
 
 from minigts.errors import InputError
-from minigts.experiments.vocabulary import SCALAR, Claim, Figure, Name, Published, varied, word
+from minigts.experiments.vocabulary import PLACE, SCALAR, Claim, Figure, Name, Published, stepped, varied, word
 from minigts.language import validation
-from minigts.language.fields import Strict, choice, truth, unknown, whole, written
+from minigts.language.fields import Strict, choice, matching, truth, unknown, whole, written
 from minigts.language.problems import Finding, Location, Misplaced, listed
 from minigts.language.quantities import OFFERED_MBIT
 from minigts.language.validation import findings_of
@@ -26,6 +26,8 @@ from minigts.topology.schedule import Step
 from minigts.topology.time import Time
 
 MOST_CROSSING = 64
+MOST_LABS, MOST_SWEPT = 10_000, 4
+"""Of a sweep: labs, and places that it varies."""
 CROSS = "cross"
 """In `vary`: the rate of all cross traffic."""
 MOST_SAMPLES = 200_000
@@ -45,14 +47,19 @@ def _path_kind(value: object) -> str:
     return "word" if isinstance(value, str) else "pair"
 
 
-PathWord = Literal["first-to-each", "each-segment", "every-pair"]
+PathWord = Literal["first-to-each", "first-to-last", "each-segment", "every-pair"]
 Paths = Annotated[Annotated[PathWord, Tag("word")] | Annotated[Pair, Tag("pair")], Discriminator(_path_kind)]
-"""Which paths: the first host to each other, each link, every pair once, or one pair by name."""
+"""Which paths: the first host to each other or to the last one, each link, every pair once, or one pair by name."""
 
 
 _Value = Annotated[str | int, BeforeValidator(varied), SCALAR]
 Varied = dict[str, Annotated[tuple[_Value, ...], Field(min_length=1)]]
 """Values for options, in the order in which they are drawn."""
+
+
+Place = Annotated[str, *matching("a place in the topology's file, as in chain.hosts or links.rtt", PLACE)]
+Swept = dict[Place, Annotated[tuple[_Value, ...], BeforeValidator(stepped), Field(min_length=1)]]
+"""The same of a topology, by places in its file; a value may be a range of some."""
 
 
 class Crossing(Pair):
@@ -110,7 +117,7 @@ class _Measurement(Strict):
     name: Name
     """Claims and figures speak of it by this name."""
     paths: Annotated[tuple[Paths, ...], Field(min_length=1)]
-    """first-to-each, each-segment, every-pair, or a pair of hosts by name."""
+    """first-to-each, first-to-last, each-segment, every-pair, or a pair of hosts by name."""
     together: Annotated[bool, *truth("all paths are measured at the same time")] = False
     """All its paths at the same time, each with a result of its own; no host may be in two of them."""
     options: Options
@@ -259,7 +266,7 @@ class Scale(Strict):
     overlays: tuple[Name, ...] = ()
     """Only these of the experiment's overlays; all of them when absent."""
     vary: Varied = Field(default_factory=dict)
-    """Other values for what varies, in every measurement that varies it."""
+    """Other values for what varies, in the topology and in every measurement that varies it."""
 
 
 class Experiment(Strict):
@@ -275,6 +282,8 @@ class Experiment(Strict):
     """Path of the topology file, seen from where minigts runs, or from the project."""
     time: Annotated[Time, choice("a lab's time", "real", "virtual")] | None = None
     """The lab's, whatever the topology says: real where the processor is what is measured."""
+    vary: Annotated[Swept, Field(max_length=MOST_SWEPT)] = Field(default_factory=dict)
+    """Values of the topology by their places in its file, ranges too; each combination is a lab."""
     overlays: Annotated[tuple[Name, ...], Field(min_length=1)]
     """One after the other; none is the plain hosts."""
     seed: Annotated[int, *whole("a seed", 0, 2**63 - 1)]
@@ -314,12 +323,42 @@ class Experiment(Strict):
             ),
         ]
         known = set(names)
+        yield from self._wrong_sweep()
         for where, name in named:
             if name is not None and name not in known:
                 yield where, unknown("measurement", "measurements", name, names)
         yield from self._wrong_metrics()
         yield from self._wrong_values()
         yield from self._wrong_scales()
+
+    def _wrong_sweep(self) -> Iterator[Finding]:
+        """A place must be told from what a measurement varies, and the labs must be so many as can be had."""
+        for place in self.vary:
+            if any(place in measurement.vary for measurement in self.measurements):
+                yield ("vary", place), "a measurement varies an option of that name: take one of them out"
+        if (count := self.lab_count) > MOST_LABS:
+            yield ("vary",), f"asks for {count:,} labs; at most {MOST_LABS:,} are possible: take fewer values"
+
+    @property
+    def lab_count(self) -> int:
+        """How many combinations of what varies in the topology there are, each a lab."""
+        return math.prod(len(values) for values in self.vary.values())
+
+    @property
+    def variations(self) -> Iterator[Experiment]:
+        """Itself with one combination each of what varies in the topology; itself when nothing does."""
+        for chosen in itertools.product(*self.vary.values()):
+            yield self.model_copy(update={"vary": {place: (v,) for place, v in zip(self.vary, chosen, strict=True)}})
+
+    @property
+    def values(self) -> dict[str, str]:
+        """Of one of its `variations`, by their places: what its topology has instead."""
+        return {place: word(value) for place, (value, *_) in self.vary.items()}
+
+    @property
+    def cell(self) -> str:
+        """The same as `chain.hosts=3,chain.link.delay=5ms`; empty when the topology is as its file has it."""
+        return ",".join(f"{place}={value}" for place, value in self.values.items())
 
     def _wrong_metrics(self) -> Iterator[Finding]:
         """A claim's column must be filled by a tool of a measurement that it speaks of."""
@@ -407,7 +446,9 @@ class Experiment(Strict):
         overlays = tuple(name for name in self.overlays if name in scale.overlays or not scale.overlays)
         left = _values(self.measurements) - _values(changed)
         claims = tuple(claim for claim in self._claims_over(overlays) if left.isdisjoint(_values_named(claim)))
+        swept = {place: scale.vary.get(place, values) for place, values in self.vary.items()}
         update = {"repetitions": scale.repetitions, "overlays": overlays, "measurements": changed, "claims": claims}
+        update |= {"vary": swept} if swept else {}
         return self.model_copy(update=update)
 
     def _claims_over(self, overlays: Collection[str]) -> Iterator[Claim]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,6 +112,15 @@ def run_together(
             raise
 
 
+def take(directory: Path, provider: Provider, stage: Stage, wanted: Collection[str]) -> None:
+    """Take those of the directory's samples, and derive nothing."""
+    with ExitStack() as stack:
+        part = _Part.open(directory, stack, wanted)
+        clock = _Clock([part], lambda _: None)
+        for overlay in dict.fromkeys(sample.overlay for sample in part.todo):
+            _take_over(overlay, [part], provider, stage, clock)
+
+
 def finish(directory: Path) -> Outcome:
     """Derive the tables of a directory for which nothing is left to take."""
     with ExitStack() as stack:
@@ -176,16 +185,18 @@ class _Watch:
 class _Part:
     """One results directory that is being filled."""
 
-    def __init__(self, directory: Path, log: logging.Logger) -> None:
+    def __init__(self, directory: Path, log: logging.Logger, wanted: Collection[str] | None) -> None:
         self.directory, self.log = directory, log
         self.manifest = manifests.read(directory)
-        self.samples = meaning.samples(self.manifest)
+        every = meaning.samples(self.manifest)
+        self.samples = every if wanted is None else tuple(sample for sample in every if sample.id in wanted)
         self.todo = pending(self.manifest.experiment, self.samples, directory)
         log.info("%s: %d of %d samples to take", self.manifest.experiment.name, len(self.todo), len(self.samples))
 
     @classmethod
-    def open(cls, directory: Path, stack: ExitStack) -> _Part:
-        return cls(directory, stack.enter_context(_log_file(inside(directory, LOG))))
+    def open(cls, directory: Path, stack: ExitStack, wanted: Collection[str] | None = None) -> _Part:
+        """`wanted` are the samples that it is about; None: all."""
+        return cls(directory, stack.enter_context(_log_file(inside(directory, LOG))), wanted)
 
     def pending(self, overlay: str) -> tuple[Sample, ...]:
         over_it = [sample for sample in self.samples if sample.overlay == overlay]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
+from decimal import Decimal
 from typing import Annotated, Literal, Self, get_args
 
 from pydantic import BeforeValidator, Discriminator, Field, PlainSerializer, Tag, WithJsonSchema, model_validator
@@ -32,6 +34,36 @@ def varied(value: object) -> str | int:
 def word(value: object) -> str:
     """A value as it stands in tables and in names of samples, `3 packets` as `3packets`. Raises ValueError."""
     return "".join(str(varied(value)).split())
+
+
+PLACE = re.compile(r"(?:[a-z][a-z0-9_]*(?:\.[a-z0-9][a-z0-9_-]*){1,5}|seed|routing)", re.ASCII)
+"""Of a topology, where a sweep puts its values."""
+MOST_STEPS = 10_000
+_STEPS = re.compile(
+    r"(?P<first>[0-9]{1,9}(?:\.[0-9]{1,6})?)(?P<unit>[A-Za-z%]{0,8}) to (?P<last>[0-9]{1,9}(?:\.[0-9]{1,6})?)(?P=unit)"
+    r"(?: by (?P<by>[0-9]{1,9}(?:\.[0-9]{1,6})?)(?P=unit))?",
+    re.ASCII,
+)
+
+
+def stepped(values: object) -> object:
+    """A list of values, in which `2ms to 10ms by 4ms` is 2ms, 6ms, 10ms, and without `by` each step is 1. Raises
+    ValueError for steps that lead nowhere."""
+    if not isinstance(values, list | tuple):
+        return values
+    found: list[object] = []
+    for value in values:
+        steps = _STEPS.fullmatch(value) if isinstance(value, str) else None
+        if steps is None:
+            found.append(value)
+            continue
+        first, last, by = (Decimal(steps[name] or 1) for name in ("first", "last", "by"))
+        if by == 0 or last < first or (last - first) / by >= MOST_STEPS:
+            raise ValueError(f"{shown(value)} are no steps: write the least first, as in 2ms to 10ms by 4ms")
+        found += [f"{first + by * step:f}{steps['unit']}" for step in range(int((last - first) / by) + 1)]
+    if twice := [value for value, count in Counter(map(str, found)).items() if count > 1]:
+        raise ValueError(f"{shown(twice[0])} is given twice")
+    return found
 
 
 SCALAR = WithJsonSchema({"type": ["string", "integer"]})

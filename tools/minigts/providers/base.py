@@ -167,6 +167,23 @@ class Prepares(Protocol):
 
 
 @runtime_checkable
+class Ships(Protocol):
+    """A provider that can have what was built on another machine, in one file, instead of building it."""
+
+    def is_built(self) -> bool:
+        """Whether all that a lab takes is there."""
+        ...
+
+    def pack(self, target: Path, progress: Callable[[str], None]) -> str:
+        """Put all that is built into the new file `target`; its SHA-256 sum. Raises EnvironmentLacks."""
+        ...
+
+    def unpack(self, packed: Path, sha256: str, progress: Callable[[str], None]) -> None:
+        """Put in place what such a file holds. Raises InputError unless it has that sum and is of the same recipes."""
+        ...
+
+
+@runtime_checkable
 class MadeOf(Protocol):
     """A provider whose hosts start from what was built once, and which can say where that lies."""
 

@@ -57,6 +57,12 @@ def chart(data: Results, chart: Chart) -> list[str]:
     return [*caption, *_trends(data, chart), *_made_with(data)]
 
 
+def heat(data: Results, chart: Chart) -> list[str]:
+    """For a field of colours."""
+    points = [point for panel in chart.panels for series in panel.series for point in series.points]
+    return [phrasing.middles("Places", [point.n for point in points]), *_trends(data, chart), *_made_with(data)]
+
+
 def _sources(data: Results, chart: Chart) -> str:
     """Where the measurement's published values were printed, in brackets."""
     sources = dict.fromkeys(entry.source for entry in data.published if entry.measurement in chart.measurements)

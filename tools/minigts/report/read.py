@@ -113,7 +113,11 @@ def runs(directory: Path) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for each in store.runs_in(directory):
         known = _manifest(each)
-        name = known.experiment.name if known else folder.plain(each.name)
+        name = (
+            ", ".join(filter(None, (known.experiment.name, known.experiment.cell)))
+            if known
+            else folder.plain(each.name)
+        )
         number = sum(taken == name or taken.startswith(f"{name} (") for taken in found)
         found[f"{name} ({number + 1})" if number else name] = each
     if not found:

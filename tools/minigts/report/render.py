@@ -9,14 +9,25 @@ from typing import TYPE_CHECKING
 
 from minigts import paths
 from minigts.errors import EnvironmentLacks, MinigtsError
-from minigts.report import captions, chart_choice, derive, figures, over_time, phrasing, style, topology_figure
+from minigts.report import (
+    captions,
+    chart_choice,
+    derive,
+    figures,
+    heat,
+    over_time,
+    phrasing,
+    style,
+    topology_figure,
+)
 from minigts.report.chart import draw
 from minigts.report.chart_model import Chart
 from minigts.report.derive import LatencyPoint
 from minigts.report.page import Drawing, Story, campaign_page, run_page
 from minigts.report.read import Results, left_out, read, runs, wholly_left_out
+from minigts.report.sweep import is_sweep, read_sweep
 from minigts.results import folder
-from minigts.results.store import is_campaign
+from minigts.results.store import is_campaign, is_cell, is_run
 from minigts.results.tables import NothingYet
 
 if TYPE_CHECKING:
@@ -26,7 +37,8 @@ PAGE = "report.html"
 
 
 def render(results: Path) -> Path:
-    """Writes the figures and report.html of a run, or of a campaign and each of its runs; returns the page's path.
+    """Writes the figures and report.html of a run, of a sweep as one run, or of a campaign and each of its runs and
+    sweeps; returns the page's path.
 
     The same files give the same bytes. Raises EnvironmentLacks where nothing can be drawn, InputError when there are no
     samples or a file is broken, and MinigtsError when nothing can be written.
@@ -34,7 +46,7 @@ def render(results: Path) -> Path:
     lacking = style.missing()
     if lacking:
         raise EnvironmentLacks("\n".join(lacking))
-    if is_campaign(results):
+    if is_campaign(results) and not is_sweep(results):
         return _campaign(results)
     story = _story(results)
     return write(folder.inside(results, PAGE), run_page(story))
@@ -52,11 +64,11 @@ def write(target: Path, text: str) -> Path:
 def _campaign(directory: Path) -> Path:
     """Each run's own page, and one of all of them."""
     stories, empty, whole = [], [], {}
-    for each in runs(directory).values():
+    for each in dict.fromkeys(run.parent if is_cell(run) else run for run in runs(directory).values()):
         try:
             story = _story(each)
         except NothingYet:
-            if wholly_left_out(each):
+            if is_run(each) and wholly_left_out(each):
                 whole[each.name] = phrasing.left_out(left_out(each))
             else:
                 empty.append(each.name)
@@ -71,7 +83,7 @@ def _campaign(directory: Path) -> Path:
 
 def _story(directory: Path) -> Story:
     """A run, read, and its figures drawn."""
-    data = read(directory)
+    data = read_sweep(directory) if is_sweep(directory) else read(directory)
     charts, latency, told = tell(data)
     try:
         drawings = _drawings(data, charts, latency)
@@ -113,6 +125,8 @@ def _drawings(data: Results, charts: Sequence[Chart], latency: Sequence[LatencyP
         points = derive.from_first([point for point in latency if (point.measurement,) == chart.measurements])
         if chart.x == "hops" and chart.tool.quantity == "latency" and not chart.relative_to and points:
             add(figures.latency_by_hops(points), chart.name, chart.title, captions.latency(data, chart, points))
+        elif heat.fits(chart):
+            add(heat.draw(chart), chart.name, chart.title, captions.heat(data, chart))
         else:
             add(draw(chart), chart.name, chart.title, captions.chart(data, chart))
     tools = {measurement.name: measurement.instrument for measurement in data.measurements}

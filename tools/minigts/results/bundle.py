@@ -58,7 +58,7 @@ class Limits:
     """An archive of this kind ends at 65,535."""
     file_bytes: int = LARGEST_BYTES
     all_bytes: int = 4096 * MIB
-    depth: int = 4
+    depth: int = 5
 
 
 LIMITS = Limits()
@@ -103,7 +103,7 @@ def write(directory: Path, target: Path) -> tuple[crate.File, ...]:
 
 
 def _place(directory: Path, run: Path) -> str:
-    return TOP if run == directory else f"{TOP}/{run.name}"
+    return TOP if run == directory else f"{TOP}/{run.relative_to(directory).as_posix()}"
 
 
 def _files(folder: Path, names: tuple[str, ...], folders: tuple[str, ...]) -> Iterator[Path]:

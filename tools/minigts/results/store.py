@@ -51,16 +51,30 @@ def is_run(directory: Path) -> bool:
 
 
 def runs_in(directory: Path) -> tuple[Path, ...]:
-    """The directory itself when it is a run's, else the runs in it: a campaign's. Raises InputError: not there."""
+    """The directory itself when it is a run's, else the runs in it: a campaign's or a sweep's, of which a campaign may
+    hold some. Raises InputError: not there."""
     try:
         if is_run(directory):
             return (directory,)
-        names = sorted(entry.name for entry in os.scandir(directory))
-        return tuple(each for name in names if is_run(each := directory / name) and inside(directory, name))
+        return tuple(
+            inside(run.parent, run.name)
+            for each in _folders(directory)
+            for run in ([each] if is_run(each) else [cell for cell in _folders(each) if is_cell(cell)])
+            if is_run(run)
+        )
     except (FileNotFoundError, NotADirectoryError, ValueError) as error:
         raise InputError(f"{directory}: no such results directory") from error
     except OSError as error:
         raise InputError(f"{directory}: cannot be read: {error.strerror}") from error
+
+
+def is_cell(directory: Path) -> bool:
+    """Whether it is called as the run of one lab of a sweep is: by what its topology has instead, `chain.hosts=3`."""
+    return "=" in directory.name
+
+
+def _folders(directory: Path) -> list[Path]:
+    return [directory / name for name in sorted(entry.name for entry in os.scandir(directory) if entry.is_dir())]
 
 
 def is_campaign(directory: Path) -> bool:
@@ -82,6 +96,13 @@ def discard(directory: Path, sample: str, reason: str) -> None:
     if raw is not None:
         save(directory, raw.model_copy(update={"error": reason, "attempt": attempts(directory).get(sample, 0) + 1}))
         inside(directory, RAW, f"{sample}.json").unlink()
+
+
+def remove(directory: Path, sample: str) -> None:
+    """Remove every attempt at `sample`."""
+    for path in inside(directory, RAW).glob("*.json"):
+        if path.name == f"{sample}.json" or path.name.startswith((f"{sample}.failed-", f"{sample}.tainted-")):
+            path.unlink()
 
 
 def good(directory: Path, sample: str) -> RawSample | None:

@@ -6,7 +6,7 @@ A file is checked in three steps whose findings are reported together: the text 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from itertools import chain
 from pathlib import Path
 
@@ -26,7 +26,9 @@ from minigts.topology.model import Topology
 from minigts.topology.plan import Plan
 from minigts.topology.scheduling import timed
 from minigts.topology.time import ANYWHERE, Time
+from minigts.topology.varying import varied
 
+NOTHING_ELSE: Mapping[str, str] = {}
 LARGEST_BYTES = 256_000
 """A full mesh of a hundred hosts fits; the pure-Python YAML parser takes some two seconds for as much."""
 LANGUAGE = Language(
@@ -43,15 +45,18 @@ def load(
     known_overlays: Collection[str] | None = None,
     time: Time | None = None,
     best: Time = ANYWHERE,
+    values: Mapping[str, str] = NOTHING_ELSE,
 ) -> Plan:
     """The plan of the topology file `path`. `known_overlays` are the names `overlay:` may have; None allows any.
 
     `time` is the lab's time instead of the file's; `best` that of a file which says none, when nothing else does.
+    `values` are put at their places (`varying`) first.
 
     Raises InputError with every problem, each with its line.
     """
     text, directory = read_text(path, gts.LANGUAGE if is_gts(path) else LANGUAGE), Path(path).parent
-    return parse(text, str(path), known_overlays=known_overlays, time=time, best=best, directory=directory)
+    tree = varied(_read(text, str(path)), values)
+    return _planned(tree, str(path), known_overlays, time, best, directory)
 
 
 def parse(
@@ -113,8 +118,14 @@ def require_fit(read: network.Network, file: str) -> None:
     _planned(network.tree(read), file, None, None, ANYWHERE, None)
 
 
-def in_our_words(path: Path) -> bytes:
-    """The file as it is; one in GTS's language as a topology of ours, which results keep. Raises InputError."""
+def in_our_words(path: Path, values: Mapping[str, str] = NOTHING_ELSE) -> bytes:
+    """The file as it is; one in GTS's language, or with other `values`, as a topology of ours, which results keep.
+    Raises InputError."""
+    if values:
+        text = read_text(path, gts.LANGUAGE if is_gts(path) else LANGUAGE)
+        document = varied(_read(text, str(path)), values).data
+        assert isinstance(document, dict)  # values have been put into it
+        return "".join(f"{key}: {network.flow(value)}\n" for key, value in document.items()).encode()
     if not is_gts(path):
         return path.read_bytes()
     return network.text(gts.read(read_text(path, gts.LANGUAGE), str(path))).encode()

@@ -23,6 +23,7 @@ from minigts.providers.agent import process
 from minigts.providers.agent.provider import AgentProvider
 from minigts.providers.base import Finding, Share
 from minigts.providers.uml import (
+    carried,
     demand,
     disks,
     doctor,
@@ -67,6 +68,15 @@ class UmlProvider(AgentProvider):
 
     def made_of(self) -> Mapping[str, Path]:
         return made_of.of_lab(self.rundir) or made_of.of_a_new_lab(virtual=False)
+
+    def is_built(self) -> bool:
+        return image.present() is not None
+
+    def pack(self, target: Path, progress: Callable[[str], None]) -> str:
+        return carried.export(target, (), progress).sha256
+
+    def unpack(self, packed: Path, sha256: str, progress: Callable[[str], None]) -> None:
+        carried.load(packed, progress, sha256)
 
     def require_room(self, plan: Plan, overlays: Sequence[str]) -> None:
         demand.require(demand.of_plan(plan), overlays)

@@ -35,6 +35,9 @@ class VirtualUmlProvider(UmlProvider):
     def prepare(self, progress: Callable[[str], None]) -> None:
         parts.ensure(progress)
 
+    def is_built(self) -> bool:
+        return super().is_built() and not parts.uncompiled()
+
     def made_of(self) -> Mapping[str, Path]:
         return made_of.of_lab(self.rundir) or made_of.of_a_new_lab(virtual=True)
 

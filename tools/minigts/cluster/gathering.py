@@ -1,0 +1,45 @@
+"""What came of a job, put into its run's directory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from minigts.cluster.jobs import Job
+from minigts.errors import MinigtsError
+from minigts.results import manifest as manifests
+from minigts.results import store
+from minigts.results.folder import inside, write
+from minigts.results.schema import CERTIFICATE, LOG, RAW, Manifest
+
+DESCRIBES = ("tools", "parts", "packages", "emulator", "certificate", "readback")
+"""Of a manifest: what the lab says of itself."""
+
+
+def keep(top: Path, job: Job, files: Mapping[str, str]) -> None:
+    """Write the job's samples, then what its manifest says besides. Whatever a job before it, broken off, has left of
+    these samples goes first. Raises MinigtsError for what is no file of the job's.
+    """
+    directory = inside(top, *Path(job.run).parts)
+    raw = {name.removeprefix(f"{RAW}/"): text for name, text in files.items() if name.startswith(f"{RAW}/")}
+    strange = [
+        name for name in raw if name.split(".failed-")[0].split(".tainted-")[0].removesuffix(".json") not in job.samples
+    ]
+    if strange:
+        raise MinigtsError(f"{job.name}: {strange[0][:200]!r} is of no sample that it was asked for")
+    theirs = Manifest.model_validate_json(files[manifests.FILE])
+    for sample in job.samples:
+        store.remove(directory, sample)
+    for name, text in raw.items():
+        write(inside(directory, RAW, name), text)
+    ours = manifests.read(directory)
+    update: dict[str, object] = {
+        "overlays": {**ours.overlays, **theirs.overlays},
+        "skipped": {name: why for name, why in ours.skipped.items() if name not in theirs.overlays} | theirs.skipped,
+    }
+    if job.describes:
+        update |= {name: getattr(theirs, name) for name in DESCRIBES}
+        write(inside(directory, CERTIFICATE), files[CERTIFICATE])
+    manifests.write(directory, ours.model_copy(update=update))
+    with inside(directory, LOG).open("a", encoding="utf-8") as log:
+        log.write(files[LOG])

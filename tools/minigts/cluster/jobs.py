@@ -1,0 +1,88 @@
+"""A campaign split into jobs: samples of one run over one overlay that are taken in one lab. Pure but for reading runs.
+
+How a run is split follows from its experiment and plan alone. So whatever takes the jobs, one after the other or on a
+thousand workers, every sample is taken in the same lab after the same ones, and in virtual time gets the same bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from minigts.experiments import meaning, run
+from minigts.experiments.matrix import Sample
+from minigts.results import manifest as manifests
+from minigts.results import store
+from minigts.results.schema import Manifest
+
+MEASURING_S = 60.0
+"""A job measures at least so long, where there is as much: a lab and a join take as long as some samples."""
+
+
+class Job(BaseModel):
+    """What a worker is told. Its lab is of the manifest's plan."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    number: int
+    run: str
+    """The run's directory, from that of the campaign; `.` is that itself."""
+    manifest: Manifest
+    overlay: str
+    samples: tuple[str, ...]
+    describes: bool
+    """Whether it measures its lab for the run's manifest, before the samples."""
+    seconds: float
+    """How long it measures, by the lab's clock."""
+
+    @property
+    def name(self) -> str:
+        return " ".join(
+            part for part in (self.run if self.run != "." else "", self.overlay, f"({self.number})") if part
+        )
+
+
+def split(top: Path, directories: Sequence[Path]) -> Iterator[Job]:
+    """The jobs for what the directories lack. One that was broken off is done again as a whole: its samples are taken
+    after the same ones as they would have been."""
+    number = 0
+    for directory in directories:
+        manifest = manifests.read(directory)
+        lacking = {sample.id for sample in store.pending(meaning.samples(manifest), directory)}
+        described = bool(manifest.certificate)
+        for overlay, samples in _blocks(manifest):
+            number += 1
+            if lacking.isdisjoint(sample.id for sample in samples):
+                continue
+            yield Job(
+                number=number,
+                run=directory.relative_to(top).as_posix(),
+                manifest=_as_begun(manifest),
+                overlay=overlay,
+                samples=tuple(sample.id for sample in samples),
+                describes=not described,
+                seconds=run.total_s(manifest.experiment, manifest.plan, samples),
+            )
+            described = True
+
+
+def _blocks(manifest: Manifest) -> Iterator[tuple[str, list[Sample]]]:
+    """Repetitions one after the other over one overlay, as many as make a job long enough."""
+    for overlay, over_it in groupby(meaning.samples(manifest), key=lambda sample: sample.overlay):
+        repetitions = [list(own) for _, own in groupby(over_it, key=lambda sample: sample.repetition)]
+        one_s = run.total_s(manifest.experiment, manifest.plan, repetitions[0])
+        size = max(1, math.ceil(MEASURING_S / max(one_s, 0.001)))
+        for first in range(0, len(repetitions), size):
+            yield overlay, [sample for own in repetitions[first : first + size] for sample in own]
+
+
+def _as_begun(manifest: Manifest) -> Manifest:
+    """Without what has come of it: the same job, whatever was done before."""
+    kept = ("minigts", "commit", "experiment", "topology_sha256", "plan", "provider", "machine", "left_out")
+    return Manifest(
+        **{name: getattr(manifest, name) for name in kept}, samples_planned=manifest.samples_planned, started=""
+    )

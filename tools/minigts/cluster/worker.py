@@ -1,0 +1,165 @@
+"""One job, done by whoever is asked to: in a process of a worker, on whatever machine that is.
+
+Question and answer are JSON, so that another version of minigts can read the one and give a reason in the other.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import socket
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+import minigts
+from minigts import lab as labs
+from minigts import paths
+from minigts.cluster.jobs import Job
+from minigts.errors import EnvironmentLacks, MinigtsError
+from minigts.experiments import campaign, run
+from minigts.experiments.stage import LabStage
+from minigts.lab import Lab
+from minigts.lab.record import lab_named
+from minigts.machine.proc import PROC
+from minigts.providers import registry
+from minigts.providers.base import Ships
+from minigts.results import manifest as manifests
+from minigts.results.folder import inside, read_text
+from minigts.results.schema import CERTIFICATE, LOG, RAW
+
+PREFIX = "job"
+"""How the labs of jobs are called, with the campaign, the job and the process behind it."""
+PACKED = "parts"
+
+
+class Answer(BaseModel):
+    """What came of a job. `files` are by their place in the run's directory, `why` says what else happened."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    kind: Literal["done", "failed", "refused", "lacks-parts"]
+    why: str = ""
+    machine: str = ""
+    """Where it was done: processes of one machine and one cache share what is built."""
+    files: dict[str, str] = {}
+
+
+@functools.cache
+def identity() -> str:
+    """Of this program: its version, and a sum of all that decides what a lab does."""
+    root = paths.project_root()
+    package = Path(minigts.__file__).parent
+    files = [*package.rglob("*.py"), *(path for path in (root / "provision").rglob("*") if path.is_file())]
+    base = package if paths.is_installed() else root
+    named = sorted((path.relative_to(base).as_posix(), path) for path in files if path.is_relative_to(base))
+    return (
+        f"{minigts.__version__} {paths.content_key((name, path) for name, path in named if '__pycache__' not in name)}"
+    )
+
+
+def machine() -> str:
+    """This machine and the cache on it."""
+    return f"{socket.gethostname()}:{paths.cache_root()}"
+
+
+def perform(job: str, wanted: str, campaign_id: str) -> str:
+    """Do a job that a minigts of this identity has made."""
+    return _perform(job, wanted, campaign_id).model_dump_json()
+
+
+def _perform(text: str, wanted: str, campaign_id: str) -> Answer:
+    if wanted != identity():
+        return _answer("refused", f"it has minigts {identity()}, and the campaign is of {wanted}")
+    job = Job.model_validate_json(text)
+    try:
+        provider = registry.make(job.manifest.provider, Path(), job.manifest.plan.time)
+        if isinstance(provider, Ships) and not provider.is_built():
+            return _answer("lacks-parts")
+        if lacking := provider.missing():
+            return _answer("refused", "; ".join(lacking))
+        return Answer(kind="done", machine=machine(), files=_measured(job, campaign_id))
+    except EnvironmentLacks as error:
+        return _answer("refused", str(error))
+    except (MinigtsError, ExceptionGroup, OSError) as error:
+        return _answer("failed", str(error) or type(error).__name__)
+
+
+def _answer(kind: Literal["failed", "refused", "lacks-parts"], why: str = "") -> Answer:
+    return Answer(kind=kind, why=why, machine=machine())
+
+
+def _measured(job: Job, campaign_id: str) -> dict[str, str]:
+    """The files that the job adds to its run."""
+    remove_labs(campaign_id, of_the_dead=True)
+    with tempfile.TemporaryDirectory(prefix="minigts-job-") as place, _lab(job, campaign_id) as lab:
+        directory = Path(place)
+        manifests.write(directory, job.manifest)
+        if job.describes:
+            campaign.describe_lab([directory], lab, _silent, fresh=True)
+        run.take(directory, lab.provider, LabStage(lab, _silent), job.samples)
+        found = [manifests.FILE, LOG, *([CERTIFICATE] if job.describes else [])]
+        files = {name: read_text(inside(directory, name)) for name in found}
+        for path in sorted((directory / RAW).glob("*.json")):
+            files[f"{RAW}/{path.name}"] = read_text(path)
+        return files
+
+
+@contextmanager
+def _lab(job: Job, campaign_id: str) -> Iterator[Lab]:
+    name = f"{PREFIX}-{campaign_id}-{job.number}-{os.getpid()}"
+    made = labs.up(job.manifest.plan, job.manifest.provider, name, _silent)
+    try:
+        yield made
+    finally:
+        labs.down(made)
+
+
+def remove_labs(campaign_id: str, *, of_the_dead: bool) -> str:
+    """Take down the labs that jobs of the campaign have left on this machine: all of them, or those whose process is
+    gone. What could not be taken down, in words."""
+    wrong = []
+    for each in labs.all_labs():
+        words = each.name.split("-")
+        if words[:2] != [PREFIX, campaign_id] or (of_the_dead and (PROC / words[-1]).exists()):
+            continue
+        try:
+            labs.down(lab_named(each.name))
+        except (MinigtsError, ExceptionGroup, OSError) as error:
+            wrong.append(f"{each.name}: {error}")
+    return "; ".join(wrong)
+
+
+def receive(name: str, offset: int, data: bytes) -> None:
+    """Keep a piece of what is shipped, until `unpack`."""
+    place = _shipped(name)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with place.open("r+b" if offset else "wb") as file:
+        file.seek(offset)
+        file.write(data)
+
+
+def unpack(name: str, sha256: str, provider: str, time: Literal["real", "virtual"]) -> str:
+    """Put what was shipped in its place, unless its sum is another; why not, in words."""
+    place = _shipped(name)
+    try:
+        made = registry.make(provider, Path(), time)
+        assert isinstance(made, Ships)  # who asks for parts is one
+        made.unpack(place, sha256, _silent)
+    except MinigtsError as error:
+        return str(error)
+    finally:
+        place.unlink(missing_ok=True)
+    return ""
+
+
+def _shipped(name: str) -> Path:
+    return paths.cache_root() / f"shipped-{name}-{os.getpid()}"
+
+
+def _silent(_text: str) -> None:
+    pass

@@ -1,0 +1,67 @@
+"""A topology with other values at some places of its file: one lab of a sweep. Pure.
+
+A place is the way to a value, `chain.hosts`, `defaults.link.rtt`, `links.ams-bra.rate`: keys, of a list of links a
+link's name or its ends, of any list a number from 0. Without either it is the value of every entry: `links.rtt`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+
+from minigts.errors import InputError
+from minigts.language.problems import did_you_mean, listed, shown
+from minigts.language.tree import Data, Tree
+
+
+def varied(tree: Tree, values: Mapping[str, str]) -> Tree:
+    """The document with `values` at their places. A key that is not there yet is put there; whether it may be, is the
+    language's to say. Raises InputError for a place in what is no mapping, and for an entry that no list has.
+    """
+    data = copy.deepcopy(tree.data)
+    for place, value in values.items():
+        _put(data, place, place.split("."), value)
+    return Tree(data, tree.lines, tree.problems, tree.notes)
+
+
+def _put(data: Data, place: str, words: Sequence[str], value: str) -> None:
+    first, *rest = words
+    if isinstance(data, list):
+        for entry, left in _entries(data, place, words):
+            _put(entry, place, left, value)
+        return
+    if not isinstance(data, dict):
+        raise InputError(f"{place}: nothing has a {shown(first)} there")
+    if not rest:
+        data[first] = value
+        return
+    if data.get(first) is None:
+        data[first] = {}
+    _put(data[first], place, rest, value)
+
+
+def _entries(data: list[Data], place: str, words: Sequence[str]) -> Iterator[tuple[Data, Sequence[str]]]:
+    """Those that are meant, and what of the place is left below them."""
+    first, *rest = words
+    names = {name: entry for entry in data for name in _names(entry)}
+    if rest and first in names:
+        yield names[first], rest
+    elif rest and first.isdecimal():
+        if int(first) >= len(data):
+            raise InputError(f"{place}: there are {len(data)} entries, from 0 to {len(data) - 1}")
+        yield data[int(first)], rest
+    elif not rest:
+        yield from ((entry, words) for entry in data)
+    else:
+        wanted = f"{listed([*names]) or 'a number from 0'}{did_you_mean(first, names)}"
+        raise InputError(f"{place}: no entry {shown(first)}; write {wanted}")
+
+
+def _names(entry: Data) -> Iterator[str]:
+    """What an entry of `links:` is called."""
+    if not isinstance(entry, dict):
+        return
+    if isinstance(name := entry.get("name"), str):
+        yield name
+    elif isinstance(ends := entry.get("ends"), list) and len(ends) == 2:
+        yield "-".join(map(str, ends))
