@@ -164,7 +164,7 @@ CHANGES: dict[str, tuple[Callable[[dict[str, bytes]], object], str]] = {
     "absolute": (with_file("/escaped"), "is no file of a bundle"),
     "empty word": (with_file("results//escaped"), "is no name of a file"),
     "beside": (with_file("escaped"), "is no file of a bundle"),
-    "too deep": (with_file("results/a/b/c/d"), "is no file of a bundle"),
+    "too deep": (with_file("results/a/b/c/d/e"), "is no file of a bundle"),
     "in a file": (with_file("results/samples.csv/x"), "what is a file"),
     "long name": (with_file("results/" + "x" * 300), "is no name of a file"),
     "no metadata": (lambda files: files.pop(crate.METADATA), "holds no ro-crate-metadata.json"),

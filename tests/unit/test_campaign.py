@@ -21,6 +21,7 @@ OPEN = (
     "converge-bgp",
     "converge-ospf",
     "cross-traffic",
+    "distance",
     "encrypted",
     "fifty-hops",
     "floor",
@@ -43,13 +44,13 @@ def prepared(*names: str, **how: bool) -> tuple[campaign.Prepared, ...]:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.stem))
 def test_every_experiment_says_what_it_claims_and_what_was_published(file: Path) -> None:
-    experiment = campaign.prepare(file, paper=False, quick=False, only=()).experiment
+    experiment = campaign.prepare_sweep(file, paper=False, quick=False, only=())[0].experiment
     assert experiment.name == file.stem
     assert experiment.claims
     assert bool(experiment.published) != (file.stem in OPEN)
     assert all("report" in entry.source or "study" in entry.source for entry in experiment.published)
     assert experiment.paper is not None
-    assert campaign.prepare(file, paper=True, quick=False, only=()).seconds > 60
+    assert sum(each.seconds for each in campaign.prepare_sweep(file, paper=True, quick=False, only=())) > 60
 
 
 def test_all_of_them_quickly_are_measured_in_time() -> None:
@@ -112,8 +113,8 @@ def test_a_quick_run_repeats_what_a_verdict_needs_where_that_costs_little(time: 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.stem))
 def test_a_quick_run_claims_nothing_of_what_it_leaves_out(file: Path) -> None:
-    whole = campaign.prepare(file, paper=False, quick=False, only=()).experiment
-    quick = campaign.prepare(file, paper=False, quick=True, only=()).experiment
+    whole = campaign.prepare_sweep(file, paper=False, quick=False, only=())[0].experiment
+    quick = campaign.prepare_sweep(file, paper=False, quick=True, only=())[0].experiment
     taken = {(key, str(value)) for each in quick.measurements for key, values in each.vary.items() for value in values}
     vary = {key for key, _ in taken}
     for claim in quick.claims:

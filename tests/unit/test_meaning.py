@@ -106,7 +106,7 @@ def found(claim: str, over: Plan) -> dict[str, list[str]]:
 
 
 def prepared(file: Path, **how: object) -> campaign.Prepared:
-    return campaign.prepare(file, **{"paper": False, "quick": False, "only": (), "time": "virtual", **how})  # type: ignore[arg-type]
+    return campaign.prepare_sweep(file, **{"paper": False, "quick": False, "only": (), "time": "virtual", **how})[0]  # type: ignore[arg-type]
 
 
 def test_each_quantity_says_what_it_follows_from_and_the_processor_s_use_from_nothing() -> None:

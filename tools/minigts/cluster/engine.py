@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import logging
@@ -134,11 +135,12 @@ def opened(engine: str | EngineFile, say: Say) -> Iterator[Opened]:
     """
     from distributed import Client  # noqa: PLC0415
 
-    for name in ("distributed", "tornado", "asyncio"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
+    for name in [*logging.root.manager.loggerDict]:  # what they would say of a worker that went is said here
+        if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     campaign_id = secrets.token_hex(3)
     with ExitStack() as stack:
-        stack.callback(worker.remove_labs, campaign_id, of_the_dead=True)
+        stack.callback(worker.remove_labs, campaign_id, True)
         try:
             address = engine if isinstance(engine, str) and engine.startswith(RUNNING) else None
             cluster = None if address else stack.enter_context(_begun(engine, stack))
@@ -245,7 +247,8 @@ class _Doing:
                 told = "; ".join(dict.fromkeys(self.outcome.refused.values()))
                 raise EnvironmentLacks(f"no worker can do the jobs: {told}")
         future = self._client.submit(
-            worker.perform,
+            _on_worker(),
+            "perform",
             job.model_dump_json(),
             worker.identity(),
             self._id,
@@ -296,9 +299,11 @@ class _Doing:
             with packed.open("rb") as file:
                 offset = 0
                 while data := file.read(PIECE_BYTES):
-                    self._client.run(worker.receive, self._id, offset, data, workers=[where])
+                    self._client.run(_on_worker(), "receive", self._id, offset, data, workers=[where])
                     offset += len(data)
-        why = self._client.run(worker.unpack, self._id, digest, provider.name, manifest.plan.time, workers=[where])
+        why = self._client.run(
+            _on_worker(), "unpack", self._id, digest, provider.name, manifest.plan.time, workers=[where]
+        )
         if any(why.values()):
             raise MinigtsError(f"{where}: {next(filter(None, why.values()))}")
 
@@ -316,11 +321,31 @@ class _Doing:
         """Begin no more jobs. When some are under way, their workers' labs are theirs to take down; what is left of
         dead ones is taken down here."""
         unfinished = bool(self._under_way)
-        self._client.cancel(list(self._under_way), force=True)
-        wrong = self._client.run(worker.remove_labs, self._id, of_the_dead=unfinished, on_error="return")
-        for where, why in wrong.items():
-            if why:
-                self._say(f"{where}: {why}")
+        with contextlib.suppress(OSError, RuntimeError):  # of an engine that is gone nothing can be asked
+            self._client.cancel(list(self._under_way), force=True)
+            told = self._client.run(_on_worker(), "remove_labs", self._id, unfinished, on_error="return")
+            for where, why in told.items():
+                if why:
+                    self._say(f"{where}: {why}")
+
+
+def _on_worker() -> Callable[..., str]:
+    """Calls what `worker` has of a name. It goes to a worker as it stands here, so that a scheduler needs no minigts,
+    and a worker without one can say so."""
+
+    def call(name: str, *words: object) -> str:
+        import json  # noqa: PLC0415
+
+        try:
+            from minigts.cluster import worker  # noqa: PLC0415
+        except ImportError as error:
+            if name != "perform":
+                return ""
+            return json.dumps({"kind": "refused", "why": f"minigts cannot be used there: {error}"})
+        found: str = getattr(worker, name)(*words)
+        return found
+
+    return call
 
 
 def _cost_s(job: Job) -> float:

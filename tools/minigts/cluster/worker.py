@@ -95,7 +95,7 @@ def _answer(kind: Literal["failed", "refused", "lacks-parts"], why: str = "") ->
 
 def _measured(job: Job, campaign_id: str) -> dict[str, str]:
     """The files that the job adds to its run."""
-    remove_labs(campaign_id, of_the_dead=True)
+    remove_labs(campaign_id, True)
     with tempfile.TemporaryDirectory(prefix="minigts-job-") as place, _lab(job, campaign_id) as lab:
         directory = Path(place)
         manifests.write(directory, job.manifest)
@@ -119,7 +119,7 @@ def _lab(job: Job, campaign_id: str) -> Iterator[Lab]:
         labs.down(made)
 
 
-def remove_labs(campaign_id: str, *, of_the_dead: bool) -> str:
+def remove_labs(campaign_id: str, of_the_dead: bool) -> str:
     """Take down the labs that jobs of the campaign have left on this machine: all of them, or those whose process is
     gone. What could not be taken down, in words."""
     wrong = []
@@ -134,13 +134,14 @@ def remove_labs(campaign_id: str, *, of_the_dead: bool) -> str:
     return "; ".join(wrong)
 
 
-def receive(name: str, offset: int, data: bytes) -> None:
+def receive(name: str, offset: int, data: bytes) -> str:
     """Keep a piece of what is shipped, until `unpack`."""
     place = _shipped(name)
     place.parent.mkdir(parents=True, exist_ok=True)
     with place.open("r+b" if offset else "wb") as file:
         file.seek(offset)
         file.write(data)
+    return ""
 
 
 def unpack(name: str, sha256: str, provider: str, time: Literal["real", "virtual"]) -> str:
