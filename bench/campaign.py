@@ -2,8 +2,8 @@
 would bound ten thousand labs on a thousand workers.
 
 `labs` runs experiments/distance.yaml with as many distances as asked for, once for each number of workers. `parts`
-measures what a job takes of the one process that hands jobs out and gathers them. `simulate` goes by these figures and by
-what labs took: workers are only counted there, so what it says of many is a model, and not a measurement.
+measures what a job takes of the one process that hands jobs out and gathers them. `simulate` goes by these figures
+and by what labs took: workers are only counted there, so what it says of many is a model, and not a measurement.
 """
 
 from __future__ import annotations

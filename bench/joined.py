@@ -1,8 +1,9 @@
 """What it would cost to share one lab's clock between two machines: two processes that keep step over loopback TCP.
 
 Each stands for a machine's clock. By a message of 64 bytes it tells the other how far its time may pass before it can
-hear of it: the delay of the links between them, its lookahead. Neither passes that. They do no work of their own, so what
-a virtual second takes is the price of keeping step alone; work comes on top. A network's own round trip can be added.
+hear of it: the delay of the links between them, its lookahead. Neither passes that. They do no work of their own, so
+what a virtual second takes is the price of keeping step alone; work comes on top. A network's own round trip can be
+added.
 """
 
 from __future__ import annotations

@@ -47,6 +47,7 @@ SAYS_NOTHING = {
     "heal-ring": [],
     "ipv6": [],
     "jitter-hops": [],
+    "distance": [],
     "multihop": [],
     "multihop-neighbours": [],
     "multihop-overlays": [],

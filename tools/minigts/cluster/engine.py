@@ -146,7 +146,8 @@ def opened(engine: str | EngineFile, say: Say) -> Iterator[Opened]:
             cluster = None if address else stack.enter_context(_begun(engine, stack))
             client = stack.enter_context(Client(address or cluster, timeout=WAITING_S, set_as_default=False))
             say("waiting for the first worker")
-            client.wait_for_workers(1, timeout=WAITING_S)
+            # A queue may be long.
+            client.wait_for_workers(1, timeout=None if isinstance(engine, EngineFile) else WAITING_S)
         except (OSError, TimeoutError) as error:
             raise EnvironmentLacks(f"the engine does not answer: {error or 'no worker came'}") from error
         yield Opened(client, campaign_id)
