@@ -139,6 +139,13 @@ def test_what_carries_the_links_shows_both_directions(two_ways: Lab) -> None:
 
 
 @pytest.mark.virtual
+def test_a_rate_is_measured_over_so_long_that_a_queue_is_a_small_part_of_it(make_lab: MakeLab) -> None:
+    """26 ms of queue are as much of what arrives within a second or not."""
+    lab = make_lab("name: slow\npair: {link: {rtt: 6ms, rate: 20mbit}}\n", time="virtual")
+    (row,) = (row for row in measure.certify(lab, quiet).rows if row.quantity == "TCP")
+    assert row.ok, row
+
+
 def test_the_shipped_links_with_another_way_back_are_as_declared(make_lab: MakeLab) -> None:
     lab = make_lab(TOPOLOGIES / "acknowledgements.yaml")
     made = measure.certify(lab, quiet)
