@@ -350,8 +350,8 @@ def _rated(link: Link) -> Iterator[_OneWay]:
 
 
 def _rate_row_alone(lab: Lab, way: _OneWay, row: Row, say: Say, in_time: InTime) -> Row:
-    """In real time again, as the machine may have been busy; in virtual time once more, over so long that what is handed
-    over at the end, when a lost segment has come again, is a small part."""
+    """In real time again, as the machine may have been busy; in virtual time once more, over so long that what is
+    handed over at the end, when a lost segment has come again, is a small part."""
     if lab.plan.time == "virtual":
         say(f"certificate: rate of {way.name or way.link.name}, for longer")
         return _rate_row(lab, way, longer=True)
