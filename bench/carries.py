@@ -1,8 +1,8 @@
 """Up to which rate of its links a row of hosts keeps to its plan in real time, by the number of hosts.
 
 A lab of each kind is brought up, and its certificate taken, several times; links have a round trip of 10 ms. A kind is
-carried when the certificate was within the usual tolerances each time. In virtual time every rate is carried, at whatever
-slowness, so nothing is measured there.
+carried when the certificate was within the usual tolerances each time. In virtual time every rate is carried, at
+whatever slowness, so nothing is measured there.
 """
 
 from __future__ import annotations
