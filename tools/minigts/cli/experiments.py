@@ -179,8 +179,8 @@ def measure_all(
 
 def _measure_on(engine: str | EngineFile, directories: Sequence[Path], prepared: Sequence[Prepared]) -> bool:
     """Have all measured by an engine's workers, and report; whether every sample has a result."""
+    from minigts.cluster import doing, gathering
     from minigts.cluster import engine as engines
-    from minigts.cluster import gathering
     from minigts.cluster.jobs import split
     from minigts.experiments import run
     from minigts.providers import registry
@@ -199,7 +199,7 @@ def _measure_on(engine: str | EngineFile, directories: Sequence[Path], prepared:
         with screen.progress() as say:
             opened = stack.enter_context(engines.opened(engine, say))
         say, on_progress = stack.enter_context(screen.measuring("jobs"))
-        outcome = engines.perform(opened, jobs, partial(gathering.keep, together), say, on_progress)
+        outcome = doing.perform(opened, jobs, partial(gathering.keep, together), say, on_progress)
     for job, why in outcome.failed.items():
         screen.note(f"minigts: {job}: {why}")
     complete = True

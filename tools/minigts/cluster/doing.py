@@ -1,0 +1,193 @@
+"""Jobs, done by the workers of a cluster: handed out, asked for again, gathered as they come."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from minigts.cluster import worker
+from minigts.cluster.engine import Opened, Say
+from minigts.cluster.jobs import Job
+from minigts.cluster.worker import Answer
+from minigts.errors import EnvironmentLacks, MinigtsError
+from minigts.experiments.run import OnProgress, Progress
+from minigts.providers import registry
+from minigts.providers.base import Ships
+
+if TYPE_CHECKING:
+    from distributed import Future
+
+ATTEMPTS = 3
+"""How often a job is given to a worker, because a lab failed or a worker went away."""
+PIECE_BYTES = 8 << 20
+Keep = Callable[[Job, Mapping[str, str]], None]
+"""What becomes of the files that a job has brought."""
+
+
+@dataclass
+class Outcome:
+    """Jobs that nobody could do, each with the reason; and workers that were not given any more, each with its own."""
+
+    failed: dict[str, str] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+
+
+def perform(engine: Opened, jobs: Sequence[Job], keep: Keep, say: Say, on_progress: OnProgress) -> Outcome:
+    """Have the jobs done; `keep` gets what comes of each as it comes. Raises MinigtsError when the engine is lost, and
+    what `keep` raises; then no more jobs are begun, and the labs on this cluster's machines are taken down.
+    """
+    doing = _Doing(engine, say)
+    try:
+        doing.run(jobs, keep, on_progress)
+    finally:
+        doing.end()
+    return doing.outcome
+
+
+class _Doing:
+    def __init__(self, engine: Opened, say: Say) -> None:
+        self._client, self._id, self._say = engine.client, engine.campaign_id, say
+        self.outcome = Outcome()
+        self._under_way: dict[Future, tuple[Job, int]] = {}
+        self._shipped: set[str] = set()
+
+    def run(self, jobs: Sequence[Job], keep: Keep, on_progress: OnProgress) -> None:
+        from distributed import as_completed  # noqa: PLC0415
+
+        started, done, total_s = time.monotonic(), 0, sum(_cost_s(job) for job in jobs)
+        left_s = total_s
+        coming = as_completed([self._submit(job, 1) for job in jobs], loop=self._client.loop)
+        on_progress(Progress(0, len(jobs), total_s / self._worker_count(), self._among_workers("beginning")))
+        for future in coming:
+            job, attempt = self._under_way.pop(future)
+            answer, where = self._answer(future)
+            if answer.kind == "done":
+                keep(job, answer.files)
+            elif (again := self._again(job, attempt, answer, where)) is not None:
+                coming.add(again)
+                continue
+            future.release()
+            done += 1
+            left_s -= _cost_s(job)
+            spent_s = time.monotonic() - started
+            left = spent_s * left_s / (total_s - left_s) if total_s > left_s else left_s
+            on_progress(Progress(done, len(jobs), left, self._among_workers(job.name)))
+
+    def _submit(self, job: Job, attempt: int) -> Future:
+        workers = None
+        if self.outcome.refused:
+            workers = [address for address in self._workers() if address not in self.outcome.refused]
+            if not workers:
+                told = "; ".join(dict.fromkeys(self.outcome.refused.values()))
+                raise EnvironmentLacks(f"no worker can do the jobs: {told}")
+        future = self._client.submit(
+            _on_worker(),
+            "perform",
+            job.model_dump_json(),
+            worker.identity(),
+            self._id,
+            key=f"minigts-{self._id}-{job.number}-{attempt}-{secrets.token_hex(2)}",
+            pure=False,
+            workers=workers,
+        )
+        self._under_way[future] = (job, attempt)
+        return future
+
+    def _answer(self, future: Future) -> tuple[Answer, str]:
+        """What a worker said, and its address. A worker that died too often has said that it failed."""
+        if future.status in ("cancelled", "lost"):
+            raise MinigtsError("the engine has lost the jobs: its scheduler is gone")
+        error = future.exception()
+        if error is not None:
+            return Answer(kind="failed", why=f"{type(error).__name__}: {error}"), ""
+        where = next(iter(self._client.who_has([future]).get(future.key, ())), "")
+        return Answer.model_validate_json(future.result()), where
+
+    def _again(self, job: Job, attempt: int, answer: Answer, where: str) -> Future | None:
+        """The job given to a worker once more; None when it is given up."""
+        if answer.kind == "lacks-parts":
+            self._ship(job, answer.machine, where)
+            return self._submit(job, attempt)
+        if answer.kind == "refused":
+            self.outcome.refused[where] = f"{where}: {answer.why}"
+            self._say(f"{where} is given no more jobs: {answer.why}")
+            return self._submit(job, attempt)
+        if attempt < ATTEMPTS:
+            return self._submit(job, attempt + 1)
+        self.outcome.failed[job.name] = answer.why
+        return None
+
+    def _ship(self, job: Job, machine: str, where: str) -> None:
+        """Send what labs are made of to a worker's machine, once."""
+        if machine in self._shipped:
+            return
+        self._shipped.add(machine)
+        manifest = job.manifest
+        provider = registry.make(manifest.provider, Path(), manifest.plan.time)
+        if not isinstance(provider, Ships):
+            raise EnvironmentLacks(f"{where} lacks what provider {manifest.provider} has built; build it there")
+        with tempfile.TemporaryDirectory() as place:
+            packed = Path(place) / worker.PACKED
+            digest = provider.pack(packed, self._say)
+            self._say(f"sending {packed.stat().st_size >> 20} MiB to {where}")
+            with packed.open("rb") as file:
+                offset = 0
+                while data := file.read(PIECE_BYTES):
+                    self._client.run(_on_worker(), "receive", self._id, offset, data, workers=[where])
+                    offset += len(data)
+        why = self._client.run(
+            _on_worker(), "unpack", self._id, digest, provider.name, manifest.plan.time, workers=[where]
+        )
+        if any(why.values()):
+            raise MinigtsError(f"{where}: {next(filter(None, why.values()))}")
+
+    def _workers(self) -> list[str]:
+        return list(self._client.scheduler_info(n_workers=-1)["workers"])
+
+    def _worker_count(self) -> int:
+        return max(1, len(self._workers()) - len(self.outcome.refused))
+
+    def _among_workers(self, doing: str) -> str:
+        count = self._worker_count()
+        return f"{doing} ({count} worker{'s' if count > 1 else ''})"
+
+    def end(self) -> None:
+        """Begin no more jobs. When some are under way, their workers' labs are theirs to take down; what is left of
+        dead ones is taken down here."""
+        unfinished = bool(self._under_way)
+        with contextlib.suppress(OSError, RuntimeError):  # of an engine that is gone nothing can be asked
+            self._client.cancel(list(self._under_way), force=True)
+            told = self._client.run(_on_worker(), "remove_labs", self._id, unfinished, on_error="return")
+            for where, why in told.items():
+                if why:
+                    self._say(f"{where}: {why}")
+
+
+def _on_worker() -> Callable[..., str]:
+    """Calls what `worker` has of a name. It goes to a worker as it stands here, so that a scheduler needs no minigts,
+    and a worker without one can say so."""
+
+    def call(name: str, *words: object) -> str:
+        import json  # noqa: PLC0415
+
+        try:
+            from minigts.cluster import worker  # noqa: PLC0415
+        except ImportError as error:
+            if name != "perform":
+                return ""
+            return json.dumps({"kind": "refused", "why": f"minigts cannot be used there: {error}"})
+        found: str = getattr(worker, name)(*words)
+        return found
+
+    return call
+
+
+def _cost_s(job: Job) -> float:
+    """For the time left: lab and join take some, whatever is measured."""
+    return 10.0 + job.seconds
