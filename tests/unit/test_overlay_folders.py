@@ -18,7 +18,8 @@ from minigts.overlays.host_file import facts_for
 from minigts.overlays.teams import teams
 from minigts.providers import registry
 from minigts.topology.load import load, parse
-from minigts.topology.plan import Host, Plan
+from minigts.topology.parts import Host
+from minigts.topology.plan import Plan
 
 PROJECT = paths.project_root()
 FOLDERS = sorted(path for path in (PROJECT / "provision" / "overlays").iterdir() if path.is_dir())

@@ -29,7 +29,8 @@ from minigts.lab import events
 from minigts.providers import registry
 from minigts.providers.base import Provider, Share
 from minigts.topology.fields import BurstPackets, HostName, OneWayMs, Percent, QueueBytes, RateMbit
-from minigts.topology.plan import Host, Machine, Plan, Switch
+from minigts.topology.parts import Host, Machine, Switch
+from minigts.topology.plan import Plan
 from minigts.topology.time import Time
 
 T = TypeVar("T")

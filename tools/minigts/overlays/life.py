@@ -28,7 +28,8 @@ from minigts.overlays.host_file import facts_for
 from minigts.overlays.teams import UNDERLAYS, team_of, teams
 from minigts.providers.base import Provider
 from minigts.topology import ipv6
-from minigts.topology.plan import Host, Plan
+from minigts.topology.parts import Host
+from minigts.topology.plan import Plan
 
 RECORD = "overlay.json"
 IN_HOST = PurePosixPath("/run/minigts")
