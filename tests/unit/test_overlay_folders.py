@@ -45,6 +45,13 @@ variants:
 """
 
 
+def test_an_overlay_is_not_laid_over_more_hosts_than_it_has_addresses_for() -> None:
+    row = parse("name: row\nchain: {hosts: 251}\n", "row.yaml")
+    overlays.require_fit(row, "none")
+    with pytest.raises(InputError, match="an overlay has addresses for 250 hosts, and topology row has 251: "):
+        overlays.require_fit(row, "swarm")
+
+
 @pytest.fixture
 def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A recipe that counts how often it is run."""

@@ -440,12 +440,11 @@ def read_plan(file: Path, provider: str, time: Time | None) -> Plan:
     """The plan of a topology file, or of minigts' own of that name: in `time`, else in the file's, else in the
     provider's best. Raises InputError.
     """
-    from minigts import overlays
     from minigts.providers import registry
     from minigts.topology.load import load
 
     found = files.found(file, files.TOPOLOGIES)
-    planned = load(found, known_overlays=overlays.known(), time=time, best=registry.best_time(provider))
+    planned = load(found, known_overlays=known.overlays(), time=time, best=registry.best_time(provider))
     for note in planned.notes:
         screen.note(f"{found}: {note}")
     return planned

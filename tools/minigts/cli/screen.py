@@ -40,10 +40,8 @@ PLAIN_WIDTH = 200
 """Columns when the output goes to a file or a program, where nothing has to fit a window."""
 CERTIFIED = ("RTT", "loss", "TCP")
 """What a certificate's table shows of every link and path."""
-PAIRS_SHOWN = 66
-"""As many as twelve hosts have; a plan may have half a million."""
-ROWS_SHOWN, PORTS_SHOWN = 100, 40
-"""Hosts and links of a plan, and of a host its links."""
+ROWS_SHOWN, PORTS_SHOWN = 66, 40
+"""Of a plan's hosts, links and pairs, of which twelve hosts have as many; and of one host its ports."""
 STATE_STYLES = {"ok": "green", "slow": "yellow", "missing": "red"}
 
 Say = Callable[[str], None]
@@ -245,10 +243,10 @@ def show_plan(plan: Plan, hiding: str | None = None) -> None:
         return
     paths = (
         (f"{p.source} – {p.target}", str(p.hops), ms(p.rtt_ms), both(p, tcp_at_most), yes(p.reachable))
-        for p in islice((path for host in plan.hosts for path in plan.paths_from(host.name)), PAIRS_SHOWN)
+        for p in islice((path for host in plan.hosts for path in plan.paths_from(host.name)), ROWS_SHOWN)
     )
     show_table("expected", ("pair", ">hops", ">RTT", ">TCP at most", "routed"), paths)
-    _further(range(plan.pairs), "pairs", PAIRS_SHOWN)
+    _further(range(plan.pairs), "pairs")
 
 
 def _planned_machines(plan: Plan) -> Iterator[tuple[str, ...]]:
@@ -263,9 +261,9 @@ def _planned_machines(plan: Plan) -> Iterator[tuple[str, ...]]:
         yield (*known, addresses, f"{each.cpus:g}", f"{each.memory_mb} MB")
 
 
-def _further(all_of_them: Sequence[object], what: str, shown: int = ROWS_SHOWN) -> None:
+def _further(all_of_them: Sequence[object], what: str) -> None:
     """Say of how many nothing was said."""
-    if (left := len(all_of_them) - shown) > 0:
+    if (left := len(all_of_them) - ROWS_SHOWN) > 0:
         out().print(f"{left} further {what}: minigts plan --json FILE\n", markup=False, soft_wrap=True)
 
 

@@ -113,7 +113,7 @@ def prepare(
         experiment = experiment.only(only)
     plan, impossible = _plan_of(topology, time or experiment.time, provider)
     for name in experiment.overlays:
-        overlays.require_ipv6(plan, name)
+        overlays.require_fit(plan, name)
     as_asked = plan if impossible is None else plan.model_copy(update={"time": impossible.time})
     if quick and as_asked.time == "virtual":
         experiment = experiment.model_copy(update={"repetitions": max(experiment.repetitions, ENOUGH)})

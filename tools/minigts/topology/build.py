@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from itertools import chain, count
 from typing import Any, TypeAlias
@@ -183,7 +182,7 @@ def free_name(ends: tuple[str, str], taken: Collection[str]) -> str:
 
 def shaping_of(way: DraftDirection, rtt_ms: float, name: str) -> Shaping:
     """One direction of a link of that round trip; its name gives it random numbers of its own."""
-    declared = Shaping(**{**asdict(way), "queue_bytes": queue_bytes(way.rate_mbit, rtt_ms, way.queue_bytes)})
+    declared = Shaping(**{**vars(way), "queue_bytes": queue_bytes(way.rate_mbit, rtt_ms, way.queue_bytes)})
     return completed(declared, zlib.crc32(name.encode()))
 
 
