@@ -21,7 +21,7 @@ from minigts.lab import Lab
 from minigts.lab.calibration import probe
 from minigts.overlays import Endpoint
 from minigts.topology.load import parse
-from minigts.topology.plan import Path
+from minigts.topology.parts import Path
 
 BARE = "name: bare\nchain: {hosts: 6, link: {}}\n"
 

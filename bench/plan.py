@@ -1,7 +1,7 @@
-"""What a plan costs by the number of hosts: processor time to make it from its file, its size as JSON, and processor
-time to read that again.
+"""What a plan costs by the number of hosts: processor time to make it from its file, its size as it is stored, and
+processor time to read that again, and to work out what follows of it for one pair, for one host, and for all pairs.
 
-No hosts are started. A row of hosts has the longest paths, a star the shortest.
+No hosts are started. A row of hosts has the longest paths, a star the shortest; in the third shape all are on a switch.
 """
 
 from __future__ import annotations
@@ -25,7 +25,17 @@ T = TypeVar("T")
 SHAPES: dict[str, Callable[[int], str]] = {
     "chain": lambda hosts: f"chain: {{hosts: {hosts}, link: {{rtt: 10ms, rate: 100mbit}}}}\n",
     "star": lambda hosts: f"star: {{clients: {hosts - 1}, link: {{rtt: 10ms, rate: 100mbit}}}}\n",
+    "switch": lambda hosts: around_a_switch(hosts - 1),
 }
+
+
+def around_a_switch(hosts: int) -> str:
+    names = [f"h{number}" for number in range(1, hosts + 1)]
+    links = "".join(f"  - {{ends: [{name}, s1]}}\n" for name in names)
+    return (
+        f"hosts: {{{', '.join(f'{name}: ' for name in names)}}}\nswitches: {{s1: }}\n"
+        f"defaults: {{link: {{rtt: 10ms, rate: 100mbit}}}}\nlinks:\n{links}"
+    )
 
 
 @dataclass(frozen=True)
@@ -34,10 +44,16 @@ class Row:
 
     shape: str
     hosts: int
-    paths: int
+    pairs: int
     made_s: float
     json_mb: float
     read_s: float
+    path_s: float
+    """Of the first pair that is asked for, from the first host to the last."""
+    routes_s: float
+    """Of one host more."""
+    all_s: float
+    """Of all pairs."""
 
 
 def used_s(call: Callable[[], T]) -> tuple[float, T]:
@@ -48,20 +64,28 @@ def used_s(call: Callable[[], T]) -> tuple[float, T]:
 
 def take(shape: str, hosts: int, runs: int) -> Row:
     text = f"name: {shape}\n{SHAPES[shape](hosts)}"
-    made, read = [], []
+    seconds: dict[str, list[float]] = {}
+
+    def taken(what: str, call: Callable[[], T]) -> T:
+        used, result = used_s(call)
+        seconds.setdefault(what, []).append(used)
+        return result
+
     for _ in range(runs):
-        made_s, plan = used_s(lambda: parse(text, f"{shape}.yaml"))
+        plan = taken("made_s", lambda: parse(text, f"{shape}.yaml"))
         document = plan.model_dump_json()
-        read_s, _ = used_s(lambda: Plan.model_validate_json(document))  # noqa: B023 - called at once
-        made.append(made_s)
-        read.append(read_s)
-    size_mb = len(document) / 1e6
-    return Row(shape, hosts, len(plan.paths), statistics.median(made), size_mb, statistics.median(read))
+        again = taken("read_s", lambda: Plan.model_validate_json(document))  # noqa: B023 - called at once
+        first, second, last = again.hosts[0].name, again.hosts[1].name, again.hosts[-1].name
+        taken("path_s", lambda: again.path(first, last))  # noqa: B023
+        taken("routes_s", lambda: again.routes_of(second))  # noqa: B023
+        taken("all_s", lambda: sum(1 for host in again.hosts for _ in again.paths_from(host.name)))  # noqa: B023
+    medians = {what: statistics.median(each) for what, each in seconds.items()}
+    return Row(shape, hosts, plan.pairs, json_mb=len(document) / 1e6, **medians)
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    arguments.add_argument("--hosts", type=int, nargs="+", default=[6, 50, 100, 250], metavar="N")
+    arguments.add_argument("--hosts", type=int, nargs="+", default=[6, 100, 250, 1000], metavar="N")
     arguments.add_argument("--runs", type=int, default=7)
     arguments.add_argument("--out", type=Path, default=stage.RESULTS, metavar="DIR")
     given = arguments.parse_args()
@@ -71,14 +95,27 @@ def main() -> None:
         (
             row.shape,
             f"{row.hosts}",
-            f"{row.paths}",
+            f"{row.pairs}",
             f"{row.made_s:.2f} s",
             f"{row.json_mb:.2f} MB",
             f"{row.read_s:.2f} s",
+            f"{1000 * row.path_s:.1f} ms",
+            f"{1000 * row.routes_s:.1f} ms",
+            f"{row.all_s:.2f} s",
         )
         for row in rows
     ]
-    columns = ("shape", ">hosts", ">paths", ">made in", ">as JSON", ">read in")
+    columns = (
+        "shape",
+        ">machines",
+        ">pairs",
+        ">made in",
+        ">stored",
+        ">read in",
+        ">a path",
+        ">a host's routes",
+        ">all paths",
+    )
     screen.show_table("plans, by processor time", columns, shown)
     given.out.mkdir(parents=True, exist_ok=True)
     document = {

@@ -27,7 +27,8 @@ from minigts.tools import TOOLS
 from minigts.tools.base import PathUnderTest
 from minigts.tools.columns import SENT
 from minigts.topology.load import parse
-from minigts.topology.plan import Path, Plan
+from minigts.topology.parts import Path
+from minigts.topology.plan import Plan
 from minigts.topology.time import Time
 
 AS_FAST_AS_IT_CAN = "2gbit"

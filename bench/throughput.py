@@ -22,7 +22,7 @@ from minigts.lab import Lab
 from minigts.overlays import Endpoint
 from minigts.tools import TOOLS, iperf3_tcp, iperf3_udp
 from minigts.tools.base import PathUnderTest
-from minigts.topology.plan import Path
+from minigts.topology.parts import Path
 
 OVERLAYS = ("none", "swarm")
 OMIT = "2s"

@@ -42,8 +42,8 @@ from minigts.providers.agent import process
 from minigts.providers.base import CarriesLinks
 from minigts.tools import TOOLS
 from minigts.tools.base import Measured, PathUnderTest
-from minigts.topology import plan as plans
 from minigts.topology.load import load, parse
+from minigts.topology.parts import Path as PlanPath
 from minigts.topology.plan import Plan
 
 ECHO_BYTES = 98
@@ -99,7 +99,7 @@ def carrier(lab: Lab) -> CarriesLinks:
     return lab.provider
 
 
-def predicted_rtt_ns(plan: Plan, path: plans.Path, frame_bytes: int) -> int:
+def predicted_rtt_ns(plan: Plan, path: PlanPath, frame_bytes: int) -> int:
     """Of one frame there and one as long back, alone on its way: the links' delays and its own time on each wire."""
     wires = [wire.of(port.outgoing) for port in plan.ends_on(path)]
     return sum(each.delay_ns + (-(-frame_bytes * 8 * 10**9 // each.rate_bps) if each.rate_bps else 0) for each in wires)
@@ -154,7 +154,7 @@ def spinning(programs: int) -> Iterator[None]:
 # ---- round-trips
 
 
-def echoes_ns(lab: Lab, ends: Mapping[str, Endpoint], path: plans.Path, count: int) -> list[int]:
+def echoes_ns(lab: Lab, ends: Mapping[str, Endpoint], path: PlanPath, count: int) -> list[int]:
     source, target = ends[path.source], ends[path.target]
     seen = probe(lab.provider, path.source, target.address, count=count, prefix=source.network)
     return [round(rtt_ms * 1e6) for rtt_ms in seen.rtts_ms]

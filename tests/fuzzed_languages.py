@@ -17,9 +17,8 @@ from minigts.language.problems import require_none
 from minigts.language.tree import read_tree
 from minigts.overlays import policy
 from minigts.results.schema import Hardware, Manifest
-from minigts.topology import compose_file, containers
+from minigts.topology import compose_file, containers, expanded
 from minigts.topology import load as topologies
-from minigts.topology import plan as plans
 from minigts.topology.containers import Container
 from minigts.topology.exchange import network_of
 from minigts.topology.plan import Plan
@@ -128,7 +127,7 @@ def _text(data: bytes) -> str:
 
 def _topology(data: bytes) -> None:
     plan = topologies.parse(_text(data), "t.yaml", known_overlays=OVERLAYS)
-    text = plans.to_json(plan)
+    text = expanded.to_json(plan)
     assert Plan.model_validate_json(text) == plan
 
 

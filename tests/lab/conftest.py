@@ -20,7 +20,8 @@ from minigts.fidelity.measure import ATTEMPTS
 from minigts.overlays import UNDERLAY
 from minigts.testing.chosen import Target
 from minigts.testing.plugin import targets
-from minigts.topology.plan import Path, Plan
+from minigts.topology.parts import Path
+from minigts.topology.plan import Plan
 
 HERE = FilePath(__file__).parent
 MOST_PATHS = 200

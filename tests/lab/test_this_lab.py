@@ -19,7 +19,7 @@ from minigts.judge.cells import PathCell, measured_once
 from minigts.judge.tolerances import CEILING, rate
 from minigts.judge.words import WORDS
 from minigts.tools.processor import is_modelled
-from minigts.topology.plan import Path
+from minigts.topology.parts import Path
 
 pytestmark = pytest.mark.timeout(900)  # virtual machines whose processors are emulated take minutes to come up
 

@@ -96,7 +96,7 @@ def test_every_host_has_the_plan_s_addresses_at_once_and_its_routes(six: Lab) ->
         assert not [each for device in shown for each in device["addr_info"] if each.get("tentative")]
         said = six.provider.run(host.name, ["ip", "-j", "-6", "route"], timeout_s=LIMIT_S).stdout
         via = {(str(IPv6Network(route["dst"])), route["gateway"]) for route in json.loads(said) if "gateway" in route}
-        assert via == {(route.to, route.via) for route in beside.routes}
+        assert via == {(route.to, route.via) for route in six.plan.ipv6_routes_of(host.name)}
 
 
 @pytest.mark.virtual

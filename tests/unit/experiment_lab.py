@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import chain as chained
-from itertools import combinations, repeat
+from itertools import repeat
 from pathlib import Path
 
 from minigts.experiments.load import parse
@@ -18,8 +18,8 @@ from minigts.providers.base import Result
 from minigts.providers.machine_time import OnMachineTime
 from minigts.results import manifest as manifests
 from minigts.results.schema import Hardware, Manifest
-from minigts.topology.plan import Host, Link, Plan, Port, Shaping
-from minigts.topology.plan import Path as PlanPath
+from minigts.topology.parts import Host, Link, Port, Shaping
+from minigts.topology.plan import Plan
 
 RECORDED = Path(__file__).parent / "recorded"
 SEGMENTS_MS = (21.75, 4.70, 41.58, 52.57, 40.63)
@@ -71,7 +71,6 @@ def chain(hosts: int = 3, rate_mbit: float | None = 100.0, routing: str = "route
             "overlay": "none",
             "hosts": [_host(i, name, links) for i, name in enumerate(names)],
             "links": links,
-            "paths": [_path(a, b, names, links, rate_mbit, routing) for a, b in combinations(range(hosts), 2)],
         }
     )
 
@@ -108,22 +107,6 @@ def _host(index: int, name: str, links: Sequence[Link]) -> Host:
         memory_mb=512,
         address=f"10.255.0.{index + 1}",
         ports=ports,
-        routes=(),
-    )
-
-
-def _path(
-    a: int, b: int, names: Sequence[str], links: Sequence[Link], rate_mbit: float | None, routing: str
-) -> PlanPath:
-    return PlanPath(
-        source=names[a],
-        target=names[b],
-        links=tuple(link.name for link in links[a:b]),
-        reachable=routing == "routed" or b == a + 1,
-        rtt_ms=sum(link.rtt_ms for link in links[a:b]),
-        rate_mbit=rate_mbit,
-        tcp_ceiling_mbit=None if rate_mbit is None else rate_mbit * 1448 / 1514,
-        loss_percent=0.0,
     )
 
 

@@ -44,7 +44,7 @@ class Prober:
 
 
 def emulator_overhead_ms(prober: Prober) -> float:
-    return calibration.emulator_overhead_ms(cast(Provider, prober), PLAN)
+    return calibration.emulator_overhead_ms(cast(Provider, prober), PLAN, PLAN.paths)
 
 
 def windows(*rtts_ms: float) -> list[float]:
@@ -75,20 +75,21 @@ def test_a_link_faster_than_declared_has_nothing_taken_off() -> None:
 
 def test_what_is_taken_off_already_counts_as_the_emulators() -> None:
     prober = Prober(windows(9.7, 9.71, 9.9))
-    assert calibration.emulator_overhead_ms(cast(Provider, prober), PLAN, 0.25) == pytest.approx(0.1)
+    assert calibration.emulator_overhead_ms(cast(Provider, prober), PLAN, PLAN.paths, 0.25) == pytest.approx(0.1)
 
 
 def test_the_longest_path_without_chance_stands_for_every_link() -> None:
     plan = parse(CHAIN, "five.yaml")
     prober = Prober(windows(20.4, 20.41, 21.0))
-    assert calibration.emulator_overhead_ms(cast(Provider, prober), plan) == pytest.approx(0.1)
+    assert calibration.emulator_overhead_ms(cast(Provider, prober), plan, plan.paths) == pytest.approx(0.1)
     assert prober.asked == {("a", plan.host("c").address)}
 
 
 def test_a_host_by_itself_behind_a_switch_has_no_path_to_measure() -> None:
     text = "name: one\nhosts: {a: {}}\nswitches: {s: {}}\nlinks: [{ends: [a, s], rtt: 1ms}]\n"
     prober = Prober([])
-    assert calibration.emulator_overhead_ms(cast(Provider, prober), parse(text, "one.yaml")) == 0
+    alone = parse(text, "one.yaml")
+    assert calibration.emulator_overhead_ms(cast(Provider, prober), alone, alone.paths) == 0
     assert prober.calls == 0
 
 

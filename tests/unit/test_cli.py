@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from minigts.cli import screen
-from minigts.cli.app import app, main
+from minigts.cli.app import app, build_only, main
 from minigts.errors import CommandFailed, EnvironmentLacks, InputError, MinigtsError, Problem
 from minigts.providers import DEFAULT, registry
 
@@ -100,8 +100,23 @@ def test_each_verb_teaches_by_an_example(verb: str) -> None:
 
 
 def test_help_imports_nothing_heavy() -> None:
-    heavy = ("numpy", "scipy", "matplotlib", "networkx", "ruamel", "pydantic", "jinja2")
-    code = f"import sys, minigts.cli; print([name for name in {heavy!r} if name in sys.modules])"
+    heavy = ("numpy", "scipy", "matplotlib", "networkx", "ruamel", "pydantic", "jinja2", "lark", "asyncio")
+    rooms = ("api", "experiments", "fidelity", "lab", "lessons", "overlays", "report", "results")
+    parts = ("providers.base", "topology.fields", "language.tree")
+    assert not loaded_by("--help") & {*heavy, *(f"minigts.{name}" for name in (*rooms, *parts))}
+
+
+def test_a_plan_is_made_without_what_it_does_not_need(tmp_path: Path) -> None:
+    unneeded = ("networkx", "lark", "minigts.lab", "minigts.overlays", "minigts.lessons.model", "minigts.experiments")
+    file = tmp_path / "row.yaml"
+    file.write_text("name: row\nchain: {hosts: 67}\n")
+    assert not loaded_by("plan", str(file)) & {*unneeded}
+
+
+def loaded_by(*arguments: str) -> set[str]:
+    """The modules that a start of the program with these arguments has loaded at its end."""
+    end = "atexit.register(lambda: print(*sys.modules, file=sys.stderr))"
+    code = f"import atexit, sys; {end}; sys.argv[1:] = {[*arguments]!r}; from minigts.cli import main; main()"
     done = subprocess.run(
         [sys.executable, "-P", "-c", code],
         env={**os.environ, "PYTHONPATH": str(PROJECT / "tools")},
@@ -109,7 +124,18 @@ def test_help_imports_nothing_heavy() -> None:
         text=True,
         check=True,
     )
-    assert done.stdout == "[]\n"
+    return set(done.stderr.split())
+
+
+def test_of_a_verb_that_there_is_no_other_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = app.registered_commands, app.registered_groups
+    for name, each in zip(("registered_commands", "registered_groups"), both, strict=True):
+        monkeypatch.setattr(app, name, each)
+    build_only("no-such-verb")
+    assert (app.registered_commands, app.registered_groups) == both
+    build_only("exec")
+    assert [each.name for each in app.registered_commands] == ["exec"]
+    assert app.registered_groups == []
 
 
 @pytest.mark.parametrize("arguments", [["no-such-verb"], ["up"], ["plan", "--no-such-option", "x"], ["exec", "h1"]])
@@ -288,6 +314,7 @@ def test_interrupted_before_its_verb_begins_it_says_so(
     def interrupted(**_: str) -> None:
         raise KeyboardInterrupt
 
+    monkeypatch.setattr("minigts.cli.app.build_only", lambda _: None)
     monkeypatch.setattr("minigts.cli.app.app", interrupted)
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     umask = os.umask(0o022)

@@ -11,8 +11,9 @@ from minigts.overlays import containers
 from minigts.topology import compose_file
 from minigts.topology.compose_file import substituted
 from minigts.topology.containers import Beside, Container, Health, Published, Volume
+from minigts.topology.expanded import to_json
 from minigts.topology.load import load
-from minigts.topology.plan import Plan, to_json
+from minigts.topology.plan import Plan
 
 TOPOLOGY = """\
 name: x

@@ -20,7 +20,7 @@ from minigts.fidelity import measure
 from minigts.lab import DECLARED, Lab, Record, Settings, links
 from minigts.providers.base import Result
 from minigts.topology.load import parse
-from minigts.topology.plan import Shaping
+from minigts.topology.parts import Shaping
 
 TEXT = """
 name: chain

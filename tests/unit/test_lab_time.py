@@ -22,8 +22,10 @@ from minigts.providers import registry
 from minigts.providers.uml.provider import UmlProvider
 from minigts.providers.uml.virtual import VirtualUmlProvider
 from minigts.results import manifest as manifests
+from minigts.topology.expanded import to_json
 from minigts.topology.load import load, parse
-from minigts.topology.plan import Plan, Processor, to_json
+from minigts.topology.parts import Processor
+from minigts.topology.plan import Plan
 from minigts.topology.time import Time
 
 PROJECT = Path(__file__).parents[2]

@@ -18,7 +18,8 @@ from minigts.overlays.host_file import facts_for
 from minigts.overlays.teams import teams
 from minigts.providers import registry
 from minigts.topology.load import load, parse
-from minigts.topology.plan import Host, Plan
+from minigts.topology.parts import Host
+from minigts.topology.plan import Plan
 
 PROJECT = paths.project_root()
 FOLDERS = sorted(path for path in (PROJECT / "provision" / "overlays").iterdir() if path.is_dir())
@@ -42,6 +43,13 @@ variants:
   fast: {encapsulation: vxlan}
   slow: {encapsulation: udp, overhead_bytes: 28}
 """
+
+
+def test_an_overlay_is_not_laid_over_more_hosts_than_it_has_addresses_for() -> None:
+    row = parse("name: row\nchain: {hosts: 251}\n", "row.yaml")
+    overlays.require_fit(row, "none")
+    with pytest.raises(InputError, match="an overlay has addresses for 250 hosts, and topology row has 251: "):
+        overlays.require_fit(row, "swarm")
 
 
 @pytest.fixture

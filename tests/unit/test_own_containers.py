@@ -12,8 +12,9 @@ import pytest
 from minigts.errors import InputError
 from minigts.overlays import containers
 from minigts.providers.base import Provider
+from minigts.topology.expanded import to_json
 from minigts.topology.load import parse
-from minigts.topology.plan import Plan, to_json
+from minigts.topology.plan import Plan
 
 TOPOLOGY = """\
 name: x

@@ -18,8 +18,9 @@ from minigts.errors import CommandFailed, EnvironmentLacks, InputError, MinigtsE
 from minigts.providers import own_root
 from minigts.providers.uml import own_roots
 from minigts.providers.uml.image import Image
+from minigts.topology.expanded import to_json
 from minigts.topology.load import load
-from minigts.topology.plan import Plan, to_json
+from minigts.topology.plan import Plan
 from minigts.topology.software import ENTER, Root
 
 LINK, HARD, DEVICE, DIRECTORY = tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.DIRTYPE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from ipaddress import IPv4Address, IPv4Network, ip_network
 from itertools import pairwise
 from pathlib import Path
@@ -11,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from minigts.topology.expanded import to_json
 from minigts.topology.load import load, parse
-from minigts.topology.plan import Plan, to_json
+from minigts.topology.plan import Plan
 from minigts.topology.queues import delay_packets, queue_bytes
 
 TOPOLOGIES = Path(__file__).parents[2] / "topologies"
@@ -33,7 +35,7 @@ def walk(plan: Plan, source: str, address: str) -> list[str]:
         here = hosts[-1]
         target = IPv4Address(address)
         on_link = [p for p in here.ports if target in ip_network(f"{p.address}/{p.prefix}", strict=False)]
-        vias = {route.via for route in here.routes if target in IPv4Network(route.to)}
+        vias = {route.via for route in plan.routes_of(here.name) if target in IPv4Network(route.to)}
         gateways = on_link[:1] or [port for port in here.ports if port.peer_address in vias]
         assert len(gateways) == 1, f"{here.name} has {len(gateways)} ways to {address}"
         hosts.append(plan.host(gateways[0].peer_host))
@@ -72,7 +74,7 @@ def test_loss_is_combined() -> None:
 
 def test_neighbours_reach_only_neighbours() -> None:
     plan = shipped("chain6-neighbours")
-    assert all(host.routes == () for host in plan.hosts)
+    assert all(plan.routes_of(host.name) == () for host in plan.hosts)
     assert [path.reachable for path in plan.paths] == [path.hops == 1 for path in plan.paths]
 
 
@@ -107,7 +109,7 @@ def test_separate_pairs_have_no_path_between_them() -> None:
 def test_groups_are_the_plans() -> None:
     plan = shipped("fourpairs")
     assert [(group.name, group.hosts) for group in plan.groups][:2] == [("a", ("a1", "a2")), ("b", ("b1", "b2"))]
-    assert plan.host("b2").routes[0].to == f"{plan.host('b1').address}/32"
+    assert plan.routes_of("b2")[0].to == f"{plan.host('b1').address}/32"
     assert shipped("chain6").groups == ()
 
 
@@ -232,12 +234,12 @@ def test_a_way_through_switches_has_all_their_links_and_the_next_host_as_gateway
     path = plan.path("a", "d")
     assert path.links == ("a-s1", "s1-s2", "s2-b", "b-c", "s3-c", "s3-d")
     assert (path.rtt_ms, path.rate_mbit) == (17.0, 20.0)
-    vias = {route.to: route.via for route in plan.host("a").routes}
+    vias = {route.to: route.via for route in plan.routes_of("a")}
     assert vias == dict.fromkeys(("10.255.0.2/32", "10.255.0.3/32", "10.255.0.4/32"), "192.168.7.2") | {
         "10.20.0.0/24": "192.168.7.2",
         "10.20.1.0/24": "192.168.7.2",
     }
-    assert {route.via for route in plan.host("d").routes} == {"10.20.1.1"}
+    assert {route.via for route in plan.routes_of("d")} == {"10.20.1.1"}
 
 
 def test_unrouted_hosts_reach_each_other_through_switches_only() -> None:
@@ -257,3 +259,69 @@ def test_neighbours_are_all_hosts_of_a_segment_and_no_switch() -> None:
     plan = made(SWITCHED)
     near = [(port.name, host.name, far.address) for port, host, far in plan.neighbours(plan.host("b"))]
     assert near == [("eth1", "a", "192.168.7.1"), ("eth2", "c", "10.20.0.2")]
+
+
+def test_a_plan_stores_neither_routes_nor_paths_and_reads_documents_that_do() -> None:
+    plan = shipped("ipv6")
+    stored, printed = plan.model_dump_json(), to_json(plan)
+    assert plan.paths and plan.routes_of("ams") and plan.ipv6_routes_of("ams")
+    assert '"routes"' not in stored and '"paths"' not in stored
+    document = json.loads(printed)
+    assert document["version"] == 1
+    assert document["paths"] == [path.model_dump(mode="json") for path in plan.paths]
+    for host, beside in zip(document["hosts"], document["ipv6"]["hosts"], strict=True):
+        assert host["routes"] == [dict(route) for route in plan.routes_of(host["name"])]
+        assert beside["routes"] == [dict(route) for route in plan.ipv6_routes_of(host["name"])]
+    document["paths"][0]["links"].reverse()
+    document["hosts"][0]["routes"] = []
+    assert Plan.model_validate(document) == Plan.model_validate_json(stored) == plan
+    assert to_json(Plan.model_validate(document)) == printed
+
+
+def test_a_copy_whose_links_are_others_has_paths_of_its_own() -> None:
+    plan = made("hosts: {a: , b: , c: }\nlinks: [{ends: [a, b]}, {ends: [b, c], rtt: 2ms}]")
+    assert (plan.path("a", "c").rtt_ms, plan.pairs) == (2, 3)
+    fewer = plan.model_copy(update={"links": plan.links[:1]})
+    assert [(path.source, path.target) for path in fewer.paths] == [("a", "b")]
+    assert (fewer.pairs, plan.pairs) == (1, 3)
+    assert plan.model_copy(update={"name": "y"}).paths == plan.paths
+
+
+def test_links_that_are_set_otherwise_leave_the_ways_as_they_are() -> None:
+    plan = made("hosts: {a: , b: , c: }\nlinks: [{ends: [a, b], rtt: 1ms}, {ends: [a, c], rtt: 2ms}, {ends: [c, b]}]")
+    slow = (plan.links[0].model_copy(update={"rtt_ms": 9.0}), *plan.links[1:])
+    assert plan.path("a", "b").links == ("a-b",)
+    now = plan.set_to(plan.hosts, plan.switches, slow)
+    assert (now.path("a", "b").links, now.path("a", "b").rtt_ms) == (("a-b",), 9)
+    assert now.routes_of("a") == plan.routes_of("a")
+
+
+@pytest.mark.parametrize("file", sorted(TOPOLOGIES.glob("*.yaml")), ids=lambda file: file.stem)
+def test_one_path_is_as_it_stands_among_all(file: Path) -> None:
+    plan = load(file)
+    assert plan.pairs == len(plan.paths)
+    for path in plan.paths:
+        assert plan.path(path.source, path.target) == path
+        assert plan.path(path.target, path.source) == path.turned
+        assert plan.reaches(path.target, path.source) == path.reachable
+
+
+ROW = "chain: {hosts: 1000, link: {rtt: 10ms, rate: 100mbit}}"
+STAR = "star: {clients: 999, link: {rtt: 10ms, rate: 100mbit}}"
+
+
+@pytest.mark.parametrize("shape", [ROW, STAR], ids=["row", "star"])
+def test_a_plan_of_a_thousand_hosts_is_as_large_as_its_hosts_and_links(shape: str) -> None:
+    plan = made(shape)
+    assert (len(plan.hosts), plan.pairs) == (1000, 499_500)
+    assert len(plan.model_dump_json()) < 1_500_000
+    assert len(plan.routes_of(plan.hosts[1].name)) >= 999
+
+
+def test_a_segment_of_a_thousand_hosts_gets_room_for_them() -> None:
+    names = [f"h{number}" for number in range(999)]
+    links = ", ".join(f"{{ends: [{name}, s], rtt: 2ms}}" for name in names)
+    plan = made(f"hosts: {{{', '.join(f'{name}: ' for name in names)}}}\nswitches: {{s: }}\nlinks: [{links}]")
+    assert {link.subnet for link in plan.links} == {"10.20.0.0/22"}
+    assert plan.path("h0", "h998").rtt_ms == 4
+    assert plan.switches[0].address == "10.20.3.232"

@@ -13,8 +13,9 @@ from pydantic import ValidationError
 
 from minigts.dataplane import interfaces, shaping
 from minigts.errors import InputError
+from minigts.topology.expanded import to_json
 from minigts.topology.load import load, parse
-from minigts.topology.plan import Plan, to_json
+from minigts.topology.plan import Plan
 
 TOPOLOGIES = Path(__file__).parents[2] / "topologies"
 SHELL = "x; touch /tmp/pwned #"
@@ -23,7 +24,7 @@ Document = dict[str, Any]
 
 @pytest.fixture
 def document() -> Document:
-    found: Document = json.loads(to_json(load(TOPOLOGIES / "switched.yaml")))
+    found: Document = json.loads(load(TOPOLOGIES / "switched.yaml").model_dump_json())
     return found
 
 
@@ -113,22 +114,6 @@ def same_mac(document: Document) -> None:
     document["hosts"][0]["ports"][0]["mac"] = document["hosts"][1]["ports"][0]["mac"]
 
 
-def path_to_nobody(document: Document) -> None:
-    document["paths"][0]["target"] = "nobody"
-
-
-def path_astray(document: Document) -> None:
-    document["paths"][0]["links"].reverse()
-
-
-def path_of_nothing(document: Document) -> None:
-    document["paths"][0]["links"] = []
-
-
-def path_twice(document: Document) -> None:
-    document["paths"].append(document["paths"][0])
-
-
 def wrong_index(document: Document) -> None:
     document["links"][0]["index"] = 1
 
@@ -143,7 +128,7 @@ def idle_switch(document: Document) -> None:
 
 CONTRADICTIONS = (
     *(doubled_name, foreign_port, wrong_peer, dangling_link, portless_end, looped_link, far_address, other_prefix),
-    *(same_mac, path_to_nobody, path_astray, path_of_nothing, path_twice, wrong_index, stray_switch, idle_switch),
+    *(same_mac, wrong_index, stray_switch, idle_switch),
 )
 
 

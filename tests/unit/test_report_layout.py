@@ -10,7 +10,8 @@ import pytest
 
 from minigts.report.layout import DOWN, ROW, positions
 from minigts.topology.addressing import mac
-from minigts.topology.plan import Host, Link, Plan, Port, Shaping
+from minigts.topology.parts import Host, Link, Port, Shaping
+from minigts.topology.plan import Plan
 
 
 def plan(count: int, *pairs: tuple[int, int]) -> Plan:
@@ -36,11 +37,10 @@ def plan(count: int, *pairs: tuple[int, int]) -> Plan:
             memory_mb=128,
             address=f"10.255.0.{index + 1}",
             ports=ports(f"h{index}", links),
-            routes=(),
         )
         for index in range(count)
     )
-    return Plan(name="p", description="", routing="routed", overlay="none", hosts=hosts, links=links, paths=())
+    return Plan(name="p", description="", routing="routed", overlay="none", hosts=hosts, links=links)
 
 
 def ports(host: str, links: Sequence[Link]) -> tuple[Port, ...]:

@@ -179,7 +179,7 @@ def test_resume_believes_no_manifest(begun: Path, place: tuple[Any, ...], value:
     [
         (lambda d: d.update(provider="cloud"), "no provider 'cloud' in this minigts; there are "),
         (lambda d: d["experiment"].update(overlays=["none", "warp"]), "no overlay 'warp' in this minigts; there are "),
-        (lambda d: d.update(version=2), "version 2 of results is a newer minigts's"),
+        (lambda d: d.update(version=3), "version 3 of results is a newer minigts's"),
         (lambda d: d.update(version=0), "version: Input should be greater than or equal to 1"),
         (lambda d: d.pop("plan"), "plan: is missing"),
         (lambda d: d.update(colour="red"), "colour: is no key that is known here"),
@@ -239,7 +239,7 @@ def test_an_old_folder_still_opens_and_a_new_one_says_its_version(begun: Path) -
     assert "version" not in json.loads((OLD / "manifest.json").read_text())
     assert manifest.read(OLD).version == 1
     assert read(OLD).samples.total == 191
-    assert json.loads((begun / "manifest.json").read_text())["version"] == 1
+    assert json.loads((begun / "manifest.json").read_text())["version"] == 2
 
 
 def test_what_is_written_is_read_back_through_the_same_class(begun: Path) -> None:

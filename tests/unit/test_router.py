@@ -10,8 +10,10 @@ import pytest
 
 from minigts.dataplane import interfaces, router
 from minigts.errors import InputError
+from minigts.topology.expanded import to_json
 from minigts.topology.load import load, parse
-from minigts.topology.plan import Host, Plan, to_json
+from minigts.topology.parts import Host
+from minigts.topology.plan import Plan
 from minigts.topology.protocol_costs import protocol_costs
 from minigts.topology.routing import Edge
 
@@ -44,7 +46,7 @@ def test_without_a_protocol_a_plan_says_nothing_of_costs(file: Path) -> None:
 @pytest.mark.parametrize("routing", PROTOCOLS)
 def test_the_plan_has_routes_and_the_host_sets_none_by_itself(routing: str) -> None:
     made = ring(routing)
-    assert all(host.routes for host in made.hosts)
+    assert all(made.routes_of(host.name) for host in made.hosts)
     text = interfaces.script(made, made.hosts[0])
     assert "route replace" not in text
     assert "bird -c" in text
@@ -86,7 +88,7 @@ def test_what_should_be_found_is_what_the_plan_says(routing: str, file: str) -> 
     for host in made.hosts:
         ways = router.expected(made, host)
         by = {port.peer_address: port.name for port in host.ports}
-        planned = {route.to.removesuffix("/32"): frozenset({by[route.via]}) for route in host.routes}
+        planned = {route.to.removesuffix("/32"): frozenset({by[route.via]}) for route in made.routes_of(host.name)}
         assert ways.of_ipv4 == planned
         assert len(ways.of_ipv6) == (0 if made.ipv6 is None else len(planned))
 

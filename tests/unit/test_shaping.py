@@ -9,7 +9,7 @@ import pytest
 
 from minigts.dataplane import shaping
 from minigts.topology.load import parse
-from minigts.topology.plan import End, Port
+from minigts.topology.parts import End, Port
 
 CLSACT = {"kind": "clsact", "handle": "ffff:", "dev": "eth1", "parent": "ffff:fff1", "options": {}}
 TBF = {

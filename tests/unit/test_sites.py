@@ -9,8 +9,9 @@ import pytest
 from minigts.errors import InputError
 from minigts.formats.geography import distance_km, fibre_ms
 from minigts.topology import sites
+from minigts.topology.expanded import to_json
 from minigts.topology.load import parse
-from minigts.topology.plan import Link, to_json
+from minigts.topology.parts import Link
 
 PAIR = (
     "name: t\n{delays}hosts: {{a: {{location: {first}}}, b: {{location: {second}}}}}\nlinks: [{{ends: [a, b]{own}}}]\n"

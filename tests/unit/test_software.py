@@ -17,8 +17,9 @@ from minigts.errors import CommandTimeout, HostFailed, InputError
 from minigts.lab import Lab, software
 from minigts.providers import registry
 from minigts.providers.base import Result
+from minigts.topology.expanded import to_json
 from minigts.topology.load import load
-from minigts.topology.plan import Plan, to_json
+from minigts.topology.plan import Plan
 from minigts.topology.software import Software
 
 

@@ -26,7 +26,8 @@ from minigts.report.topology_figure import link_words
 from minigts.tools import iperf3_tcp, iperf3_udp
 from minigts.tools.base import PathUnderTest
 from minigts.topology.load import parse
-from minigts.topology.plan import Direction, Plan
+from minigts.topology.parts import Direction
+from minigts.topology.plan import Plan
 
 TWO_WAYS = """
 name: two
@@ -126,7 +127,7 @@ def test_the_way_is_chosen_by_the_round_trip() -> None:
     links = f"{{ends: [a, b], {slow_back}}}, {{ends: [a, c], {even}}}, {{ends: [c, b], delay: 0.5ms}}"
     plan = made(f"hosts: {{a: , b: , c: }}\nlinks: [{links}]")
     assert plan.path("a", "b").links == ("a-c", "c-b")
-    assert [plan.host(name).routes[0].via for name in "ab"] == ["10.20.1.2", "10.20.2.1"]
+    assert [plan.routes_of(name)[0].via for name in "ab"] == ["10.20.1.2", "10.20.2.1"]
 
 
 @pytest.mark.parametrize(
@@ -285,7 +286,7 @@ def test_a_plan_shows_both_directions_where_they_differ(tmp_path: Path, monkeypa
 def test_a_plan_of_before_which_knew_one_direction_is_still_read() -> None:
     plan = made("chain: {hosts: 3, link: {rtt: 10ms, rate: 50mbit}}")
     document = json.loads(plan.model_dump_json())
-    for each in (*document["links"], *document["paths"]):
+    for each in document["links"]:
         del each["back"]
     assert Plan.model_validate(document) == plan
     assert (

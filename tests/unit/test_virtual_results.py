@@ -27,7 +27,8 @@ from minigts.report.compare import compare, headline
 from minigts.results import manifest as manifests
 from minigts.results import store
 from minigts.topology.load import parse
-from minigts.topology.plan import Plan, Processor
+from minigts.topology.parts import Processor
+from minigts.topology.plan import Plan
 
 VIRTUAL = chain().model_copy(update={"time": "virtual"})
 OF_THE_MACHINE = ("started", "seconds", "foreign_cores", "waited_cores", "steal_cores", "lag_ms")

@@ -50,7 +50,7 @@ def test_packets_go_between_vlans_by_the_router_alone() -> None:
         *("router-s1", "s1-s2", "guest2-s2"),
     )
     assert VLANS.path("staff2", "guest2").rtt_ms == 28
-    assert {route.via for route in VLANS.host("staff1").routes if "10.255.0.5" in route.to} == {"10.20.0.1"}
+    assert {route.via for route in VLANS.routes_of("staff1") if "10.255.0.5" in route.to} == {"10.20.0.1"}
 
 
 def test_without_a_router_two_vlans_are_two_networks() -> None:

@@ -26,9 +26,10 @@ from minigts.providers.uml import way_out
 from minigts.providers.uml.image import Image
 from minigts.providers.uml.provider import launch_of
 from minigts.providers.vagrant import prerequisites
+from minigts.topology.expanded import to_json
 from minigts.topology.gateway import MAC, NAME_SERVER
 from minigts.topology.load import parse
-from minigts.topology.plan import Plan, to_json
+from minigts.topology.plan import Plan
 
 TOPOLOGY = """
 name: out

@@ -28,7 +28,8 @@ from minigts.lab import DECLARED, Lab, Settings, links
 from minigts.providers import registry
 from minigts.providers.base import CarriesLinks, Provider
 from minigts.topology.load import parse
-from minigts.topology.plan import Plan, Shaping
+from minigts.topology.parts import Shaping
+from minigts.topology.plan import Plan
 
 TEXT = """
 name: chain

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from minigts.fidelity.certificate import Certificate
     from minigts.lab import Lab
     from minigts.providers.base import Share
-    from minigts.topology.plan import Link, Plan
+    from minigts.topology.parts import Link
+    from minigts.topology.plan import Plan
 
 Topology = Annotated[Path, typer.Argument(metavar="TOPOLOGY", help="A topology file, such as topologies/chain6.yaml.")]
 Provider = Annotated[
@@ -63,12 +64,13 @@ def plan(
     Example:  minigts plan topologies/chain6.yaml
     """
     from minigts.lessons import hidden
-    from minigts.topology.plan import to_json
+    from minigts.topology.expanded import pieces
 
     planned = read_plan(topology, provider, time)
     hiding = hidden.why_hidden(planned.name, topology.parent)
     if as_json:
-        typer.echo(to_json(planned if hiding is None else planned.model_copy(update={"paths": ()})), nl=False)
+        for piece in pieces(planned, with_paths=hiding is None):
+            typer.echo(piece, nl=False)
     else:
         screen.show_plan(planned, hiding)
     if hiding is not None:
@@ -438,12 +440,11 @@ def read_plan(file: Path, provider: str, time: Time | None) -> Plan:
     """The plan of a topology file, or of minigts' own of that name: in `time`, else in the file's, else in the
     provider's best. Raises InputError.
     """
-    from minigts import overlays
     from minigts.providers import registry
     from minigts.topology.load import load
 
     found = files.found(file, files.TOPOLOGIES)
-    planned = load(found, known_overlays=overlays.known(), time=time, best=registry.best_time(provider))
+    planned = load(found, known_overlays=known.overlays(), time=time, best=registry.best_time(provider))
     for note in planned.notes:
         screen.note(f"{found}: {note}")
     return planned

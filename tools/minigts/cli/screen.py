@@ -10,6 +10,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -33,15 +34,16 @@ if TYPE_CHECKING:
     from minigts.providers.doctor import Diagnosis
     from minigts.report.tables import Table as Result
     from minigts.results.schema import Claim
-    from minigts.topology.plan import Direction, Link, Plan, Shaping
-    from minigts.topology.plan import Path as PathOfPlan
+    from minigts.topology.parts import Direction, Link, Shaping
+    from minigts.topology.parts import Path as PathOfPlan
+    from minigts.topology.plan import Plan
 
 PLAIN_WIDTH = 200
 """Columns when the output goes to a file or a program, where nothing has to fit a window."""
 CERTIFIED = ("RTT", "loss", "TCP")
 """What a certificate's table shows of every link and path."""
-PAIRS_SHOWN = 66
-"""As many as twelve hosts have; a plan may have thousands."""
+ROWS_SHOWN, PORTS_SHOWN = 66, 40
+"""Of a plan's hosts, links and pairs, of which twelve hosts have as many; and of one host its ports."""
 STATE_STYLES = {"ok": "green", "slow": "yellow", "missing": "red"}
 
 Say = Callable[[str], None]
@@ -193,16 +195,22 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
 
 def show_plan(plan: Plan, hiding: str | None = None) -> None:
     """A drawing, hosts, links, and, unless something is in the way of it, what the plan predicts for each pair."""
-    from minigts.topology import drawing, gateway
+    from minigts.topology import gateway
 
     console = out()
     console.print(f"{plan.name}, in {plan.time} time", style="bold", markup=False, soft_wrap=True)
     console.print()
-    for line in drawing.draw(plan):
-        console.print(f"  {line}", markup=False, soft_wrap=True)
+    if len(plan.machines) <= ROWS_SHOWN:
+        from minigts.topology import drawing
+
+        for line in drawing.draw(plan):
+            console.print(f"  {line}", markup=False, soft_wrap=True)
+    else:
+        console.print(f"  {len(plan.machines)} machines: too many to draw", markup=False, soft_wrap=True)
     console.print()
     columns = ("host", "location", "address", *ipv6_column(plan), "on its links", ">cpus", ">memory")
     show_table("hosts", columns, _planned_machines(plan))
+    _further(plan.machines, "machines")
     if plan.ways_out:
         words = gateway.in_words(host.name for host in plan.ways_out)
         console.print(f"has {words}\n", markup=False, soft_wrap=True)
@@ -225,32 +233,40 @@ def show_plan(plan: Plan, hiding: str | None = None) -> None:
             *([x.delay_from or ""] if by_sites else []),
             *([str(x.cost)] if plan.has_routers else []),
         )
-        for x in plan.links
+        for x in plan.links[:ROWS_SHOWN]
     )
     vlans = ["VLAN"] if by_vlan else []
     columns = ("link", "subnet", *vlans, *ipv6_column(plan), ">RTT", ">delay", ">rate", ">loss", ">queue")
     by_routers = [f">{plan.routing.upper()} cost"] if plan.has_routers else []
     also = ["of its packets"] if by_chance else []
     show_table("links", (*columns, *also, *(["delay from"] if by_sites else []), *by_routers), links)
+    _further(plan.links, "links")
     if hiding is not None:
         return
     paths = (
         (f"{p.source} – {p.target}", str(p.hops), ms(p.rtt_ms), both(p, tcp_at_most), yes(p.reachable))
-        for p in plan.paths[:PAIRS_SHOWN]
+        for p in islice((path for host in plan.hosts for path in plan.paths_from(host.name)), ROWS_SHOWN)
     )
     show_table("expected", ("pair", ">hops", ">RTT", ">TCP at most", "routed"), paths)
-    if (left := len(plan.paths) - PAIRS_SHOWN) > 0:
-        console.print(f"{left} further pairs: minigts plan --json FILE", markup=False, soft_wrap=True)
+    _further(range(plan.pairs), "pairs")
 
 
 def _planned_machines(plan: Plan) -> Iterator[tuple[str, ...]]:
-    for each in plan.machines:
+    for each in plan.machines[:ROWS_SHOWN]:
         if each.role == "switch":
             addresses = ", ".join(f"{own.address} VLAN {own.vlan}" for own in each.vlans)
         else:
-            addresses = ", ".join(f"{port.address} {port.name}" for port in each.on_segments)
+            ports = each.on_segments
+            addresses = ", ".join(f"{port.address} {port.name}" for port in ports[:PORTS_SHOWN])
+            addresses += f" and {left} more" if (left := len(ports) - PORTS_SHOWN) > 0 else ""
         known = (each.name, each.location or "", each.address, *ipv6_address(plan, each.name))
         yield (*known, addresses, f"{each.cpus:g}", f"{each.memory_mb} MB")
+
+
+def _further(all_of_them: Sequence[object], what: str) -> None:
+    """Say of how many nothing was said."""
+    if (left := len(all_of_them) - ROWS_SHOWN) > 0:
+        out().print(f"{left} further {what}: minigts plan --json FILE\n", markup=False, soft_wrap=True)
 
 
 def _queues(plan: Plan, link: Link) -> str:

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from minigts.dataplane import router
 from minigts.dataplane.shaping import batch_line, spares_arp
 from minigts.topology import gateway, ipv6
-from minigts.topology.plan import End, Host, Plan, Port, Switch
+from minigts.topology.parts import End, Host, Port, Switch
+from minigts.topology.plan import Plan
 
 SYSCTLS = (
     "net.ipv4.ip_forward=1",
@@ -77,14 +78,13 @@ def script_again(before: Plan, plan: Plan, machine: Host | Switch) -> str:
     """The same for a machine that runs since `before` with the same ports: routes that it has not any more go."""
     gone = []
     if isinstance(machine, Host):
-        stays = {route.to for route in machine.routes}
+        stays = {route.to for route in plan.routes_of(machine.name)}
         gone = [
-            batch_line("route", "del", route.to) for route in before.host(machine.name).routes if route.to not in stays
+            batch_line("route", "del", route.to) for route in before.routes_of(machine.name) if route.to not in stays
         ]
-        was, now = before.ipv6_of(machine.name), plan.ipv6_of(machine.name)
-        if was is not None and now is not None:
-            stays_v6 = {route.to for route in now.routes}
-            gone += [batch_line("route", "del", route.to) for route in was.routes if route.to not in stays_v6]
+        stays_v6 = {route.to for route in plan.ipv6_routes_of(machine.name)}
+        was = before.ipv6_routes_of(machine.name)
+        gone += [batch_line("route", "del", route.to) for route in was if route.to not in stays_v6]
     dropping = ["ip -force -batch - <<'END' || true", *gone, "END"] if gone else []
     return "\n".join([*dropping, script(plan, machine)])
 
@@ -93,7 +93,7 @@ def _addresses(plan: Plan, host: Host) -> Iterator[str]:
     yield batch_line("address", "replace", f"{host.address}/32", "dev", "lo")
     for port in host.on_segments:
         yield batch_line("address", "replace", f"{port.address}/{port.prefix}", "dev", port.name)
-    for route in () if plan.has_routers else host.routes:
+    for route in () if plan.has_routers else plan.routes_of(host.name):
         yield batch_line("route", "replace", route.to, "via", route.via, "src", route.source)
 
 
@@ -124,7 +124,7 @@ def _ipv6_addresses(plan: Plan, host: Host, beside: ipv6.Host) -> Iterator[str]:
     yield batch_line("address", "replace", f"{beside.address}/128", "dev", "lo", "nodad")
     for end in beside.ports:
         yield batch_line("address", "replace", f"{end.address}/{ipv6.SEGMENT_PREFIX}", "dev", end.name, "nodad")
-    for route in () if plan.has_routers else beside.routes:
+    for route in () if plan.has_routers else plan.ipv6_routes_of(host.name):
         yield batch_line("route", "replace", route.to, "via", route.via, "src", route.source)
     # As ARP goes round a link's loss: what kernels ask of each other would take the numbers that decide over packets.
     for port, other, far in plan.neighbours(host):

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from minigts.dataplane import wire
 from minigts.topology.frames import ETHERNET_HEADER_BYTES, IP_HEADER_BYTES, TAG_BYTES, Family
-from minigts.topology.plan import Host, Path, Plan
+from minigts.topology.parts import Host, Path
+from minigts.topology.plan import Plan
 
 ICMP_HEADER_BYTES = 8
 """Of an echo, in ICMP and ICMPv6 alike."""

@@ -12,7 +12,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from minigts.topology import ipv6
-from minigts.topology.plan import Host, Plan, Port
+from minigts.topology.parts import Host, Port
+from minigts.topology.plan import Plan
 from minigts.topology.protocol_costs import distances_between
 from minigts.topology.routing import Edge
 
@@ -82,7 +83,7 @@ def _own(plan: Plan, host: Host, family: int) -> tuple[str, str]:
 
 
 def _destinations(plan: Plan, host: Host, family: int) -> list[str]:
-    return [route.to for route in (host.routes if family == 4 else _beside(plan, host).routes)]
+    return [route.to for route in (plan.routes_of if family == 4 else plan.ipv6_routes_of)(host.name)]
 
 
 def _kernel(plan: Plan, host: Host, family: int) -> list[str]:
@@ -203,12 +204,12 @@ def expected(plan: Plan, host: Host, cut: Collection[str] = ()) -> Expected:
 
     hosts = {f"{each.address}/32": (each.index,) for each in plan.hosts}
     segments = {link.subnet: tuple(indices[end] for end in link.ends) for link in plan.links}
-    ways = {route.to: ports_to(*(hosts | segments)[route.to]) for route in host.routes}
-    beside = () if plan.ipv6 is None else _beside(plan, host).routes
+    routes, beside = plan.routes_of(host.name), plan.ipv6_routes_of(host.name)
+    ways = {route.to: ports_to(*(hosts | segments)[route.to]) for route in routes}
     return Expected(
-        {_shown(route.to): ways[route.to] for route in host.routes if ways[route.to]},
+        {_shown(route.to): ways[route.to] for route in routes if ways[route.to]},
         # They stand beside those of IPv4, in the same order.
-        {_shown(six.to): ways[four.to] for four, six in zip(host.routes, beside, strict=False) if ways[four.to]},
+        {_shown(six.to): ways[four.to] for four, six in zip(routes, beside, strict=False) if ways[four.to]},
     )
 
 

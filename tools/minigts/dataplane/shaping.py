@@ -28,7 +28,7 @@ from typing import Any, TypeAlias
 
 from minigts.errors import InputError
 from minigts.topology.frames import ETHERNET_HEADER_BYTES
-from minigts.topology.plan import End, Shaping
+from minigts.topology.parts import End, Shaping
 
 Argv: TypeAlias = tuple[str, ...]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from minigts.topology.plan import End, Shaping
+from minigts.topology.parts import End, Shaping
 
 LOSS_OF_ALL = 2**32
 _NS_A_S = 1_000_000_000

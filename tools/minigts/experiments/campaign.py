@@ -174,7 +174,7 @@ def _said(error: InputError) -> Sequence[str]:
 def _prepared_as_read(read: _Read, experiment: Experiment, time: Time | None) -> Prepared:
     plan, impossible = _plan_of(read.topology, time, read.provider, experiment.values)
     for name in experiment.overlays:
-        overlays.require_ipv6(plan, name)
+        overlays.require_fit(plan, name)
     as_asked = plan if impossible is None else plan.model_copy(update={"time": impossible.time})
     if read.quick and as_asked.time == "virtual":
         experiment = experiment.model_copy(update={"repetitions": max(experiment.repetitions, ENOUGH)})

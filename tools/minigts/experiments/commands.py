@@ -11,7 +11,8 @@ from minigts.experiments.model import AnyMeasurement
 from minigts.overlays import Endpoint
 from minigts.overlays.catalogue import HEADER_BYTES
 from minigts.tools.base import PathUnderTest
-from minigts.topology.plan import Path, Plan
+from minigts.topology.parts import Path
+from minigts.topology.plan import Plan
 
 
 def command(measurement: AnyMeasurement, source: Endpoint, way: PathUnderTest, pace_s: float | None) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from minigts.dataplane import shaping, wire
 from minigts.fidelity.host_load import Recording, recording
 from minigts.lab import Lab, links
-from minigts.topology.plan import Host, Switch
+from minigts.topology.parts import Host, Switch
 
 SHOW = ("tc", "-s", "-j", "qdisc", "show")
 TIMEOUT_S = 30.0

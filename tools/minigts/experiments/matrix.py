@@ -15,7 +15,8 @@ from minigts.experiments.timetable import require_sense
 from minigts.lab.links import link_named
 from minigts.language.problems import listed, shown
 from minigts.overlays.teams import UNDERLAYS
-from minigts.topology.plan import Path, Plan
+from minigts.topology.parts import Path
+from minigts.topology.plan import Plan
 
 Kind = Literal["path", "segment"]
 

@@ -17,7 +17,8 @@ from minigts.results.schema import LeftOut, Manifest
 from minigts.tools import QUANTITIES
 from minigts.tools.columns import Column
 from minigts.tools.processor import calls_are_free, is_modelled, is_the_processors, of_the_processor
-from minigts.topology.plan import Path, Plan
+from minigts.topology.parts import Path
+from minigts.topology.plan import Plan
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,8 @@ from minigts.tools import iperf3_tcp, iperf3_udp
 from minigts.tools.base import PathUnderTest
 from minigts.tools.iperf3_tcp import TcpOptions
 from minigts.tools.iperf3_udp import UdpOptions
-from minigts.topology.plan import Path, Plan
+from minigts.topology.parts import Path
+from minigts.topology.plan import Plan
 from minigts.topology.time import Time
 
 Say = Callable[[str], None]

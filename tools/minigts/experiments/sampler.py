@@ -37,7 +37,7 @@ from minigts.results import manifest as manifests
 from minigts.results import store
 from minigts.results.schema import Manifest, RawSample, Side
 from minigts.tools.base import ParseError
-from minigts.topology.plan import Path as PathOfPlan
+from minigts.topology.parts import Path as PathOfPlan
 from minigts.topology.schedule import Moment
 
 ATTEMPTS = 3

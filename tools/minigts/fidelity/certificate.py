@@ -18,7 +18,8 @@ from minigts.judge import tolerances
 from minigts.judge.loss import CONFIDENCE, judge_loss
 from minigts.lab.record import OVERHEAD_KEYS
 from minigts.paths import write_whole
-from minigts.topology.plan import Link, Path, Plan, Shaping
+from minigts.topology.parts import Link, Path, Shaping
+from minigts.topology.plan import Plan
 from minigts.topology.ways import spoilt_percent
 
 

@@ -18,7 +18,8 @@ from minigts.judge.words import WORDS
 from minigts.lab import Lab, whole_links, whole_paths
 from minigts.tools import QUANTITIES
 from minigts.tools.processor import is_modelled, is_the_processors
-from minigts.topology.plan import Link, Path, Plan
+from minigts.topology.parts import Link, Path
+from minigts.topology.plan import Plan
 
 LONG_SLOW_START_S = 3
 """Over many hops: TCP doubles its window once a round trip, and after it leaves slow start grows more slowly."""

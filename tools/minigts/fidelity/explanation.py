@@ -19,7 +19,8 @@ from minigts.fidelity.certificate import Row
 from minigts.fidelity.host_load import recording, taints
 from minigts.fidelity.host_settings import HostSettings
 from minigts.lab import DECLARED, Lab, Record, Settings, links, routes
-from minigts.topology.plan import End, Host, Link, Plan, Switch
+from minigts.topology.parts import End, Host, Link, Switch
+from minigts.topology.plan import Plan
 
 Cause = Literal[
     "no-answer",

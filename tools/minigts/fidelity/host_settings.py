@@ -14,7 +14,8 @@ from minigts.dataplane import shaping, switch
 from minigts.errors import HostFailed
 from minigts.lab import Lab, Record, links
 from minigts.topology import ipv6
-from minigts.topology.plan import End, Host, Plan, Port, Switch
+from minigts.topology.parts import End, Host, Port, Switch
+from minigts.topology.plan import Plan
 
 READ_TIMEOUT_S = 20.0
 

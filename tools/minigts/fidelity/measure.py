@@ -27,7 +27,7 @@ from minigts.tools import iperf3_tcp
 from minigts.tools.base import ParseError
 from minigts.tools.processor import is_modelled
 from minigts.topology.frames import tcp_ceiling_mbit
-from minigts.topology.plan import Direction, Host, Link, Path, Switch
+from minigts.topology.parts import Direction, Host, Link, Path, Switch
 
 Say = Callable[[str], None]
 InTime = Callable[[], bool]

@@ -26,16 +26,6 @@ from minigts.formats.gts_syntax import MOST_ERRORS
 from minigts.formats.network import Link, Machine, Names, Network, Notes, Ways, number, ports, title
 from minigts.language.problems import did_you_mean, listed, require_none, shown
 from minigts.language.quantities import RATE_MBIT, TIME_MS
-from minigts.language.source import Language
-
-LANGUAGE = Language(
-    name="GTS topology",
-    opening="its name, as in `Pair {`",
-    largest_bytes=100_000,
-    instead_of_aliases="write a loop",
-)
-"""As many words as `gts_syntax` reads have half of that, with their spaces."""
-SUFFIXES = (".dsl", ".gts")
 
 _ID = re.compile(r"[A-Za-z$][A-Za-z0-9]*", re.ASCII)
 _ID_HINT = "an id: letters and digits, a letter or $ first"

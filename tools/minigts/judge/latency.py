@@ -10,7 +10,8 @@ from typing import Protocol, TypeVar
 from minigts.judge.cells import ENOUGH, PathCell, plural
 from minigts.judge.tolerances import Tolerance, round_trip
 from minigts.judge.verdicts import Judgement
-from minigts.topology.plan import Path, Plan
+from minigts.topology.parts import Path
+from minigts.topology.plan import Plan
 
 
 class BetweenHosts(Protocol):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from minigts.topology.plan import Path, Plan, Tolerances
+from minigts.topology.parts import Path, Tolerances
+from minigts.topology.plan import Plan
 
 FILE, DEFAULT, OURS = "the file's `tolerances:`", "the default `tolerances:`", "docs/decisions/0018-one-judge.md"
 JITTER_PART = 0.25

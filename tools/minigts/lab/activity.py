@@ -17,7 +17,7 @@ from minigts.errors import HostFailed
 from minigts.lab import links
 from minigts.lab.record import Lab
 from minigts.providers.base import Restarts
-from minigts.topology.plan import End, Host, Shaping, Switch
+from minigts.topology.parts import End, Host, Shaping, Switch
 
 LIMIT_S = 10.0
 _BITS, _MEGA, _NS = 8, 1_000_000, 1_000_000_000

@@ -10,7 +10,8 @@ from minigts.lab import events, life, links, software
 from minigts.lab.kept import CERTIFICATE
 from minigts.lab.record import Lab, Progress, exclusive
 from minigts.providers.base import Alters
-from minigts.topology.plan import Host, Plan, Switch
+from minigts.topology.parts import Host, Switch
+from minigts.topology.plan import Plan
 
 Started = frozenset[str]
 """Hosts and switches that were started, for the first time or again."""

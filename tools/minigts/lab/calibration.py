@@ -12,7 +12,8 @@ from minigts.dataplane.shaping import added_delay_ms
 from minigts.errors import HostFailed, InputError
 from minigts.providers.base import Provider
 from minigts.topology.frames import family_of
-from minigts.topology.plan import Path, Plan
+from minigts.topology.parts import Path
+from minigts.topology.plan import Plan
 
 WINDOWS = 3
 PROBES = 40
@@ -60,7 +61,7 @@ def probe(
     return RoundTrips(answer.sent, tuple(rtt_us / 1000 for rtt_us in answer.rtts_us))
 
 
-def emulator_overhead_ms(provider: Provider, plan: Plan, taken_off_ms: float = 0.0) -> float:
+def emulator_overhead_ms(provider: Provider, plan: Plan, among: Sequence[Path], taken_off_ms: float = 0.0) -> float:
     """What the RTT over a path exceeds its declared RTT, for one link and one way; 0 if no link has a delay to take it
     off, or no two hosts reach each other.
 
@@ -71,7 +72,7 @@ def emulator_overhead_ms(provider: Provider, plan: Plan, taken_off_ms: float = 0
     so one path stands for all: the one with the most hops, of those without loss or jitter if there are any. What the
     two hosts at its ends take themselves then weighs least, and does not add up over hops. Raises HostFailed.
     """
-    paths = [path for path in plan.paths if path.reachable]
+    paths = [path for path in among if path.reachable]
     if not paths or not any(link.rtt_ms > 0 for link in plan.links):
         return 0.0
     path = min(paths, key=lambda path: (_random(plan, path), -path.hops))

@@ -18,7 +18,7 @@ from minigts.lab import relay
 from minigts.lab.record import Lab
 from minigts.providers.agent import wire
 from minigts.providers.base import Converses
-from minigts.topology.plan import Host
+from minigts.topology.parts import Host
 
 LOOPBACK = "127.0.0.1"
 PYTHON = "/usr/bin/python3"

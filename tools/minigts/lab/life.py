@@ -26,7 +26,8 @@ from minigts.lab.record import (
 from minigts.providers import registry
 from minigts.providers.base import Kills, Pauses, Provider, Restarts, Share, Shares
 from minigts.topology import gateway
-from minigts.topology.plan import Host, Plan, Switch
+from minigts.topology.parts import Host, Switch
+from minigts.topology.plan import Plan
 
 LONGEST_PATH_BYTES = 200
 """Of a run directory. User-Mode Linux cuts the paths of a host's own files below it off after 255 bytes, and makes them
@@ -234,7 +235,7 @@ def _start(lab: Lab, on: str, progress: Progress) -> None:
     links.set_wires(lab, lab.record, plan.machines)
     lab.on_every_machine(lambda machine: configure(lab, machine))
     routes.wait(lab, progress)
-    if links.carrier(lab) is None and (links.whole_paths(lab) or not plan.paths):
+    if links.carrier(lab) is None and (links.whole_paths(lab) or not plan.pairs):
         progress("measuring the emulator's own latency")
         links.calibrate_held(lab)
     lab.on_every_switch(lambda machine: take_step(lab, machine, "ask_controller"))

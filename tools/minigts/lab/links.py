@@ -10,7 +10,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from minigts.dataplane import shaping, wire
 from minigts.dataplane.wire import WireState
@@ -19,10 +19,14 @@ from minigts.lab import calibration
 from minigts.lab.record import DECLARED, Change, Lab, Record, Settings, exclusive
 from minigts.language.problems import did_you_mean, listed, shown
 from minigts.providers.base import CarriesLinks, Provider
-from minigts.topology.plan import Direction, End, Host, Link, Path, Plan, Shaping, Switch
+from minigts.topology.parts import Direction, End, Host, Link, Path, Shaping, Switch
+from minigts.topology.plan import Plan
 from minigts.topology.queues import queue_bytes
+from minigts.topology.routing import connected
 from minigts.topology.schedule import Moment
-from minigts.topology.ways import Ways, completed, direction, fewest_in_burst, in_a_row, spoilt_percent, turned
+from minigts.topology.ways import completed, direction, fewest_in_burst, spoilt_percent
+
+M = TypeVar("M", Host, Switch)
 
 SHAPE_TIMEOUT_S = 60.0
 
@@ -261,14 +265,11 @@ def separate(lab: Lab, groups: Sequence[Collection[str]]) -> list[str]:
     """Cut every link between machines of different groups; the names of those links. Raises InputError, and nothing
     has been changed: a machine that is not there or is in two groups, or groups that a way round joins.
     """
-    import networkx  # noqa: PLC0415 - commands on a lab that is up start without it
-
     group_of = _groups(lab.plan, groups)
     apart = [link for link in lab.plan.links if _parts(link, group_of)]
-    whole = networkx.Graph(link.ends for link in whole_links(lab) if link not in apart)
-    for part in networkx.connected_components(whole):
+    for part in connected((), (link.ends for link in whole_links(lab) if link not in apart)):
         if len({group_of[name] for name in part if name in group_of}) > 1:
-            others = listed(sorted(part - group_of.keys()))
+            others = listed(sorted({*part} - group_of.keys()))
             raise InputError(f"the groups are joined by way of machines that are in none: {others}; put them into one")
     names = frozenset(link.name for link in apart)
     with exclusive(lab.rundir):
@@ -382,10 +383,10 @@ def calibrate_held(lab: Lab) -> float:
     if carrier(lab) is not None:
         return 0.0
     record = lab.record
-    plan = lab.plan.model_copy(update={"paths": whole_paths(lab)})
-    if not plan.paths and lab.plan.paths:
+    plan, paths = lab.plan, whole_paths(lab)
+    if not paths and plan.pairs:
         raise InputError(f"every path of lab {lab.name} passes a link that is cut: {', '.join(cut_links(lab))}")
-    emulator_overhead_ms = calibration.emulator_overhead_ms(lab.provider, plan, record.emulator_overhead_ms)
+    emulator_overhead_ms = calibration.emulator_overhead_ms(lab.provider, plan, paths, record.emulator_overhead_ms)
     if emulator_overhead_ms != record.emulator_overhead_ms:
         calibrated = record.model_copy(update={"emulator_overhead_ms": emulator_overhead_ms})
         with settling(lab, calibrated, [machine.name for machine in plan.machines]):
@@ -442,16 +443,13 @@ def plan_now(lab: Lab) -> Plan:
     if not record.changed:
         return lab.plan
 
-    def with_ports(machine: Host | Switch) -> Host | Switch:
+    def with_ports(machine: M) -> M:
         return machine.model_copy(update={"ports": tuple(port_now(port, record) for port in machine.ports)})
 
     plan = lab.plan
-    hosts, switches = (tuple(with_ports(each) for each in some) for some in (plan.hosts, plan.switches))
-    plan = plan.model_copy(update={"hosts": hosts, "switches": switches})
-    links_ = {link.name: _link_now(plan, link) for link in plan.links}
-    taken = {name: (link, link.ways, _mtu(plan, link)) for name, link in links_.items()}
-    paths = tuple(_path_now(path, taken) for path in plan.paths)
-    return plan.model_copy(update={"links": tuple(links_.values()), "paths": paths})
+    hosts, switches = tuple(map(with_ports, plan.hosts)), tuple(map(with_ports, plan.switches))
+    with_ends = plan.model_copy(update={"hosts": hosts, "switches": switches})
+    return plan.set_to(hosts, switches, tuple(_link_now(with_ends, link) for link in plan.links))
 
 
 def as_set(lab: Lab) -> Lab:
@@ -472,18 +470,6 @@ def _link_now(plan: Plan, link: Link) -> Link:
         back.delay_ms, spoilt_percent(back.loss_percent, back.corrupt_percent), (back.rate_mbit, to.rate_mbit), mtu
     )
     return link.model_copy(update={"rtt_ms": round(to.delay_ms + back.delay_ms, 6), **_figures(there, again)})
-
-
-def _path_now(path: Path, links: Mapping[str, tuple[Link, Ways, int]]) -> Path:
-    """`links` as they are now, each with its directions and its MTU."""
-    on_the_way, here = [], path.source
-    for name in path.links:
-        link, ways, mtu = links[name]
-        onward = link.ends[0] == here
-        on_the_way.append((ways if onward else turned(ways), link.rtt_ms, mtu))
-        here = link.ends[1 if onward else 0]
-    row = in_a_row(on_the_way)
-    return path.model_copy(update={"rtt_ms": round(row.rtt_ms, 6), **_figures(row.there, row.back or row.there)})
 
 
 def _figures(there: Direction, back: Direction) -> dict[str, object]:

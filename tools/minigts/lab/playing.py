@@ -17,7 +17,8 @@ from minigts.dataplane import shaping
 from minigts.errors import HostFailed, InputError
 from minigts.lab import links
 from minigts.lab.record import DECLARED, Lab, Record, exclusive
-from minigts.topology.plan import End, Host, Plan, Switch
+from minigts.topology.parts import End, Host, Switch
+from minigts.topology.plan import Plan
 from minigts.topology.schedule import Moment
 
 T = TypeVar("T")

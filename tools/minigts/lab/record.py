@@ -29,7 +29,8 @@ from minigts.lab import events
 from minigts.providers import registry
 from minigts.providers.base import Provider, Share
 from minigts.topology.fields import BurstPackets, HostName, OneWayMs, Percent, QueueBytes, RateMbit
-from minigts.topology.plan import Host, Machine, Plan, Switch
+from minigts.topology.parts import Host, Machine, Switch
+from minigts.topology.plan import Plan
 from minigts.topology.time import Time
 
 T = TypeVar("T")
@@ -43,7 +44,8 @@ RECORD, PLAN = "lab.json", "plan.json"
 OVERHEAD_KEYS = AliasChoices("emulator_overhead_ms", "own_latency_ms")
 """What lab.json and certificate.json call the emulator's own latency, and what those of before called it."""
 LIMIT_BYTES, PLAN_LIMIT_BYTES = 4 << 20, 128 << 20
-"""Of every record; the plan of 250 hosts in a row has 61 MB. It is parsed when its digest is the recorded one."""
+"""Of every record; plans of before had all routes and paths, 61 MB for 250 hosts in a row. A plan is parsed when its
+digest is the recorded one."""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 
 
@@ -238,7 +240,7 @@ class Lab:
 
     @cached_property
     def time(self) -> Time:
-        """What the lab goes by. Read from its record: the plan of a large lab takes seconds to read."""
+        """What the lab goes by. Read from its record, which is less than its plan."""
         return self.record.time or self.plan.time
 
     @property

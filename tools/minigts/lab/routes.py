@@ -6,7 +6,7 @@ from minigts.dataplane import router
 from minigts.errors import HostFailed
 from minigts.lab.links import dead_links
 from minigts.lab.record import Lab, Progress
-from minigts.topology.plan import Host, Switch
+from minigts.topology.parts import Host, Switch
 
 READ_TIMEOUT_S = 20.0
 

@@ -21,7 +21,8 @@ from minigts.errors import (
     printable,
 )
 from minigts.lab.record import Lab, Progress
-from minigts.topology.plan import Host, Plan
+from minigts.topology.parts import Host
+from minigts.topology.plan import Plan
 from minigts.topology.software import PLACE, Command, File, Software
 from minigts.topology.taking import CannotBeTaken, digest
 

@@ -6,8 +6,6 @@ import re
 from pathlib import Path
 
 from minigts.errors import MinigtsError
-from minigts.lessons import folder
-from minigts.lessons.model import Numbered, lesson
 
 _LAB = re.compile(r"lesson-([0-9]{1,2})")
 
@@ -20,12 +18,14 @@ def why_hidden(topology: str, beside: Path | None = None) -> str | None:
     named = _LAB.fullmatch(topology)
     if named is None:
         return None
+    from minigts.lessons.model import lesson  # noqa: PLC0415 - the plan of no lesson is shown without
+
     try:
         numbered = lesson(int(named[1]))
     except MinigtsError:
         return None
     places = (*([] if beside is None else [beside]), Path(), Path(numbered.lab))
-    if any(_predicted(place, numbered) for place in places):
+    if any(_predicted(place, numbered.number) for place in places):
         return None
     return (
         f"predict first, then figures are shown here (look from the lesson's folder): "
@@ -33,8 +33,10 @@ def why_hidden(topology: str, beside: Path | None = None) -> str | None:
     )
 
 
-def _predicted(place: Path, numbered: Numbered) -> bool:
+def _predicted(place: Path, number: int) -> bool:
+    from minigts.lessons import folder  # noqa: PLC0415 - as above
+
     try:
-        return folder.has_predicted(place) and folder.read_record(place).lesson == numbered.number
+        return folder.has_predicted(place) and folder.read_record(place).lesson == number
     except MinigtsError:
         return False

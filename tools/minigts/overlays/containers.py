@@ -24,7 +24,8 @@ from minigts.overlays import catalogue
 from minigts.providers.base import Provider
 from minigts.topology import containers as declared
 from minigts.topology.containers import Beside, Container
-from minigts.topology.plan import Host, Plan
+from minigts.topology.parts import Host
+from minigts.topology.plan import Plan
 
 RECORD = "containers.json"
 IN_HOST = PurePosixPath("/run/minigts")

@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict
 
 from minigts.overlays.catalogue import Engine, Overlay
 from minigts.overlays.teams import team_of
-from minigts.topology.plan import Host, Plan
+from minigts.topology.parts import Host
+from minigts.topology.plan import Plan
 from minigts.topology.time import Time
 
 ETHERNET_MTU = 1500

@@ -28,12 +28,15 @@ from minigts.overlays.host_file import facts_for
 from minigts.overlays.teams import UNDERLAYS, team_of, teams
 from minigts.providers.base import Provider
 from minigts.topology import ipv6
-from minigts.topology.plan import Host, Plan
+from minigts.topology.parts import Host
+from minigts.topology.plan import Plan
 
 RECORD = "overlay.json"
 IN_HOST = PurePosixPath("/run/minigts")
 PROGRAMS_IN_HOST = PurePosixPath("/var/lib/minigts/programs")
 PHASE_TIMEOUT_S = 180.0
+MOST_HOSTS = 250
+"""Containers get addresses by their host's number, which is one byte of most."""
 ENTER = ("nsenter", "--all", "--root", "--wd", "--target")
 
 
@@ -105,7 +108,7 @@ def join(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
     when a script fails.
     """
     require_engine(lab.provider, name)
-    require_ipv6(lab.plan, name)
+    require_fit(lab.plan, name)
     overlay = catalogue.find(name)
     with exclusive(lab.rundir):
         _require(lab)
@@ -115,7 +118,7 @@ def join(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
 def require(plan: Plan, provider: Provider, name: str) -> None:
     """What is asked before anything is started: that overlay `name`, and the containers of the plan, can be on this
     provider's hosts. Raises InputError, EnvironmentLacks."""
-    require_ipv6(plan, name)
+    require_fit(plan, name)
     require_engine(provider, name)
     containers.require(plan, provider, name)
 
@@ -132,8 +135,12 @@ def require_engine(provider: Provider, name: str) -> None:
         )
 
 
-def require_ipv6(plan: Plan, name: str) -> None:
-    """Raises InputError when overlay `name` goes over IPv6 and the plan has none."""
+def require_fit(plan: Plan, name: str) -> None:
+    """Raises InputError when overlay `name` cannot be laid over the hosts of such a plan: it goes over IPv6 and they
+    have none, or it has no addresses for as many."""
+    if name not in UNDERLAYS and plan.hosts[-1].index >= MOST_HOSTS:
+        more = f"topology {plan.name} has {plan.hosts[-1].index + 1}: bring it up without one, --overlay none"
+        raise InputError(f"an overlay has addresses for {MOST_HOSTS} hosts, and {more}")
     if ipv6.needed_by(name) and plan.ipv6 is None:
         raise InputError(
             f"overlay {name!r} goes over IPv6, and topology {plan.name} has none: write `ipv6: true` there"

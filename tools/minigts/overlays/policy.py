@@ -35,7 +35,7 @@ from minigts.language.validation import read_model
 from minigts.overlays import catalogue, life
 from minigts.overlays.life import Endpoint
 from minigts.overlays.teams import team_of
-from minigts.topology.plan import Host
+from minigts.topology.parts import Host
 
 TABLE = "minigts_policy"
 NFT_TIMEOUT_S = 30.0

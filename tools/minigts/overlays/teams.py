@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from minigts.topology.plan import Host, Plan
+from minigts.topology.parts import Host
+from minigts.topology.plan import Plan
 
 UNDERLAY = "none"
 """The plain hosts."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from minigts.errors import EnvironmentLacks
-from minigts.topology.plan import Host, Plan
+from minigts.topology.parts import Host
+from minigts.topology.plan import Plan
 
 
 def of(host: Host) -> tuple[str, ...]:

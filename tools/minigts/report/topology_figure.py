@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from minigts.report import style
 from minigts.report.layout import Position, positions
-from minigts.topology.plan import Host, Link, Plan, Switch
+from minigts.topology.parts import Host, Link, Switch
+from minigts.topology.plan import Plan
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

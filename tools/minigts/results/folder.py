@@ -27,7 +27,7 @@ from minigts.errors import UNPRINTABLE, InputError, MinigtsError, Problem
 
 LOCK = "run.lock"
 LARGEST_BYTES = 100_000_000
-"""Of any file. The largest manifest, of a chain of 250 hosts, has 50 MB; a raw sample has some kB."""
+"""Of any file. Manifests of before, with all paths of 250 hosts in a row, have 50 MB; a raw sample some kB."""
 LARGEST_NUMBER = 1e15
 """No time, rate or count that is measured here comes near."""
 LONGEST_WHOLE = len(str(-(2**64)))

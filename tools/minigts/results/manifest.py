@@ -11,7 +11,7 @@ from pathlib import Path
 from minigts.errors import InputError, Problem
 from minigts.machine.proc import PROC, TICKS_PER_SECOND, text_of
 from minigts.results import folder
-from minigts.results.schema import MANIFEST, VERSION, Hardware, Manifest, Noise
+from minigts.results.schema import FIRST, MANIFEST, VERSION, Hardware, Manifest, Noise
 
 FILE = MANIFEST
 
@@ -25,7 +25,9 @@ def read(directory: Path) -> Manifest:
     """The results directory's manifest. Raises InputError when it has none that can be read."""
     path = folder.inside(directory, FILE)
     value, text = folder.read_json(path)
-    version = value.get("version", VERSION) if isinstance(value, dict) else VERSION
+    if isinstance(value, dict):
+        value.setdefault("version", FIRST)
+    version = value["version"] if isinstance(value, dict) else VERSION
     if isinstance(version, int) and version > VERSION:
         newer = f"version {version} of results is a newer minigts's; this one reads up to version {VERSION}"
         raise InputError([Problem(str(path), folder.line_of(text, ("version",)), newer)])

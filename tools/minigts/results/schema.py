@@ -1,7 +1,8 @@
 """What the files of a results folder hold: manifest.json, raw samples, claims.json. Written and read through these.
 
 `VERSION` counts changes of the shape; a folder that says none is of the first. Old folders stay readable: whoever adds
-a field gives it a default, and whoever changes one raises the version and reads the earlier shape as well.
+a field gives it a default, and whoever changes one raises the version and reads the earlier shape as well. In the first
+the plan had routes and paths (topology/stored.py).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from minigts.fidelity.host_load import HostLoad
 from minigts.judge.verdicts import Word, current
 from minigts.topology.plan import Plan
 
-VERSION = 1
+FIRST, VERSION = 1, 2
 MANIFEST, SAMPLES, SUMMARY, CLAIMS = "manifest.json", "samples.csv", "summary.csv", "claims.json"
 SERIES = "series.csv"
 """What was watched over time; there is none where nothing was."""

@@ -8,7 +8,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from aiohttp import WSMsgType, web
@@ -122,12 +122,7 @@ async def echoes(socket: web.WebSocketResponse, lab: Lab, source: str, target: s
 
 def address_from(lab: Lab, source: str, target: str) -> str:
     """Where `source` reaches `target`. Raises InputError where it does not."""
-    for path in lab.plan.paths:
-        if {path.source, path.target} == {source, target}:
-            if not path.reachable:
-                break
-            onward = path
-            if path.source != source:
-                onward = path.model_copy(update={"source": source, "target": target, "links": path.links[::-1]})
-            return lab.plan.address_over(onward)
+    with suppress(KeyError):
+        if (path := lab.plan.path(source, target)).reachable:
+            return lab.plan.address_over(path)
     raise InputError(f"{source} does not reach {target} over plain hosts")

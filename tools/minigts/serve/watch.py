@@ -11,7 +11,7 @@ from typing import Any
 
 from minigts.lab import Lab, activity, links
 from minigts.report.layout import positions
-from minigts.topology.plan import Switch
+from minigts.topology.parts import Switch
 
 _NS = 1_000_000_000
 

@@ -11,7 +11,7 @@ from minigts.errors import MinigtsError
 from minigts.tools.columns import Column
 from minigts.tools.options import Options
 from minigts.topology.frames import Family, family_of
-from minigts.topology.plan import Path
+from minigts.topology.parts import Path
 
 START_S = 0.25
 """What starting a program in a container on an emulated host costs, beside the measuring itself."""

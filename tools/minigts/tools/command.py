@@ -22,7 +22,7 @@ from minigts.language.problems import Finding, Misplaced, did_you_mean, listed, 
 from minigts.tools.base import START_S, Measured, ParseError, PathUnderTest, Tool, complaint
 from minigts.tools.columns import VALUE, Column
 from minigts.tools.options import Duration, Options
-from minigts.topology.plan import Path
+from minigts.topology.parts import Path
 
 KILLED_AFTER_S = 2.0
 """After the time is up, a program that does not end by itself is killed."""

@@ -16,7 +16,7 @@ from minigts.tools.base import START_S, Measured, PathUnderTest, Prediction, Too
 from minigts.tools.columns import SENT, Column, value
 from minigts.tools.options import Duration, Size, WholeSeconds, size_bytes, written_duration
 from minigts.topology.frames import tcp_ceiling_mbit
-from minigts.topology.plan import Path
+from minigts.topology.parts import Path
 
 RETRANSMITS = Column("retransmits", "retransmits", "", tabled=True)
 RTT = Column("rtt_ms", "RTT", "ms")

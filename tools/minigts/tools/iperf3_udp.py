@@ -16,7 +16,7 @@ from minigts.tools.base import START_S, Measured, ParseError, PathUnderTest, Pre
 from minigts.tools.columns import JITTER, LOSS, OFFERED, OUT_OF_ORDER, SENT, value
 from minigts.tools.datagrams import DEFAULT, Datagram, carried_mbit, datagram_bytes
 from minigts.tools.options import WholeSeconds, either
-from minigts.topology.plan import Path
+from minigts.topology.parts import Path
 
 UNLIMITED = "unlimited"
 SURELY_MORE = 1.1

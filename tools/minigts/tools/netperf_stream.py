@@ -14,7 +14,7 @@ from minigts.tools.columns import LOSS, SENT, value
 from minigts.tools.datagrams import Datagram, carried_mbit, datagram_bytes
 from minigts.tools.netperf import PORT, Printed, client
 from minigts.tools.options import Options, WholeSeconds
-from minigts.topology.plan import Path
+from minigts.topology.parts import Path
 
 SELECTORS = "LOCAL_SEND_THROUGHPUT,REMOTE_RECV_THROUGHPUT,THROUGHPUT_UNITS,ELAPSED_TIME"
 UNITS = "10^6bits/s"

@@ -25,7 +25,7 @@ from minigts.tools.base import (
 )
 from minigts.tools.columns import LOSS, MAX, MEAN, MIN, STDEV, VALUE, Column, value
 from minigts.tools.options import MOST_COUNTED, Count, Duration, Options, written_duration
-from minigts.topology.plan import Path
+from minigts.topology.parts import Path
 
 LOST = Column("lost", "lost", "")
 GAP = Column("gap_ms", "longest gap", "ms", quantity="gap", follows=("delay", "loss", "rate"))

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from minigts.tools.columns import Column, Declared
-from minigts.topology.plan import Path, Plan
+from minigts.topology.parts import Path
+from minigts.topology.plan import Plan
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 Everything derives from positions in the file, so that a capture from last year can be read with this year's plan.
 
-- segments: the next free /24 of the topology's `subnets` (10.20.0.0/24, 10.20.1.0/24, …); its first two addresses
+- segments: the next free /24 of the topology's `subnets` (10.20.0.0/24, 10.20.1.0/24, …), or the next free block that
+  is wide enough for all on it; its first addresses
 - hosts: 10.255.0.1, 10.255.0.2, … each a /32 on the loopback
 - MACs: 02:6d:67:LL:LL:EE with the link's index and the end, 1 or 2; locally administered
 """
@@ -62,17 +63,35 @@ def capacity(pool: IPv4Network) -> int:
     return 1 << max(0, _SEGMENT_PREFIX - pool.prefixlen)
 
 
-def assign(explicit: Sequence[IPv4Network | None], pool: IPv4Network) -> list[IPv4Network | None]:
-    """A subnet for each segment: the explicit one, else the next of `pool` that no explicit one touches.
+def assign(
+    explicit: Sequence[IPv4Network | None], pool: IPv4Network, members: Sequence[int] | None = None
+) -> list[IPv4Network | None]:
+    """A subnet for each segment: the explicit one, else the next of `pool` that no explicit one touches, a /24; a wider
+    one where the segment's `members` need it and the pool has it.
 
     `explicit` must not overlap among themselves. None where the pool is exhausted.
     """
     prefix = max(_SEGMENT_PREFIX, pool.prefixlen)
     size = 1 << (32 - prefix)
+    begin, end = int(pool.network_address) // size, int(pool.broadcast_address) // size + 1
     taken: set[int] = set()
     for network in explicit:
         if network is not None and network.overlaps(pool):
             first, last = int(network.network_address) // size, int(network.broadcast_address) // size
-            taken.update(range(max(first, int(pool.network_address) // size), last + 1))
-    free = (subnet for subnet in pool.subnets(new_prefix=prefix) if int(subnet.network_address) // size not in taken)
-    return [network if network is not None else next(free, None) for network in explicit]
+            taken.update(range(max(first, begin), last + 1))
+    lowest = begin
+    found: list[IPv4Network | None] = []
+    for index, network in enumerate(explicit):
+        longest = 32 - (members[index] + 1).bit_length() if members is not None else prefix
+        own = min(prefix, max(longest, pool.prefixlen))
+        count = 1 << (prefix - own)
+        while lowest in taken:
+            lowest += 1
+        starts = range(lowest if count == 1 else begin, end, count)
+        start = next((each for each in starts if taken.isdisjoint(range(each, each + count))), None)
+        if network is not None or start is None:
+            found.append(network)
+            continue
+        taken.update(range(start, start + count))
+        found.append(IPv4Network((start * size, own)))
+    return found

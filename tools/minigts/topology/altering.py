@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from ipaddress import IPv4Network
+from itertools import combinations
 from typing import TypeVar
 
 from pydantic import ValidationError
@@ -20,8 +21,8 @@ from minigts.topology.build import end_of, free_name, host_of, link_of, shapings
 from minigts.topology.draft import DraftLink, draft_host, draft_link
 from minigts.topology.fields import MOST_HOSTS
 from minigts.topology.model import HostSpec, LinkSpec
-from minigts.topology.plan import End, Host, Link, Plan, Port, Switch, ipv6_beside
-from minigts.topology.underlay import underlay
+from minigts.topology.parts import End, Host, Link, Port, Switch
+from minigts.topology.plan import Plan
 
 OF_A_LINK = tuple(key for key in LinkSpec.model_fields if key not in ("ends", "vlan", "vlans"))
 OF_A_HOST = ("memory", "location")
@@ -77,7 +78,7 @@ def with_link(plan: Plan, first: str, second: str, settings: Mapping[str, str], 
         name: end_of(link, number, draft.mtu, towards, f"eth{len(machines[name].ports) + 1}")
         for number, name in enumerate(link.ends)
     }
-    return _rerouted(
+    return _with(
         plan,
         tuple(_with_port(host, joined.get(host.name), given, subnet) for host in hosts),
         tuple(
@@ -126,12 +127,11 @@ def _without(plan: Plan, host: str | None, names: Sequence[str]) -> Plan:
     switches = tuple(_without_ports(each, names) for each in plan.switches)
     if (alone := next((each.name for each in switches if not each.ports), None)) is not None:
         raise InputError(f"switch {alone} would have no link left")
-    fewer = _rerouted(plan, hosts, switches, tuple(link for link in plan.links if link.name not in names))
-    still = {(path.source, path.target) for path in fewer.paths if path.reachable}
-    for path in plan.paths:
-        if path.reachable and host not in (path.source, path.target) and (path.source, path.target) not in still:
+    fewer = _with(plan, hosts, switches, tuple(link for link in plan.links if link.name not in names))
+    for source, target in combinations((each.name for each in fewer.hosts), 2):
+        if plan.reaches(source, target) and not fewer.reaches(source, target):
             remedy = "cut it instead: minigts link HOST HOST down"
-            raise InputError(f"{path.source} would not reach {path.target} any more; {remedy}")
+            raise InputError(f"{source} would not reach {target} any more; {remedy}")
     return fewer
 
 
@@ -241,16 +241,14 @@ def _without_ports(machine: M, names: Iterable[str]) -> M:
     return machine.model_copy(update={"ports": tuple(ports)})
 
 
-def _rerouted(plan: Plan, hosts: tuple[Host, ...], switches: tuple[Switch, ...], links: tuple[Link, ...]) -> Plan:
-    """With these, and the routes and paths that follow. Raises InputError where IPv6 addresses would be others."""
-    routes, paths = underlay(hosts, switches, links, is_routed=plan.is_routed)
-    routed = tuple(host.model_copy(update={"routes": routes[host.name]}) for host in hosts)
-    beside = None if plan.ipv6 is None else ipv6_beside(routed, links, plan.ipv6.prefix)
+def _with(plan: Plan, hosts: tuple[Host, ...], switches: tuple[Switch, ...], links: tuple[Link, ...]) -> Plan:
+    """With these. Raises InputError where IPv6 addresses would be others."""
+    beside = None if plan.ipv6 is None else ipv6.beside(hosts, links, plan.ipv6.prefix)
     if plan.ipv6 is not None and beside is not None:
-        before, after = _ipv6_addresses(plan.hosts, plan.ipv6), _ipv6_addresses(routed, beside)
+        before, after = _ipv6_addresses(plan.hosts, plan.ipv6), _ipv6_addresses(hosts, beside)
         if any(after[end] != address for end, address in before.items() if end in after):
             raise InputError("IPv6 addresses that stay would be others: only what comes last can be taken out")
-    parts = {"hosts": routed, "switches": switches, "links": links, "paths": paths, "ipv6": beside}
+    parts = {"hosts": hosts, "switches": switches, "links": links, "ipv6": beside}
     return Plan(**{**dict(plan), **parts})
 
 

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from itertools import chain, count
 from typing import Any, TypeAlias
 
-from minigts.topology import switching
+from minigts.topology import ipv6, switching
 from minigts.topology.addressing import assign, host_address, mac
 from minigts.topology.containers import planned
 from minigts.topology.draft import DEFAULT_CPUS, Draft, DraftDirection, DraftHost, DraftLink
 from minigts.topology.model import ProcessorSpec, ToleranceSpec, Topology
-from minigts.topology.plan import (
+from minigts.topology.parts import (
     End,
     Group,
     Host,
     Link,
     OnVlan,
-    Plan,
     Port,
     Processor,
     Shaping,
@@ -28,12 +26,12 @@ from minigts.topology.plan import (
     Tagged,
     Tolerances,
     Vlan,
-    ipv6_beside,
 )
+from minigts.topology.plan import Plan
 from minigts.topology.queues import queue_bytes
 from minigts.topology.segments import Segment, Vlans
 from minigts.topology.time import Time
-from minigts.topology.underlay import underlay, with_costs
+from minigts.topology.underlay import with_costs
 from minigts.topology.ways import completed, direction, spoilt_percent
 
 Ends: TypeAlias = "dict[str, list[tuple[Link, End]]]"
@@ -51,12 +49,10 @@ def build(topology: Topology, drafted: Draft, time: Time, directory: str) -> Pla
     given = _addresses(parts, subnets, drafted.links)
     ends = _ends(drafted, declared, topology.seed)
     switches = tuple(_switch(drafted, index, ends, given) for index in range(len(drafted.switches)))
-    bare = tuple(
+    hosts = tuple(
         host_of(host, index, _ports(host.name, ends, given), directory) for index, host in enumerate(drafted.hosts)
     )
-    links = with_costs(bare, switches, declared) if topology.routing in ("ospf", "bgp") else declared
-    routes, paths = underlay(bare, switches, links, is_routed=topology.routing != "neighbours")
-    hosts = tuple(host.model_copy(update={"routes": routes[host.name]}) for host in bare)
+    links = with_costs(hosts, switches, declared) if topology.routing in ("ospf", "bgp") else declared
     return Plan(
         name=topology.name,
         description=(topology.description or "").strip(),
@@ -67,10 +63,9 @@ def build(topology: Topology, drafted: Draft, time: Time, directory: str) -> Pla
         hosts=hosts,
         switches=switches,
         links=links,
-        paths=paths,
         expect=tuple(expectation.model_dump(exclude_none=True) for expectation in topology.expect or ()),
         tolerances=_tolerances(topology.tolerances),
-        ipv6=None if topology.ipv6 is None else ipv6_beside(hosts, links, topology.ipv6),
+        ipv6=None if topology.ipv6 is None else ipv6.beside(hosts, links, topology.ipv6),
     )
 
 
@@ -84,7 +79,6 @@ def host_of(host: DraftHost, index: int, ports: tuple[Port, ...], directory: str
         processor=_processor(host.processor),
         address=host_address(index),
         ports=ports,
-        routes=(),
         containers=planned(host.containers, directory),
         gateway=host.gateway,
     )
@@ -115,7 +109,7 @@ def _subnets(topology: Topology, links: Sequence[DraftLink], parts: Sequence[Seg
         for part in parts
     ]
     explicit = [IPv4Network(subnet) if subnet is not None else None for subnet in written]
-    assigned = assign(explicit, IPv4Network(topology.subnets))
+    assigned = assign(explicit, IPv4Network(topology.subnets), [len(part.members) for part in parts])
     return [subnet for subnet in assigned if subnet is not None]
 
 
@@ -188,7 +182,7 @@ def free_name(ends: tuple[str, str], taken: Collection[str]) -> str:
 
 def shaping_of(way: DraftDirection, rtt_ms: float, name: str) -> Shaping:
     """One direction of a link of that round trip; its name gives it random numbers of its own."""
-    declared = Shaping(**{**asdict(way), "queue_bytes": queue_bytes(way.rate_mbit, rtt_ms, way.queue_bytes)})
+    declared = Shaping(**{**vars(way), "queue_bytes": queue_bytes(way.rate_mbit, rtt_ms, way.queue_bytes)})
     return completed(declared, zlib.crc32(name.encode()))
 
 

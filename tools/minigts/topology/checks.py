@@ -15,6 +15,7 @@ from minigts.topology.draft import Draft, DraftDirection, DraftHost, DraftLink, 
 from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, MOST_HOSTS
 from minigts.topology.frames import ETHERNET_HEADER_BYTES
 from minigts.topology.model import Topology
+from minigts.topology.routing import connected
 from minigts.topology.segments import NO_VLAN, Segment
 from minigts.topology.time import Time
 from minigts.topology.ways import fewest_in_burst
@@ -153,7 +154,8 @@ def _subnets(drafted: Draft, subnets: Data) -> Iterator[Finding]:
     if user := reserved_for(pool):
         yield ("subnets",), f"{pool} overlaps {user}"
         return
-    assigned = assign([given[index][1] if index in given else None for index in range(len(parts))], pool)
+    explicit = [given[index][1] if index in given else None for index in range(len(parts))]
+    assigned = assign(explicit, pool, [len(part.members) for part in parts])
     if None in assigned:
         where = links[parts[assigned.index(None)].links[0]].where
         left = f"{assigned.count(None)} of {len(parts)} links get no subnet"
@@ -221,8 +223,6 @@ def _groups(groups: _Groups, drafted: Draft) -> Iterator[Finding]:
 
 def _connected(drafted: Draft, routing: Data, where: Location, groups: _Groups) -> Iterator[Finding]:
     """All hosts are joined by links, unless a host is to know its neighbours alone; with groups, those of each are."""
-    import networkx  # noqa: PLC0415 - commands on a lab that is up start without it
-
     names = {machine.name for machine in drafted.machines}
     whole = drafted.all_hosts and drafted.all_links
     ends = [link.ends for link in drafted.links]
@@ -237,17 +237,10 @@ def _connected(drafted: Draft, routing: Data, where: Location, groups: _Groups) 
         """A switch is one for each VLAN: no frame goes from one to another."""
         return name if name not in in_vlans or vlan is None else (name, vlan)
 
-    graph: networkx.Graph[str | tuple[str, int]] = networkx.Graph()
-    graph.add_nodes_from(names - in_vlans)
-    graph.add_edges_from(
-        (node(first, vlan), node(second, vlan)) for (first, second), vlans in carried for vlan in vlans
-    )
-    order = {machine.name: index for index, machine in enumerate(drafted.machines)}
-    found = [
-        sorted((name for name in part if isinstance(name, str)), key=order.__getitem__)
-        for part in networkx.connected_components(graph)
-    ]
-    parts = sorted((part for part in found if part), key=lambda part: order[part[0]])
+    nodes: list[str | tuple[str, int]] = [each.name for each in drafted.machines if each.name not in in_vlans]
+    joined = ((node(first, vlan), node(second, vlan)) for (first, second), vlans in carried for vlan in vlans)
+    found = ([name for name in part if isinstance(name, str)] for part in connected(nodes, joined))
+    parts = [part for part in found if part]
     for group, members in groups.items():
         among = [[name for name in members if name in part] for part in parts]
         if len(own := [part for part in among if part]) > 1:

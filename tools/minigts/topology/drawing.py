@@ -11,7 +11,8 @@ from itertools import pairwise
 
 import networkx as nx
 
-from minigts.topology.plan import Plan, Switch
+from minigts.topology.parts import Switch
+from minigts.topology.plan import Plan
 
 WIDTH = 100
 """Columns that a drawing takes at the most; a long row goes on in the next line."""

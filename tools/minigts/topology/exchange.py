@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from minigts.formats.network import Link, Machine, Network, Notes, Ways
-from minigts.topology import plan as planned
-from minigts.topology import switching
+from minigts.topology import parts, switching
 from minigts.topology.draft import DEFAULT_CPUS, DEFAULT_MEMORY_MB, DEFAULT_MTU
+from minigts.topology.plan import Plan
 
 _FROM_SITES = ("measured", "distance", "same site", "no site")
 
 
-def network_of(plan: planned.Plan) -> Network:
+def network_of(plan: Plan) -> Network:
     """What is declared of hosts, switches and links. A setting that is the default is left open."""
     notes = Notes()
     for what, there in (
@@ -42,12 +42,12 @@ def network_of(plan: planned.Plan) -> Network:
     )
 
 
-def _machine(plan: planned.Plan, machine: planned.Host | planned.Switch) -> Machine:
-    controller = machine.controller if isinstance(machine, planned.Switch) else None
+def _machine(plan: Plan, machine: parts.Host | parts.Switch) -> Machine:
+    controller = machine.controller if isinstance(machine, parts.Switch) else None
     default = (machine.cpus, machine.memory_mb) == (DEFAULT_CPUS, DEFAULT_MEMORY_MB)
     return Machine(
         name=machine.name,
-        is_switch=isinstance(machine, planned.Switch),
+        is_switch=isinstance(machine, parts.Switch),
         location=machine.location,
         cpus=None if default else max(1, round(machine.cpus)),
         memory_mb=None if default else machine.memory_mb,
@@ -55,7 +55,7 @@ def _machine(plan: planned.Plan, machine: planned.Host | planned.Switch) -> Mach
     )
 
 
-def _controller(plan: planned.Plan, written: str) -> str:
+def _controller(plan: Plan, written: str) -> str:
     address, _, port = written.partition(":")
     if address == switching.BUILTIN_ADDRESS:
         return switching.BUILTIN
@@ -63,7 +63,7 @@ def _controller(plan: planned.Plan, written: str) -> str:
     return f"{named}:{port}"
 
 
-def _link(plan: planned.Plan, link: planned.Link) -> Link:
+def _link(plan: Plan, link: parts.Link) -> Link:
     to, back = plan.directions(link)
     mtu = next(port.mtu for port in plan.machine(link.ends[0]).ports if port.link == link.name)
     rates: Ways | None = None

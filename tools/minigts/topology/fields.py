@@ -31,7 +31,7 @@ from minigts.language.quantities import (
 from minigts.topology.expectations import EXPECTATIONS
 from minigts.topology.frames import VLANS
 
-MOST_HOSTS = 250
+MOST_HOSTS = 1000
 """Of hosts and switches together."""
 MOST_LINKS = 65_536
 """As many as have MACs of their own (`addressing.mac`)."""

@@ -15,6 +15,7 @@ from typing import Annotated, TypeAlias
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from minigts.language.problems import shown
+from minigts.topology import parts
 from minigts.topology.fields import MOST_HOSTS, MOST_LINKS, HostName, Name, OnSegment
 
 DEFAULT = "fd6d:6967:7473::/48"
@@ -115,7 +116,6 @@ class Host(_Frozen):
     address: Address
     """Its own, a /128 on its loopback."""
     ports: tuple[Port, ...]
-    routes: Annotated[tuple[Route, ...], Field(max_length=MOST_HOSTS + MOST_LINKS)]
 
     def port(self, name: str) -> Port:
         """The port called `name`. Raises KeyError."""
@@ -177,3 +177,36 @@ class Numbering:
     def network(self, beside: str) -> str:
         """Raises KeyError."""
         return self._networks[beside]
+
+    def route(self, beside: parts.Route) -> Route:
+        """Raises KeyError."""
+        to, via, source = self.network(beside.to), self.address(beside.via), self.address(beside.source)
+        return Route(to=to, via=via, source=source)
+
+
+def numbering_of(hosts: Sequence[parts.Host], links: Sequence[parts.Link], prefix: str) -> Numbering:
+    subnets = [subnet for link in links for _, subnet in link.segments]
+    members = [(port.subnet, port.address) for host in hosts for port in host.on_segments]
+    return Numbering(prefix, [host.address for host in hosts], subnets, members)
+
+
+def beside(hosts: Sequence[parts.Host], links: Sequence[parts.Link], prefix: str) -> Ipv6:
+    """The IPv6 addresses, from that block, beside those of IPv4. Raises KeyError where one is astray."""
+    numbering = numbering_of(hosts, links, prefix)
+
+    def of(host: parts.Host) -> Host:
+        ports = (
+            Port(
+                name=port.name,
+                address=numbering.address(port.address),
+                peer_address=numbering.address_if_any(port.peer_address),
+            )
+            for port in host.on_segments
+        )
+        return Host(name=host.name, address=numbering.address(host.address), ports=tuple(ports))
+
+    return Ipv6(
+        prefix=prefix,
+        hosts=tuple(map(of, hosts)),
+        links=tuple(Segment(link=link.name, subnet=numbering.network(link.subnet)) for link in links),
+    )

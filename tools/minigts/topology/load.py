@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from itertools import chain
 from pathlib import Path
 
-from minigts.formats import gts, network
+from minigts.formats import gts_language, network
 from minigts.formats.limits import MOST_NOTES
 from minigts.language.problems import require_none
 from minigts.language.source import Language, read_text
@@ -54,7 +54,7 @@ def load(
 
     Raises InputError with every problem, each with its line.
     """
-    text, directory = read_text(path, gts.LANGUAGE if is_gts(path) else LANGUAGE), Path(path).parent
+    text, directory = read_text(path, gts_language.LANGUAGE if is_gts(path) else LANGUAGE), Path(path).parent
     tree = varied(_read(text, str(path)), values)
     return _planned(tree, str(path), known_overlays, time, best, directory)
 
@@ -105,12 +105,18 @@ def _planned(
 
 def _read(text: str, file: str) -> Tree:
     """The document, also of a file in GTS's language, which is told by its name's ending."""
-    return network.tree(gts.read(text, file)) if is_gts(file) else read_tree(text, file, LANGUAGE)
+    return network.tree(_of_gts(text, file)) if is_gts(file) else read_tree(text, file, LANGUAGE)
+
+
+def _of_gts(text: str, file: str) -> network.Network:
+    from minigts.formats import gts  # noqa: PLC0415 - most files are not in it
+
+    return gts.read(text, file)
 
 
 def is_gts(file: str | Path) -> bool:
     """Whether a file of that name is in GTS's language."""
-    return Path(file).suffix.lower() in gts.SUFFIXES
+    return Path(file).suffix.lower() in gts_language.SUFFIXES
 
 
 def require_fit(read: network.Network, file: str) -> None:
@@ -122,13 +128,13 @@ def in_our_words(path: Path, values: Mapping[str, str] = NOTHING_ELSE) -> bytes:
     """The file as it is; one in GTS's language, or with other `values`, as a topology of ours, which results keep.
     Raises InputError."""
     if values:
-        text = read_text(path, gts.LANGUAGE if is_gts(path) else LANGUAGE)
+        text = read_text(path, gts_language.LANGUAGE if is_gts(path) else LANGUAGE)
         document = varied(_read(text, str(path)), values).data
         assert isinstance(document, dict)  # values have been put into it
         return "".join(f"{key}: {network.flow(value)}\n" for key, value in document.items()).encode()
     if not is_gts(path):
         return path.read_bytes()
-    return network.text(gts.read(read_text(path, gts.LANGUAGE), str(path))).encode()
+    return network.text(_of_gts(read_text(path, gts_language.LANGUAGE), str(path))).encode()
 
 
 def _written_time(data: Data) -> Time | None:

@@ -321,7 +321,8 @@ class LinkSpec(LinkSettings):
     ] = Field(description="The two hosts or switches that the link joins.")
     name: _Name | None = Field(None, description="Name of the link. Default: its ends, such as ams-bra.")
     subnet: _Network | None = Field(
-        None, description="IPv4 network of this link's segment. Default: the next free /24 of `subnets`."
+        None,
+        description="IPv4 network of this link's segment. Default: the next free /24 of `subnets`, or a larger one.",
     )
     vlan: _Vlan | None = Field(
         None,
@@ -456,7 +457,8 @@ class Topology(_Spec):
         "provider uml has it. real: by the machine's clock. Absent: the provider's best, which is virtual on uml.",
     )
     subnets: _Network = Field(
-        "10.20.0.0/14", description="IPv4 block that segments without a subnet of their own get a /24 each from."
+        "10.20.0.0/14",
+        description="IPv4 block that segments without a subnet of their own get a /24 each from, or what they need.",
     )
     ipv6: _Beside | None = Field(
         None,

@@ -10,12 +10,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from minigts.topology.routing import Edge
-
-if TYPE_CHECKING:
-    import networkx
+from minigts.topology.routing import Edge, Graph
 
 LONGEST, HOP, BY_NAME = 60000, 4096, 1024
 """Of the longest link's round trip; of each hop; below this what a link adds by its name."""
@@ -62,13 +58,5 @@ def _ties(nodes: int, edges: Sequence[Edge], costs: Sequence[int]) -> int:
 
 def distances_between(nodes: int, edges: Sequence[Edge], costs: Sequence[int]) -> list[dict[int, int]]:
     """For each node what the best way to each that it is joined with costs, itself at 0."""
-    import networkx  # noqa: PLC0415 - commands on a lab that is up start without it
-
-    graph: networkx.Graph[int] = networkx.Graph()
-    graph.add_nodes_from(range(nodes))
-    for edge, cost in zip(edges, costs, strict=True):
-        first, second = edge.ends
-        if not graph.has_edge(first, second) or cost < graph.edges[first, second]["cost"]:
-            graph.add_edge(first, second, cost=cost)
-    lengths = (networkx.single_source_dijkstra_path_length(graph, node, weight="cost") for node in range(nodes))
-    return [{node: round(cost) for node, cost in each.items()} for each in lengths]
+    graph = Graph(nodes, edges, costs)
+    return [{source: 0} | {step.node: step.cost for step in graph.steps(source)} for source in range(nodes)]

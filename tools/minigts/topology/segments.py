@@ -4,13 +4,17 @@ file.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
+
+from minigts.topology.routing import connected
 
 Vlans: TypeAlias = tuple[int | None, ...]
 """What a link carries: VLANs by number, or None alone where there are none."""
 NO_VLAN: Vlans = (None,)
+_Node: TypeAlias = tuple[int | str, int | None]
+"""A link by index or a switch by name, in a VLAN."""
 
 
 @dataclass(frozen=True)
@@ -33,15 +37,17 @@ def segments(
     """The segments of links that are given by their ends and what each carries, in order of their first links, then of
     VLANs. Without `carried` no link has a VLAN: what is joined by cables.
     """
-    import networkx  # noqa: PLC0415 - commands on a lab that is up start without it
-
-    graph: networkx.Graph[tuple[int | str, int | None]] = networkx.Graph()
-    for index, pair in enumerate(ends):
-        for vlan in NO_VLAN if carried is None else carried[index]:
-            graph.add_node((index, vlan))
-            graph.add_edges_from(((index, vlan), (name, vlan)) for name in pair if name in switches)
+    of_link = [NO_VLAN] * len(ends) if carried is None else carried
+    nodes: Iterable[_Node] = ((index, vlan) for index, vlans in enumerate(of_link) for vlan in vlans)
+    met: Iterable[tuple[_Node, _Node]] = (
+        ((index, vlan), (name, vlan))
+        for index, (pair, vlans) in enumerate(zip(ends, of_link, strict=True))
+        for vlan in vlans
+        for name in pair
+        if name in switches
+    )
     found = []
-    for part in networkx.connected_components(graph):
+    for part in connected(nodes, met):
         links = sorted(node for node, _ in part if isinstance(node, int))
         names = [name for index in links for name in ends[index]]
         hosts = tuple(name for name in names if name not in switches)

@@ -44,12 +44,14 @@ def _names(drafted: Draft) -> set[str]:
 
 def _fabrics(drafted: Draft) -> list[Segment]:
     """What cables and switches join, VLANs aside."""
-    return [part for part in segments(_ends(drafted), _names(drafted)) if part.switches]
+    names = _names(drafted)
+    return [part for part in segments(_ends(drafted), names) if part.switches] if names else []
 
 
 def _used(drafted: Draft, fabric: Segment) -> tuple[int, ...]:
     """The VLANs that hosts of the fabric are in."""
-    links = [drafted.links[index] for index in fabric.links if {*drafted.links[index].ends} & {*fabric.hosts}]
+    hosts = {*fabric.hosts}
+    links = [drafted.links[index] for index in fabric.links if not hosts.isdisjoint(drafted.links[index].ends)]
     return tuple(sorted({vlan for link in links for vlan in (link.vlan, *(link.vlans or ())) if vlan is not None}))
 
 

@@ -1,13 +1,19 @@
-"""Routes and paths of a lab, which follow from its hosts, switches and links. Pure."""
+"""Routes and paths of a lab, which follow from its hosts, switches and links. Pure.
+
+Nothing is worked out before it is asked for, and then for one host: a lab of a thousand hosts has half a million paths
+and up to two million routes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
-from minigts.topology.plan import Direction, Host, Link, Path, Route, Switch
+from minigts.topology.parts import Direction, Host, Link, Path, Route, Switch
 from minigts.topology.protocol_costs import protocol_costs
-from minigts.topology.routing import Edge, ShortestPath, neighbours, ways
+from minigts.topology.routing import Edge, Graph, connected, costs
 from minigts.topology.ways import Row, turned
 
 
@@ -24,27 +30,184 @@ class _Edge:
 
 
 @dataclass(frozen=True)
-class _Network:
-    """Nodes are the hosts, then the switches; a switch is as many as it has VLANs, since no frame goes from one to
-    another. An edge is a link, or a VLAN of it.
+class _Tree:
+    """The best ways from one host, by the node that they lead to."""
+
+    order: tuple[int, ...]
+    """The nodes, the nearest first."""
+    before: Mapping[int, tuple[int, int]]
+    """The last node on the way, and the edge from there, by index."""
+
+
+@dataclass(frozen=True, eq=False)
+class Underlay:
+    """What hosts send each other by: nodes are the hosts, then the switches; a switch is as many as it has VLANs, since
+    no frame goes from one to another. An edge is a link, or a VLAN of it.
     """
 
     hosts: tuple[Host, ...]
     edges: tuple[_Edge, ...]
-    segments: Mapping[str, tuple[int, ...]]
-    """By subnet the hosts on it, in the order of its links."""
-    addresses: Mapping[tuple[str, str, str], str]
-    """Of hosts, by link, subnet and name."""
-    ways: list[dict[int, ShortestPath]]
+    nodes: int
+    is_routed: bool
+    graph: Graph
+    trees: dict[int, _Tree] = field(default_factory=dict)
+    """Those that have been asked for."""
+    near: dict[int, _Tree] = field(default_factory=dict)
+    """The same of ways that pass switches alone."""
 
+    @classmethod
+    def of(
+        cls, hosts: Sequence[Host], switches: Sequence[Switch], links: Sequence[Link], *, is_routed: bool
+    ) -> Underlay:
+        """Without `is_routed` hosts have no routes, and reach their neighbours alone."""
+        edges = _edges(hosts, switches, links)
+        nodes = len(hosts) + sum(len(switch.vlans) or 1 for switch in switches)
+        plain = [_as_edge(edge) for edge in edges]
+        return cls(tuple(hosts), edges, nodes, is_routed, Graph(nodes, plain, costs(plain)))
 
-def underlay(
-    hosts: Sequence[Host], switches: Sequence[Switch], links: Sequence[Link], *, is_routed: bool
-) -> tuple[dict[str, tuple[Route, ...]], tuple[Path, ...]]:
-    """The routes of each host by name, none unless `is_routed`; the paths between all that are connected."""
-    network = _network(hosts, switches, links)
-    routes = {host.name: _routes(network, index) if is_routed else () for index, host in enumerate(hosts)}
-    return routes, _paths(network, is_routed=is_routed)
+    def set_to(self, hosts: Sequence[Host], switches: Sequence[Switch], links: Sequence[Link]) -> Underlay:
+        """With the same links set otherwise. The ways stay: routes do not follow what is set while a lab is up."""
+        return replace(self, hosts=tuple(hosts), edges=_edges(hosts, switches, links))
+
+    def path(self, source: str, target: str) -> Path:
+        """Raises KeyError where the two are not connected, or are no two hosts."""
+        ends = self._indices[source], self._indices[target]
+        first, last = sorted(ends)
+        if first == last:
+            raise KeyError(f"{source}-{target}")
+        neighbour = None if self.is_routed else self._near(first).before.get(last)
+        before = self._tree(first).before if neighbour is None else self._near(first).before
+        if last not in before:
+            raise KeyError(f"{source}-{target}")
+        steps = []
+        while last != first:
+            steps.append(before[last])
+            last = steps[-1][0]
+        row: tuple[Row, tuple[str, ...]] = (Row(), ())
+        for step in reversed(steps):
+            row = self._further(*row, *step)
+        path = self._path(first, max(ends), *row, reachable=self.is_routed or neighbour is not None)
+        return path if first == ends[0] else path.turned
+
+    def paths_from(self, source: str) -> Iterator[Path]:
+        """To each host that it is connected with, of those behind it in the file, in order."""
+        first = self._indices[source]
+        rows = self._rows(first, self._tree(first))
+        direct = {} if self.is_routed else self._rows(first, self._near(first))
+        for target in range(first + 1, len(self.hosts)):
+            if target in rows:
+                row = direct.get(target) or rows[target]
+                yield self._path(first, target, *row, reachable=self.is_routed or target in direct)
+
+    @property
+    def pairs(self) -> int:
+        """How many of hosts are connected."""
+        return sum(size * (size - 1) // 2 for size in Counter(self._parts).values())
+
+    def reaches(self, source: str, target: str) -> bool:
+        """Whether the path between the two, if there is one, is reachable."""
+        first, last = sorted((self._indices[source], self._indices[target]))
+        return self._parts[first] == self._parts[last] if self.is_routed else last in self._near(first).before
+
+    def routes_of(self, host: str) -> tuple[Route, ...]:
+        """To every other host's own address, then to every segment that it has no port on."""
+        index = self._indices[host]
+        if not self.is_routed:
+            return ()
+        tree, source = self._tree(index), self.hosts[index].address
+        via = self._gateways(index, tree)
+        rank = {node: number for number, node in enumerate(tree.order)}
+        own = [
+            Route(to=f"{each.address}/32", via=via[target], source=source)
+            for target, each in enumerate(self.hosts)
+            if target in rank
+        ]
+        segments = []
+        for subnet, members in self._segments.items():
+            leading = [member for member in members if member in rank]
+            if leading and index not in members:
+                segments.append(Route(to=subnet, via=via[min(leading, key=rank.__getitem__)], source=source))
+        return (*own, *segments)
+
+    @cached_property
+    def _indices(self) -> dict[str, int]:
+        return {host.name: index for index, host in enumerate(self.hosts)}
+
+    @cached_property
+    def _parts(self) -> list[int]:
+        """By host which part of the network it is in; nothing joins two of them."""
+        parts = connected(range(self.nodes), (edge.nodes for edge in self.edges))
+        of_nodes = {node: number for number, part in enumerate(parts) for node in part}
+        return [of_nodes[index] for index in range(len(self.hosts))]
+
+    @cached_property
+    def _segments(self) -> dict[str, list[int]]:
+        """By subnet the hosts on it, in the order of its links."""
+        found: dict[str, list[int]] = {}
+        for edge in self.edges:
+            found.setdefault(edge.subnet, []).extend(node for node in edge.nodes if node < len(self.hosts))
+        return found
+
+    @cached_property
+    def _addresses(self) -> dict[tuple[str, str, str], str]:
+        """Of hosts, by link, subnet and name."""
+        return {(port.link, port.subnet, host.name): port.address for host in self.hosts for port in host.on_segments}
+
+    def _tree(self, source: int) -> _Tree:
+        if source not in self.trees:
+            self.trees[source] = self._grown(source, None)
+        return self.trees[source]
+
+    def _near(self, source: int) -> _Tree:
+        """Without routing, neighbours use the segment they share even where a way round would be shorter."""
+        if source not in self.near:
+            self.near[source] = self._grown(source, range(len(self.hosts), self.nodes))
+        return self.near[source]
+
+    def _grown(self, source: int, passable: range | None) -> _Tree:
+        steps = list(self.graph.steps(source, passable))
+        return _Tree(tuple(step.node for step in steps), {step.node: (step.before, step.link) for step in steps})
+
+    def _gateways(self, source: int, tree: _Tree) -> dict[int, str]:
+        """By target the address of the first host on the way, on the segment where the way begins."""
+        via: dict[int, str] = {}
+        for node in tree.order:
+            before, index = tree.before[node]
+            if before in via:
+                via[node] = via[before]
+            elif node < len(self.hosts):
+                edge = self.edges[index]
+                via[node] = self._addresses[edge.link.name, edge.subnet, self.hosts[node].name]
+        return via
+
+    def _rows(self, source: int, tree: _Tree) -> dict[int, tuple[Row, tuple[str, ...]]]:
+        """What the way from a host to each other machine comes to, and the names of its links: a link more than to the
+        one before."""
+        rows: dict[int, tuple[Row, tuple[str, ...]]] = {source: (Row(), ())}
+        for node in tree.order:
+            before, index = tree.before[node]
+            rows[node] = self._further(*rows[before], before, index)
+        return rows
+
+    def _further(self, row: Row, names: tuple[str, ...], here: int, index: int) -> tuple[Row, tuple[str, ...]]:
+        """A row that ends at node `here`, with one edge more."""
+        edge = self.edges[index]
+        lying = edge.directions if edge.nodes[0] == here else turned(edge.directions)
+        return row.then(lying, edge.link.rtt_ms, edge.mtu), (*names, edge.link.name)
+
+    def _path(self, source: int, target: int, row: Row, links: tuple[str, ...], *, reachable: bool) -> Path:
+        there = row.there
+        return Path(
+            source=self.hosts[source].name,
+            target=self.hosts[target].name,
+            links=links,
+            reachable=reachable,
+            rtt_ms=round(row.rtt_ms, 6),
+            rate_mbit=there.rate_mbit,
+            tcp_ceiling_mbit=there.tcp_ceiling_mbit,
+            loss_percent=there.loss_percent,
+            back=row.back,
+        )
 
 
 def with_costs(hosts: Sequence[Host], switches: Sequence[Switch], links: Sequence[Link]) -> tuple[Link, ...]:
@@ -52,18 +215,6 @@ def with_costs(hosts: Sequence[Host], switches: Sequence[Switch], links: Sequenc
     edges = [_as_edge(each) for each in _edges(hosts, switches, links)]
     announced = protocol_costs(len(hosts) + len(switches), edges, [link.name for link in links])
     return tuple(link.model_copy(update={"cost": cost}) for link, cost in zip(links, announced, strict=True))
-
-
-def _network(hosts: Sequence[Host], switches: Sequence[Switch], links: Sequence[Link]) -> _Network:
-    edges = _edges(hosts, switches, links)
-    segments: dict[str, tuple[int, ...]] = {}
-    for edge in edges:
-        of_hosts = tuple(node for node in edge.nodes if node < len(hosts))
-        segments[edge.subnet] = (*segments.get(edge.subnet, ()), *of_hosts)
-    addresses = {(port.link, port.subnet, host.name): port.address for host in hosts for port in host.on_segments}
-    size = max((node for edge in edges for node in edge.nodes), default=0) + 1
-    found = ways(max(size, len(hosts)), [_as_edge(edge) for edge in edges])
-    return _Network(tuple(hosts), edges, segments, addresses, found)
 
 
 def _as_edge(edge: _Edge) -> Edge:
@@ -85,84 +236,4 @@ def _edges(hosts: Sequence[Host], switches: Sequence[Switch], links: Sequence[Li
         _Edge(link, subnet, (node(link.ends[0], vlan), node(link.ends[1], vlan)), link.ways, mtus[link.name])
         for link in links
         for vlan, subnet in link.segments
-    )
-
-
-def _routes(network: _Network, index: int) -> tuple[Route, ...]:
-    """Routes of one host: to every other host's own address, then to every segment that it has no port on."""
-    own = {target: way for target, way in network.ways[index].items() if target < len(network.hosts)}
-    source = network.hosts[index].address
-
-    def route(to: str, way: ShortestPath) -> Route:
-        return Route(to=to, via=_gateway(network, way), source=source)
-
-    hosts = [route(f"{network.hosts[target].address}/32", way) for target, way in own.items()]
-    segments = []
-    for subnet, members in network.segments.items():
-        leading = [member for member in members if member in own]
-        if leading and index not in members:
-            segments.append(route(subnet, min((own[member] for member in leading), key=lambda way: way.cost)))
-    return (*hosts, *segments)
-
-
-def _gateway(network: _Network, way: ShortestPath) -> str:
-    """The address of the first host on the way, on the segment where the way begins."""
-    position = 1
-    while way.nodes[position] >= len(network.hosts):  # a switch
-        position += 1
-    edge = network.edges[way.links[position - 1]]
-    return network.addresses[edge.link.name, edge.subnet, network.hosts[way.nodes[position]].name]
-
-
-def _paths(network: _Network, *, is_routed: bool) -> tuple[Path, ...]:
-    # Without routing, neighbours use the segment they share even where a way round would be shorter.
-    direct = {} if is_routed else neighbours(len(network.hosts), [_as_edge(edge) for edge in network.edges])
-    names = [host.name for host in network.hosts]
-    paths = []
-    for source in range(len(names)):
-        rows = _rows(network, source)
-        for target in network.ways[source]:
-            if source < target < len(names):
-                near = direct.get((source, target))
-                row, links = rows[target] if near is None else _row(network, near)
-                reachable = is_routed or near is not None
-                paths.append(_path((names[source], names[target]), row, links, reachable=reachable))
-    return tuple(paths)
-
-
-def _rows(network: _Network, source: int) -> dict[int, tuple[Row, tuple[str, ...]]]:
-    """What the way from a host to each other machine comes to, and the names of its links: a link more than to the one
-    before."""
-    rows: dict[int, tuple[Row, tuple[str, ...]]] = {source: (Row(), ())}
-    for target, way in sorted(network.ways[source].items(), key=lambda each: len(each[1].links)):
-        rows[target] = _further(network, *rows[way.nodes[-2]], way.nodes[-2], way.links[-1])
-    return rows
-
-
-def _row(network: _Network, way: ShortestPath) -> tuple[Row, tuple[str, ...]]:
-    row: tuple[Row, tuple[str, ...]] = (Row(), ())
-    for here, index in zip(way.nodes, way.links, strict=False):
-        row = _further(network, *row, here, index)
-    return row
-
-
-def _further(network: _Network, row: Row, names: tuple[str, ...], here: int, index: int) -> tuple[Row, tuple[str, ...]]:
-    """A row that ends at node `here`, with one edge more."""
-    edge = network.edges[index]
-    lying = edge.directions if edge.nodes[0] == here else turned(edge.directions)
-    return row.then(lying, edge.link.rtt_ms, edge.mtu), (*names, edge.link.name)
-
-
-def _path(ends: tuple[str, str], row: Row, links: tuple[str, ...], *, reachable: bool) -> Path:
-    there = row.there
-    return Path(
-        source=ends[0],
-        target=ends[1],
-        links=links,
-        reachable=reachable,
-        rtt_ms=round(row.rtt_ms, 6),
-        rate_mbit=there.rate_mbit,
-        tcp_ceiling_mbit=there.tcp_ceiling_mbit,
-        loss_percent=there.loss_percent,
-        back=row.back,
     )

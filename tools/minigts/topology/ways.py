@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
 from minigts.topology.fields import MOST_MTU
 from minigts.topology.frames import tcp_ceiling_mbit
-from minigts.topology.plan import Direction, Shaping
+from minigts.topology.parts import Direction, Shaping
 from minigts.topology.queues import delay_packets
 
 Ways: TypeAlias = tuple[Direction, Direction]
@@ -91,14 +90,6 @@ class Row(NamedTuple):
         rates_mbit = self.back_rate_mbit, self.rate_mbit
         back = direction(self.back_delay_ms, 100 * (1 - self.back_arrives), rates_mbit, self.mtu)
         return None if back == self.there else back
-
-
-def in_a_row(links: Iterable[tuple[Ways, float, int]]) -> Row:
-    """Links with their round trips and MTUs, each as it lies on the way."""
-    row = Row()
-    for ways, rtt_ms, mtu in links:
-        row = row.then(ways, rtt_ms, mtu)
-    return row
 
 
 def _lower(one: float | None, other: float | None) -> float | None:

@@ -24,7 +24,8 @@ from minigts.providers.uml import guest, image, packing
 from minigts.providers.uml.image import Image
 from minigts.providers.uml.kernel import GuestKernel
 from minigts.providers.uml.supervisor import Launch
-from minigts.topology.plan import Host, Plan
+from minigts.topology.parts import Host
+from minigts.topology.plan import Plan
 from minigts.topology.software import Package
 
 FETCH_TIMEOUT_S, INSTALL_TIMEOUT_S = 1800.0, 900.0

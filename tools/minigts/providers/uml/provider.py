@@ -42,7 +42,8 @@ from minigts.providers.uml.full_kernel import FullKernel
 from minigts.providers.uml.kernel import GuestKernel
 from minigts.providers.uml.supervisor import Launch
 from minigts.topology.gateway import MAC
-from minigts.topology.plan import Machine, Plan
+from minigts.topology.parts import Machine
+from minigts.topology.plan import Plan
 
 MODULES = PurePosixPath("/usr/lib/modules")
 SYNC_TIMEOUT_S = 20.0

@@ -13,7 +13,8 @@ from pydantic import BaseModel, ConfigDict
 
 from minigts.providers.vagrant.accelerator import Verdict
 from minigts.topology.fields import Address, Cpus, HostName, Mac, MemoryMb
-from minigts.topology.plan import Host, Plan, Switch
+from minigts.topology.parts import Host, Switch
+from minigts.topology.plan import Plan
 
 NETWORK = "minigts"
 NETWORK_ADDRESS = "10.255.240.0/24"

@@ -1,0 +1,122 @@
+"""What cannot be in a plan. One that is read back may have been changed by anybody."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Set
+from ipaddress import IPv4Address, IPv4Network
+
+from minigts.topology import ipv6
+from minigts.topology.fields import MOST_HOSTS
+from minigts.topology.parts import Host, Link, OnVlan, Port, Switch
+from minigts.topology.stored import Stored
+
+
+def contradictions(plan: Stored) -> Iterator[str]:
+    """What names something that the plan does not have, or has twice, or elsewhere."""
+    machines = {machine.name: machine for machine in plan.machines}
+    links = {link.name: link for link in plan.links}
+    if len(plan.machines) > MOST_HOSTS:
+        yield f"{len(plan.machines)} hosts and switches; at most {MOST_HOSTS} are possible"
+    yield from _doubles(plan)
+    yield from _untimely(plan)
+    for kind, entries in (("hosts", plan.hosts), ("switches", plan.switches), ("links", plan.links)):
+        indices = [each.index for each in entries]
+        if indices != sorted({*indices}):
+            yield f"{kind}: indices do not ascend"
+    for link in plan.links:
+        for end in link.ends:
+            if end not in machines:
+                yield f"link {link.name}: no host or switch {end!r}"
+        if link.ends[0] == link.ends[1]:
+            yield f"link {link.name}: joins {link.ends[0]} to itself"
+    ends = {(link.name, end): link.ends[1 - number] for link in plan.links for number, end in enumerate(link.ends)}
+    for machine in plan.machines:
+        yield from _astray(machine, ends, links)
+    for name, end in ends.keys() - {(port.link, machine.name) for machine in plan.machines for port in machine.ports}:
+        yield f"link {name}: {end} has no port on it"
+    yield from _members_astray(plan, {host.name for host in plan.hosts})
+    yield from _other_ipv6(plan)
+
+
+def _members_astray(plan: Stored, hosts: Set[str]) -> Iterator[str]:
+    for group in plan.groups:
+        yield from (f"group {group.name}: no host {name!r}" for name in group.hosts if name not in hosts)
+
+
+def _other_ipv6(plan: Stored) -> Iterator[str]:
+    if plan.ipv6 is None:
+        return
+    try:
+        same = plan.ipv6 == ipv6.beside(plan.hosts, plan.links, plan.ipv6.prefix)
+    except (KeyError, ValueError):
+        same = False
+    if not same:
+        yield f"ipv6: not what stands beside its IPv4 addresses in {plan.ipv6.prefix}"
+
+
+def _untimely(plan: Stored) -> Iterator[str]:
+    for host in plan.hosts:
+        if host.processor is not None and plan.time != "virtual":
+            yield f"{host.name}: a modelled processor is of virtual time, and the plan's is {plan.time}"
+        if host.cpus < 1 and plan.time != "real":
+            yield f"{host.name}: a share of a processor is of real time, and the plan's is {plan.time}"
+        if host.gateway and plan.time != "real":
+            yield f"{host.name}: a way out is of real time, and the plan's is {plan.time}"
+
+
+def _doubles(plan: Stored) -> Iterator[str]:
+    ports = [(machine, port) for machine in plan.machines for port in machine.ports]
+    own = [host.address for host in plan.hosts]
+    own += [each.address for switch in plan.switches for each in switch.vlans or (switch,)]
+    unique: dict[str, list[str]] = {
+        "name": [machine.name for machine in plan.machines],
+        "link": [link.name for link in plan.links],
+        "MAC": [port.mac for _, port in ports],
+        "port": [f"{port.name} of {machine.name}" for machine, port in ports],
+        "end": [f"{machine.name} of {port.link}" for machine, port in ports],
+        "address": own + [port.address for host in plan.hosts for port in host.on_segments],
+        "group": [group.name for group in plan.groups],
+        "member": [name for group in plan.groups for name in group.hosts],
+    }
+    for kind, words in unique.items():
+        yield from (f"{kind} {word} appears twice" for word, count in Counter(words).items() if count > 1)
+
+
+def _astray(machine: Host | Switch, ends: Mapping[tuple[str, str], str], links: Mapping[str, Link]) -> Iterator[str]:
+    """Ports that belong to no link of the machine's, and addresses outside their segment."""
+    for port in machine.ports:
+        if (port.link, machine.name) not in ends:
+            yield f"{machine.name}: {port.name}: no link {port.link!r} ends here"
+        elif port.peer_host != ends[port.link, machine.name]:
+            yield f"{machine.name}: {port.name}: {port.peer_host!r} is not at the other end of {port.link}"
+        elif not isinstance(port, Port):
+            continue
+        elif [each.vlan for each in port.tagged] != [vlan.number for vlan in links[port.link].vlans]:
+            yield f"{machine.name}: {port.name}: its VLANs are not those of {port.link}"
+        else:
+            for own, (_, subnet) in zip(port.on_segments, links[port.link].segments, strict=True):
+                if not _lies_in(own.address, own.prefix, subnet):
+                    yield f"{machine.name}: {own.name}: {own.address}/{own.prefix} is no address in {subnet}"
+            first = port.on_segments[0]
+            if (port.address, port.prefix, port.peer_address) != (first.address, first.prefix, first.peer_address):
+                yield f"{machine.name}: {port.name}: {port.address} is not its address in its first VLAN"
+    if isinstance(machine, Switch):
+        yield from _switch_astray(machine, links)
+
+
+def _switch_astray(switch: Switch, links: Mapping[str, Link]) -> Iterator[str]:
+    segments = [segment for port in switch.ports if port.link in links for segment in links[port.link].segments]
+    if [each.vlan for each in switch.vlans] != sorted({vlan for vlan, _ in segments if vlan is not None}):
+        yield f"{switch.name}: its VLANs are not those of its links"
+    own: tuple[tuple[int | None, Switch | OnVlan], ...] = tuple((each.vlan, each) for each in switch.vlans)
+    for vlan, each in own or ((None, switch),):
+        if not any(_lies_in(each.address, each.prefix, subnet) for number, subnet in segments if number == vlan):
+            yield f"{switch.name}: {each.address}/{each.prefix} is no address on its segment"
+    if switch.vlans and (switch.address, switch.prefix) != (switch.vlans[0].address, switch.vlans[0].prefix):
+        yield f"{switch.name}: {switch.address} is not its address in its first VLAN"
+
+
+def _lies_in(address: str, prefix: int, subnet: str) -> bool:
+    network = IPv4Network(subnet)
+    return prefix == network.prefixlen and IPv4Address(address) in network

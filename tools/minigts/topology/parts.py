@@ -1,0 +1,398 @@
+"""What a plan is made of: machines with their ends of links, the links, and what follows of them: routes and paths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from ipaddress import IPv4Interface
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from minigts.topology.containers import Container
+from minigts.topology.fields import (
+    MOST_HOSTS,
+    Address,
+    BurstPackets,
+    ByteNs,
+    CallNs,
+    Controller,
+    Cpus,
+    CpuShare,
+    FrameNs,
+    GoodputMbit,
+    HostName,
+    Index,
+    Interface,
+    Location,
+    Mac,
+    MemoryMb,
+    Mtu,
+    Name,
+    Network,
+    OneWayMs,
+    Packets,
+    PathDelayMs,
+    PathRttMs,
+    Percent,
+    Prefix,
+    QueueBytes,
+    RateMbit,
+    RttMs,
+    Seed,
+    VlanNumber,
+)
+from minigts.topology.software import Software
+
+
+class Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+_UNLESS_ZERO = Field(exclude_if=lambda amount: not amount)
+
+
+class Shaping(Frozen):
+    """One direction of one link, as declared. None means: not limited, not added."""
+
+    delay_ms: OneWayMs = 0.0
+    jitter_ms: OneWayMs = 0.0
+    loss_percent: Percent = 0.0
+    rate_mbit: RateMbit | None = None
+    queue_bytes: QueueBytes | None = None
+    """The queue in front of the rate limit, in bytes; None exactly when rate_mbit is None."""
+    delay_packets: Packets = 1000
+    """How many packets the delay holds at the most, sized so that the delay itself never drops."""
+    seed: Seed | None = None
+    """Of the random numbers behind what chance decides; None when it decides nothing."""
+    burst_packets: Annotated[BurstPackets, _UNLESS_ZERO] = 0.0
+    """How many packets in a row are lost, in the mean. 0, and then not written, as below: each is lost on its own."""
+    reorder_percent: Annotated[Percent, _UNLESS_ZERO] = 0.0
+    """Share of packets that take no delay, and so overtake others."""
+    duplicate_percent: Annotated[Percent, _UNLESS_ZERO] = 0.0
+    corrupt_percent: Annotated[Percent, _UNLESS_ZERO] = 0.0
+    """Share of packets in which one bit is turned over."""
+    slot_ms: Annotated[OneWayMs, _UNLESS_ZERO] = 0.0
+    """What comes within so long arrives together."""
+
+    @property
+    def bursts(self) -> tuple[float, float] | None:
+        """Of losses in bursts, after Gilbert (1960): the chance that one begins with a packet, and that it ends with
+        one. In it all is lost. None: each packet is lost on its own.
+        """
+        lost = self.loss_percent / 100
+        return (lost / (self.burst_packets * (1 - lost)), 1 / self.burst_packets) if self.in_bursts else None
+
+    @property
+    def in_bursts(self) -> bool:
+        return self.burst_packets > 0 and 0 < self.loss_percent < 100
+
+    @property
+    def by_chance(self) -> bool:
+        """Whether chance decides anything of it, so that it needs a seed."""
+        return bool(self.jitter_ms or self.spoils)
+
+    @property
+    def spoils(self) -> bool:
+        """Whether some packets do not come once, in order and whole."""
+        return any((self.loss_percent, self.reorder_percent, self.duplicate_percent, self.corrupt_percent))
+
+    @property
+    def in_order(self) -> bool:
+        """Whether packets come once, one by one and in order, but for those that are lost and for jitter: only then has
+        the link one round trip, and TCP its ceiling."""
+        return not (self.reorder_percent or self.duplicate_percent or self.slot_ms)
+
+
+class End(Frozen):
+    """A machine's end of a link. `name` is the interface inside the machine (eth1, eth2, …; eth0 is never a link)."""
+
+    name: Interface
+    mac: Mac
+    mtu: Mtu
+    link: Name
+    peer_host: HostName
+    """The machine at the link's other end: a host or a switch."""
+    outgoing: Shaping
+    """What frames leaving by this port meet on their way to the peer."""
+    incoming: Shaping
+    """What frames arriving by this port have met: the peer's `outgoing`."""
+
+
+class OnVlan(Frozen):
+    """A machine's address in a VLAN."""
+
+    vlan: VlanNumber
+    address: Address
+    prefix: Prefix
+
+
+class Tagged(OnVlan):
+    """What a host has of one VLAN of a trunk, on an interface of its own: eth1.10."""
+
+    peer_address: Address
+
+
+class Port(End):
+    """A host's end of a link."""
+
+    address: Address
+    """IPv4 address of this end, without prefix length; of a trunk the one in its first VLAN."""
+    prefix: Prefix
+    peer_address: Address
+    """The address at the link's other end; a switch's is the one that it answers on itself."""
+    tagged: Annotated[tuple[Tagged, ...], Field(exclude_if=lambda each: not each)] = ()
+    """Of a trunk, by VLAN. Empty, and then not written: frames say no VLAN."""
+
+    @property
+    def vlan(self) -> int | None:
+        """What frames say that it sends; None: none. Of `on_segments` only."""
+        return self.tagged[0].vlan if self.tagged else None
+
+    @property
+    def subnet(self) -> str:
+        """Of the segment, in CIDR form."""
+        return str(IPv4Interface(f"{self.address}/{self.prefix}").network)
+
+    @property
+    def on_segments(self) -> tuple[Port, ...]:
+        """Itself, or a trunk's VLANs one by one, as interfaces with their names and addresses: eth1.10, eth1.20."""
+        return tuple(
+            self.model_copy(update={**dict(each), "name": f"{self.name}.{each.vlan}", "tagged": (each,)})
+            for each in self.tagged
+        ) or (self,)
+
+
+class Route(Frozen):
+    """A route, set or to be found by a protocol: `to` in CIDR form, `via` a neighbour's address on a shared segment."""
+
+    to: Network
+    via: Address
+    source: Address
+    """The address that packets made on this host carry when they take this route: the host's own address."""
+
+
+class Machine(Frozen):
+    """What a provider starts, of either role, with its ends of links in order."""
+
+    name: HostName
+    index: Index
+    """Position in the topology file among its own kind, from 0; a lab that hosts were taken out of has gaps."""
+    location: Location | None
+    cpus: Cpus | CpuShare
+    """Below 1: the host gets no more than that share of one processor, in real time only."""
+    memory_mb: MemoryMb
+    ports: tuple[End, ...]
+
+
+class Processor(Frozen):
+    """What takes a host's processor: frames that pass any of its ports, in or out, one after the other, and calls."""
+
+    frame_ns: FrameNs = 0
+    byte_ns: ByteNs = 0.0
+    """Of a byte of the frame, Ethernet header counted."""
+    call_ns: CallNs = 0
+    """Of a system call."""
+
+    @property
+    def takes_frames(self) -> bool:
+        return bool(self.frame_ns or self.byte_ns)
+
+
+class Host(Machine):
+    role: Literal["host"] = "host"
+    processor: Processor | None = None
+    """Modelled, in virtual time only. None: frames take nothing."""
+    software: Software | None = None
+    """What it has of the user's own; None: nothing."""
+    address: Address
+    """The host's own address, a /32 on its loopback: stable, whichever segment a packet comes by."""
+    ports: tuple[Port, ...]
+    containers: tuple[Container, ...] = ()
+    """The user's own, in the lab's overlay."""
+    gateway: Annotated[bool, Field(exclude_if=lambda gateway: not gateway)] = False
+    """Whether it has a way out of the lab, in real time only (`gateway`). False, and then not written: none."""
+
+    @property
+    def on_segments(self) -> tuple[Port, ...]:
+        """Its ports with their addresses, a trunk once for each VLAN."""
+        return tuple(each for port in self.ports for each in port.on_segments)
+
+
+class Switch(Machine):
+    """Open vSwitch on a machine of its own: it bridges its ports."""
+
+    role: Literal["switch"] = "switch"
+    address: Address
+    """On its segment, for whoever asks the switch itself."""
+    prefix: Prefix
+    ports: Annotated[tuple[End, ...], Field(min_length=1)]
+    controller: Controller | None
+    """None: it learns by itself. Else where its OpenFlow controller listens, `ADDRESS:PORT`; on 127.0.0.1 it is the
+    built-in one."""
+    vlans: Annotated[tuple[OnVlan, ...], Field(exclude_if=lambda each: not each)] = ()
+    """Those of its links, each with its address there, of which the first is `address`. Empty, and then not written:
+    there are none."""
+
+
+class Direction(Frozen):
+    """What a link or a path is in one direction. None means: not limited."""
+
+    delay_ms: PathDelayMs
+    rate_mbit: RateMbit | None
+    loss_percent: Percent
+    tcp_ceiling_mbit: GoodputMbit | None
+    """None, too, where the other direction is too thin for the acknowledgements of as much."""
+
+    @property
+    def unacknowledged(self) -> bool:
+        """Whether acknowledgements may limit TCP, and not this direction's own rate."""
+        return self.rate_mbit is not None and self.tcp_ceiling_mbit is None
+
+
+class Vlan(Frozen):
+    """One that a trunk carries."""
+
+    number: VlanNumber
+    subnet: Network
+
+
+class Link(Frozen):
+    """Two ends. `name` is unique in the plan (`ams-bra`). Links that meet in a switch are one segment: one subnet.
+    With VLANs those that carry the same one are.
+
+    Rate, loss and ceiling are those from the first end to the second, and of the way back unless `back` says otherwise.
+    """
+
+    name: Name
+    index: Index
+    ends: tuple[HostName, HostName]
+    subnet: Network
+    """Of a trunk that of its first VLAN."""
+    vlan: Annotated[VlanNumber | None, Field(exclude_if=lambda vlan: vlan is None)] = None
+    """The one that its frames are in without saying so. None, and then not written: there are none, or `vlans`."""
+    vlans: Annotated[tuple[Vlan, ...], Field(exclude_if=lambda vlans: not vlans)] = ()
+    """Those that its frames say (IEEE 802.1Q). Empty, and then not written: frames say none."""
+    rtt_ms: RttMs
+    """Both directions' delay."""
+    rate_mbit: RateMbit | None
+    loss_percent: Percent
+    """Chance to lose a packet, in one direction."""
+    tcp_ceiling_mbit: GoodputMbit | None = None
+    """Highest TCP goodput: the rate times payload over frame (1448/1514 at MTU 1500). None: see `Direction`."""
+    back: Direction | None = None
+    """From the second end to the first, where that is otherwise."""
+    delay_from: Annotated[
+        Literal["file", "measured", "distance", "same site", "no site"] | None,
+        Field(exclude_if=lambda source: source is None),
+    ] = None
+    """Where the delay comes from (`sites`). None, and then not written: nothing but what is declared makes delays."""
+    cost: Annotated[int | None, Field(ge=1, le=65535, exclude_if=lambda cost: cost is None)] = None
+    """What a routing protocol takes the link to cost, either way. None, and then not written: there is no protocol."""
+
+    @property
+    def segments(self) -> tuple[tuple[int | None, str], ...]:
+        """Those that it is part of: their VLANs, None where there are none, and subnets."""
+        return tuple((vlan.number, vlan.subnet) for vlan in self.vlans) or ((self.vlan, self.subnet),)
+
+    @property
+    def vlans_in_words(self) -> str:
+        """`10`, or of a trunk `10, 20 tagged`."""
+        return vlans_in_words([vlan for vlan, _ in self.segments if vlan is not None], tagged=bool(self.vlans))
+
+    @property
+    def ways(self) -> tuple[Direction, Direction]:
+        """From the first end to the second, and back."""
+        return _ways(self)
+
+    @property
+    def lossy(self) -> bool:
+        """Whether it loses packets in either direction."""
+        return any(way.loss_percent for way in self.ways)
+
+
+class Path(Frozen):
+    """What the plan predicts between two hosts, from `source` to `target`.
+
+    Rate, loss and ceiling are those of this direction, and of the way back unless `back` says otherwise.
+    """
+
+    source: str
+    target: str
+    links: tuple[str, ...]
+    """The names of the links on the way, in order; its length is the number of hops."""
+    reachable: bool
+    """Whether the underlay routes it: always, but in mode neighbours only for neighbours."""
+    rtt_ms: PathRttMs
+    """Sum of the links' RTT."""
+    rate_mbit: RateMbit | None
+    """Lowest rate on the way."""
+    tcp_ceiling_mbit: GoodputMbit | None
+    """Highest TCP goodput over the underlay: the lowest rate times payload over frame, with the lowest MTU. None: see
+    `Direction`."""
+    loss_percent: Percent
+    """Chance to lose a packet on the way, in one direction."""
+    back: Direction | None = None
+    """From the target to the source, over the same links, where that is otherwise."""
+
+    @property
+    def hops(self) -> int:
+        return len(self.links)
+
+    @property
+    def ways(self) -> tuple[Direction, Direction]:
+        """From source to target, and back."""
+        return _ways(self)
+
+    @property
+    def lossy(self) -> bool:
+        """Whether it loses packets in either direction."""
+        return any(way.loss_percent for way in self.ways)
+
+    @property
+    def turned(self) -> Path:
+        """The same links from target to source."""
+        there, back = self.ways
+        return Path(
+            source=self.target,
+            target=self.source,
+            links=self.links[::-1],
+            reachable=self.reachable,
+            rtt_ms=self.rtt_ms,
+            rate_mbit=back.rate_mbit,
+            tcp_ceiling_mbit=back.tcp_ceiling_mbit,
+            loss_percent=back.loss_percent,
+            back=None if self.back is None else there,
+        )
+
+
+class Tolerances(Frozen):
+    """How far a lab may be from its plan: the file's `tolerances:`."""
+
+    rtt_ms: OneWayMs = 0.2
+    rtt_percent: Percent = 1.0
+    """Of the declared round-trip time, added to `rtt_ms`."""
+    rate_percent: Percent = 2.0
+    loss_points: Percent = 0.1
+
+
+class Group(Frozen):
+    """Hosts over which an overlay is laid by itself; the first of them leads."""
+
+    name: Name
+    hosts: Annotated[tuple[HostName, ...], Field(min_length=2, max_length=MOST_HOSTS)]
+
+
+def vlans_in_words(vlans: Sequence[int], *, tagged: bool) -> str:
+    """`10`, or of a trunk `10, 20 tagged`."""
+    return ", ".join(map(str, vlans)) + (" tagged" if tagged else "")
+
+
+def _ways(of: Link | Path) -> tuple[Direction, Direction]:
+    back_ms = of.rtt_ms / 2 if of.back is None else of.back.delay_ms
+    there = Direction(
+        delay_ms=round(of.rtt_ms - back_ms, 6),
+        rate_mbit=of.rate_mbit,
+        loss_percent=of.loss_percent,
+        tcp_ceiling_mbit=of.tcp_ceiling_mbit,
+    )
+    return there, of.back or there

@@ -1,0 +1,66 @@
+"""What is stored of a plan, in plan.json and manifest.json: what does not follow from the rest of it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from minigts.formats.limits import MOST_NOTES
+from minigts.topology import ipv6 as v6
+from minigts.topology.fields import MOST_HOSTS, MOST_LINKS, Description, Expectation, Name, Note
+from minigts.topology.parts import Frozen, Group, Host, Link, Switch, Tolerances
+from minigts.topology.schedule import MOST_MOMENTS, Moment
+from minigts.topology.time import Time
+
+VERSION: Literal[2] = 2
+WITH_ROUTES = 1
+"""The version of documents with routes and paths, which were stored before, and which `minigts plan --json` prints."""
+
+
+class Stored(Frozen):
+    version: Literal[2] = VERSION
+    name: Name
+    description: Description
+    routing: Literal["routed", "neighbours", "ospf", "bgp"]
+    time: Time = "real"
+    overlay: Name
+    groups: Annotated[tuple[Group, ...], Field(max_length=MOST_HOSTS)] = ()
+    """None: an overlay is laid over all hosts. A host is in one group at the most."""
+    hosts: Annotated[tuple[Host, ...], Field(min_length=1, max_length=MOST_HOSTS)]
+    switches: Annotated[tuple[Switch, ...], Field(max_length=MOST_HOSTS)] = ()
+    links: Annotated[tuple[Link, ...], Field(max_length=MOST_LINKS)]
+    expect: tuple[Expectation, ...] = ()
+    """The file's `expect:` entries, as written."""
+    tolerances: Tolerances = Tolerances()
+    ipv6: Annotated[v6.Ipv6 | None, Field(exclude_if=lambda beside: beside is None)] = None
+    """What each host and each end has beside its IPv4 addresses. None, and then not written: IPv6 is off on links."""
+    schedule: Annotated[tuple[Moment, ...], Field(max_length=MOST_MOMENTS, exclude_if=lambda each: not each)] = ()
+    """What its links do over time, when that is played. None, and then not written: nothing."""
+    notes: Annotated[tuple[Note, ...], Field(max_length=MOST_NOTES + 1, exclude_if=lambda notes: not notes)] = ()
+    """What its file, in another language, says and nobody honours. None, and then not written: nothing."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_before(cls, document: Any) -> Any:
+        """Routes and paths are left out of a document of the first version: they are worked out anew."""
+        if not isinstance(document, dict) or document.get("version") != WITH_ROUTES:
+            return document
+        kept = {key: value for key, value in document.items() if key != "paths"}
+        if isinstance(beside := kept.get("ipv6"), dict):
+            kept["ipv6"] = {**beside, "hosts": _without_routes(beside.get("hosts"))}
+        return {**kept, "version": VERSION, "hosts": _without_routes(kept.get("hosts"))}
+
+    @property
+    def machines(self) -> tuple[Host | Switch, ...]:
+        """Everything that runs: the hosts, then the switches."""
+        return (*self.hosts, *self.switches)
+
+
+def _without_routes(hosts: Any) -> Any:
+    if not isinstance(hosts, list):
+        return hosts
+    return [
+        {key: value for key, value in host.items() if key != "routes"} if isinstance(host, dict) else host
+        for host in hosts
+    ]
