@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from minigts.cli.app import app
 from minigts.machine import memory, tasks
 from minigts.providers.uml import capacity, demand
-from minigts.topology.load import load
+from minigts.topology.load import load, parse
+from minigts.topology.plan import Plan
 
 PAIR = Path(__file__).parents[2] / "topologies" / "pair.yaml"
 
@@ -42,3 +44,40 @@ def test_the_program_says_how_many() -> None:
     assert done.exit_code == 0
     bounds = json.loads(done.stdout)["bounds"]
     assert bounds[0]["labs"] == min(bound["free"] // bound["of_a_lab"] for bound in bounds)
+
+
+def real_row(hosts: int, link: str) -> Plan:
+    return parse(f"name: row\nchain: {{hosts: {hosts}, link: {link}}}\n", "row.yaml", time="real")
+
+
+@pytest.mark.parametrize(
+    ("plan", "said"),
+    [
+        (real_row(2, f"{{rate: {max(capacity.CARRIED_MBIT.values()) + 1:g}mbit}}"), "Mbit/s: results may be"),
+        (real_row(2, "{rtt: 1ms}"), "has no rate"),
+        (real_row(max(capacity.CARRIED_MBIT) + 1, "{rate: 1mbit}"), "hosts: results may be"),
+    ],
+)
+def test_what_was_not_seen_to_be_carried_in_real_time_is_said_beforehand(plan: Plan, said: str) -> None:
+    (line,) = capacity.foresight(plan, "none", [])
+    assert said in line
+    assert "--time virtual" in line
+
+
+def test_what_was_seen_to_be_carried_and_virtual_time_say_nothing_of_rates() -> None:
+    least = min(capacity.CARRIED_MBIT.values())
+    assert not capacity.foresight(real_row(2, f"{{rate: {least:g}mbit}}"), "none", [])
+    assert not capacity.foresight(load(PAIR, time="virtual", values={"links.rate": "10gbit"}), "none", [])
+
+
+def test_how_many_labs_fit_is_said_beforehand() -> None:
+    plan = load(PAIR)
+    for free, said in ((1000, "2 labs of it with swarm fit here now"), (500, "one lab of it"), (400, "no lab of it")):
+        bound = capacity.Bound("memory", "MB", 500, free, 2000)
+        assert said in capacity.foresight(plan, "swarm", [bound])[0]
+
+
+def test_plan_says_it() -> None:
+    done = CliRunner().invoke(app, ["plan", str(PAIR)])
+    assert "fit here now" in done.stderr
+    assert "fit here" not in done.stdout

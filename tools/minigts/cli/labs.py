@@ -73,6 +73,7 @@ def plan(
             typer.echo(piece, nl=False)
     else:
         screen.show_plan(planned, hiding)
+        foretell(planned, provider, planned.overlay)
     if hiding is not None:
         screen.note(hiding)
 
@@ -114,6 +115,8 @@ def up(
     wanted = one_of("overlay", overlay or kept_overlay(lab or planned.name) or planned.overlay, overlays.known())
     overlays.require(planned, registry.make(provider, Path(), planned.time), wanted)
     require_room(planned, provider, [wanted], lab or planned.name)
+    if planned.time == "real":
+        foretell(planned, provider, wanted)
     warn_of_root(provider)
     share = _share(processors, memory)
     with screen.progress() as say:
@@ -157,6 +160,16 @@ def warn_of_root(provider: str) -> None:
 
     if os.geteuid() == 0 and isinstance(registry.make(provider, Path()), Metered):
         screen.note("minigts: the hosts' kernels run as root, since you are; a plain user is enough, and safer")
+
+
+def foretell(planned: Plan, provider: str, overlay: str) -> None:
+    """Say what this machine makes of the plan, where that is known beforehand."""
+    from minigts.providers import registry
+    from minigts.providers.base import Foresees
+
+    made = registry.make(provider, Path(), planned.time)
+    for line in made.foresight(planned, overlay) if isinstance(made, Foresees) else ():
+        screen.note(line)
 
 
 def require_room(planned: Plan, provider: str, overlays: Collection[str], name: str) -> None:

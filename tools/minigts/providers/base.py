@@ -57,6 +57,15 @@ class Sized(Protocol):
 
 
 @runtime_checkable
+class Foresees(Protocol):
+    """A provider that knows beforehand what this machine makes of a plan."""
+
+    def foresight(self, plan: Plan, overlay: str) -> tuple[str, ...]:
+        """How many labs of it find room now, and what of it this machine is not known to carry; a sentence each."""
+        ...
+
+
+@runtime_checkable
 class Metered(Protocol):
     """A provider each of whose hosts is one process of this machine, with all below it: its cost can be read."""
 

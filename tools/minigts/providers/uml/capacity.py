@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,6 +14,11 @@ from minigts.topology.plan import Plan
 TASKS_OF_KERNEL = 9
 """Processes and threads outside that a kernel takes, with its share of the supervisor and the clock: what descends from
 a lab's supervisor, which `bench/run memory` counts. Each program that runs on a host is one more."""
+
+
+CARRIED_MBIT: Mapping[int, float] = {2: 100.0, 6: 100.0, 20: 100.0}
+"""In real time, up to so many hosts, the highest rate of links with which every certificate was within its tolerances, as
+measured by `bench/run carries` on two cores."""
 
 
 @dataclass(frozen=True)
@@ -58,3 +63,30 @@ def bounds(
         ),
     ]
     return sorted(found, key=lambda bound: bound.labs)
+
+
+def foresight(plan: Plan, overlay: str, found: Sequence[Bound] | None = None) -> tuple[str, ...]:
+    """How many labs of the plan find room now, and in real time what of it is beyond what was seen to be carried."""
+    return tuple(_foresight(plan, overlay, bounds(plan, overlay) if found is None else found))
+
+
+def _foresight(plan: Plan, overlay: str, found: Sequence[Bound]) -> Iterator[str]:
+    if found:
+        least, laid = found[0], "" if overlay == demand.BARE else f" with {overlay}"
+        labs = f"{least.labs} labs of it{laid} fit" if least.labs != 1 else f"one lab of it{laid} fits"
+        takes = f"one takes {least.of_a_lab} of {least.free} {least.unit} that are free, by {least.by}"
+        yield f"{labs if least.labs else f'no lab of it{laid} fits'} here now: {takes}"
+    if plan.time == "virtual":
+        return
+    hosts = len(plan.machines)
+    carried = min((rate for most, rate in CARRIED_MBIT.items() if most >= hosts), default=None)
+    fastest = max((way.rate_mbit or math.inf for link in plan.links for way in link.ways), default=0.0)
+    known = (
+        f"certificates of up to {max(CARRIED_MBIT)} hosts" if carried is None else f"links of up to {carried:g} Mbit/s"
+    )
+    if carried is None or fastest > carried:
+        asked = f"{hosts} hosts" if carried is None else "no rate" if fastest == math.inf else f"{fastest:g} Mbit/s"
+        yield (
+            f"in real time {known} were within tolerances on two cores, and this has {asked}: results may be of the "
+            "processors; --time virtual carries it at whatever slowness"
+        )

@@ -23,6 +23,7 @@ from minigts.providers.agent import process
 from minigts.providers.agent.provider import AgentProvider
 from minigts.providers.base import Finding, Share
 from minigts.providers.uml import (
+    capacity,
     carried,
     demand,
     disks,
@@ -81,6 +82,9 @@ class UmlProvider(AgentProvider):
 
     def require_room(self, plan: Plan, overlays: Sequence[str]) -> None:
         demand.require(demand.of_plan(plan), overlays)
+
+    def foresight(self, plan: Plan, overlay: str) -> tuple[str, ...]:
+        return capacity.foresight(plan, overlay)
 
     def hand(self, share: Share) -> None:
         self._share = share
