@@ -17,8 +17,8 @@ a lab's supervisor, which `bench/run memory` counts. Each program that runs on a
 
 
 CARRIED_MBIT: Mapping[int, float] = {2: 100.0, 6: 100.0, 20: 100.0}
-"""In real time, up to so many hosts, the highest rate of links with which every certificate was within its tolerances, as
-measured by `bench/run carries` on two cores."""
+"""In real time, up to so many hosts, the highest rate of links with which every certificate was within its tolerances,
+as measured by `bench/run carries` on two cores."""
 
 
 @dataclass(frozen=True)
