@@ -228,3 +228,9 @@ def test_machines_that_this_one_has_no_memory_for_are_refused(monkeypatch: pytes
         prerequisites.refuse_memory(plan)
     monkeypatch.setattr(prerequisites, "_free_mb", lambda: 3392)
     prerequisites.refuse_memory(plan)
+
+
+def test_more_machines_than_their_network_has_addresses_for_are_refused(tmp_path: Path) -> None:
+    plan = parse("name: row\nchain: {hosts: 253}\n", "row.yaml", time="real")
+    with pytest.raises(EnvironmentLacks, match="row has 253 machines"):
+        prerequisites.define(plan, tmp_path)

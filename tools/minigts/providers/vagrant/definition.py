@@ -19,6 +19,8 @@ from minigts.topology.plan import Plan
 NETWORK = "minigts"
 NETWORK_ADDRESS = "10.255.240.0/24"
 """Of the management network: within what topologies may not use (topology/addressing.py), and no host's own address."""
+MOST_MACHINES = 252
+"""That it has addresses for, beside its own and its ends."""
 FIRST_PORT = 10_000
 KVM_BOOT_S = 60
 EMULATED_BOOT_S = 90

@@ -103,8 +103,15 @@ def prepare(progress: Callable[[str], None]) -> None:
 def define(plan: Plan, rundir: Path) -> Definition:
     """The lab's definition. Before `prepare` it is good for everything but bringing machines up.
 
-    Raises EnvironmentLacks for a host that is to have a share of a processor, or a way out.
+    Raises EnvironmentLacks for a host that is to have a share of a processor, or a way out, and for more machines than
+    their common network has addresses for.
     """
+    if len(plan.machines) > definition.MOST_MACHINES:
+        raise EnvironmentLacks(
+            f"vagrant: {plan.name} has {len(plan.machines)} machines; libvirt's network for them, "
+            f"{definition.NETWORK_ADDRESS}, has "
+            f"addresses for {definition.MOST_MACHINES}: --provider uml"
+        )
     gateway.refuse(
         plan, "vagrant", "whether its machines have one is up to libvirt's network, by which they are reached"
     )
