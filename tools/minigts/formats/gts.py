@@ -35,7 +35,6 @@ LANGUAGE = Language(
     instead_of_aliases="write a loop",
 )
 """As many words as `gts_syntax` reads have half of that, with their spaces."""
-SUFFIXES = (".dsl", ".gts")
 
 _ID = re.compile(r"[A-Za-z$][A-Za-z0-9]*", re.ASCII)
 _ID_HINT = "an id: letters and digits, a letter or $ first"

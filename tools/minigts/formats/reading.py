@@ -7,6 +7,7 @@ from pathlib import PurePath
 
 from minigts.errors import InputError, Problem
 from minigts.formats import containerlab, graphml, gts, netlab, pictures
+from minigts.formats.limits import GTS_SUFFIXES
 from minigts.formats.network import Network
 from minigts.language.source import Language
 from minigts.language.tree import read_tree
@@ -31,12 +32,12 @@ WRITERS: Mapping[str, Callable[[Network], tuple[str, tuple[str, ...]]]] = {
 def read(text: str, file: str) -> Network:
     """The network of a file in another tool's format. Raises InputError with every problem, each with its line."""
     ending = PurePath(file).suffix.lower()
-    if ending in gts.SUFFIXES:
+    if ending in GTS_SUFFIXES:
         return gts.read(text, file)
     if ending in _GRAPHML:
         return graphml.read(text, file)
     if ending not in _YAML:
-        endings = ", ".join((*gts.SUFFIXES, *_GRAPHML, *_YAML))
+        endings = ", ".join((*GTS_SUFFIXES, *_GRAPHML, *_YAML))
         raise InputError([Problem(file, 0, f"no format is known by the ending {ending!r}; endings are {endings}")])
     tree = read_tree(text, file, LANGUAGE)
     if isinstance(tree.data, dict) and "topology" in tree.data:

@@ -6,8 +6,6 @@ import re
 from pathlib import Path
 
 from minigts.errors import MinigtsError
-from minigts.lessons import folder
-from minigts.lessons.model import Numbered, lesson
 
 _LAB = re.compile(r"lesson-([0-9]{1,2})")
 
@@ -18,14 +16,18 @@ def why_hidden(topology: str, beside: Path | None = None) -> str | None:
     A prediction is looked for `beside` the topology's file, in the working directory, and in its folder lesson-N.
     """
     named = _LAB.fullmatch(topology)
-    if named is None:
-        return None
+    return None if named is None else _why_not_predicted(int(named[1]), beside)
+
+
+def _why_not_predicted(number: int, beside: Path | None) -> str | None:
+    from minigts.lessons.model import lesson  # noqa: PLC0415 - a lab of no lesson comes up without it
+
     try:
-        numbered = lesson(int(named[1]))
+        numbered = lesson(number)
     except MinigtsError:
         return None
     places = (*([] if beside is None else [beside]), Path(), Path(numbered.lab))
-    if any(_predicted(place, numbered) for place in places):
+    if any(_predicted(place, numbered.number) for place in places):
         return None
     return (
         f"predict first, then figures are shown here (look from the lesson's folder): "
@@ -33,8 +35,10 @@ def why_hidden(topology: str, beside: Path | None = None) -> str | None:
     )
 
 
-def _predicted(place: Path, numbered: Numbered) -> bool:
+def _predicted(place: Path, number: int) -> bool:
+    from minigts.lessons import folder  # noqa: PLC0415 - as above
+
     try:
-        return folder.has_predicted(place) and folder.read_record(place).lesson == numbered.number
+        return folder.has_predicted(place) and folder.read_record(place).lesson == number
     except MinigtsError:
         return False

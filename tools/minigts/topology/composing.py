@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from minigts.errors import InputError, Problem
 from minigts.language.problems import Finding, Location, shown
 from minigts.language.source import Language, read_text
 from minigts.language.tree import Tree, read_tree
-from minigts.topology import compose_file
 from minigts.topology.containers import ContainerSpec
 from minigts.topology.draft import Draft, DraftHost
 from minigts.topology.software import Software
 from minigts.topology.taking import CannotBeTaken, within
+
+if TYPE_CHECKING:
+    from minigts.topology import compose_file
 
 _VARIABLES = Language("file of variables", "NAME=VALUE", 256_000, "")
 
@@ -43,18 +46,24 @@ def compose(
 ) -> Composing:
     """For the hosts of a document. `software` has their variables. `directory` is where its files' paths begin; None:
     no file is looked at."""
+    if directory is None or not any(host.compose for host in drafted.hosts):
+        return Composing({})
+    from minigts.topology import compose_file  # noqa: PLC0415 - most labs come up without its language
+
     containers: dict[str, tuple[ContainerSpec, ...]] = {}
     findings: list[Finding] = []
     problems: dict[Problem, None] = {}
     notes: dict[str, None] = {}
     for host in drafted.hosts:
-        if host.compose is None or directory is None:
+        if host.compose is None:
             continue
         name = str(Path(file).parent / host.compose.file)
         try:
-            document = _document(directory, host.compose.file, name)
+            within(directory, host.compose.file)
+            text = read_text(directory / host.compose.file, compose_file.LANGUAGE)
+            document = read_tree(text, name, compose_file.LANGUAGE)
             variables = {each.name: each.value for each in software.get(host.name, Software()).environment}
-            found = compose_file.read(document, _host(host, variables, directory))
+            found = compose_file.read(document, _host(compose_file.Host, host, variables, directory))
             problems |= dict.fromkeys(document.problems)
             problems |= dict.fromkeys(document.problem(name, each) for each in found.findings)
             notes |= dict.fromkeys(f"{name}:{document.line((key,))}: {key}: {said}" for key, said in found.notes)
@@ -67,13 +76,9 @@ def compose(
     return Composing(containers, tuple(findings), tuple(problems), tuple(notes))
 
 
-def _document(directory: Path, source: str, name: str) -> Tree:
-    """Raises CannotBeTaken, InputError."""
-    within(directory, source)
-    return read_tree(read_text(directory / source, compose_file.LANGUAGE), name, compose_file.LANGUAGE)
-
-
-def _host(host: DraftHost, variables: Mapping[str, str], directory: Path) -> compose_file.Host:
+def _host(
+    kind: type[compose_file.Host], host: DraftHost, variables: Mapping[str, str], directory: Path
+) -> compose_file.Host:
     assert host.compose is not None  # that is why it is read
     folder = str(PurePosixPath(host.compose.file).parent)
 
@@ -86,7 +91,7 @@ def _host(host: DraftHost, variables: Mapping[str, str], directory: Path) -> com
         except InputError as error:
             raise ValueError(f"{shown(path)}: {error.problems[0].message}") from None
 
-    return compose_file.Host(variables, host.compose.images, folder, text_of)
+    return kind(variables, host.compose.images, folder, text_of)
 
 
 def _place(tree: Tree, host: DraftHost) -> Location:

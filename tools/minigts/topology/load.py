@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from itertools import chain
 from pathlib import Path
+from types import ModuleType
 
-from minigts.formats import gts, network
-from minigts.formats.limits import MOST_NOTES
+from minigts.formats import network
+from minigts.formats.limits import GTS_SUFFIXES, MOST_NOTES
 from minigts.language.problems import require_none
 from minigts.language.source import Language, read_text
 from minigts.language.tree import Data, Tree, read_tree
@@ -50,7 +51,7 @@ def load(
 
     Raises InputError with every problem, each with its line.
     """
-    text, directory = read_text(path, gts.LANGUAGE if is_gts(path) else LANGUAGE), Path(path).parent
+    text, directory = read_text(path, _gts().LANGUAGE if is_gts(path) else LANGUAGE), Path(path).parent
     return parse(text, str(path), known_overlays=known_overlays, time=time, best=best, directory=directory)
 
 
@@ -100,12 +101,18 @@ def _planned(
 
 def _read(text: str, file: str) -> Tree:
     """The document, also of a file in GTS's language, which is told by its name's ending."""
-    return network.tree(gts.read(text, file)) if is_gts(file) else read_tree(text, file, LANGUAGE)
+    return network.tree(_gts().read(text, file)) if is_gts(file) else read_tree(text, file, LANGUAGE)
 
 
 def is_gts(file: str | Path) -> bool:
     """Whether a file of that name is in GTS's language."""
-    return Path(file).suffix.lower() in gts.SUFFIXES
+    return Path(file).suffix.lower() in GTS_SUFFIXES
+
+
+def _gts() -> ModuleType:
+    from minigts.formats import gts  # noqa: PLC0415 - a file in our language is read without its parser
+
+    return gts
 
 
 def require_fit(read: network.Network, file: str) -> None:
@@ -117,7 +124,7 @@ def in_our_words(path: Path) -> bytes:
     """The file as it is; one in GTS's language as a topology of ours, which results keep. Raises InputError."""
     if not is_gts(path):
         return path.read_bytes()
-    return network.text(gts.read(read_text(path, gts.LANGUAGE), str(path))).encode()
+    return network.text(_gts().read(read_text(path, _gts().LANGUAGE), str(path))).encode()
 
 
 def _written_time(data: Data) -> Time | None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import networkx
 
 
 @dataclass(frozen=True)
@@ -34,17 +31,13 @@ def ways(nodes: int, edges: Sequence[Edge]) -> list[dict[int, ShortestPath]]:
     The lowest RTT wins, then fewer hops, then the way whose latest segment in the file comes earliest. The last
     rule leaves no two ways equal, so that the way back is the way there, and all hosts on it agree.
     """
-    import networkx  # noqa: PLC0415 - commands on a lab that is up start without it
-
-    graph: networkx.Graph[int] = networkx.Graph()
-    graph.add_nodes_from(range(nodes))
-    links: dict[tuple[int, int], int] = {}
-    for index, cost in enumerate(costs(edges)):
-        first, second = edges[index].ends
-        if not graph.has_edge(first, second) or cost < graph.edges[first, second]["cost"]:
-            graph.add_edge(first, second, cost=cost)
-            links[first, second] = links[second, first] = index
-    return [_from(graph, links, source) for source in range(nodes)]
+    of_links = costs(edges)
+    best: list[dict[int, int]] = [{} for _ in range(nodes)]
+    for index, cost in enumerate(of_links):
+        for here, there in (edges[index].ends, reversed(edges[index].ends)):
+            if there not in best[here] or cost < of_links[best[here][there]]:
+                best[here][there] = index
+    return [_from(best, of_links, source) for source in range(nodes)]
 
 
 def costs(edges: Sequence[Edge]) -> list[int]:
@@ -87,14 +80,17 @@ def _cost(edges: Sequence[Edge], index: int) -> int:
     return (((rtt_ns << 8) + 1) << len(edges)) + (1 << index)
 
 
-def _from(graph: networkx.Graph[int], links: Mapping[tuple[int, int], int], source: int) -> dict[int, ShortestPath]:
-    import networkx  # noqa: PLC0415 - commands on a lab that is up start without it
-
-    nearer, lengths = networkx.dijkstra_predecessor_and_distance(graph, source, weight="cost")
-    found = {source: ShortestPath((source,), (), 0)}
-    for target, cost in lengths.items():  # by distance: what lies before a node has been found before it
-        if target != source:
-            before = found[nearer[target][0]]
-            link = links[before.nodes[-1], target]
-            found[target] = ShortestPath((*before.nodes, target), (*before.links, link), int(cost))
+def _from(best: Sequence[Mapping[int, int]], of_links: Sequence[int], source: int) -> dict[int, ShortestPath]:
+    """Dijkstra's algorithm. `best` holds for each node its neighbours, and the best link to each."""
+    found: dict[int, ShortestPath] = {}
+    waiting = [(0, source, source, -1)]
+    while waiting:
+        cost, node, before, link = heapq.heappop(waiting)
+        if node in found:
+            continue
+        way = found.get(before, ShortestPath((), (), 0))
+        found[node] = ShortestPath((*way.nodes, node), (*way.links, link) if found else (), cost)
+        for there, link in best[node].items():
+            if there not in found:
+                heapq.heappush(waiting, (cost + of_links[link], there, node, link))
     return {target: way for target, way in sorted(found.items()) if target != source}
