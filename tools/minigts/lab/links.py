@@ -19,6 +19,7 @@ from minigts.lab import calibration
 from minigts.lab.record import DECLARED, Change, Lab, Record, Settings, exclusive
 from minigts.language.problems import did_you_mean, listed, shown
 from minigts.providers.base import CarriesLinks, Provider
+from minigts.topology import connected
 from minigts.topology.plan import Direction, End, Host, Link, Path, Plan, Shaping, Switch
 from minigts.topology.queues import queue_bytes
 from minigts.topology.schedule import Moment
@@ -261,12 +262,9 @@ def separate(lab: Lab, groups: Sequence[Collection[str]]) -> list[str]:
     """Cut every link between machines of different groups; the names of those links. Raises InputError, and nothing
     has been changed: a machine that is not there or is in two groups, or groups that a way round joins.
     """
-    import networkx  # noqa: PLC0415 - commands on a lab that is up start without it
-
     group_of = _groups(lab.plan, groups)
     apart = [link for link in lab.plan.links if _parts(link, group_of)]
-    whole = networkx.Graph(link.ends for link in whole_links(lab) if link not in apart)
-    for part in networkx.connected_components(whole):
+    for part in connected.parts((), (link.ends for link in whole_links(lab) if link not in apart)):
         if len({group_of[name] for name in part if name in group_of}) > 1:
             others = listed(sorted(part - group_of.keys()))
             raise InputError(f"the groups are joined by way of machines that are in none: {others}; put them into one")

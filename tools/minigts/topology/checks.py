@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from minigts.language.problems import Finding, Location, did_you_mean, listed, path_of, shown
 from minigts.language.tree import Data
-from minigts.topology import containers, gateway, ipv6, switching
+from minigts.topology import connected, containers, gateway, ipv6, switching
 from minigts.topology.addressing import assign, capacity, overlaps, reserved_for
 from minigts.topology.draft import Draft, DraftDirection, DraftHost, DraftLink, DraftSwitch
 from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, MOST_HOSTS
@@ -221,8 +221,6 @@ def _groups(groups: _Groups, drafted: Draft) -> Iterator[Finding]:
 
 def _connected(drafted: Draft, routing: Data, where: Location, groups: _Groups) -> Iterator[Finding]:
     """All hosts are joined by links, unless a host is to know its neighbours alone; with groups, those of each are."""
-    import networkx  # noqa: PLC0415 - commands on a lab that is up start without it
-
     names = {machine.name for machine in drafted.machines}
     whole = drafted.all_hosts and drafted.all_links
     ends = [link.ends for link in drafted.links]
@@ -237,15 +235,11 @@ def _connected(drafted: Draft, routing: Data, where: Location, groups: _Groups) 
         """A switch is one for each VLAN: no frame goes from one to another."""
         return name if name not in in_vlans or vlan is None else (name, vlan)
 
-    graph: networkx.Graph[str | tuple[str, int]] = networkx.Graph()
-    graph.add_nodes_from(names - in_vlans)
-    graph.add_edges_from(
-        (node(first, vlan), node(second, vlan)) for (first, second), vlans in carried for vlan in vlans
-    )
+    edges = [(node(first, vlan), node(second, vlan)) for (first, second), vlans in carried for vlan in vlans]
     order = {machine.name: index for index, machine in enumerate(drafted.machines)}
     found = [
         sorted((name for name in part if isinstance(name, str)), key=order.__getitem__)
-        for part in networkx.connected_components(graph)
+        for part in connected.parts(names - in_vlans, edges)
     ]
     parts = sorted((part for part in found if part), key=lambda part: order[part[0]])
     for group, members in groups.items():

@@ -8,6 +8,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from minigts.topology import connected
+
 Vlans: TypeAlias = tuple[int | None, ...]
 """What a link carries: VLANs by number, or None alone where there are none."""
 NO_VLAN: Vlans = (None,)
@@ -33,15 +35,18 @@ def segments(
     """The segments of links that are given by their ends and what each carries, in order of their first links, then of
     VLANs. Without `carried` no link has a VLAN: what is joined by cables.
     """
-    import networkx  # noqa: PLC0415 - commands on a lab that is up start without it
-
-    graph: networkx.Graph[tuple[int | str, int | None]] = networkx.Graph()
-    for index, pair in enumerate(ends):
-        for vlan in NO_VLAN if carried is None else carried[index]:
-            graph.add_node((index, vlan))
-            graph.add_edges_from(((index, vlan), (name, vlan)) for name in pair if name in switches)
+    nodes: list[tuple[int | str, int | None]] = [
+        (index, vlan) for index in range(len(ends)) for vlan in (NO_VLAN if carried is None else carried[index])
+    ]
+    edges: list[tuple[tuple[int | str, int | None], tuple[int | str, int | None]]] = [
+        ((index, vlan), (name, vlan))
+        for index, vlan in nodes
+        if isinstance(index, int)
+        for name in ends[index]
+        if name in switches
+    ]
     found = []
-    for part in networkx.connected_components(graph):
+    for part in connected.parts(nodes, edges):
         links = sorted(node for node, _ in part if isinstance(node, int))
         names = [name for index in links for name in ends[index]]
         hosts = tuple(name for name in names if name not in switches)
