@@ -1,4 +1,4 @@
-//! Makes a freshly booted guest usable: mounts, controllers, loopback; and the line that requests arrive on.
+//! Makes a freshly booted guest usable: mounts, controllers, modules, loopback; and the line that requests arrive on.
 
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
@@ -19,6 +19,10 @@ const MOUNTS: [(&str, &str, &str); 8] = [
     ("cgroup2", "/sys/fs/cgroup", "favordynmods"),
 ];
 const CONTROLLERS: [&str; 4] = ["cpu", "memory", "pids", "io"];
+/// A host reads few pages of many programs; what is read ahead lies in its memory, once for each host.
+const READ_AHEAD: (&str, &str) = ("/sys/block/ubda/queue/read_ahead_kb", "16");
+/// What the supervisor lends by hostfs: a folder named for the kernel's release, with which modprobe knows what is built in.
+const MODULES: &str = "modules";
 const DEFAULT_LINE: &str = "/dev/ttyS0";
 
 pub fn prepare() -> io::Result<()> {
@@ -29,7 +33,24 @@ pub fn prepare() -> io::Result<()> {
         // One that this kernel has not is nothing to give on.
         let _ = fs::write("/sys/fs/cgroup/cgroup.subtree_control", format!("+{controller}"));
     }
+    // What has no such disk does without.
+    let _ = fs::write(READ_AHEAD.0, READ_AHEAD.1);
+    borrow_modules()?;
     bring_loopback_up()
+}
+
+/// A kernel with modules of its own is lent none, and one that is not confined has no hostfs.
+fn borrow_modules() -> io::Result<()> {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease")?;
+    let target = format!("/usr/lib/modules/{}", release.trim_end());
+    // mount(2) hands hostfs the path alone.
+    let options = format!("{MODULES}/{}", release.trim_end());
+    let is_own = fs::exists(format!("{target}/kernel"))?;
+    if !is_own && mount("hostfs", &target, &options).is_err() {
+        // Not even an empty directory is left of it.
+        let _ = fs::remove_dir(target);
+    }
+    Ok(())
 }
 
 fn mount(kind: &str, target: &str, options: &str) -> io::Result<()> {
