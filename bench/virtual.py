@@ -47,7 +47,7 @@ from minigts.topology.parts import Path as PlanPath
 from minigts.topology.plan import Plan
 
 ECHO_BYTES = 98
-"""A frame of probe.py's: 56 bytes behind the headers of ICMP, IPv4 and Ethernet."""
+"""A frame of the probe's: 56 bytes behind the headers of ICMP, IPv4 and Ethernet."""
 SPINNING = "import time\nend = time.monotonic() + {seconds}\nwhile time.monotonic() < end: pass"
 SPIN_AT_MOST_S = 3600
 EXPERIMENT = stage.PROJECT / "experiments" / "multihop.yaml"

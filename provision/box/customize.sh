@@ -118,8 +118,7 @@ let_users_in() {
   install -m 600 "$box/key/host" /etc/ssh/ssh_host_ed25519_key
   install -m 644 "$box/key/host.pub" /etc/ssh/ssh_host_ed25519_key.pub
   install -m 644 "$box/sshd.conf" /etc/ssh/sshd_config
-  install -D -m 755 "$box/line.py" /usr/lib/minigts/line.py
-  install -m 755 "$box/lease" /usr/lib/minigts/lease
+  install -D -m 755 "$box/lease" /usr/lib/minigts/lease
 }
 
 # Among it the key that the machines show, which is for root's eyes.

@@ -5,7 +5,6 @@
 #   build.sh --undo OUTPUT removes OUTPUT, and what a build that was killed has left elsewhere
 #
 # Environment:
-#   MINIGTS_WIRE           path of wire.py, which host and guest share
 #   MINIGTS_IMAGE_MB       size of the file system in MB
 #   MINIGTS_ALSO           a directory with more: its `packages` are installed too, and its `customize.sh` runs inside the
 #                          new root before the image's own; what that leaves in /usr/lib/minigts/boot is taken out
@@ -13,7 +12,7 @@
 #                          the mirror has them, also from a snapshot of Debian whose index is past its date
 #   and those of ../debian.sh
 #
-# Unpacks some 700 MB, for root into OUTPUT, for others into /var/tmp.
+# Unpacks some 700 MB, for root into OUTPUT, for others into /var/tmp, after the agent's compiler there (../agent).
 # Leaves in OUTPUT: root.ext4, boot/ (the User-Mode Linux kernel with the libraries it runs with) and packages.lock.
 set -euo pipefail
 
@@ -70,6 +69,9 @@ also() {
   echo "--customize-hook=chroot \"\$1\" /tmp/${MINIGTS_ALSO##*/}/customize.sh"
 }
 
+# It leads no process group, and ends with this one.
+compile_agent() { env -u MINIGTS_LIFELINE "$here/../agent/build.sh" "$output"; }
+
 # Hooks may not read this user's directories, so the recipe is copied in and runs there.
 # shellcheck disable=SC2016
 bootstrap() {
@@ -83,7 +85,7 @@ bootstrap() {
     "${locked[@]}" \
     --customize-hook='rm -f "$1"/etc/ssh/ssh_host_*' \
     "${hooks[@]}" \
-    --customize-hook="copy-in ${here@Q} ${MINIGTS_WIRE@Q} /tmp" \
+    --customize-hook="copy-in ${here@Q} ${output@Q}/agent /tmp" \
     --customize-hook='chroot "$1" /tmp/image/customize.sh'
 }
 
@@ -113,9 +115,10 @@ undo() {
 
 build() {
   end_with_caller
+  compile_agent
   make_work_directory
   bootstrap
-  rm -f -- "$output/lock-preferences"
+  rm -f -- "$output/lock-preferences" "$output/agent"
   take_out_kernel
   make_file_system
   remove_work_directory

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Runs inside a fresh Debian root, as build.sh's customize hook, and turns it into a host's. Finds in /tmp what build.sh
-# put there: image/ (this directory) and wire.py. What else is in /tmp is mmdebstrap's own.
+# put there: image/ (this directory) and agent. What else is in /tmp is mmdebstrap's own.
 set -euo pipefail
 
 readonly own=/usr/lib/minigts
@@ -10,8 +10,8 @@ readonly kept_modules='net drivers/net fs/overlayfs fs/fuse lib crypto arch'
 
 install_own_programs() {
   install -d "$own"
-  install -m 755 /tmp/image/{agent.py,prepare-system,probe.py,finish} "$own/"
-  install -m 644 /tmp/wire.py /tmp/image/fstab "$own/"
+  install -m 755 /tmp/agent /tmp/image/finish "$own/"
+  ln -s agent "$own/probe"
 }
 
 keep_needed_modules() {
@@ -63,7 +63,7 @@ write_package_lock() {
 }
 
 remove_what_nobody_reads() {
-  rm -rf /tmp/image /tmp/wire.py /tmp/measure /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/* /var/log/* \
+  rm -rf /tmp/image /tmp/agent /tmp/measure /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/* /var/log/* \
     /usr/share/{doc,man,info,locale,lintian,bug} /usr/lib/python3*/test
 }
 

@@ -18,9 +18,8 @@ import shutil
 import sys
 from pathlib import Path
 
-PROVISION = Path(__file__).resolve().parents[1]
+HERE = Path(__file__).resolve().parent
 OWN = Path("usr/lib/minigts")
-AGENT_FILES = ("image/agent.py", "image/probe.py")
 CLONE_NEWCGROUP = 0x02000000
 MS_BIND, MS_REC = 4096, 16384
 
@@ -47,8 +46,8 @@ def enter_group(group: Path) -> None:
 
 def lay_own_files(layer: Path, wire: Path) -> None:
     (layer / OWN).mkdir(parents=True)
-    for file in (*(PROVISION / name for name in AGENT_FILES), wire):
-        copy = Path(shutil.copy(file, layer / OWN))
+    for file, name in ((HERE / "agent.py", "agent.py"), (HERE / "probe.py", "probe"), (wire, wire.name)):
+        copy = Path(shutil.copy(file, layer / OWN / name))
         copy.chmod(0o755)
 
 

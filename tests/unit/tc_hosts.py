@@ -115,7 +115,7 @@ class TcHosts(OnMachineTime):
                 return self._qdiscs(network, host)
             case ["sh", "-c", script] if script.startswith("tc -j qdisc show; ip -j link show"):
                 return self._settings(network, host)
-            case [program, address, count, _] if program.endswith("probe.py"):
+            case [program, address, count, _] if program.endswith("/probe"):
                 return self._probe(network, host, address, int(count))
             case ["cat", "/proc/net/snmp"]:
                 return f"Icmp: InMsgs InErrors InEchos\nIcmp: 0 0 {network.echoes[host]}\n"

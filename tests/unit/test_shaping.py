@@ -108,10 +108,17 @@ def test_what_netem_shows_of_it_is_read_back(options: dict[str, object], sentenc
 def test_script_of_a_shaped_port() -> None:
     assert commands(SHAPED) == [
         "ethtool -K eth1 gro off",
-        "sh -c 'ip link show dev ifb-eth1 >/dev/null 2>&1 || ip link add ifb-eth1 type ifb'",
-        "sh -c '[ ! -e /proc/sys/net/ipv6/conf/ifb-eth1/disable_ipv6 ]"
-        " || echo 1 >/proc/sys/net/ipv6/conf/ifb-eth1/disable_ipv6'",
-        "ip link set dev ifb-eth1 up",
+        "added=",
+        """[ -e /sys/class/net/ifb-eth1 ] || added="$added"'link add ifb-eth1 type ifb""",
+        "'",
+        '[ -z "$added" ] || ip -batch - <<END',
+        "$added",
+        "END",
+        "[ ! -e /proc/sys/net/ipv6/conf/ifb-eth1/disable_ipv6 ]"
+        " || echo 1 >/proc/sys/net/ipv6/conf/ifb-eth1/disable_ipv6",
+        "ip -batch - <<'END'",
+        "link set dev ifb-eth1 up",
+        "END",
         "tc qdisc replace dev eth1 root tbf rate 50000000bit burst 25000 limit 260938",
         "tc qdisc replace dev ifb-eth1 root netem delay 10875.000us 1000.000us loss random 0.1000000% limit 2906"
         f" seed {SEED}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from minigts.dataplane import router
 from minigts.dataplane.shaping import batch_line, spares_arp
@@ -43,19 +43,31 @@ IPV6_SYSCTLS = (
 IPV6_OF_PORT = {"accept_dad": 0, "accept_ra": 0, "autoconf": 0, "router_solicitations": 0, "disable_ipv6": 0}
 """Of each port, set in this order: nothing is asked of routers, and addresses are the plan's."""
 
+NAME_PORT = """\
+renames=
+name_port() {
+  local device address
+  for device in /sys/class/net/*; do
+    { read -r address <"$device/address"; } 2>/dev/null || continue
+    [[ $address != "$1" || ${device##*/} == "$2" ]] || renames+="link set dev ${device##*/} down name $2"$'\\n'
+  done
+}"""
+WAY_OUT = (gateway.MAC, gateway.INTERFACE)
+
 
 def script(plan: Plan, machine: Host | Switch) -> str:
     """A `bash -eu` script, to be run as root on `machine` after it has booted. A second run changes nothing."""
     beside = plan.ipv6_of(machine.name)
     on_segments = machine.on_segments if isinstance(machine, Host) else ()
+    has_way_out = isinstance(machine, Host) and machine.gateway
     lines = [
-        f"hostname {shlex.quote(machine.name)}",
+        *_settings([f"kernel.hostname={machine.name}", *SYSCTLS]),
         f"printf %s {shlex.quote(_hosts_file(plan))} >/etc/hosts",
-        f"sysctl -qw {shlex.join(SYSCTLS)}",
-        f"[[ ! -e /proc/sys/net/core/netdev_max_backlog ]] || sysctl -qw {shlex.join(KERNEL_SYSCTLS)}",
-        # From the last: where a kernel has counted them from eth0 on, the name of each is free when its turn comes.
-        *(_name_port(port.mac, port.name) for port in reversed(machine.ports)),
-        *(_way_out() if isinstance(machine, Host) and machine.gateway else ()),
+        "if [[ -e /proc/sys/net/core/netdev_max_backlog ]]; then",
+        *_settings(KERNEL_SYSCTLS),
+        "fi",
+        *_name_ports([*((port.mac, port.name) for port in machine.ports), *([WAY_OUT] if has_way_out else [])]),
+        *(_way_out() if has_way_out else ()),
         *(_vlan(port) for port in on_segments if port.vlan is not None),
         *(_without_ipv6(port.name) for port in _named((*machine.ports, *on_segments)) if beside is None),
         *([] if beside is None else _with_ipv6(beside)),
@@ -67,7 +79,7 @@ def script(plan: Plan, machine: Host | Switch) -> str:
         ),
         *(_addresses(plan, machine) if isinstance(machine, Host) else ()),
         *(_ipv6_addresses(plan, machine, beside) if isinstance(machine, Host) and beside is not None else ()),
-        *(_route_out() if isinstance(machine, Host) and machine.gateway else ()),
+        *(_route_out() if has_way_out else ()),
         "END",
         *(router.start(plan, machine) if isinstance(machine, Host) and plan.has_routers else ()),
     ]
@@ -109,7 +121,6 @@ def _vlan(port: Port) -> str:
 
 def _way_out() -> Iterator[str]:
     """Without IPv6, which nobody behind it speaks."""
-    yield _name_port(gateway.MAC, gateway.INTERFACE)
     yield _without_ipv6(gateway.INTERFACE)
     yield f"echo nameserver {gateway.NAME_SERVER} >/etc/resolv.conf"
 
@@ -136,24 +147,30 @@ def _ipv6_addresses(plan: Plan, host: Host, beside: ipv6.Host) -> Iterator[str]:
 
 def _with_ipv6(beside: ipv6.Host) -> Iterator[str]:
     yield "[[ -e /proc/sys/net/ipv6 ]] || { echo 'the kernel has no IPv6, and the topology says ipv6' >&2; exit 1; }"
-    yield f"sysctl -qw {shlex.join(IPV6_SYSCTLS)}"
+    yield from _settings(IPV6_SYSCTLS)
     settings = [
         f"net.ipv6.conf.{port.name.replace('.', '/')}.{name}={value}"
         for port in beside.ports
         for name, value in IPV6_OF_PORT.items()
     ]
-    if settings:
-        yield f"sysctl -qw {shlex.join(settings)}"
+    yield from _settings(settings)
 
 
-def _name_port(mac: str, name: str) -> str:
-    """Interfaces come up under a name of the provider's; the plan knows them by their MAC."""
-    name, mac = shlex.quote(name), shlex.quote(mac)
-    return (
-        f"for device in /sys/class/net/*; do "
-        f'if [[ $(<"$device/address") == {mac} && ${{device##*/}} != {name} ]]; then '
-        f'ip link set dev "${{device##*/}}" down name {name}; fi; done'
-    )
+def _settings(settings: Iterable[str]) -> Iterator[str]:
+    """`net.ipv4.ip_forward=1`: as sysctl(8) has them, where a slash stands for a dot in a name; without a process."""
+    for name, value in (setting.split("=", 1) for setting in settings):
+        path = name.translate(str.maketrans("./", "/."))
+        yield f"echo {shlex.quote(value)} >/proc/sys/{shlex.quote(path)}"
+
+
+def _name_ports(ports: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Interfaces come up under a name of the provider's; the plan knows them by their MAC. One `ip` process for all.
+
+    From the last: where a kernel has counted them from eth0 on, the name of each is free when its turn comes.
+    """
+    yield NAME_PORT
+    yield from (f"name_port {shlex.join(port)}" for port in reversed(ports))
+    yield '[[ -z $renames ]] || ip -batch - <<<"$renames"'
 
 
 def _without_ipv6(name: str) -> str:

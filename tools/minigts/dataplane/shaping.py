@@ -96,7 +96,21 @@ def script(ports: Iterable[End], emulator_overhead_ms: float = 0.0) -> str:
 
 def devices(ports: Iterable[End]) -> str:
     """What sets up the devices alone that these ports need, for `sh -e`."""
-    return "".join(f"{shlex.join(argv)}\n" for port in ports for argv in _device_commands(port))
+    chosen = tuple(ports)
+    # GRO merges frames before they are forwarded, and VXLAN over several hops then collapses to a few Mbit/s.
+    lines = [f"ethtool -K {shlex.quote(port.name)} gro off" for port in chosen]
+    held = [ifb(port) for port in chosen if holds_arrivals(port.incoming)]
+    if held:
+        # `ip link add` has no form that accepts a device which is there already.
+        lines += ["added="]
+        added = ((name, shlex.quote(f"{batch_line('link', 'add', name, 'type', 'ifb')}\n")) for name in held)
+        lines += [f'[ -e {shlex.quote(f"/sys/class/net/{name}")} ] || added="$added"{line}' for name, line in added]
+        lines += ['[ -z "$added" ] || ip -batch - <<END', "$added", "END"]
+        # Its router solicitations would each take one of the numbers that decide which packets are lost.
+        silence = (shlex.quote(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6") for name in held)
+        lines += [f"[ ! -e {path} ] || echo 1 >{path}" for path in silence]
+        lines += ["ip -batch - <<'END'", *(batch_line("link", "set", "dev", name, "up") for name in held), "END"]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def changes(ports: Iterable[End], emulator_overhead_ms: float) -> str:
@@ -112,21 +126,6 @@ def delays_again(ports: Iterable[End], emulator_overhead_ms: float) -> str:
     """What `tc -j -batch -` reads to set the delay of ports anew that are shaped already, and to show all there is."""
     held = [port for port in ports if holds_arrivals(port.incoming)]
     return "\n".join([*(batch_line(*_delay(port, emulator_overhead_ms)) for port in held), "qdisc show", ""])
-
-
-def _device_commands(port: End) -> tuple[Argv, ...]:
-    device = ifb(port)
-    # GRO merges frames before they are forwarded, and VXLAN over several hops then collapses to a few Mbit/s.
-    gro = ("ethtool", "-K", port.name, "gro", "off")
-    if not holds_arrivals(port.incoming):
-        return (gro,)
-    # `ip link add` has no form that accepts a device which is there already.
-    quoted = shlex.quote(device)
-    add = f"ip link show dev {quoted} >/dev/null 2>&1 || ip link add {quoted} type ifb"
-    # Its router solicitations would each take one of the numbers that decide which packets are lost.
-    ipv6 = shlex.quote(f"/proc/sys/net/ipv6/conf/{device}/disable_ipv6")
-    silence = f"[ ! -e {ipv6} ] || echo 1 >{ipv6}"
-    return (gro, ("sh", "-c", add), ("sh", "-c", silence), ("ip", "link", "set", "dev", device, "up"))
 
 
 def _tc(port: End, emulator_overhead_ms: float) -> tuple[Argv, ...]:

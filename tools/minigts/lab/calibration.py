@@ -21,7 +21,7 @@ AGREEMENT_MS = 0.04
 """How near each other the two lowest windows are, for each hop, when nothing else uses the machine."""
 CALLS = 5
 """How often the windows are measured at the most."""
-PROBE = "/usr/lib/minigts/probe.py"
+PROBE = "/usr/lib/minigts/probe"
 
 
 class _Answer(BaseModel):
@@ -51,7 +51,7 @@ def probe(
     prefix: tuple[str, ...] = (),
 ) -> RoundTrips:
     """Send `count` echo requests from `host` to `address`, at the provider's own pace if no other is asked for; see
-    provision/image/probe.py.
+    provision/agent/src/probe.rs.
     """
     if family_of(address) == "ipv6":
         raise InputError(f"{address}: this is measured over IPv4 alone; over IPv6 by `ping`, or by an experiment")

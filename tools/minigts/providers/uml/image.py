@@ -19,7 +19,7 @@ from minigts.artifacts.causes import FULL, cause
 from minigts.errors import CommandFailed, EnvironmentLacks, MinigtsError
 from minigts.machine import shell
 from minigts.providers import system_packages
-from minigts.providers.agent import client, process, wire
+from minigts.providers.agent import client, process
 from minigts.providers.agent.provider import AgentProvider
 from minigts.providers.uml import demand, guest, kernel
 from minigts.providers.uml.kernel import GuestKernel
@@ -35,7 +35,7 @@ FINISH_MB = 512
 UNPACKED_MB, PACKED_MB = 1200, 800
 """Room that the build takes for the unpacked root, and that the image then takes; with what may come to them."""
 WORK_DIRECTORY = Path("/var/tmp")
-"""Where build.sh unpacks for those who are not root."""
+"""Where build.sh unpacks for those who are not root, and compiles the agent before."""
 IMAGE_MB = 2500
 FAILED_LOG = "failed-build.log"
 FULL_BYTES = 1 << 20
@@ -81,7 +81,9 @@ def recipe() -> tuple[Path, ...]:
     """Every file that the image is made from, in a fixed order."""
     directory = paths.project_root() / "provision"
     own = sorted(path for path in (directory / "image").iterdir() if path.is_file())
-    return (*own, directory / "debian.sh", directory / "lib.sh", Path(wire.__file__))
+    agent = directory / "agent"
+    compiled = (agent / "build.sh", agent / "compile.sh", agent / "Cargo.toml", *sorted((agent / "src").iterdir()))
+    return (*own, *compiled, directory / "debian.sh", directory / "lib.sh")
 
 
 def key() -> str:
@@ -178,8 +180,8 @@ def room() -> tuple[Room, ...]:
     """The room that a build needs, one entry for each file system, and what is free there."""
     images = paths.cache_root() / "images"
     needed_mb = {images: UNPACKED_MB + PACKED_MB}
-    if os.geteuid() != 0 and existing(images).stat().st_dev != WORK_DIRECTORY.stat().st_dev:
-        needed_mb = {images: PACKED_MB, WORK_DIRECTORY: UNPACKED_MB}
+    if existing(images).stat().st_dev != WORK_DIRECTORY.stat().st_dev:
+        needed_mb = {images: PACKED_MB + (UNPACKED_MB if os.geteuid() == 0 else 0), WORK_DIRECTORY: UNPACKED_MB}
     return tuple(
         Room(place, needed, shutil.disk_usage(existing(place)).free >> 20) for place, needed in needed_mb.items()
     )
@@ -209,7 +211,7 @@ def _script() -> Path:
 
 
 def _settings() -> dict[str, str]:
-    return {"MINIGTS_WIRE": str(wire.__file__), "MINIGTS_IMAGE_MB": str(IMAGE_MB), "PATH": search_path()}
+    return {"MINIGTS_IMAGE_MB": str(IMAGE_MB), "PATH": search_path()}
 
 
 def search_path() -> str:

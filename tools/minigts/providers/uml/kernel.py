@@ -128,7 +128,7 @@ def command_line(
         f"ubd0={image}" if machine.writes_base else f"ubd0={through(inherited.rundir, machine.disk)},{image}",
         "root=/dev/ubda",
         "rw",
-        "init=/usr/lib/minigts/agent.py",
+        "init=/usr/lib/minigts/agent",
         "con=null",
         "con0=null,fd:1",
         "quiet",

@@ -25,6 +25,7 @@ from minigts.providers.base import Finding, Share
 from minigts.providers.uml import (
     capacity,
     carried,
+    confinement,
     demand,
     disks,
     doctor,
@@ -120,7 +121,11 @@ class UmlProvider(AgentProvider):
         return launch_of(plan, ready, ready.boot if full is None else full.directory, layered)
 
     def _tell_what_is_built_in(self, names: Sequence[str], full: FullKernel) -> None:
-        """So that a script may load a module and need not know that it is there already."""
+        """So that a script may load a module and need not know that it is there already. A kernel that has hostfs is
+        lent it by the supervisor.
+        """
+        if confinement.version() > 0:
+            return
 
         def tell(name: str) -> None:
             self.put(name, full.modules, MODULES / full.modules.name)

@@ -14,6 +14,7 @@ import fcntl
 import json
 import os
 import resource
+import shutil
 import signal
 import socket
 import subprocess
@@ -49,6 +50,8 @@ from minigts.providers.uml.way_out import WayOut
 
 UNLIMITED_WINDOW = 1 << 40
 """A console that a clock carries takes what there is room for, and leaves the rest with the clock."""
+LENT_MODULES = "modules"
+"""What modprobe has to know of the kernel: in the kernel's directory, and in what a guest may mount."""
 SOCKET_BUFFER_BYTES = 4 << 20
 BUFFER_OPTIONS = ((32, socket.SO_SNDBUF), (33, socket.SO_RCVBUF))
 """SO_SNDBUFFORCE and SO_RCVBUFFORCE, which Python does not name and which let root pass net.core.wmem_max (socket(7)),
@@ -295,6 +298,9 @@ def _inherited(machine: GuestKernel, launch: Launch, rundir: Path, stack: ExitSt
     """The directories that a kernel gets, open as long as `stack` is."""
     for directory in (machine.own, machine.shared, machine.returned):
         (rundir / directory).mkdir(parents=True, exist_ok=True)
+    lent = rundir / machine.shared / LENT_MODULES
+    if (launch.boot_directory / LENT_MODULES).is_dir() and not lent.exists():
+        shutil.copytree(launch.boot_directory / LENT_MODULES, lent)
     memory = Path(tempfile.mkdtemp(prefix="minigts-", dir=memory_directory() or rundir))
     paths = (rundir, launch.base_of(machine).parent, rundir / machine.shared, memory)
     try:

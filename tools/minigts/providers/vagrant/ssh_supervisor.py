@@ -21,7 +21,7 @@ from minigts.machine import shell
 from minigts.providers.agent import process
 from minigts.providers.agent.host import Host
 
-AGENT = "/usr/lib/minigts/line.py"
+AGENT = "/usr/lib/minigts/agent line"
 WINDOW = 1 << 20
 """How far ahead of the agent it may write: TCP has its own flow control, so this only bounds what is in flight."""
 AGAIN_S = 1.0

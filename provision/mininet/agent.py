@@ -1,8 +1,7 @@
-#!/usr/bin/python3 -SE
-"""Process 1 of a guest: prepares the system, then runs commands that arrive on the control line.
+"""The agent of hosts on this machine's own kernel, which nothing has to be compiled for. provision/agent is the rest's.
 
-Talks the frames of wire.py on its control line, which the kernel's command line may name. Every command gets a control
-group of its own, so that ending it ends whatever it started; daemons that a command leaves behind on purpose go on.
+Runs commands that arrive on a line in the frames of wire.py. Every command gets a control group of its own, so that
+ending it ends whatever it started; daemons that a command leaves behind on purpose go on.
 """
 
 from __future__ import annotations
@@ -17,14 +16,12 @@ import subprocess
 import sys
 import termios
 import time
-import tty
 from pathlib import Path
 
 sys.path.insert(0, "/usr/lib/minigts")
 
 import wire
 
-CONTROL_LINE = os.environ.get("MINIGTS_LINE", "/dev/ttyS0")
 GROUPS = Path("/sys/fs/cgroup/minigts")
 ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -249,24 +246,3 @@ def reap_orphans(own: set[int]) -> None:
 
 def has_children() -> bool:
     return bool(Path(f"/proc/self/task/{os.getpid()}/children").read_text())
-
-
-def prepare_system() -> None:
-    subprocess.run(["/usr/lib/minigts/prepare-system"], env=ENVIRONMENT, check=True)
-
-
-def open_control_line() -> int:
-    line = os.open(CONTROL_LINE, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
-    tty.setraw(line)
-    return line
-
-
-def main() -> None:
-    prepare_system()
-    line = open_control_line()
-    os.write(line, wire.HELLO)
-    Agent(line).serve()
-
-
-if __name__ == "__main__":
-    main()

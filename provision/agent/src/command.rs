@@ -1,0 +1,221 @@
+//! One running command and the descriptors that carry its input and output.
+
+use crate::json::Value;
+use crate::system::done;
+use crate::wire;
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::time::{Duration, Instant};
+
+const ENVIRONMENT: [(&str, &str); 4] = [
+    ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
+    ("HOME", "/root"),
+    ("TERM", "xterm-256color"),
+    ("LANG", "C.UTF-8"),
+];
+const HOME: &str = "/root";
+
+pub struct Request {
+    pub argv: Vec<Vec<u8>>,
+    timeout: Option<Duration>,
+    terminal: Option<[u16; 2]>,
+}
+
+impl Request {
+    /// None for what is no request.
+    pub fn read(payload: &[u8]) -> Option<Request> {
+        let value = Value::read(payload)?;
+        let words = value.of("argv")?.list()?.iter().map(|word| word.bytes().map(<[u8]>::to_vec));
+        let argv: Vec<_> = words.collect::<Option<_>>()?;
+        let timeout_s = value.of("timeout_s").and_then(Value::number).filter(|seconds| *seconds != 0.0);
+        let terminal = value.of("terminal").and_then(Value::list).and_then(size_of);
+        (!argv.is_empty()).then_some(Request {
+            argv,
+            timeout: timeout_s.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+            terminal,
+        })
+    }
+}
+
+fn size_of(words: &[Value]) -> Option<[u16; 2]> {
+    match words {
+        [rows, columns] => Some([rows.number()? as u16, columns.number()? as u16]),
+        _ => None,
+    }
+}
+
+pub struct Command {
+    pub pid: libc::pid_t,
+    pub deadline: Option<Instant>,
+    pub timed_out: bool,
+    /// As long as each is open: what comes from it, and the kind of its frames.
+    pub outputs: Vec<(u8, File)>,
+    group: PathBuf,
+    input: Option<File>,
+    pending: VecDeque<u8>,
+    input_closed: bool,
+    is_on_terminal: bool,
+}
+
+impl Command {
+    pub fn start(request: &Request, group: PathBuf) -> io::Result<Command> {
+        fs::create_dir_all(&group)?;
+        Command::start_in(request, &group).inspect_err(|_| drop(fs::remove_dir(&group)))
+    }
+
+    fn start_in(request: &Request, group: &Path) -> io::Result<Command> {
+        let (input, outputs, pid) = match request.terminal {
+            Some(size) => {
+                let (master, slave) = terminal(size)?;
+                let pid = spawn(request, group, [slave.try_clone()?, slave.try_clone()?, slave])?;
+                (File::from(master.try_clone()?), vec![(wire::STDOUT, File::from(master))], pid)
+            }
+            None => {
+                let [(stdin, input), (output, stdout), (errors, stderr)] = [pipe()?, pipe()?, pipe()?];
+                let pid = spawn(request, group, [stdin, stdout, stderr])?;
+                let outputs = vec![(wire::STDOUT, File::from(output)), (wire::STDERR, File::from(errors))];
+                (File::from(input), outputs, pid)
+            }
+        };
+        for descriptor in outputs.iter().map(|(_, file)| file).chain([&input]) {
+            set_nonblocking(descriptor.as_raw_fd())?;
+        }
+        Ok(Command {
+            pid,
+            deadline: request.timeout.map(|timeout| Instant::now() + timeout),
+            timed_out: false,
+            outputs,
+            group: group.into(),
+            input: Some(input),
+            pending: VecDeque::new(),
+            input_closed: false,
+            is_on_terminal: request.terminal.is_some(),
+        })
+    }
+
+    /// End it and all it started.
+    pub fn kill(&self) {
+        // A group that is gone holds nothing.
+        let _ = fs::write(self.group.join("cgroup.kill"), "1");
+    }
+
+    pub fn resize(&self, payload: &[u8]) {
+        let size = Value::read(payload).and_then(|value| value.list().and_then(size_of));
+        if let (Some(size), Some(input)) = (size, &self.input) {
+            // What is no terminal has no size.
+            let _ = set_size(input.as_raw_fd(), size);
+        }
+    }
+
+    /// More for its input; nothing more ever, if it is empty.
+    pub fn take(&mut self, data: &[u8]) {
+        self.pending.extend(data);
+        self.input_closed |= data.is_empty();
+        self.feed();
+    }
+
+    /// Where its input goes that it has not taken yet.
+    pub fn waits_for(&self) -> Option<RawFd> {
+        self.input.as_ref().filter(|_| !self.pending.is_empty()).map(File::as_raw_fd)
+    }
+
+    /// Write what the command will take now; the rest waits until its input is writable again.
+    pub fn feed(&mut self) {
+        let Some(input) = &mut self.input else { return };
+        while !self.pending.is_empty() {
+            match input.write(self.pending.as_slices().0) {
+                Ok(written) => drop(self.pending.drain(..written)),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => self.pending.clear(),
+            }
+        }
+        if self.input_closed && !self.is_on_terminal {
+            self.input = None;
+        }
+    }
+
+    /// What has come of that kind; nothing when there is nothing now. At its end it is no output any more.
+    pub fn read(&mut self, kind: u8) -> Vec<u8> {
+        let Some(index) = self.outputs.iter().position(|(each, _)| *each == kind) else { return Vec::new() };
+        let mut data = vec![0; wire::CHUNK];
+        match self.outputs[index].1.read(&mut data) {
+            Ok(length) if length > 0 => {
+                data.truncate(length);
+                return data;
+            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            _ => drop(self.outputs.remove(index)),
+        }
+        Vec::new()
+    }
+}
+
+impl Drop for Command {
+    fn drop(&mut self) {
+        // A daemon may live in it.
+        let _ = fs::remove_dir(&self.group);
+    }
+}
+
+/// The child enters its group before it becomes the program: nothing it starts is ever outside.
+fn spawn(request: &Request, group: &Path, streams: [OwnedFd; 3]) -> io::Result<libc::pid_t> {
+    let member = OpenOptions::new().write(true).open(group.join("cgroup.procs"))?;
+    let takes_terminal = request.terminal.is_some();
+    let [stdin, stdout, stderr] = streams;
+    let mut command = process::Command::new(OsStr::from_bytes(&request.argv[0]));
+    command
+        .args(request.argv[1..].iter().map(|word| OsStr::from_bytes(word)))
+        .env_clear()
+        .envs(ENVIRONMENT)
+        .current_dir(HOME)
+        .stdin(stdin)
+        .stdout(stdout)
+        .stderr(stderr);
+    let prepare = move || {
+        (&member).write_all(b"0")?;
+        done(unsafe { libc::setsid() })?;
+        if takes_terminal {
+            done(unsafe { libc::ioctl(0, libc::TIOCSCTTY, 0) })?;
+        }
+        Ok(())
+    };
+    let child = unsafe { command.pre_exec(prepare) }.spawn()?;
+    Ok(child.id() as libc::pid_t)
+}
+
+/// Its read end and its write end.
+fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut ends = [0; 2];
+    done(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
+    Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
+}
+
+fn terminal(size: [u16; 2]) -> io::Result<(OwnedFd, OwnedFd)> {
+    let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
+    let master = unsafe { libc::posix_openpt(flags) };
+    done(master)?;
+    let master = unsafe { OwnedFd::from_raw_fd(master) };
+    done(unsafe { libc::unlockpt(master.as_raw_fd()) })?;
+    let slave = unsafe { libc::ioctl(master.as_raw_fd(), libc::TIOCGPTPEER, flags) };
+    done(slave)?;
+    set_size(master.as_raw_fd(), size)?;
+    Ok((master, unsafe { OwnedFd::from_raw_fd(slave) }))
+}
+
+fn set_size(terminal: RawFd, [rows, columns]: [u16; 2]) -> io::Result<()> {
+    let size = libc::winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    done(unsafe { libc::ioctl(terminal, libc::TIOCSWINSZ, &size) })
+}
+
+fn set_nonblocking(descriptor: RawFd) -> io::Result<()> {
+    let flags = unsafe { libc::fcntl(descriptor, libc::F_GETFL) };
+    done(unsafe { libc::fcntl(descriptor, libc::F_SETFL, flags | libc::O_NONBLOCK) })
+}

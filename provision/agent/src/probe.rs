@@ -1,0 +1,168 @@
+//! Measures round trips by ICMP echo and prints every one of them: JSON {"sent": N, "rtts_us": [...]}.
+//!
+//! As ping does, with the kernel's own receive times; but ping rounds to three digits, which at 100 ms is a millisecond.
+//! Probes are sent on time whether or not earlier ones were answered; one that is not answered within 2 s is lost.
+
+use crate::system::done;
+use std::collections::HashMap;
+use std::io;
+use std::mem::{size_of, zeroed};
+use std::net::Ipv4Addr;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+const USAGE: &str = "usage: probe ADDRESS COUNT INTERVAL_S [SIZE]";
+const PATIENCE: Duration = Duration::from_secs(2);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+const USUAL_SIZE: usize = 56;
+const ECHO_REQUEST: u8 = 8;
+const ECHO_REPLY: u8 = 0;
+const HEADER: usize = 8;
+
+pub fn run(words: &[String]) -> io::Result<()> {
+    let usage = || io::Error::other(USAGE);
+    let [address, count, interval_s, size @ ..] = words else { return Err(usage()) };
+    let address: Ipv4Addr = address.parse().map_err(|_| usage())?;
+    let count: u16 = count.parse().map_err(|_| usage())?;
+    let interval = Duration::try_from_secs_f64(interval_s.parse().map_err(|_| usage())?).map_err(|_| usage())?;
+    let size = size.first().map_or(Ok(USUAL_SIZE), |size| size.parse()).map_err(|_| usage())?;
+    let mut probe = Probe::new(address)?;
+    let start = Instant::now();
+    for sequence in 0..count {
+        probe.receive_until(start + interval * u32::from(sequence))?;
+        probe.send(sequence, size)?;
+    }
+    let deadline = Instant::now() + PATIENCE;
+    while !probe.sent_ns.is_empty() && Instant::now() < deadline {
+        probe.receive_until(deadline.min(Instant::now() + LOOK_EVERY))?;
+    }
+    let shown: Vec<String> = probe.rtts_us.iter().map(f64::to_string).collect();
+    println!("{{\"sent\": {count}, \"rtts_us\": [{}]}}", shown.join(", "));
+    Ok(())
+}
+
+struct Probe {
+    socket: OwnedFd,
+    identifier: u16,
+    sent_ns: HashMap<u16, i128>,
+    rtts_us: Vec<f64>,
+}
+
+impl Probe {
+    fn new(address: Ipv4Addr) -> io::Result<Probe> {
+        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+        let descriptor = unsafe { libc::socket(libc::AF_INET, kind, libc::IPPROTO_ICMP) };
+        done(descriptor)?;
+        let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
+        let on: libc::c_int = 1;
+        let to = libc::sockaddr_in {
+            sin_family: libc::AF_INET as libc::sa_family_t,
+            sin_addr: libc::in_addr { s_addr: u32::from(address).to_be() },
+            ..unsafe { zeroed() }
+        };
+        unsafe {
+            done(libc::setsockopt(descriptor, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, (&raw const on).cast(), 4))?;
+            done(libc::connect(descriptor, (&raw const to).cast(), size_of::<libc::sockaddr_in>() as libc::socklen_t))?;
+        }
+        Ok(Probe { socket, identifier: std::process::id() as u16, sent_ns: HashMap::new(), rtts_us: Vec::new() })
+    }
+
+    fn send(&mut self, sequence: u16, size: usize) -> io::Result<()> {
+        let request = echo_request(self.identifier, sequence, size);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_err(io::Error::other)?;
+        self.sent_ns.insert(sequence, now.as_nanos() as i128);
+        let sent = unsafe { libc::send(self.socket.as_raw_fd(), request.as_ptr().cast(), request.len(), 0) };
+        done(sent.signum() as libc::c_int)
+    }
+
+    /// Take replies until that moment.
+    fn receive_until(&mut self, moment: Instant) -> io::Result<()> {
+        loop {
+            let left = moment.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            let mut watched = libc::pollfd { fd: self.socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+            let patience =
+                libc::timespec { tv_sec: left.as_secs() as libc::time_t, tv_nsec: left.subsec_nanos() as libc::c_long };
+            let found = unsafe { libc::ppoll(&mut watched, 1, &patience, std::ptr::null()) };
+            done(found)?;
+            if found == 0 {
+                return Ok(());
+            }
+            self.take()?;
+        }
+    }
+
+    fn take(&mut self) -> io::Result<()> {
+        let mut packet = [0u8; 65536];
+        let mut control = [0u64; 16];
+        let mut part = libc::iovec { iov_base: packet.as_mut_ptr().cast(), iov_len: packet.len() };
+        let mut message: libc::msghdr = unsafe { zeroed() };
+        message.msg_iov = &mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = size_of_val(&control) as _;
+        let length = unsafe { libc::recvmsg(self.socket.as_raw_fd(), &mut message, 0) };
+        done(length.signum() as libc::c_int)?;
+        let (Some(sequence), Some(received_ns)) = (self.answered(&packet[..length as usize]), received_ns(&message)) else {
+            return Ok(());
+        };
+        if let Some(sent_ns) = self.sent_ns.remove(&sequence) {
+            self.rtts_us.push((received_ns - sent_ns) as f64 / 1000.0);
+        }
+        Ok(())
+    }
+
+    /// The sequence number of a reply to one of ours.
+    fn answered(&self, packet: &[u8]) -> Option<u16> {
+        let header = packet.get(usize::from(packet.first()? & 0x0f) * 4..)?.first_chunk::<HEADER>()?;
+        let identifier = u16::from_be_bytes([header[4], header[5]]);
+        (header[0] == ECHO_REPLY && identifier == self.identifier).then(|| u16::from_be_bytes([header[6], header[7]]))
+    }
+}
+
+/// When the kernel took the packet in, since 1970.
+fn received_ns(message: &libc::msghdr) -> Option<i128> {
+    unsafe {
+        let header = libc::CMSG_FIRSTHDR(message);
+        if header.is_null() || (*header).cmsg_type != libc::SCM_TIMESTAMPNS {
+            return None;
+        }
+        let moment = libc::CMSG_DATA(header).cast::<libc::timespec>().read_unaligned();
+        Some(i128::from(moment.tv_sec) * 1_000_000_000 + i128::from(moment.tv_nsec))
+    }
+}
+
+fn echo_request(identifier: u16, sequence: u16, size: usize) -> Vec<u8> {
+    let mut request = vec![ECHO_REQUEST, 0, 0, 0];
+    request.extend(identifier.to_be_bytes());
+    request.extend(sequence.to_be_bytes());
+    request.resize(HEADER + size, 0);
+    let sum = checksum(&request).to_be_bytes();
+    request[2..4].copy_from_slice(&sum);
+    request
+}
+
+/// RFC 1071.
+fn checksum(data: &[u8]) -> u16 {
+    let word = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));
+    let mut total: u32 = data.chunks(2).map(word).sum();
+    while total > 0xffff {
+        total = (total & 0xffff) + (total >> 16);
+    }
+    !(total as u16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sum_over_a_request_with_its_own_sum_is_none() {
+        for size in [0, 1, 56, 1400] {
+            let request = echo_request(0x1234, 7, size);
+            assert_eq!((request.len(), checksum(&request)), (HEADER + size, 0));
+        }
+    }
+}
