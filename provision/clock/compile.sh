@@ -6,7 +6,7 @@ readonly target=x86_64-unknown-linux-gnu registry=/usr/share/cargo/registry out=
 
 # Crates come from Debian's packages alone, in the versions that this release has: there is no network here.
 use_packaged_crates() {
-  export CARGO_HOME=/tmp/cargo CARGO_TARGET_DIR=target  # whatever the user's own cargo is told
+  export CARGO_HOME=/tmp/cargo CARGO_TARGET_DIR=target # whatever the user's own cargo is told
   mkdir "$CARGO_HOME"
   printf '[source.crates-io]\nreplace-with = "debian"\n[source.debian]\ndirectory = "%s"\n' "$registry" \
     >"$CARGO_HOME/config.toml"
