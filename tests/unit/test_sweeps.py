@@ -201,6 +201,28 @@ def test_a_sweep_lies_in_one_folder_and_is_found_again(experiment: Path, tmp_pat
         pass
 
 
+def test_samples_that_vary_are_no_labs(tmp_path: Path) -> None:
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "none.udp.a-b.cross=20mbit.r1.json").write_text("{}")
+    assert not is_sweep(tmp_path / "raw")
+    assert not is_sweep(tmp_path)
+
+
+def test_a_campaign_with_a_sweep_is_none_itself(experiment: Path, tmp_path: Path) -> None:
+    alone = tmp_path / "experiments" / "alone.yaml"
+    alone.write_text(experiment.read_text().replace("name: rows", "name: alone").replace("vary:", "#"))
+    both = campaign.prepare_all((experiment, alone), paper=False, quick=False, only=(), time="virtual")
+    directories = campaign.begin(tmp_path / "results", both, "uml")
+    (top,) = (tmp_path / "results").iterdir()
+    assert not is_sweep(top)
+    assert is_sweep(top / "rows")
+    for directory in directories:
+        measured(directory)
+    assert "held in 4 of 4 labs" in render(top).read_text()
+    assert (top / "rows" / "report.html").is_file()
+    assert (top / "alone" / "report.html").is_file()
+
+
 def measured(directory: Path, overlays: Sequence[str] = ("none", "swarm")) -> None:
     manifest = manifests.read(directory)
     (_, path), *_ = [(None, each) for each in manifest.plan.paths if each.source == "h1"][-1:]

@@ -23,7 +23,9 @@ _GRAVEST_FIRST: tuple[Word, ...] = ("failed", "undecided", "held")
 
 def is_sweep(directory: Path) -> bool:
     """Whether the runs of a sweep's labs lie inside, and nothing else."""
-    return directory.is_dir() and not store.is_run(directory) and any(map(store.is_cell, directory.iterdir()))
+    if not directory.is_dir() or store.is_run(directory):
+        return False
+    return any(run.parent == directory and store.is_cell(run) for run in store.runs_in(directory))
 
 
 def read_sweep(directory: Path) -> Results:

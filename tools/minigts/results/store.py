@@ -59,7 +59,7 @@ def runs_in(directory: Path) -> tuple[Path, ...]:
         return tuple(
             inside(run.parent, run.name)
             for each in _folders(directory)
-            for run in ([each] if is_run(each) else [cell for cell in _folders(each) if is_cell(cell)])
+            for run in ([each] if is_run(each) else filter(is_cell, _folders(each)))
             if is_run(run)
         )
     except (FileNotFoundError, NotADirectoryError, ValueError) as error:
