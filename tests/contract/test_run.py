@@ -31,6 +31,12 @@ def test_a_command_ended_by_a_signal_has_128_and_its_number(lab: Provider) -> No
     assert lab.run("h1", ["sh", "-c", "kill -TERM $$"], timeout_s=LIMIT_S, check=False).code == 143
 
 
+def test_a_command_has_no_signal_blocked(lab: Provider) -> None:
+    """A shell that waits for what it started would wait for ever."""
+    said = lab.run("h1", ["grep", "SigBlk", "/proc/self/status"], timeout_s=LIMIT_S).stdout
+    assert said.split() == ["SigBlk:", "0" * 16]
+
+
 def test_no_such_program_is_127_and_named(lab: Provider) -> None:
     result = lab.run("h1", ["no-such-program", "x"], timeout_s=LIMIT_S, check=False)
     assert result.code == 127

@@ -37,7 +37,7 @@ def second_host_gets(memory_mb: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(provider, "launch_of", launch)
 
 
-@pytest.mark.parametrize(("memory_mb", "says"), [(8, "Too few physical memory"), (22, "Kernel panic")])
+@pytest.mark.parametrize(("memory_mb", "says"), [(8, "Too few physical memory"), (16, "Kernel panic")])
 def test_a_kernel_that_ends_while_it_boots(
     state: Path, monkeypatch: pytest.MonkeyPatch, memory_mb: int, says: str
 ) -> None:

@@ -181,6 +181,7 @@ fn spawn(request: &Request, group: &Path, streams: [OwnedFd; 3]) -> io::Result<l
         .stderr(stderr);
     let prepare = move || {
         (&member).write_all(b"0")?;
+        unblock_signals()?;
         done(unsafe { libc::setsid() })?;
         if takes_terminal {
             done(unsafe { libc::ioctl(0, libc::TIOCSCTTY, 0) })?;
@@ -189,6 +190,15 @@ fn spawn(request: &Request, group: &Path, streams: [OwnedFd; 3]) -> io::Result<l
     };
     let child = unsafe { command.pre_exec(prepare) }.spawn()?;
     Ok(child.id() as libc::pid_t)
+}
+
+/// Process 1 hears of its children by a descriptor, for which their signal is blocked; a shell waits for it.
+fn unblock_signals() -> io::Result<()> {
+    unsafe {
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut none);
+        done(libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut()))
+    }
 }
 
 /// Its read end and its write end.

@@ -300,13 +300,23 @@ def _inherited(machine: GuestKernel, launch: Launch, rundir: Path, stack: ExitSt
         (rundir / directory).mkdir(parents=True, exist_ok=True)
     lent = rundir / machine.shared / LENT_MODULES
     if (launch.boot_directory / LENT_MODULES).is_dir() and not lent.exists():
-        shutil.copytree(launch.boot_directory / LENT_MODULES, lent)
+        _lend(launch.boot_directory / LENT_MODULES, lent)
     memory = Path(tempfile.mkdtemp(prefix="minigts-", dir=memory_directory() or rundir))
     paths = (rundir, launch.base_of(machine).parent, rundir / machine.shared, memory)
     try:
         return Directories(*(_opened(path, stack) for path in paths))
     finally:
         memory.rmdir()  # a file without a name can still be made in it, and no other: nothing is left, come what may
+
+
+def _lend(lent: Path, place: Path) -> None:
+    """A copy of what may be read by all, which is its owner's alone as all of a run directory is."""
+    place.mkdir()
+    for each in lent.iterdir():
+        if each.is_dir():
+            _lend(each, place / each.name)
+        else:
+            shutil.copyfile(each, place / each.name)
 
 
 def _opened(directory: Path, stack: ExitStack) -> int:
