@@ -26,7 +26,7 @@ def outside(hosts: int, rate_mbit: int) -> list[str]:
 def main() -> None:
     arguments = stage.parser(__doc__, "chain6.yaml")
     arguments.add_argument("--hosts", type=int, nargs="+", default=[2, 6, 20], metavar="N")
-    arguments.add_argument("--rates", type=int, nargs="+", default=[50, 100, 200, 500, 1000], metavar="MBIT")
+    arguments.add_argument("--rates", type=int, nargs="+", default=[50, 100, 200, 500], metavar="MBIT")
     arguments.add_argument("--runs", type=int, default=3)
     chosen = arguments.parse_args()
     figures = stage.Figures("carries", chosen.topology)
