@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -26,25 +26,34 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "state"
 
 
-def second_host_gets(memory_mb: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Less memory than a topology may ask for."""
+def launched(change: Callable[[Launch], Launch], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As planned, but for the change."""
     as_planned = provider.launch_of
 
     def launch(plan: Plan, ready: image.Image, boot: Path, layered: Mapping[str, Path]) -> Launch:
-        first, second = (made := as_planned(plan, ready, boot, layered)).machines
-        return dataclasses.replace(made, machines=(first, dataclasses.replace(second, memory_mb=memory_mb)))
+        return change(as_planned(plan, ready, boot, layered))
 
     monkeypatch.setattr(provider, "launch_of", launch)
 
 
+def less_memory_than_a_topology_may_ask_for(launch: Launch) -> Launch:
+    first, second = launch.machines
+    return dataclasses.replace(launch, machines=(first, dataclasses.replace(second, memory_mb=8)))
+
+
+def something_that_never_answers(launch: Launch) -> Launch:
+    return dataclasses.replace(launch, instead=("sleep", "60"))
+
+
 def test_a_kernel_that_ends_while_it_boots(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     says = "Too few physical memory"
-    second_host_gets(8, monkeypatch)
+    launched(less_memory_than_a_topology_may_ask_for, monkeypatch)
     _fails_and_leaves_only_its_console(state, says)
     assert says in (state / "failed" / "pair" / "hosts" / "bra" / "console.log").read_text()
 
 
 def test_a_kernel_that_does_not_answer_within_its_deadline(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    launched(something_that_never_answers, monkeypatch)
     monkeypatch.setattr(guest, "BOOT_DEADLINE_S", 0.2)
     monkeypatch.setattr(client, "GRACE_S", 0.0)
     _fails_and_leaves_only_its_console(state, "host ams did not come up")
