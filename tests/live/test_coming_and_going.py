@@ -80,9 +80,9 @@ def test_its_link_can_be_set_and_a_second_one_gives_another_way(lab: Lab, progra
     assert lab.anew.plan.path("par", "mil").hops == 1
     assert abs(off_ms(lab, "par", "mil")) <= allowed_ms(lab)
     assert abs(off_ms(lab, "lju", "par")) <= allowed_ms(lab)
-    checked = program.run("check", "--json", "--quick")
-    assert checked.returncode == 0 or lab.time == "real", checked.stdout
-    assert {row["subject"] for row in json.loads(checked.stdout)["rows"]} >= {"par-ams", "par-mil"}
+    if lab.time == "virtual":
+        certificate = json.loads(program.succeeds("check", "--json", "--quick"))
+        assert {row["subject"] for row in certificate["rows"]} >= {"par-ams", "par-mil"}
     program.succeeds("set", "par-ams", "--reset")
 
 
@@ -98,11 +98,12 @@ def test_what_cannot_be_changes_nothing(lab: Lab, program: Program) -> None:
 
 def test_both_hosts_boot_while_others_wait_in_the_same_program(lab: Lab) -> None:
     """The link's two ends boot one after the other; who waits for the first must not keep the second from it."""
+    if lab.time == "real":
+        pytest.skip("there nobody waits for a turn")
     now = lab.anew
     more = with_host(now.plan, "waits", "bra", {"rtt": "2ms"})
     with now.provider.together() as company:
-        count = "200" if lab.time == "virtual" else "50"
-        argv = ["ping", "-q", "-i", "0.1", "-c", count, "-W", "5", now.plan.host("mil").address]
+        argv = ["ping", "-q", "-i", "0.1", "-c", "200", now.plan.host("mil").address]
         talk = company.start(partial(now.provider.run, "lju", argv, timeout_s=120, check=False))
         assert altering.alter(now, more, quiet) == {"bra", "waits"}
         assert " 0% packet loss" in talk.result().stdout

@@ -48,6 +48,8 @@ for _ in range(%d):
 """
 LIMIT_S = 60.0
 BOTH_WAYS = [("a", "b"), ("b", "a")]
+BY_TWO_CLOCKS_MS = EXACT_MS * 1.5
+"""Two guests' clocks are read, each by a program that is in its first loop."""
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +105,7 @@ def test_a_round_trip_is_both_delays_and_the_frames_own_time(two_ways: Lab, sour
 def test_each_way_takes_its_own_delay(two_ways: Lab, source: str, target: str, delay_ms: float) -> None:
     expected_ms = crossing_ms(two_ways.plan, source, target, DATAGRAM_FRAME_BYTES)
     assert delay_ms < expected_ms < delay_ms + 0.1
-    assert one_way_ms(two_ways, source, target) == pytest.approx([expected_ms] * DATAGRAMS, abs=EXACT_MS, rel=0)
+    assert one_way_ms(two_ways, source, target) == pytest.approx([expected_ms] * DATAGRAMS, abs=BY_TWO_CLOCKS_MS, rel=0)
 
 
 @pytest.mark.virtual

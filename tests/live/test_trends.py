@@ -4,8 +4,7 @@ Each is measured once and judged by the words of `expect:` and `claims:`.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -24,19 +23,12 @@ from minigts.tools.iperf3_tcp import TcpOptions
 pytestmark = pytest.mark.virtual
 LEVEL_OVER, STEP_OVER = ("bra", "mil", "lon"), ("bra", "lju", "lon")
 """Hosts at one, three and five hops from ams; a step after the first hop wants one at two."""
-SHORT_WAY = TcpOptions(duration="2s", omit="2s")
+NEAR = "name: near\nchain: {hosts: [ams, bra, lju, mil, ham, lon], link: {rtt: 2ms, rate: 50mbit}}\n"
+"""So near that two seconds hold two hundred round trips, of which the recovery from a loss is but a little."""
+OPTIONS = TcpOptions(duration="2s", omit="2s")
 
 
-def long_way(lab: Lab, target: str) -> TcpOptions:
-    """161 ms and 50 Mbit/s keep TCP in its first losses for fifty round trips. A hundred and twenty more are measured:
-    of sixty, the recovery from one loss may be a tenth."""
-    rtt_s = lab.plan.path("ams", target).rtt_ms / 1000
-    return TcpOptions(duration=f"{max(2, math.ceil(120 * rtt_s))}s", omit=f"{max(2, math.ceil(50 * rtt_s))}s")
-
-
-def throughputs(
-    lab: Lab, endpoints: Mapping[str, Endpoint], options: Callable[[Lab, str], TcpOptions], targets: Sequence[str]
-) -> list[PathCell]:
+def throughputs(lab: Lab, endpoints: Mapping[str, Endpoint], targets: Sequence[str]) -> list[PathCell]:
     """TCP from ams to each of these hosts."""
     return [
         PathCell(
@@ -44,20 +36,18 @@ def throughputs(
             target=target,
             hops=lab.plan.path("ams", target).hops,
             unit="Mbit/s",
-            estimate=measured_once(measure(lab, endpoints, "ams", target, options(lab, target)).value, rate(lab.plan)),
-            predicted=iperf3_tcp.TOOL.predicted(options(lab, target), way_of(lab, endpoints, "ams", target)),
+            estimate=measured_once(measure(lab, endpoints, "ams", target, OPTIONS).value, rate(lab.plan)),
+            predicted=iperf3_tcp.TOOL.predicted(OPTIONS, way_of(lab, endpoints, "ams", target)),
         )
         for target in targets
     ]
 
 
-@pytest.mark.parametrize("endpoints", ["mesh-sleeve"], indirect=True)
-def test_where_links_are_the_limit_tcp_is_level_over_every_number_of_hops(
-    lab: Lab, endpoints: Mapping[str, Endpoint]
-) -> None:
+def test_where_links_are_the_limit_tcp_is_level_over_every_number_of_hops(make_lab: MakeLab) -> None:
     """An overlay in user space; plain hosts and one in the kernel are tested in tests/lab. It packs several packets
     behind one header, and so passes the ceiling by a little."""
-    cells = throughputs(lab, endpoints, long_way, LEVEL_OVER)
+    lab = make_lab(NEAR)
+    cells = throughputs(lab, overlays.join(lab, "mesh-sleeve", quiet), LEVEL_OVER)
     level = WORDS["level"](cells, lab.plan)
     assert level.word == "held", level.detail
     step = WORDS["step-after-first-hop"](cells, lab.plan)
@@ -68,6 +58,6 @@ def test_where_links_are_the_limit_tcp_is_level_over_every_number_of_hops(
 def test_where_hosts_are_the_limit_tcp_steps_down_after_the_first_hop(make_lab: MakeLab, overlay: str) -> None:
     """A host in the middle takes each frame twice: report 001's figure 16 has that shape."""
     lab = make_lab(TOPOLOGIES / "chain6-processors.yaml")
-    cells = throughputs(lab, overlays.join(lab, overlay, quiet), lambda *_: SHORT_WAY, STEP_OVER)
+    cells = throughputs(lab, overlays.join(lab, overlay, quiet), STEP_OVER)
     judgement = WORDS["step-after-first-hop"](cells, lab.plan)
     assert judgement.word == "held", judgement.detail

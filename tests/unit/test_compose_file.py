@@ -9,7 +9,7 @@ import pytest
 from minigts.errors import InputError
 from minigts.overlays import containers
 from minigts.topology import compose_file
-from minigts.topology.compose_file import substituted
+from minigts.topology.compose_variables import substituted
 from minigts.topology.containers import Beside, Container, Health, Published, Volume
 from minigts.topology.expanded import to_json
 from minigts.topology.load import load

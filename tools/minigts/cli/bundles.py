@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from minigts.cli import experiments, screen
+from minigts.cli import experiments, screen, shown_findings
 from minigts.cli.app import app
 from minigts.cli.labs import warn_of_root
 from minigts.errors import InputError
@@ -74,7 +74,7 @@ def reproduce(
         for line in different or ["program, image, kernel, clock and packages are the same here"]:
             screen.note(f"minigts: {line}")
         if dry_run:
-            screen.show_samples(original.prepared)
+            shown_findings.show_samples(original.prepared)
             return
         directories = campaign.begin(results, original.prepared, original.provider)
         together = experiments.folder_of(directories)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated
 
@@ -17,6 +18,7 @@ from minigts.cli.labs import LABS, LabName
 from minigts.errors import InputError
 
 if TYPE_CHECKING:
+    from minigts.lab import Lab
     from minigts.lab.capturing import Point
     from minigts.lab.pcapng import Merged
 
@@ -78,24 +80,10 @@ def capture(
     from minigts.lab import capturing
 
     opened = labs.open_lab(lab)
-    if container:
-        if ends:
-            raise InputError("capture: a container is captured on all its interfaces; --at is of a link")
-        host, prefix = container_network(opened, where)
-        points = [capturing.Point(host, capturing.ANY, prefix)]
-    else:
-        points = capturing.points(opened, where, ends or ())
+    points = _points(opened, where, ends or (), container=container)
     to_screen = file is None and sys.stdout.isatty()
-    several = len(points) > 1
-    commands = [
-        (
-            point,
-            capturing.command(
-                point, expression or [], frames=frames, seconds=seconds, text=to_screen, nanoseconds=several
-            ),
-        )
-        for point in points
-    ]
+    asked = partial(capturing.command, expression=expression or [], frames=frames, seconds=seconds, text=to_screen)
+    commands = [(point, asked(point, nanoseconds=len(points) > 1)) for point in points]
     said, code = bytearray(), 0
     with nullcontext(sys.stdout.buffer) if file in (None, ON_STDOUT) else _created(file) as output:
         sink = _sink(points, output, text=to_screen)
@@ -107,6 +95,17 @@ def capture(
     if code:
         raise InputError(f"capture: {told.splitlines()[-1] if told else f'tcpdump ended with code {code}'}")
     screen.note(told)
+
+
+def _points(lab: Lab, where: str, ends: Sequence[str], *, container: bool) -> Sequence[Point]:
+    from minigts.lab import capturing
+
+    if not container:
+        return capturing.points(lab, where, ends)
+    if ends:
+        raise InputError("capture: a container is captured on all its interfaces; --at is of a link")
+    host, prefix = container_network(lab, where)
+    return [capturing.Point(host, capturing.ANY, prefix)]
 
 
 class _AsItComes:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from minigts.cli import files, screen
+from minigts.cli import files, screen, shown_findings
 from minigts.cli.app import app
 from minigts.cli.labs import LabName, Provider, TimeOption, require_room, warn_of_root
 from minigts.errors import CommandFailed, EnvironmentLacks, HostFailed, InputError
@@ -88,7 +88,7 @@ def run(
         if on is not None:
             _refuse_real_time(prepared)
         if dry_run:
-            screen.show_samples(prepared)
+            shown_findings.show_samples(prepared)
             return
         if lab is None:
             require_room_for_all(prepared, provider)
@@ -172,7 +172,7 @@ def measure_all(
     for directory, each in zip(directories, prepared, strict=True):
         # Nothing was left to take, or the lab failed before its tables could be derived.
         if not each.samples or not (directory / "samples.csv").exists():
-            screen.show_outcome(run.finish(directory), directory)
+            shown_findings.show_outcome(run.finish(directory), directory)
     _report(together)
     return complete
 
@@ -205,7 +205,7 @@ def _measure_on(engine: str | EngineFile, directories: Sequence[Path], prepared:
     complete = True
     for directory in directories:
         result = run.finish(directory)
-        screen.show_outcome(result, directory)
+        shown_findings.show_outcome(result, directory)
         complete &= not result.failed
     _report(together)
     return complete
@@ -223,7 +223,7 @@ def _report(together: Path) -> None:
 
     for each in dict.fromkeys((together, *together.iterdir())):
         if sweep.is_sweep(each):
-            screen.show_claims(sweep.read_sweep(each).claims)
+            shown_findings.show_claims(sweep.read_sweep(each).claims)
     lacking = missing()
     for line in lacking:
         screen.note(f"minigts: {line}; then: minigts report {together}")
@@ -241,7 +241,7 @@ def _measure(plan: Plan, directories: Sequence[Path], provider: str, lab: str | 
         with screen.measuring() as (step, on_progress):
             outcomes = campaign.take(directories, opened, step, on_progress)
     for outcome, directory in zip(outcomes, directories, strict=True):
-        screen.show_outcome(outcome, directory)
+        shown_findings.show_outcome(outcome, directory)
     return not any(outcome.failed for outcome in outcomes)
 
 
@@ -320,7 +320,7 @@ def compare_runs(a: Path, b: Path, page: Path | None, otherwise: int = 0) -> Non
     found = comparing.compare(a, b)
     lacking = missing()
     written = None if lacking else shown.page(found, page or b / f"compared-with-{a.resolve().name}.html")
-    screen.show_comparison(comparing.headline(found), shown.tables(found), shown.notes(found))
+    shown_findings.show_comparison(comparing.headline(found), shown.tables(found), shown.notes(found))
     for line in lacking:
         screen.note(f"minigts: no page is written: {line}")
     if written:
@@ -344,6 +344,6 @@ def _compare_providers(topology: Path, on: Sequence[str], rounds: int, time: Tim
     if as_json:
         screen.print_json(asdict(found))
     else:
-        screen.show_providers(found)
+        shown_findings.show_providers(found)
     if not found.samples:
         raise EnvironmentLacks("none of these providers works here; minigts doctor says more")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from minigts.cli import files, known, screen
+from minigts.cli import files, known, screen, shown_findings, shown_labs, shown_plan
 from minigts.cli.app import app
 from minigts.errors import InputError
 from minigts.providers import DEFAULT
@@ -72,7 +72,7 @@ def plan(
         for piece in pieces(planned, with_paths=hiding is None):
             typer.echo(piece, nl=False)
     else:
-        screen.show_plan(planned, hiding)
+        shown_plan.show_plan(planned, hiding)
         foretell(planned, provider, planned.overlay)
     if hiding is not None:
         screen.note(hiding)
@@ -267,13 +267,13 @@ def _show_status(as_json: bool, *, in_a_line: bool = False) -> None:
 
     found = labs.all_labs()
     if as_json and in_a_line:
-        typer.echo(json.dumps([screen.lab_facts(each) for each in found]))
+        typer.echo(json.dumps([shown_labs.lab_facts(each) for each in found]))
     elif as_json:
-        screen.print_json([screen.lab_facts(each) for each in found])
+        screen.print_json([shown_labs.lab_facts(each) for each in found])
     elif not found:
         screen.note("no lab is up; try: minigts up topologies/pair.yaml")
     else:
-        screen.show_labs(found)
+        shown_labs.show_labs(found)
 
 
 @app.command(rich_help_panel=LABS)
@@ -383,7 +383,7 @@ def _show(certificate: Certificate, lab: Lab, beside: Path | None = None) -> Non
 
     hiding = hidden.why_hidden(lab.plan.name, beside)
     if hiding is None:
-        screen.show_certificate(certificate, lab)
+        shown_findings.show_certificate(certificate, lab)
         return
     typer.echo(certificate.verdict)
     screen.note(hiding)
@@ -421,7 +421,7 @@ def explain(
     if as_json:
         typer.echo(explained.model_dump_json(indent=2))
     else:
-        screen.show_explanation(explained)
+        shown_findings.show_explanation(explained)
 
 
 @app.command(rich_help_panel=LABS)

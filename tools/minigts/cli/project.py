@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from minigts.cli import files, known, screen
+from minigts.cli import files, known, screen, shown_labs
 from minigts.cli.app import app
 from minigts.cli.labs import AsJson
 from minigts.errors import EnvironmentLacks, InputError
@@ -51,7 +51,7 @@ def doctor(as_json: AsJson = False) -> None:
     if as_json:
         screen.print_json([_facts(each) for each in diagnoses])
     else:
-        screen.show_diagnoses(diagnoses)
+        shown_labs.show_diagnoses(diagnoses)
     raise typer.Exit(0 if providers_doctor.default_can_run(diagnoses) else 3)
 
 

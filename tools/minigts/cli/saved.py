@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from minigts.cli import screen
+from minigts.cli import screen, shown_findings, shown_labs
 from minigts.cli.app import app
 from minigts.cli.labs import LABS, AsJson, LabName, one_of, require_room
 from minigts.errors import InputError, noting_failures
@@ -70,7 +70,7 @@ def restore(
         wanted = overlay or found.overlay
         if wanted is not None:
             overlays.join(made, wanted, say)
-    screen.show_certificate(certificate, made)
+    shown_findings.show_certificate(certificate, made)
     screen.note(f"lab {made.name} is up as it was saved in {name}")
 
 
@@ -91,10 +91,10 @@ def saved(
         labs.delete(delete)
         screen.note(f"saved lab {delete} is deleted")
         return
-    facts = [screen.saved_facts(each) for each in labs.all_saved()]
+    facts = [shown_labs.saved_facts(each) for each in labs.all_saved()]
     if as_json:
         screen.print_json(facts)
     elif not facts:
         screen.note("no lab is saved; try: minigts save NAME")
     else:
-        screen.show_saved(facts)
+        shown_labs.show_saved(facts)

@@ -19,12 +19,12 @@ from minigts.lab import calibration
 from minigts.lab.record import DECLARED, Change, Lab, Record, Settings, exclusive
 from minigts.language.problems import did_you_mean, listed, shown
 from minigts.providers.base import CarriesLinks, Provider
-from minigts.topology.parts import Direction, End, Host, Link, Path, Shaping, Switch
+from minigts.topology.parts import End, Host, Link, Path, Shaping, Switch
 from minigts.topology.plan import Plan
 from minigts.topology.queues import queue_bytes
 from minigts.topology.routing import connected
 from minigts.topology.schedule import Moment
-from minigts.topology.ways import completed, direction, fewest_in_burst, spoilt_percent
+from minigts.topology.ways import completed, fewest_in_burst, link_figures
 
 M = TypeVar("M", Host, Switch)
 
@@ -461,21 +461,7 @@ def as_set(lab: Lab) -> Lab:
 
 def _link_now(plan: Plan, link: Link) -> Link:
     """`plan` has the ports as they are now."""
-    to, back = plan.directions(link)
-    mtu = _mtu(plan, link)
-    there = direction(
-        to.delay_ms, spoilt_percent(to.loss_percent, to.corrupt_percent), (to.rate_mbit, back.rate_mbit), mtu
-    )
-    again = direction(
-        back.delay_ms, spoilt_percent(back.loss_percent, back.corrupt_percent), (back.rate_mbit, to.rate_mbit), mtu
-    )
-    return link.model_copy(update={"rtt_ms": round(to.delay_ms + back.delay_ms, 6), **_figures(there, again)})
-
-
-def _figures(there: Direction, back: Direction) -> dict[str, object]:
-    """What a plan's link and path have of their directions, beside the round trip."""
-    own = there.model_dump(exclude={"delay_ms"})
-    return {**own, "back": None if back == there else back}
+    return link.model_copy(update=link_figures(*plan.directions(link), _mtu(plan, link)))
 
 
 def _mtu(plan: Plan, link: Link) -> int:

@@ -32,7 +32,7 @@ from minigts.topology.queues import queue_bytes
 from minigts.topology.segments import Segment, Vlans
 from minigts.topology.time import Time
 from minigts.topology.underlay import with_costs
-from minigts.topology.ways import completed, direction, spoilt_percent
+from minigts.topology.ways import completed, link_figures
 
 Ends: TypeAlias = "dict[str, list[tuple[Link, End]]]"
 """A machine's ends of links, in order, with their links."""
@@ -133,16 +133,6 @@ def _links(
 
 
 def link_of(index: int, draft: DraftLink, name: str, subnets: Mapping[int | None, str]) -> Link:
-    to, back = draft.ways
-    there = direction(
-        to.delay_ms, spoilt_percent(to.loss_percent, to.corrupt_percent), (to.rate_mbit, back.rate_mbit), draft.mtu
-    )
-    again = direction(
-        back.delay_ms,
-        spoilt_percent(back.loss_percent, back.corrupt_percent),
-        (back.rate_mbit, to.rate_mbit),
-        draft.mtu,
-    )
     return Link(
         name=name,
         index=index,
@@ -154,12 +144,8 @@ def link_of(index: int, draft: DraftLink, name: str, subnets: Mapping[int | None
             for number, subnet in subnets.items()
             if number is not None and draft.vlan is None
         ),
-        rtt_ms=draft.rtt_ms,
-        rate_mbit=there.rate_mbit,
-        loss_percent=there.loss_percent,
-        tcp_ceiling_mbit=there.tcp_ceiling_mbit,
-        back=None if again == there else again,
         delay_from=draft.delay_from,
+        **link_figures(*draft.ways, draft.mtu),
     )
 
 

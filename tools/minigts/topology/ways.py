@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from minigts.topology.fields import MOST_MTU
 from minigts.topology.frames import tcp_ceiling_mbit
@@ -24,6 +24,34 @@ def direction(
         loss_percent=round(loss_percent, 9),
         tcp_ceiling_mbit=None if ceiling_mbit is None else round(ceiling_mbit, 6),
     )
+
+
+class Sends(Protocol):
+    """What one end of a link does to what it sends: as drafted, or as planned."""
+
+    @property
+    def delay_ms(self) -> float: ...
+    @property
+    def rate_mbit(self) -> float | None: ...
+    @property
+    def loss_percent(self) -> float: ...
+    @property
+    def corrupt_percent(self) -> float: ...
+
+
+def link_figures(to: Sends, back: Sends, mtu: int) -> dict[str, Any]:
+    """What a plan's link has of its two directions, by the names of its fields."""
+    there, again = _sent_by(to, back, mtu), _sent_by(back, to, mtu)
+    return {
+        "rtt_ms": round(to.delay_ms + back.delay_ms, 6),
+        **there.model_dump(exclude={"delay_ms"}),
+        "back": None if again == there else again,
+    }
+
+
+def _sent_by(own: Sends, other: Sends, mtu: int) -> Direction:
+    loss_percent = spoilt_percent(own.loss_percent, own.corrupt_percent)
+    return direction(own.delay_ms, loss_percent, (own.rate_mbit, other.rate_mbit), mtu)
 
 
 def spoilt_percent(loss_percent: float, corrupt_percent: float) -> float:

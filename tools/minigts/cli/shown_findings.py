@@ -1,0 +1,190 @@
+"""What was measured, and what it says, on the terminal: a lab's certificate, a link's explanation, experiments."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from minigts.cli import screen
+from minigts.errors import printable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from minigts.experiments.campaign import Prepared
+    from minigts.experiments.cells import Verdict
+    from minigts.experiments.provider_comparison import Comparison
+    from minigts.experiments.run import Outcome
+    from minigts.fidelity.certificate import Certificate, Row
+    from minigts.fidelity.explanation import Explanation, Measured
+    from minigts.judge.statistics import Estimate
+    from minigts.lab import Lab
+    from minigts.report.tables import Table as Result
+    from minigts.results.schema import Claim
+
+CERTIFIED = ("RTT", "loss", "TCP")
+"""What a certificate's table shows of every link and path."""
+
+
+def show_certificate(certificate: Certificate, lab: Lab) -> None:
+    """What was measured of each link and path, with what was declared; then what lies outside or was not judged."""
+    console = screen.out()
+    measured = [row for row in certificate.rows if row.quantity in CERTIFIED]
+    rows = []
+    for title in dict.fromkeys(row.title for row in measured):
+        own = {row.quantity: row for row in measured if row.title == title}
+        rows.append((title, *(certified(own.get(quantity)) for quantity in CERTIFIED)))
+    title = f"lab {lab.name} on {lab.provider.name} in {lab.time} time"
+    screen.show_table(title, ("link or path", *(f">{quantity}" for quantity in CERTIFIED)), rows)
+    for row in certificate.rows:
+        if row.ok is not True or (row not in measured and row.quantity != "settings"):
+            console.print(f"{row.title} {row.quantity}: {row.in_words()}  {row.note}", markup=False, soft_wrap=True)
+    for name in certificate.cut:
+        why = "cut" if name in lab.record.cut else "between machines that are not all on"
+        console.print(f"{name} is {why}: neither it nor what passes it was measured", markup=False, soft_wrap=True)
+    if certificate.too_fast and certificate.emulator_overhead_ms:
+        console.print(
+            "round trips are shorter than declared, since too much was taken off the delays: minigts calibrate",
+            markup=False,
+            soft_wrap=True,
+        )
+    for reason in certificate.busy:
+        console.print(f"the machine was busy: {reason}", markup=False)
+    overhead_ms = certificate.emulator_overhead_ms
+    taken_off = f"; the emulator's own {overhead_ms:.3f} ms a link and way are taken off the delays"
+    wanted = "declared or set" if certificate.changed else "declared"
+    console.print(
+        f"{certificate.verdict}; measured in {certificate.seconds:.1f} s, {wanted} in brackets"
+        f"{taken_off if overhead_ms else ''}",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def certified(row: Row | None) -> str:
+    """`21.76 (21.75) ms`, or nothing; what is outside its tolerance stands out."""
+    if row is None:
+        return ""
+    measured = "nothing" if row.measured is None else f"{row.measured:.4g}"
+    mark = {True: "", False: " OUTSIDE", None: " ?"}[row.ok]
+    return f"{measured} ({row.declared:.4g}) {row.unit}{mark}"
+
+
+def show_explanation(explained: Explanation) -> None:
+    """One link on one screen: its settings, what the lab's record says, what was measured, and the likely answer."""
+    console = screen.out()
+
+    def line(text: str) -> None:
+        console.print(printable(text), markup=False, soft_wrap=True)
+
+    rows = (
+        (
+            f"{each.source} to {each.target}",
+            each.name,
+            setting(each.declared, each.unit),
+            setting(each.wanted, each.unit),
+            "not read" if each.where.partition(" ")[0] in explained.unread else setting(each.shown, each.unit),
+            each.where,
+        )
+        for each in explained.quantities
+    )
+    title = f"{explained.link}  lab {explained.lab} on {explained.provider}"
+    screen.show_table(title, ("direction", "", ">declared", ">should be now", ">shown", "where"), rows)
+    if not explained.carried:
+        own = f"{explained.emulator_overhead_ms:.3f} ms"
+        line(f"taken off each delay: {own}, the emulator's own latency a link and way")
+    line(f"the lab's record: {'cut' if explained.cut else 'not cut'}; experiments: {explained.settings.in_words}")
+    for each in explained.interfaces:
+        beside = f", IPv6 {', '.join(each.ipv6)}" if each.ipv6 else ""
+        line(f"{each.host} {each.port}: MTU {each.mtu}, generic receive offload {each.gro}{beside}")
+    for difference in explained.differences:
+        line(f"differs: {difference}")
+    for text in _measured_lines(explained.measured):
+        line(text)
+    console.print(printable(f"Likely answer: {explained.answer}"), style="bold", markup=False, soft_wrap=True)
+
+
+def _measured_lines(measured: Measured | None) -> Iterator[str]:
+    if measured is None:
+        yield "measured: nothing"
+        return
+    at = "at a time unknown" if measured.at is None else measured.at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    source = "now" if measured.source == "now" else f"by the certificate, {at}"
+    if not measured.current:
+        source += ", before links were set otherwise"
+    for row in measured.rows:
+        direction = f", {row.direction}" if row.direction else ""
+        yield f"measured {source}: {row.quantity}{direction} {row.in_words()}"
+    for reason in measured.busy:
+        yield f"the machine was busy meanwhile: {reason}"
+
+
+def setting(value: float | None, unit: str) -> str:
+    """`8.75 ms`; `none` where nothing is set."""
+    return "none" if value is None else f"{value:.7g} {unit}"
+
+
+def show_providers(found: Comparison) -> None:
+    """A row a quantity, a column a provider: the median, and its interval where there are several rounds."""
+    columns = ("", "", *(f">{name}" for name in found.providers))
+    rows = (
+        (quantity, unit, *(_with_interval(by_provider.get(name)) for name in found.providers))
+        for quantity, unit, by_provider in found.rows()
+    )
+    title = f"{found.topology}, {found.path}: medians of {found.rounds} rounds, with 95 % intervals"
+    screen.show_table(title, columns, rows)
+    for name, reason in found.absent.items():
+        screen.note(f"minigts: {name} is left out: {reason}")
+
+
+def _with_interval(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return ""
+    if estimate.low is None or estimate.high is None:
+        return f"{estimate.median:.3g}"
+    return f"{estimate.median:.3g} [{estimate.low:.3g}, {estimate.high:.3g}]"
+
+
+def show_samples(prepared: Iterable[Prepared]) -> None:
+    """How many samples of what, and how long they take."""
+    experiments: dict[str, list[Prepared]] = {}
+    for each in prepared:
+        experiments.setdefault(each.experiment.name, []).append(each)
+    for name, several in experiments.items():
+        samples = [sample for each in several for sample in each.samples]
+        counts = Counter((sample.overlay, sample.measurement, sample.tool) for sample in samples)
+        rows = ((*cell, str(count)) for cell, count in counts.items())
+        labs = f"{len(several)} labs, " if len(several) > 1 else ""
+        takes = screen.duration(sum(each.seconds for each in several))
+        title = f"{name}: {labs}{len(samples)} samples, {takes} of measuring, in {several[0].plan.time} time"
+        screen.show_table(title, ("overlay", "measurement", "tool", ">samples"), rows)
+
+
+def show_outcome(outcome: Outcome, directory: Path) -> None:
+    """What became of the claims, and what could not be measured. A sweep's claims are shown together."""
+    from minigts.results.store import is_cell
+
+    if not is_cell(directory):
+        show_claims(outcome.verdicts)
+    for overlay, reason in outcome.skipped.items():
+        screen.note(f"minigts: {overlay} was skipped: {reason}")
+    if outcome.failed:
+        screen.note(f"minigts: {len(outcome.failed)} samples have no result; try: minigts run --resume {directory}")
+        for sample in outcome.failed:
+            screen.note(f"  {sample}")
+
+
+def show_claims(claims: Sequence[Verdict | Claim]) -> None:
+    if claims:
+        rows = ((one.verdict, one.overlay, one.claim, one.detail) for one in claims)
+        screen.show_table("", ("verdict", "overlay", "claim", ""), rows)
+
+
+def show_comparison(headline: Iterable[str], tables: Iterable[Result], notes: Iterable[str]) -> None:
+    """What differs between two runs, with its tables, and how it was decided."""
+    console = screen.out()
+    for table_ in tables:
+        screen.show_table(table_.heading, table_.columns, table_.rows)
+    for line in (*notes, *headline):
+        console.print(line, markup=False, soft_wrap=True)

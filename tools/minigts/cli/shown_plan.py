@@ -1,0 +1,152 @@
+"""A topology's plan on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from minigts.cli import screen
+
+if TYPE_CHECKING:
+    from minigts.topology.parts import Direction, Link, Shaping
+    from minigts.topology.parts import Path as PathOfPlan
+    from minigts.topology.plan import Plan
+
+ROWS_SHOWN, PORTS_SHOWN = 66, 40
+"""Of a plan's hosts, links and pairs, of which twelve hosts have as many; and of one host its ports."""
+
+
+def show_plan(plan: Plan, hiding: str | None = None) -> None:
+    """A drawing, hosts, links, and, unless something is in the way of it, what the plan predicts for each pair."""
+    from minigts.topology import gateway
+
+    console = screen.out()
+    console.print(f"{plan.name}, in {plan.time} time", style="bold", markup=False, soft_wrap=True)
+    console.print()
+    if len(plan.machines) <= ROWS_SHOWN:
+        from minigts.topology import drawing
+
+        for line in drawing.draw(plan):
+            console.print(f"  {line}", markup=False, soft_wrap=True)
+    else:
+        console.print(f"  {len(plan.machines)} machines: too many to draw", markup=False, soft_wrap=True)
+    console.print()
+    columns = ("host", "location", "address", *ipv6_column(plan), "on its links", ">cpus", ">memory")
+    screen.show_table("hosts", columns, _planned_machines(plan))
+    _further(plan.machines, "machines")
+    if plan.ways_out:
+        words = gateway.in_words(host.name for host in plan.ways_out)
+        console.print(f"has {words}\n", markup=False, soft_wrap=True)
+    if plan.groups:
+        groups = ((group.name, ", ".join(group.hosts)) for group in plan.groups)
+        screen.show_table("groups, each with an overlay network of its own", ("group", "hosts"), groups)
+    by_sites = any(link.delay_from for link in plan.links)
+    by_vlan = any(each.vlans for each in plan.switches)
+    by_chance = any(_mischief(plan, link) for link in plan.links)
+    links = (
+        (
+            x.name,
+            ", ".join(subnet for _, subnet in x.segments),
+            *([x.vlans_in_words] if by_vlan else []),
+            *([] if plan.ipv6 is None else [plan.ipv6.subnet(x.name)]),
+            screen.ms(x.rtt_ms),
+            *(both(x, show) for show in (delay, rate, loss)),
+            _queues(plan, x),
+            *([_mischief(plan, x)] if by_chance else []),
+            *([x.delay_from or ""] if by_sites else []),
+            *([str(x.cost)] if plan.has_routers else []),
+        )
+        for x in plan.links[:ROWS_SHOWN]
+    )
+    vlans = ["VLAN"] if by_vlan else []
+    columns = ("link", "subnet", *vlans, *ipv6_column(plan), ">RTT", ">delay", ">rate", ">loss", ">queue")
+    by_routers = [f">{plan.routing.upper()} cost"] if plan.has_routers else []
+    also = ["of its packets"] if by_chance else []
+    screen.show_table("links", (*columns, *also, *(["delay from"] if by_sites else []), *by_routers), links)
+    _further(plan.links, "links")
+    if hiding is not None:
+        return
+    paths = (
+        (f"{p.source} – {p.target}", str(p.hops), screen.ms(p.rtt_ms), both(p, tcp_at_most), screen.yes(p.reachable))
+        for p in islice((path for host in plan.hosts for path in plan.paths_from(host.name)), ROWS_SHOWN)
+    )
+    screen.show_table("expected", ("pair", ">hops", ">RTT", ">TCP at most", "routed"), paths)
+    _further(range(plan.pairs), "pairs")
+
+
+def _planned_machines(plan: Plan) -> Iterator[tuple[str, ...]]:
+    for each in plan.machines[:ROWS_SHOWN]:
+        if each.role == "switch":
+            addresses = ", ".join(f"{own.address} VLAN {own.vlan}" for own in each.vlans)
+        else:
+            ports = each.on_segments
+            addresses = ", ".join(f"{port.address} {port.name}" for port in ports[:PORTS_SHOWN])
+            addresses += f" and {left} more" if (left := len(ports) - PORTS_SHOWN) > 0 else ""
+        known = (each.name, each.location or "", each.address, *ipv6_address(plan, each.name))
+        yield (*known, addresses, f"{each.cpus:g}", f"{each.memory_mb} MB")
+
+
+def _further(all_of_them: Sequence[object], what: str) -> None:
+    """Say of how many nothing was said."""
+    if (left := len(all_of_them) - ROWS_SHOWN) > 0:
+        screen.out().print(f"{left} further {what}: minigts plan --json FILE\n", markup=False, soft_wrap=True)
+
+
+def _queues(plan: Plan, link: Link) -> str:
+    there, back = (_queue(way.queue_bytes) for way in plan.directions(link))
+    return there if there == back else f"{there}, back {back}"
+
+
+def _queue(size_bytes: int | None) -> str:
+    return "" if size_bytes is None else f"{size_bytes / 1000:,.1f} kB"
+
+
+def ipv6_column(plan: Plan) -> list[str]:
+    """The heading of what a lab has beside its IPv4 addresses, if it has that."""
+    return [] if plan.ipv6 is None else ["IPv6"]
+
+
+def ipv6_address(plan: Plan, machine: str) -> list[str]:
+    """What stands below it for a machine; nothing for a switch."""
+    beside = plan.ipv6_of(machine)
+    return [] if plan.ipv6 is None else ["" if beside is None else beside.address]
+
+
+def both(of: Link | PathOfPlan, show: Callable[[Direction], str]) -> str:
+    """What both directions are, `50 Mbit/s`, or each: `50 Mbit/s, back 1 Mbit/s`."""
+    there, back = (show(way) for way in of.ways)
+    return there if there == back else f"{there}, back {back}"
+
+
+def delay(way: Direction) -> str:
+    return screen.ms(way.delay_ms)
+
+
+def rate(way: Direction) -> str:
+    return screen.mbit(way.rate_mbit)
+
+
+def loss(way: Direction) -> str:
+    return f"{way.loss_percent:g} %"
+
+
+def _mischief(plan: Plan, link: Link) -> str:
+    """What a link does to packets besides, as in `10 % overtake, back 1 % corrupt`; mostly nothing."""
+    there, back = (", ".join(_also(way)) for way in plan.directions(link))
+    return there if there == back else f"{there or 'nothing'}, back {back or 'nothing'}"
+
+
+def _also(way: Shaping) -> Iterator[str]:
+    yield from (f"bursts of {way.burst_packets:g}",) if way.in_bursts else ()
+    for percent, what in (
+        (way.reorder_percent, "overtake"),
+        (way.duplicate_percent, "twice"),
+        (way.corrupt_percent, "corrupt"),
+    ):
+        yield from (f"{percent:g} % {what}",) if percent else ()
+    yield from (f"slots of {screen.ms(way.slot_ms)}",) if way.slot_ms else ()
+
+
+def tcp_at_most(way: Direction) -> str:
+    return "acknowledgements may limit it" if way.unacknowledged else screen.mbit(way.tcp_ceiling_mbit)
