@@ -20,12 +20,14 @@ make_tunnels() {
 
 # A /31 for each link; the end with the lower address of the segment has the lower one.
 tunnel_address() {
-  local own=$1 peer=$2 number=$3 lower host
-  lower=$(printf '%s\n' "$own" "$peer" | sort -V | head -n 1)
+  local own=$1 peer=$2 number=$3 host
   host=$((number * 2))
-  [[ $own == "$lower" ]] || host=$((host + 1))
+  is_lower "$own" "$peer" || host=$((host + 1))
   echo "100.64.$((host / 256)).$((host % 256))"
 }
+
+# is_lower OWN PEER: of a segment's two ends, the one with the lower address.
+is_lower() { [[ $(printf '%s\n' "$1" "$2" | sort -V | head -n 1) == "$1" ]]; }
 
 remove_tunnels() {
   local device

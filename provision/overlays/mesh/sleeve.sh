@@ -29,6 +29,8 @@ start_router() {
   ip route replace "$2" dev "$sleeve_port" src "$HOST_ADDRESS"
 }
 
+# Of two neighbours one calls the other: two that call at the same moment give up both calls, and do so for ever where
+# both wait equally long.
 configure_router() {
   local link peer
   mkdir -p "$tinc_directory/hosts"
@@ -37,7 +39,7 @@ configure_router() {
   { echo "Subnet = $1" && data_settings && public_key; } >"$tinc_directory/hosts/$(tinc_name "$HOST_NAME")"
   for link in "${!LINK_PEERS[@]}"; do
     peer=$(tinc_name "${LINK_PEERS[link]}")
-    echo "ConnectTo = $peer" >>"$tinc_directory/tinc.conf"
+    ! is_lower "${LINK_ADDRESSES[link]}" "${LINK_PEER_ADDRESSES[link]}" || echo "ConnectTo = $peer" >>"$tinc_directory/tinc.conf"
     { echo "Address = ${LINK_PEER_ADDRESSES[link]}" && public_key; } >"$tinc_directory/hosts/$peer"
   done
 }
