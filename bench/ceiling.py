@@ -1,0 +1,129 @@
+"""What one link carries in real time, and what two namespaces of one kernel carry to each other over a veth.
+
+A link without delay and rate between two hosts, and beside it, in turn, a veth pair within the first of them: TCP,
+datagrams of 1400 bytes as fast as they can be sent, and echo requests. Both sides use the same programs and the same
+kernel, so that their ratio is what it costs that a link leaves the kernel. A veth within one kernel has one processor
+for both of its ends, a link between two has one for each.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from bench import stage
+from minigts.cli import screen
+from minigts.lab import Lab
+from minigts.lab.calibration import probe
+from minigts.topology.load import parse
+
+PAIR = "name: ceiling\npair: {hosts: [left, right], link: {}}\n"
+PORT = "5301"
+ENDS = {"near": "192.0.2.1", "far": "192.0.2.2"}
+"""Of the veth pair: the names of the two namespaces, and of the ports in them; addresses for documentation."""
+PACE_S = 0.003
+
+
+@dataclass(frozen=True)
+class Way:
+    """From programs of `source` to `address`, where a server of iperf3 answers; `prefix` leads into a namespace."""
+
+    name: str
+    source: str
+    address: str
+    prefix: tuple[str, ...] = ()
+
+
+@contextmanager
+def ways(lab: Lab) -> Iterator[tuple[Way, Way]]:
+    """Both, with their servers; at the end neither servers nor namespaces are left."""
+    left, right = lab.plan.hosts
+    run = lab.provider.run
+    for name in ENDS:
+        run(left.name, ("ip", "netns", "add", name), timeout_s=10)
+    run(
+        left.name,
+        ("ip", "link", "add", "near", "netns", "near", "type", "veth", "peer", "far", "netns", "far"),
+        timeout_s=10,
+    )
+    for name, address in ENDS.items():
+        run(left.name, ("ip", "-n", name, "address", "add", f"{address}/24", "dev", name), timeout_s=10)
+        run(left.name, ("ip", "-n", name, "link", "set", name, "up"), timeout_s=10)
+    inside = ("ip", "netns", "exec")
+    run(left.name, (*inside, "far", "iperf3", "--server", "--daemon", "--port", PORT), timeout_s=10)
+    run(right.name, ("iperf3", "--server", "--daemon", "--port", PORT), timeout_s=10)
+    yield (
+        Way("link", left.name, right.address),
+        Way("veth", left.name, ENDS["far"], (*inside, "near")),
+    )
+
+
+def tcp_mbit(lab: Lab, way: Way, seconds: int) -> float:
+    return float(_flow(lab, way, seconds)["end"]["sum_received"]["bits_per_second"]) / 1e6
+
+
+def datagrams_a_second(lab: Lab, way: Way, seconds: int, size: int) -> float:
+    """Those that arrived."""
+    said = _flow(lab, way, seconds, "--udp", "--bitrate", "0", "--length", str(size))["end"]["sum"]
+    return float(said["packets"] - said["lost_packets"]) / float(said["seconds"])
+
+
+def _flow(lab: Lab, way: Way, seconds: int, *options: str) -> dict[str, Any]:
+    argv = (*way.prefix, "iperf3", "--client", way.address, "--port", PORT, "--time", str(seconds), "--json", *options)
+    said = lab.provider.run(way.source, argv, timeout_s=seconds + 30)
+    found: dict[str, Any] = json.loads(said.stdout)
+    return found
+
+
+def round_trip_ms(lab: Lab, way: Way, count: int) -> float:
+    seen = probe(lab.provider, way.source, way.address, count=count, interval_s=PACE_S, prefix=way.prefix)
+    return seen.median_ms
+
+
+def show(found: dict[str, dict[str, list[float]]]) -> None:
+    rows = []
+    for what, by_way in found.items():
+        link, veth = (statistics.median(values) for values in by_way.values())
+        rows.append((what, *(spread(values) for values in by_way.values()), f"{link / veth:.2f}"))
+    screen.show_table(
+        "A link between two kernels, and a veth in one: least, median, most", ("what", ">link", ">veth", ">ratio"), rows
+    )
+
+
+def spread(values: list[float]) -> str:
+    places = 3 if max(values) < 10 else 0
+    return ", ".join(f"{each:.{places}f}" for each in (min(values), statistics.median(values), max(values)))
+
+
+def main() -> None:
+    arguments = stage.parser(__doc__, "lan-unlimited.yaml")
+    arguments.add_argument("--tries", type=int, default=7, help="of each, in turn")
+    arguments.add_argument("--seconds", type=int, default=3, help="of a flow")
+    arguments.add_argument("--count", type=int, default=500, help="echo requests a try")
+    arguments.add_argument("--size", type=int, default=1400, help="of a datagram, in bytes")
+    chosen = arguments.parse_args()
+    figures = stage.Figures("ceiling", chosen.topology)
+    measures = {
+        "TCP, Mbit/s": lambda lab, way: tcp_mbit(lab, way, chosen.seconds),
+        f"datagrams of {chosen.size} bytes, a second": lambda lab, way: datagrams_a_second(
+            lab, way, chosen.seconds, chosen.size
+        ),
+        "RTT, ms": lambda lab, way: round_trip_ms(lab, way, chosen.count),
+    }
+    with stage.lab_of(parse(PAIR, "ceiling.yaml", time="real")) as lab, ways(lab) as both:
+        found: dict[str, dict[str, list[float]]] = {what: {way.name: [] for way in both} for what in measures}
+        for attempt in range(chosen.tries):
+            screen.note(f"try {attempt + 1} of {chosen.tries}")
+            for what, once in measures.items():
+                for way in both:
+                    found[what][way.name].append(once(lab, way))
+    show(found)
+    figures.write(chosen.out, {"measured": found})
+
+
+if __name__ == "__main__":
+    stage.perform(main)
