@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from live.conftest import quiet
+from live.conftest import MakeLab, quiet
 from live.patience import ends_ms, patiently
 from minigts import lab as labs
 from minigts import overlays
@@ -24,6 +24,9 @@ HOSTS = ("ams", "bra", "lju")
 PAIRS = (("ams", "lju"),)
 PROBES = 60
 LIMIT_S = 30.0
+LARGE = "name: large\nhosts: {a: , b: , c: }\nlinks: [{ends: [a, b], mtu: 9000}, {ends: [b, c]}]\n"
+LARGEST = ("ping", "-c", "2", "-M", "do", "-s", "8972")
+"""20 bytes of IP and 8 of ICMP more."""
 Seen = dict[tuple[str, str], list[float]]
 """By pair of hosts the medians in ms."""
 
@@ -139,3 +142,12 @@ def test_a_paths_latency_is_the_sum_of_its_segments(
         f"path {path_ms:.3f}, sum of segments {sum_ms:.3f}, declared {declared_ms:.3f}, allowed {allowed_ms:.3f} and "
         f"{apart_ms:.3f} ms; own latency taken off {real_lab.record.emulator_overhead_ms} ms; {seen}"
     )
+
+
+@pytest.mark.parametrize("provider", ["uml", pytest.param("mininet", marks=pytest.mark.mininet)])
+def test_links_carry_frames_as_large_as_their_mtu(make_lab: MakeLab, provider: str) -> None:
+    """One link of the usual MTU and one of 9000 on the way: what fits neither is told to the sender."""
+    lab = make_lab(LARGE, provider=provider, time="real")
+    near, far = (lab.provider.run("a", (*LARGEST, host), check=False, timeout_s=LIMIT_S) for host in ("b", "c"))
+    assert near.code == 0, near.stdout
+    assert "(mtu = 1500)" in far.stdout

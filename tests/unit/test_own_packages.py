@@ -126,7 +126,7 @@ def test_a_machine_starts_from_its_own_layer_and_others_from_the_image(ready: Im
         "layer/root.ext4",
         "cache/images/0123/root.ext4",
     ]
-    assert GuestKernel(**{**json.loads((tmp_path / "launch.json").read_text())["machines"][1], "macs": ()}).base == ""
+    assert GuestKernel(**{**json.loads((tmp_path / "launch.json").read_text())["machines"][1], "ports": ()}).base == ""
 
 
 def test_mininet_refuses_them_before_it_starts_anything(tmp_path: Path) -> None:

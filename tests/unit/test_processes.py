@@ -151,7 +151,7 @@ LAUNCH = {"boot_directory": "/b", "base": "/i", "machines": [], "links": [], "in
         b"\xff",
         b"[" * 100_000,
         json.dumps({**LAUNCH, "machines": [7]}).encode(),
-        json.dumps({**LAUNCH, "machines": [{"macs": []}]}).encode(),
+        json.dumps({**LAUNCH, "machines": [{"ports": []}]}).encode(),
         json.dumps({**LAUNCH, "links": [[]]}).encode(),
         json.dumps({**LAUNCH, "base": None}).encode(),
     ],

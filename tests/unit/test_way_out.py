@@ -24,6 +24,7 @@ from minigts.providers import gateway, registry
 from minigts.providers.mininet.provider import MininetProvider
 from minigts.providers.uml import way_out
 from minigts.providers.uml.image import Image
+from minigts.providers.uml.kernel import Port
 from minigts.providers.uml.provider import launch_of
 from minigts.providers.vagrant import prerequisites
 from minigts.topology.expanded import to_json
@@ -180,8 +181,8 @@ def test_no_other_host_gets_anything() -> None:
 def test_the_last_port_of_the_host_s_kernel_leads_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gateway, "program", lambda: "/usr/bin/slirp4netns")
     ams, bra = launch_of(PLAN, Image(Path("image")), Path("boot"), {}).machines
-    assert (ams.way_out, ams.macs[1:]) == ("/usr/bin/slirp4netns", (MAC,))
-    assert (bra.way_out, len(bra.macs)) == ("", 1)
+    assert (ams.way_out, ams.ports[1:]) == ("/usr/bin/slirp4netns", (Port(MAC),))
+    assert (bra.way_out, len(bra.ports)) == ("", 1)
 
 
 @pytest.fixture

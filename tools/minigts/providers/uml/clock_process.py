@@ -51,7 +51,11 @@ def layout(order: ClockOrder, machines: Sequence[GuestKernel], links: Links) -> 
     numbers = {machine.name: machine.number for machine in machines}
     hosts: list[dict[str, Any]] = [{"name": "", "ports": []} for _ in range(1 + max(numbers.values(), default=-1))]
     for each in machines:
-        hosts[each.number] = {"name": each.name, "ports": each.macs, "processor": order.processors.get(each.name)}
+        hosts[each.number] = {
+            "name": each.name,
+            "ports": [port.mac for port in each.ports],
+            "processor": order.processors.get(each.name),
+        }
     return {
         "hosts": hosts,
         "links": [[(numbers[name], port) for name, port in ends] for ends in links],
@@ -94,7 +98,7 @@ class Clock:
     def connect(self, machine: GuestKernel, line: socket.socket) -> Iterator[Connection]:
         """Announce a kernel that is about to start, whose control line ends in `line`. Its ends are open within."""
         number, call_ns = machine.number, int(self._order.processors.get(machine.name, {}).get("call_ns", 0))
-        pairs = [socket.socketpair() for _ in range(2 + len(machine.macs))]
+        pairs = [socket.socketpair() for _ in range(2 + len(machine.ports))]
         try:
             clocks = [ours.fileno() for ours, _ in pairs]
             descriptors = [clocks[0], line.fileno(), *clocks[1:]]

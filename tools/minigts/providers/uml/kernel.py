@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from minigts.providers.agent import process
 
@@ -44,14 +45,21 @@ class Connection:
     """Its ends of calendar, console and ports, in this order."""
 
 
+class Port(NamedTuple):
+    """A kernel's end of a link. It takes no frame of more than its MTU."""
+
+    mac: str
+    mtu: int = 1500
+
+
 @dataclass(frozen=True)
 class GuestKernel:
     """What one kernel is started with. Paths in `console` and `disk` are relative to the run directory."""
 
     name: str
     memory_mb: int
-    macs: tuple[str, ...]
-    """One for each link end, in the order of the host's ports."""
+    ports: tuple[Port, ...]
+    """In the order of the host's own."""
     writes_base: bool = False
     """Whether it writes to the base image itself, as only the image's own making does."""
     group: str = ""
@@ -145,8 +153,8 @@ def command_line(
 def attached(machine: GuestKernel, control_fd: int, link_fds: Sequence[int]) -> list[str]:
     """The arguments for a serial line and links whose other ends are these descriptors."""
     links = [
-        f"vec{index}:transport=fd,fd={fd},depth={VECTOR_DEPTH},mac={mac}"
-        for index, (fd, mac) in enumerate(zip(link_fds, machine.macs, strict=True))
+        f"vec{index}:transport=fd,fd={fd},depth={VECTOR_DEPTH},mac={port.mac},mtu={port.mtu}"
+        for index, (fd, port) in enumerate(zip(link_fds, machine.ports, strict=True))
     ]
     return [f"ssl0=fd:{control_fd},fd:{control_fd}", *links]
 

@@ -41,7 +41,7 @@ from minigts.providers.uml import (
     way_out,
 )
 from minigts.providers.uml.full_kernel import FullKernel
-from minigts.providers.uml.kernel import GuestKernel
+from minigts.providers.uml.kernel import GuestKernel, Port
 from minigts.providers.uml.supervisor import Launch
 from minigts.topology.gateway import MAC
 from minigts.topology.parts import Machine
@@ -163,7 +163,7 @@ class UmlProvider(AgentProvider):
         after = altered(before, plan)
         known = {machine.name: machine for machine in before.machines}
         new = [machine.name for machine in after.machines if machine.name not in known]
-        again = [each.name for each in after.machines if each.name in known and each.macs != known[each.name].macs]
+        again = [each.name for each in after.machines if each.name in known and each.ports != known[each.name].ports]
         gone = known.keys() - {machine.name for machine in after.machines}
         demand.require([each for each in demand.of_plan(plan) if each.name in new], [demand.BARE])
         running = self.kernels()
@@ -325,7 +325,7 @@ def launch_of(plan: Plan, ready: image.Image, boot: Path, layered: Mapping[str, 
         GuestKernel(
             one.name,
             one.memory_mb,
-            _macs(plan, one),
+            _ports(plan, one),
             base=str(layered.get(one.name, "")),
             way_out=program if one in plan.ways_out else "",
             number=number,
@@ -340,16 +340,16 @@ def altered(launch: Launch, plan: Plan) -> Launch:
     before = {machine.name: machine for machine in launch.machines}
     numbers = itertools.count(1 + max((machine.number for machine in launch.machines), default=-1))
     machines = tuple(
-        replace(before[one.name], macs=_macs(plan, one))
+        replace(before[one.name], ports=_ports(plan, one))
         if one.name in before
-        else GuestKernel(one.name, one.memory_mb, _macs(plan, one), number=next(numbers))
+        else GuestKernel(one.name, one.memory_mb, _ports(plan, one), number=next(numbers))
         for one in plan.machines
     )
     return replace(launch, machines=machines, links=_links(plan))
 
 
-def _macs(plan: Plan, one: Machine) -> tuple[str, ...]:
-    return (*(port.mac for port in one.ports), *([MAC] if one in plan.ways_out else []))
+def _ports(plan: Plan, one: Machine) -> tuple[Port, ...]:
+    return (*(Port(port.mac, port.mtu) for port in one.ports), *([Port(MAC)] if one in plan.ways_out else []))
 
 
 def _links(plan: Plan) -> tuple[tuple[tuple[str, int], tuple[str, int]], ...]:

@@ -37,6 +37,7 @@ from minigts.providers.uml.confinement import Rule
 from minigts.providers.uml.kernel import (
     Directories,
     GuestKernel,
+    Port,
     again,
     altered,
     attached,
@@ -87,8 +88,8 @@ class Launch:
     @classmethod
     def _build(cls, raw: Any) -> Launch:
         machines = tuple(
-            GuestKernel(**{"number": number, **machine, "macs": tuple(machine["macs"])})
-            for number, machine in enumerate(raw["machines"])
+            GuestKernel(**{"number": number, **machine, "ports": ports})
+            for number, (ports, machine) in enumerate(_ports_apart(machine) for machine in raw["machines"])
         )
         links = tuple(((a[0], a[1]), (b[0], b[1])) for a, b in raw["links"])
         clock = None if raw["clock"] is None else ClockOrder(**raw["clock"])
@@ -104,6 +105,12 @@ class Launch:
             "instead": self.instead,
         }
         paths.write_whole(path, json.dumps(content))
+
+
+def _ports_apart(machine: dict[str, Any]) -> tuple[tuple[Port, ...], dict[str, Any]]:
+    """A lab that was brought up before ports had an MTU has their MAC addresses alone."""
+    ports = machine.pop("ports", None) or [[mac] for mac in machine.pop("macs", ())]
+    return tuple(Port(*port) for port in ports), machine
 
 
 class Kernels:
@@ -124,7 +131,7 @@ class Kernels:
             if machine.way_out:
                 made = WayOut(machine.way_out, rundir, machine.name)
                 self._ways_out += made.processes
-                self._ends[machine.name, machine.macs[-1]] = made.end
+                self._ends[machine.name, machine.ports[-1].mac] = made.end
         self._running: dict[str, Host] = {}
         self._stopped = False
         self._serving: list[asyncio.Task[None]] = []
@@ -132,12 +139,12 @@ class Kernels:
     def _make_ends(self) -> None:
         """Both ends of each link that has none yet; those of a link that is no longer there are closed."""
         links = self._launch.links if self._clock is None else ()
-        pairs = [tuple((name, self._machines[name].macs[port]) for name, port in link) for link in links]
+        pairs = [tuple((name, self._machines[name].ports[port].mac) for name, port in link) for link in links]
         for first, second in pairs:
             if first not in self._ends:
                 self._ends[first], self._ends[second] = _link()
         left = {end for pair in pairs for end in pair} | {
-            (machine.name, machine.macs[-1]) for machine in self._machines.values() if machine.way_out
+            (machine.name, machine.ports[-1].mac) for machine in self._machines.values() if machine.way_out
         }
         for end in self._ends.keys() - left:
             asyncio.get_running_loop().remove_reader(self._ends[end])
@@ -211,7 +218,7 @@ class Kernels:
             asyncio.get_running_loop().add_reader(end, _throw_away, end)
 
     def _ends_of(self, name: str) -> list[socket.socket]:
-        return [] if self._clock is not None else [self._ends[name, mac] for mac in self._machines[name].macs]
+        return [] if self._clock is not None else [self._ends[name, port.mac] for port in self._machines[name].ports]
 
 
 def _is_locked(path: Path) -> bool:
