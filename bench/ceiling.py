@@ -1,9 +1,9 @@
 """What one link carries in real time, and what two namespaces of one kernel carry to each other over a veth.
 
-A link without delay and rate between two hosts, and beside it, in turn, a veth pair within the first of them: TCP,
-datagrams of 1400 bytes as fast as they can be sent, and echo requests. Both sides use the same programs and the same
-kernel, so that their ratio is what it costs that a link leaves the kernel. A veth within one kernel has one processor
-for both of its ends, a link between two has one for each.
+A link without delay and rate between two hosts, as it is and with its offloads on, and beside it, in turn, a veth pair
+within the first of them: TCP, datagrams of 1400 bytes as fast as they can be sent, and echo requests. All use the same
+programs and the same kernel, so that the ratio is what it costs that a link leaves the kernel. A veth within one kernel
+has one processor for both of its ends, a link between two has one for each.
 """
 
 from __future__ import annotations
@@ -30,17 +30,19 @@ PACE_S = 0.003
 
 @dataclass(frozen=True)
 class Way:
-    """From programs of `source` to `address`, where a server of iperf3 answers; `prefix` leads into a namespace."""
+    """From programs of `source` to `address`, where a server of iperf3 answers; `prefix` leads into a namespace.
+    `offloads` says what the ports at both ends of the link leave to others; "" where there is no link."""
 
     name: str
     source: str
     address: str
+    offloads: str = ""
     prefix: tuple[str, ...] = ()
 
 
 @contextmanager
-def ways(lab: Lab) -> Iterator[tuple[Way, Way]]:
-    """Both, with their servers; at the end neither servers nor namespaces are left."""
+def ways(lab: Lab) -> Iterator[tuple[Way, ...]]:
+    """All, with their servers; at the end neither servers nor namespaces are left."""
     left, right = lab.plan.hosts
     run = lab.provider.run
     for name in ENDS:
@@ -57,9 +59,16 @@ def ways(lab: Lab) -> Iterator[tuple[Way, Way]]:
     run(left.name, (*inside, "far", "iperf3", "--server", "--daemon", "--port", PORT), timeout_s=10)
     run(right.name, ("iperf3", "--server", "--daemon", "--port", PORT), timeout_s=10)
     yield (
-        Way("link", left.name, right.address),
-        Way("veth", left.name, ENDS["far"], (*inside, "near")),
+        Way("link", left.name, right.address, "off"),
+        Way("link, offloads on", left.name, right.address, "on"),
+        Way("veth", left.name, ENDS["far"], prefix=(*inside, "near")),
     )
+
+
+def switch_offloads(lab: Lab, way: Way) -> None:
+    for host in lab.plan.hosts if way.offloads else ():
+        for feature in ("tx", "tso"):
+            lab.provider.run(host.name, ("ethtool", "-K", host.ports[0].name, feature, way.offloads), timeout_s=10)
 
 
 def tcp_mbit(lab: Lab, way: Way, seconds: int) -> float:
@@ -87,11 +96,10 @@ def round_trip_ms(lab: Lab, way: Way, count: int) -> float:
 def show(found: dict[str, dict[str, list[float]]]) -> None:
     rows = []
     for what, by_way in found.items():
-        link, veth = (statistics.median(values) for values in by_way.values())
-        rows.append((what, *(spread(values) for values in by_way.values()), f"{link / veth:.2f}"))
-    screen.show_table(
-        "A link between two kernels, and a veth in one: least, median, most", ("what", ">link", ">veth", ">ratio"), rows
-    )
+        *links, veth = (statistics.median(values) for values in by_way.values())
+        rows.append((what, *(spread(values) for values in by_way.values()), *(f"{each / veth:.2f}" for each in links)))
+    heads = ("what", ">link", ">link, offloads on", ">veth", ">ratio", ">ratio, on")
+    screen.show_table("A link between two kernels, and a veth in one: least, median, most", heads, rows)
 
 
 def spread(values: list[float]) -> str:
@@ -114,12 +122,13 @@ def main() -> None:
         ),
         "RTT, ms": lambda lab, way: round_trip_ms(lab, way, chosen.count),
     }
-    with stage.lab_of(parse(PAIR, "ceiling.yaml", time="real")) as lab, ways(lab) as both:
-        found: dict[str, dict[str, list[float]]] = {what: {way.name: [] for way in both} for what in measures}
+    with stage.lab_of(parse(PAIR, "ceiling.yaml", time="real")) as lab, ways(lab) as all_ways:
+        found: dict[str, dict[str, list[float]]] = {what: {way.name: [] for way in all_ways} for what in measures}
         for attempt in range(chosen.tries):
             screen.note(f"try {attempt + 1} of {chosen.tries}")
-            for what, once in measures.items():
-                for way in both:
+            for way in all_ways:
+                switch_offloads(lab, way)
+                for what, once in measures.items():
                     found[what][way.name].append(once(lab, way))
     show(found)
     figures.write(chosen.out, {"measured": found})

@@ -21,8 +21,11 @@ mend_idle_sleep() {
 # Links need no names to be looked up, so the kernel can do without the machine's C library.
 allow_static_link() { change arch/um/drivers/Kconfig '/select MAY_HAVE_RUNTIME_DEPS/d'; }
 
-# What the patch says of itself. It must fit in whole: a later source that has moved is looked at by somebody.
-share_time() { patch -d "$tree" -p1 --fuzz=0 <"${0%/*}/virtual-time.patch"; }
+# What each patch says of itself. It must fit in whole: a later source that has moved is looked at by somebody.
+apply_patches() {
+  local each
+  for each in "${0%/*}"/*.patch; do patch -d "$tree" -p1 --fuzz=0 <"$each"; done
+}
 
 # change FILE SED-EXPRESSION: fails if that changes nothing.
 change() {
@@ -65,7 +68,7 @@ keep_products() {
 unpack_source
 mend_idle_sleep
 allow_static_link
-share_time
+apply_patches
 configure
 compile
 keep_products

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from itertools import pairwise
@@ -27,6 +28,7 @@ LIMIT_S = 30.0
 LARGE = "name: large\nhosts: {a: , b: , c: }\nlinks: [{ends: [a, b], mtu: 9000}, {ends: [b, c]}]\n"
 LARGEST = ("ping", "-c", "2", "-M", "do", "-s", "8972")
 """20 bytes of IP and 8 of ICMP more."""
+SENT = "cd /sys/class/net/eth2/statistics && cat tx_bytes tx_packets"
 Seen = dict[tuple[str, str], list[float]]
 """By pair of hosts the medians in ms."""
 
@@ -151,3 +153,15 @@ def test_links_carry_frames_as_large_as_their_mtu(make_lab: MakeLab, provider: s
     near, far = (lab.provider.run("a", (*LARGEST, host), check=False, timeout_s=LIMIT_S) for host in ("b", "c"))
     assert near.code == 0, near.stdout
     assert "(mtu = 1500)" in far.stdout
+
+
+def test_a_sender_may_leave_segments_and_checksums_to_whoever_takes_them_off_the_link(make_lab: MakeLab) -> None:
+    """Switched on at one end alone. The other finds out by the first packet that is longer than its MTU."""
+    lab = make_lab(LARGE, time="real")
+    for feature in ("tx", "tso"):
+        lab.provider.run("b", ("ethtool", "-K", "eth2", feature, "on"), timeout_s=LIMIT_S)
+    lab.provider.run("c", ("iperf3", "--server", "--daemon", "--one-off"), timeout_s=LIMIT_S)
+    said = lab.provider.run("b", ("iperf3", "--client", "c", "--bytes", "20M", "--json"), timeout_s=LIMIT_S).stdout
+    assert json.loads(said)["end"]["sum_received"]["bytes"] >= 20_000_000
+    sent = lab.provider.run("b", ("sh", "-c", SENT), timeout_s=LIMIT_S).stdout.split()
+    assert int(sent[0]) / int(sent[1]) > 4 * 1500

@@ -36,10 +36,12 @@ MEASURED = f"{WATCHING}.measured"
 """There while the client runs."""
 OFFLOADS = ("tso", "gso", "tx-udp-segmentation")
 """TCP segmentation by the device, by the kernel just above it, and what took the place of UDP fragmentation offload,
-which Linux 4.14 removed. ethtool(8)."""
+which Linux 4.14 removed. ethtool(8). TCP's needs that the device computes checksums, which stays on: only a link's is
+off at first."""
 
 _SET_OFFLOADS = """
 set -- $(ip -o -4 route get "$0") && while [ "$1" != dev ]; do shift; done && device=$2
+ethtool -K "$device" tx on
 for feature in OFFLOADS; do ethtool -K "$device" "$feature" STATE; done
 echo "device $device"
 ethtool -k "$device"

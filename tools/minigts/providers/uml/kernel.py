@@ -46,10 +46,12 @@ class Connection:
 
 
 class Port(NamedTuple):
-    """A kernel's end of a link. It takes no frame of more than its MTU."""
+    """A kernel's end of a link, or of the way out. It takes no frame of more than its MTU."""
 
     mac: str
     mtu: int = 1500
+    between_kernels: bool = False
+    """Whether the other end is a kernel like this one, so that segments and checksums may be left to it."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,7 @@ def command_line(
 def attached(machine: GuestKernel, control_fd: int, link_fds: Sequence[int]) -> list[str]:
     """The arguments for a serial line and links whose other ends are these descriptors."""
     links = [
-        f"vec{index}:transport=fd,fd={fd},depth={VECTOR_DEPTH},mac={port.mac},mtu={port.mtu}"
+        f"vec{index}:transport=fd,fd={fd},depth={VECTOR_DEPTH},mac={port.mac},mtu={port.mtu},vnet={port.between_kernels:d}"
         for index, (fd, port) in enumerate(zip(link_fds, machine.ports, strict=True))
     ]
     return [f"ssl0=fd:{control_fd},fd:{control_fd}", *links]

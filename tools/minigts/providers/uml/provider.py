@@ -349,7 +349,8 @@ def altered(launch: Launch, plan: Plan) -> Launch:
 
 
 def _ports(plan: Plan, one: Machine) -> tuple[Port, ...]:
-    return (*(Port(port.mac, port.mtu) for port in one.ports), *([Port(MAC)] if one in plan.ways_out else []))
+    ways_out = [Port(MAC)] if one in plan.ways_out else []
+    return (*(Port(port.mac, port.mtu, between_kernels=True) for port in one.ports), *ways_out)
 
 
 def _links(plan: Plan) -> tuple[tuple[tuple[str, int], tuple[str, int]], ...]:
