@@ -19,6 +19,6 @@ def test_the_store_has_the_count(visit, container):
 
 
 def test_the_overlay_fills_the_links(container):
-    said = container("meter.mil").run("iperf", "-c", "meter.ams", "-t", "5", "-y", "C").stdout
+    said = container("meter.mil").run("iperf", "-c", "meter.ams", "-t", "5", "-y", "C", timeout_s=20).stdout
     mbit = int(said.split(",")[-1]) / 1e6
     assert 40 < mbit < 50
