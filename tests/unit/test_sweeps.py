@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minigts.cluster import gathering, jobs
-from minigts.cluster.engine import checked
+from minigts.cluster.engine import EngineFile, checked, opened
 from minigts.cluster.jobs import split
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError
 from minigts.experiments import campaign, run
@@ -228,22 +228,15 @@ def measured(directory: Path, overlays: Sequence[str] = ("none", "swarm")) -> No
     (_, path), *_ = [(None, each) for each in manifest.plan.paths if each.source == "h1"][-1:]
     for sample in campaign.meaning.samples(manifest):
         if sample.overlay in overlays:
-            said = PING.format(ms=f"{path.rtt_ms + 0.05:.3f}")
-            store.save(
-                directory,
-                RawSample(
-                    sample=sample.id,
-                    host="h1",
-                    argv=("ping",),
-                    code=0,
-                    stdout=said,
-                    stderr="",
-                    started="1.0",
-                    seconds=1.0,
-                    attempt=1,
-                ),
-            )
+            store.save(directory, raw(sample.id, path.rtt_ms + 0.05))
     run.finish(directory)
+
+
+def raw(sample: str, ms: float = 5.0) -> RawSample:
+    said = PING.format(ms=f"{ms:.3f}")
+    return RawSample(
+        sample=sample, host="h1", argv=("ping",), code=0, stdout=said, stderr="", started="1.0", seconds=1.0, attempt=1
+    )
 
 
 def test_all_labs_are_one_page(experiment: Path, tmp_path: Path) -> None:
@@ -307,6 +300,43 @@ def test_jobs_are_the_same_whatever_is_done_and_cover_what_is_lacking(
     assert {job.number for job in every} - {job.number for job in left} == {7, 8, 9}
 
 
+def test_a_job_that_is_done_again_measures_its_lab_again_and_no_other_does(
+    experiment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "MEASURING_S", 0.0)
+    top, directories = begun(experiment, tmp_path / "results")
+    before = {job.number: job.describes for job in split(top, directories)}
+    described, undescribed = directories[:2]
+    certificate = {"rtt": "held"}
+    manifests.write(described, manifests.read(described).model_copy(update={"certificate": certificate}))
+    measured(undescribed, ["none"])
+    assert {job.number: job.describes for job in split(top, directories)}.items() <= before.items()
+
+
+def test_a_job_whose_files_are_written_in_half_is_done_again(
+    experiment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    top, directories = begun(experiment, tmp_path / "results")
+    job = next(split(top, directories))
+    theirs = job.manifest.model_copy(update={"skipped": {"swarm": "no"}, "certificate": {"rtt": "held"}})
+    files = {f"raw/{name}.json": raw(name).model_dump_json() for name in job.samples}
+    files |= {"manifest.json": theirs.model_dump_json(by_alias=True), "certificate.json": "{}", "run.log": "done\n"}
+    wrote = gathering.write
+
+    def broken_off(path: Path, text: str) -> None:
+        if path.stem == job.samples[-1]:
+            raise KeyboardInterrupt
+        wrote(path, text)
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(gathering, "write", broken_off)
+        gathering.keep(top, job, files)
+    assert next(split(top, directories)) == job
+    assert manifests.read(directories[0]).certificate, "what has all samples has this, too"
+    gathering.keep(top, job, files)
+    assert job.number not in {each.number for each in split(top, directories)}
+
+
 def test_what_is_no_file_of_the_job_is_not_kept(experiment: Path, tmp_path: Path) -> None:
     top, directories = begun(experiment, tmp_path / "results")
     job = next(split(top, directories))
@@ -341,3 +371,26 @@ def test_an_engines_file_that_is_wrong_is_said_with_its_line(tmp_path: Path, tex
     (tmp_path / "engine.yaml").write_text(text)
     with pytest.raises(InputError, match=said):
         checked(str(tmp_path / "engine.yaml"))
+
+
+@pytest.mark.parametrize("on", ["tcp://", "tcp://192.0.2.1", "tcp://192.0.2.1:many", "tls://127.0.0.1:1"])
+def test_an_address_that_is_none_is_said(on: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINIGTS_STATE", str(tmp_path))
+    with pytest.raises(InputError, match=f"--on {on}: "), opened(checked(on), lambda _: None):
+        pass
+
+
+def test_an_engines_options_are_numbers_where_they_are_written_so(tmp_path: Path) -> None:
+    options = "{cores: 1, memory: 8GB, walltime: '04:00:00', share: 0.5, account: 007, spot: true, job: 1_000}"
+    (tmp_path / "engine.yaml").write_text(f"cluster: dask_jobqueue.SLURMCluster\noptions: {options}\n")
+    found = checked(str(tmp_path / "engine.yaml"))
+    assert isinstance(found, EngineFile)
+    assert found.options == {
+        "cores": 1,
+        "memory": "8GB",
+        "walltime": "04:00:00",
+        "share": 0.5,
+        "account": "007",
+        "spot": True,
+        "job": "1_000",
+    }

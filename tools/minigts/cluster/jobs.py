@@ -35,7 +35,8 @@ class Job(BaseModel):
     overlay: str
     samples: tuple[str, ...]
     describes: bool
-    """Whether it measures its lab for the run's manifest, before the samples."""
+    """Whether it measures its lab for the run's manifest, before the samples: the first of a run does, also when it is
+    done again, or its samples would not be taken after the same."""
     seconds: float
     """How long it measures, by the lab's clock."""
 
@@ -53,8 +54,7 @@ def split(top: Path, directories: Sequence[Path]) -> Iterator[Job]:
     for directory in directories:
         manifest = manifests.read(directory)
         lacking = {sample.id for sample in store.pending(meaning.samples(manifest), directory)}
-        described = bool(manifest.certificate)
-        for overlay, samples in _blocks(manifest):
+        for place, (overlay, samples) in enumerate(_blocks(manifest)):
             number += 1
             if lacking.isdisjoint(sample.id for sample in samples):
                 continue
@@ -64,10 +64,9 @@ def split(top: Path, directories: Sequence[Path]) -> Iterator[Job]:
                 manifest=_as_begun(manifest),
                 overlay=overlay,
                 samples=tuple(sample.id for sample in samples),
-                describes=not described,
+                describes=place == 0,
                 seconds=run.total_s(manifest.experiment, manifest.plan, samples),
             )
-            described = True
 
 
 def _blocks(manifest: Manifest) -> Iterator[tuple[str, list[Sample]]]:
