@@ -55,7 +55,7 @@ def run(
 
     With --on, in virtual time, the campaign is split into jobs with a lab each, which Dask's workers do: of this
     machine (local), of a scheduler that runs, or of a cluster that a file describes. The same bytes come of it,
-    whatever does the jobs.
+    whatever does the jobs, one worker or many.
 
     Exit 1 if a sample has no result. A claim that does not hold is a finding, not a failure.
 
