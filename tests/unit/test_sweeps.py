@@ -171,6 +171,14 @@ def test_one_lab_is_prepared_as_ever_and_several_are_refused_where_one_is_wanted
         ("{chain.hosts: [2, 2]}", "is given twice"),
         ("{chain.hosts: [2 to 200], chain.link.delay: [1ms to 200ms by 1ms]}", "asks for 39,800 labs; at most 10,000"),
         ("{chain.hosts: [5 to 2]}", "are no steps"),
+        ("{chain.link.delay: [1ms, 1 ms]}", "is given twice"),
+        ("{links.0.subnet: [10.1.0.0/24]}", "rows.yaml:4: vary.'links.0.subnet': '10.1.0.0/24': a lab's folder"),
+        (f"{{hosts.h1.location: [{'x' * 190}]}}", "rows.yaml:4: vary: a lab's folder is called by its values"),
+        (
+            "{chain.hosts: [2]}\npaper: {vary: {chain.host: [3]}}",
+            "rows.yaml:5: paper.vary.'chain.host': .*'chain.hosts'",
+        ),
+        ("{chain.hosts: [2, 3], seed: [1]}\nquick: {vary: {seed: [1 to 9000]}}", "rows.yaml:5: quick.vary: .* 18,000"),
     ],
 )
 def test_what_cannot_be_varied_is_said_with_its_line(tmp_path: Path, vary: str, said: str) -> None:
@@ -298,6 +306,23 @@ def test_jobs_are_the_same_whatever_is_done_and_cover_what_is_lacking(
         job.number: (job.samples, job.manifest) for job in every
     }.items()
     assert {job.number for job in every} - {job.number for job in left} == {7, 8, 9}
+
+
+def test_the_lab_of_later_repetitions_has_seeds_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "MEASURING_S", 0.0)
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "row.yaml").write_text(ROW.replace("delay: 5ms", "delay: 5ms, loss: 1%"))
+    experiment = written(tmp_path, "")
+    directories = campaign.begin(tmp_path / "results", prepared(experiment), "uml")
+    seeds: dict[str, list[set[int | None]]] = {}
+    for job in split(directories[0], directories):
+        ports = [port for host in job.manifest.plan.hosts for port in host.ports]
+        assert [port.incoming for port in ports] == [port.outgoing for port in reversed(ports)]
+        seeds.setdefault(job.overlay, []).append({port.outgoing.seed for port in ports})
+    own = {port.outgoing.seed for host in manifests.read(directories[0]).plan.hosts for port in host.ports}
+    assert seeds["none"] == seeds["swarm"]
+    assert seeds["none"][0] == own
+    assert len(set.union(*seeds["none"])) == 3 * len(own)
 
 
 def test_a_job_that_is_done_again_measures_its_lab_again_and_no_other_does(
