@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minigts.cluster import gathering, jobs
-from minigts.cluster.engine import EngineFile, checked, opened
+from minigts.cluster.engine import EngineFile, checked, is_here, opened
 from minigts.cluster.jobs import split
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError
 from minigts.experiments import campaign, run
@@ -396,6 +396,13 @@ def test_an_engines_file_that_is_wrong_is_said_with_its_line(tmp_path: Path, tex
     (tmp_path / "engine.yaml").write_text(text)
     with pytest.raises(InputError, match=said):
         checked(str(tmp_path / "engine.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("on", "here"), [("local", True), ("local:2", True), ("tcp://192.0.2.1:8786", False), ("local.yaml", False)]
+)
+def test_room_is_asked_for_where_the_workers_are_here(on: str, here: bool) -> None:
+    assert is_here(on) is here
 
 
 @pytest.mark.parametrize("on", ["tcp://", "tcp://192.0.2.1", "tcp://192.0.2.1:many", "tls://127.0.0.1:1"])

@@ -95,6 +95,11 @@ def checked(on: str) -> str | EngineFile:
     return found
 
 
+def is_here(on: str) -> bool:
+    """Whether the workers of the engine that `--on` names are on this machine."""
+    return on.partition(":")[0] == LOCAL
+
+
 def _read(path: Path) -> EngineFile:
     tree = read_tree(read_text(path, LANGUAGE), str(path), LANGUAGE)
     try:
