@@ -107,6 +107,12 @@ def test_a_place_that_is_none_is_said(place: str, said: str) -> None:
         varied(Tree(LINKS), {place: "9ms"})
 
 
+def test_a_name_that_two_entries_have_is_no_place() -> None:
+    twice = Tree({"links": [{"ends": ["ams", "bra"]}, {"ends": ["ams", "bra"]}]})
+    with pytest.raises(InputError, match="links.ams-bra.rtt: 2 entries are called ams-bra"):
+        varied(twice, {"links.ams-bra.rtt": "9ms"})
+
+
 def test_a_value_that_is_not_written_comes_to_its_place(tmp_path: Path) -> None:
     (tmp_path / "pair.yaml").write_text("name: p\npair: {}\n")
     plan = load(tmp_path / "pair.yaml", values={"defaults.link.rtt": "7ms", "seed": "5"})
