@@ -109,7 +109,7 @@ def test_a_place_that_is_none_is_said(place: str, said: str) -> None:
 
 def test_a_name_that_two_entries_have_is_no_place() -> None:
     twice = Tree({"links": [{"ends": ["ams", "bra"]}, {"ends": ["ams", "bra"]}]})
-    with pytest.raises(InputError, match="links.ams-bra.rtt: 2 entries are called ams-bra"):
+    with pytest.raises(InputError, match=r"links\.ams-bra\.rtt: 2 entries are called ams-bra"):
         varied(twice, {"links.ams-bra.rtt": "9ms"})
 
 

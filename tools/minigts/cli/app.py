@@ -74,8 +74,8 @@ def main() -> None:
 
 
 def build_only(word: str) -> None:
-    """Leave the other verbs out where that is one: to build them all takes longer than most of them run. Not where it is
-    `test`: tests of verbs run in the same process."""
+    """Leave the other verbs out where that is one: to build them all takes longer than most of them run. `test` leaves
+    out none, since tests of verbs run in its process."""
     if word == "test":
         return
     commands = [each for each in app.registered_commands if get_command_name(_name(each)) == word]
