@@ -92,7 +92,18 @@ def checked(on: str) -> str | EngineFile:
         )
     if lacking := missing():
         raise EnvironmentLacks("\n".join(lacking))
+    if on.startswith(RUNNING):
+        _require_host_and_port(on)
     return found
+
+
+def _require_host_and_port(address: str) -> None:
+    from distributed.comm.addressing import parse_host_port  # noqa: PLC0415
+
+    try:
+        parse_host_port(address.partition("://")[2])
+    except ValueError as error:
+        raise InputError(f"--on {address[:60]}: {error}; write it as in tcp://192.0.2.1:8786") from error
 
 
 def is_here(on: str) -> bool:
@@ -160,7 +171,7 @@ def _client_of(address: str) -> Client:
 
     try:
         return Client(address, timeout=WAITING_S, set_as_default=False)
-    except (TypeError, ValueError) as error:  # no port, or tls:// and no certificate in Dask's settings
+    except (TypeError, ValueError) as error:  # such as tls:// and no certificate in Dask's settings
         raise InputError(f"--on {address[:60]}: {error}") from error
 
 
