@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import cloudpickle
 import pytest
 
 from minigts.cluster import doing, engine, worker
@@ -99,6 +103,20 @@ def answering(
             return doing.perform(opened, jobs, keep, said.append, lambda _: None), kept, said
 
         yield perform
+
+
+def test_a_worker_without_minigts_says_so_and_not_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doing, "REFUSING_S", 0.2)
+    (tmp_path / "call").write_bytes(cloudpickle.dumps(doing._on_worker()))
+    script = (
+        "import cloudpickle, pathlib, time; call = cloudpickle.loads(pathlib.Path('call').read_bytes()); "
+        "begun = time.monotonic(); print(call('perform', '{}', '', '')); print(time.monotonic() - begun)"
+    )
+    told, seconds = subprocess.run(
+        [sys.executable, "-P", "-c", script], cwd=tmp_path, env={}, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert json.loads(told)["kind"] == "refused"
+    assert float(seconds) >= 0.2
 
 
 @pytest.mark.timeout(LIMIT_S)

@@ -27,6 +27,8 @@ ATTEMPTS = 3
 """To how many workers a job is given at the most, when its lab fails. How many may die under it is the scheduler's to
 count: engine.MOST_DEATHS."""
 PIECE_BYTES = 8 << 20
+REFUSING_S = 1.0
+"""Who refuses a job is idle, and would be given the next one at once, and so all of them."""
 Keep = Callable[[Job, Mapping[str, str]], None]
 """What becomes of the files that a job has brought."""
 
@@ -213,15 +215,19 @@ def _on_worker() -> Callable[..., str]:
 
     def call(name: str, *words: object) -> str:
         import json  # noqa: PLC0415
+        import time  # noqa: PLC0415
 
         try:
             from minigts.cluster import worker  # noqa: PLC0415
         except ImportError as error:
             if name != "perform":
                 return ""
-            return json.dumps({"kind": "refused", "why": f"minigts cannot be used there: {error}"})
-        found: str = getattr(worker, name)(*words)
-        return found
+            said = json.dumps({"kind": "refused", "why": f"minigts cannot be used there: {error}"})
+        else:
+            said = getattr(worker, name)(*words)
+        if said.replace(" ", "", 1).startswith('{"kind":"refused"'):
+            time.sleep(REFUSING_S)
+        return said
 
     return call
 
