@@ -8,9 +8,11 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import cloudpickle
 import pytest
+from distributed import KilledWorker
 
 from minigts.cluster import doing, engine, worker
 from minigts.cluster.doing import Outcome
@@ -119,30 +121,20 @@ def test_a_worker_without_minigts_says_so_and_not_at_once(tmp_path: Path, monkey
     assert float(seconds) >= 0.2
 
 
-@pytest.mark.timeout(LIMIT_S)
-def test_a_job_that_workers_die_of_is_given_up_after_three_and_no_other_is(
-    jobs: Sequence[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    deaths, first = tmp_path / "deaths", f'"number":{jobs[0].number},'
+class Killed:
+    """What Dask says of a job under which workers died."""
 
-    def call(name: str, *words: str) -> str:
-        import os  # noqa: PLC0415
-        import time  # noqa: PLC0415
+    status = "error"
 
-        if name != "perform":
-            return ""
-        if first in words[0]:
-            with deaths.open("a") as file:
-                file.write("x")
-            time.sleep(2)  # who starts workers again takes one that ends at once for one that cannot be started
-            os._exit(1)
-        return '{"kind": "done"}'
+    def exception(self) -> KilledWorker:
+        return KilledWorker("job", "tcp://127.0.0.1:1", engine.MOST_DEATHS - 1)
 
-    with answering(monkeypatch, call, 1) as perform:
-        outcome, kept, _ = perform(jobs)
-    assert outcome.failed == {jobs[0].name: "3 workers died while they had it"}
-    assert deaths.read_text() == "xxx"
-    assert sorted(kept) == sorted(job.name for job in jobs[1:])
+
+def test_a_job_that_workers_die_of_is_given_to_no_other(jobs: Sequence[Job]) -> None:
+    has_done = doing._Doing(SimpleNamespace(client=None, campaign_id="abcdef"), lambda _: None)  # type: ignore[arg-type]
+    answer, where = has_done._answer(Killed())  # type: ignore[arg-type]
+    assert has_done._again(doing._Given(jobs[0], 1, frozenset()), answer, where) is None
+    assert has_done.outcome.failed == {jobs[0].name: "3 workers died while they had it"}
 
 
 @pytest.mark.timeout(LIMIT_S)
