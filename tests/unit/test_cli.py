@@ -127,11 +127,12 @@ def loaded_by(*arguments: str) -> set[str]:
     return set(done.stderr.split())
 
 
-def test_of_a_verb_that_there_is_no_other_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_other_verb_is_built_than_one_that_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     both = app.registered_commands, app.registered_groups
     for name, each in zip(("registered_commands", "registered_groups"), both, strict=True):
         monkeypatch.setattr(app, name, each)
     build_only("no-such-verb")
+    build_only("test")
     assert (app.registered_commands, app.registered_groups) == both
     build_only("exec")
     assert [each.name for each in app.registered_commands] == ["exec"]
@@ -163,6 +164,11 @@ def test_plan_shows_tables(topology: Path) -> None:
     assert done.exit_code == 0
     assert "ams – bra" in done.stdout
     assert "10.00 ms" in done.stdout
+
+
+def test_a_plan_in_a_time_that_the_provider_has_not_is_shown_all_the_same(topology: Path) -> None:
+    done = runner.invoke(app, ["plan", str(topology), "--provider", "vagrant", "--time", "virtual"])
+    assert (done.exit_code, done.stderr) == (0, "")
 
 
 def test_each_problem_of_a_file_is_a_line_of_its_own(tmp_path: Path) -> None:

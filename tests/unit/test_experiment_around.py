@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
 import socket
 import subprocess
@@ -162,14 +163,58 @@ def test_each_value_of_what_varies_is_a_sample_with_its_own_column(tmp_path: Pat
     assert "tx-udp-segmentation off (fixed)" in (directory / "samples.csv").read_text()
 
 
-def test_offloads_are_put_back_at_both_ends(tmp_path: Path) -> None:
-    tcp = TCP.replace("duration: 5s", "duration: 1s, offload: 'off'")
-    _, hosts, _ = go(tmp_path, Stage(), experiment(tcp))
-    states = [
-        (host, 'gso tx-udp-segmentation; do ethtool -K "$device" "$feature" on' in argv[-2])
-        for host, argv in hosts.around
-    ]
-    assert states == [("ams", False), ("bra", False), ("ams", True), ("bra", True)]
+FAKE_IP = """#!/bin/sh
+echo "10.0.0.2 dev eth1 src 10.0.0.1"
+"""
+FAKE_ETHTOOL = """#!/bin/sh
+case $1 in
+-k) cat features ;;
+-K)
+  case $3 in
+  tx) name=tx-checksumming ;;
+  tso) name=tcp-segmentation-offload ;;
+  gso) name=generic-segmentation-offload ;;
+  *) exit 1 ;;
+  esac
+  sed -i "s/^\\( *$name:\\) .*/\\1 $4/" features
+  ;;
+esac
+"""
+BY_ITSELF = (
+    "Features for eth1:\n"
+    "rx-checksumming: on\n"
+    "tx-checksumming: {tx}\n"
+    "\ttx-checksum-ip-generic: {tx}\n"
+    "tcp-segmentation-offload: {tso}\n"
+    "generic-segmentation-offload: {gso}\n"
+    "tx-udp-segmentation: off [fixed]\n"
+)
+
+
+@pytest.mark.parametrize("wanted", ["on", "off"])
+@pytest.mark.parametrize(("tx", "tso", "gso"), [("off", "off", "off"), ("on", "on", "on"), ("on", "off", "on")])
+def test_offloads_are_what_they_were_when_the_sample_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wanted: str, tx: str, tso: str, gso: str
+) -> None:
+    tcp = TCP.replace("duration: 5s", f"duration: 1s, offload: '{wanted}'")
+    _, hosts, _ = go(tmp_path / "results", Stage(), experiment(tcp))
+    assert [host for host, _ in hosts.around] == ["ams", "bra", "ams", "bra"]
+    own = [argv for host, argv in hosts.around if host == "ams"]
+    for name, text in (("ip", FAKE_IP), ("ethtool", FAKE_ETHTOOL)):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    before = BY_ITSELF.format(tx=tx, tso=tso, gso=gso)
+    (tmp_path / "features").write_text(before)
+    seen = []
+    for argv in own:
+        assert argv[-1].startswith("/run/")
+        kept = str(tmp_path / "kept")
+        subprocess.run([*argv[argv.index("sh") : -1], kept], cwd=tmp_path, check=False, capture_output=True, timeout=20)
+        seen.append((tmp_path / "features").read_text())
+    assert f"tcp-segmentation-offload: {wanted}" in seen[0]
+    assert seen[1] == before
+    assert not (tmp_path / "kept").exists()
 
 
 def test_sessions_run_from_as_many_hosts_and_count_together(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minigts.cluster import gathering, jobs
-from minigts.cluster.engine import checked
+from minigts.cluster.engine import EngineFile, checked, is_here
 from minigts.cluster.jobs import split
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError
 from minigts.experiments import campaign, run
@@ -107,6 +108,12 @@ def test_a_place_that_is_none_is_said(place: str, said: str) -> None:
         varied(Tree(LINKS), {place: "9ms"})
 
 
+def test_a_name_that_two_entries_have_is_no_place() -> None:
+    twice = Tree({"links": [{"ends": ["ams", "bra"]}, {"ends": ["ams", "bra"]}]})
+    with pytest.raises(InputError, match=r"links\.ams-bra\.rtt: 2 entries are called ams-bra"):
+        varied(twice, {"links.ams-bra.rtt": "9ms"})
+
+
 def test_a_value_that_is_not_written_comes_to_its_place(tmp_path: Path) -> None:
     (tmp_path / "pair.yaml").write_text("name: p\npair: {}\n")
     plan = load(tmp_path / "pair.yaml", values={"defaults.link.rtt": "7ms", "seed": "5"})
@@ -171,6 +178,14 @@ def test_one_lab_is_prepared_as_ever_and_several_are_refused_where_one_is_wanted
         ("{chain.hosts: [2, 2]}", "is given twice"),
         ("{chain.hosts: [2 to 200], chain.link.delay: [1ms to 200ms by 1ms]}", "asks for 39,800 labs; at most 10,000"),
         ("{chain.hosts: [5 to 2]}", "are no steps"),
+        ("{chain.link.delay: [1ms, 1 ms]}", "is given twice"),
+        ("{links.0.subnet: [10.1.0.0/24]}", "rows.yaml:4: vary.'links.0.subnet': '10.1.0.0/24': a lab's folder"),
+        (f"{{hosts.h1.location: [{'x' * 190}]}}", "rows.yaml:4: vary: a lab's folder is called by its values"),
+        (
+            "{chain.hosts: [2]}\npaper: {vary: {chain.host: [3]}}",
+            "rows.yaml:5: paper.vary.'chain.host': .*'chain.hosts'",
+        ),
+        ("{chain.hosts: [2, 3], seed: [1]}\nquick: {vary: {seed: [1 to 9000]}}", "rows.yaml:5: quick.vary: .* 18,000"),
     ],
 )
 def test_what_cannot_be_varied_is_said_with_its_line(tmp_path: Path, vary: str, said: str) -> None:
@@ -228,22 +243,15 @@ def measured(directory: Path, overlays: Sequence[str] = ("none", "swarm")) -> No
     (_, path), *_ = [(None, each) for each in manifest.plan.paths if each.source == "h1"][-1:]
     for sample in campaign.meaning.samples(manifest):
         if sample.overlay in overlays:
-            said = PING.format(ms=f"{path.rtt_ms + 0.05:.3f}")
-            store.save(
-                directory,
-                RawSample(
-                    sample=sample.id,
-                    host="h1",
-                    argv=("ping",),
-                    code=0,
-                    stdout=said,
-                    stderr="",
-                    started="1.0",
-                    seconds=1.0,
-                    attempt=1,
-                ),
-            )
+            store.save(directory, raw(sample.id, path.rtt_ms + 0.05))
     run.finish(directory)
+
+
+def raw(sample: str, ms: float = 5.0) -> RawSample:
+    said = PING.format(ms=f"{ms:.3f}")
+    return RawSample(
+        sample=sample, host="h1", argv=("ping",), code=0, stdout=said, stderr="", started="1.0", seconds=1.0, attempt=1
+    )
 
 
 def test_all_labs_are_one_page(experiment: Path, tmp_path: Path) -> None:
@@ -307,6 +315,60 @@ def test_jobs_are_the_same_whatever_is_done_and_cover_what_is_lacking(
     assert {job.number for job in every} - {job.number for job in left} == {7, 8, 9}
 
 
+def test_the_lab_of_later_repetitions_has_seeds_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "MEASURING_S", 0.0)
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "row.yaml").write_text(ROW.replace("delay: 5ms", "delay: 5ms, loss: 1%"))
+    experiment = written(tmp_path, "")
+    directories = campaign.begin(tmp_path / "results", prepared(experiment), "uml")
+    seeds: dict[str, list[set[int | None]]] = {}
+    for job in split(directories[0], directories):
+        ports = [port for host in job.manifest.plan.hosts for port in host.ports]
+        assert [port.incoming for port in ports] == [port.outgoing for port in reversed(ports)]
+        seeds.setdefault(job.overlay, []).append({port.outgoing.seed for port in ports})
+    own = {port.outgoing.seed for host in manifests.read(directories[0]).plan.hosts for port in host.ports}
+    assert seeds["none"] == seeds["swarm"]
+    assert seeds["none"][0] == own
+    assert len(set.union(*seeds["none"])) == 3 * len(own)
+
+
+def test_a_job_that_is_done_again_measures_its_lab_again_and_no_other_does(
+    experiment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "MEASURING_S", 0.0)
+    top, directories = begun(experiment, tmp_path / "results")
+    before = {job.number: job.describes for job in split(top, directories)}
+    described, undescribed = directories[:2]
+    certificate = {"rtt": "held"}
+    manifests.write(described, manifests.read(described).model_copy(update={"certificate": certificate}))
+    measured(undescribed, ["none"])
+    assert {job.number: job.describes for job in split(top, directories)}.items() <= before.items()
+
+
+def test_a_job_whose_files_are_written_in_half_is_done_again(
+    experiment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    top, directories = begun(experiment, tmp_path / "results")
+    job = next(split(top, directories))
+    theirs = job.manifest.model_copy(update={"skipped": {"swarm": "no"}, "certificate": {"rtt": "held"}})
+    files = {f"raw/{name}.json": raw(name).model_dump_json() for name in job.samples}
+    files |= {"manifest.json": theirs.model_dump_json(by_alias=True), "certificate.json": "{}", "run.log": "done\n"}
+    wrote = gathering.write
+
+    def broken_off(path: Path, text: str) -> None:
+        if path.stem == job.samples[-1]:
+            raise KeyboardInterrupt
+        wrote(path, text)
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(gathering, "write", broken_off)
+        gathering.keep(top, job, files)
+    assert next(split(top, directories)) == job
+    assert manifests.read(directories[0]).certificate, "what has all samples has this, too"
+    gathering.keep(top, job, files)
+    assert job.number not in {each.number for each in split(top, directories)}
+
+
 def test_what_is_no_file_of_the_job_is_not_kept(experiment: Path, tmp_path: Path) -> None:
     top, directories = begun(experiment, tmp_path / "results")
     job = next(split(top, directories))
@@ -341,3 +403,32 @@ def test_an_engines_file_that_is_wrong_is_said_with_its_line(tmp_path: Path, tex
     (tmp_path / "engine.yaml").write_text(text)
     with pytest.raises(InputError, match=said):
         checked(str(tmp_path / "engine.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("on", "here"), [("local", True), ("local:2", True), ("tcp://192.0.2.1:8786", False), ("local.yaml", False)]
+)
+def test_room_is_asked_for_where_the_workers_are_here(on: str, here: bool) -> None:
+    assert is_here(on) is here
+
+
+@pytest.mark.parametrize("on", ["tcp://", "tcp://192.0.2.1", "tcp://192.0.2.1:many", "tls://[::1"])
+def test_an_address_that_is_none_is_said(on: str) -> None:
+    with pytest.raises(InputError, match=re.escape(f"--on {on}: ")):
+        checked(on)
+
+
+def test_an_engines_options_are_numbers_where_they_are_written_so(tmp_path: Path) -> None:
+    options = "{cores: 1, memory: 8GB, walltime: '04:00:00', share: 0.5, account: 007, spot: true, job: 1_000}"
+    (tmp_path / "engine.yaml").write_text(f"cluster: dask_jobqueue.SLURMCluster\noptions: {options}\n")
+    found = checked(str(tmp_path / "engine.yaml"))
+    assert isinstance(found, EngineFile)
+    assert found.options == {
+        "cores": 1,
+        "memory": "8GB",
+        "walltime": "04:00:00",
+        "share": 0.5,
+        "account": "007",
+        "spot": True,
+        "job": "1_000",
+    }

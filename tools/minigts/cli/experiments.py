@@ -55,7 +55,7 @@ def run(
 
     With --on, in virtual time, the campaign is split into jobs with a lab each, which Dask's workers do: of this
     machine (local), of a scheduler that runs, or of a cluster that a file describes. The same bytes come of it,
-    whatever does the jobs.
+    whatever does the jobs, one worker or many.
 
     Exit 1 if a sample has no result. A claim that does not hold is a finding, not a failure.
 
@@ -90,7 +90,7 @@ def run(
         if dry_run:
             shown_findings.show_samples(prepared)
             return
-        if lab is None:
+        if lab is None and _is_here(on):
             require_room_for_all(prepared, provider)
             warn_of_root(provider)
         if not resume:
@@ -111,6 +111,15 @@ def _measurer(
     _refuse_together(("--on", on), ("--lab", lab))
     _refuse_together(("--on", on), ("--keep", keep))
     return partial(_measure_on, engines.checked(on))
+
+
+def _is_here(on: str | None) -> bool:
+    """Whether labs are brought up on this machine."""
+    if on is None:
+        return True
+    from minigts.cluster import engine as engines
+
+    return engines.is_here(on)
 
 
 def require_room_for_all(prepared: Sequence[Prepared], provider: str) -> None:

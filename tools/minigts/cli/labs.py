@@ -167,6 +167,8 @@ def foretell(planned: Plan, provider: str, overlay: str) -> None:
     from minigts.providers import registry
     from minigts.providers.base import Foresees
 
+    if planned.time == "virtual" and not registry.has_virtual_time(provider):
+        return  # a plan may be looked at all the same
     made = registry.make(provider, Path(), planned.time)
     for line in made.foresight(planned, overlay) if isinstance(made, Foresees) else ():
         screen.note(line)

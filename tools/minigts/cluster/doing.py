@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from minigts.cluster import worker
-from minigts.cluster.engine import Opened, Say
+from minigts.cluster.engine import WAITING_S, Opened, Say
 from minigts.cluster.jobs import Job
 from minigts.cluster.worker import Answer
 from minigts.errors import EnvironmentLacks, MinigtsError
@@ -24,10 +24,23 @@ if TYPE_CHECKING:
     from distributed import Future
 
 ATTEMPTS = 3
-"""How often a job is given to a worker, because a lab failed or a worker went away."""
+"""To how many workers a job is given at the most, when its lab fails. How many may die under it is the scheduler's to
+count: engine.MOST_DEATHS."""
 PIECE_BYTES = 8 << 20
+REFUSING_S = 1.0
+"""Who refuses a job is idle, and would be given the next one at once, and so all of them."""
 Keep = Callable[[Job, Mapping[str, str]], None]
 """What becomes of the files that a job has brought."""
+
+
+@dataclass(frozen=True)
+class _Given:
+    """A job in a worker's hands, or on its way there."""
+
+    job: Job
+    attempt: int
+    sent: frozenset[str]
+    """The machines that had been sent what labs are made of, before."""
 
 
 @dataclass
@@ -54,8 +67,8 @@ class _Doing:
     def __init__(self, engine: Opened, say: Say) -> None:
         self._client, self._id, self._say = engine.client, engine.campaign_id, say
         self.outcome = Outcome()
-        self._under_way: dict[Future, tuple[Job, int]] = {}
-        self._shipped: set[str] = set()
+        self._under_way: dict[Future, _Given] = {}
+        self._sent: set[str] = set()
 
     def run(self, jobs: Sequence[Job], keep: Keep, on_progress: OnProgress) -> None:
         from distributed import as_completed  # noqa: PLC0415
@@ -65,11 +78,12 @@ class _Doing:
         coming = as_completed([self._submit(job, 1) for job in jobs], loop=self._client.loop)
         on_progress(Progress(0, len(jobs), total_s / self._worker_count(), self._among_workers("beginning")))
         for future in coming:
-            job, attempt = self._under_way.pop(future)
+            given = self._under_way.pop(future)
+            job = given.job
             answer, where = self._answer(future)
             if answer.kind == "done":
                 keep(job, answer.files)
-            elif (again := self._again(job, attempt, answer, where)) is not None:
+            elif (again := self._again(given, answer, where)) is not None:
                 coming.add(again)
                 continue
             future.release()
@@ -80,12 +94,7 @@ class _Doing:
             on_progress(Progress(done, len(jobs), left, self._among_workers(job.name)))
 
     def _submit(self, job: Job, attempt: int) -> Future:
-        workers = None
-        if self.outcome.refused:
-            workers = [address for address in self._workers() if address not in self.outcome.refused]
-            if not workers:
-                told = "; ".join(dict.fromkeys(self.outcome.refused.values()))
-                raise EnvironmentLacks(f"no worker can do the jobs: {told}")
+        workers = self._not_refused() if self.outcome.refused else None
         future = self._client.submit(
             _on_worker(),
             "perform",
@@ -95,43 +104,63 @@ class _Doing:
             key=f"minigts-{self._id}-{job.number}-{attempt}-{secrets.token_hex(2)}",
             pure=False,
             workers=workers,
+            # Or it would wait for ever once these are gone. Who refuses it says so at once.
+            allow_other_workers=workers is not None,
         )
-        self._under_way[future] = (job, attempt)
+        self._under_way[future] = _Given(job, attempt, frozenset(self._sent))
         return future
 
     def _answer(self, future: Future) -> tuple[Answer, str]:
-        """What a worker said, and its address. A worker that died too often has said that it failed."""
+        """What a worker said, and its address; empty when it is gone."""
+        from distributed import KilledWorker  # noqa: PLC0415
+
         if future.status in ("cancelled", "lost"):
             raise MinigtsError("the engine has lost the jobs: its scheduler is gone")
         error = future.exception()
+        if isinstance(error, KilledWorker):
+            return Answer(kind="killed", why=f"{error.allowed_failures + 1} workers died while they had it"), ""
         if error is not None:
             return Answer(kind="failed", why=f"{type(error).__name__}: {error}"), ""
         where = next(iter(self._client.who_has([future]).get(future.key, ())), "")
         return Answer.model_validate_json(future.result()), where
 
-    def _again(self, job: Job, attempt: int, answer: Answer, where: str) -> Future | None:
+    def _again(self, given: _Given, answer: Answer, where: str) -> Future | None:
         """The job given to a worker once more; None when it is given up."""
         if answer.kind == "lacks-parts":
-            self._ship(job, answer.machine, where)
-            return self._submit(job, attempt)
-        if answer.kind == "refused":
+            wrong = self._wrong_with_parts(given, answer.machine, where)
+            if wrong is None:
+                return self._submit(given.job, given.attempt)
+            answer = wrong
+        if answer.kind == "refused" and where:
+            if where not in self.outcome.refused:
+                self._say(f"{where} is given no more jobs: {answer.why}")
             self.outcome.refused[where] = f"{where}: {answer.why}"
-            self._say(f"{where} is given no more jobs: {answer.why}")
-            return self._submit(job, attempt)
-        if attempt < ATTEMPTS:
-            return self._submit(job, attempt + 1)
-        self.outcome.failed[job.name] = answer.why
+            return self._submit(given.job, given.attempt)
+        if answer.kind != "killed" and given.attempt < ATTEMPTS:
+            return self._submit(given.job, given.attempt + 1)
+        self.outcome.failed[given.job.name] = answer.why
         return None
 
-    def _ship(self, job: Job, machine: str, where: str) -> None:
-        """Send what labs are made of to a worker's machine, once."""
-        if machine in self._shipped:
-            return
-        self._shipped.add(machine)
+    def _wrong_with_parts(self, given: _Given, machine: str, where: str) -> Answer | None:
+        """A machine that had not what labs are made of is sent that, once. When that is no use, what its worker should
+        have said instead; None when the job can be given again."""
+        if machine in given.sent:
+            return Answer(kind="refused", why="it lacks what labs are made of, though it was sent that")
+        if machine not in self._sent:
+            try:
+                if why := self._ship(given.job, where):
+                    return Answer(kind="refused", why=why)
+            except OSError as error:  # the worker is gone, or its disk is full
+                return Answer(kind="failed", why=f"{where}: what labs are made of cannot be sent there: {error}")
+            self._sent.add(machine)
+        return None
+
+    def _ship(self, job: Job, where: str) -> str:
+        """Send what labs are made of to a worker's machine; why that is no use there, in words. Raises OSError."""
         manifest = job.manifest
         provider = registry.make(manifest.provider, Path(), manifest.plan.time)
         if not isinstance(provider, Ships):
-            raise EnvironmentLacks(f"{where} lacks what provider {manifest.provider} has built; build it there")
+            return f"it lacks what provider {manifest.provider} has built; build it there"
         with tempfile.TemporaryDirectory() as place:
             packed = Path(place) / worker.PACKED
             digest = provider.pack(packed, self._say)
@@ -141,14 +170,25 @@ class _Doing:
                 while data := file.read(PIECE_BYTES):
                     self._client.run(_on_worker(), "receive", self._id, offset, data, workers=[where])
                     offset += len(data)
-        why = self._client.run(
+        told = self._client.run(
             _on_worker(), "unpack", self._id, digest, provider.name, manifest.plan.time, workers=[where]
         )
-        if any(why.values()):
-            raise MinigtsError(f"{where}: {next(filter(None, why.values()))}")
+        return next(filter(None, told.values()), "")
 
     def _workers(self) -> list[str]:
         return list(self._client.scheduler_info(n_workers=-1)["workers"])
+
+    def _not_refused(self) -> list[str]:
+        """When there is none, one that has died may be coming again. Raises EnvironmentLacks when none has come."""
+        every = self._workers()
+        if not set(every) - self.outcome.refused.keys():
+            try:
+                self._client.wait_for_workers(len(every) + 1, timeout=WAITING_S)
+            except TimeoutError as error:
+                told = "; ".join(dict.fromkeys(self.outcome.refused.values()))
+                raise EnvironmentLacks(f"no worker can do the jobs: {told}") from error
+            every = self._workers()
+        return [address for address in every if address not in self.outcome.refused]
 
     def _worker_count(self) -> int:
         return max(1, len(self._workers()) - len(self.outcome.refused))
@@ -175,15 +215,19 @@ def _on_worker() -> Callable[..., str]:
 
     def call(name: str, *words: object) -> str:
         import json  # noqa: PLC0415
+        import time  # noqa: PLC0415
 
         try:
             from minigts.cluster import worker  # noqa: PLC0415
         except ImportError as error:
             if name != "perform":
                 return ""
-            return json.dumps({"kind": "refused", "why": f"minigts cannot be used there: {error}"})
-        found: str = getattr(worker, name)(*words)
-        return found
+            said = json.dumps({"kind": "refused", "why": f"minigts cannot be used there: {error}"})
+        else:
+            said = getattr(worker, name)(*words)
+        if said.replace(" ", "", 1).startswith('{"kind":"refused"'):
+            time.sleep(REFUSING_S)
+        return said
 
     return call
 

@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import logging
 import os
+import re
 import secrets
 import tempfile
 from collections.abc import Callable, Iterator
@@ -27,14 +28,20 @@ if TYPE_CHECKING:
     from distributed.deploy import Cluster
 
 LOCAL = "local"
-RUNNING = ("tcp://", "tls://", "ucx://", "ws://", "wss://")
+RUNNING = ("tcp://", "tls://", "ws://", "wss://")
 """How the address of a scheduler that runs begins."""
 MOST_WORKERS = 4096
 WAITING_S = 30.0
 """For a scheduler, when it is begun and when it does not answer any more; and for its first worker."""
+MOST_DEATHS = 3
+"""A job is given up when so many workers have died while they had it, by a scheduler that is begun here."""
+ONE_JOB_EACH = 1.0
+"""So many jobs a scheduler that is begun here gives to each thread of a worker; of one that waits behind another nobody
+could tell which of them the worker has died of."""
 LANGUAGE = Language(
     name="engine", opening="`cluster:`", largest_bytes=100_000, instead_of_aliases="write out what is meant"
 )
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,14})(?P<part>\.[0-9]{1,15})?", re.ASCII)
 Say = Callable[[str], None]
 
 
@@ -85,7 +92,23 @@ def checked(on: str) -> str | EngineFile:
         )
     if lacking := missing():
         raise EnvironmentLacks("\n".join(lacking))
+    if on.startswith(RUNNING):
+        _require_host_and_port(on)
     return found
+
+
+def _require_host_and_port(address: str) -> None:
+    from distributed.comm.addressing import parse_host_port  # noqa: PLC0415
+
+    try:
+        parse_host_port(address.partition("://")[2])
+    except ValueError as error:
+        raise InputError(f"--on {address[:60]}: {error}; write it as in tcp://192.0.2.1:8786") from error
+
+
+def is_here(on: str) -> bool:
+    """Whether the workers of the engine that `--on` names are on this machine."""
+    return on.partition(":")[0] == LOCAL
 
 
 def _read(path: Path) -> EngineFile:
@@ -104,10 +127,9 @@ def _typed(data: Data) -> Any:
         return [_typed(value) for value in data]
     if data in ("true", "false"):
         return data == "true"
-    try:
-        return int(data or "")
-    except ValueError:
-        return data
+    if isinstance(data, str) and (number := _NUMBER.fullmatch(data)):
+        return float(data) if number["part"] else int(data)
+    return data
 
 
 @contextmanager
@@ -122,11 +144,15 @@ def opened(engine: str | EngineFile, say: Say) -> Iterator[Opened]:
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     campaign_id = secrets.token_hex(3)
     with ExitStack() as stack:
-        stack.callback(worker.remove_labs, campaign_id, True)
+        stack.callback(_remove_labs_of_the_dead, campaign_id, say)
         try:
-            address = engine if isinstance(engine, str) and engine.startswith(RUNNING) else None
-            cluster = None if address else stack.enter_context(_begun(engine, stack))
-            client = stack.enter_context(Client(address or cluster, timeout=WAITING_S, set_as_default=False))
+            if isinstance(engine, str) and engine.startswith(RUNNING):
+                client = stack.enter_context(_client_of(engine))
+            else:
+                cluster = stack.enter_context(_begun(engine, stack))
+                if isinstance(engine, EngineFile) and engine.workers is not None:
+                    cluster.scale(engine.workers)
+                client = stack.enter_context(Client(cluster, timeout=WAITING_S, set_as_default=False))
             say("waiting for the first worker")
             # A queue may be long.
             client.wait_for_workers(1, timeout=None if isinstance(engine, EngineFile) else WAITING_S)
@@ -135,11 +161,34 @@ def opened(engine: str | EngineFile, say: Say) -> Iterator[Opened]:
         yield Opened(client, campaign_id)
 
 
+def _remove_labs_of_the_dead(campaign_id: str, say: Say) -> None:
+    if wrong := worker.remove_labs(campaign_id, True):
+        say(f"left of jobs that were broken off: {wrong}")
+
+
+def _client_of(address: str) -> Client:
+    from distributed import Client  # noqa: PLC0415
+
+    try:
+        return Client(address, timeout=WAITING_S, set_as_default=False)
+    except (TypeError, ValueError) as error:  # such as tls:// and no certificate in Dask's settings
+        raise InputError(f"--on {address[:60]}: {error}") from error
+
+
 def _begun(engine: str | EngineFile, stack: ExitStack) -> Cluster:
-    if isinstance(engine, EngineFile):
-        return _of_class(engine)
+    import dask  # noqa: PLC0415
     from distributed import LocalCluster  # noqa: PLC0415
 
+    stack.enter_context(
+        dask.config.set(
+            {
+                "distributed.scheduler.allowed-failures": MOST_DEATHS - 1,
+                "distributed.scheduler.worker-saturation": ONE_JOB_EACH,
+            }
+        )
+    )
+    if isinstance(engine, EngineFile):
+        return _of_class(engine)
     count = int(engine.partition(":")[2] or os.cpu_count() or 1)
     return LocalCluster(
         n_workers=count,
@@ -170,6 +219,4 @@ def _of_class(engine: EngineFile) -> Cluster:
         raise InputError(f"engine {engine.cluster}: cannot be begun with these options: {error}") from error
     if not isinstance(made, Cluster):
         raise InputError(f"engine {engine.cluster}: is no cluster of Dask's")
-    if engine.workers is not None:
-        made.scale(engine.workers)
     return made

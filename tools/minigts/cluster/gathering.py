@@ -9,7 +9,7 @@ from minigts.cluster.jobs import Job
 from minigts.errors import MinigtsError
 from minigts.results import manifest as manifests
 from minigts.results import store
-from minigts.results.folder import inside, write
+from minigts.results.folder import inside, refused, write
 from minigts.results.schema import CERTIFICATE, LOG, RAW, Manifest
 
 DESCRIBES = ("tools", "parts", "packages", "emulator", "certificate", "readback")
@@ -17,8 +17,9 @@ DESCRIBES = ("tools", "parts", "packages", "emulator", "certificate", "readback"
 
 
 def keep(top: Path, job: Job, files: Mapping[str, str]) -> None:
-    """Write the job's samples, then what its manifest says besides. Whatever a job before it, broken off, has left of
-    these samples goes first. Raises MinigtsError for what is no file of the job's.
+    """Write what the manifest says besides, then the job's samples. A job counts as done when all its samples are here,
+    so they come last; whatever one before it, broken off, has left of them goes first. Raises MinigtsError for what is
+    no file of the job's.
     """
     directory = inside(top, *Path(job.run).parts)
     raw = {name.removeprefix(f"{RAW}/"): text for name, text in files.items() if name.startswith(f"{RAW}/")}
@@ -30,8 +31,6 @@ def keep(top: Path, job: Job, files: Mapping[str, str]) -> None:
     theirs = Manifest.model_validate_json(files[manifests.FILE])
     for sample in job.samples:
         store.remove(directory, sample)
-    for name, text in raw.items():
-        write(inside(directory, RAW, name), text)
     ours = manifests.read(directory)
     update: dict[str, object] = {
         "overlays": {**ours.overlays, **theirs.overlays},
@@ -41,5 +40,10 @@ def keep(top: Path, job: Job, files: Mapping[str, str]) -> None:
         update |= {name: getattr(theirs, name) for name in DESCRIBES}
         write(inside(directory, CERTIFICATE), files[CERTIFICATE])
     manifests.write(directory, ours.model_copy(update=update))
-    with inside(directory, LOG).open("a", encoding="utf-8") as log:
-        log.write(files[LOG])
+    for name, text in raw.items():
+        write(inside(directory, RAW, name), text)
+    try:
+        with inside(directory, LOG).open("a", encoding="utf-8") as log:
+            log.write(files[LOG])
+    except OSError as error:
+        raise refused(directory / LOG, error) from error

@@ -2,6 +2,9 @@
 
 How a run is split follows from its experiment and plan alone. So whatever takes the jobs, one after the other or on a
 thousand workers, every sample is taken in the same lab after the same ones, and in virtual time gets the same bytes.
+
+Each lab begins anew with the same state. So a lab of later repetitions has seeds of its own, or its samples would be
+those of the lab before it once more.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from minigts.experiments.matrix import Sample
 from minigts.results import manifest as manifests
 from minigts.results import store
 from minigts.results.schema import Manifest
+from minigts.topology.chance import drawn_anew
 
 MEASURING_S = 60.0
 """A job measures at least so long, where there is as much: a lab and a join take as long as some samples."""
@@ -32,10 +36,12 @@ class Job(BaseModel):
     run: str
     """The run's directory, from that of the campaign; `.` is that itself."""
     manifest: Manifest
+    """The run's, before anything came of it; its plan's seeds are the lab's own."""
     overlay: str
     samples: tuple[str, ...]
     describes: bool
-    """Whether it measures its lab for the run's manifest, before the samples."""
+    """Whether it measures its lab for the run's manifest, before the samples: the first of a run does, also when it is
+    done again, or its samples would not be taken after the same."""
     seconds: float
     """How long it measures, by the lab's clock."""
 
@@ -53,21 +59,19 @@ def split(top: Path, directories: Sequence[Path]) -> Iterator[Job]:
     for directory in directories:
         manifest = manifests.read(directory)
         lacking = {sample.id for sample in store.pending(meaning.samples(manifest), directory)}
-        described = bool(manifest.certificate)
-        for overlay, samples in _blocks(manifest):
+        for place, (overlay, samples) in enumerate(_blocks(manifest)):
             number += 1
             if lacking.isdisjoint(sample.id for sample in samples):
                 continue
             yield Job(
                 number=number,
                 run=directory.relative_to(top).as_posix(),
-                manifest=_as_begun(manifest),
+                manifest=_as_begun(manifest, samples[0].repetition),
                 overlay=overlay,
                 samples=tuple(sample.id for sample in samples),
-                describes=not described,
+                describes=place == 0,
                 seconds=run.total_s(manifest.experiment, manifest.plan, samples),
             )
-            described = True
 
 
 def _blocks(manifest: Manifest) -> Iterator[tuple[str, list[Sample]]]:
@@ -80,9 +84,12 @@ def _blocks(manifest: Manifest) -> Iterator[tuple[str, list[Sample]]]:
             yield overlay, [sample for own in repetitions[first : first + size] for sample in own]
 
 
-def _as_begun(manifest: Manifest) -> Manifest:
-    """Without what has come of it: the same job, whatever was done before."""
-    kept = ("minigts", "commit", "experiment", "topology_sha256", "plan", "provider", "machine", "left_out")
+def _as_begun(manifest: Manifest, repetition: int) -> Manifest:
+    """Without what has come of it: the same job, whatever was done before. `repetition` is the job's first."""
+    kept = ("minigts", "commit", "experiment", "topology_sha256", "provider", "machine", "left_out")
     return Manifest(
-        **{name: getattr(manifest, name) for name in kept}, samples_planned=manifest.samples_planned, started=""
+        **{name: getattr(manifest, name) for name in kept},
+        plan=manifest.plan if repetition == 1 else drawn_anew(manifest.plan, repetition),
+        samples_planned=manifest.samples_planned,
+        started="",
     )

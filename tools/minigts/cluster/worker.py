@@ -6,6 +6,7 @@ Question and answer are JSON, so that another version of minigts can read the on
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import socket
 import tempfile
@@ -25,7 +26,7 @@ from minigts.experiments import campaign, run
 from minigts.experiments.stage import LabStage
 from minigts.lab import Lab
 from minigts.lab.record import lab_named
-from minigts.machine.proc import PROC
+from minigts.machine.proc import PROC, boot_id
 from minigts.providers import registry
 from minigts.providers.base import Ships
 from minigts.results import manifest as manifests
@@ -33,7 +34,7 @@ from minigts.results.folder import inside, read_text
 from minigts.results.schema import CERTIFICATE, LOG, RAW
 
 PREFIX = "job"
-"""How the labs of jobs are called, with the campaign, the job and the process behind it."""
+"""How the names of jobs' labs begin."""
 PACKED = "parts"
 
 
@@ -42,7 +43,8 @@ class Answer(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    kind: Literal["done", "failed", "refused", "lacks-parts"]
+    kind: Literal["done", "failed", "killed", "refused", "lacks-parts"]
+    """killed is what is said for workers that died."""
     why: str = ""
     machine: str = ""
     """Where it was done: processes of one machine and one cache share what is built."""
@@ -65,6 +67,14 @@ def identity() -> str:
 def machine() -> str:
     """This machine and the cache on it."""
     return f"{socket.gethostname()}:{paths.cache_root()}"
+
+
+@functools.cache
+def where_processes_are() -> str:
+    """Eight digits that stand for where a process's number means the process: this machine since it was started, or a
+    container on it. The state directory may lie on a disk that other machines have, too."""
+    numbered = f"{socket.gethostname()} {boot_id()} {(PROC / 'self/ns/pid').readlink()}"
+    return hashlib.sha256(numbered.encode()).hexdigest()[:8]
 
 
 def perform(job: str, wanted: str, campaign_id: str) -> str:
@@ -109,10 +119,14 @@ def _measured(job: Job, campaign_id: str) -> dict[str, str]:
         return files
 
 
+def lab_name(campaign_id: str, number: int, process: int) -> str:
+    """Of a job's lab, by which `remove_labs` finds it."""
+    return f"{PREFIX}-{campaign_id}-{number}-{where_processes_are()}-{process}"
+
+
 @contextmanager
 def _lab(job: Job, campaign_id: str) -> Iterator[Lab]:
-    name = f"{PREFIX}-{campaign_id}-{job.number}-{os.getpid()}"
-    made = labs.up(job.manifest.plan, job.manifest.provider, name, _silent)
+    made = labs.up(job.manifest.plan, job.manifest.provider, lab_name(campaign_id, job.number, os.getpid()), _silent)
     try:
         yield made
     finally:
@@ -124,8 +138,9 @@ def remove_labs(campaign_id: str, of_the_dead: bool) -> str:
     gone. What could not be taken down, in words."""
     wrong = []
     for each in labs.all_labs():
-        words = each.name.split("-")
-        if words[:2] != [PREFIX, campaign_id] or (of_the_dead and (PROC / words[-1]).exists()):
+        prefix, campaign, _, where, process = [*each.name.split("-"), *5 * [""]][:5]
+        ours = (prefix, campaign, where) == (PREFIX, campaign_id, where_processes_are())
+        if not ours or (of_the_dead and (PROC / process).exists()):
             continue
         try:
             labs.down(lab_named(each.name))

@@ -6,7 +6,7 @@ import functools
 import itertools
 import math
 import operator
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationError, create_model, model_validator
@@ -15,7 +15,7 @@ from minigts.errors import InputError
 from minigts.experiments.vocabulary import PLACE, SCALAR, Claim, Figure, Name, Published, stepped, varied, word
 from minigts.language import validation
 from minigts.language.fields import Strict, choice, matching, truth, unknown, whole, written
-from minigts.language.problems import Finding, Location, Misplaced, listed
+from minigts.language.problems import Finding, Location, Misplaced, listed, shown
 from minigts.language.quantities import OFFERED_MBIT
 from minigts.language.validation import findings_of
 from minigts.tools import OPEN, TOOLS
@@ -26,8 +26,8 @@ from minigts.topology.schedule import Step
 from minigts.topology.time import Time
 
 MOST_CROSSING = 64
-MOST_LABS, MOST_SWEPT = 10_000, 4
-"""Of a sweep: labs, and places that it varies."""
+MOST_LABS, MOST_SWEPT, LONGEST_CELL = 10_000, 4, 200
+"""Of a sweep: labs, places that it varies, and what the two make of a lab's name: a file's, as file systems have it."""
 CROSS = "cross"
 """In `vary`: the rate of all cross traffic."""
 MOST_SAMPLES = 200_000
@@ -334,8 +334,24 @@ class Experiment(Strict):
         yield from self._wrong_scales()
 
     def _wrong_sweep(self) -> Iterator[Finding]:
-        if (count := self.lab_count) > MOST_LABS:
-            yield ("vary",), f"asks for {count:,} labs; at most {MOST_LABS:,} are possible: take fewer values"
+        at_scales: list[tuple[Location, Mapping[str, tuple[str | int, ...]]]] = [(("vary",), self.vary)]
+        for key, scale in (("paper", self.paper), ("quick", self.quick)):
+            if scale is not None and not self.vary.keys().isdisjoint(scale.vary):
+                at_scales.append(((key, "vary"), self._swept(scale)))
+        for where, swept in at_scales:
+            if (count := math.prod(map(len, swept.values()))) > MOST_LABS:
+                yield where, f"asks for {count:,} labs; at most {MOST_LABS:,} are possible: take fewer values"
+            longest = ",".join(f"{place}={max(map(word, values), key=len)}" for place, values in swept.items())
+            if len(longest) > LONGEST_CELL:
+                long = f"{longest[:60]}…, has {len(longest)} characters, of at most {LONGEST_CELL}"
+                yield where, f"a lab's folder is called by its values, and this name, {long}"
+            for place, value in ((place, value) for place, values in swept.items() for value in values):
+                if "/" in word(value):
+                    yield (*where, place), f"{shown(value)}: a lab's folder is called by its values, so none has a /"
+
+    def _swept(self, scale: Scale) -> dict[str, tuple[str | int, ...]]:
+        """What the topology's places have at that scale."""
+        return {place: scale.vary.get(place, values) for place, values in self.vary.items()}
 
     @property
     def lab_count(self) -> int:
@@ -401,6 +417,10 @@ class Experiment(Strict):
             for index, overlay in enumerate(scale.overlays if scale else ()):
                 if overlay not in self.overlays:
                     yield (key, "overlays", index), unknown("overlay", "overlays here", overlay, self.overlays)
+            varying = dict.fromkeys((*self.vary, *(name for each in self.measurements for name in each.vary)))
+            for name in scale.vary if scale else ():
+                if name not in varying:
+                    yield (key, "vary", name), unknown("setting that varies", "settings that vary", name, [*varying])
         at_scales: list[tuple[Location, Experiment]] = [((), self), (("quick",), self.for_a_look())]
         if self.paper is not None:
             at_scales.append((("paper",), self.for_paper()))
@@ -444,7 +464,7 @@ class Experiment(Strict):
         overlays = tuple(name for name in self.overlays if name in scale.overlays or not scale.overlays)
         left = _values(self.measurements) - _values(changed)
         claims = tuple(claim for claim in self._claims_over(overlays) if left.isdisjoint(_values_named(claim)))
-        swept = {place: scale.vary.get(place, values) for place, values in self.vary.items()}
+        swept = self._swept(scale)
         update = {"repetitions": scale.repetitions, "overlays": overlays, "measurements": changed, "claims": claims}
         update |= {"vary": swept} if swept else {}
         return self.model_copy(update=update)

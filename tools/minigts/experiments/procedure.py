@@ -34,17 +34,35 @@ WATCHING = "/run/minigts-watching"
 """A pipe on which nothing ever comes, so that waiting on it costs no process; hosts have no /dev/fd."""
 MEASURED = f"{WATCHING}.measured"
 """There while the client runs."""
-OFFLOADS = ("tso", "gso", "tx-udp-segmentation")
+OFFLOADS = {
+    "tso": "tcp-segmentation-offload",
+    "gso": "generic-segmentation-offload",
+    "tx-udp-segmentation": "tx-udp-segmentation",
+}
 """TCP segmentation by the device, by the kernel just above it, and what took the place of UDP fragmentation offload,
-which Linux 4.14 removed. ethtool(8). TCP's needs that the device computes checksums, which stays on: only a link's is
-off at first."""
+which Linux 4.14 removed: as ethtool(8) sets them, and as it shows them. TCP's needs that the device computes checksums,
+which is on meanwhile: a link's does not by itself."""
+CHECKSUMS = {"tx": "tx-checksumming"}
+KEPT_OFFLOADS = "/run/minigts-offloads"
+"""With the host's name and the end behind it: what they were before. There while a sample is taken."""
 
-_SET_OFFLOADS = """
+_THAT_DEVICE = """
+kept=$1
 set -- $(ip -o -4 route get "$0") && while [ "$1" != dev ]; do shift; done && device=$2
+"""
+_SET_OFFLOADS = f"""{_THAT_DEVICE}
+[ -e "$kept" ] || ethtool -k "$device" >"$kept"
 ethtool -K "$device" tx on
-for feature in OFFLOADS; do ethtool -K "$device" "$feature" STATE; done
+for feature in {" ".join(OFFLOADS)}; do ethtool -K "$device" "$feature" STATE; done
 echo "device $device"
 ethtool -k "$device"
+"""
+_OFFLOADS_BACK = f"""{_THAT_DEVICE}
+for feature in {" ".join(":".join(each) for each in (OFFLOADS | CHECKSUMS).items())}; do
+  state=$(sed -n "s/^[[:space:]]*${{feature#*:}}: \\(o[nf]*\\).*/\\1/p" "$kept")
+  [ -z "$state" ] || ethtool -K "$device" "${{feature%%:*}}" "$state"
+done
+rm "$kept"
 """
 CROSSED_LONGER = 1.5
 """Cross traffic beside a tool that has no time of its own goes on for so many times as long as that should take: ping's
@@ -310,25 +328,27 @@ def _flow(measurement: AnyMeasurement) -> TcpOptions | UdpOptions | None:
 
 
 def _offloads(measurement: AnyMeasurement, source: Endpoint, target: Endpoint, way: PathUnderTest) -> Iterator[Call]:
+    """What cannot be set is not an error but said."""
     flow = _flow(measurement)
     if flow and flow.offload:
-        yield _set_offloads("offload source", source, way.address, flow.offload)
-        yield _set_offloads("offload target", target, source.address, flow.offload)
+        script = _SET_OFFLOADS.replace("STATE", flow.offload)
+        yield _on_interface("offload source", source, way.address, script)
+        yield _on_interface("offload target", target, source.address, script)
 
 
 def _offloads_back(
     measurement: AnyMeasurement, source: Endpoint, target: Endpoint, way: PathUnderTest
 ) -> Iterator[Call]:
     flow = _flow(measurement)
-    if flow and flow.offload == "off":
-        yield replace(_set_offloads("offload back", source, way.address, "on"), needed=False)
-        yield replace(_set_offloads("offload back", target, source.address, "on"), needed=False)
+    if flow and flow.offload:
+        yield replace(_on_interface("back source", source, way.address, _OFFLOADS_BACK), needed=False)
+        yield replace(_on_interface("back target", target, source.address, _OFFLOADS_BACK), needed=False)
 
 
-def _set_offloads(name: str, end: Endpoint, towards: str, state: str) -> Call:
-    """Set them on the interface that leads `towards`, and read back; what cannot be set is not an error but said."""
-    script = _SET_OFFLOADS.replace("OFFLOADS", " ".join(OFFLOADS)).replace("STATE", state)
-    return Call(name, end.host, (*end.prefix, "sh", "-c", script, towards))
+def _on_interface(name: str, end: Endpoint, towards: str, script: str) -> Call:
+    """Of the interface that leads `towards`."""
+    kept = f"{KEPT_OFFLOADS}-{end.host}-{name.rpartition(' ')[2]}"
+    return Call(name, end.host, (*end.network, "sh", "-c", script, towards, kept))
 
 
 def _stress(measurement: AnyMeasurement, sample: Sample) -> Iterator[Call]:

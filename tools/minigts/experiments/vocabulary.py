@@ -61,7 +61,7 @@ def stepped(values: object) -> object:
         if by == 0 or last < first or (last - first) / by >= MOST_STEPS:
             raise ValueError(f"{shown(value)} are no steps: write the least first, as in 2ms to 10ms by 4ms")
         found += [f"{first + by * step:f}{steps['unit']}" for step in range(int((last - first) / by) + 1)]
-    if twice := [value for value, count in Counter(map(str, found)).items() if count > 1]:
+    if twice := [value for value, count in Counter(map(word, found)).items() if count > 1]:
         raise ValueError(f"{shown(twice[0])} is given twice")
     return found
 

@@ -43,9 +43,16 @@ def _put(data: Data, place: str, words: Sequence[str], value: str) -> None:
 def _entries(data: list[Data], place: str, words: Sequence[str]) -> Iterator[tuple[Data, Sequence[str]]]:
     """Those that are meant, and what of the place is left below them."""
     first, *rest = words
-    names = {name: entry for entry in data for name in _names(entry)}
+    names: dict[str, list[Data]] = {}
+    for entry in data:
+        for name in _names(entry):
+            names.setdefault(name, []).append(entry)
     if rest and first in names:
-        yield names[first], rest
+        if len(names[first]) > 1:
+            raise InputError(
+                f"{place}: {len(names[first])} entries are called {first}; write the number of one, from 0"
+            )
+        yield names[first][0], rest
     elif rest and first.isdecimal():
         if int(first) >= len(data):
             raise InputError(f"{place}: there are {len(data)} entries, from 0 to {len(data) - 1}")
