@@ -89,7 +89,7 @@ impl Command {
         }
         Ok(Command {
             pid,
-            deadline: request.timeout.map(|timeout| Instant::now() + timeout),
+            deadline: request.timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
             timed_out: false,
             outputs,
             group: group.into(),
