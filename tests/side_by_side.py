@@ -2,6 +2,9 @@
 
 What a lab in virtual time says does not depend on what runs beside it, nor do most tests of the program. A test that
 goes by the machine's own clock is marked `alone`, or has the lab in real time, or virtual machines.
+
+Each process keeps to a processor, and its labs with it: the kernels of one take turns most of the time, and to wake a
+process on another processor costs more than two processors gain.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ import fcntl
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -20,9 +23,15 @@ WORKERS = 4
 ALONE = "alone"
 FIXTURES, MARKERS = {"real_lab"}, {ALONE, "vagrant"}
 FIRST, SECOND = "turn", "machine"
+PROCESSORS = sorted(os.sched_getaffinity(0))
+"""Those of the process that starts the others, or of one of them before it is held to its own."""
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
+    if hasattr(config, "workerinput"):
+        number = int(config.workerinput["workerid"].removeprefix("gw"))
+        os.sched_setaffinity(0, {PROCESSORS[number % len(PROCESSORS)]})
     config.addinivalue_line("markers", f"{ALONE}: goes by the machine's own clock; no other test runs meanwhile")
     if not hasattr(config, "workerinput") and os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
         # Tests start the program hundreds of times, which would be compiled as often. Nothing stays of it afterwards.
@@ -32,8 +41,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are processors, since each waits for its hosts a part of the time."""
-    return min(WORKERS, len(os.sched_getaffinity(0)) + 1)
+    """Two for each processor, since each waits for its hosts a part of the time."""
+    return min(WORKERS, 2 * len(PROCESSORS))
 
 
 @pytest.hookimpl(trylast=True)
@@ -74,4 +83,15 @@ def _the_machine(folder: Path | None, *, alone: bool) -> Iterator[None]:
         with (folder / FIRST).open("a") as turn:
             fcntl.flock(turn, fcntl.LOCK_EX)
             fcntl.flock(machine, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        with _every_processor() if alone else nullcontext():
+            yield
+
+
+@contextmanager
+def _every_processor() -> Iterator[None]:
+    own = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, PROCESSORS)
+    try:
         yield
+    finally:
+        os.sched_setaffinity(0, own)

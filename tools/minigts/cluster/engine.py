@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from minigts.cluster import worker
+from minigts.cluster import processor, worker
 from minigts.errors import EnvironmentLacks, InputError
 from minigts.language.source import Language, read_text
 from minigts.language.tree import Data, read_tree
@@ -199,6 +199,7 @@ def _begun(engine: str | EngineFile, stack: ExitStack) -> Cluster:
         local_directory=stack.enter_context(tempfile.TemporaryDirectory(prefix="minigts-workers-")),
         silence_logs=logging.CRITICAL,
         memory_limit=0,
+        preload=[processor.__name__] if count > 1 else [],
     )
 
 
