@@ -1,58 +1,106 @@
-"""`minigts report` over a run of 100 000 samples: seconds and peak memory, for few large cells and for many small ones.
+"""`minigts report` over so many samples: seconds and peak memory, for few large cells, many small ones, and a sweep.
 
-The runs' numbers are made up, by what the unit tests use; no hosts are started. The bound is 20 s and 500 MB.
+The numbers are made up, by what the unit tests use, in files as wide as the program's own; no hosts are started. The
+sweep's samples lie in a folder for each of its thousand labs.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import resource
+import itertools
 import sys
 import tempfile
-import time
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from bench import stage
 from minigts.cli import screen
 from minigts.machine import shell
-from minigts.results import manifest
 from tests.unit import synthetic
 
-COLUMNS = ("shape", "seconds", "processor_s", "peak_mb", "page_mb")
-RATES = ["1mbit", "10mbit", "100mbit", "1gbit", "3gbit"]
+CELLS = 20
+"""4 overlays and 5 rates over each path."""
+RTTS, RATES = [f"{ms}ms" for ms in range(2, 101, 2)], [f"{mbit}mbit" for mbit in range(5, 101, 5)]
+"""What the sweep's labs have instead, as those of `experiments/distance.yaml --paper`."""
+HEADS = ("shape", ">takes", ">processor", ">memory", ">page", ">raw data")
+ALONE = """
+import resource, subprocess, sys, time
+begun = time.monotonic()
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(time.monotonic() - begun, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
+"""
+"""Runs the command from a process that is small: the most that a child has had counts from before its program began
+(getrusage(2))."""
 
 
-@dataclass(frozen=True)
-class Shape:
-    """How the samples are spread: 4 overlays and 5 rates over so many paths, each so many times."""
-
-    name: str
-    paths: int
-    repetitions: int
+def few_large(directory: Path, samples: int) -> Path:
+    """20 cells."""
+    return synthetic.write(directory / "few", of("udp-sweep", 1), samples // CELLS)
 
 
-def shapes(samples: int) -> tuple[Shape, ...]:
-    cells = 4 * len(RATES)
-    return (Shape("few large cells", 1, samples // cells), Shape("many small cells", samples // (cells * 20), 20))
+def many_small(directory: Path, samples: int) -> Path:
+    """Cells of 20 samples."""
+    return synthetic.write(directory / "many", of("udp-sweep", samples // (CELLS * 20)), 20)
 
 
-def made(shape: Shape, directory: Path) -> Path:
-    """A run of that shape."""
-    kind = next(each for each in synthetic.KINDS if each.name == "udp-sweep")
-    paths = tuple((f"a{number}", f"b{number}", 1) for number in range(shape.paths))
-    return synthetic.write(directory / shape.name.replace(" ", "-"), replace(kind, paths=paths), shape.repetitions)
+def sweep(directory: Path, samples: int) -> Path:
+    """A thousand labs, each a run with one cell."""
+    labs = list(itertools.product(RTTS, RATES))
+    for rtt, rate in labs:
+        swept = {"chain.link.rtt": rtt, "chain.link.rate": rate}
+        kind = replace(of("overlay-host", 1), overlays=("none",), figures=(), swept=swept)
+        name = ",".join(f"{place}={value}" for place, value in swept.items())
+        synthetic.write(directory / "sweep" / name, kind, samples // len(labs))
+    return directory / "sweep"
 
 
-def measured(run: Path) -> tuple[float, float, float]:
-    """Seconds of the command, those of a processor, and the most memory in MB that a command so far has had
-    (getrusage(2))."""
-    since, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    shell.run([sys.executable, "-P", "-m", "minigts", "report", str(run)], timeout_s=600)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    used_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return time.monotonic() - since, used_s, after.ru_maxrss / 1000
+SHAPES: dict[str, Callable[[Path, int], Path]] = {
+    "few large cells": few_large,
+    "many small cells": many_small,
+    "a sweep of 1000 labs": sweep,
+}
+
+
+def of(name: str, pairs: int) -> synthetic.Kind:
+    kind = next(each for each in synthetic.KINDS if each.name == name)
+    return replace(kind, paths=paths(pairs))
+
+
+def paths(count: int) -> tuple[tuple[str, str, int], ...]:
+    """As many pairs of as few hosts as have them."""
+    hosts = next(number for number in itertools.count(2) if number * (number - 1) >= count)
+    names = [f"h{number}" for number in range(1, hosts + 1)]
+    return tuple((source, target, 1) for source, target in itertools.permutations(names, 2))[:count]
+
+
+def measured(results: Path) -> dict[str, float]:
+    """Of the command, from its start to its end."""
+    command = [sys.executable, "-P", "-m", "minigts", "report", str(results)]
+    said = shell.run([sys.executable, "-P", "-c", ALONE, *command], timeout_s=3600).stdout
+    seconds, used_s, peak_bytes = map(float, said.split())
+    return {
+        "seconds": seconds,
+        "processor_s": used_s,
+        "peak_mb": peak_bytes / 1e6,
+        "page_mb": (results / "report.html").stat().st_size / 1e6,
+        "samples_mb": sum(path.stat().st_size for path in results.rglob("samples.csv")) / 1e6,
+    }
+
+
+def rows(found: dict[str, dict[str, float]]) -> list[Sequence[str]]:
+    return [
+        (
+            name,
+            f"{each['seconds']:.1f} s",
+            f"{each['processor_s']:.1f} s",
+            f"{each['peak_mb']:.0f} MB",
+            f"{each['page_mb']:.1f} MB",
+            f"{each['samples_mb']:.0f} MB",
+        )
+        for name, each in found.items()
+    ]
 
 
 def main() -> None:
@@ -60,25 +108,16 @@ def main() -> None:
     arguments.add_argument("--samples", type=int, default=100_000)
     arguments.add_argument("--out", type=Path, default=stage.RESULTS, metavar="DIR")
     given = arguments.parse_args()
-    found = []
+    figures = stage.Figures("report", Path("made up"))
+    found = {}
     with tempfile.TemporaryDirectory() as scratch:
-        for shape in shapes(given.samples):
-            run = made(shape, Path(scratch))
-            seconds, used_s, peak_mb = measured(run)
-            page_mb = (run / "report.html").stat().st_size / 1e6
-            found.append((shape.name, seconds, used_s, peak_mb, page_mb))
-    rows = [
-        (name, f"{s:.1f} s", f"{used:.1f} s", f"{mb:.0f} MB", f"{page:.1f} MB") for name, s, used, mb, page in found
-    ]
-    columns = ("shape", ">takes", ">processor", ">memory", ">page")
-    screen.show_table(f"report over {given.samples} samples", columns, rows)
-    given.out.mkdir(parents=True, exist_ok=True)
-    document = {
-        "machine": manifest.machine().model_dump(),
-        "noise": manifest.noise().model_dump(),
-        "runs": [dict(zip(COLUMNS, row, strict=True)) for row in found],
-    }
-    (given.out / "report.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        for name, made in SHAPES.items():
+            screen.note(f"{name}: making {given.samples} samples up")
+            results = made(Path(scratch), given.samples)
+            screen.note(f"{name}: reporting")
+            found[name] = measured(results)
+    screen.show_table(f"report over {given.samples} samples", HEADS, rows(found))
+    figures.write(given.out, {"samples": given.samples, "runs": found})
 
 
 if __name__ == "__main__":

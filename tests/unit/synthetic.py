@@ -12,12 +12,14 @@ import json
 import random
 import statistics
 import sys
+from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+from minigts.results import tables
 from minigts.topology.load import parse
 
 OVERLAYS = ("none", "swarm", "flannel", "mesh")
@@ -40,18 +42,20 @@ class Kind:
     figures: Sequence[Mapping[str, Any]] = ()
     claims: Sequence[Mapping[str, str]] = ()
     trend: str = ""
+    swept: Mapping[str, str] = field(default_factory=dict)
+    """What its topology has instead, where it is one lab of a sweep."""
 
 
 def write(directory: Path, kind: Kind, repetitions: int = 5, tainted_every: int = 0) -> Path:
     """A results folder in `directory`; every `tainted_every`th sample bears the guard's mark."""
     directory.mkdir(parents=True)
     settings = list(dict.fromkeys(name for measurement in kind.measurements for name in measurement.get("vary", {})))
-    samples = list(_samples(kind, repetitions, tainted_every))
-    measured = sorted({name for sample in samples for name in sample} - set(_PLACE) - {"repetition"} - set(settings))
-    _table(directory / "samples.csv", [*_PLACE, *settings, "repetition", *measured], samples)
-    _table(directory / "summary.csv", [*_PLACE, *settings, *_SUMMARY], _summary(kind, samples, settings))
+    cells: dict[tuple[str, ...], _Cell] = {}
+    samples = _kept(_samples(kind, repetitions, tainted_every), cells, settings)
+    planned = _table(directory / "samples.csv", [*tables.SAMPLE_COLUMNS, *settings], samples)
+    _table(directory / "summary.csv", [*_PLACE, *settings, *_SUMMARY], _summary(kind, cells, settings))
     (directory / "claims.json").write_text(json.dumps(list(kind.claims)))
-    (directory / "manifest.json").write_text(json.dumps(_manifest(kind, len(samples), repetitions)))
+    (directory / "manifest.json").write_text(json.dumps(_manifest(kind, planned, repetitions)))
     (directory / "run.log").write_text("made up\n")
     return directory
 
@@ -92,13 +96,28 @@ def _samples(kind: Kind, repetitions: int, tainted_every: int) -> Iterable[dict[
                 }
 
 
-def _summary(kind: Kind, samples: Iterable[dict[str, Any]], settings: Sequence[str]) -> Iterable[dict[str, Any]]:
-    cells: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+@dataclass
+class _Cell:
+    """What the summary needs of a cell's samples."""
+
+    unit: str
+    values: array[float] = field(default_factory=lambda: array("d"))
+
+
+def _kept(
+    samples: Iterable[dict[str, Any]], cells: dict[tuple[str, ...], _Cell], settings: Sequence[str]
+) -> Iterable[dict[str, Any]]:
+    """The same samples, one by one; the values of those that count go into `cells`."""
     for sample in samples:
         if not sample["tainted"]:
-            cells.setdefault(tuple(str(sample.get(name, "")) for name in (*_PLACE, *settings)), []).append(sample)
-    for key, rows in cells.items():
-        values = sorted(float(row["value"]) for row in rows)
+            key = tuple(str(sample.get(name, "")) for name in (*_PLACE, *settings))
+            cells.setdefault(key, _Cell(sample["unit"])).values.append(float(sample["value"]))
+        yield sample
+
+
+def _summary(kind: Kind, cells: Mapping[tuple[str, ...], _Cell], settings: Sequence[str]) -> Iterable[dict[str, Any]]:
+    for key, cell in cells.items():
+        values = sorted(cell.values)
         place = dict(zip((*_PLACE, *settings), key, strict=True))
         at = next((place[name] for name in settings if place[name]), f"{place['source']}-{place['target']}")
         yield {
@@ -109,7 +128,7 @@ def _summary(kind: Kind, samples: Iterable[dict[str, Any]], settings: Sequence[s
             "median": statistics.median(values),
             "low": values[0],
             "high": values[-1],
-            "unit": rows[0]["unit"],
+            "unit": cell.unit,
             "published": kind.published.get((place["overlay"], at), ""),
         }
 
@@ -133,6 +152,7 @@ def _manifest(kind: Kind, planned: int, repetitions: int) -> dict[str, Any]:
             "overlays": list(kind.overlays),
             "seed": 1,
             "repetitions": repetitions,
+            "vary": {place: [value] for place, value in kind.swept.items()},
             "measurements": [{**measurement, "paths": ["every-pair"]} for measurement in kind.measurements],
             "figures": list(kind.figures),
             "published": [
@@ -148,11 +168,16 @@ def _manifest(kind: Kind, planned: int, repetitions: int) -> dict[str, Any]:
     }
 
 
-def _table(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
+def _table(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> int:
+    """Writes the rows as they come; returns how many there were."""
+    count = 0
     with path.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.DictWriter(stream, columns, restval="", lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        for row in rows:
+            writer.writerow(row)
+            count += 1
+    return count
 
 
 def _around(value: float, rng: random.Random, spread: float = 0.02) -> float:

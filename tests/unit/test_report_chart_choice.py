@@ -28,7 +28,7 @@ def charts(where: Path, kind: synthetic.Kind, **how: int) -> dict[str, Chart]:
         ("fragmentation", "udp-by-datagram", "datagram", False, ["value", "loss_percent"]),
         ("offload", "tcp-by-offload", "offload", True, ["value"]),
         ("offload", "udp-by-datagram", "datagram", False, ["value"]),
-        ("udp-sweep", "udp-by-rate", "rate", False, ["value", "jitter_ms", "loss_percent"]),
+        ("udp-sweep", "udp-by-rate", "rate", False, ["value", "loss_percent", "jitter_ms"]),
         ("udp-sweep", "udp-by-rate-2", "rate", False, ["value"]),
         ("placement", "tcp-by-congestion", "congestion", True, ["value"]),
         ("overlay-ovs", "latency-by-path", "path", True, ["value"]),

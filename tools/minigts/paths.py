@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 _CHUNK_BYTES = 1 << 20
+_LONGEST_LINE_BYTES = 10_000_000
 BROUGHT = "brought"
 """The folder of an installed package that holds the project's own files; pyproject.toml says which."""
 
@@ -117,6 +118,22 @@ def read_whole(path: Path, most_bytes: int) -> bytes:
     if len(content) > most_bytes:
         raise OSError(f"{path.name} holds more than {most_bytes} bytes")
     return content
+
+
+def read_lines(path: Path, most_bytes: int) -> Iterator[bytes]:
+    """The content of a regular file in blocks of whole lines, about a megabyte each; no more of it is in memory. Raises
+    as `read_whole` does, when it comes to that, and OSError for a line that is longer than any here.
+    """
+    with open_regular(path, os.O_NOFOLLOW) as file:
+        left = most_bytes
+        while block := file.read(_CHUNK_BYTES):
+            rest = file.readline(_LONGEST_LINE_BYTES)
+            left -= len(block) + len(rest)
+            if left < 0:
+                raise OSError(f"{path.name} holds more than {most_bytes} bytes")
+            if len(rest) == _LONGEST_LINE_BYTES:
+                raise OSError(f"{path.name} has a line of more than {_LONGEST_LINE_BYTES} bytes")
+            yield block + rest
 
 
 def content_key(files: Iterable[tuple[str, Path]], before: str = "") -> str:

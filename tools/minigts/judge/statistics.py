@@ -34,9 +34,19 @@ Trend = Literal["falls", "level", "rises", "unclear"]
 
 
 @dataclass(frozen=True)
+class Middle:
+    """The median of samples of one thing, in their own unit. `low` and `high` end its 95 % bootstrap interval; both are
+    None for a single sample, which says nothing of its own spread."""
+
+    n: int
+    median: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
 class Estimate:
-    """Samples of one thing, in their own unit. `low` and `high` end the 95 % bootstrap interval of the median;
-    both are None for a single sample, which says nothing of its own spread."""
+    """The same, and the samples' mean and standard deviation; None for a single sample."""
 
     n: int
     mean: float
@@ -53,8 +63,8 @@ class Estimate:
         return self.low, self.high
 
 
-def estimate(values: Sequence[float], seed: int = 0) -> Estimate:
-    """Mean, sample standard deviation, median and the percentile bootstrap interval of the median.
+def middle(values: Sequence[float], seed: int = 0) -> Middle:
+    """The median and its percentile bootstrap interval.
 
     The median, because one sample that the machine disturbed must not move the result. With n samples the interval
     cannot be wider than their range; for n = 3 it covers about 75 %, not 95. Raises ValueError without values.
@@ -63,11 +73,15 @@ def estimate(values: Sequence[float], seed: int = 0) -> Estimate:
     if not values:
         raise ValueError("no values")
     if len(values) == 1:
-        return Estimate(1, values[0], None, values[0], None, None)
-    low, high = bootstrap(values, seed)
-    return Estimate(
-        len(values), statistics.fmean(values), statistics.stdev(values), statistics.median(values), low, high
-    )
+        return Middle(1, values[0], None, None)
+    return Middle(len(values), statistics.median(values), *bootstrap(values, seed))
+
+
+def estimate(values: Sequence[float], seed: int = 0) -> Estimate:
+    """The same, with mean and sample standard deviation. Raises ValueError without values."""
+    found = middle(values, seed)
+    stdev = statistics.stdev(values) if found.n > 1 else None
+    return Estimate(found.n, statistics.fmean(values), stdev, found.median, found.low, found.high)
 
 
 def bootstrap(values: Sequence[float], seed: int = 0) -> tuple[float, float]:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 import statistics
+from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from minigts.experiments.vocabulary import Figure, Published
-from minigts.judge.statistics import Estimate, estimate
+from minigts.judge.statistics import Middle, middle
 from minigts.report import axes, phrasing
 from minigts.report.chart_model import Chart, Mark, Panel, Point, Series
 from minigts.report.read import Results
@@ -47,8 +49,9 @@ def charts(results: Results) -> tuple[Chart, ...]:
 def _rows(results: Results, measurement: str, among_others: bool) -> list[SummaryRow]:
     """A measurement's rows; in a figure of several, its name is a setting like others."""
     rows = _shown([row for row in results.summary if row.measurement == measurement])
-    name = (("measurement", measurement),) if among_others else ()
-    return [replace(row, settings=(*name, *row.settings)) for row in rows]
+    if not among_others:
+        return rows
+    return [replace(row, settings=(("measurement", measurement), *row.settings)) for row in rows]
 
 
 def _plain_figure(name: str) -> Figure:
@@ -162,12 +165,12 @@ def _point(x: float, rows: Sequence[SummaryRow], column: str, printed: Sequence[
     predicted = [row.predicted for row in rows if row.predicted is not None] if column == "value" else []
     if column == "value" and len(rows) == 1:
         row = rows[0]
-        found = Estimate(row.n, row.mean, row.stdev, row.median, row.low, row.high)
+        found = Middle(row.n, row.median, row.low, row.high)
     else:
-        values = [value for row in rows for value in row.cell.columns.get(column, ())]
+        values = array("d", chain.from_iterable(row.cell.columns.get(column, ()) for row in rows))
         if not values:
             return None
-        found = estimate(values)
+        found = middle(values)
     return Point(
         x,
         found.median,

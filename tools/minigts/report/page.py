@@ -162,6 +162,7 @@ def _environment() -> Environment:
         "inlined": inlined,
         "in_a_line": in_a_line,
     }
+    environment.globals["zip"] = zip
     environment.tests["plain"] = _is_plain
     return environment
 

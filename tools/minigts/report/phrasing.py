@@ -262,7 +262,12 @@ def moment(text: str) -> str:
     return f"{time:%Y-%m-%d %H:%M} {time.tzname() or ''}".rstrip()
 
 
+_LOOSE = re.compile(r"-\d|\d[ %]")
+
+
 def tight(text: str) -> str:
     """The same with true minus signs, and each number tied to its unit, so that no line ends between them."""
+    if not _LOOSE.search(text):  # as nearly every cell of a large table
+        return text
     text = re.sub(r"(?<![\w.-])-(?=\d)", "−", re.sub(r"(?<=\d)%", " %", text))
     return re.sub(r"(?<=\d) (?=(%|ms|Mbit/s|hops?|samples?)\b|%)", "\N{NO-BREAK SPACE}", text)

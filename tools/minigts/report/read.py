@@ -133,16 +133,20 @@ def left_out(directory: Path) -> tuple[LeftOut, ...]:
 
 def wholly_left_out(directory: Path) -> bool:
     """Whether the run in `directory` took no sample since nothing of it says anything in its time."""
-    known = _manifest(directory)
+    return _nothing_wanted(_manifest(directory))
+
+
+def _nothing_wanted(known: Manifest | None) -> bool:
     return known is not None and bool(known.left_out) and not known.samples_planned
 
 
-def read(directory: Path) -> Results:
-    """The results in `directory`. Raises InputError: no such directory, no samples yet, or a broken file."""
+def read(directory: Path, known: Manifest | None = None) -> Results:
+    """The results in `directory`, of which somebody may have read the manifest already. Raises InputError: no such
+    directory, no samples yet, or a broken file."""
     if not directory.is_dir():
         raise InputError(f"{directory}: no such results directory")
-    known = _manifest(directory)
-    if wholly_left_out(directory):
+    known = known or _manifest(directory)
+    if _nothing_wanted(known):
         reason = "no measurement of it says anything in the time that was asked for, so none was taken"
         raise NothingYet(f"{directory}: {reason}")
     measurements = known.experiment.measurements if known else ()

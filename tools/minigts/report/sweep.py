@@ -35,9 +35,9 @@ def read_sweep(directory: Path) -> Results:
     runs = sorted(store.runs_in(directory), key=lambda run: _in_order(run.name))
     found: list[Results] = []
     waiting = [manifests.read(run) for run in runs]
-    for run in runs:
+    for run, known in zip(runs, waiting, strict=True):
         try:
-            found.append(read.read(run))
+            found.append(read.read(run, known))
         except NothingYet:
             continue
     if not found:

@@ -28,6 +28,11 @@ class Table:
     strong: frozenset[int] = frozenset()
 
     @property
+    def numeric(self) -> tuple[bool, ...]:
+        """Which columns hold numbers."""
+        return tuple(column.startswith(">") for column in self.columns)
+
+    @property
     def folded(self) -> bool:
         return len(self.rows) > MANY_ROWS
 

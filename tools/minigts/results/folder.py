@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
-import math
 import os
 import re
 import shlex
@@ -149,11 +148,27 @@ def refused(path: Path, error: OSError) -> MinigtsError:
 
 def read_text(path: Path, most_bytes: int = LARGEST_BYTES) -> str:
     """A file's text. Raises InputError: not there, no regular file, larger than `most_bytes`, not UTF-8."""
-    data = read_bytes(path, most_bytes)
+    return _decoded(path, read_bytes(path, most_bytes), 1)
+
+
+def read_blocks(path: Path, most_bytes: int) -> Iterator[str]:
+    """A file's text in blocks of whole lines, so that a large one takes no memory. Raises as `read_text` does, when it
+    comes to that."""
+    line = 1
+    try:
+        for data in paths.read_lines(path, most_bytes):
+            yield _decoded(path, data, line)
+            line += data.count(b"\n")
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _decoded(path: Path, data: bytes, line: int) -> str:
+    """The text that begins on that line of the file."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
+        line += data.count(b"\n", 0, error.start)
         raise InputError([Problem(str(path), line, "cannot be read: is not text in UTF-8")]) from error
 
 
@@ -162,8 +177,12 @@ def read_bytes(path: Path, most_bytes: int = LARGEST_BYTES) -> bytes:
     try:
         return paths.read_whole(path, most_bytes)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError([Problem(str(path), 0, f"cannot be read: {reason}")]) from error
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> InputError:
+    reason = getattr(error, "strerror", None) or str(error)
+    return InputError([Problem(str(path), 0, f"cannot be read: {reason}")])
 
 
 def plain(text: str) -> str:
@@ -249,7 +268,7 @@ def _no_number(text: str) -> NoReturn:
 def finite(text: str) -> float:
     """`21.75` → 21.75. Raises ValueError for what is no number, is infinite, or larger than anything measured here."""
     value = float(text)
-    if not math.isfinite(value) or abs(value) > LARGEST_NUMBER:
+    if not -LARGEST_NUMBER <= value <= LARGEST_NUMBER:
         raise ValueError(text)
     return value
 

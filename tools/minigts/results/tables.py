@@ -1,7 +1,7 @@
 """samples.csv, summary.csv and series.csv of a results folder: their columns, written and read.
 
-samples.csv is read as a stream: counts, and the measured numbers of each cell. A campaign of 100 000 samples stays
-small: a number takes eight bytes, and text is kept once.
+samples.csv is read as a stream: counts, and the measured numbers of each cell. A million samples stay small: a number
+takes eight bytes, text is kept once, and no more than a block of the file is in memory.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ import os
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import compress
+from operator import itemgetter
 from pathlib import Path
 
 from minigts.errors import InputError, Problem
-from minigts.results.folder import LARGEST_NUMBER, finite, inside, plain, read_text
+from minigts.results.folder import LARGEST_BYTES, LARGEST_NUMBER, finite, inside, plain, read_blocks
 from minigts.results.schema import SAMPLES, SERIES, SUMMARY
 from minigts.tools import COLUMNS, TOOLS
 from minigts.tools.base import Tool
@@ -40,6 +43,8 @@ NO_QUANTITY = frozenset(SAMPLE_COLUMNS) - frozenset(COLUMNS) - {"seconds"}
 FALSE = frozenset({"0", "false", "no"})
 ERRORS_KEPT = 20
 MOST_ROWS = 200_000
+MOST_SAMPLES, LARGEST_SAMPLES_BYTES = 1_000_000, 1_000_000_000
+"""In samples.csv, which alone is not kept in memory."""
 LONGEST_CELL = 200
 """Of what names a cell: networks, hosts, measurements, settings."""
 MOST_HOPS = 1000
@@ -151,14 +156,15 @@ def text(columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> str:
     return made.getvalue()
 
 
-def rows(path: Path, needed: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
+def rows(
+    path: Path, needed: Sequence[str], most: int = MOST_ROWS, most_bytes: int = LARGEST_BYTES
+) -> Iterator[tuple[int, list[str]]]:
     """The header and the rows of a CSV file, with line numbers. No cell holds what would change a terminal.
 
-    Raises InputError on rubbish, a missing column or one that is there twice, more than MOST_ROWS rows, or a row of
+    Raises InputError on rubbish, a missing column or one that is there twice, more than `most` rows, or a row of
     another length than the header.
     """
-    lines = io.StringIO(read_text(path), newline="")
-    reader = csv.reader((plain(line.rstrip("\r\n")) + "\n" for line in lines), strict=True)
+    reader = csv.reader(_lines(path, most_bytes), strict=True)
     count = 0
     try:
         header = next(reader, [])
@@ -170,14 +176,22 @@ def rows(path: Path, needed: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
         yield 1, header
         for row in reader:
             count += 1
-            if count > MOST_ROWS:
-                raise InputError([Problem(str(path), reader.line_num, f"more than {MOST_ROWS} rows")])
-            if row and len(row) != len(header):
+            if count > most:
+                raise InputError([Problem(str(path), reader.line_num, f"more than {most} rows")])
+            if not row:
+                continue
+            if len(row) != len(header):
                 raise InputError([Problem(str(path), reader.line_num, "more or fewer fields than the header")])
-            if row:
-                yield reader.line_num, row
+            yield reader.line_num, row
     except csv.Error as error:
         raise InputError([Problem(str(path), reader.line_num, f"cannot be read: {error}")]) from error
+
+
+def _lines(path: Path, most_bytes: int) -> Iterator[str]:
+    """The lines of a text file, whatever ends them, each with a line feed and nothing that would change a terminal."""
+    for block in read_blocks(path, most_bytes):
+        ended = block if block.endswith(("\n", "\r")) else f"{block}\n"
+        yield from io.StringIO(plain(ended.replace("\r\n", "\n").replace("\r", "\n")))
 
 
 def read_samples(directory: Path, settings: Sequence[str]) -> Samples:
@@ -185,7 +199,7 @@ def read_samples(directory: Path, settings: Sequence[str]) -> Samples:
     path = inside(directory, SAMPLES)
     found = Samples()
     if os.path.lexists(path):
-        lines = rows(path, SAMPLES_NEED)
+        lines = rows(path, SAMPLES_NEED, MOST_SAMPLES, LARGEST_SAMPLES_BYTES)
         columns = _Columns(next(lines)[1], settings)
         for line, row in lines:
             found.total += 1
@@ -201,22 +215,36 @@ class _Columns:
     def __init__(self, header: Sequence[str], settings: Sequence[str]) -> None:
         at = {name: index for index, name in enumerate(header)}
         self.ok, self.error = at["ok"], at["error"]
-        self.value, self.attempts = at.get("value"), at.get("attempts")
-        self.taint, self.repeats, self.note = at.get("tainted"), at.get("repeats"), at.get("note")
-        self.key = tuple(at.get(name) for name in (*PLACE, *settings))
-        self.numbers = tuple((name, index) for name, index in at.items() if name not in NO_QUANTITY | set(settings))
+        self.attempts, self.repeats = at.get("attempts"), at.get("repeats")
+        self.taint, self.note = at.get("tainted"), at.get("note")
+        key = [at.get(name) for name in (*PLACE, *settings)]
+        # A row is taken apart a million times: what is picked out of it is picked at once.
+        self.key = _picked(key)
+        value = [("value", at["value"])] if "value" in at else []
+        further = [(name, index) for name, index in at.items() if name not in NO_QUANTITY | set(settings)]
+        self.names = [name for name, _ in (*value, *further)]
+        self.numbers = _picked([index for _, index in (*value, *further)])
+
+
+def _picked(at: Sequence[int | None]) -> Callable[[Sequence[str]], Key]:
+    """What picks these cells out of a row; one that is not there is empty."""
+    there = [index for index in at if index is not None]
+    if len(there) == len(at) > 1:
+        return itemgetter(*there)
+    return lambda row: tuple("" if index is None else row[index] for index in at)
 
 
 def _take(found: Samples, columns: _Columns, row: Sequence[str], path: Path, line: int) -> None:
     """Count one row and keep its numbers. A failed sample has none; a tainted one is kept apart."""
-    if row[columns.ok].strip().lower() in FALSE:
+    if _is_false(row[columns.ok]):
         found.failed += 1
         _note(found.errors, row[columns.error])
         return
-    retaken, attempts = (_count(row, index) for index in (columns.repeats, columns.attempts))
+    retaken = 0 if columns.repeats is None else _count(row[columns.repeats])
+    attempts = 0 if columns.attempts is None else _count(row[columns.attempts])
     found.retaken += retaken
     found.repeated += attempts > 1 + retaken
-    key = tuple("" if index is None else row[index] for index in columns.key)
+    key = columns.key(row)
     cell = found.cells.get(key)
     if cell is None:
         cell = found.cells[key] = Numbers()
@@ -228,25 +256,29 @@ def _take(found: Samples, columns: _Columns, row: Sequence[str], path: Path, lin
     if columns.note is not None and row[columns.note]:
         _note(found.notes, row[columns.note])
     numbers = cell.disturbed if taint else cell.good
-    for name, index in (("value", columns.value), *columns.numbers):
-        if index is not None and row[index]:
-            _keep(numbers.setdefault(name, array("d")), row[index], name, path, line)
-
-
-def _keep(numbers: array[float], said: str, name: str, path: Path, line: int) -> None:
-    """A column unknown here may hold words, which are no quantity; a value may not."""
-    try:
-        numbers.append(finite(said))
-    except ValueError:
-        if name == "value" or name in COLUMNS:
-            raise InputError([Problem(str(path), line, f"{name}: {said[:60]!r} is {_NO_NUMBER}")]) from None
+    cells = columns.numbers(row)
+    for name, said in zip(compress(columns.names, cells), filter(None, cells), strict=True):
+        if name not in numbers:
+            numbers[name] = array("d")
+        try:
+            numbers[name].append(finite(said))
+        except ValueError:
+            # A column unknown here may hold words, which are no quantity; a value may not.
+            if name == "value" or name in COLUMNS:
+                raise InputError([Problem(str(path), line, f"{name}: {said[:60]!r} is {_NO_NUMBER}")]) from None
 
 
 _NO_NUMBER = f"not a number; from {-LARGEST_NUMBER:g} to {LARGEST_NUMBER:g} are possible"
 
 
-def _count(row: Sequence[str], index: int | None) -> int:
-    return int(row[index]) if index is not None and re.fullmatch(r"\d{1,6}", row[index], re.ASCII) else 0
+@lru_cache
+def _is_false(said: str) -> bool:
+    return said.strip().lower() in FALSE
+
+
+@lru_cache
+def _count(said: str) -> int:
+    return int(said) if re.fullmatch(r"\d{1,6}", said, re.ASCII) else 0
 
 
 def _note(seen: Counter[str], message: str) -> None:
