@@ -113,10 +113,10 @@ remove_container() {
   docker_api DELETE "/containers/$1?force=1" >/dev/null 2>&1 || true
 }
 
-# halt_supervisor: containerd's shim, the parent of the container's first process. Every 30 s it clears its memory. Its
-# threads wait for each other meanwhile by asking, which in virtual time lets milliseconds go by, and the container's
-# programs do not run in them. It has nothing to do until the container is taken away. Not of the user's own containers,
-# which it has to start again.
+# halt_supervisor: containerd's shim, the parent of the container's first process. Every 30 s it clears its memory
+# (containerd, runtime/v2/shim/shim.go, setRuntime), and its threads spin. In virtual time that lets milliseconds go by, in
+# which the container's programs do not run. It has nothing to do until the container is taken away. The user's own keep
+# theirs, which has to start them again.
 halt_supervisor() { [[ $CLOCK != virtual ]] || signal_supervisor STOP "$(container_process)"; }
 
 # wake_supervisor CONTAINER: of one that is there.
