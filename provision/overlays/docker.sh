@@ -122,7 +122,8 @@ halt_supervisor() { [[ $CLOCK != virtual ]] || signal_supervisor STOP "$(contain
 # wake_supervisor CONTAINER: of one that is there.
 wake_supervisor() {
   local answer
-  [[ $CLOCK == virtual ]] && answer=$(docker_api GET "/containers/$1/json" 2>/dev/null) || return 0
+  [[ $CLOCK == virtual ]] || return 0
+  answer=$(docker_api GET "/containers/$1/json" 2>/dev/null) || return 0
   [[ ! $answer =~ \"Pid\":([1-9][0-9]*) ]] || signal_supervisor CONT "${BASH_REMATCH[1]}"
 }
 
@@ -130,7 +131,7 @@ wake_supervisor() {
 wake_supervisors() {
   local id
   [[ $CLOCK == virtual ]] || return 0
-  for id in $(pidof containerd-shim-runc-v2); do kill -s CONT "$id"; done
+  for id in $(pidof containerd-shim-runc-v2); do kill -s CONT "$id" || true; done
 }
 
 # signal_supervisor SIGNAL PROCESS: that of the container with the first process PROCESS.
@@ -138,7 +139,7 @@ signal_supervisor() {
   local key value parent=
   [[ -r /proc/$2/status ]] || return 0
   while read -r key value; do [[ $key != PPid: ]] || parent=$value; done <"/proc/$2/status"
-  [[ ! $(</proc/$parent/comm) == containerd-shim* ]] || kill -s "$1" "$parent"
+  [[ $(<"/proc/$parent/comm") != containerd-shim* ]] || kill -s "$1" "$parent" || true
 }
 
 # name_second_container: from now on the functions here speak of the second container.
