@@ -25,6 +25,9 @@ ENGINE_KILLED = ("swarm",)
 """Left when its engine was killed: its containers run on, and a Swarm's node that could not say so has not left. The
 next test has hosts join one again."""
 
+HARDLY_US = 100
+"""So much longer may one exchange of thousands take: it waits behind a frame of the routers, and looks at the clock."""
+
 NEIGHBOURS = """\
 name: mesh3
 routing: neighbours
@@ -167,6 +170,21 @@ def test_mesh_crosses_hosts_that_the_underlay_does_not(chain: Lab, meshed: tuple
     assert alone.code != 0
     assert across_ms == pytest.approx(segments_ms, abs=round_trip(chain.plan).of(segments_ms))
     proves_what_is_joined(chain)
+
+
+@pytest.mark.parametrize("meshed", ["mesh"], indirect=True)
+def test_what_looks_after_a_container_takes_no_time_of_its_programs(
+    chain: Lab, meshed: tuple[overlays.Endpoint, ...]
+) -> None:
+    """The container's supervisor would clear its memory every half minute."""
+    first, second, _ = meshed
+    wanted = ("-k", "MIN_LATENCY,MAX_LATENCY")
+    exchanges = ("netperf", "-H", second.address, "-p", "12865", "-t", "UDP_RR", "-l", "65", "-P", "0", "--", *wanted)
+
+    said = chain.provider.run(first.host, [*first.prefix, *exchanges], timeout_s=120).stdout
+
+    lowest_us, highest_us = (float(line.partition("=")[2]) for line in said.splitlines() if "LATENCY" in line)
+    assert highest_us - lowest_us < HARDLY_US
 
 
 @pytest.mark.parametrize("meshed", ["mesh", "mesh-sleeve"], indirect=True)

@@ -7,4 +7,5 @@ start() {
   echo "ADDRESS=$HOST_ADDRESS"
   echo "MTU=$OVERLAY_MTU"
   echo "ENTER=$(container_process)"
+  halt_supervisor
 }

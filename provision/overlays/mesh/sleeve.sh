@@ -7,6 +7,7 @@
 source "$OVERLAYS/daemons.sh"
 
 readonly sleeve_port=mesh0
+readonly sleeve_addresses=100.65
 readonly tinc_directory=/run/minigts/tinc
 
 # All hosts have one key, as Weave's have one password. Prints it, base64, both halves.
@@ -22,11 +23,33 @@ lab_key() {
 # start_router BLOCK ROUTES: announces the addresses BLOCK; ROUTES are those that all hosts' blocks lie in.
 start_router() {
   make_tunnel_device
+  give_one_address
   configure_router "$1"
   start_daemon tincd tincd -c "$tinc_directory" --pidfile "$tinc_directory/pid" --no-detach
   wait_until 10 test -e "/sys/class/net/$sleeve_port" || fatal "tinc did not start: $(tail -n 5 "$(daemon_log tincd)")"
   ip link set "$sleeve_port" mtu "$OVERLAY_MTU" up
   ip route replace "$2" dev "$sleeve_port" src "$HOST_ADDRESS"
+}
+
+# tinc keeps one UDP address of each host, that which it hears of first. On a ring it may hear it from the far side; so a
+# host has the same address on all its links.
+give_one_address() {
+  local link own
+  own=$(sleeve_address "$HOST_NAME")
+  ip address replace "$own/32" dev lo
+  for link in "${!LINK_PEERS[@]}"; do
+    ip route replace "$(sleeve_address "${LINK_PEERS[link]}")" via "${LINK_PEER_ADDRESSES[link]}" \
+      dev "${LINK_INTERFACES[link]}" src "$own"
+  done
+}
+
+# sleeve_address HOST: where its router is found, by those next to it.
+sleeve_address() {
+  local number=$HOST_INDEX peer
+  for peer in "${!PEER_NAMES[@]}"; do
+    [[ ${PEER_NAMES[peer]} != "$1" ]] || number=${PEER_INDEXES[peer]}
+  done
+  echo "$sleeve_addresses.$((number / 256)).$((number % 256))"
 }
 
 # Of two neighbours one calls the other: two that call at the same moment give up both calls, and do so for ever where
@@ -40,7 +63,7 @@ configure_router() {
   for link in "${!LINK_PEERS[@]}"; do
     peer=$(tinc_name "${LINK_PEERS[link]}")
     ! is_lower "${LINK_ADDRESSES[link]}" "${LINK_PEER_ADDRESSES[link]}" || echo "ConnectTo = $peer" >>"$tinc_directory/tinc.conf"
-    { echo "Address = ${LINK_PEER_ADDRESSES[link]}" && public_key; } >"$tinc_directory/hosts/$peer"
+    { echo "Address = $(sleeve_address "${LINK_PEERS[link]}")" && public_key; } >"$tinc_directory/hosts/$peer"
   done
 }
 
@@ -76,5 +99,7 @@ tinc_name() { echo "${1//-/_}"; }
 
 stop_router() {
   stop_daemon tincd
+  ip route flush root "$sleeve_addresses.0.0/16"
+  ip address delete "$(sleeve_address "$HOST_NAME")/32" dev lo 2>/dev/null || true
   rm -rf "$tinc_directory" /run/minigts/tinc-key
 }
