@@ -41,9 +41,9 @@ TOGETHER = 16
 
 
 def distances(place: Path, labs: int) -> Path:
-    """The shipped experiment, over so many round trips from 2 ms on."""
+    """The shipped experiment at one rate, over so many round trips from 2 ms on."""
     text = (stage.PROJECT / "experiments" / "distance.yaml").read_text()
-    swept = f"vary:\n  pair.link.rtt: [2ms to {2 * labs}ms by 2ms]\n"
+    swept = f"vary:\n  pair.link.rtt: [2ms to {2 * labs}ms by 2ms]\n  pair.link.rate: [50mbit]\n"
     file = place / "distance.yaml"
     file.write_text(re.sub(r"^vary:\n(?:  .*\n)+", swept, text, flags=re.MULTILINE))
     return file
