@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shutil
 import signal
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
@@ -68,20 +68,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """A test marked for a provider that this machine cannot run, or for a browser, says why it does not run."""
-    for name in (*registry.names(), BROWSER, FULL_KERNEL, VIRTUAL):
-        if item.get_closest_marker(name) is not None:
-            _demand(item.config, name)
-
-
-def _demand(config: Any, name: str) -> None:
-    lacking = _missing(name, config)
-    if lacking and name in config.getoption("--require"):
-        pytest.fail(f"--require={name}, and {'; '.join(lacking)}", pytrace=False)
-    if lacking:
+    for name, lacking in what_it_lacks(item):
+        if name in item.config.getoption("--require"):
+            pytest.fail(f"--require={name}, and {'; '.join(lacking)}", pytrace=False)
         pytest.skip(f"{name}: {'; '.join(lacking)}")
 
 
-def _missing(name: str, config: Any) -> list[str]:
+def what_it_lacks(item: pytest.Item) -> Iterator[tuple[str, list[str]]]:
+    """What a test is marked for and this machine has not, each with what is missing."""
+    for name in (*registry.names(), BROWSER, FULL_KERNEL, VIRTUAL):
+        if item.get_closest_marker(name) is not None and (lacking := _missing(name, item.config)):
+            yield name, lacking
+
+
+def _missing(name: str, config: pytest.Config) -> list[str]:
     known: dict[str, list[str]] = config.stash.setdefault(_MISSING, {})
     if name == BROWSER:
         return [] if _browser() else ["needs chromium-headless-shell or chromium; apt-get install one of them"]

@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from own_tests import what_it_lacks
+
 WORKERS = 4
 """At most: each may hold a chain of six with Docker, of some 2 GB."""
 ALONE = "alone"
@@ -55,8 +57,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Waits before the test's time limit begins."""
-    with _the_machine(_shared_by_workers(item.config), alone=_is_alone(item)):
+    """Waits before the test's time limit begins. For a test that cannot run here nobody has to wait."""
+    alone = _is_alone(item) and not any(what_it_lacks(item))
+    with _the_machine(_shared_by_workers(item.config), alone=alone):
         return (yield)
 
 
