@@ -9,10 +9,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 import cloudpickle
 import pytest
-from distributed import KilledWorker
+from distributed import Client, KilledWorker, Security
 
 from minigts.cluster import doing, engine, worker
 from minigts.cluster.doing import Outcome
@@ -68,6 +71,20 @@ def test_what_is_left_of_a_job_is_taken_down_on_its_own_machine_alone(monkeypatc
     assert not worker.remove_labs("abcdef", True)
     assert not worker.remove_labs("abcdef", False)
     assert [each.name for each in all_labs()] == [theirs]
+
+
+def test_a_scheduler_that_is_begun_here_hears_nobody_without_its_key_and_serves_no_pages() -> None:
+    with engine.opened("local:1", lambda _: None) as opened:
+        scheduler = urlsplit(opened.client.scheduler.address)
+        assert (scheduler.scheme, scheduler.hostname) == ("tls", "127.0.0.1")
+        with pytest.raises(OSError, match=r"tcp://127\.0\.0\.1"):
+            Client(f"tcp://{scheduler.netloc}", timeout="3s")
+        with pytest.raises(OSError, match="TLS"):
+            Client(f"tls://{scheduler.netloc}", timeout="3s", security=Security.temporary())
+        page = opened.client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.http_server.port)
+        with pytest.raises(HTTPError) as refused:
+            urlopen(f"http://127.0.0.1:{page}/info/main/workers.html", timeout=5)
+        assert refused.value.code == 404
 
 
 class Made:

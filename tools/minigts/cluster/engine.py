@@ -9,6 +9,7 @@ import os
 import re
 import secrets
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from distributed import Client
     from distributed.deploy import Cluster
 
+PACKAGES = ("distributed", "cryptography")
+"""Of the extra `campaign`."""
 LOCAL = "local"
 RUNNING = ("tcp://", "tls://", "ws://", "wss://")
 """How the address of a scheduler that runs begins."""
@@ -68,9 +71,12 @@ class Opened:
 
 def missing() -> list[str]:
     """What this installation lacks, a sentence each."""
-    if importlib.util.find_spec("distributed") is not None:
+    if all(importlib.util.find_spec(name) is not None for name in PACKAGES):
         return []
-    return ["--on takes Dask's distributed, which is not installed here; with pipx: pipx inject minigts distributed"]
+    return [
+        "--on takes Dask's distributed, and cryptography for its keys, which are not both installed here; with pipx: "
+        f"pipx inject minigts {' '.join(PACKAGES)}"
+    ]
 
 
 def checked(on: str) -> str | EngineFile:
@@ -190,6 +196,9 @@ def _begun(engine: str | EngineFile, stack: ExitStack) -> Cluster:
     if isinstance(engine, EngineFile):
         return _of_class(engine)
     count = int(engine.partition(":")[2] or os.cpu_count() or 1)
+    stack.enter_context(dask.config.set({f"distributed.{of}.http.routes": [] for of in ("scheduler", "worker")}))
+    # It would warn that the port for its pages, of which there are none, is another one.
+    stack.enter_context(warnings.catch_warnings(action="ignore", category=UserWarning))
     return LocalCluster(
         n_workers=count,
         threads_per_worker=1,
@@ -200,6 +209,8 @@ def _begun(engine: str | EngineFile, stack: ExitStack) -> Cluster:
         silence_logs=logging.CRITICAL,
         memory_limit=0,
         preload=[processor.__name__] if count > 1 else [],
+        # Who reaches a scheduler without a key has it run whatever they like, and others may use this machine.
+        security=True,
     )
 
 
