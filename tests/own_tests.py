@@ -53,6 +53,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # Started in the background or by nohup, tests ignore these, and so would every program that they send them to.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     # Ended by its id, a test run takes its labs down before it goes.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     for name in registry.names():
