@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from live.conftest import skip_without_programs
 from live.program import TOPOLOGIES, Program, Traces, kernels, kills_at_random, until
 
 pytestmark = pytest.mark.uml
@@ -59,7 +60,9 @@ def test_a_kept_lab_goes_on_with_its_disks_links_and_time(program: Program, trac
 
 @pytest.mark.virtual
 def test_an_overlay_comes_up_again_on_kept_disks(program: Program) -> None:
-    """One whose hosts share a store; the next test has one whose engines do."""
+    """One whose hosts share a store; the next test has one whose engines do. Its programs may have to be built first,
+    which takes longer than a command may here."""
+    skip_without_programs("flannel")
     program.succeeds("up", PAIR, "--overlay", "flannel", "--time", "virtual")
     program.succeeds("down", "--keep")
     program.succeeds("up", PAIR, "--time", "virtual")
