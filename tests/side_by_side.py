@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from minigts.machine import processors
 from own_tests import what_it_lacks
 
 WORKERS = 4
@@ -32,8 +33,7 @@ PROCESSORS = sorted(os.sched_getaffinity(0))
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
-        number = int(config.workerinput["workerid"].removeprefix("gw"))
-        os.sched_setaffinity(0, {PROCESSORS[number % len(PROCESSORS)]})
+        processors.hold_to_one(0, int(config.workerinput["workerid"].removeprefix("gw")))
     config.addinivalue_line("markers", f"{ALONE}: goes by the machine's own clock; no other test runs meanwhile")
     if not hasattr(config, "workerinput") and os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
         # Tests start the program hundreds of times, which would be compiled as often. Nothing stays of it afterwards.

@@ -198,20 +198,20 @@ def _begun(engine: str | EngineFile, stack: ExitStack) -> Cluster:
     count = int(engine.partition(":")[2] or os.cpu_count() or 1)
     stack.enter_context(dask.config.set({f"distributed.{of}.http.routes": [] for of in ("scheduler", "worker")}))
     # It would warn that the port for its pages, of which there are none, is another one.
-    stack.enter_context(warnings.catch_warnings(action="ignore", category=UserWarning))
-    return LocalCluster(
-        n_workers=count,
-        threads_per_worker=1,
-        processes=True,
-        host="127.0.0.1",
-        dashboard_address=None,
-        local_directory=stack.enter_context(tempfile.TemporaryDirectory(prefix="minigts-workers-")),
-        silence_logs=logging.CRITICAL,
-        memory_limit=0,
-        preload=[processor.__name__] if count > 1 else [],
-        # Who reaches a scheduler without a key has it run whatever they like, and others may use this machine.
-        security=True,
-    )
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
+        return LocalCluster(
+            n_workers=count,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address=None,
+            local_directory=stack.enter_context(tempfile.TemporaryDirectory(prefix="minigts-workers-")),
+            silence_logs=logging.CRITICAL,
+            memory_limit=0,
+            preload=[processor.__name__] if count > 1 else [],
+            # Who reaches a scheduler without a key has it run whatever they like, and others may use this machine.
+            security=True,
+        )
 
 
 def _of_class(engine: EngineFile) -> Cluster:

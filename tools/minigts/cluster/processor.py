@@ -7,8 +7,9 @@ the little that two processors gain for it; so several labs are done sooner with
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
+
+from minigts.machine import processors
 
 if TYPE_CHECKING:
     from distributed import Worker
@@ -16,5 +17,4 @@ if TYPE_CHECKING:
 
 def dask_setup(worker: Worker) -> None:
     """Workers of a LocalCluster are called by their numbers. What a worker starts has its processor, too."""
-    usable = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, {usable[int(worker.name) % len(usable)]})
+    processors.hold_to_one(0, int(worker.name))

@@ -28,7 +28,7 @@ from typing import Any, TypeAlias
 
 from minigts import paths
 from minigts.errors import MinigtsError
-from minigts.machine import processor_share, shell
+from minigts.machine import processor_share, processors, shell
 from minigts.providers.agent import process, wire
 from minigts.providers.agent.host import Host
 from minigts.providers.uml import confinement
@@ -278,7 +278,9 @@ def _start_kernel(machine: GuestKernel, launch: Launch, rundir: Path, links: lis
             before_exec=confine,
         )
         if clock is not None:
-            _hold_to_a_processor(kernel.pid, connection.number)
+            # A process that a message wakes is put beside the one that sent it. So all kernels would gather at the
+            # clock's, and neighbours on a link take their turns one after the other.
+            processors.hold_to_one(kernel.pid, connection.number)
     return Host(machine.name, kernel, ours, wire.WINDOW if clock is None else UNLIMITED_WINDOW)
 
 
@@ -291,14 +293,6 @@ def _in_group(member: int, then: Callable[[], None] | None) -> Callable[[], None
             then()
 
     return act
-
-
-def _hold_to_a_processor(pid: int, number: int) -> None:
-    """A process that a message wakes is put beside the one that sent it. So all kernels would gather at the clock's,
-    and neighbours on a link take their turns one after the other.
-    """
-    usable = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(pid, {usable[number % len(usable)]})
 
 
 def _inherited(machine: GuestKernel, launch: Launch, rundir: Path, stack: ExitStack) -> Directories:
