@@ -122,6 +122,7 @@ class Hosts(Replay):
             "mkfifo": "",
             "minigts-watching.measured": "",
             "stress-ng": STRESS,
+            "sleep 31": "",
         }
         for mark, answer in answers.items():
             if mark in words:
@@ -363,6 +364,14 @@ def test_links_are_set_for_a_measurement_and_put_back(tmp_path: Path) -> None:
     stage = Stage()
     go(tmp_path, stage, experiment(TCP.replace("}}", "}, links: {queue: 30kB, gro: 'on'}}")))
     assert stage.calls == ["join none", 'links {"gro": "on", "queue": "30kB"}', "links {}", "leave none"]
+
+
+def test_hosts_rest_before_each_sample_and_that_counts_in_what_a_run_takes(tmp_path: Path) -> None:
+    rested, plain = experiment(TCP.replace("}}", "}, rest: 31s}")), experiment(TCP)
+    _, hosts, [outcome] = go(tmp_path, Stage(), rested)
+    assert [argv for _, argv in hosts.around if argv[0] == "sleep"] == [("sleep", "31")] * outcome.done
+    samples = matrix(rested, PLAN)
+    assert run.total_s(rested, PLAN, samples) == run.total_s(plain, PLAN, samples) + 31 * len(samples)
 
 
 def test_what_was_measured_over_a_data_path_that_changed_is_taken_again(tmp_path: Path) -> None:

@@ -130,6 +130,8 @@ class _Measurement(Strict):
     """Where its client and server are."""
     links: Links = Links()
     """How all links are set meanwhile."""
+    rest_s: Duration | None = Field(default=None, alias="rest")
+    """How long nothing is sent before each sample, so that hosts forget the one before."""
     cut: Cut | None = None
     """A link that fails meanwhile."""
     schedule: tuple[Step, ...] = ()

@@ -63,16 +63,16 @@ OnProgress = Callable[[Progress], None]
 
 def total_s(experiment: Experiment, plan: Plan, samples: Sequence[Sample]) -> float:
     """How long taking `samples` lasts, in seconds, without joining overlays."""
-    return sum(
-        max(
-            estimate_s(
-                experiment.measurement(sample.measurement).under(sample.condition),
-                path_between(plan, sample.source, sample.target),
-            )
-            for sample in batch
-        )
-        for batch in batches(experiment, samples)
+    return sum(_batch_s(experiment, plan, batch) for batch in batches(experiment, samples))
+
+
+def _batch_s(experiment: Experiment, plan: Plan, batch: Sequence[Sample]) -> float:
+    measurement = experiment.measurement(batch[0].measurement)
+    longest_s = max(
+        estimate_s(measurement.under(sample.condition), path_between(plan, sample.source, sample.target))
+        for sample in batch
     )
+    return longest_s + (measurement.rest_s or 0.0)
 
 
 def pending(experiment: Experiment, samples: Sequence[Sample], directory: Path) -> tuple[Sample, ...]:

@@ -154,6 +154,8 @@ class Sampler:
         good, and the next batch's first attempt is its last: repeating everything would help nobody.
         """
         self._set_links(measurement.links)
+        if measurement.rest_s:
+            self._wait(batch[0].source, measurement.rest_s)
         for sample in batch:
             self._warm_up(measurement, sample)
         started = self._moment()
