@@ -166,7 +166,7 @@ def measure_all(
     together = folder_of(directories)
     _say_how_much(prepared)
     complete = True
-    with _telling_how_to_resume(together):
+    with _telling_how_to_resume(together, "nothing that was measured is lost"):
         shared = campaign.by_plan(directories, prepared)
         for number, (plan, own) in enumerate(shared, start=1):
             if len(shared) > 1:
@@ -204,7 +204,7 @@ def _measure_on(engine: str | EngineFile, directories: Sequence[Path], prepared:
             if isinstance(made, Prepares):
                 made.prepare(say)
     jobs = tuple(split(together, directories))
-    with _telling_how_to_resume(together), ExitStack() as stack:
+    with _telling_how_to_resume(together, "what jobs have brought is kept"), ExitStack() as stack:
         with screen.progress() as say:
             opened = stack.enter_context(engines.opened(engine, say))
         say, on_progress = stack.enter_context(screen.measuring("jobs"))
@@ -255,11 +255,11 @@ def _measure(plan: Plan, directories: Sequence[Path], provider: str, lab: str | 
 
 
 @contextmanager
-def _telling_how_to_resume(directory: Path) -> Iterator[None]:
+def _telling_how_to_resume(directory: Path, kept: str) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        screen.note(f"minigts: nothing that was measured is lost; go on with: minigts run --resume {directory}")
+        screen.note(f"minigts: {kept}; go on with: minigts run --resume {directory}")
         raise
 
 
