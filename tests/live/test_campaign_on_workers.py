@@ -32,7 +32,7 @@ measurements:
 claims:
   - {{latency: as-declared, of: rtt}}
 """
-LABS = 4
+LABS, SAMPLES = 4, 8
 
 
 @pytest.fixture
@@ -78,6 +78,7 @@ def test_workers_give_the_same_bytes_though_one_is_killed_and_leave_no_lab(
     said, told = running.communicate(timeout=200)
     assert running.returncode == 0, told
     assert f"held in {LABS} of {LABS} labs" in said
+    assert f"0 of {SAMPLES} samples" in told and f"{SAMPLES} of {SAMPLES} samples" in told
     assert tables(tmp_path / "results") == alone
     assert not traces.left()
 

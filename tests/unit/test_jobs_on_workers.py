@@ -17,11 +17,13 @@ import cloudpickle
 import pytest
 from distributed import Client, KilledWorker, Security
 
+from live.program import until
 from minigts.cluster import doing, engine, worker
 from minigts.cluster.doing import Outcome
 from minigts.cluster.jobs import Job, split
 from minigts.errors import EnvironmentLacks
 from minigts.experiments import campaign
+from minigts.experiments.run import Progress
 from minigts.lab import life
 from minigts.lab.record import all_labs, exclusive, lab_named
 
@@ -152,6 +154,40 @@ def test_a_job_that_workers_die_of_is_given_to_no_other(jobs: Sequence[Job]) -> 
     answer, where = has_done._answer(Killed())  # type: ignore[arg-type]
     assert has_done._again(doing._Given(jobs[0], 1, frozenset()), answer, where) is None
     assert has_done.outcome.failed == {jobs[0].name: "3 workers died while they had it"}
+
+
+def test_how_far_a_campaign_is_goes_by_the_samples_that_workers_tell_of(jobs: Sequence[Job]) -> None:
+    seen: list[Progress] = []
+    first, second, third = jobs
+    standing = doing._Standing(jobs, seen.append)
+    standing.begun(2)
+    standing.heard({"job": first.number, "done": 1})
+    standing.heard({"job": second.number, "done": 1})
+    standing.heard({"job": second.number, "done": 0})  # another worker begins it anew
+    standing.finished(first, 2)
+    standing.heard({"job": first.number, "done": 0})  # late: it has ended
+    standing.finished(second, 1)
+    standing.finished(third, 1)
+    assert [(at.done, at.total) for at in seen] == [(done, 3) for done in (0, 1, 2, 1, 1, 2, 3)]
+    assert seen[0].doing == "beginning (2 workers)"
+    assert seen[-1].doing == f"{third.name} (1 worker)"
+    assert seen[-1].seconds_left == 0
+
+
+def test_what_a_worker_tells_of_its_job_is_heard() -> None:
+    heard: list[Mapping[str, int]] = []
+
+    def job() -> None:
+        tell = worker.telling("abcdef", 7)
+        tell(Progress(2, 5, 0.0, "a sample"))
+        tell(Progress(3, 5, 0.0, "too soon to be told"))
+
+    with engine.opened("local:1", lambda _: None) as opened:
+        opened.client.subscribe_topic(worker.topic("abcdef"), lambda event: heard.append(event[1]))
+        opened.client.submit(job).result(timeout=60)
+        assert until(lambda: bool(heard))
+    assert [(told["job"], told["done"]) for told in heard] == [(7, 2)]
+    job()  # without a worker nobody hears it
 
 
 @pytest.mark.timeout(LIMIT_S)

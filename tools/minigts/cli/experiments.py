@@ -207,7 +207,7 @@ def _measure_on(engine: str | EngineFile, directories: Sequence[Path], prepared:
     with _telling_how_to_resume(together, "what jobs have brought is kept"), ExitStack() as stack:
         with screen.progress() as say:
             opened = stack.enter_context(engines.opened(engine, say))
-        say, on_progress = stack.enter_context(screen.measuring("jobs"))
+        say, on_progress = stack.enter_context(screen.measuring())
         outcome = doing.perform(opened, jobs, partial(gathering.keep, together), say, on_progress)
     for job, why in outcome.failed.items():
         screen.note(f"minigts: {job}: {why}")

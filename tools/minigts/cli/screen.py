@@ -69,10 +69,10 @@ def progress() -> Iterator[Say]:
 
 
 @contextmanager
-def measuring(what: str = "samples") -> Iterator[tuple[Say, OnProgress]]:
+def measuring() -> Iterator[tuple[Say, OnProgress]]:
     """Gives two functions: one says a step, one shows how far a run is. A bar with the time left on a terminal."""
     if not sys.stderr.isatty():
-        yield note, _lines(what)
+        yield note, _lines()
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -88,7 +88,7 @@ def measuring(what: str = "samples") -> Iterator[tuple[Say, OnProgress]]:
         yield lambda step: bar.update(task, description=step), show
 
 
-def _lines(what: str) -> OnProgress:
+def _lines() -> OnProgress:
     """A line for every twentieth of the way."""
     shown = -1
 
@@ -96,7 +96,7 @@ def _lines(what: str) -> OnProgress:
         nonlocal shown
         if (part := 20 * at.done // max(1, at.total)) != shown:
             shown = part
-            note(f"{at.done} of {at.total} {what}, {duration(at.seconds_left)} left, now {at.doing}")
+            note(f"{at.done} of {at.total} samples, {duration(at.seconds_left)} left, now {at.doing}")
 
     return show
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -63,6 +64,48 @@ def perform(engine: Opened, jobs: Sequence[Job], keep: Keep, say: Say, on_progre
     return doing.outcome
 
 
+class _Standing:
+    """How far the jobs are: samples of those that have ended, and what the workers say of others meanwhile."""
+
+    def __init__(self, jobs: Sequence[Job], on_progress: OnProgress) -> None:
+        self._under_way = {job.number: job for job in jobs}
+        self._said = dict.fromkeys(self._under_way, 0)
+        self._total, self._total_s = sum(len(job.samples) for job in jobs), sum(map(_cost_s, jobs))
+        self._done, self._done_s = 0, 0.0
+        self._on_progress, self._started, self._workers = on_progress, time.monotonic(), 1
+        self._turn = threading.Lock()
+
+    def begun(self, workers: int) -> None:
+        with self._turn:
+            self._workers = workers
+            self._show("beginning")
+
+    def heard(self, told: Mapping[str, int]) -> None:
+        """What a worker says, on the client's own thread. A job that is given once more begins again."""
+        with self._turn:
+            if (job := self._under_way.get(told["job"])) is not None:
+                self._is_at(job, told["done"])
+
+    def finished(self, job: Job, workers: int) -> None:
+        with self._turn:
+            self._workers = workers
+            del self._under_way[job.number]
+            self._is_at(job, len(job.samples))
+
+    def _is_at(self, job: Job, done: int) -> None:
+        more = done - self._said[job.number]
+        self._said[job.number] = done
+        self._done += more
+        self._done_s += _cost_s(job) * more / len(job.samples)
+        self._show(job.name)
+
+    def _show(self, doing: str) -> None:
+        spent_s, left_s = time.monotonic() - self._started, self._total_s - self._done_s
+        left_s *= spent_s / self._done_s if self._done else 1 / self._workers
+        among = f"{doing} ({self._workers} worker{'s' if self._workers > 1 else ''})"
+        self._on_progress(Progress(self._done, self._total, left_s, among))
+
+
 class _Doing:
     def __init__(self, engine: Opened, say: Say) -> None:
         self._client, self._id, self._say = engine.client, engine.campaign_id, say
@@ -73,10 +116,10 @@ class _Doing:
     def run(self, jobs: Sequence[Job], keep: Keep, on_progress: OnProgress) -> None:
         from distributed import as_completed  # noqa: PLC0415
 
-        started, done, total_s = time.monotonic(), 0, sum(_cost_s(job) for job in jobs)
-        left_s = total_s
+        standing = _Standing(jobs, on_progress)
+        self._client.subscribe_topic(worker.topic(self._id), lambda event: standing.heard(event[1]))
         coming = as_completed([self._submit(job, 1) for job in jobs], loop=self._client.loop)
-        on_progress(Progress(0, len(jobs), total_s / self._worker_count(), self._among_workers("beginning")))
+        standing.begun(self._worker_count())
         for future in coming:
             given = self._under_way.pop(future)
             job = given.job
@@ -87,11 +130,7 @@ class _Doing:
                 coming.add(again)
                 continue
             future.release()
-            done += 1
-            left_s -= _cost_s(job)
-            spent_s = time.monotonic() - started
-            left = spent_s * left_s / (total_s - left_s) if total_s > left_s else left_s
-            on_progress(Progress(done, len(jobs), left, self._among_workers(job.name)))
+            standing.finished(job, self._worker_count())
 
     def _submit(self, job: Job, attempt: int) -> Future:
         workers = self._not_refused() if self.outcome.refused else None
@@ -193,15 +232,12 @@ class _Doing:
     def _worker_count(self) -> int:
         return max(1, len(self._workers()) - len(self.outcome.refused))
 
-    def _among_workers(self, doing: str) -> str:
-        count = self._worker_count()
-        return f"{doing} ({count} worker{'s' if count > 1 else ''})"
-
     def end(self) -> None:
         """Begin no more jobs. When some are under way, their workers' labs are theirs to take down; what is left of
         dead ones is taken down here."""
         unfinished = bool(self._under_way)
         with contextlib.suppress(OSError, RuntimeError):  # of an engine that is gone nothing can be asked
+            self._client.unsubscribe_topic(worker.topic(self._id))
             self._client.cancel(list(self._under_way), force=True)
             told = self._client.run(_on_worker(), "remove_labs", self._id, unfinished, on_error="return")
             for where, why in told.items():

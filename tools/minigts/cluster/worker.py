@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import math
 import os
 import socket
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
@@ -36,6 +38,7 @@ from minigts.results.schema import CERTIFICATE, LOG, RAW
 PREFIX = "job"
 """How the names of jobs' labs begin."""
 PACKED = "parts"
+TOLD_EVERY_S = 1.0
 
 
 class Answer(BaseModel):
@@ -111,12 +114,36 @@ def _measured(job: Job, campaign_id: str) -> dict[str, str]:
         manifests.write(directory, job.manifest)
         if job.describes:
             campaign.describe_lab([directory], lab, _silent, fresh=True)
-        run.take(directory, lab.provider, LabStage(lab, _silent), job.samples)
+        run.take(directory, lab.provider, LabStage(lab, _silent), job.samples, telling(campaign_id, job.number))
         found = [manifests.FILE, LOG, *([CERTIFICATE] if job.describes else [])]
         files = {name: read_text(inside(directory, name)) for name in found}
         for path in sorted((directory / RAW).glob("*.json")):
             files[f"{RAW}/{path.name}"] = read_text(path)
         return files
+
+
+def topic(campaign_id: str) -> str:
+    """On which workers of a campaign say how far their jobs are."""
+    return f"minigts-{campaign_id}"
+
+
+def telling(campaign_id: str, number: int) -> run.OnProgress:
+    """Says on the campaign's topic how many samples of the job are done: the first at once, then every second at most.
+    Where no worker of Dask's does the job nobody hears it."""
+    told_s = -math.inf
+
+    def tell(at: run.Progress) -> None:
+        nonlocal told_s
+        now_s = time.monotonic()
+        if now_s < told_s + TOLD_EVERY_S:
+            return
+        told_s = now_s
+        with suppress(ImportError, ValueError):
+            from distributed import get_worker  # noqa: PLC0415
+
+            get_worker().log_event(topic(campaign_id), {"job": number, "done": at.done})
+
+    return tell
 
 
 def lab_name(campaign_id: str, number: int, process: int) -> str:
@@ -159,11 +186,11 @@ def receive(name: str, offset: int, data: bytes) -> str:
     return ""
 
 
-def unpack(name: str, sha256: str, provider: str, time: Literal["real", "virtual"]) -> str:
+def unpack(name: str, sha256: str, provider: str, labs_time: Literal["real", "virtual"]) -> str:
     """Put what was shipped in its place, unless its sum is another; why not, in words."""
     place = _shipped(name)
     try:
-        made = registry.make(provider, Path(), time)
+        made = registry.make(provider, Path(), labs_time)
         assert isinstance(made, Ships)  # who asks for parts is one
         made.unpack(place, sha256, _silent)
     except MinigtsError as error:

@@ -112,11 +112,11 @@ def run_together(
             raise
 
 
-def take(directory: Path, provider: Provider, stage: Stage, wanted: Collection[str]) -> None:
+def take(directory: Path, provider: Provider, stage: Stage, wanted: Collection[str], on_progress: OnProgress) -> None:
     """Take those of the directory's samples, and derive nothing."""
     with ExitStack() as stack:
         part = _Part.open(directory, stack, wanted)
-        clock = _Clock([part], lambda _: None)
+        clock = _Clock([part], on_progress)
         for overlay in dict.fromkeys(sample.overlay for sample in part.todo):
             _take_over(overlay, [part], provider, stage, clock)
 
