@@ -224,7 +224,8 @@ def _say_how_much(prepared: Sequence[Prepared]) -> None:
     names = dict.fromkeys(each.experiment.name for each in prepared)
     seconds = sum(each.seconds for each in prepared)
     labs = f", {len(prepared)} labs" if len(prepared) > len(names) else ""
-    screen.note(f"{', '.join(names)}{labs}: {screen.duration(seconds)} of measuring")
+    clock = ", by the labs' own clock" if all(each.time == "virtual" for each in prepared) else ""
+    screen.note(f"{', '.join(names)}{labs}: {screen.duration(seconds)} of measuring{clock}")
 
 
 def _report(together: Path) -> None:
