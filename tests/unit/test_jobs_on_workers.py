@@ -159,8 +159,7 @@ def test_a_job_that_workers_die_of_is_given_to_no_other(jobs: Sequence[Job]) -> 
 def test_how_far_a_campaign_is_goes_by_the_samples_that_workers_tell_of(jobs: Sequence[Job]) -> None:
     seen: list[Progress] = []
     first, second, third = jobs
-    standing = doing._Standing(jobs, seen.append)
-    standing.begun(2)
+    standing = doing._Standing(jobs, seen.append, 2)
     standing.heard({"job": first.number, "done": 1})
     standing.heard({"job": second.number, "done": 1})
     standing.heard({"job": second.number, "done": 0})  # another worker begins it anew

@@ -67,18 +67,14 @@ def perform(engine: Opened, jobs: Sequence[Job], keep: Keep, say: Say, on_progre
 class _Standing:
     """How far the jobs are: samples of those that have ended, and what the workers say of others meanwhile."""
 
-    def __init__(self, jobs: Sequence[Job], on_progress: OnProgress) -> None:
+    def __init__(self, jobs: Sequence[Job], on_progress: OnProgress, workers: int) -> None:
         self._under_way = {job.number: job for job in jobs}
         self._said = dict.fromkeys(self._under_way, 0)
         self._total, self._total_s = sum(len(job.samples) for job in jobs), sum(map(_cost_s, jobs))
         self._done, self._done_s = 0, 0.0
-        self._on_progress, self._started, self._workers = on_progress, time.monotonic(), 1
+        self._on_progress, self._started, self._workers = on_progress, time.monotonic(), workers
         self._turn = threading.Lock()
-
-    def begun(self, workers: int) -> None:
-        with self._turn:
-            self._workers = workers
-            self._show("beginning")
+        self._show("beginning")
 
     def heard(self, told: Mapping[str, int]) -> None:
         """What a worker says, on the client's own thread. A job that is given once more begins again."""
@@ -116,10 +112,9 @@ class _Doing:
     def run(self, jobs: Sequence[Job], keep: Keep, on_progress: OnProgress) -> None:
         from distributed import as_completed  # noqa: PLC0415
 
-        standing = _Standing(jobs, on_progress)
+        standing = _Standing(jobs, on_progress, self._worker_count())
         self._client.subscribe_topic(worker.topic(self._id), lambda event: standing.heard(event[1]))
         coming = as_completed([self._submit(job, 1) for job in jobs], loop=self._client.loop)
-        standing.begun(self._worker_count())
         for future in coming:
             given = self._under_way.pop(future)
             job = given.job
@@ -237,7 +232,6 @@ class _Doing:
         dead ones is taken down here."""
         unfinished = bool(self._under_way)
         with contextlib.suppress(OSError, RuntimeError):  # of an engine that is gone nothing can be asked
-            self._client.unsubscribe_topic(worker.topic(self._id))
             self._client.cancel(list(self._under_way), force=True)
             told = self._client.run(_on_worker(), "remove_labs", self._id, unfinished, on_error="return")
             for where, why in told.items():

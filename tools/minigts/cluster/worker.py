@@ -138,7 +138,7 @@ def telling(campaign_id: str, number: int) -> run.OnProgress:
         if now_s < told_s + TOLD_EVERY_S:
             return
         told_s = now_s
-        with suppress(ImportError, ValueError):
+        with suppress(ValueError):
             from distributed import get_worker  # noqa: PLC0415
 
             get_worker().log_event(topic(campaign_id), {"job": number, "done": at.done})
