@@ -111,8 +111,13 @@ class Traces:
             *(f"process {pid}" for pid in {*alive, *processes_of(self.state)}),
             *(f"socket {line}" for line in _unix_sockets() if str(self.state) in line),
             *(f"file {path}" for path in self._files() if path.parts[0] != but),
-            *(f"/dev/shm/{name}" for name in _shared_memory() - self.shared_memory),
+            *(f"/dev/shm/{name}" for name in self._shared_memory_left()),
         ]
+
+    def _shared_memory_left(self) -> frozenset[str]:
+        """But what a process that is not the lab's has mapped: a test that runs beside this one, say."""
+        new = _shared_memory() - self.shared_memory
+        return new - _mapped_by_others(with_children(processes_of(self.state)), new) if new else new
 
     def _files(self) -> list[Path]:
         """Within the state directory, where the folder of labs may stay."""
@@ -176,6 +181,23 @@ def _unix_sockets() -> list[str]:
 def _shared_memory() -> frozenset[str]:
     """Files: a lab makes no directory there, as others may."""
     return frozenset(path.name for path in Path("/dev/shm").iterdir() if not path.is_dir())
+
+
+def _mapped_by_others(than: set[int], names: Iterable[str]) -> set[str]:
+    """Which of these files of shared memory other processes have mapped, whatever their names were at that moment."""
+    mapped = set()
+    for pid in _parents().keys() - than:
+        with contextlib.suppress(OSError):
+            mapped.update(re.findall(r" (\d+) +/dev/shm/", Path(f"/proc/{pid}/maps").read_text()))
+    return {name for name in names if _inode(Path("/dev/shm", name)) in mapped}
+
+
+def _inode(path: Path) -> str:
+    """Empty when it is gone."""
+    try:
+        return str(path.stat().st_ino)
+    except OSError:
+        return ""
 
 
 def kernels(program: Program, lab: str = "pair") -> dict[str, int]:
