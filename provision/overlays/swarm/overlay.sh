@@ -81,7 +81,7 @@ wait_for_gossip() {
 # Of those since the engine has been started.
 # shellcheck disable=SC2154 # docker.sh names the log
 knows_every_node() {
-  awk -v wanted="$(host_count)" '/New memberlist node/ { split("", known) }
+  awk -v wanted="$(host_count)" '/msg="Starting up"|New memberlist node/ { split("", known) }
     match($0, "/[^/,]*, joined gossip cluster") { known[substr($0, RSTART, RLENGTH)] }
     END { exit length(known) < wanted }' "$engine_log"
 }
