@@ -88,7 +88,7 @@ def test_a_campaign_that_is_killed_goes_on_where_it_was(
 ) -> None:
     results = tmp_path / "results"
     running = program.start("run", str(sweep), "--on", "local:1", "--results", str(results))
-    assert until(lambda: len(list(results.glob("*/*/raw/*.json"))) > 0, 90)
+    assert until(lambda: any(len(list(lab.glob("raw/*.json"))) == SAMPLES // LABS for lab in results.glob("*/*")), 90)
     running.kill()
     running.communicate(timeout=60)
     program.succeeds("down", "--all")

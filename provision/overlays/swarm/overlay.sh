@@ -10,7 +10,7 @@ own_address=
 join() { if is_leader; then lead; else follow; fi; }
 
 start() {
-  ! is_leader || wait_for_nodes
+  if is_leader; then wait_for_nodes; else wait_for_gossip; fi
   keep_distance
   own_address=172.30.$((HOST_POSITION / 250)).$((HOST_POSITION % 250 + 2))
   start_on_network measure
@@ -67,23 +67,48 @@ lead() {
   echo "TOKEN=$(said Worker "$(docker_api GET /swarm)")"
 }
 
+# Who has heard of nobody new for some time joins anew. Of a node that comes the others tell each other by lot; whom nobody
+# tells hears of it half a minute later, when two nodes compare their lists. To join is to compare them with the leader.
 follow() {
-  swarm_active || join_swarm
+  local quiet_s=10 attempt
+  [[ $CLOCK != virtual ]] || quiet_s=3
+  if ! swarm_active; then
+    join_swarm
+    for attempt in 1 2; do
+      ! hears_of_every_node $((quiet_s * attempt)) || return 0
+      ! wait_until 30 left_swarm || join_swarm
+    done
+  fi
   wait_for_gossip
 }
 
+# hears_of_every_node SECONDS: whether this host comes to know all, before it has heard of nobody new for so long.
+hears_of_every_node() {
+  local known=0 now deadline=$((SECONDS + $1))
+  while now=$(count_known_nodes) && ((now < $(host_count))); do
+    ((now == known)) || known=$now deadline=$((SECONDS + $1))
+    ((SECONDS < deadline)) || return 1
+    sleep 0.5
+  done
+}
+
 # What asks for a network before every node knows of every other by gossip asks some that do not answer, and waits for
-# 30 s. The engine says whom it knows in its log alone: `Node 226cf1dac85c/10.255.0.1, joined gossip cluster`.
+# 30 s.
 wait_for_gossip() {
   pause_s=0.5 wait_until 120 knows_every_node || fatal "this host does not know every node of the Swarm: $(engine_complaint)"
 }
 
-# Of those since the engine has been started.
+knows_every_node() { (($(count_known_nodes) >= $(host_count))); }
+
+# Of those since the engine has been started, or has joined last. The engine says whom it knows in its log alone: `Node
+# 226cf1dac85c/10.255.0.1, joined gossip cluster`. A node that joins anew has another name.
 # shellcheck disable=SC2154 # docker.sh names the log
-knows_every_node() {
-  awk -v wanted="$(host_count)" '/msg="Starting up"|New memberlist node/ { split("", known) }
-    match($0, "/[^/,]*, joined gossip cluster") { known[substr($0, RSTART, RLENGTH)] }
-    END { exit length(known) < wanted }' "$engine_log"
+count_known_nodes() {
+  awk '/msg="Starting up"|New memberlist node/ { split("", known) }
+    match($0, "Node [0-9a-f]+/[^,]*, ") { node = substr($0, RSTART, RLENGTH) }
+    /, joined gossip cluster/ { known[node] }
+    /, left gossip cluster/ { delete known[node] }
+    END { print length(known) }' "$engine_log"
 }
 
 swarm_active() { [[ $(swarm_state) == active ]]; }
