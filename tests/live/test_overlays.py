@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from live import test_policy
-from live.conftest import quiet, skip_without_programs
+from live.conftest import MakeLab, quiet, skip_without_programs
 from minigts import lab as labs
 from minigts import overlays, paths
 from minigts.judge.tolerances import round_trip
@@ -114,6 +114,28 @@ def test_overlay_joins_proves_its_path_and_leaves_nothing(name: str, request: py
     assert {"ENCRYPTED" in words for words in proven.values()} == {declared.prove_encryption}
     assert {end.mtu for end in endpoints.values()} == {declared.mtu_over(1500)}
     assert state(pair) == before
+
+
+DEAF = """
+nft add table inet deaf
+nft add chain inet deaf input '{ type filter hook input priority 0; }'
+nft add rule inet deaf input udp dport 7946 drop
+(sleep 4.5; nft delete table inet deaf) </dev/null >/dev/null 2>&1 &
+"""
+"""For so long nobody tells the host anything by Docker's gossip; lists are compared by TCP."""
+
+
+def test_a_host_that_heard_of_a_node_from_nobody_joins_anew_and_does_not_wait(make_lab: MakeLab) -> None:
+    lab = make_lab(
+        "name: deaf\nhosts: {first: , near: , far: }\n"
+        "links: [{ends: [first, near], rtt: 10ms}, {ends: [near, far], rtt: 100ms}]\n"
+    )
+    lab.provider.run("near", ["sh", "-c", DEAF], timeout_s=10)
+    before_s = lab.provider.now_s()
+    overlays.join(lab, "swarm", quiet)
+    took_s = lab.provider.now_s() - before_s
+    said = lab.provider.run("near", ["grep", "-c", "New memberlist node", "/var/log/dockerd.log"], timeout_s=10).stdout
+    assert (int(said), took_s < 25) == (2, True), took_s
 
 
 def survives_a_power_cut(lab: Lab, name: str) -> None:

@@ -101,14 +101,17 @@ wait_for_gossip() {
 knows_every_node() { (($(count_known_nodes) >= $(host_count))); }
 
 # Of those since the engine has been started, or has joined last. The engine says whom it knows in its log alone: `Node
-# 226cf1dac85c/10.255.0.1, joined gossip cluster`. A node that joins anew has another name.
+# 226cf1dac85c/10.255.0.1, joined gossip cluster`. A node that comes again has another name, and both may be known for a while.
 # shellcheck disable=SC2154 # docker.sh names the log
 count_known_nodes() {
   awk '/msg="Starting up"|New memberlist node/ { split("", known) }
     match($0, "Node [0-9a-f]+/[^,]*, ") { node = substr($0, RSTART, RLENGTH) }
     /, joined gossip cluster/ { known[node] }
     /, left gossip cluster/ { delete known[node] }
-    END { print length(known) }' "$engine_log"
+    END {
+      for (node in known) addresses[substr(node, index(node, "/"))]
+      print length(addresses)
+    }' "$engine_log"
 }
 
 swarm_active() { [[ $(swarm_state) == active ]]; }
