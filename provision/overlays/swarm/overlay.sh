@@ -70,7 +70,7 @@ lead() {
 # Who has heard of nobody new for some time joins anew. Of a node that comes the others tell each other by lot; whom nobody
 # tells hears of it half a minute later, when two nodes compare their lists. To join is to compare them with the leader.
 follow() {
-  local quiet_s=10 attempt
+  local quiet_s=20 attempt
   [[ $CLOCK != virtual ]] || quiet_s=3
   if ! swarm_active; then
     join_swarm
