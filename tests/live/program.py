@@ -107,17 +107,20 @@ class Traces:
 
     def _now(self, but: str) -> list[str]:
         alive = [pid for pid, started in self.processes.items() if start_time(pid) == started]
+        ours = processes_of(self.state)
         return [
-            *(f"process {pid}" for pid in {*alive, *processes_of(self.state)}),
+            *(f"process {pid}" for pid in {*alive, *ours}),
             *(f"socket {line}" for line in _unix_sockets() if str(self.state) in line),
             *(f"file {path}" for path in self._files() if path.parts[0] != but),
-            *(f"/dev/shm/{name}" for name in self._shared_memory_left()),
+            *(f"/dev/shm/{name}" for name in self._shared_memory_left(ours)),
         ]
 
-    def _shared_memory_left(self) -> frozenset[str]:
+    def _shared_memory_left(self, ours: Iterable[int]) -> frozenset[str]:
         """But what a process that is not the lab's has mapped: a test that runs beside this one, say."""
         new = _shared_memory() - self.shared_memory
-        return new - _mapped_by_others(with_children(processes_of(self.state)), new) if new else new
+        if not new:
+            return new
+        return new - _mapped_by_others(with_children(ours), new)
 
     def _files(self) -> list[Path]:
         """Within the state directory, where the folder of labs may stay."""
