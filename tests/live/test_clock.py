@@ -103,6 +103,17 @@ def test_who_listens_to_a_command_that_has_ended_does_not_keep_time_going(lab: L
     assert lab.provider.now_s() == now_s
 
 
+@pytest.mark.timeout(120)
+def test_who_listens_to_a_long_answer_hears_all_of_it(lab: Lab) -> None:
+    """It comes in many frames, and the client asks for more of it while one is half-way through the host's console."""
+    heard: list[bytes] = []
+    argv = ["seq", "-w", "60000"]
+    said = lab.provider.run("ams", argv, timeout_s=LIMIT_S, on_output=heard.append).stdout
+    assert len(heard) > 10
+    assert said.encode() == b"".join(heard)
+    assert said.split() == [f"{number:05}" for number in range(1, 60001)]
+
+
 def used_ticks(processes: dict[int, str]) -> int:
     """Processor time that they have had, in clock ticks; all of them run."""
     stats = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in processes]

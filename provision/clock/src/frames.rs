@@ -8,7 +8,6 @@ pub const KILL: u8 = 3;
 pub const STDOUT: u8 = 5;
 pub const STDERR: u8 = 6;
 pub const EXIT: u8 = 7;
-pub const TAKEN: u8 = 8;
 pub const WAIT: u8 = 9;
 pub const PACE: u8 = 10;
 
@@ -26,14 +25,6 @@ impl Head {
             kind: bytes[4],
             length: u32::from_be_bytes(bytes[5..9].try_into().unwrap()) as usize,
         }
-    }
-
-    pub fn encode(&self) -> [u8; HEAD] {
-        let mut bytes = [0; HEAD];
-        bytes[0..4].copy_from_slice(&self.channel.to_be_bytes());
-        bytes[4] = self.kind;
-        bytes[5..9].copy_from_slice(&(self.length as u32).to_be_bytes());
-        bytes
     }
 }
 
@@ -103,7 +94,7 @@ mod tests {
     use super::*;
 
     fn frame(channel: u32, kind: u8, payload: &[u8]) -> Vec<u8> {
-        [&Head { channel, kind, length: payload.len() }.encode()[..], payload].concat()
+        [&channel.to_be_bytes()[..], &[kind], &(payload.len() as u32).to_be_bytes(), payload].concat()
     }
 
     #[test]

@@ -11,7 +11,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use nix::sys::socket::{accept4, SockFlag};
 
 use crate::device::{Device, Event, Kind};
-use crate::frames::{self, Head};
+use crate::frames;
 use crate::gate::Gate;
 use crate::host::{Arrival, Host, State, Step, CONSOLE};
 use crate::orders::{self, Answer, Layout, PortSettings, Question, WireState};
@@ -412,12 +412,7 @@ impl Lab {
                         self.gate.begin(index, head.channel);
                     }
                     host.typed.extend_from_slice(&frame);
-                    continue;
                 }
-            }
-            if head.kind != frames::KILL {
-                let taken = Head { channel: 0, kind: frames::TAKEN, length: 4 }.encode();
-                host.say(&[&taken[..], &(frame.len() as u32).to_be_bytes()].concat())?;
             }
         }
         Ok(())

@@ -50,7 +50,8 @@ from minigts.providers.uml.kernel import (
 from minigts.providers.uml.way_out import WayOut
 
 UNLIMITED_WINDOW = 1 << 40
-"""A console that a clock carries takes what there is room for, and leaves the rest with the clock."""
+"""A console that a clock carries takes what there is room for, and leaves the rest with the clock. The clock does not
+say what it has taken: there is no place for a word of its own where a frame of the host's is half-way through."""
 LENT_MODULES = "modules"
 """What modprobe has to know of the kernel: in the kernel's directory, and in what a guest may mount."""
 SOCKET_BUFFER_BYTES = 4 << 20
