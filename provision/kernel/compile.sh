@@ -47,8 +47,15 @@ configure() {
   }
 }
 
-# Not silent: its lines are the progress that is shown.
-compile() { make -C "$tree" ARCH=um -j"$(nproc)"; }
+# A kernel's random numbers begin with its own name, which must not tell when and where it was built: one seed would not
+# give the same numbers on two machines. Not silent: its lines are the progress that is shown.
+compile() {
+  export KBUILD_BUILD_USER=minigts KBUILD_BUILD_HOST=minigts KBUILD_BUILD_VERSION=1
+  KBUILD_BUILD_TIMESTAMP="Debian $(source_version)" make -C "$tree" ARCH=um -j"$(nproc)"
+}
+
+# shellcheck disable=SC2016
+source_version() { dpkg-query -W -f '${Version}\n' "${source##*/}"; }
 
 # modprobe finds every module built in, so a script that loads one need not know. The directory's name says for which
 # kernel.
@@ -62,7 +69,7 @@ keep_products() {
   mkdir "$out/modules"
   cp -r "$modules" "$out/modules/"
   strip -o "$out/linux" "$tree/linux"
-  dpkg-query -W -f '${Version}\n' "${source##*/}" >"$out/version"
+  source_version >"$out/version"
 }
 
 unpack_source

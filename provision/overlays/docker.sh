@@ -41,7 +41,6 @@ said() { [[ ! $2 =~ \"$1\":\"([^\"]*)\" ]] || echo "${BASH_REMATCH[1]}"; }
 # start_docker FLAG…: the engine, if it does not run yet.
 start_docker() {
   docker_answers && return
-  wake_supervisors
   modprobe -a overlay bridge veth vxlan br_netfilter ip_vs
   setsid "${engine[@]}" --userland-proxy=false --iptables=false --ip6tables=false "$@" >>"$engine_log" 2>&1 </dev/null &
   wait_until "$engine_deadline_s" docker_answers ||
@@ -109,37 +108,7 @@ remove_measuring_container() {
 }
 
 remove_container() {
-  wake_supervisor "$1"
   docker_api DELETE "/containers/$1?force=1" >/dev/null 2>&1 || true
-}
-
-# halt_supervisor: containerd's shim, the parent of the container's first process. Every 30 s it clears its memory
-# (containerd, runtime/v2/shim/shim.go, setRuntime), and its threads spin. In virtual time that lets milliseconds go by, in
-# which the container's programs do not run. It has nothing to do until the container is taken away. The user's own keep
-# theirs, which has to start them again.
-halt_supervisor() { [[ $CLOCK != virtual ]] || signal_supervisor STOP "$(container_process)"; }
-
-# wake_supervisor CONTAINER: of one that is there.
-wake_supervisor() {
-  local answer
-  [[ $CLOCK == virtual ]] || return 0
-  answer=$(docker_api GET "/containers/$1/json" 2>/dev/null) || return 0
-  [[ ! $answer =~ \"Pid\":([1-9][0-9]*) ]] || signal_supervisor CONT "${BASH_REMATCH[1]}"
-}
-
-# An engine that starts asks those of the containers that are there.
-wake_supervisors() {
-  local id
-  [[ $CLOCK == virtual ]] || return 0
-  for id in $(pidof containerd-shim-runc-v2); do kill -s CONT "$id" || true; done
-}
-
-# signal_supervisor SIGNAL PROCESS: that of the container with the first process PROCESS.
-signal_supervisor() {
-  local key value parent=
-  [[ -r /proc/$2/status ]] || return 0
-  while read -r key value; do [[ $key != PPid: ]] || parent=$value; done <"/proc/$2/status"
-  [[ $(<"/proc/$parent/comm") != containerd-shim* ]] || kill -s "$1" "$parent" || true
 }
 
 # name_second_container: from now on the functions here speak of the second container.
@@ -193,7 +162,6 @@ describe_measuring_container() {
   echo "ADDRESS=$1"
   echo "MTU=$(mtu_with "$1" <<<"$(nsenter --target "$id" --net ip -4 address)")"
   echo "ENTER=$id"
-  halt_supervisor
 }
 
 # mtu_with ADDRESS: of the interface that has it, as `ip address` prints them: `2: eth0@if5: <UP> mtu 1450 qdisc …`, and

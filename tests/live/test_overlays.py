@@ -198,7 +198,7 @@ def test_mesh_crosses_hosts_that_the_underlay_does_not(chain: Lab, meshed: tuple
 def test_what_looks_after_a_container_takes_no_time_of_its_programs(
     chain: Lab, meshed: tuple[overlays.Endpoint, ...]
 ) -> None:
-    """The container's supervisor would clear its memory every half minute."""
+    """The container's supervisor, containerd's shim, clears its memory every half minute."""
     first, second, _ = meshed
     wanted = ("-k", "MIN_LATENCY,MAX_LATENCY")
     exchanges = ("netperf", "-H", second.address, "-p", "12865", "-t", "UDP_RR", "-l", "65", "-P", "0", "--", *wanted)

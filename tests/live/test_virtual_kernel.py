@@ -53,7 +53,7 @@ def drawn(directory: Path, *words: str) -> list[str]:
 
 def test_a_seed_gives_the_same_random_numbers_again_and_another_one_others(tmp_path: Path) -> None:
     first, again, other = (drawn(tmp_path, f"minigts_seed={seed}") for seed in (5, 5, 6))
-    assert first == again
+    assert first == again == drawn(tmp_path, "minigts_seed=5", "called=otherwise")
     assert first[2] == "0"
     assert not set(first[:2]) & set(other[:2])
 
@@ -98,6 +98,43 @@ def test_a_program_that_asks_until_something_is_ready_asks_thousands_of_times_an
     asked = re.search(r"^asked (\d+)$", boot(tmp_path, f"sleep 1; {ASKS}"), re.MULTILINE)
     assert asked is not None
     assert 5_000 < int(asked[1]) < 20_000
+
+
+LOOKS = f"""{sys.executable} -ISc 'import ctypes, time; ask = ctypes.CDLL(None).syscall; told = (ctypes.c_int64 * 2)()
+def called(): ask(228, 1, told); return told[0] * 10**9 + told[1]
+def by_turns(): return [look() for look in (time.monotonic_ns, called) * 100]
+times = by_turns()
+print("steps", *{{after - before for before, after in zip(times, times[1:])}})
+print("apart", time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns())
+print("since", time.time_ns() - time.monotonic_ns())'"""
+"""Looks by the vDSO, and by a call of clock_gettime(2), number 228."""
+
+
+def test_looks_at_the_clock_go_on_from_each_other_whoever_tells_the_time(tmp_path: Path) -> None:
+    """They take 256 ns each, and all clocks are read alike."""
+    said = boot(tmp_path, f"sleep 1; {LOOKS}")
+    found = dict(re.findall(r"^(steps|apart|since) (.+)$", said, re.MULTILINE))
+    assert found == {"steps": "256", "apart": "-256", "since": "999999999999999744"}, said
+
+
+ONLY_READS_AND_WRITES = f"""{sys.executable} -ISc 'import ctypes, os, time; forbid = ctypes.CDLL(None).prctl
+time.monotonic_ns(); forbid(22, 1, 0, 0, 0)
+before, after = time.monotonic_ns(), time.monotonic_ns()
+os.write(1, b"took %d\\n" % (after - before)); ctypes.CDLL(None).getppid()'"""
+"""seccomp(2) in its strict mode: who makes another call is killed."""
+
+
+def test_a_look_at_the_clock_is_no_call(tmp_path: Path) -> None:
+    said = boot(tmp_path, f"sleep 1; {ONLY_READS_AND_WRITES}; echo ended $?")
+    assert re.findall(r"^(took \d+|ended \d+)$", said, re.MULTILINE) == ["took 256", "ended 137"], said
+
+
+@pytest.mark.parametrize(("words", "least_s"), [((), 30_000 * 256e-9 + 0.020), (("minigts_call=5000",), 0.150)])
+def test_looks_at_the_clock_count_as_calls(words: tuple[str, ...], least_s: float, tmp_path: Path) -> None:
+    looks = CALLS.replace("os.getppid()", "time.monotonic()")
+    took = re.search(r"^took (\S+)$", boot(tmp_path, f"sleep 1; {looks}", *words), re.MULTILINE)
+    assert took is not None
+    assert least_s <= float(took[1]) < least_s + 0.010
 
 
 def test_a_disk_answers_in_no_time(tmp_path: Path) -> None:

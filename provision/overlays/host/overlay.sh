@@ -7,5 +7,4 @@ start() {
   echo "ADDRESS=$HOST_ADDRESS"
   echo "MTU=$OVERLAY_MTU"
   echo "ENTER=$(container_process)"
-  halt_supervisor
 }

@@ -16,12 +16,13 @@ PACKED = "packed.tar"
 UNPACK_SHARED = """
 from=$(mktemp -d)
 mount -t hostfs -o "hostfs=$1" none "$from"
-mkdir -p "$3" && tar -x --no-same-owner -C "$3" -f "$from/$2" || failed=yes
+mkdir -p "$3" && tar -x -m --no-same-owner -C "$3" -f "$from/$2" || failed=yes
 umount "$from"
 rmdir "$from"
 [ -z "${failed:-}" ]
 """
-"""A guest reads from a directory of this machine many times quicker than from its control line."""
+"""A guest reads from a directory of this machine many times quicker than from its control line. What it gets is as old as the
+guest has had it: the machine's own time is none of a guest's in virtual time."""
 PACK_SHARED = """
 to=$(mktemp -d)
 mount -t hostfs -o "hostfs=$2" none "$to"
@@ -31,7 +32,7 @@ rmdir "$to"
 [ -z "${failed:-}" ]
 """
 """Into a file that is there: a kernel may not make one shorter by name, nor set its time (confinement.py)."""
-UNPACK = 'mkdir -p "$1" && tar -x --no-same-owner -C "$1"'
+UNPACK = 'mkdir -p "$1" && tar -x -m --no-same-owner -C "$1"'
 
 
 def put(provider: AgentProvider, host: str, directory: Path | None, source: Path, target: PurePosixPath) -> None:
