@@ -35,10 +35,6 @@ source "$OVERLAYS/wire.sh"
 # shellcheck source=provision/overlays/containers.sh
 source "$OVERLAYS/containers.sh"
 
-# Go's runtime clears its memory in a thread that spins for as long as another one is at it. In virtual time only an alarm of
-# the machine's own time ends that, at a point that no two runs share: so all stand still for it.
-[[ $CLOCK != virtual ]] || export GODEBUG=gcstoptheworld=2
-
 readonly reach_deadline_s=60
 
 install() { start_docker --ip-masq=false --bridge=none; }

@@ -25,12 +25,15 @@ join() {
 }
 
 start() {
+  signal_supervisors CONT
   let_go
   start_on_network measure
+  signal_supervisors STOP
 }
 
 # The network's last user takes it with him.
 leave() {
+  signal_supervisors CONT
   take_containers_away
   stop_docker
   stop_etcd
@@ -50,9 +53,19 @@ gossips() { (exec 3<>"/dev/tcp/$1/7946") 2>/dev/null; }
 # network namespace that is not there ("could not get network sandbox"). Its containers' ends in the store are let go of
 # by let_go.
 start_engine() {
+  signal_supervisors CONT
   docker_answers || rm -f /var/lib/docker/network/files/local-kv.db
   start_docker --ip-masq=false --bridge=none "--cluster-store=etcd://$LEADER_ADDRESS:2379" \
     "--cluster-advertise=$HOST_ADDRESS:2376"
+}
+
+# signal_supervisors SIGNAL: the containers' parents, containerd's shims, have nothing to do while containers run, and would
+# spin every half minute. This engine cannot have them clear their memory at once (docker.sh): its own program is what they
+# run to give a container its network, and is of a Go that ends then with "failed to set sweep barrier".
+signal_supervisors() {
+  local id
+  [[ $CLOCK == virtual ]] || return 0
+  for id in $(pidof containerd-shim-runc-v2); do kill -s "$1" "$id" || true; done
 }
 
 # The container's end in the store, which outlives a power cut; the engine gives it up only when the container is gone.
