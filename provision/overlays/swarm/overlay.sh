@@ -37,9 +37,14 @@ everyone_answers() {
   done
 }
 
-# shellcheck disable=SC2154 # docker.sh names the container
+# An engine gives up after 20 s when the Swarm is slow to say yes. Asked again, it may not know the network at once.
 attach_again() {
+  # shellcheck disable=SC2154 # docker.sh names the container
   docker_api POST /networks/measure/disconnect '{"Container": "'"$container"'"}' >/dev/null
+  pause_s=2 wait_until 120 attach || fatal "container $container cannot be attached again: $(engine_complaint)"
+}
+
+attach() {
   docker_api POST /networks/measure/connect \
     '{"Container": "'"$container"'", "EndpointConfig": {"IPAMConfig": {"IPv4Address": "'"$ADDRESS"'"}}}' >/dev/null
 }
