@@ -21,8 +21,8 @@ umount "$from"
 rmdir "$from"
 [ -z "${failed:-}" ]
 """
-"""A guest reads from a directory of this machine many times quicker than from its control line. What it gets is as old as
-the guest has had it: the machine's own time is none of a guest's in virtual time."""
+"""A guest reads from a directory of this machine many times quicker than from its control line. What it gets is
+as old as the guest has had it: the machine's own time is none of a guest's in virtual time."""
 PACK_SHARED = """
 to=$(mktemp -d)
 mount -t hostfs -o "hostfs=$2" none "$to"
