@@ -2,7 +2,11 @@
 # Builds the root file system of a host. As root, or as any user with unprivileged user namespaces.
 #
 #   build.sh OUTPUT        OUTPUT is an existing, empty directory
+#   build.sh --pack OUTPUT after it, with what ./finish has said on a host of that root in OUTPUT/store.tar
 #   build.sh --undo OUTPUT removes OUTPUT, and what a build that was killed has left elsewhere
+#
+# The same packages give the same bytes, but for the mirror's name in /etc/apt: nothing in the file system tells of when,
+# where or by whom it was built.
 #
 # Environment:
 #   MINIGTS_IMAGE_MB       size of the file system in MB
@@ -13,7 +17,8 @@
 #   and those of ../debian.sh
 #
 # Unpacks some 700 MB, for root into OUTPUT, for others into /var/tmp, after the agent's compiler there (../agent).
-# Leaves in OUTPUT: root.ext4, boot/ (the User-Mode Linux kernel with the libraries it runs with) and packages.lock.
+# Leaves in OUTPUT: root.ext4, boot/ (the User-Mode Linux kernel with the libraries it runs with) and packages.lock; until
+# --pack also the unpacked root.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -22,6 +27,10 @@ source "$here/../debian.sh"
 
 readonly kernel_suite=sid # the first kernels with seccomp mode: see docs/decisions/0001-uml-kernel.md
 readonly image_mb=${MINIGTS_IMAGE_MB:-2500}
+
+# What every build gives to whatever asks for the time or for a name nobody else has. The day is Debian 13's release.
+export SOURCE_DATE_EPOCH=1754697600
+readonly uuid=6d696e69-6774-4300-8000-000000000001
 
 # What the image holds for Debian's own sake or a screen's: a host shows no manual, draws nothing and speaks English.
 readonly left_out=('/usr/share/doc/*' '/usr/share/man/*' '/usr/share/info/*' '/usr/share/locale/*' '/usr/share/X11/*'
@@ -89,13 +98,22 @@ bootstrap() {
     --customize-hook='chroot "$1" /tmp/image/customize.sh'
 }
 
-# Written through a descriptor, which is all that the root of a user namespace needs; nobody else gets at the file.
+# What mmdebstrap leaves, some of it to root and some to others.
+take_out_leavings() { as_root find "$work/dev" "$work/var/lib/apt/lists" -mindepth 1 -delete; }
+
+# What packages have brought keeps its times; what was made here was made on the same day in every build.
+settle_times() { as_root find "$work" -xdev -newermt "@$begun" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +; }
+
+# By the new root's own program, whatever version this machine has. Written through a descriptor, which is all that the
+# root of a user namespace needs; nobody else gets at the file.
 make_file_system() {
+  settle_times
   chmod 700 "$output"
   : >"$output/root.ext4"
   chmod 666 "$output/root.ext4"
-  as_root find "$work/dev" -mindepth 1 -delete
-  as_root mke2fs -q -F -t ext4 -O ^has_journal -E lazy_itable_init=0,root_owner=0:0 -m 0 -d "$work" \
+  MKE2FS_CONFIG=$work/etc/mke2fs.conf as_root "$work/usr/lib64/ld-linux-x86-64.so.2" \
+    --library-path "$work/usr/lib/x86_64-linux-gnu" "$work/usr/sbin/mke2fs" -q -F -t ext4 -O ^has_journal -m 0 \
+    -U "$uuid" -E "hash_seed=$uuid,lazy_itable_init=0,root_owner=0:0" -d "$work" \
     /dev/fd/3 "${image_mb}M" 3<>"$output/root.ext4"
   chmod 644 "$output/root.ext4"
   chmod 755 "$output"
@@ -106,6 +124,13 @@ take_out_kernel() {
   as_root tar -c -C "$work/usr/lib/minigts/boot" . | tar -x --no-same-owner -C "$output/boot"
   as_root rm -r "$work/usr/lib/minigts/boot"
   as_root cat "$work/usr/lib/minigts/packages.lock" >"$output/packages.lock"
+}
+
+# Docker's store, as a host has made it, in the place of what it was made from.
+take_store() {
+  as_root rm "$work"/usr/lib/minigts/{finish,measure.tar}
+  as_root tar -x -m -C "$work/var/lib" <"$output/store.tar"
+  rm "$output/store.tar"
 }
 
 undo() {
@@ -120,14 +145,30 @@ build() {
   bootstrap
   rm -f -- "$output/lock-preferences" "$output/agent"
   take_out_kernel
+  take_out_leavings
+  make_file_system
+}
+
+pack() {
+  end_with_caller
+  work=$(readlink -e -- "$output/work")
+  take_store
   make_file_system
   remove_work_directory
 }
 
-if [[ $1 == --undo ]]; then
+readonly begun=$EPOCHSECONDS
+case $1 in
+--undo)
   readonly output=$2
   undo
-else
+  ;;
+--pack)
+  readonly output=$2
+  pack
+  ;;
+*)
   readonly output=$1
   build
-fi
+  ;;
+esac

@@ -41,9 +41,9 @@ take_kernel_apart() {
   rm /usr/bin/linux.uml
 }
 
-# What the measuring container holds: programs of this root with the libraries they load.
+# The measuring container's image, as `docker save` has one: programs of this root with the libraries they load.
 pack_measuring_container() {
-  local file container=/tmp/measure
+  local file layer container=/tmp/measure archive=/tmp/archive
   local -a programs=(/bin/sh /usr/bin/sleep /usr/bin/iperf3 /usr/bin/netperf /usr/bin/netserver /usr/bin/ping
     /usr/sbin/ethtool /usr/bin/ip /usr/sbin/tc /usr/bin/stress-ng)
   local -a files=("${programs[@]}" /etc/protocols /etc/services /usr/lib/x86_64-linux-gnu/libgcc_s.so.1)
@@ -54,8 +54,17 @@ pack_measuring_container() {
   for file in "${files[@]}"; do
     [[ ! -e $file ]] || cp --parents -L "$file" "$container/"
   done
-  tar -c -C "$container" --owner=0 --group=0 . >"$own/measure.tar"
+  mkdir "$archive"
+  archived -C "$container" . >"$archive/layer.tar"
+  read -r layer _ < <(sha256sum "$archive/layer.tar")
+  printf '{"architecture":"amd64","os":"linux","created":"%s","config":{},"rootfs":{"type":"layers","diff_ids":["%s"]}}' \
+    "$(date -u -d "@$SOURCE_DATE_EPOCH" +%FT%TZ)" "sha256:$layer" >"$archive/config.json"
+  printf '[{"Config":"config.json","RepoTags":["minigts/measure:latest"],"Layers":["layer.tar"]}]' >"$archive/manifest.json"
+  archived -C "$archive" manifest.json config.json layer.tar >"$own/measure.tar"
 }
+
+# An archive that is the same whenever it is made.
+archived() { tar -c --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner "$@"; }
 
 write_package_lock() {
   # shellcheck disable=SC2016
@@ -63,9 +72,12 @@ write_package_lock() {
 }
 
 remove_what_nobody_reads() {
-  rm -rf /tmp/image /tmp/agent /tmp/measure /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/* /var/log/* \
-    /usr/share/{doc,man,info,locale,lintian,bug} /usr/lib/python3*/test
+  rm -rf /tmp/image /tmp/agent /tmp/measure /tmp/archive /var/cache/apt/* /var/cache/debconf/* /var/log/* \
+    /usr/share/{doc,man,info,locale,lintian,bug} /usr/lib/python3*/test /usr/share/python3/debpython/__pycache__
 }
+
+# Whoever wants keys of Open vSwitch's makes them; these would be known to all, and others in each build.
+remove_keys() { rm -rf /var/lib/openvswitch/pki /etc/openvswitch-testcontroller/*.pem; }
 
 name_system() {
   echo minigts >/etc/hostname
@@ -80,4 +92,5 @@ take_kernel_apart
 pack_measuring_container
 write_package_lock
 remove_what_nobody_reads
+remove_keys
 name_system

@@ -57,7 +57,7 @@ app = typer.Typer(
 def main() -> None:
     """What `./minigts` runs. A SIGTERM unwinds the program like an error: what it started is taken down."""
     signal.signal(signal.SIGTERM, _terminate)
-    # mke2fs and others lie where a plain user's PATH does not look.
+    # debugfs and others lie where a plain user's PATH does not look.
     os.environ["PATH"] = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
     os.umask(PRIVATE)
     if os.environ.get(COMPLETES):

@@ -159,8 +159,9 @@ def building(
         _run_recipe(place, more | ({} if lock is None else {"MINIGTS_PACKAGE_LOCK": str(lock.file)}))
         if lock is not None:
             lock.require_built(Image(place).lock)
-        progress("importing the measuring container into the image")
-        _finish(place)
+        progress("putting the measuring container into the image")
+        _say_store(place)
+        _run_recipe(place, {}, "--pack")
         yield place
         place.rename(ready)
         (ready.parent / FAILED_LOG).unlink(missing_ok=True)
@@ -192,9 +193,9 @@ def existing(path: Path) -> Path:
     return path if path.exists() else existing(path.parent)
 
 
-def _run_recipe(place: Path, more: Mapping[str, str]) -> None:
+def _run_recipe(place: Path, more: Mapping[str, str], *options: str) -> None:
     try:
-        argv = [str(_script()), str(place)]
+        argv = [str(_script()), *options, str(place)]
         shell.run_group(argv, timeout_s=BUILD_TIMEOUT_S, env={**_settings(), **more}, umask=shell.FOR_OTHERS)
     except CommandFailed as error:
         raise EnvironmentLacks(_explain(error, place.parent)) from error
@@ -215,7 +216,7 @@ def _settings() -> dict[str, str]:
 
 
 def search_path() -> str:
-    """mke2fs lies where a plain user's PATH does not look."""
+    """debugfs lies where a plain user's PATH does not look."""
     return f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
 
@@ -230,23 +231,25 @@ def _room_in_words() -> str:
     return " and ".join(f"{each.needed_mb} MB in {each.directory}" for each in room())
 
 
-def _finish(place: Path) -> None:
-    """Boot the new root, writing to it, for what only a running host can do."""
+def _say_store(place: Path) -> None:
+    """Boot the new root for what only a running host can do: Docker's store, left in `place` as `store.tar`."""
     rundir = place / "finish"
     rundir.mkdir()
     machine = GuestKernel("image", FINISH_MB, (), writes_base=True)
     guest.start(rundir, Launch(place / "boot", place / "root.ext4", (machine,), ()), ends_with_caller=True)
     try:
         guest.wait(AgentProvider(rundir), ["image"], lambda _: None)
-        client.run(
-            rundir,
-            "image",
-            ["/usr/lib/minigts/finish"],
-            timeout_s=FINISH_TIMEOUT_S,
-            check=True,
-            stdin=b"",
-            on_output=None,
-        )
+        with (place / "store.tar").open("wb") as store:
+            client.run(
+                rundir,
+                "image",
+                ["/usr/lib/minigts/finish"],
+                timeout_s=FINISH_TIMEOUT_S,
+                check=True,
+                stdin=b"",
+                on_output=None,
+                on_stdout=store.write,
+            )
     except MinigtsError as error:
         if shutil.disk_usage(place).free < FULL_BYTES:
             raise EnvironmentLacks(f"the hosts' image could not be built: {cause(FULL, _room_in_words())}") from error
