@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from minigts.cli import known
 from minigts.cli.app import app
 from minigts.errors import InputError
-from minigts.formats import network, reading
+from minigts.formats import gts_syntax, network, reading
 from minigts.formats.network import Link, Machine, Network, Ways
 from minigts.topology.exchange import network_of
 from minigts.topology.load import load, parse
@@ -91,11 +91,14 @@ def without_lines(read: Network) -> Network:
 FILES = {"gts": "t.dsl", "containerlab": "t.clab.yml", "netlab": "t.yml"}
 
 
-def test_a_link_may_be_called_as_groovy_calls_the_file_itself() -> None:
-    machines = (Machine("one", line=1), Machine("two", line=1))
-    written = Network("net", machines, (Link(("one", "two"), name="this"),), routing="neighbours", sites=True)
-    text, _ = reading.WRITERS["gts"](written)
-    assert [each.name for each in reading.read(text, FILES["gts"]).links] == ["this"]
+@pytest.mark.parametrize("word", ["this", *sorted(gts_syntax.RESERVED)])
+def test_a_word_of_groovy_may_be_a_name(word: str) -> None:
+    for machine, link in ((word, "between"), ("one", word)):
+        machines = (Machine(machine, line=1), Machine("two", line=1))
+        links = (Link((machine, "two"), line=1, name=link),)
+        written = Network(machine, machines, links, routing="neighbours", sites=True)
+        text, _ = reading.WRITERS["gts"](written)
+        assert without_lines(reading.read(text, FILES["gts"])) == written, text
 
 
 @pytest.mark.parametrize("kind", FILES)

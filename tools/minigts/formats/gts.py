@@ -476,7 +476,7 @@ def write(network: Network) -> tuple[str, tuple[str, ...]]:
     link_ids = [
         ids.of(link.name if link.name is not None else f"l{index}") for index, link in enumerate(network.links, 1)
     ]
-    lines = [f"{_Ids(notes).of(network.name)} {{", f"  id = {_quoted(network.name)}"]
+    lines = [f"{_word(_Ids(notes).of(network.name))} {{", f"  id = {_quoted(network.name)}"]
     if network.description:
         lines.append(f"  description = {_quoted(network.description)}")
     for machine in network.machines:
@@ -493,7 +493,7 @@ def write(network: Network) -> tuple[str, tuple[str, ...]]:
         )
     for (link, numbers), name in zip(numbered, link_ids, strict=True):
         for end, count, port in zip(link.ends, numbers, ("src", "dst"), strict=True):
-            lines.append(f"  adjacency {machine_ids[end]}.p{count}, {name}.{port}")
+            lines.append(f"  adjacency {_word(machine_ids[end])}.p{count}, {_word(name)}.{port}")
     if network.routing != "neighbours":
         notes.add(f"routing: {network.routing}", network.name, "in GTS a host reaches its neighbours alone")
     return "\n".join([*lines, "}"]) + "\n", notes.lines()
@@ -551,6 +551,10 @@ def _link_words(link: Link, name: str, notes: Notes) -> str:
         if ways is not None:
             notes.add(what, name, "GTS has no word for it")
     return words
+
+
+def _word(name: str) -> str:
+    return _quoted(name) if name in gts_syntax.RESERVED else name
 
 
 def _quoted(text: str) -> str:

@@ -36,6 +36,8 @@ _GROOVY = {
     **dict.fromkeys(("new", "return", "try", "throw", "assert", "static", "void", "println", "print"), "a program"),
 }
 """Words of Groovy that end what can be read without running it."""
+RESERVED = frozenset({"adjacency", "def", "for", "in", *_GROOVY})
+"""Words that name something only in quotation marks."""
 
 
 def parse(text: str, file: str) -> Tree[Token]:
