@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 import python_packages
+from wanted import wanted
 
 LAB = Path(__file__).parent / "lab"
 PLUGIN, OWN = "minigts.testing.plugin", "own_tests"
-WITH = {"xdist": "side_by_side", "rerunfailures": "tried_again"}
+WITH = (("xdist", "side_by_side"), ("xdist", "compiled_meanwhile"), ("rerunfailures", "tried_again"))
 """What of ours is for a plugin that may be there."""
 
 
@@ -27,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
             pluginmanager.import_plugin("pytest_timeout")
         else:
             parser.addini("timeout", "of pytest-timeout, which is not here")
-    for plugin in (PLUGIN, OWN, *(ours for theirs, ours in WITH.items() if pluginmanager.has_plugin(theirs))):
+    for plugin in (PLUGIN, OWN, *(ours for theirs, ours in WITH if pluginmanager.has_plugin(theirs))):
         pluginmanager.import_plugin(plugin)
 
 
@@ -43,8 +44,3 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return None
     named = any(place.is_relative_to(collection_path) for place in wanted(config))
     return None if named or collection_path == LAB else True
-
-
-def wanted(config: pytest.Config) -> list[Path]:
-    """The files and folders that the command line names."""
-    return [(config.invocation_params.dir / argument.partition("::")[0]).resolve() for argument in config.args]

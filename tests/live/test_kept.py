@@ -59,6 +59,7 @@ def test_a_kept_lab_goes_on_with_its_disks_links_and_time(program: Program, trac
 
 
 @pytest.mark.virtual
+@pytest.mark.compiled
 def test_an_overlay_comes_up_again_on_kept_disks(program: Program) -> None:
     """One whose hosts share a store; the next test has one whose engines do. Its programs may have to be built first,
     which takes longer than a command may here."""

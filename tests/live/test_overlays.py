@@ -16,7 +16,7 @@ from minigts.lab import Lab
 from minigts.topology import ipv6
 from minigts.topology.load import load, parse
 
-pytestmark = pytest.mark.virtual
+pytestmark = [pytest.mark.virtual, pytest.mark.compiled]
 
 SURVIVORS = ("flannel", "libnetwork-etcd")
 """Of those whose hosts share a store, each kind once has a host killed and started again: Swarm in `test_containers`,

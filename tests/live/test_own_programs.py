@@ -59,6 +59,7 @@ def typed(place: Path, command: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.virtual
+@pytest.mark.compiled
 @pytest.mark.timeout(900)
 def test_the_pages_commands_do_what_it_says(place: Path) -> None:
     said = {}

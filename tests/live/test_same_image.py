@@ -10,7 +10,10 @@ from minigts.providers.uml import image
 pytestmark = pytest.mark.virtual
 
 HOUR_S = 3600
-LAYERS = 'for each in /var/lib/docker/image/overlay2/layerdb/sha256/*; do echo "${each##*/} $(cat "$each/cache-id")"; done'
+LAYERS = """
+cd /var/lib/docker/image/overlay2/layerdb/sha256
+for each in *; do echo "$each $(cat "$each/cache-id")"; done
+"""
 
 
 def said(lab: Lab, script: str) -> list[str]:

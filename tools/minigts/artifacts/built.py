@@ -25,8 +25,10 @@ def ensure(recipe: Path, progress: Callable[[str], None]) -> Path:
     Raises MinigtsError when it cannot be built; then nothing of it is kept.
     """
     programs = paths.cache_root() / "programs"
-    programs.mkdir(parents=True, exist_ok=True)
     ready = programs / key(recipe)
+    if ready.is_dir():
+        return ready
+    programs.mkdir(parents=True, exist_ok=True)
     with (programs / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for left in programs.glob("building-*"):  # of a crash: nobody else is building

@@ -1,0 +1,62 @@
+"""What overlays have compiled when they are first joined is compiled while other tests run. Several tests would wait for
+it else, each in a process that does nothing meanwhile, and the compiler would have the processor of one of them.
+
+Tests marked `compiled` come after the other live ones. One that comes too early waits, as a user's second lab does.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from minigts import paths
+from minigts.providers import registry
+from wanted import wanted
+
+COMPILED = "compiled"
+LIVE, UNIT = (Path(__file__).parent / name for name in ("live", "unit"))
+COMPILE = """
+from minigts import overlays
+from minigts.artifacts import built
+
+for recipe in sorted(overlays.scripts().glob("*/build")):
+    built.ensure(recipe, lambda _: None)
+"""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", f"{COMPILED}: takes programs that are compiled when they are first asked for")
+    starts_others = config.getoption("numprocesses") and not hasattr(config, "workerinput")
+    live = any(LIVE.is_relative_to(place) for place in wanted(config))
+    if starts_others and live and not registry.make("uml", config.rootpath).missing():
+        _compile(config)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    late = {item.path for item in items if item.get_closest_marker(COMPILED) is not None}
+    items.sort(key=lambda item: (item.path.parent == UNIT, item.path in late))
+
+
+def _compile(config: pytest.Config) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(paths.project_root() / "tools")}
+    compiler = subprocess.Popen(
+        [sys.executable, "-P", "-c", COMPILE],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,  # a test that takes the program says what is wrong
+        start_new_session=True,
+    )
+
+    def end() -> None:
+        if compiler.poll() is None:
+            os.killpg(compiler.pid, signal.SIGTERM)
+            compiler.wait()
+
+    config.add_cleanup(end)
