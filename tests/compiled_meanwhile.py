@@ -1,5 +1,5 @@
-"""What overlays have compiled when they are first joined is compiled while other tests run. Several tests would wait for
-it else, each in a process that does nothing meanwhile, and the compiler would have the processor of one of them.
+"""What overlays have compiled when they are first joined is compiled while other tests run. Several tests would wait
+for it else, each in a process that does nothing meanwhile, and the compiler would have the processor of one of them.
 
 Tests marked `compiled` come after the other live ones. One that comes too early waits, as a user's second lab does.
 """
