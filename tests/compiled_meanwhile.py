@@ -32,7 +32,7 @@ for recipe in sorted(catalogue.scripts().glob("*/build")):
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"{COMPILED}: takes programs that are compiled when they are first asked for")
     starts_others = config.getoption("numprocesses") and not hasattr(config, "workerinput")
-    live = any(LIVE.is_relative_to(place) for place in wanted(config))
+    live = config.getoption("--all-tests") and any(LIVE.is_relative_to(place) for place in wanted(config))
     if starts_others and live and not registry.make("uml", config.rootpath).missing():
         _compile(config)
 
