@@ -554,7 +554,7 @@ def _link_words(link: Link, name: str, notes: Notes) -> str:
 
 
 def _word(name: str) -> str:
-    return _quoted(name) if name in gts_syntax.RESERVED else name
+    return _quoted(name) if name in gts_syntax.reserved() else name
 
 
 def _quoted(text: str) -> str:

@@ -36,8 +36,6 @@ _GROOVY = {
     **dict.fromkeys(("new", "return", "try", "throw", "assert", "static", "void", "println", "print"), "a program"),
 }
 """Words of Groovy that end what can be read without running it."""
-RESERVED = frozenset({"adjacency", "def", "for", "in", *_GROOVY})
-"""Words that name something only in quotation marks."""
 
 
 def parse(text: str, file: str) -> Tree[Token]:
@@ -58,6 +56,13 @@ def value(text: str) -> Tree[Token] | None:
 def _grammar() -> Lark:
     rules = Path(__file__).with_name("gts.lark").read_text(encoding="utf-8")
     return Lark(rules, parser="lalr", lexer="basic", start=["start", "only", "refused"], propagate_positions=True)
+
+
+@lru_cache(maxsize=1)
+def reserved() -> frozenset[str]:
+    """Words that name something only in quotation marks: the grammar's own, and those that Groovy keeps for itself."""
+    written = (str(terminal.pattern.value) for terminal in _grammar().terminals)
+    return frozenset({*filter(str.isidentifier, written), *_GROOVY})
 
 
 def _parsed(text: str, file: str, start: str) -> tuple[Tree[Token] | None, list[Problem]]:
