@@ -245,7 +245,7 @@ def mininet(*link: str) -> Peer:
         ping="h1 ping -n -c 1 -w 10 h{hosts}",
         pinged=r"1 received",
         end="exit",
-        programs=("mn", "brctl", "unshare"),
+        programs=("mn", "brctl", "unshare", "ping"),
     )
 
 

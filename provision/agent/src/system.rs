@@ -19,8 +19,8 @@ const MOUNTS: [(&str, &str, &str); 8] = [
     ("cgroup2", "/sys/fs/cgroup", "favordynmods"),
 ];
 const CONTROLLERS: [&str; 4] = ["cpu", "memory", "pids", "io"];
-/// A host reads few pages of many programs; what is read ahead lies in its memory, once for each host.
-const READ_AHEAD: (&str, &str) = ("/sys/block/ubda/queue/read_ahead_kb", "16");
+/// What is read ahead is lent by the disk's image and takes no memory; a program is given as much at once.
+const READ_AHEAD: (&str, &str) = ("/sys/block/ubda/queue/read_ahead_kb", "256");
 /// What the supervisor lends by hostfs: a folder named for the kernel's release, with which modprobe knows what is built in.
 const MODULES: &str = "modules";
 const DEFAULT_LINE: &str = "/dev/ttyS0";
