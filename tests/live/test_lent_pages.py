@@ -1,8 +1,7 @@
-"""What a host reads of its image is the image's own page, until somebody writes to the file; what it frees is the machine's."""
+"""What a host reads of its image is the image's own page, until it is written to; what it frees is the machine's."""
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
@@ -71,7 +70,7 @@ def lent_bytes(lab: Lab) -> int:
 
 def own_bytes(lab: Lab) -> int:
     """Of the machine's memory, in the unlinked file that is a host's."""
-    files = [os.stat(each) for each in Path(f"/proc/{lab.provider.kernels()['ams']}/fd").iterdir()]
+    files = [each.stat() for each in Path(f"/proc/{lab.provider.kernels()['ams']}/fd").iterdir()]
     memory_mb = lab.plan.host("ams").memory_mb
     return next(each.st_blocks * 512 for each in files if each.st_nlink == 0 and each.st_size == memory_mb * MIB)
 

@@ -130,7 +130,7 @@ def test_much_declared_memory_costs_its_description_from_the_beginning() -> None
 
 
 def test_no_host_takes_more_than_it_is_given_and_its_kernel() -> None:
-    assert kernels(2, "128MB")[0].takes_mb("swarm") == 128 + demand.KERNEL_MB
+    assert kernels(2, "128MB")[0].takes_mb("libnetwork-etcd") == 128 + demand.KERNEL_MB
     assert demand.Kernel("kernel", 2048, "whole").takes_mb("none") == 2048 + demand.KERNEL_MB
 
 

@@ -14,7 +14,8 @@ from minigts.topology.plan import Plan
 TASKS_OF_KERNEL = 9
 """Processes and threads outside that a kernel takes, with its share of the supervisor and the clock: what descends from
 a lab's supervisor, which `bench/run memory` counts. Each program that runs on a host is one more."""
-
+SPARE = 1.2
+"""For what experiments run on hosts."""
 
 CARRIED_MBIT: Mapping[int, float] = {20: 500.0}
 """In real time, up to so many hosts, the highest rate of links that was tried and found within its tolerances, by
@@ -52,7 +53,7 @@ def bounds(
     """Of labs of this plan with this overlay, what leaves the fewest first. The limits are this machine's now."""
     kernels = demand.of_plan(plan)
     takes_mb = sum(kernel.takes_mb(overlay) for kernel in kernels)
-    takes_tasks = math.ceil(len(kernels) * TASKS_OF_KERNEL * demand.SPARE)
+    takes_tasks = math.ceil(len(kernels) * TASKS_OF_KERNEL * SPARE)
     found = [
         *(
             Bound(limit.name, "MB", takes_mb, limit.free_mb, limit.whole_mb)
