@@ -243,7 +243,7 @@ def mininet(*link: str) -> Peer:
         lambda hosts: (*APART, OWN_AND_HARMLESS, "sh", "mn", "--topo", f"linear,{hosts}", *switches, *link),
         up=r"Starting CLI",
         ping="h1 ping -n -c 1 -w 10 h{hosts}",
-        pinged=r"1 received",
+        pinged=r"[1-9]\d* received",
         end="exit",
         programs=("mn", "brctl", "unshare", "ping"),
     )
