@@ -55,10 +55,10 @@ def test_an_experiment_needs_room_for_the_heaviest_of_its_overlays(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (place / "huge.yaml").write_text(HUGE.replace("1024GB", "512MB"))
-    monkeypatch.setattr(memory, "limits", lambda: (Limit("a group", 300, 8000, "give it more"),))
+    monkeypatch.setattr(memory, "limits", lambda: (Limit("a group", 250, 8000, "give it more"),))
     done = runner.invoke(app, ["run", "small.yaml", "--results", "results"])
     assert done.exit_code == 3
-    assert "2 kernels with the overlay swarm take 492 MB of memory; 300 MB are free by a group" in done.stderr
+    assert "2 kernels with the overlay swarm take 284 MB of memory; 250 MB are free by a group" in done.stderr
     (prepared,) = campaign.prepare_all([place / "small.yaml"], paper=False, quick=False, only=["none"])
     ((plan, overlays),) = campaign.overlays_by_plan([prepared])
     assert overlays == ("none",)

@@ -50,7 +50,7 @@ def test_where_no_group_can_be_made_a_share_is_refused(monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("text", "share", "says"),
     [
-        ("chain: {hosts: 16}", Share(memory_mb=512), "16 kernels take 656 MB of memory; 512 MB are free by --memory"),
+        ("chain: {hosts: 16}", Share(memory_mb=512), "16 kernels take 544 MB of memory; 512 MB are free by --memory"),
         ("pair: {host: {cpus: 0.5}}", Share(processors=1), "hand no --processors"),
     ],
 )
