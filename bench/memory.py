@@ -19,7 +19,7 @@ from minigts import overlays
 from minigts.cli import screen
 from minigts.errors import MinigtsError
 from minigts.lab import Lab
-from minigts.machine.proc import PROC, stat_fields, text_of, used_s
+from minigts.machine.proc import PROC, shared_files_bytes, stat_fields, text_of, used_s
 from minigts.providers.agent import process
 
 MIB = 1 << 20
@@ -62,23 +62,12 @@ def shares(pids: Iterable[int]) -> dict[str, int]:
     return total
 
 
-def memory_files(pids: Iterable[int]) -> int:
-    """Bytes that the kernels' unlinked memory files hold."""
-    found = {}
-    for pid in pids:
-        for descriptor in (PROC / str(pid) / "fd").iterdir():
-            if str(descriptor.readlink()).startswith("/dev/shm/"):
-                state = descriptor.stat()
-                found[state.st_ino] = state.st_blocks * 512
-    return sum(found.values())
-
-
 def memory(lab: Lab) -> dict[str, float]:
     """MiB of the whole lab."""
     hosts = kernels(lab)
     supervisor = supervisor_of(lab)
     pss = shares([supervisor, *(pid for pids in hosts.values() for pid in pids)])
-    files = memory_files(pids[0] for pids in hosts.values())
+    files = shared_files_bytes(pids[0] for pids in hosts.values())
     figures = {
         "pss": pss["Pss"],
         "pss_of_memory_files": pss["Pss_Shmem"],

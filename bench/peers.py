@@ -260,7 +260,7 @@ PEERS: Mapping[str, Peer] = {
         ping="ping",
         pinged="done ping",
         end="remove",
-        programs=("ip", "tc", "unshare"),
+        programs=("ip", "tc", "unshare", "ping"),
     ),
     "mininet": mininet(),
     "mininet tc": mininet("--link", "tc,bw=50"),

@@ -36,7 +36,7 @@ from minigts.experiments.model import MEASUREMENTS, AnyMeasurement
 from minigts.lab import Lab
 from minigts.lab.calibration import probe
 from minigts.machine import shell
-from minigts.machine.proc import family, text_of, used_s
+from minigts.machine.proc import family, shared_files_bytes, text_of, used_s
 from minigts.overlays import Endpoint
 from minigts.providers.agent import process
 from minigts.providers.base import CarriesLinks
@@ -427,7 +427,7 @@ def many(hosts: int) -> dict[str, Any]:
         pids = [pid for group in members(lab).values() for pid in group]
         shares = memory.shares(pids)
         kernels = [each[0] for each in memory.kernels(lab).values()]
-        files = memory.memory_files(kernels)
+        files = shared_files_bytes(kernels)
         return {
             "hosts": hosts,
             "up_s": up_s,

@@ -122,6 +122,14 @@ def make_lab(tmp_path: Path) -> Iterator[MakeLab]:
         take_down(each)
 
 
+@pytest.fixture(
+    params=[pytest.param("virtual", marks=pytest.mark.virtual), pytest.param("real", marks=pytest.mark.uml)]
+)
+def pair(make_lab: MakeLab, request: pytest.FixtureRequest) -> Lab:
+    """Of `pair.yaml`, in virtual time and in real time."""
+    return make_lab(TOPOLOGIES / "pair.yaml", time=request.param)
+
+
 @pytest.fixture
 def program(tmp_path: Path) -> Iterator[Program]:
     """The command line with a state directory of its own; whatever it has left up at the end is taken down."""

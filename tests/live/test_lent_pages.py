@@ -5,11 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
-from live.conftest import MakeLab
-from live.program import TOPOLOGIES
 from minigts.lab import Lab
+from minigts.machine import proc
 
 LIMIT_S = 120.0
 MIB = 1 << 20
@@ -50,13 +47,6 @@ assert mine.count(b"b") == 0 and mine.count(b"c") == len(mine[1::4096])
 """
 
 
-@pytest.fixture(
-    params=[pytest.param("virtual", marks=pytest.mark.virtual), pytest.param("real", marks=pytest.mark.uml)]
-)
-def pair(make_lab: MakeLab, request: pytest.FixtureRequest) -> Lab:
-    return make_lab(TOPOLOGIES / "pair.yaml", time=request.param)
-
-
 def on_host(lab: Lab, *argv: str) -> str:
     return lab.provider.run("ams", argv, timeout_s=LIMIT_S).stdout
 
@@ -70,9 +60,7 @@ def lent_bytes(lab: Lab) -> int:
 
 def own_bytes(lab: Lab) -> int:
     """Of the machine's memory, in the unlinked file that is a host's."""
-    files = [each.stat() for each in Path(f"/proc/{lab.provider.kernels()['ams']}/fd").iterdir()]
-    memory_mb = lab.plan.host("ams").memory_mb
-    return next(each.st_blocks * 512 for each in files if each.st_nlink == 0 and each.st_size == memory_mb * MIB)
+    return proc.shared_files_bytes([lab.provider.kernels()["ams"]])
 
 
 def test_a_file_of_the_image_is_read_and_takes_no_memory(pair: Lab) -> None:
@@ -93,7 +81,7 @@ def test_who_has_a_file_of_the_image_mapped_sees_what_others_write(pair: Lab) ->
 
 
 def test_what_a_program_has_freed_is_the_machines_again(pair: Lab) -> None:
-    taken = "held = bytearray(200_000_000); import os; print(len(held))"
+    taken = "held = bytearray(200_000_000)"
     before = own_bytes(pair)
     on_host(pair, "python3", "-c", taken)
     on_host(pair, "sleep", "10")

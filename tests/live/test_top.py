@@ -7,8 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from live.conftest import MakeLab
-from live.program import TOPOLOGIES
 from minigts import lab as labs
 from minigts.lab import Lab, activity
 
@@ -16,13 +14,10 @@ COUNT, FRAME_BYTES, ARP_BYTES, LOST = 100, 1014, 42, 5
 LIMIT_S = 60.0
 
 
-@pytest.fixture(
-    params=[pytest.param("virtual", marks=pytest.mark.virtual), pytest.param("real", marks=pytest.mark.uml)]
-)
-def pair(make_lab: MakeLab, request: pytest.FixtureRequest) -> Lab:
-    lab = make_lab(TOPOLOGIES / "pair.yaml", time=request.param)
-    echoes(lab, 1)  # ARP
-    return lab
+@pytest.fixture
+def pair(pair: Lab) -> Lab:
+    echoes(pair, 1)  # ARP
+    return pair
 
 
 def echoes(lab: Lab, count: int) -> None:

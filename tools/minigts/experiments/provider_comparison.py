@@ -20,7 +20,7 @@ from minigts.fidelity.host_load import recording
 from minigts.judge.statistics import Estimate, estimate
 from minigts.lab import Lab
 from minigts.lab.calibration import probe
-from minigts.machine.proc import PROC, family
+from minigts.machine.proc import PROC, family, shared_files_bytes
 from minigts.providers import registry
 from minigts.tools import iperf3_tcp, iperf3_udp
 from minigts.tools.base import PathUnderTest
@@ -149,20 +149,10 @@ def _load(lab: Lab, way: PathUnderTest, name: str, options: TcpOptions | UdpOpti
 def memory_mib(roots: Sequence[int]) -> float:
     """What a lab's processes hold: their proportional share, and in full the unlinked files in which a User-Mode
     Linux kernel keeps its memory, of which its processes map only what they use now."""
-    size, files = 0, dict[int, int]()
-    for pid in family(roots):
+    size, pids = 0, tuple(family(roots))
+    for pid in pids:
         with contextlib.suppress(OSError):  # it has ended meanwhile
             rollup = (PROC / str(pid) / "smaps_rollup").read_text()
             fields = {line.split(":")[0]: line.split() for line in rollup.splitlines()[1:]}
             size += (int(fields["Pss"][1]) - int(fields["Pss_Shmem"][1])) << 10
-            files.update(_memory_files(PROC / str(pid) / "fd"))
-    return (size + sum(files.values())) / MIB
-
-
-def _memory_files(descriptors: FilePath) -> Iterator[tuple[int, int]]:
-    """Of the open files in /dev/shm: number and size in bytes."""
-    for path in descriptors.iterdir():
-        with contextlib.suppress(OSError):  # closed meanwhile
-            if str(path.readlink()).startswith("/dev/shm/"):
-                state = path.stat()
-                yield state.st_ino, state.st_blocks * 512
+    return (size + shared_files_bytes(pids)) / MIB

@@ -5,6 +5,7 @@ A process may end between any two reads: what cannot be read is empty, and count
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -48,6 +49,21 @@ def used_s(pid: int, proc: Path = PROC, *, with_children: bool = True) -> float:
     """Processor time of a process, and of its children that have ended: fields 14 to 17 of its stat, in seconds."""
     fields = stat_fields(pid, proc)
     return sum(map(int, fields[11 : 15 if with_children else 13])) / TICKS_PER_SECOND
+
+
+def shared_files_bytes(pids: Iterable[int], proc: Path = PROC) -> int:
+    """What the files in /dev/shm hold that these processes have open, each file once, mapped or not. A User-Mode Linux
+    kernel keeps its memory in one that is unlinked.
+    """
+    held: dict[int, int] = {}
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for descriptor in (proc / str(pid) / "fd").iterdir():
+                with contextlib.suppress(OSError):
+                    if str(descriptor.readlink()).startswith("/dev/shm/"):
+                        state = descriptor.stat()
+                        held[state.st_ino] = state.st_blocks * 512
+    return sum(held.values())
 
 
 def boot_id() -> str:
