@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from minigts.machine import shell
 from minigts.providers.agent import process, sockets
-from minigts.providers.uml import confinement
+from minigts.providers.uml import confinement, system_calls
 from minigts.providers.uml.kernel import Connection, GuestKernel
 
 SOCKET = "clock.sock"
@@ -90,7 +90,8 @@ class Clock:
                 new_session=False,
                 dies_with_parent=True,
                 before_exec=confinement.prepare(
-                    [confinement.may_run(Path(order.program).parent), confinement.may_read(rundir / LAB)]
+                    [confinement.may_run(Path(order.program).parent), confinement.may_read(rundir / LAB)],
+                    calls=system_calls.CLOCK,
                 ),
             )
 

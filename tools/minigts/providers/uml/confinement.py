@@ -5,8 +5,8 @@ from before it starts, by what any user may ask of the machine's kernel and nobo
 
 - Landlock (landlock(7)) holds files to a list; from its fourth version TCP too, from its sixth signals and abstract
   sockets.
-- A seccomp filter (seccomp(2)) refuses what Landlock does not know: sockets of every other kind, another mode, owner or
-  time for a file that is only named, keys, shared memory, and system calls newer than this list.
+- A seccomp filter (seccomp(2)) allows the system calls that the program needs, with the arguments that it needs
+  (system_calls.py), and refuses all others.
 - Capabilities, which only root has, go.
 """
 
@@ -19,6 +19,8 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from minigts.providers.uml.system_calls import INSTRUCTION_BYTES, KERNEL, Calls, program
 
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 """Numbers of system calls that the C library has no functions for; these and those below are x86-64's."""
@@ -42,24 +44,6 @@ FILTER = 2
 CAP_DAC_OVERRIDE = 1
 """The one that stays with root, whose lab may run from another user's cache."""
 LAST_CAPABILITY = 63
-
-NEWEST = 462
-"""mseal(2). What comes after it is as if this machine's kernel were older."""
-SOCKET = 41
-REFUSED = (
-    *(SOCKET,),  # socket: Landlock knows TCP, and neither UDP nor the sockets that have a path
-    *(90, 268, 452, 92, 94, 260),  # chmod, fchmodat, fchmodat2, chown, lchown, fchownat
-    *(76, 132, 235, 261, 280),  # truncate, utime, utimes, futimesat, utimensat
-    *(188, 189, 190, 197, 198, 199),  # setxattr and removexattr, with l and f
-    *(248, 249, 250),  # add_key, request_key, keyctl
-    *(29, 30, 64, 68, 240),  # shmget, shmat, semget, msgget, mq_open
-    *(425, 321, 298, 323),  # io_uring_setup, bpf, perf_event_open, userfaultfd
-    *(155, 165, 166, 272, 308, 428, 429, 430, 442),  # pivot_root, mount, umount2, unshare, setns; and mount's newer kin
-)
-ARCHITECTURE = 0xC000003E
-RETURN, LOAD, IF_EQUAL, IF_GREATER = 0x06, 0x20, 0x15, 0x25
-"""Instructions of classic BPF, as struct sock_filter has them."""
-ALLOW, FAIL_WITH = 0x7FFF0000, 0x00050000
 
 
 @dataclass(frozen=True)
@@ -97,15 +81,15 @@ def version() -> int:
     return max(0, int(_libc().syscall(CREATE_RULESET, None, ctypes.c_size_t(0), VERSION)))
 
 
-def prepare(rules: Sequence[Rule], *, reaches_network: bool = False) -> Callable[[], None]:
+def prepare(rules: Sequence[Rule], *, calls: Calls = KERNEL) -> Callable[[], None]:
     """A function for a child of this process to call before it becomes another program; it holds what that starts, too.
-    With `reaches_network` that may make sockets and connections, and nothing else more.
+    What is left to it are these files and these system calls; whoever may connect may use TCP.
 
     Where there is no Landlock, the rest holds. The rules are opened here and now, and the ruleset stays open until the
     function is gone.
     """
-    refused = [number for number in REFUSED if not (reaches_network and number == SOCKET)]
-    libc, ruleset, program = _libc(), _Ruleset.of(rules, version(), reaches_network), _filter(refused)
+    libc, ruleset, code = _libc(), _Ruleset.of(rules, version(), "connect" in calls), program(calls)
+    held = _Program(len(code) // INSTRUCTION_BYTES, code)
     header = ctypes.create_string_buffer(struct.pack("=Ii", 0x20080522, 0))
     capabilities = ctypes.create_string_buffer(
         struct.pack("=6I", 1 << CAP_DAC_OVERRIDE, 1 << CAP_DAC_OVERRIDE, 0, 0, 0, 0)
@@ -121,7 +105,8 @@ def prepare(rules: Sequence[Rule], *, reaches_network: bool = False) -> Callable
         _check(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
         if ruleset is not None:
             _check(libc.syscall(RESTRICT_SELF, ruleset.descriptor, 0))
-        if libc.prctl(PR_SET_SECCOMP, FILTER, ctypes.byref(program), 0, 0) != 0 and ctypes.get_errno() != errno.EINVAL:
+        filtered = libc.prctl(PR_SET_SECCOMP, FILTER, ctypes.byref(held), 0, 0)
+        if filtered != 0 and ctypes.get_errno() != errno.EINVAL:
             _check(-1)  # EINVAL: a machine whose kernel has no filters; doctor says so
 
     return enter
@@ -171,24 +156,6 @@ class _Program(ctypes.Structure):
     """struct sock_fprog; `code` is kept with it."""
 
     _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_char_p))
-
-
-def _filter(refused: Sequence[int]) -> _Program:
-    """For each system call the first line that fits: another architecture's, one that is too new, one of the list."""
-    refuse = [
-        part for number in refused for part in ((IF_EQUAL, 0, 1, number), (RETURN, 0, 0, FAIL_WITH | errno.EPERM))
-    ]
-    instructions = [
-        (LOAD, 0, 0, 4),
-        (IF_EQUAL, 1, 0, ARCHITECTURE),
-        (RETURN, 0, 0, FAIL_WITH | errno.ENOSYS),
-        (LOAD, 0, 0, 0),
-        (IF_GREATER, 0, 1, NEWEST),
-        (RETURN, 0, 0, FAIL_WITH | errno.ENOSYS),
-        *refuse,
-        (RETURN, 0, 0, ALLOW),
-    ]
-    return _Program(len(instructions), b"".join(struct.pack("=HBBI", *each) for each in instructions))
 
 
 def _libc() -> ctypes.CDLL:

@@ -27,7 +27,7 @@ from minigts import paths
 from minigts.errors import HostFailed
 from minigts.machine import shell
 from minigts.providers.agent import process, sockets
-from minigts.providers.uml import confinement
+from minigts.providers.uml import confinement, system_calls
 from minigts.topology.gateway import NAME_SERVER, NETWORK
 
 SOCKET, LOG = "out.sock", "gateway.log"
@@ -95,7 +95,7 @@ class WayOut:
             [program, *options, SOCKET],
             rundir,
             output,
-            before_exec=confinement.prepare(_rules(self._place), reaches_network=True),
+            before_exec=confinement.prepare(_rules(self._place), calls=system_calls.STACK),
         )
 
     def _start_filter(self, rundir: Path, output: int, kernel: socket.socket, stack: socket.socket) -> None:
@@ -165,7 +165,7 @@ def _carry(source: socket.socket, target: socket.socket, may_pass: Callable[[byt
 
 def main() -> None:
     kernel, stack = (socket.socket(fileno=int(word)) for word in sys.argv[1:3])
-    confinement.prepare([])()
+    confinement.prepare([], calls=system_calls.FILTER)()
     threading.Thread(target=_carry, args=(stack, kernel, lambda _: True), daemon=True).start()
     _carry(kernel, stack, may_leave)
 

@@ -1,0 +1,216 @@
+"""Which system calls a confined program may make, and with which arguments: lists, and the filter made of one.
+
+What no list names is refused. A filter (seccomp(2)) sees the registers of a call, and nothing that a pointer leads to:
+so clone3(2), whose flags lie in memory, is refused as if it were unknown, and the C library then makes do with
+clone(2). Nor does it know whose process an id means: pid namespaces and Landlock do. Numbers are those of x86-64.
+Standard library only.
+"""
+
+from __future__ import annotations
+
+import errno
+import signal
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+NUMBERS = {
+    **{"read": 0, "write": 1, "close": 3, "fstat": 5, "poll": 7, "lseek": 8, "mmap": 9, "mprotect": 10, "munmap": 11},
+    **{"brk": 12, "rt_sigaction": 13, "rt_sigprocmask": 14, "rt_sigreturn": 15, "ioctl": 16, "pread64": 17},
+    **{"pwrite64": 18, "readv": 19, "writev": 20, "access": 21, "pipe": 22, "sched_yield": 24, "mremap": 25},
+    **{"msync": 26, "madvise": 28, "dup": 32, "dup2": 33, "nanosleep": 35, "getpid": 39, "socket": 41, "connect": 42},
+    **{"sendto": 44, "recvfrom": 45, "sendmsg": 46, "recvmsg": 47, "shutdown": 48, "bind": 49, "listen": 50},
+    **{"getsockname": 51, "getpeername": 52, "socketpair": 53, "setsockopt": 54, "getsockopt": 55, "clone": 56},
+    **{"execve": 59, "exit": 60, "wait4": 61, "kill": 62, "uname": 63, "fcntl": 72, "fsync": 74, "fdatasync": 75},
+    **{"ftruncate": 77, "getcwd": 79, "chdir": 80, "mkdir": 83, "rmdir": 84, "unlink": 87, "readlink": 89, "fchmod": 91},
+    **{"umask": 95, "gettimeofday": 96, "getrusage": 98, "sysinfo": 99, "times": 100, "ptrace": 101, "getuid": 102},
+    **{"getgid": 104, "geteuid": 107, "getegid": 108, "getppid": 110, "getpgrp": 111, "capget": 125, "capset": 126},
+    **{"sigaltstack": 131, "personality": 135, "statfs": 137, "fstatfs": 138, "prctl": 157, "arch_prctl": 158},
+    **{"gettid": 186, "futex": 202, "sched_getaffinity": 204, "epoll_create": 213, "getdents64": 217},
+    **{"set_tid_address": 218, "restart_syscall": 219, "timer_create": 222, "timer_settime": 223},
+    **{"timer_gettime": 224, "timer_delete": 226, "clock_gettime": 228, "clock_getres": 229, "clock_nanosleep": 230},
+    **{"exit_group": 231, "epoll_wait": 232, "epoll_ctl": 233, "tgkill": 234, "openat": 257, "mkdirat": 258},
+    **{"newfstatat": 262, "unlinkat": 263, "readlinkat": 267, "faccessat": 269, "ppoll": 271},
+    **{"set_robust_list": 273, "epoll_pwait": 281, "timerfd_create": 283, "fallocate": 285, "timerfd_settime": 286},
+    **{"accept4": 288, "signalfd4": 289, "eventfd2": 290, "epoll_create1": 291, "dup3": 292, "pipe2": 293},
+    **{"recvmmsg": 299, "prlimit64": 302, "sendmmsg": 307, "seccomp": 317, "getrandom": 318, "memfd_create": 319},
+    **{"execveat": 322, "statx": 332, "rseq": 334, "close_range": 436, "faccessat2": 439},
+}
+OLD = 335
+"""The C library makes do without a call from here on when it is unknown to the machine; an older one may not be."""
+ALL = 0xFFFFFFFF
+
+
+@dataclass(frozen=True)
+class Argument:
+    """What the argument at `index` must be, counted from 0: its lower 32 bits under `mask` one of `values`.
+
+    That is all that the machine's kernel looks at where it expects an int. `whole`: the upper 32 bits are 0 too, as a
+    pointer's.
+    """
+
+    index: int
+    values: tuple[int, ...]
+    mask: int = ALL
+    whole: bool = False
+
+
+def is_one_of(index: int, *values: int) -> Argument:
+    return Argument(index, values)
+
+
+def has_none_of(index: int, bits: int) -> Argument:
+    return Argument(index, (0,), bits)
+
+
+def has_all_of(index: int, bits: int) -> Argument:
+    return Argument(index, (bits,), bits)
+
+
+def is_null(index: int) -> Argument:
+    return Argument(index, (0,), whole=True)
+
+
+Calls: TypeAlias = Mapping[str, "tuple[Argument, ...]"]
+"""By a call's name what its arguments must be, all of it; without any it is allowed as it comes."""
+
+
+def plain(*names: str) -> Calls:
+    """Each of these, whatever its arguments."""
+    return dict.fromkeys((each for name in names for each in name.split()), ())
+
+
+AF_UNIX, STREAM, SEQPACKET, TYPE = 1, 1, 5, 0xF
+"""Sockets whose peer cannot be named by whoever sends."""
+CLONE_VM, CLONE_THREAD = 0x100, 0x10000
+OF_A_CLONE = 0xFF | 0x100 | 0x200 | 0x400 | 0x800 | 0x4000 | 0x10000 | 0x40000 | 0x80000 | 0x100000 | 0x200000 | 0x1000000
+"""CLONE_… of clone(2) and the signal at the end: VM, FS, FILES, SIGHAND, VFORK, THREAD, SYSVSEM, SETTLS, PARENT_SETTID,
+CHILD_CLEARTID, CHILD_SETTID. So no new namespace, no brother, no tracer and no pidfd."""
+SET_ID_BITS = 0o6000
+NEGATIVE = 1 << 31
+"""A process id below 0 is that of a group, or of every process that there is (kill(2))."""
+CANCEL = 32
+"""By which the C library ends a thread (pthread_cancel(3))."""
+GET, PR_SET_PDEATHSIG, PR_SET_NAME, PR_SET_NO_NEW_PRIVS = 0x3001, 1, 15, 38
+F_GET_AND_SET = (1, 2, 3, 4, 5, 6)
+"""F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_GETLK and F_SETLK of fcntl(2)."""
+F_SETOWN, F_SETSIG, F_DUPFD, F_DUPFD_CLOEXEC, F_ADD_SEALS, F_GET_SEALS = 8, 10, 0, 1030, 1033, 1034
+OF_A_TRACER = (0, 1, 2, 3, 4, 6, 7, 8, 12, 13, 14, 15, 24, 31, 32, 0x4200, 0x4202, 0x4204, 0x4205)
+"""PTRACE_… of ptrace(2): TRACEME, PEEKTEXT, PEEKDATA, PEEKUSER, POKETEXT, POKEUSER, CONT, KILL, GETREGS, SETREGS,
+GETFPREGS, SETFPREGS, SYSCALL, SYSEMU, SYSEMU_SINGLESTEP, SETOPTIONS, GETSIGINFO, GETREGSET, SETREGSET. Not ATTACH and
+SEIZE: so it traces what it has started, and nobody else."""
+NO_RANDOMNESS, ASKED = 0x0040000, 0xFFFFFFFF
+"""ADDR_NO_RANDOMIZE of personality(2), and what asks for the present one."""
+TCGETS, TIOCGWINSZ, FIONBIO, FIOCLEX = 0x5401, 0x5413, 0x5421, 0x5451
+
+OF_ANY_PROGRAM: Calls = {
+    **plain("read write close fstat poll lseek mmap mprotect munmap brk mremap madvise pread64 pwrite64 readv writev"),
+    **plain("rt_sigaction rt_sigprocmask rt_sigreturn sigaltstack restart_syscall exit exit_group futex sched_yield"),
+    **plain("set_tid_address set_robust_list rseq getpid gettid getppid getuid getgid geteuid getegid uname getcwd"),
+    **plain("nanosleep clock_nanosleep clock_gettime clock_getres gettimeofday getrandom sysinfo getrusage times"),
+    **plain("access faccessat faccessat2 newfstatat statx readlink readlinkat getdents64 statfs fstatfs dup dup2 dup3"),
+    **plain("epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait ppoll eventfd2 pipe pipe2 close_range execve"),
+    **plain("sendto recvfrom sendmsg recvmsg sendmmsg recvmmsg shutdown"),
+    "openat": (has_none_of(3, SET_ID_BITS),),
+    "ioctl": (is_one_of(1, TCGETS, TIOCGWINSZ, FIONBIO, FIOCLEX),),
+    "fcntl": (is_one_of(1, *F_GET_AND_SET, F_DUPFD, F_DUPFD_CLOEXEC, F_ADD_SEALS, F_GET_SEALS),),
+    "arch_prctl": (is_one_of(0, 0x1001, 0x1002, 0x1003, 0x1004, GET),),
+    "prlimit64": (is_one_of(0, 0), is_null(2)),
+    "sched_getaffinity": (is_one_of(0, 0),),
+    "prctl": (is_one_of(0, PR_SET_NAME, PR_SET_NO_NEW_PRIVS),),
+    "socketpair": (is_one_of(0, AF_UNIX), Argument(1, (STREAM, SEQPACKET), TYPE)),
+}
+KERNEL: Calls = {
+    **OF_ANY_PROGRAM,
+    **plain("msync wait4 chdir fsync fdatasync ftruncate rmdir unlink getpgrp umask fallocate signalfd4 memfd_create execveat"),
+    **plain("timer_create timer_settime timer_gettime timer_delete"),
+    "clone": (has_none_of(0, ALL ^ OF_A_CLONE),),
+    "kill": (
+        has_none_of(0, NEGATIVE),
+        is_one_of(1, 0, *(signal.SIGKILL, signal.SIGTERM, signal.SIGCONT, signal.SIGSTOP, signal.SIGALRM, signal.SIGIO)),
+    ),
+    "tgkill": (is_one_of(2, CANCEL),),
+    "fcntl": (is_one_of(1, *F_GET_AND_SET, F_DUPFD, F_DUPFD_CLOEXEC, F_ADD_SEALS, F_GET_SEALS, F_SETOWN, F_SETSIG),),
+    "prctl": (is_one_of(0, PR_SET_NAME, PR_SET_NO_NEW_PRIVS, PR_SET_PDEATHSIG),),
+    "ptrace": (is_one_of(0, *OF_A_TRACER),),
+    "seccomp": (is_one_of(0, 1), is_one_of(1, 0, 1)),
+    "personality": (is_one_of(0, 0, NO_RANDOMNESS, ASKED),),
+    "mkdir": (has_none_of(1, SET_ID_BITS),),
+    "fchmod": (has_none_of(1, SET_ID_BITS),),
+}
+"""One of User-Mode Linux, with what it starts: the stubs that run its guest's programs, and helpers.
+
+It ends by kill(getpid(), SIGABRT), tried for ever, and by exit(3) once that is refused, as it is here: as the first of
+its pid namespace it would get no such signal.
+"""
+CLOCK: Calls = {
+    **OF_ANY_PROGRAM,
+    **plain("accept4 ftruncate memfd_create timerfd_create timerfd_settime getsockopt setsockopt"),
+    "clone": (has_all_of(0, CLONE_VM | CLONE_THREAD), has_none_of(0, ALL ^ OF_A_CLONE)),
+}
+"""The clock of virtual time. It starts threads and no process."""
+FILTER: Calls = {name: arguments for name, arguments in CLOCK.items() if name not in ("execve", "openat", "socketpair")}
+"""What stands before a way out: it has begun already, and opens nothing any more."""
+STACK: Calls = {
+    **OF_ANY_PROGRAM,
+    **plain("socket connect bind listen accept4 getsockname getpeername setsockopt getsockopt mkdir unlink umask"),
+    **plain("capget capset timerfd_create timerfd_settime"),
+    "clone": (has_all_of(0, CLONE_VM | CLONE_THREAD), has_none_of(0, ALL ^ OF_A_CLONE)),
+    "seccomp": (is_one_of(0, 1, 2, 3), is_one_of(1, 0, 1)),
+}
+"""What is behind a way out: it may make sockets of every kind that a plain user may."""
+
+ARCHITECTURE = 0xC000003E
+RETURN, LOAD, AND, JUMP, IF_EQUAL, IF_FROM = 0x06, 0x20, 0x54, 0x05, 0x15, 0x35
+"""Instructions of classic BPF, as struct sock_filter has them: code, jumps if true and false, value."""
+ALLOW, FAIL_WITH = 0x7FFF0000, 0x00050000
+NUMBER_AT, ARCHITECTURE_AT, ARGUMENTS_AT = 0, 4, 16
+"""In struct seccomp_data. Of each argument the lower half comes first."""
+INSTRUCTION_BYTES = 8
+Instruction: TypeAlias = "tuple[int, int, int, int]"
+REFUSE = [(RETURN, 0, 0, FAIL_WITH | errno.EPERM)]
+IS_UNKNOWN = [(RETURN, 0, 0, FAIL_WITH | errno.ENOSYS)]
+
+
+def program(calls: Calls) -> bytes:
+    """The filter of a list, as an array of struct sock_filter: a tree of comparisons over the numbers of calls."""
+    instructions = [
+        (LOAD, 0, 0, ARCHITECTURE_AT),
+        (IF_EQUAL, 1, 0, ARCHITECTURE),
+        *IS_UNKNOWN,
+        (LOAD, 0, 0, NUMBER_AT),
+        *_tree(_ranges(calls)),
+    ]
+    return b"".join(struct.pack("=HBBI", *each) for each in instructions)
+
+
+def _ranges(calls: Calls) -> list[tuple[int, Sequence[Instruction]]]:
+    """What is done from each number on, until the next."""
+    done = {0: REFUSE, OLD: IS_UNKNOWN}
+    by_number = {NUMBERS[name]: [*_checks(arguments), (RETURN, 0, 0, ALLOW)] for name, arguments in calls.items()}
+    for number in by_number:
+        done.setdefault(number + 1, REFUSE if number + 1 < OLD else IS_UNKNOWN)
+    ordered = sorted({**done, **by_number}.items())
+    return [each for before, each in zip([(-1, None), *ordered], ordered, strict=False) if each[1] != before[1]]
+
+
+def _tree(ranges: Sequence[tuple[int, Sequence[Instruction]]]) -> list[Instruction]:
+    if len(ranges) == 1:
+        return list(ranges[0][1])
+    half = len(ranges) // 2
+    below, above = _tree(ranges[:half]), _tree(ranges[half:])
+    if len(below) < 1 << 8:
+        return [(IF_FROM, len(below), 0, ranges[half][0]), *below, *above]
+    return [(IF_FROM, 0, 1, ranges[half][0]), (JUMP, 0, 0, len(below)), *below, *above]
+
+
+def _checks(arguments: Sequence[Argument]) -> Iterator[Instruction]:
+    for argument in arguments:
+        lower = ARGUMENTS_AT + 8 * argument.index
+        yield from ([(LOAD, 0, 0, lower + 4), (IF_EQUAL, 1, 0, 0), *REFUSE] if argument.whole else [])
+        yield (LOAD, 0, 0, lower)
+        yield from [] if argument.mask == ALL else [(AND, 0, 0, argument.mask)]
+        for left, value in zip(range(len(argument.values), 0, -1), argument.values, strict=True):
+            yield (IF_EQUAL, left, 0, value)
+        yield from REFUSE
