@@ -29,6 +29,12 @@ def stat_fields(pid: int | str, proc: Path = PROC) -> list[str]:
     return text_of(proc / str(pid) / "stat").rpartition(")")[2].split()
 
 
+def parent(pid: int, proc: Path = PROC) -> int | None:
+    """By a process's own word; None when it has ended."""
+    fields = stat_fields(pid, proc)
+    return int(fields[1]) if fields else None
+
+
 def family(roots: Iterable[int], proc: Path = PROC) -> Iterator[int]:
     """`roots` and everything below them, by every process's own word on its parent: field 4 of its stat."""
     children: dict[int, list[int]] = {}

@@ -9,6 +9,7 @@ its quota waits for the next period, whatever else the machine does.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -61,6 +62,11 @@ def first_place(controller: str, what: str, make: Callable[[Place, str], object]
             with contextlib.suppress(OSError):
                 (found.parent / trial).rmdir()
     return reason
+
+
+def prefix(rundir: Path) -> str:
+    """What the names of a lab's groups begin with."""
+    return f"minigts-{hashlib.sha256(str(rundir).encode()).hexdigest()[:12]}-"
 
 
 def remove(prefix: str, proc: Path = Path("/proc/self")) -> list[str]:

@@ -140,7 +140,7 @@ def start(
     as its last act before it becomes the program; `umask` is this process's own unless it is given. The caller owns the
     returned process and must end it or record its id.
     """
-    own = [*([_die_with_parent] if dies_with_parent else []), *([before_exec] if before_exec else [])]
+    own = [*([die_with_starter] if dies_with_parent else []), *([before_exec] if before_exec else [])]
 
     def prepare() -> None:
         for act in own:
@@ -183,12 +183,13 @@ def _reaches_group(leader: subprocess.Popen[bytes], number: int) -> bool:
 
 def die_with_parent(parent: int) -> None:
     """From now on the kernel kills this process when the thread that started it ends; at once if `parent` is gone."""
-    _die_with_parent()
+    die_with_starter()
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _die_with_parent() -> None:
+def die_with_starter() -> None:
+    """From now on the kernel kills this process when the thread that started it ends."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 

@@ -4,12 +4,11 @@ to a share of a processor. See machine/processor_share.py.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
 from minigts.errors import EnvironmentLacks, MinigtsError
-from minigts.machine import memory_share, processor_share
+from minigts.machine import memory_share, process_share, processor_share
 from minigts.providers.base import Finding, Share
 from minigts.topology.plan import Plan
 
@@ -32,14 +31,16 @@ def make(plan: Plan, rundir: Path) -> Mapping[str, Path]:
     if isinstance(found, str):
         raise EnvironmentLacks(f"{_named(plan)}: cannot be limited here: {found}; {REMEDY}, or write `cpus: 1`")
     try:
-        return {host.name: found.make(f"{_prefix(rundir)}{host.name}", host.cpus) for host in plan.limited}
+        return {
+            host.name: found.make(f"{processor_share.prefix(rundir)}{host.name}", host.cpus) for host in plan.limited
+        }
     except OSError as error:
         raise MinigtsError(f"{_named(plan)}: {error}") from error
 
 
 def of_lab(share: Share, rundir: Path) -> tuple[Path, ...]:
     """The control groups in which all processes of a lab are held to its share. Raises EnvironmentLacks."""
-    name, groups = f"{_prefix(rundir)}lab", dict[Path, None]()
+    name, groups = f"{processor_share.prefix(rundir)}lab", dict[Path, None]()
     try:
         if share.processors is not None:
             groups[_found(processor_share.place()).make(name, share.processors)] = None
@@ -60,7 +61,11 @@ def _found(place: processor_share.Place | str) -> processor_share.Place:
 
 def remove(rundir: Path) -> list[str]:
     """Take away a lab's groups; what is left, a sentence each. Their names follow from its run directory."""
-    return [*processor_share.remove(_prefix(rundir)), *memory_share.remove(_prefix(rundir))]
+    return [
+        text
+        for room in (processor_share, memory_share, process_share)
+        for text in room.remove(processor_share.prefix(rundir))
+    ]
 
 
 def refuse(plan: Plan, provider: str, why: str) -> None:
@@ -74,7 +79,3 @@ def refuse(plan: Plan, provider: str, why: str) -> None:
 
 def _named(plan: Plan) -> str:
     return ", ".join(f"{host.name} with `cpus: {host.cpus}`" for host in plan.limited)
-
-
-def _prefix(rundir: Path) -> str:
-    return f"minigts-{hashlib.sha256(str(rundir).encode()).hexdigest()[:12]}-"

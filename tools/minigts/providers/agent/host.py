@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import subprocess
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from minigts.providers.agent import sockets, wire
 
@@ -65,12 +65,21 @@ class Line:
             self._room.set()
 
 
+class Process(Protocol):
+    """What a supervisor has started: subprocess.Popen, or what is as that."""
+
+    pid: int
+
+    def poll(self) -> int | None: ...
+    def wait(self) -> int: ...
+    def kill(self) -> None: ...
+    def send_signal(self, number: int, /) -> None: ...
+
+
 class Host:
     """Whatever has a host's agent at its other end, a kernel or an SSH connection, and whoever talks to it."""
 
-    def __init__(
-        self, name: str, process: subprocess.Popen[bytes], line: socket.socket, window: int = wire.WINDOW
-    ) -> None:
+    def __init__(self, name: str, process: Process, line: socket.socket, window: int = wire.WINDOW) -> None:
         self.name, self.process, self._socket, self._window = name, process, line, window
         self._owners: dict[int, tuple[Client, int]] = {}
         self._clients: set[Client] = set()

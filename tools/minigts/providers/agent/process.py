@@ -1,4 +1,7 @@
-"""Which processes are a lab's: its supervisor, by a record; all of them, by a mark in their environment.
+"""Which processes are a lab's: its supervisor, by a record; all of them, by a mark.
+
+The mark is in their environment, which a process may wipe, and in a limit, which none can take off: whoever may not
+raise a hard limit keeps it, and so does all that it starts (`brand`).
 
 A process id alone proves nothing, since ids are used again: a record holds the start time and the boot too, and what is
 not a whole record is none. A signal goes to a process that is held by a pidfd (pidfd_open(2)) while its start time and
@@ -10,8 +13,12 @@ takes that away before it looks for the record.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import os
+import re
+import resource
 import shutil
 import signal
 import time
@@ -22,7 +29,7 @@ from typing import Any, TypeVar
 
 from minigts import paths
 from minigts.errors import MinigtsError
-from minigts.machine.proc import boot_id, stat_fields
+from minigts.machine.proc import boot_id, stat_fields, text_of
 
 T = TypeVar("T")
 
@@ -32,6 +39,9 @@ LAUNCH = "launch.json"
 """What the supervisor is to start, in the run directory."""
 _LAUNCH_LIMIT_BYTES = 16 << 20
 
+UNUSED_LIMIT = 10
+"""RLIMIT_LOCKS, which no Linux since 2.4 goes by (setrlimit(2)); /proc/PID/limits calls it `Max file locks`."""
+_LIMIT_NAMED = re.compile(r"^Max file locks +(\d+) +(\d+) ", re.MULTILINE)
 _RECORD = "supervisor.json"
 _RECORD_LIMIT_BYTES = 4096
 _HIGHEST_PID = 1 << 22
@@ -57,6 +67,21 @@ def record(rundir: Path) -> None:
     paths.write_whole(rundir / _RECORD, json.dumps(content))
 
 
+def brand(rundir: Path) -> None:
+    """Mark this process, and all that it starts from now on, as the lab's by a limit that is of no other use.
+
+    A machine that has lowered it already leaves the mark in the environment.
+    """
+    number = _number(rundir)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(UNUSED_LIMIT, (number, number))
+
+
+def _number(rundir: Path) -> int:
+    """As good as only this lab's: 62 bits of a digest of its run directory's name."""
+    return int.from_bytes(hashlib.sha256(str(rundir).encode()).digest()[:8], "big") >> 2
+
+
 def recorded(rundir: Path) -> bool:
     """Whether a supervisor has begun, and may have ended since."""
     return (rundir / _RECORD).exists()
@@ -78,7 +103,7 @@ def supervisor(rundir: Path) -> int | None:
 
 def marked(rundir: Path) -> list[int]:
     """Process ids of the lab's supervisor and of what it started, whoever is their parent now."""
-    return [found.pid for found in carrying(MARK, str(rundir))]
+    return [found.pid for found in _of_lab(rundir)]
 
 
 def end(rundir: Path, patience_s: float = 5.0) -> list[str]:
@@ -89,23 +114,56 @@ def end(rundir: Path, patience_s: float = 5.0) -> list[str]:
         send_marked(first, signal.SIGTERM, MARK, str(rundir))
         if not _gone([first], patience_s):
             send_marked(first, signal.SIGKILL, MARK, str(rundir))
-    left = carrying(MARK, str(rundir))
-    for process in left:
-        send_marked(process, signal.SIGKILL, MARK, str(rundir))
-    every = left if first is None else [first, *left]
-    if _gone(every, patience_s):
-        remove(rundir / _RECORD)
-        return []
-    return [f"process {process.pid} does not end" for process in every if process.runs]
+    deadline = time.monotonic() + patience_s
+    while left := _of_lab(rundir):
+        for process in left:
+            _kill(process, rundir)
+        if not _gone(left, min(1.0, patience_s)) and time.monotonic() > deadline:
+            return [f"process {process.pid} does not end" for process in left if process.runs]
+    remove(rundir / _RECORD)
+    return []
+
+
+def _of_lab(rundir: Path) -> list[Process]:
+    """Every other process that has the lab's mark, in whichever place; none that has ended."""
+    return _every(lambda pid: _is_of_lab(pid, rundir))
+
+
+def _is_of_lab(pid: int, rundir: Path) -> bool:
+    return _carries(pid, MARK, str(rundir)) or _limit(pid) == _number(rundir)
+
+
+def _limit(pid: int) -> int | None:
+    found = _LIMIT_NAMED.search(text_of(Path(f"/proc/{pid}/limits")))
+    return int(found[2]) if found else None
+
+
+def _kill(process: Process, rundir: Path) -> None:
+    """Together with its group, if that is the lab's: of a group no member is missed that was about to fork."""
+    group = _group(process.pid)
+    send_if(process.pid, signal.SIGKILL, lambda: process.runs and _is_of_lab(process.pid, rundir))
+    members = [] if group in (None, os.getpgrp()) else [each.pid for each in _every(lambda pid: _group(pid) == group)]
+    if group is not None and members and all(_is_of_lab(pid, rundir) for pid in members):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, signal.SIGKILL)
+
+
+def _group(pid: int) -> int | None:
+    fields = stat_fields(pid)
+    return int(fields[2]) if fields else None
 
 
 def carrying(variable: str, value: str) -> list[Process]:
     """Every other process that has this variable with this value in its environment; none that has ended."""
+    return _every(lambda pid: _carries(pid, variable, value))
+
+
+def _every(holds: Callable[[int], bool]) -> list[Process]:
     found = []
     for directory in Path("/proc").glob("[0-9]*"):
         pid = int(directory.name)
         started = started_ticks(pid)
-        if pid != os.getpid() and started is not None and _carries(pid, variable, value):
+        if pid != os.getpid() and started is not None and holds(pid):
             found.append(Process(pid, started))
     return found
 

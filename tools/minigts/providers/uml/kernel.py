@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
+import json
 import mmap
 import os
 import platform
-import re
 import signal
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from minigts import paths
+from minigts.machine.proc import parent
 from minigts.providers.agent import process
+from minigts.providers.agent.process import Process
 
 MODULE_BENCHMARKS = ("raid6_init", "raid6_select_algo", "register_xor_blocks", "calibrate_xor_blocks")
 """Start-up measurements for software RAID, under their names in kernels 6.1 to 7.2; together they cost 1 s a boot."""
@@ -29,6 +31,7 @@ WITHOUT_SENT_INTERRUPTS = ("virtio_net.napi_tx=0",)
 """The clock takes a frame in the moment in which it is sent; there is nothing to be told afterwards."""
 RETURNED = "returned"
 DISK = "disk.cow"
+RECORD, RECORD_LIMIT_BYTES = "kernels.json", 1 << 20
 HOSTFS = "init_hostfs"
 """What makes a directory of this machine one that a guest can mount."""
 
@@ -199,25 +202,23 @@ def end(rundir: Path, host: str) -> None:
         process.send_if(pid, signal.SIGKILL, lambda: running(rundir).get(host) == pid)
 
 
+def record(rundir: Path, kernels: Mapping[str, int]) -> None:
+    """Write down which processes the supervisor has started as kernels: what they say of themselves may be a lie."""
+    started = {name: [pid, process.started_ticks(pid)] for name, pid in kernels.items()}
+    paths.write_whole(rundir / RECORD, json.dumps(started))
+
+
 def running(rundir: Path) -> dict[str, int]:
-    """The process id of each host's kernel, the supervisor's child with that host's disk on its command line."""
-    pid, found = process.supervisor(rundir), {}
-    for task in Path(f"/proc/{pid}/task").glob("*/children") if pid is not None else ():
-        for child in _children(task):
-            with contextlib.suppress(OSError):
-                words = Path(f"/proc/{child}/cmdline").read_bytes().decode(errors="replace")
-                named = re.search(r"/hosts/([^/]+)/disk\.cow", words)
-                if named:
-                    found[named[1]] = int(child)
-    return found
-
-
-def _children(task: Path) -> list[str]:
-    """Process ids, of a file of proc(5) that goes with its thread."""
+    """The process id of each host's kernel, a child of the supervisor that runs."""
+    supervisor = process.supervisor(rundir)
+    if supervisor is None:
+        return {}
     try:
-        return task.read_text().split()
-    except OSError:
-        return []
+        recorded = json.loads(paths.read_whole(rundir / RECORD, RECORD_LIMIT_BYTES))
+        kernels = {str(name): Process(int(pid), int(started)) for name, (pid, started) in recorded.items()}
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+        return {}
+    return {name: each.pid for name, each in kernels.items() if each.runs and parent(each.pid) == supervisor}
 
 
 def missing() -> list[str]:

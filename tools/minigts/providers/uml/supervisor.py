@@ -17,21 +17,22 @@ import resource
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, astuple, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from minigts import paths
 from minigts.errors import MinigtsError
-from minigts.machine import processor_share, processors, shell
+from minigts.machine import contained, processor_share, processors, shell
+from minigts.machine.contained import Namespaces
 from minigts.providers.agent import process, wire
-from minigts.providers.agent.host import Host
-from minigts.providers.uml import confinement
+from minigts.providers.agent.host import Host, Process
+from minigts.providers.uml import bounds, confinement
 from minigts.providers.uml.clock_process import Clock, ClockOrder
 from minigts.providers.uml.confinement import Rule
 from minigts.providers.uml.kernel import (
@@ -44,6 +45,7 @@ from minigts.providers.uml.kernel import (
     attached_to_clock,
     command_line,
     memory_directory,
+    record,
     standstill,
     through,
 )
@@ -127,12 +129,13 @@ class Kernels:
         self._ends: dict[End, socket.socket] = {}
         self._clock = None if launch.clock is None else Clock(launch.clock, launch.machines, launch.links, rundir)
         self._make_ends()
-        self._ways_out: list[subprocess.Popen[bytes]] = []
+        self._ways_out: list[Process] = []
         for machine in launch.machines:
             if machine.way_out:
                 made = WayOut(machine.way_out, rundir, machine.name)
                 self._ways_out += made.processes
                 self._ends[machine.name, machine.ports[-1].mac] = made.end
+        self._inside, self._groups = contained.namespaces(), bounds.Groups(rundir)
         self._running: dict[str, Host] = {}
         self._stopped = False
         self._serving: list[asyncio.Task[None]] = []
@@ -176,6 +179,7 @@ class Kernels:
         started = [*(host.process for host in self._running.values()), *self._ways_out]
         while any(each.poll() is None for each in started):
             await asyncio.sleep(0.01)
+        self._groups.remove()
 
     def _stop_or_continue(self) -> None:
         wanted = _is_locked(standstill(self._rundir))
@@ -195,7 +199,9 @@ class Kernels:
             sys.stderr.write(f"{error}\n")
         self._machines = {machine.name: machine for machine in self._launch.machines}
         for name in self._running.keys() - self._machines.keys():
-            self._running.pop(name).process.kill()
+            gone = self._running.pop(name).process
+            gone.kill()
+            gone.wait()
         self._make_ends()
         for name in self._machines.keys() - self._running.keys():
             self._start(name)
@@ -206,7 +212,10 @@ class Kernels:
         for end in self._ends_of(name):
             asyncio.get_running_loop().remove_reader(end)
         own = [end.fileno() for end in self._ends_of(name)]
-        self._running[name] = _start_kernel(machine, self._launch, self._rundir, own, self._clock)
+        held = Held(self._inside, self._groups.make(name, machine.group))
+        self._running[name] = _start_kernel(machine, self._launch, self._rundir, own, self._clock, held)
+        kernels = {each: host.process.pid for each, host in self._running.items() if not self._launch.instead}
+        record(self._rundir, kernels)
         self._serving.append(asyncio.create_task(self._running[name].serve(machine.control)))
 
     def _ended(self, name: str) -> None:
@@ -243,7 +252,17 @@ def _throw_away(end: socket.socket) -> None:
             asyncio.get_running_loop().remove_reader(end)
 
 
-def _start_kernel(machine: GuestKernel, launch: Launch, rundir: Path, links: list[int], clock: Clock | None) -> Host:
+@dataclass(frozen=True)
+class Held:
+    """What this machine has to hold a kernel by, beside its confinement."""
+
+    inside: Namespaces
+    group: Path | None
+
+
+def _start_kernel(
+    machine: GuestKernel, launch: Launch, rundir: Path, links: list[int], clock: Clock | None, held: Held
+) -> Host:
     """A kernel that reaches its own files and no others (confinement.py), or what runs instead, unconfined."""
     ours, theirs = socket.socketpair()
     with ExitStack() as stack, (rundir / machine.console).open("ab") as console:
@@ -254,30 +273,39 @@ def _start_kernel(machine: GuestKernel, launch: Launch, rundir: Path, links: lis
             connection = stack.enter_context(clock.connect(machine, theirs))
             own = connection.descriptors
             words = attached_to_clock(connection)
-        argv, directories, confine = [*launch.instead, str(theirs.fileno())], (), None
-        environment = {process.MARK: str(rundir)}
-        if not launch.instead:
-            inherited = _inherited(machine, launch, rundir, stack)
-            argv = command_line(
-                machine, launch.base_of(machine).name, words, inherited, hostfs=confinement.version() > 0
-            )
-            directories = astuple(inherited)
-            confine = confinement.prepare(_rules(machine, launch, rundir, inherited))
-            environment |= {"LD_LIBRARY_PATH": ".", "TMPDIR": through(inherited.memory)}
-        if machine.group:
-            member = processor_share.join(Path(machine.group))
+        members = [
+            processor_share.join(Path(group)) for group in (machine.group, held.group) if group not in ("", None)
+        ]
+        for member in members:
             stack.callback(os.close, member)
-            confine = _in_group(member, confine)
-        kernel = shell.start(
-            argv,
-            output=console.fileno(),
-            pass_fds=(*own, *directories),
-            env=environment,
-            cwd=launch.boot_directory,
-            new_session=False,
-            dies_with_parent=True,
-            before_exec=confine,
-        )
+        environment = {process.MARK: str(rundir)}
+        kernel: Process
+        if launch.instead:
+            kernel = shell.start(
+                [*launch.instead, str(theirs.fileno())],
+                output=console.fileno(),
+                pass_fds=own,
+                env=environment,
+                cwd=launch.boot_directory,
+                new_session=False,
+                dies_with_parent=True,
+                before_exec=_each(*(partial(processor_share.enter, member) for member in members)),
+            )
+        else:
+            inherited, base = _inherited(machine, launch, rundir, stack), launch.base_of(machine)
+            kernel = contained.start(
+                command_line(machine, base.name, words, inherited, hostfs=confinement.version() > 0),
+                output=console.fileno(),
+                pass_fds=(*own, *astuple(inherited)),
+                env={**environment, "LD_LIBRARY_PATH": ".", "TMPDIR": through(inherited.memory)},
+                cwd=launch.boot_directory,
+                inside=held.inside,
+                before_exec=_each(
+                    *(partial(processor_share.enter, member) for member in members),
+                    bounds.of(machine.memory_mb, base, held.inside).enter,
+                    confinement.prepare(_rules(machine, launch, rundir, inherited)),
+                ),
+            )
         if clock is not None:
             # A process that a message wakes is put beside the one that sent it. So all kernels would gather at the
             # clock's, and neighbours on a link take their turns one after the other.
@@ -285,19 +313,20 @@ def _start_kernel(machine: GuestKernel, launch: Launch, rundir: Path, links: lis
     return Host(machine.name, kernel, ours, wire.WINDOW if clock is None else UNLIMITED_WINDOW)
 
 
-def _in_group(member: int, then: Callable[[], None] | None) -> Callable[[], None]:
-    """What a kernel's process does before it is one: also what it starts at once is in the group."""
+def _each(*acts: Callable[[], None]) -> Callable[[], None]:
+    """What a kernel's process does before it is one: also what it starts at once is held so."""
 
     def act() -> None:
-        processor_share.enter(member)
-        if then is not None:
-            then()
+        for each in acts:
+            each()
 
     return act
 
 
 def _inherited(machine: GuestKernel, launch: Launch, rundir: Path, stack: ExitStack) -> Directories:
     """The directories that a kernel gets, open as long as `stack` is."""
+    # As the first process of a namespace it would take the id that an earlier one has left there for its own.
+    shutil.rmtree(rundir / machine.own, ignore_errors=True)
     for directory in (machine.own, machine.shared, machine.returned):
         (rundir / directory).mkdir(parents=True, exist_ok=True)
     lent = rundir / machine.shared / LENT_MODULES
@@ -383,6 +412,7 @@ def main() -> None:
     os.chdir(rundir)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    process.brand(rundir)
     process.record(rundir)
     try:
         asyncio.run(supervise(rundir))

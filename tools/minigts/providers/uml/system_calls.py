@@ -23,7 +23,16 @@ NUMBERS = {
     **{"sendto": 44, "recvfrom": 45, "sendmsg": 46, "recvmsg": 47, "shutdown": 48, "bind": 49, "listen": 50},
     **{"getsockname": 51, "getpeername": 52, "socketpair": 53, "setsockopt": 54, "getsockopt": 55, "clone": 56},
     **{"execve": 59, "exit": 60, "wait4": 61, "kill": 62, "uname": 63, "fcntl": 72, "fsync": 74, "fdatasync": 75},
-    **{"ftruncate": 77, "getcwd": 79, "chdir": 80, "mkdir": 83, "rmdir": 84, "unlink": 87, "readlink": 89, "fchmod": 91},
+    **{
+        "ftruncate": 77,
+        "getcwd": 79,
+        "chdir": 80,
+        "mkdir": 83,
+        "rmdir": 84,
+        "unlink": 87,
+        "readlink": 89,
+        "fchmod": 91,
+    },
     **{"umask": 95, "gettimeofday": 96, "getrusage": 98, "sysinfo": 99, "times": 100, "ptrace": 101, "getuid": 102},
     **{"getgid": 104, "geteuid": 107, "getegid": 108, "getppid": 110, "getpgrp": 111, "capget": 125, "capset": 126},
     **{"sigaltstack": 131, "personality": 135, "statfs": 137, "fstatfs": 138, "prctl": 157, "arch_prctl": 158},
@@ -84,7 +93,9 @@ def plain(*names: str) -> Calls:
 AF_UNIX, STREAM, SEQPACKET, TYPE = 1, 1, 5, 0xF
 """Sockets whose peer cannot be named by whoever sends."""
 CLONE_VM, CLONE_THREAD = 0x100, 0x10000
-OF_A_CLONE = 0xFF | 0x100 | 0x200 | 0x400 | 0x800 | 0x4000 | 0x10000 | 0x40000 | 0x80000 | 0x100000 | 0x200000 | 0x1000000
+OF_A_CLONE = (
+    0xFF | 0x100 | 0x200 | 0x400 | 0x800 | 0x4000 | 0x10000 | 0x40000 | 0x80000 | 0x100000 | 0x200000 | 0x1000000
+)
 """CLONE_… of clone(2) and the signal at the end: VM, FS, FILES, SIGHAND, VFORK, THREAD, SYSVSEM, SETTLS, PARENT_SETTID,
 CHILD_CLEARTID, CHILD_SETTID. So no new namespace, no brother, no tracer and no pidfd."""
 SET_ID_BITS = 0o6000
@@ -123,12 +134,14 @@ OF_ANY_PROGRAM: Calls = {
 }
 KERNEL: Calls = {
     **OF_ANY_PROGRAM,
-    **plain("msync wait4 chdir fsync fdatasync ftruncate rmdir unlink getpgrp umask fallocate signalfd4 memfd_create execveat"),
-    **plain("timer_create timer_settime timer_gettime timer_delete"),
+    **plain("msync wait4 chdir fsync fdatasync ftruncate rmdir unlink getpgrp umask fallocate signalfd4"),
+    **plain("memfd_create execveat timer_create timer_settime timer_gettime timer_delete"),
     "clone": (has_none_of(0, ALL ^ OF_A_CLONE),),
     "kill": (
         has_none_of(0, NEGATIVE),
-        is_one_of(1, 0, *(signal.SIGKILL, signal.SIGTERM, signal.SIGCONT, signal.SIGSTOP, signal.SIGALRM, signal.SIGIO)),
+        is_one_of(
+            1, 0, *(signal.SIGKILL, signal.SIGTERM, signal.SIGCONT, signal.SIGSTOP, signal.SIGALRM, signal.SIGIO)
+        ),
     ),
     "tgkill": (is_one_of(2, CANCEL),),
     "fcntl": (is_one_of(1, *F_GET_AND_SET, F_DUPFD, F_DUPFD_CLOEXEC, F_ADD_SEALS, F_GET_SEALS, F_SETOWN, F_SETSIG),),

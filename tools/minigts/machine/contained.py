@@ -1,0 +1,195 @@
+"""A process that ends with all that it has started, and that sees nobody else's where this machine allows it.
+
+It leads a process group of its own. Where neither it nor what it starts can leave that group (setsid(2), setpgid(2)),
+which a filter of system calls has to see to, a signal to the group reaches all of them at once: whoever is about to
+fork gets it before there is a child. A pid namespace (pid_namespaces(7)) holds them without anybody's signal: whatever
+is in it ends with its first process. Root may make one; others may in a user namespace of their own, where they are
+nobody else than outside.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from minigts.machine import shell
+
+CLONE = 56
+"""The number of clone(2) on x86-64, which os.fork() gives no flags."""
+NEW_USER, NEW_PID = 0x10000000, 0x20000000
+CLOSE_RANGE, ON_EXEC = 436, 4
+"""The number of close_range(2), and CLOSE_RANGE_CLOEXEC."""
+LAST_DESCRIPTOR = ctypes.c_uint(0xFFFFFFFF)
+LOOK_EVERY_S = 0.005
+NOT_STARTED = 127
+COUNTED_WITH_ALL = 255
+
+
+@dataclass(frozen=True)
+class Namespaces:
+    """What this machine gives a process that is about to start."""
+
+    flags: int = 0
+    counts_apart: bool = False
+    """Whether RLIMIT_NPROC counts what is in its user namespace, and not all that the user runs: since Linux 5.14."""
+    lacks: str = ""
+    """Why there is no pid namespace; empty where there is one."""
+
+
+def namespaces() -> Namespaces:
+    """Tried with a process that ends at once."""
+    flags = NEW_PID if os.geteuid() == 0 else NEW_PID | NEW_USER
+    try:
+        pid = _clone(flags)
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    except OSError as error:
+        return Namespaces(lacks=_lacking(flags, error.errno or 0))
+    if code not in (0, COUNTED_WITH_ALL):
+        return Namespaces(lacks=_lacking(flags, abs(code)))
+    return Namespaces(flags, bool(flags & NEW_USER) and code == 0)
+
+
+def _lacking(flags: int, number: int) -> str:
+    kind = "user namespaces" if flags & NEW_USER else "pid namespaces"
+    return f"this machine refuses {kind} ({os.strerror(number)})"
+
+
+def _clone(flags: int, act: Callable[[], None] | None = None) -> int:
+    """A child in these namespaces, which does `act`, or else finds out how processes are counted. Raises OSError.
+
+    As os.fork(), for a caller that has one thread.
+    """
+    libc, user, group = ctypes.CDLL(None, use_errno=True), os.geteuid(), os.getegid()
+    pid = int(libc.syscall(CLONE, ctypes.c_ulong(flags | signal.SIGCHLD), None, None, None, None))
+    if pid > 0:
+        return pid
+    if pid < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    code = NOT_STARTED
+    try:
+        if flags & NEW_USER:
+            _stay(user, group)
+        if act is not None:
+            act()
+        else:
+            code = 0 if _is_counted_apart() else COUNTED_WITH_ALL
+    except OSError as error:
+        code = error.errno or code
+    finally:
+        os._exit(code)
+
+
+def _stay(user: int, group: int) -> None:
+    """In a new user namespace: the same user and group as outside (user_namespaces(7))."""
+    for name, line in (("setgroups", "deny"), ("gid_map", f"{group} {group} 1"), ("uid_map", f"{user} {user} 1")):
+        Path("/proc/self", name).write_text(line)
+
+
+def _is_counted_apart() -> bool:
+    """Whether a user who has more than one process outside may have two."""
+    try:
+        resource.setrlimit(resource.RLIMIT_NPROC, (2, 2))
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
+    except OSError:
+        return False
+    return True
+
+
+class Contained:
+    """A process that was started by `start`, as its caller sees it: what of subprocess.Popen is asked for here."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """What it ended with, as soon as it has; then nothing that it had started runs any more."""
+        if self.returncode is None and os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            self._end_group()  # nobody else can have its id as long as it has not been waited for
+            self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Raises TimeoutError."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            if deadline is not None and time.monotonic() > deadline:
+                raise TimeoutError(f"process {self.pid} has not ended in {timeout} s")
+            time.sleep(LOOK_EVERY_S)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        if self.poll() is None:
+            self._end_group()
+
+    def _end_group(self) -> None:
+        for send in (os.killpg, os.kill):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                send(self.pid, signal.SIGKILL)
+
+
+def start(
+    argv: Sequence[str],
+    *,
+    output: int,
+    pass_fds: Sequence[int],
+    env: Mapping[str, str],
+    cwd: Path,
+    inside: Namespaces,
+    before_exec: Callable[[], None],
+) -> Contained:
+    """Start a process that ends with this one, has no input, and leads a session and a group in namespaces of its own.
+
+    `env` is added to this process's own. `before_exec` is called in the new process, as its last act before it becomes
+    the program. For a caller that has one thread. Raises OSError.
+    """
+    environment = {**os.environ, **env}
+    reading, writing = os.pipe()
+
+    def become() -> None:
+        try:
+            shell.die_with_starter()
+            os.setsid()
+            _arrange(output, pass_fds)
+            os.chdir(cwd)
+            before_exec()
+            os.execve(argv[0], list(argv), environment)
+        except BaseException as error:
+            os.write(writing, f"{type(error).__name__}: {error}".encode(errors="replace"))
+            raise
+
+    try:
+        process = Contained(_clone(inside.flags, become))
+    finally:
+        os.close(writing)
+    with os.fdopen(reading, "rb") as failed:
+        why = failed.read()
+    if why:
+        process.wait()
+        raise OSError(f"{argv[0]} does not start: {why.decode(errors='replace')}")
+    return process
+
+
+def _arrange(output: int, pass_fds: Sequence[int]) -> None:
+    """Which descriptors the program gets: /dev/null to read, `output` to write, and these."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    for place in (1, 2):
+        os.dup2(output, place)
+    ctypes.CDLL(None).syscall(CLOSE_RANGE, 3, LAST_DESCRIPTOR, ON_EXEC)  # before Linux 5.11 nothing here is open then
+    for descriptor in pass_fds:
+        os.set_inheritable(descriptor, True)
