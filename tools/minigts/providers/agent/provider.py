@@ -7,10 +7,12 @@ import socket
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from minigts.errors import MinigtsError
 from minigts.providers import archive
 from minigts.providers.agent import client, process
+from minigts.providers.agent.patience import Conditions
 from minigts.providers.base import Result
 from minigts.providers.machine_time import OnMachineTime
 
@@ -46,7 +48,15 @@ class AgentProvider(OnMachineTime):
         stdin: bytes = b"",
         on_output: Callable[[bytes], None] | None = None,
     ) -> Result:
-        return client.run(self.rundir, host, argv, timeout_s=timeout_s, check=check, stdin=stdin, on_output=on_output)
+        return self._run(host, argv, timeout_s=timeout_s, check=check, stdin=stdin, on_output=on_output)
+
+    def _run(self, host: str, argv: Sequence[str], **settings: Any) -> Result:
+        """`client.run` with what this provider knows of the host."""
+        return client.run(self.rundir, host, argv, conditions=self._conditions(host), **settings)
+
+    def _conditions(self, host: str) -> Conditions:
+        """What goes for whoever waits for this host's answers."""
+        return Conditions()
 
     def get(self, host: str, source: PurePosixPath, target: Path) -> None:
         """Over the host's line."""
@@ -57,8 +67,7 @@ class AgentProvider(OnMachineTime):
 
     def _stream(self, host: str, argv: Sequence[str], take: Callable[[bytes], object], timeout_s: float) -> None:
         """Run a command and hand over what it says on stdout. Raises CommandFailed, and HostFailed."""
-        client.run(
-            self.rundir,
+        self._run(
             host,
             argv,
             timeout_s=timeout_s,
@@ -74,10 +83,10 @@ class AgentProvider(OnMachineTime):
         return None
 
     def attach(self, host: str, argv: Sequence[str]) -> int:
-        return client.attach(self.rundir, host, argv)
+        return client.attach(self.rundir, host, argv, conditions=self._conditions(host))
 
     def converse(self, host: str, argv: Sequence[str], *, terminal: tuple[int, int] | None = None) -> socket.socket:
-        return client.converse(self.rundir, host, argv, terminal=terminal)
+        return client.converse(self.rundir, host, argv, terminal=terminal, conditions=self._conditions(host))
 
     def logs(self, host: str) -> Mapping[str, Path]:
         """The files on this machine that tell of a host, which need not be there, by what each is called."""

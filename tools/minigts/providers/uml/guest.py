@@ -38,7 +38,8 @@ def start(
     the machines' disks stay, and are used. All of them are in the control groups `groups`.
     """
     process.end(rundir)
-    shutil.rmtree(rundir / "shared", ignore_errors=True)
+    for directory in ("shared", "paused", "consoles"):
+        shutil.rmtree(rundir / directory, ignore_errors=True)
     if on_disks:
         _clear_but_disks(rundir, launch)
     else:

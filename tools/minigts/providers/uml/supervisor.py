@@ -34,6 +34,7 @@ from minigts.providers.agent.host import Host
 from minigts.providers.uml import confinement
 from minigts.providers.uml.clock_process import Clock, ClockOrder
 from minigts.providers.uml.confinement import Rule
+from minigts.providers.uml.console import Console
 from minigts.providers.uml.kernel import (
     Directories,
     GuestKernel,
@@ -134,6 +135,7 @@ class Kernels:
                 self._ways_out += made.processes
                 self._ends[machine.name, machine.ports[-1].mac] = made.end
         self._running: dict[str, Host] = {}
+        self._consoles: dict[str, Console] = {}
         self._stopped = False
         self._serving: list[asyncio.Task[None]] = []
 
@@ -161,6 +163,7 @@ class Kernels:
             self._stop_or_continue()
             self._alter()
             for name, host in self._running.items():
+                self._consoles[name].take()
                 if host.process.poll() is not None:
                     self._ended(name)
             await asyncio.sleep(0.2)
@@ -176,6 +179,8 @@ class Kernels:
         started = [*(host.process for host in self._running.values()), *self._ways_out]
         while any(each.poll() is None for each in started):
             await asyncio.sleep(0.01)
+        for console in self._consoles.values():
+            console.close()
 
     def _stop_or_continue(self) -> None:
         wanted = _is_locked(standstill(self._rundir))
@@ -196,6 +201,7 @@ class Kernels:
         self._machines = {machine.name: machine for machine in self._launch.machines}
         for name in self._running.keys() - self._machines.keys():
             self._running.pop(name).process.kill()
+            self._consoles.pop(name).close()
         self._make_ends()
         for name in self._machines.keys() - self._running.keys():
             self._start(name)
@@ -206,7 +212,11 @@ class Kernels:
         for end in self._ends_of(name):
             asyncio.get_running_loop().remove_reader(end)
         own = [end.fileno() for end in self._ends_of(name)]
-        self._running[name] = _start_kernel(machine, self._launch, self._rundir, own, self._clock)
+        if name in self._consoles:
+            self._consoles.pop(name).close()
+        (self._rundir / machine.console).parent.mkdir(parents=True, exist_ok=True)
+        console = self._consoles[name] = Console(self._rundir / machine.console)
+        self._running[name] = _start_kernel(machine, self._launch, self._rundir, own, self._clock, console)
         self._serving.append(asyncio.create_task(self._running[name].serve(machine.control)))
 
     def _ended(self, name: str) -> None:
@@ -243,10 +253,12 @@ def _throw_away(end: socket.socket) -> None:
             asyncio.get_running_loop().remove_reader(end)
 
 
-def _start_kernel(machine: GuestKernel, launch: Launch, rundir: Path, links: list[int], clock: Clock | None) -> Host:
+def _start_kernel(
+    machine: GuestKernel, launch: Launch, rundir: Path, links: list[int], clock: Clock | None, console: Console
+) -> Host:
     """A kernel that reaches its own files and no others (confinement.py), or what runs instead, unconfined."""
     ours, theirs = socket.socketpair()
-    with ExitStack() as stack, (rundir / machine.console).open("ab") as console:
+    with ExitStack() as stack:
         stack.callback(theirs.close)
         if clock is None:
             own, words = [theirs.fileno(), *links], attached(machine, theirs.fileno(), links)
@@ -270,7 +282,7 @@ def _start_kernel(machine: GuestKernel, launch: Launch, rundir: Path, links: lis
             confine = _in_group(member, confine)
         kernel = shell.start(
             argv,
-            output=console.fileno(),
+            output=console.descriptor,
             pass_fds=(*own, *directories),
             env=environment,
             cwd=launch.boot_directory,
@@ -282,7 +294,7 @@ def _start_kernel(machine: GuestKernel, launch: Launch, rundir: Path, links: lis
             # A process that a message wakes is put beside the one that sent it. So all kernels would gather at the
             # clock's, and neighbours on a link take their turns one after the other.
             processors.hold_to_one(kernel.pid, connection.number)
-    return Host(machine.name, kernel, ours, wire.WINDOW if clock is None else UNLIMITED_WINDOW)
+    return Host(machine.name, kernel, ours, wire.WINDOW if clock is None else UNLIMITED_WINDOW, console.take)
 
 
 def _in_group(member: int, then: Callable[[], None] | None) -> Callable[[], None]:
@@ -329,7 +341,7 @@ def _opened(directory: Path, stack: ExitStack) -> int:
 
 def _rules(machine: GuestKernel, launch: Launch, rundir: Path, inherited: Directories) -> list[Rule]:
     """What a kernel of User-Mode Linux opens: these, all of them."""
-    host, base = (rundir / machine.console).parent, launch.base_of(machine)
+    host, base = rundir / "hosts" / machine.name, launch.base_of(machine)
     return [
         confinement.may_run(launch.boot_directory),
         confinement.may_write(base) if machine.writes_base else confinement.may_read(base),
