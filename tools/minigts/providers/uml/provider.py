@@ -147,7 +147,9 @@ class UmlProvider(AgentProvider):
             super().get(host, source, target)
 
     def logs(self, host: str) -> Mapping[str, Path]:
-        return {**super().logs(host), way_out.LOG: way_out.log(self.rundir, host)}
+        before = self.rundir / "hosts" / host / "console.log"  # of a lab that was brought up by a minigts of before
+        console = {"console.log": before} if before.exists() else super().logs(host)
+        return {**console, way_out.LOG: way_out.log(self.rundir, host)}
 
     def _conditions(self, host: str) -> Conditions:
         kernel.require_not_paused(self.rundir, host)
