@@ -71,7 +71,7 @@ def run(
     this machine's that takes is no matter. None: the lab has this machine's time.
     """
     started = time.monotonic()
-    kept = _Kept(MOST_KEPT_BYTES if on_output is None else MOST_KEPT_STREAMED_BYTES)
+    kept = _Kept(host, argv, is_streamed=on_output is not None)
     ended: wire.Ended | None = None
     patience = Patience(host, argv[0], conditions or Conditions(), limit_s=timeout_s + GRACE_S)
     with contextlib.closing(_Line(_connect(rundir, host, conditions), patience, on_look)) as line:
@@ -85,8 +85,7 @@ def run(
             if on_stdout is not None and frame.kind == wire.STDOUT:
                 on_stdout(frame.payload)
                 continue
-            if not kept.take(frame) and on_output is None:
-                raise OutputTooLong(host, argv, kept.most_bytes)
+            kept.take(frame)
             if on_output is not None:
                 with line.resting():
                     on_output(frame.payload)
@@ -94,11 +93,7 @@ def run(
                     line.send(_wait(turn, for_end=False))
     if ended is None:
         raise _gone(host, argv, conditions)
-    if ended.timeout:
-        raise CommandTimeout(host, argv, timeout_s, *kept.texts())
-    if check and ended.code != 0:
-        raise CommandFailed(host, argv, ended.code, *kept.texts())
-    return Result(host, tuple(argv), ended.code, *kept.texts(), time.monotonic() - started)
+    return kept.result(ended, timeout_s, time.monotonic() - started, check=check)
 
 
 def attach(
@@ -187,7 +182,7 @@ class _Line:
         self._patience.excuse(time.monotonic() - began)
 
     def frames(self) -> Iterator[wire.Frame]:
-        """What the host says, until it goes away; what the supervisor says of it is not among that. Raises HostFailed."""
+        """What the host says, until it goes away, and not what the supervisor says of it. Raises HostFailed."""
         decoder = wire.Decoder()
         with breakable(partial(self._connection.shutdown, socket.SHUT_RDWR)):
             while True:
@@ -199,7 +194,9 @@ class _Line:
                     if frame.kind == wire.HOST:
                         self._patience.greeted(frame.payload == wire.GREETED)
                     elif frame.kind == wire.CUT:
-                        raise HostFailed("too much of what it said was left unread: read it faster, or have it in a file")
+                        raise HostFailed(
+                            "too much of what it said was left unread: read it faster, or have it in a file"
+                        )
                     elif frame.kind != wire.TAKEN:
                         yield frame
                 if self._patience.is_due():
@@ -267,24 +264,33 @@ class _Line:
 
 
 class _Kept:
-    """What a command has said, up to so many bytes of both streams together."""
+    """What a command has said, up to so many bytes of both streams together: fewer where it is handed over as it comes,
+    and it may say more.
+    """
 
-    def __init__(self, most_bytes: int) -> None:
-        self.most_bytes = most_bytes
+    def __init__(self, host: str, argv: Sequence[str], *, is_streamed: bool) -> None:
+        self._host, self._argv, self._is_streamed = host, tuple(argv), is_streamed
+        self._most_bytes = MOST_KEPT_STREAMED_BYTES if is_streamed else MOST_KEPT_BYTES
         self._said = {wire.STDOUT: bytearray(), wire.STDERR: bytearray()}
         self._is_cut = False
 
-    def take(self, frame: wire.Frame) -> bool:
-        """Whether all of it is kept."""
-        room = self.most_bytes - sum(map(len, self._said.values()))
+    def take(self, frame: wire.Frame) -> None:
+        """Raises OutputTooLong."""
+        room = self._most_bytes - sum(map(len, self._said.values()))
         self._said[wire.STDOUT if frame.kind == wire.STDOUT else wire.STDERR].extend(frame.payload[:room])
         self._is_cut |= len(frame.payload) > room
-        return not self._is_cut
+        if self._is_cut and not self._is_streamed:
+            raise OutputTooLong(self._host, self._argv, self._most_bytes)
 
-    def texts(self) -> tuple[str, str]:
-        """Both streams; it is marked where they were cut."""
+    def result(self, ended: wire.Ended, timeout_s: float, seconds: float, *, check: bool) -> Result:
+        """It is marked where the streams were cut. Raises CommandTimeout, CommandFailed."""
         out, err = (self._said[kind].decode(errors="replace") for kind in (wire.STDOUT, wire.STDERR))
-        return out, err + (CUT_MARK.format(self.most_bytes) if self._is_cut else "")
+        err += CUT_MARK.format(self._most_bytes) if self._is_cut else ""
+        if ended.timeout:
+            raise CommandTimeout(self._host, self._argv, timeout_s, out, err)
+        if check and ended.code != 0:
+            raise CommandFailed(self._host, self._argv, ended.code, out, err)
+        return Result(self._host, self._argv, ended.code, out, err, seconds)
 
 
 def _connect(rundir: Path, host: str, conditions: Conditions | None) -> socket.socket:
@@ -339,9 +345,7 @@ def _exactly(connection: socket.socket, size: int, patience: Patience) -> bytes:
     return data
 
 
-def _request(
-    argv: Sequence[str], timeout_s: float | None, terminal: Sequence[int] | None
-) -> tuple[wire.Frame, ...]:
+def _request(argv: Sequence[str], timeout_s: float | None, terminal: Sequence[int] | None) -> tuple[wire.Frame, ...]:
     request: dict[str, Any] = {"argv": list(argv), "timeout_s": timeout_s}
     if terminal is not None or timeout_s is None:
         request["terminal"] = terminal

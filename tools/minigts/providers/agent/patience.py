@@ -53,8 +53,10 @@ class LabTime(NamedTuple):
 class Clock(Protocol):
     """A lab's own clock, looked at without waiting for it."""
 
-    unanswered_s: float
-    """How long it has owed its answer; 0 when it owes none."""
+    @property
+    def unanswered_s(self) -> float:
+        """How long it has owed its answer; 0 when it owes none."""
+        ...
 
     def look(self) -> LabTime | None:
         """What it has said last. Raises HostFailed when it has ended."""
@@ -80,8 +82,8 @@ class Conditions:
 
 
 class Patience:
-    """Of one who waits for what a host says. `limit_s` is when what it was asked for is over at the latest, by the lab's
-    time, if there is such a limit. `asks`: an agent of which nothing is heard may be asked.
+    """Of one who waits for what a host says. `limit_s` is when what it was asked for is over at the latest, by the
+    lab's time, if there is such a limit. `asks`: an agent of which nothing is heard may be asked.
     """
 
     def __init__(

@@ -155,8 +155,8 @@ class AgentProvider(OnMachineTime):
 
 
 def copy_end(source: Path, target: Path) -> None:
-    """Copy a file that a host may make as long as it likes: no more of it than its last MOST_LOG_BYTES, below a line that
-    says so. Raises OSError.
+    """Copy a file that a host may make as long as it likes: no more of it than its last MOST_LOG_BYTES, below a line
+    that says so. Raises OSError.
     """
     with source.open("rb") as file, target.open("wb") as copy:
         if (left_out := os.fstat(file.fileno()).st_size - MOST_LOG_BYTES) > 0:
