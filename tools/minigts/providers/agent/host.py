@@ -105,6 +105,7 @@ class Host:
         self._clients: set[Client] = set()
         self._last_channel = 0
         self._answers = asyncio.Event()
+        self._has_ended = False
 
     async def serve(self, path: str) -> None:
         """Carry frames until the line ends; then close every connection, so that clients learn of it."""
@@ -126,18 +127,21 @@ class Host:
         except (struct.error, asyncio.LimitOverrunError) as error:
             sys.stderr.write(f"{self.name}: what it says on its line are no frames ({error})\n")
         finally:
+            self._has_ended = True
             self._before_end()
-            server.close()
             writer.close()
+            await _close(server)
             self._answers.set()
             for client in self._clients:
                 client.writer.close()
 
     def _has_taken(self, count: int) -> None:
+        """Whoever waits for the agent to take something learns that it does, also if it has not come to that yet."""
         taken = self._line.taken(count)
-        while self._untaken and self._untaken[0][0] <= taken:
-            _, client, channel = self._untaken.popleft()
+        for client, channel in dict.fromkeys((client, channel) for _, client, channel in self._untaken):
             client.send(wire.Frame(channel, wire.TAKEN, b""))
+        while self._untaken and self._untaken[0][0] <= taken:
+            self._untaken.popleft()
 
     def _to_client(self, frame: wire.Frame) -> None:
         client, channel = self._owners.get(frame.channel, (None, 0))
@@ -156,6 +160,9 @@ class Host:
         client.channels.clear()
 
     async def _client_connects(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._has_ended:
+            writer.close()
+            return
         client = Client(writer)
         self._clients.add(client)
         decoder = wire.Decoder()
@@ -190,6 +197,17 @@ class Host:
 async def _serve_at(path: str, connected: Connected) -> asyncio.Server:
     """Its socket stays when the server closes: one that refuses tells a client at once that the kernel has ended."""
     return await asyncio.start_unix_server(connected, sock=sockets.listening(path))
+
+
+async def _close(server: asyncio.Server) -> None:
+    """A connection that has been accepted, and has no transport yet when its server closes, would be nobody's: asyncio
+    keeps it open and tells no one.
+    """
+    for listener in server.sockets:
+        asyncio.get_running_loop().remove_reader(listener.fileno())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    server.close()
 
 
 async def _skip_to_hello(reader: asyncio.StreamReader) -> None:

@@ -29,7 +29,7 @@ EXIT = 7
 """From the agent, last on its channel: JSON with code and, if the time was up, timeout true."""
 TAKEN = 8
 """From the agent, on channel 0: how many bytes it has read off the line since it last said so; four bytes. From the
-supervisor, on a client's channel: the agent has read the RUN or ASK that the client sent last but those before."""
+supervisor, on a client's channel, while a RUN or ASK of that is on the line: the agent has read something off it."""
 
 WAIT = 9
 """To a lab's clock, which keeps it: whoever sent it waits for this channel, so time has to pass. Eight bytes with the
