@@ -13,6 +13,10 @@ UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069
 turn the direction of writing or begin a line; and halves of characters, which cannot be written at all."""
 
 
+MOST_SHOWN = 1000
+"""Of a line that a command has said, in characters."""
+
+
 def printable(text: str) -> str:
     """`text` with each character of UNPRINTABLE as its escape: `\\x1b`, `\\u202e`."""
     return UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], text)
@@ -63,7 +67,7 @@ class CommandFailed(MinigtsError):
     def _describe(self) -> str:
         where = f"on {self.host}: " if self.host else ""
         output = "\n".join(text.strip() for text in (self.stdout, self.stderr) if text.strip())
-        indented = "".join(f"\n    {line}" for line in output.splitlines()[-20:])
+        indented = "".join(f"\n    {line[:MOST_SHOWN]}" for line in output[-20 * MOST_SHOWN :].splitlines()[-20:])
         return f"{where}`{shlex.join(self.argv)}` ended with code {self.code}{indented}"
 
 
@@ -84,6 +88,16 @@ class BrokenOff(MinigtsError):
 
 class HostFailed(MinigtsError):
     """A host did not come up, or went away. The message carries its console's last lines."""
+
+
+@contextlib.contextmanager
+def reading_from(host: str, what: str) -> Iterator[None]:
+    """Within it is read what a host has said, which may be anything: what cannot be read is its failure."""
+    try:
+        yield
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
+        reason = f"{error!r}".replace("\\n", " ")[:160]
+        raise HostFailed(f"{host}: {what} cannot be read: {reason}") from error
 
 
 @contextlib.contextmanager

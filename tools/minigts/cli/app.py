@@ -19,6 +19,7 @@ from typer.models import CommandInfo
 
 import minigts
 from minigts.cli import screen
+from minigts.machine import interruption
 
 PRIVATE = 0o077
 """The umask of all that minigts writes: results, labs' records and logs, sockets are their owner's alone."""
@@ -66,7 +67,7 @@ def main() -> None:
         completion_init()
     try:
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGINT, _interrupt)
         build_only(next(iter(sys.argv[1:]), ""))
         app(prog_name="minigts")
     except KeyboardInterrupt as interrupted:  # before a verb has begun
@@ -89,7 +90,13 @@ def _name(command: CommandInfo) -> str:
 
 
 def _terminate(number: int, _frame: FrameType | None) -> None:
+    interruption.note()
     sys.exit(128 + number)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    interruption.note()
+    raise KeyboardInterrupt
 
 
 def _tell_version(asked: bool) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
@@ -16,6 +18,7 @@ from minigts.cli.app import app
 from minigts.cli.hosts import container_network
 from minigts.cli.labs import LABS, LabName
 from minigts.errors import InputError
+from minigts.machine.lines import Lines
 
 if TYPE_CHECKING:
     from minigts.lab import Lab
@@ -23,6 +26,10 @@ if TYPE_CHECKING:
     from minigts.lab.pcapng import Merged
 
 ON_STDOUT = Path("-")
+MOST = "4GB"
+"""Of a file by itself: what passes a host's interfaces is up to the host."""
+MOST_SAID_BYTES = 1 << 16
+"""Of what tcpdump says beside; the last of it tells how it went."""
 
 
 @app.command(rich_help_panel=LABS, context_settings={"allow_interspersed_args": False})
@@ -62,6 +69,9 @@ def capture(
         float | None, typer.Option("--for", min=0.001, help="End after so many of the lab's seconds.")
     ] = None,
     frames: Annotated[int | None, typer.Option("--count", min=1, help="End after so many frames.")] = None,
+    most: Annotated[
+        str, typer.Option("--most", metavar="SIZE", help="End when a file has become that large: 10GB.")
+    ] = MOST,
     lab: LabName = None,
 ) -> None:
     """Capture what passes a link's end or a host, until ctrl-c: a line a frame, or a pcap. Options go before the link.
@@ -79,18 +89,26 @@ def capture(
     from minigts import lab as labs
     from minigts.lab import capturing
 
+    most_bytes = _bytes(most)
     opened = labs.open_lab(lab)
     points = _points(opened, where, ends or (), container=container)
     to_screen = file is None and sys.stdout.isatty()
     asked = partial(capturing.command, expression=expression or [], frames=frames, seconds=seconds, text=to_screen)
     commands = [(point, asked(point, nanoseconds=len(points) > 1)) for point in points]
     said, code = bytearray(), 0
+
+    def say(piece: bytes) -> None:
+        said.extend(piece)
+        del said[:-MOST_SAID_BYTES]
+
     with nullcontext(sys.stdout.buffer) if file in (None, ON_STDOUT) else _created(file) as output:
-        sink = _sink(points, output, text=to_screen)
-        with suppress(KeyboardInterrupt, BrokenPipeError):  # enough, says the user or who reads
-            code = capturing.capture(opened, commands, sink.take, said.extend, sink.passed)
-        with suppress(BrokenPipeError):
+        sink = _sink(points, _Measured(output, most_bytes), text=to_screen)
+        with suppress(KeyboardInterrupt, BrokenPipeError, _EnoughError):  # enough, says the user, who reads, or --most
+            code = capturing.capture(opened, commands, sink.take, say, sink.passed)
+        with suppress(BrokenPipeError, _EnoughError):
             sink.end()
+        if sink.output.is_full:
+            screen.note(f"capture: it has ended at {most}, which --most allows")
     told = said.decode(errors="replace").strip()
     if code:
         raise InputError(f"capture: {told.splitlines()[-1] if told else f'tcpdump ended with code {code}'}")
@@ -108,10 +126,33 @@ def _points(lab: Lab, where: str, ends: Sequence[str], *, container: bool) -> Se
     return [capturing.Point(host, capturing.ANY, prefix)]
 
 
+class _EnoughError(Exception):
+    """The file has become as large as it may."""
+
+
+class _Measured:
+    """A file that may not become larger than that; what is no file has no bound."""
+
+    def __init__(self, output: IO[bytes], most_bytes: int) -> None:
+        self._output = output
+        self._left = most_bytes if stat.S_ISREG(os.fstat(output.fileno()).st_mode) else None
+        self.is_full = False
+
+    def write(self, content: bytes) -> None:
+        """All of it, or nothing."""
+        if self._left is not None:
+            self.is_full |= len(content) > self._left
+            if self.is_full:
+                raise _EnoughError
+            self._left -= len(content)
+        self._output.write(content)
+        self._output.flush()
+
+
 class _AsItComes:
     """One interface's capture, handed on."""
 
-    def __init__(self, output: IO[bytes]) -> None:
+    def __init__(self, output: _Measured) -> None:
         self.output = output
 
     def take(self, number: int, piece: bytes) -> None:
@@ -125,32 +166,33 @@ class _AsItComes:
 
     def write(self, content: bytes) -> None:
         self.output.write(content)
-        self.output.flush()
 
 
 class _Lines(_AsItComes):
     """Several interfaces' lines, each behind its machine's name."""
 
-    def __init__(self, output: IO[bytes], names: Sequence[str]) -> None:
+    def __init__(self, output: _Measured, names: Sequence[str]) -> None:
         super().__init__(output)
         width = max(map(len, names))
         self._names = [name.ljust(width).encode() for name in names]
-        self._begun = [b""] * len(names)
+        self._lines = [Lines() for _ in names]
 
     def take(self, number: int, piece: bytes) -> None:
-        *whole, self._begun[number] = (self._begun[number] + piece).split(b"\n")
+        whole = self._lines[number].feed(piece)
         self.write(b"".join(self._names[number] + b"  " + line + b"\n" for line in whole))
 
 
 class _OneFile(_AsItComes):
     """Several interfaces' frames, in one pcapng."""
 
-    def __init__(self, output: IO[bytes], merged: Merged) -> None:
+    def __init__(self, output: _Measured, merged: Merged) -> None:
         super().__init__(output)
         self._merged = merged
 
     def take(self, number: int, piece: bytes) -> None:
         self._merged.feed(number, piece)
+        if self._merged.is_full:
+            self.write(self._merged.release(everything=True))
 
     def passed(self) -> None:
         if ready := self._merged.release():
@@ -160,7 +202,7 @@ class _OneFile(_AsItComes):
         self.write(self._merged.release(everything=True))
 
 
-def _sink(points: Sequence[Point], output: IO[bytes], *, text: bool) -> _AsItComes:
+def _sink(points: Sequence[Point], output: _Measured, *, text: bool) -> _AsItComes:
     from minigts.lab.pcapng import Merged
 
     if len(points) == 1:
@@ -168,6 +210,15 @@ def _sink(points: Sequence[Point], output: IO[bytes], *, text: bool) -> _AsItCom
     if text:
         return _Lines(output, [point.machine for point in points])
     return _OneFile(output, Merged([point.name for point in points]))
+
+
+def _bytes(most: str) -> int:
+    from minigts.language.quantities import FILE_MB
+
+    try:
+        return FILE_MB.parse_whole(most) << 20
+    except ValueError as error:
+        raise InputError(f"--most: {error}") from error
 
 
 def _created(file: Path) -> IO[bytes]:

@@ -13,6 +13,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from minigts.errors import InputError, MinigtsError, printable
+from minigts.machine.lines import Lines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -212,21 +213,18 @@ class HostLines:
 
     def __init__(self, hosts: Sequence[str]) -> None:
         self._width = max(map(len, hosts))
-        self._begun = {host: bytearray() for host in hosts}
+        self._lines = {host: Lines() for host in hosts}
         self._lock = Lock()
 
     def take(self, host: str, output: bytes) -> None:
         with self._lock:
-            *lines, rest = bytes(self._begun[host] + output).split(b"\n")
-            self._begun[host][:] = rest
-            pass_on(b"".join(self._line(host, line) for line in lines))
+            pass_on(b"".join(self._line(host, line) for line in self._lines[host].feed(output)))
 
     def end(self, host: str) -> None:
         """What a host has said last, if that is no whole line."""
         with self._lock:
-            if self._begun[host]:
-                pass_on(self._line(host, bytes(self._begun[host])))
-                self._begun[host].clear()
+            if rest := self._lines[host].rest():
+                pass_on(self._line(host, rest))
 
     def _line(self, host: str, line: bytes) -> bytes:
         return f"{host:<{self._width}}  ".encode() + line + b"\n"

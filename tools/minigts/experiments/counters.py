@@ -15,7 +15,7 @@ TICKS_PER_S = 100
 _STRESS = re.compile(
     r"^stress-ng: (?:metrc|info): *\[\d+\] (\w[\w-]*) +(\d+) +([\d.]+) +([\d.]+) +([\d.]+) ", re.MULTILINE
 )
-_FEATURE = re.compile(r"^\s*([\w-]+): (on|off)( \[fixed\])?(?: \[.*\])?$", re.MULTILINE)
+_FEATURE = re.compile(r"^[ \t]{0,20}([\w-]+): (on|off)( \[fixed\])?(?: \[.*\])?$", re.MULTILINE)
 _DEVICE = re.compile(r"^device (\S+)$", re.MULTILINE)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from minigts.dataplane import shaping, wire
+from minigts.errors import reading_from
 from minigts.fidelity.host_load import Recording, recording
 from minigts.lab import Lab, links
 from minigts.topology.parts import Host, Switch
@@ -49,4 +50,5 @@ class Drops:
 
     def _of(self, machine: Host | Switch) -> int:
         shown = self._lab.provider.run(machine.name, SHOW, timeout_s=TIMEOUT_S).stdout
-        return sum(shaping.dropped(port, shown) for port in machine.ports)
+        with reading_from(machine.name, "what it shows of its links"):
+            return sum(shaping.dropped(port, shown) for port in machine.ports)

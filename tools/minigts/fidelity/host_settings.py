@@ -5,6 +5,7 @@ be set now. Reading starts one command on the host; all else is pure.
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ from minigts.topology.parts import End, Host, Port, Switch
 from minigts.topology.plan import Plan
 
 READ_TIMEOUT_S = 20.0
+_BLANK = re.compile(r"\s*")
 
 
 @dataclass(frozen=True)
@@ -134,9 +136,8 @@ def _global_addresses(device: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _documents(text: str) -> list[Any]:
     """JSON documents that follow each other."""
-    decoder, documents, rest = json.JSONDecoder(), [], text.strip()
-    while rest:
-        document, end = decoder.raw_decode(rest)
+    decoder, documents, at = json.JSONDecoder(), [], 0
+    while (at := _BLANK.match(text, at).end()) < len(text):  # type: ignore[union-attr]  # it matches everywhere
+        document, at = decoder.raw_decode(text, at)
         documents.append(document)
-        rest = rest[end:].lstrip()
     return documents

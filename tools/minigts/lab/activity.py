@@ -13,7 +13,7 @@ from functools import partial
 
 from minigts.dataplane.shaping import ifb
 from minigts.dataplane.wire import WireState
-from minigts.errors import HostFailed
+from minigts.errors import reading_from
 from minigts.lab import links
 from minigts.lab.record import Lab
 from minigts.providers.base import Restarts
@@ -194,10 +194,8 @@ def _rate(count: int, seconds: float) -> float:
 
 def _ask(lab: Lab, machine: Host | Switch) -> Counted:
     result = lab.provider.run(machine.name, ["sh", "-euc", COUNTERS], timeout_s=LIMIT_S)
-    try:
+    with reading_from(f"host {machine.name}", "what it counts"):
         return parsed(result.stdout)
-    except (ValueError, IndexError, KeyError) as error:
-        raise HostFailed(f"host {machine.name}: its counters cannot be read: {error!r}") from error
 
 
 def parsed(text: str) -> Counted:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from minigts.dataplane.shaping import added_delay_ms
-from minigts.errors import HostFailed, InputError
+from minigts.errors import HostFailed, InputError, reading_from
 from minigts.providers.base import Provider
 from minigts.topology.frames import family_of
 from minigts.topology.parts import Path
@@ -57,8 +57,10 @@ def probe(
         raise InputError(f"{address}: this is measured over IPv4 alone; over IPv6 by `ping`, or by an experiment")
     pace_s = provider.pace_s if interval_s is None else interval_s
     argv = [*prefix, PROBE, address, str(count), str(pace_s)]
-    answer = _Answer.model_validate_json(provider.run(host, argv, timeout_s=count * pace_s + 30).stdout)
-    return RoundTrips(answer.sent, tuple(rtt_us / 1000 for rtt_us in answer.rtts_us))
+    said = provider.run(host, argv, timeout_s=count * pace_s + 30).stdout
+    with reading_from(host, "what it says of its echo requests"):
+        answer = _Answer.model_validate_json(said)
+        return RoundTrips(answer.sent, tuple(rtt_us / 1000 for rtt_us in answer.rtts_us))
 
 
 def emulator_overhead_ms(provider: Provider, plan: Plan, among: Sequence[Path], taken_off_ms: float = 0.0) -> float:

@@ -7,13 +7,12 @@ before the link's delay, and what arrives after it, with the lab's own time.
 from __future__ import annotations
 
 import contextlib
-import json
 import selectors
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from minigts.errors import EnvironmentLacks, HostFailed, InputError
+from minigts.errors import EnvironmentLacks, HostFailed, InputError, reading_from
 from minigts.lab import links
 from minigts.lab.record import Lab
 from minigts.language.problems import did_you_mean, listed, shown
@@ -119,13 +118,25 @@ def capture(
                     raise HostFailed(f"{commands[number][0].machine} went away")
                 for frame in decoder.feed(piece):
                     if frame.kind == wire.EXIT:
-                        codes.append(int(json.loads(frame.payload)["code"]))
+                        codes.append(_code(commands[number][0].machine, frame))
                         lines.unregister(line)
                     elif frame.kind == wire.STDOUT:
                         take(number, frame.payload)
                     else:
-                        say(frame.payload)
+                        _beside(commands[number][0].machine, frame, say)
             if time.monotonic() - looked_s >= LOOK_S:
                 looked_s = time.monotonic()
                 passed()
     return max(codes)
+
+
+def _code(machine: str, frame: wire.Frame) -> int:
+    with reading_from(machine, "how tcpdump ended"):
+        return wire.ended(frame.payload).code
+
+
+def _beside(machine: str, frame: wire.Frame, say: Callable[[bytes], object]) -> None:
+    if frame.kind == wire.CUT:
+        raise HostFailed(f"{machine}: more has passed than could be read")
+    if frame.kind == wire.STDERR:
+        say(frame.payload)

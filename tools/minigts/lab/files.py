@@ -13,7 +13,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from minigts.errors import InputError, MinigtsError
+from minigts.errors import InputError, MinigtsError, reading_from
 from minigts.lab import software
 from minigts.lab.record import Lab
 
@@ -133,7 +133,9 @@ def _place_on_host(lab: Lab, target: There, name: str, directory: bool) -> There
 
 def _look(lab: Lab, host: str, path: PurePosixPath) -> tuple[str, str]:
     path, parent = (software.place(lab, host, each) for each in (path, path.parent))
-    what, above = _on(lab, host, LOOK, str(path), str(parent)).split()
+    said = _on(lab, host, LOOK, str(path), str(parent))
+    with reading_from(host, f"what it says of {path}"):
+        what, above = said.split()
     return what, above
 
 

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from minigts.errors import EnvironmentLacks, InputError, MinigtsError
+from minigts.errors import EnvironmentLacks, InputError, MinigtsError, reading_from
 from minigts.lab import relay
 from minigts.lab.record import Lab
 from minigts.providers.agent import wire
@@ -23,6 +22,8 @@ from minigts.topology.parts import Host
 LOOPBACK = "127.0.0.1"
 PYTHON = "/usr/bin/python3"
 CHANNEL = 1
+PROBLEM_BYTES = 1000
+"""Of what a relay complains of."""
 
 
 @dataclass(frozen=True)
@@ -142,11 +143,15 @@ class _Carried:
         while piece := await self._far_reader.read(1 << 16):
             for frame in frames.feed(piece):
                 if frame.kind == wire.EXIT:
-                    return int(json.loads(frame.payload)["code"])
+                    with reading_from("the relay", "how it ended"):
+                        return wire.ended(frame.payload).code
                 if frame.kind == wire.STDERR:
                     self._problem += frame.payload
+                    del self._problem[:-PROBLEM_BYTES]
                 elif frame.kind == wire.STDOUT:
-                    for record in records.feed(frame.payload):
+                    with reading_from("the relay", "what it carries"):
+                        come = list(records.feed(frame.payload))
+                    for record in come:
                         await self._take(record)
         return None
 

@@ -97,20 +97,20 @@ def restart(lab: Lab, name: str) -> None:
     """End a host or switch without asking it, start it again on its own disk and links, and configure it as it was: a
     link that was cut stays cut. Its `run:` runs again; its files are those of its disk.
 
-    What ran on it has ended; the others run on. Raises EnvironmentLacks when the provider cannot do it.
+    What ran on it has ended; the others run on. It need not answer for that, and may be off or paused. Raises
+    EnvironmentLacks when the provider cannot do it.
     """
     if not isinstance(lab.provider, Restarts):
         raise EnvironmentLacks(f"provider {lab.provider.name} cannot start one host again")
     machine = next(each for each in lab.plan.machines if each.name == name)
     with exclusive(lab.rundir):
         record = lab.record
-        if name in record.paused:
-            raise InputError(f"{name} is paused: minigts resume {name}")
         hosts = {name} if isinstance(machine, Host) else set()
         lab.write(
             record.model_copy(
                 update={
                     "off": record.off - {name},
+                    "paused": record.paused - {name},
                     "unsettled": record.unsettled | {name},
                     "unjoined": record.unjoined | hosts,
                 },

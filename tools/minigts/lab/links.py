@@ -14,7 +14,7 @@ from typing import TypeAlias, TypeVar
 
 from minigts.dataplane import shaping, wire
 from minigts.dataplane.wire import WireState
-from minigts.errors import HostFailed, InputError
+from minigts.errors import HostFailed, InputError, reading_from
 from minigts.lab import calibration
 from minigts.lab.record import DECLARED, Change, Lab, Record, Settings, exclusive
 from minigts.language.problems import did_you_mean, listed, shown
@@ -155,7 +155,8 @@ def _reshaped_machines(lab: Lab) -> list[str]:
         batch = shaping.delays_again(ports, record.emulator_overhead_ms).encode()
         argv = ["tc", "-j", "-batch", "-"]
         qdiscs = lab.provider.run(machine.name, argv, timeout_s=SHAPE_TIMEOUT_S, stdin=batch).stdout
-        return [f"{machine.name}: {text}" for text in differences(machine.ports, record, qdiscs)]
+        with reading_from(machine.name, "what it shows of its links"):
+            return [f"{machine.name}: {text}" for text in differences(machine.ports, record, qdiscs)]
 
     return [text for texts in lab.on_every_machine(reshape_and_read_back).values() for text in texts]
 
@@ -341,7 +342,8 @@ def _read_back(lab: Lab, record: Record, machines: Sequence[Host | Switch], name
         argv = ["tc", "-j", "-batch", "-"]
         qdiscs = lab.provider.run(machine.name, argv, timeout_s=SHAPE_TIMEOUT_S, stdin=b"qdisc show\n").stdout
         ports = [port for port in machine.ports if port.link in names]
-        return [f"{machine.name}: {text}" for text in differences(ports, record, qdiscs)]
+        with reading_from(machine.name, "what it shows of its links"):
+            return [f"{machine.name}: {text}" for text in differences(ports, record, qdiscs)]
 
     on = [machine for machine in machines if machine.name not in record.silent]
     return [text for texts in lab.on_each(on, look).values() for text in texts]

@@ -12,7 +12,13 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from minigts.errors import HostFailed
+
 NANOSECOND_PCAP = 0xA1B23C4D
+MOST_FRAME_BYTES = 1 << 18
+"""What tcpdump keeps of a frame at the most (its MAXIMUM_SNAPLEN)."""
+MOST_HELD_BYTES = 64 << 20
+"""Of all interfaces together, while it is not known in which order they go: with more they go as they are."""
 _FILE_HEADER = struct.Struct("<IHHiIII")
 _FRAME_HEADER = struct.Struct("<IIII")
 _SECTION, _INTERFACE, _FRAME = 0x0A0D0D0A, 1, 6
@@ -52,6 +58,8 @@ class Pcap:
             del self._held[: _FILE_HEADER.size]
         while len(self._held) >= _FRAME_HEADER.size:
             seconds, nanoseconds, kept_bytes, length_bytes = _FRAME_HEADER.unpack_from(self._held)
+            if kept_bytes > MOST_FRAME_BYTES:
+                raise ValueError(f"a frame of {kept_bytes} bytes")
             end = _FRAME_HEADER.size + kept_bytes
             if len(self._held) < end:
                 return
@@ -71,13 +79,28 @@ class Merged:
         self._begun = False
         self._waiting: list[Frame] = []
         self._waited: list[Frame] = []
+        self._held_bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so much waits that everything has to be released."""
+        return self._held_bytes > MOST_HELD_BYTES
 
     def feed(self, interface: int, piece: bytes) -> None:
-        for frame in self._pcaps[interface].feed(piece):
-            heapq.heappush(self._waiting, frame)
+        """Raises HostFailed for what is no capture."""
+        try:
+            for frame in self._pcaps[interface].feed(piece):
+                heapq.heappush(self._waiting, frame)
+                self._held_bytes += _FRAME_HEADER.size + len(frame.kept)
+        except ValueError as error:
+            raise HostFailed(f"what {self._names[interface]} sends is no capture: {error}") from error
 
     def release(self, *, everything: bool = False) -> bytes:
-        """What can be written now: frames that were there at the last call, or everything."""
+        """What can be written now: frames that were there at the last call, or everything. Raises HostFailed where so
+        much has come of one interface, and nothing of another, that it is full.
+        """
+        if self.is_full and (silent := [pcap.interface for pcap in self._pcaps if pcap.link_type is None]):
+            raise HostFailed(f"{self._names[silent[0]]} sends no capture")
         if any(pcap.link_type is None for pcap in self._pcaps) and not everything:
             return b""
         latest = max(self._waited, default=None)
@@ -87,7 +110,9 @@ class Merged:
             self._begun = True
             written += _section() + b"".join(map(_interface, self._names, self._pcaps))
         while self._waiting and (everything or (latest is not None and self._waiting[0] <= latest)):
-            written += _frame(heapq.heappop(self._waiting))
+            frame = heapq.heappop(self._waiting)
+            self._held_bytes -= _FRAME_HEADER.size + len(frame.kept)
+            written += _frame(frame)
         return bytes(written)
 
 

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TypeVar
 
 from minigts.dataplane import shaping
-from minigts.errors import HostFailed, InputError
+from minigts.errors import HostFailed, InputError, reading_from
 from minigts.lab import links
 from minigts.lab.record import DECLARED, Lab, Record, exclusive
 from minigts.topology.parts import End, Host, Switch
@@ -164,8 +164,10 @@ def _ahead_s(lab: Lab, machine: Host | Switch) -> float:
     found = []
     for _ in range(COMPARISONS):
         before_s = time.time()
-        shown_s = float(lab.provider.run(machine.name, ["bash", "-c", "echo $EPOCHREALTIME"], timeout_s=10).stdout)
+        said = lab.provider.run(machine.name, ["bash", "-c", "echo $EPOCHREALTIME"], timeout_s=10).stdout
         after_s = time.time()
+        with reading_from(machine.name, "its clock"):
+            shown_s = float(said)
         found.append((after_s - before_s, shown_s - (before_s + after_s) / 2))
     return min(found)[1]
 
@@ -200,14 +202,16 @@ def _told(
     times, shown = said[: len(steps)], [each for each in said[len(steps) :] if each]
     if len(shown) != len(steps):
         raise HostFailed(f"{machine.name} has shown {len(shown)} of {len(steps)} changes of a schedule")
-    wrong = [
-        f"{machine.name}: {text}"
-        for number, qdiscs in zip(steps, shown, strict=True)
-        for text in links.differences(_ports(machine, {moments[number].link}), states[number + 1], qdiscs)
-    ]
+    with reading_from(machine.name, "what it shows of its links"):
+        wrong = [
+            f"{machine.name}: {text}"
+            for number, qdiscs in zip(steps, shown, strict=True)
+            for text in links.differences(_ports(machine, {moments[number].link}), states[number + 1], qdiscs)
+        ]
+        made = {number: int(time_us) / 1e6 for number, time_us in zip(steps, times, strict=True)}
     if wrong:
         raise HostFailed("links are not as the schedule has set them:\n" + "\n".join(wrong))
-    return {number: int(time_us) / 1e6 for number, time_us in zip(steps, times, strict=True)}
+    return made
 
 
 def _ports(machine: Host | Switch, names: set[str]) -> list[End]:

@@ -21,6 +21,8 @@ TAKEN = 1 << 31
 WINDOW = 1 << 20
 """How many bytes of a direction may be under way at the most."""
 CHUNK = 1 << 15
+MOST_RECORD_BYTES = 1 << 16
+"""Of the connection, in one record; each side sends less."""
 CONNECT_S = 20.0
 REFUSED = 111
 
@@ -36,7 +38,9 @@ def taken(count: int) -> bytes:
 
 
 class Records:
-    """Turns a stream of bytes, in pieces of any size, into records: an int for what was taken, else bytes."""
+    """Turns a stream of bytes, in pieces of any size, into records: an int for what was taken, else bytes. Raises
+    ValueError for a record that is longer than any.
+    """
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -46,6 +50,8 @@ class Records:
         while len(self._buffer) >= HEADER.size:
             (number,) = HEADER.unpack_from(self._buffer)
             length = 0 if number & TAKEN else number
+            if length > MOST_RECORD_BYTES:
+                raise ValueError(f"a record of {length} bytes")
             if len(self._buffer) < HEADER.size + length:
                 return
             content = bytes(self._buffer[HEADER.size : HEADER.size + length])

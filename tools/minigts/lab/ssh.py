@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from minigts import paths
-from minigts.errors import EnvironmentLacks, HostFailed
+from minigts.errors import EnvironmentLacks, HostFailed, reading_from
 from minigts.lab.record import Lab, exclusive
 from minigts.lab.software import environment_of
 from minigts.machine import shell
@@ -250,8 +250,9 @@ class _Connection:
             raise HostFailed(f"host {self._host} went away")
         for frame in self._frames.feed(data):
             if frame.kind == wire.EXIT:
-                return int(json.loads(frame.payload)["code"])
-            if self._user_is_there:
+                with reading_from(f"host {self._host}", "how sshd ended"):
+                    return wire.ended(frame.payload).code
+            if self._user_is_there and frame.kind in (wire.STDOUT, wire.STDERR):
                 _write(self._target if frame.kind == wire.STDOUT else STANDARD_ERROR, frame.payload)
         return None
 

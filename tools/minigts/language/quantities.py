@@ -171,6 +171,9 @@ MEMORY_MB = Quantity(
 )
 """In units of 2^20 bytes."""
 
+FILE_MB = Quantity("a size of a file", "100MB", MEMORY_MB.factors, "1MB", "1024GB", any_case=False)
+"""In units of 2^20 bytes."""
+
 DURATION_S = Quantity(
     "a duration",
     "10ms, 2s or 2min",

@@ -7,7 +7,7 @@ its time is asked at that moment, however fast each of them is: the same calls g
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from threading import Event, Lock, Thread
 from typing import Generic, Protocol, TypeVar
@@ -46,6 +46,46 @@ class NoTurn:
 _CURRENT: ContextVar[Turn | None] = ContextVar("turn", default=None)
 
 
+class _Ends:
+    """What ends the waits of threads that work for one caller, so that this one can break them off."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._acts: set[Callable[[], object]] = set()
+
+    @contextmanager
+    def hold(self, act: Callable[[], object]) -> Iterator[None]:
+        with self._lock:
+            self._acts.add(act)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._acts.discard(act)
+
+    def act(self) -> None:
+        with self._lock:
+            for act in self._acts:
+                with suppress(OSError):
+                    act()
+
+
+_ENDS: ContextVar[_Ends | None] = ContextVar("ends", default=None)
+
+
+@contextmanager
+def breakable(end: Callable[[], object]) -> Iterator[None]:
+    """Within it this thread waits for something, unless `end`, called by another thread, has it wait no longer: that is
+    done when whoever has called it side by side with others is interrupted. It must not raise but OSError.
+    """
+    ends = _ENDS.get()
+    if ends is None:
+        yield
+        return
+    with ends.hold(end):
+        yield
+
+
 def current_turn() -> int:
     """The number of this thread's turn; 0 if it has none and acts alone."""
     turn = _CURRENT.get()
@@ -69,8 +109,8 @@ def resting() -> Iterator[None]:
 class Task(Generic[T]):
     """A call that runs in a thread of its own."""
 
-    def __init__(self, call: Callable[[], T], turn: Turn, caller: Turn) -> None:
-        self._call, self._turn, self._caller = call, turn, caller
+    def __init__(self, call: Callable[[], T], turn: Turn, caller: Turn, ends: _Ends) -> None:
+        self._call, self._turn, self._caller, self._ends = call, turn, caller, ends
         self._lock = Lock()
         self._ended = self._awaited = False
         self._value: T
@@ -86,10 +126,11 @@ class Task(Generic[T]):
             raise self._error
         return self._value
 
-    def wait(self) -> None:
+    def wait(self, *, with_a_turn: bool = True) -> None:
+        """`with_a_turn`: the caller has one, which rests meanwhile."""
         try:
             with self._lock:
-                self._awaited = not self._ended
+                self._awaited = with_a_turn and not self._ended
                 if self._awaited:
                     self._caller.rest()
             self._done.wait()
@@ -100,6 +141,7 @@ class Task(Generic[T]):
 
     def _work(self) -> None:
         _CURRENT.set(self._turn)
+        _ENDS.set(self._ends)
         try:
             self._value = self._call()
         except BaseException as error:  # it is the caller's
@@ -119,12 +161,13 @@ class Task(Generic[T]):
 class Together:
     """Starts calls side by side. See `together`."""
 
-    def __init__(self, new_turn: Callable[[], Turn], own: Turn) -> None:
-        self._new_turn, self._own = new_turn, own
+    def __init__(self, new_turn: Callable[[], Turn], own: Turn, ends: _Ends) -> None:
+        self._new_turn, self._own, self._ends = new_turn, own, ends
         self._tasks: list[Task[object]] = []
+        self._is_broken_off = False
 
     def start(self, call: Callable[[], T]) -> Task[T]:
-        task = Task(call, self._new_turn(), self._own)
+        task = Task(call, self._new_turn(), self._own, self._ends)
         self._tasks.append(task)  # type: ignore[arg-type]
         return task
 
@@ -137,18 +180,27 @@ class Together:
 
     def wait(self) -> None:
         for task in self._tasks:
-            task.wait()
+            task.wait(with_a_turn=not self._is_broken_off)
+
+    def break_off(self) -> None:
+        """Have no call wait any longer for what it waits for now: it fails. The caller keeps no clock from going on."""
+        self._is_broken_off = True
+        self._ends.act()
+        self._own.end()
 
 
 @contextmanager
 def together(new_turn: Callable[[], Turn] = NoTurn) -> Iterator[Together]:
-    """Within it calls can be started side by side; it ends when all of them have."""
+    """Within it calls can be started side by side; it ends when all of them have. Interrupted it breaks them off."""
     before = _CURRENT.get()
     own = new_turn() if before is None else before
     token = _CURRENT.set(own)
-    company = Together(new_turn, own)
+    company = Together(new_turn, own, _ENDS.get() or _Ends())
     try:
         yield company
+    except (KeyboardInterrupt, SystemExit):
+        company.break_off()
+        raise
     finally:
         try:
             company.wait()

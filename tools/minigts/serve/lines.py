@@ -15,13 +15,15 @@ from aiohttp import WSMsgType, web
 
 from minigts.errors import InputError
 from minigts.lab import Lab, software
+from minigts.machine.lines import Lines
 from minigts.providers.agent import wire
 from minigts.providers.base import Converses
 
 CHANNEL = 1
 MOST_ROWS, MOST_COLUMNS = 500, 1000
-ANSWER = re.compile(rb"icmp_seq=(\d+).*time=([\d.]+) ms")
-SENT = re.compile(rb"^(\d+) packets transmitted")
+MOST_LINE_BYTES = 1000
+ANSWER = re.compile(rb"icmp_seq=(\d{1,9}) (?:[a-z]{1,10}=\d{1,5} )?time=(\d{1,9}(?:\.\d{1,9})?) ms")
+SENT = re.compile(rb"(\d{1,9}) packets transmitted")
 INTERVAL_S = 0.2
 MOST_S = 60
 
@@ -102,13 +104,12 @@ async def echoes(socket: web.WebSocketResponse, lab: Lab, source: str, target: s
     async with _line(lab, source, argv) as (reader, _):
 
         async def follow() -> None:
-            rest = b""
+            said = Lines(MOST_LINE_BYTES)
             async for payload in _payloads(reader):
-                *lines, rest = (rest + payload).split(b"\n")
-                for line in lines:
+                for line in said.feed(payload):
                     if found := ANSWER.search(line):
                         await socket.send_json({"number": int(found[1]), "rtt_ms": float(found[2])})
-                    elif found := SENT.search(line):
+                    elif found := SENT.match(line):
                         await socket.send_json({"sent": int(found[1])})
             await socket.close()
 

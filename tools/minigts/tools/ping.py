@@ -29,11 +29,18 @@ from minigts.topology.parts import Path
 
 LOST = Column("lost", "lost", "")
 GAP = Column("gap_ms", "longest gap", "ms", quantity="gap", follows=("delay", "loss", "rate"))
-_REPLY = re.compile(r"icmp_seq=\d+ .*time=([\d.]+) ms")
-_ARRIVAL = re.compile(r"^\[(\d+\.\d+)\] \d+ bytes from", re.MULTILINE)
-_TIMED_REPLY = re.compile(r"^\[(\d+\.\d+)\] \d+ bytes from .*icmp_seq=\d+ .*time=([\d.]+) ms", re.MULTILINE)
-_COUNTS = re.compile(r"(\d+) packets transmitted, (\d+) received,.* ([\d.]+)% packet loss")
-_TIMES = re.compile(r"= ([\d.]+)/([\d.]+)/([\d.]+)/([\d.]+) ms")
+_FIGURE = r"([\d.]{1,40})"
+_ANSWER = rf"icmp_seq=\d{{1,10}} (?:[a-z]{{1,10}}=\d{{1,5}} )?time={_FIGURE} ms"
+"""No part of an expression here may be as long as its line: a program that lies could make that any length."""
+_ARRIVED = r"^\[(\d{1,20}\.\d{1,20})\] \d{1,10} bytes from"
+_REPLY = re.compile(_ANSWER)
+_ARRIVAL = re.compile(_ARRIVED, re.MULTILINE)
+_TIMED_REPLY = re.compile(rf"{_ARRIVED} [^ \n]{{1,300}}(?: \([^ \n]{{1,100}}\))?:? {_ANSWER}", re.MULTILINE)
+_COUNTS = re.compile(
+    rf"^(\d{{1,400}}) packets transmitted, (\d{{1,400}}) received,(?: [^,\n]{{1,60}},){{0,4}} {_FIGURE}% packet loss",
+    re.MULTILINE,
+)
+_TIMES = re.compile(rf"= {_FIGURE}/{_FIGURE}/{_FIGURE}/{_FIGURE} ms")
 
 
 class PingOptions(Options):

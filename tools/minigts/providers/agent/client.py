@@ -13,16 +13,41 @@ import termios
 import time
 import tty
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from minigts.errors import CommandFailed, CommandTimeout, HostFailed
+from minigts.machine.together import breakable
 from minigts.providers.agent import sockets, wire
+from minigts.providers.agent.patience import LOOK_S, Conditions, Patience
 from minigts.providers.base import Result
 
 GRACE_S = 10.0
 """How much longer than its own limit a command may be silent before the host counts as gone."""
 CONNECT_S = 5.0
+GREETING_S = 2.0
+"""How long a supervisor may take to say whether its host has greeted. One that does not say it is one of before."""
+MOST_KEPT_BYTES = 32 << 20
+"""Of what a command says on both streams together, in memory: a host may say more than there is room for."""
+MOST_KEPT_STREAMED_BYTES = 256 << 10
+"""The same where it is handed over as it comes, so that what is kept is a courtesy."""
+CUT_MARK = "\n[minigts keeps no more of this output than {} bytes]\n"
+
+
+class OutputTooLong(CommandFailed):
+    """A command was ended because it said more than is kept in memory."""
+
+    def __init__(self, host: str, argv: Sequence[str], most_bytes: int) -> None:
+        self.most_bytes = most_bytes
+        super().__init__(host, argv, 1, "", "")
+
+    def _describe(self) -> str:
+        before, _, _ = super()._describe().partition(" ended with code")
+        return (
+            f"{before} was ended: it said more than {self.most_bytes >> 20} MB. Have it handed over as it comes "
+            f"(minigts exec without --json, or `on_output`), or write it into a file there and minigts cp that"
+        )
 
 
 def run(
@@ -36,133 +61,331 @@ def run(
     on_output: Callable[[bytes], None] | None,
     turn: int | None = None,
     on_stdout: Callable[[bytes], object] | None = None,
+    on_look: Callable[[], object] | None = None,
+    conditions: Conditions | None = None,
 ) -> Result:
     """Run a command and wait for its end; see `Provider.run`. With `on_stdout` its standard output is handed over, and
-    is not in the result.
+    is not in the result. `on_look` is called about each second, and what it raises ends the command.
 
     `turn` is this caller's on the lab's clock, 0 if it acts alone: time passes there while it waits, and how much of
     this machine's that takes is no matter. None: the lab has this machine's time.
     """
     started = time.monotonic()
-    stdout, stderr = bytearray(), bytearray()
-    ended: dict[str, Any] | None = None
-    with contextlib.closing(_connect(rundir, host)) as connection:
-        connection.settimeout(timeout_s + GRACE_S if turn is None else None)
-        _send_request(connection, {"argv": list(argv), "timeout_s": timeout_s}, stdin)
+    kept = _Kept(host, argv, is_streamed=on_output is not None)
+    ended: wire.Ended | None = None
+    patience = Patience(host, argv[0], conditions or Conditions(), limit_s=timeout_s + GRACE_S)
+    with contextlib.closing(_Line(_connect(rundir, host, conditions), patience, on_look)) as line:
+        line.send(*_request(argv, timeout_s, None), *_inputs(stdin))
         if turn is not None:
-            _wait(connection, turn, for_end=on_output is None)
-        for frame in _frames(connection, host, argv):
+            line.send(_wait(turn, for_end=on_output is None))
+        for frame in line.frames():
             if frame.kind == wire.EXIT:
-                ended = json.loads(frame.payload)
+                ended = _ended(host, frame)
                 break
             if on_stdout is not None and frame.kind == wire.STDOUT:
                 on_stdout(frame.payload)
-            else:
-                (stdout if frame.kind == wire.STDOUT else stderr).extend(frame.payload)
+                continue
+            kept.take(frame)
             if on_output is not None:
-                on_output(frame.payload)
+                with line.resting():
+                    on_output(frame.payload)
                 if turn is not None:
-                    _wait(connection, turn, for_end=False)
+                    line.send(_wait(turn, for_end=False))
     if ended is None:
-        raise HostFailed(f"host {host} went away while it ran `{argv[0]}`")
-    output = (stdout.decode(errors="replace"), stderr.decode(errors="replace"))
-    if ended["timeout"]:
-        raise CommandTimeout(host, argv, timeout_s, *output)
-    if check and ended["code"] != 0:
-        raise CommandFailed(host, argv, ended["code"], *output)
-    return Result(host, tuple(argv), ended["code"], *output, time.monotonic() - started)
+        raise _gone(host, argv, conditions)
+    return kept.result(ended, timeout_s, time.monotonic() - started, check=check)
 
 
-def attach(rundir: Path, host: str, argv: Sequence[str], *, paced: bool = False) -> int:
+def attach(
+    rundir: Path, host: str, argv: Sequence[str], *, paced: bool = False, conditions: Conditions | None = None
+) -> int:
     """Run a command with this process's terminal as its own; returns its exit code.
 
     `paced`: the lab has a clock of its own, and meanwhile a second of it is to take a second.
     """
-    with contextlib.closing(_connect(rundir, host)) as connection, _raw_terminal():
-        request = {"argv": list(argv), "timeout_s": None, "terminal": _terminal_size()}
-        connection.sendall(wire.Frame(1, wire.RUN, json.dumps(request).encode()).encode())
+    patience = Patience(host, argv[0], conditions or Conditions())
+    with contextlib.closing(_Line(_connect(rundir, host, conditions), patience)) as line, _raw_terminal():
+        line.send(*_request(argv, None, _terminal_size()))
         if paced:
-            connection.sendall(wire.Frame(1, wire.PACE, b"").encode())
-        signal.signal(signal.SIGWINCH, lambda *_: _send(connection, wire.RESIZE, _terminal_size()))
-        decoder = wire.Decoder()
-        waiting = [connection, sys.stdin]
-        while True:
-            readable, _, _ = select.select(waiting, [], [])
-            if sys.stdin in readable:
-                typed = os.read(sys.stdin.fileno(), wire.CHUNK)
-                connection.sendall(wire.Frame(1, wire.INPUT, typed or b"\x04").encode())
-                waiting = waiting if typed else [connection]
-            if connection in readable:
-                data = _received(connection)
-                if not data:
-                    raise HostFailed(f"host {host} went away")
-                for frame in decoder.feed(data):
-                    if frame.kind == wire.EXIT:
-                        return int(json.loads(frame.payload)["code"])
-                    os.write(sys.stdout.fileno(), frame.payload)
+            line.send(wire.Frame(1, wire.PACE, b""))
+        signal.signal(signal.SIGWINCH, lambda *_: line.send_later(_frame(wire.RESIZE, _terminal_size())))
+        line.listen_to(sys.stdin.fileno(), lambda typed: line.send(wire.Frame(1, wire.INPUT, typed or b"\x04")))
+        for frame in line.frames():
+            if frame.kind == wire.EXIT:
+                return _ended(host, frame).code
+            with line.resting():
+                _write_all(sys.stdout.fileno(), frame.payload)
+    raise _gone(host, argv, conditions)
 
 
 def converse(
-    rundir: Path, host: str, argv: Sequence[str], *, paced: bool = False, terminal: tuple[int, int] | None = None
+    rundir: Path,
+    host: str,
+    argv: Sequence[str],
+    *,
+    paced: bool = False,
+    terminal: tuple[int, int] | None = None,
+    conditions: Conditions | None = None,
 ) -> socket.socket:
-    """Start a command; the line to it. See `Converses`, and for `paced` `attach`."""
-    connection = _connect(rundir, host)
+    """Start a command; the line to it, once its host has taken that. See `Converses`, and for `paced` `attach`."""
+    connection = _connect(rundir, host, conditions)
     try:
-        request = {"argv": list(argv), "timeout_s": None, "terminal": terminal}
-        connection.sendall(wire.Frame(1, wire.RUN, json.dumps(request).encode()).encode())
+        for frame in _request(argv, None, terminal):
+            connection.sendall(frame.encode())
         if paced:
             connection.sendall(wire.Frame(1, wire.PACE, b"").encode())
+        with breakable(partial(connection.shutdown, socket.SHUT_RDWR)):
+            _wait_until_taken(connection, Patience(host, argv[0], conditions or Conditions(), asks=False))
     except OSError as error:
         connection.close()
-        raise HostFailed(f"host {host} went away") from error
+        raise _gone(host, argv, conditions) from error
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
-def _connect(rundir: Path, host: str) -> socket.socket:
+class _Line:
+    """What is sent to a host and what comes from it, both at once, for as long as its patience lasts."""
+
+    def __init__(
+        self, connection: socket.socket, patience: Patience, on_look: Callable[[], object] | None = None
+    ) -> None:
+        self._connection, self._patience, self._on_look = connection, patience, on_look
+        connection.setblocking(False)
+        self._frames: list[Iterator[wire.Frame]] = []
+        self._outgoing = memoryview(b"")
+        self._is_blocked = False
+        self._further: tuple[int, Callable[[bytes], None]] | None = None
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def send(self, *frames: wire.Frame | Iterator[wire.Frame]) -> None:
+        """As soon as there is room for it; a host that goes away meanwhile is noticed by reading."""
+        self._frames += [iter([each]) if isinstance(each, wire.Frame) else each for each in frames]
+        self._write()
+
+    def send_later(self, frame: wire.Frame) -> None:
+        """The same for a signal's handler, which may have interrupted whoever sends."""
+        self._frames.append(iter([frame]))
+
+    def listen_to(self, descriptor: int, take: Callable[[bytes], None]) -> None:
+        """Also wait for that; `take` gets nothing at its end."""
+        self._further = (descriptor, take)
+
+    @contextlib.contextmanager
+    def resting(self) -> Iterator[None]:
+        """Within it somebody else than the host takes time."""
+        began = time.monotonic()
+        yield
+        self._patience.excuse(time.monotonic() - began)
+
+    def frames(self) -> Iterator[wire.Frame]:
+        """What the host says, until it goes away, and not what the supervisor says of it. Raises HostFailed."""
+        decoder = wire.Decoder()
+        with breakable(partial(self._connection.shutdown, socket.SHUT_RDWR)):
+            while True:
+                data = self._wait()
+                if data == b"":
+                    return
+                for frame in decoder.feed(data or b""):
+                    self._patience.heard()
+                    if frame.kind == wire.HOST:
+                        self._patience.greeted(frame.payload == wire.GREETED)
+                    elif frame.kind == wire.CUT:
+                        raise HostFailed(
+                            "too much of what it said was left unread: read it faster, or have it in a file"
+                        )
+                    elif frame.kind != wire.TAKEN:
+                        yield frame
+                if self._patience.is_due():
+                    self._look()
+
+    def _look(self) -> None:
+        if self._patience.look():
+            self.send(wire.Frame(1, wire.ASK, b""))
+        if self._on_look is not None:
+            self._on_look()
+
+    def _wait(self) -> bytes | None:
+        """What has come from the host; nothing when it has gone, None when nothing has come."""
+        watched = select.poll()
+        watched.register(self._connection, select.POLLIN | (select.POLLOUT if self._has_more() else 0))
+        if self._further is not None:
+            watched.register(self._further[0], select.POLLIN)
+        ready = dict(watched.poll(LOOK_S * 1000))
+        if self._further is not None and ready.get(self._further[0]):
+            self._take_further()
+        found = ready.get(self._connection.fileno(), 0)
+        if found & select.POLLOUT:
+            self._write()
+        return self._read() if found & ~select.POLLOUT else None
+
+    def _read(self) -> bytes | None:
+        try:
+            return self._connection.recv(1 << 16)
+        except BlockingIOError:
+            return None
+        except OSError:  # it has gone, or this end has been broken off
+            return b""
+
+    def _take_further(self) -> None:
+        assert self._further is not None
+        descriptor, take = self._further
+        typed = os.read(descriptor, wire.CHUNK)
+        if not typed:
+            self._further = None
+        take(typed)
+
+    def _has_more(self) -> bool:
+        while not self._outgoing and self._frames:
+            frame = next(self._frames[0], None)
+            if frame is None:
+                self._frames.pop(0)
+            else:
+                self._outgoing = memoryview(frame.encode())
+                if frame.kind in (wire.RUN, wire.ASK):
+                    self._patience.owes()
+        return bool(self._outgoing)
+
+    def _write(self) -> None:
+        try:
+            while self._has_more():
+                self._outgoing = self._outgoing[self._connection.send(self._outgoing) :]
+                if self._is_blocked:
+                    self._is_blocked = False
+                    self._patience.heard()
+        except BlockingIOError:
+            self._is_blocked = True
+            self._patience.owes()
+        except OSError:
+            self._frames, self._outgoing = [], memoryview(b"")
+
+
+class _Kept:
+    """What a command has said, up to so many bytes of both streams together: fewer where it is handed over as it comes,
+    and it may say more.
+    """
+
+    def __init__(self, host: str, argv: Sequence[str], *, is_streamed: bool) -> None:
+        self._host, self._argv, self._is_streamed = host, tuple(argv), is_streamed
+        self._most_bytes = MOST_KEPT_STREAMED_BYTES if is_streamed else MOST_KEPT_BYTES
+        self._said = {wire.STDOUT: bytearray(), wire.STDERR: bytearray()}
+        self._is_cut = False
+
+    def take(self, frame: wire.Frame) -> None:
+        """Raises OutputTooLong."""
+        room = self._most_bytes - sum(map(len, self._said.values()))
+        self._said[wire.STDOUT if frame.kind == wire.STDOUT else wire.STDERR].extend(frame.payload[:room])
+        self._is_cut |= len(frame.payload) > room
+        if self._is_cut and not self._is_streamed:
+            raise OutputTooLong(self._host, self._argv, self._most_bytes)
+
+    def result(self, ended: wire.Ended, timeout_s: float, seconds: float, *, check: bool) -> Result:
+        """It is marked where the streams were cut. Raises CommandTimeout, CommandFailed."""
+        out, err = (self._said[kind].decode(errors="replace") for kind in (wire.STDOUT, wire.STDERR))
+        err += CUT_MARK.format(self._most_bytes) if self._is_cut else ""
+        if ended.timeout:
+            raise CommandTimeout(self._host, self._argv, timeout_s, out, err)
+        if check and ended.code != 0:
+            raise CommandFailed(self._host, self._argv, ended.code, out, err)
+        return Result(self._host, self._argv, ended.code, out, err, seconds)
+
+
+def _connect(rundir: Path, host: str, conditions: Conditions | None) -> socket.socket:
     if host not in {path.name for path in rundir.glob("hosts/*")}:
         raise HostFailed(f"there is no host {host} in this lab")
     try:
         return sockets.connected(rundir / "hosts" / host, "control.sock", CONNECT_S)
     except OSError as error:  # its kernel has ended, or the lab is being taken down
-        raise HostFailed(f"host {host} is not running") from error
+        raise HostFailed(f"host {host} is not running{_remedy(conditions)}") from error
 
 
-def _frames(connection: socket.socket, host: str, argv: Sequence[str]) -> Iterator[wire.Frame]:
-    decoder = wire.Decoder()
-    while True:
-        try:
-            data = _received(connection)
-        except TimeoutError:
-            raise HostFailed(f"host {host} does not answer (`{argv[0]}`)") from None
-        if not data:
-            return
-        yield from decoder.feed(data)
-
-
-def _received(connection: socket.socket) -> bytes:
-    """What has come in; nothing when the other side is gone."""
+def _wait_until_taken(connection: socket.socket, patience: Patience) -> None:
+    """Read no further than the word that the host has taken what it was asked first. Raises HostFailed, OSError."""
+    patience.owes()
+    connection.settimeout(GREETING_S)
     try:
-        return connection.recv(1 << 16)
-    except ConnectionError:
-        return b""
+        first = _one_frame(connection, patience)
+    except TimeoutError:  # a supervisor of before
+        connection.settimeout(CONNECT_S)
+        return
+    connection.settimeout(LOOK_S)
+    while first.kind != wire.TAKEN:
+        if first.kind == wire.HOST:
+            patience.greeted(first.payload == wire.GREETED)
+            patience.owes()
+        first = _one_frame(connection, patience)
+    connection.settimeout(CONNECT_S)
 
 
-def _send_request(connection: socket.socket, request: dict[str, Any], data: bytes) -> None:
-    """The request, all its input, and the input's end. A host that goes away meanwhile is noticed by reading."""
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        connection.sendall(wire.Frame(1, wire.RUN, json.dumps(request).encode()).encode())
-        for offset in range(0, len(data), wire.CHUNK):
-            connection.sendall(wire.Frame(1, wire.INPUT, data[offset : offset + wire.CHUNK]).encode())
-        connection.sendall(wire.Frame(1, wire.INPUT, b"").encode())
+def _one_frame(connection: socket.socket, patience: Patience) -> wire.Frame:
+    """Raises ConnectionError when the host has gone, TimeoutError when a supervisor says nothing at all."""
+    head = _exactly(connection, wire.HEADER.size, patience)
+    channel, kind, length = wire.HEADER.unpack(head)
+    if (kind, length) not in ((wire.HOST, 1), (wire.TAKEN, 0)):
+        raise ConnectionResetError("it has answered before it was asked")
+    return wire.Frame(channel, kind, _exactly(connection, length, patience))
 
 
-def _wait(connection: socket.socket, turn: int, *, for_end: bool) -> None:
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        connection.sendall(wire.Frame(1, wire.WAIT, wire.WAITING.pack(turn, for_end)).encode())
+def _exactly(connection: socket.socket, size: int, patience: Patience) -> bytes:
+    data = b""
+    while len(data) < size:
+        try:
+            piece = connection.recv(size - len(data))
+        except TimeoutError:
+            if patience.has_greeted is None and not data:
+                raise
+            patience.look()
+            continue
+        if not piece:
+            raise ConnectionResetError
+        data += piece
+    return data
 
 
-def _send(connection: socket.socket, kind: int, content: object) -> None:
-    connection.sendall(wire.Frame(1, kind, json.dumps(content).encode()).encode())
+def _request(argv: Sequence[str], timeout_s: float | None, terminal: Sequence[int] | None) -> tuple[wire.Frame, ...]:
+    request: dict[str, Any] = {"argv": list(argv), "timeout_s": timeout_s}
+    if terminal is not None or timeout_s is None:
+        request["terminal"] = terminal
+    return (_frame(wire.RUN, request),)
+
+
+def _inputs(data: bytes) -> tuple[Iterator[wire.Frame], wire.Frame]:
+    """All its input, and the input's end."""
+    offsets = range(0, len(data), wire.CHUNK)
+    pieces = (wire.Frame(1, wire.INPUT, data[offset : offset + wire.CHUNK]) for offset in offsets)
+    return pieces, wire.Frame(1, wire.INPUT, b"")
+
+
+def _wait(turn: int, *, for_end: bool) -> wire.Frame:
+    return wire.Frame(1, wire.WAIT, wire.WAITING.pack(turn, for_end))
+
+
+def _frame(kind: int, content: object) -> wire.Frame:
+    return wire.Frame(1, kind, json.dumps(content).encode())
+
+
+def _ended(host: str, frame: wire.Frame) -> wire.Ended:
+    try:
+        return wire.ended(frame.payload)
+    except ValueError as error:
+        raise HostFailed(f"host {host} does not say how a command ended: {error}") from error
+
+
+def _gone(host: str, argv: Sequence[str], conditions: Conditions | None) -> HostFailed:
+    return HostFailed(f"host {host} went away while it ran `{argv[0]}`{_remedy(conditions)}")
+
+
+def _remedy(conditions: Conditions | None) -> str:
+    return f"; {conditions.remedy} starts it again" if conditions is not None and conditions.remedy else ""
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(descriptor, left) :]
 
 
 def _terminal_size() -> list[int]:

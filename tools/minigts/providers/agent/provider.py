@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from minigts.errors import MinigtsError
 from minigts.providers import archive
 from minigts.providers.agent import client, process
+from minigts.providers.agent.patience import Conditions
 from minigts.providers.base import Result
 from minigts.providers.machine_time import OnMachineTime
 
@@ -19,7 +22,19 @@ DIAGNOSIS_TIMEOUT_S = 30.0
 COPY_TIMEOUT_S = 3600.0
 LOGS = PurePosixPath("/var/log")
 """Where an overlay's phases have the engine and the daemons write (provision/overlays)."""
-PACK_LOGS = 'cd "$1"; set -- ./*.log; [ ! -e "$1" ] || exec tar -c -h --ignore-failed-read --no-recursion . "$@"'
+MOST_LOG_BYTES = 8 << 20
+"""Of each log, of which there is the end, and of all of a host's programs' together eight times that."""
+MOST_LOGS = 64
+"""How many programs' logs a host has."""
+PACK_LOGS = """
+cd "$1"; set -- "$2" ./*.log
+[ -e "$2" ] || exit 0
+most=$1 to=$(mktemp -d); shift
+for log; do tail -c "$most" "$log" >"$to/$log" || rm -f "$to/$log"; done
+tar -c -C "$to" . || failed=yes
+rm -rf "$to"
+[ -z "${failed:-}" ]
+"""
 """What a link leads to is taken: a container's log is in the engine's own place."""
 
 
@@ -46,19 +61,35 @@ class AgentProvider(OnMachineTime):
         stdin: bytes = b"",
         on_output: Callable[[bytes], None] | None = None,
     ) -> Result:
-        return client.run(self.rundir, host, argv, timeout_s=timeout_s, check=check, stdin=stdin, on_output=on_output)
+        return self._run(host, argv, timeout_s=timeout_s, check=check, stdin=stdin, on_output=on_output)
+
+    def _run(self, host: str, argv: Sequence[str], **settings: Any) -> Result:
+        """`client.run` with what this provider knows of the host."""
+        return client.run(self.rundir, host, argv, conditions=self._conditions(host), **settings)
+
+    def _conditions(self, host: str) -> Conditions:
+        """What goes for whoever waits for this host's answers."""
+        return Conditions()
 
     def get(self, host: str, source: PurePosixPath, target: Path) -> None:
         """Over the host's line."""
         with tempfile.TemporaryFile(dir=target.parent) as packed:
-            self._stream(host, archive.packing(source), packed.write, COPY_TIMEOUT_S)
+            self.stream(host, archive.packing(source), archive.Counted(host, packed).write, COPY_TIMEOUT_S)
             packed.seek(0)
             archive.unpack(host, packed, target)
 
-    def _stream(self, host: str, argv: Sequence[str], take: Callable[[bytes], object], timeout_s: float) -> None:
-        """Run a command and hand over what it says on stdout. Raises CommandFailed, and HostFailed."""
-        client.run(
-            self.rundir,
+    def stream(
+        self,
+        host: str,
+        argv: Sequence[str],
+        take: Callable[[bytes], object],
+        timeout_s: float,
+        look: Callable[[], object] | None = None,
+    ) -> None:
+        """Run a command and hand over what it says on stdout. `look` is called about each second, and what it or `take`
+        raises ends the command. Raises CommandFailed, and HostFailed.
+        """
+        self._run(
             host,
             argv,
             timeout_s=timeout_s,
@@ -67,6 +98,7 @@ class AgentProvider(OnMachineTime):
             on_output=None,
             turn=self._turn(),
             on_stdout=take,
+            on_look=look,
         )
 
     def _turn(self) -> int | None:
@@ -74,20 +106,20 @@ class AgentProvider(OnMachineTime):
         return None
 
     def attach(self, host: str, argv: Sequence[str]) -> int:
-        return client.attach(self.rundir, host, argv)
+        return client.attach(self.rundir, host, argv, conditions=self._conditions(host))
 
     def converse(self, host: str, argv: Sequence[str], *, terminal: tuple[int, int] | None = None) -> socket.socket:
-        return client.converse(self.rundir, host, argv, terminal=terminal)
+        return client.converse(self.rundir, host, argv, terminal=terminal, conditions=self._conditions(host))
 
     def logs(self, host: str) -> Mapping[str, Path]:
         """The files on this machine that tell of a host, which need not be there, by what each is called."""
-        return {"console.log": self.rundir / "hosts" / host / "console.log"}
+        return {"console.log": self.rundir / "consoles" / host / "console.log"}
 
     def diagnose(self, host: str, into: Path) -> None:
         into.mkdir(parents=True, exist_ok=True)
         for name, log in self.logs(host).items():
             try:
-                shutil.copyfile(log, into / name)
+                copy_end(log, into / name)
             except FileNotFoundError:
                 continue
             except OSError as error:  # what cannot be read must not keep the rest from being told
@@ -106,15 +138,28 @@ class AgentProvider(OnMachineTime):
             packed = Path(place) / "packed"
             try:
                 with packed.open("wb") as file:
-                    self._stream(host, ["sh", "-euc", PACK_LOGS, "sh", str(LOGS)], file.write, DIAGNOSIS_TIMEOUT_S)
+                    take = archive.Counted(host, file, 8 * MOST_LOG_BYTES).write
+                    argv = ["sh", "-euc", PACK_LOGS, "sh", str(LOGS), str(MOST_LOG_BYTES)]
+                    self.stream(host, argv, take, DIAGNOSIS_TIMEOUT_S)
                 with packed.open("rb") as file:
                     archive.unpack(host, file, Path(place) / "logs")
-            except MinigtsError:
+            except (MinigtsError, OSError):  # as for a name that no file may have
                 return
-            for log in sorted((Path(place) / "logs").glob("*.log")):
+            for log in sorted((Path(place) / "logs").glob("*.log"))[:MOST_LOGS]:
                 if not (into / log.name).exists() and log.is_file() and not log.is_symlink():
                     shutil.copyfile(log, into / log.name)
 
     def processes(self) -> tuple[int, ...]:
         supervisor = process.supervisor(self.rundir)
         return () if supervisor is None else (supervisor,)
+
+
+def copy_end(source: Path, target: Path) -> None:
+    """Copy a file that a host may make as long as it likes: no more of it than its last MOST_LOG_BYTES, below a line
+    that says so. Raises OSError.
+    """
+    with source.open("rb") as file, target.open("wb") as copy:
+        if (left_out := os.fstat(file.fileno()).st_size - MOST_LOG_BYTES) > 0:
+            copy.write(f"[minigts has left out {left_out} bytes before this]\n".encode())
+            file.seek(left_out)
+        copy.write(file.read(MOST_LOG_BYTES))

@@ -6,6 +6,7 @@ Only the standard library is used: the same file is part of the guest's image.
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -27,7 +28,8 @@ STDERR = 6
 EXIT = 7
 """From the agent, last on its channel: JSON with code and, if the time was up, timeout true."""
 TAKEN = 8
-"""From the agent, on channel 0: how many bytes it has read off the line since it last said so; four bytes."""
+"""From the agent, on channel 0: how many bytes it has read off the line since it last said so; four bytes. From the
+supervisor, on a client's channel, while a RUN or ASK of that is on the line: the agent has read something off it."""
 
 WAIT = 9
 """To a lab's clock, which keeps it: whoever sent it waits for this channel, so time has to pass. Eight bytes with the
@@ -36,12 +38,38 @@ PACE = 10
 """To a lab's clock, which keeps it: as long as this channel is open, a second is to take a second."""
 WAITING = struct.Struct("!Q?")
 
+HOST = 11
+"""From the supervisor, on channel 0 and first of all: one byte, whether the host's agent has greeted."""
+GREETED = b"\x01"
+ASK = 12
+"""To the agent, which only takes it off its line: so it says that it is there, and the supervisor passes that on."""
+CUT = 13
+"""From the supervisor, on channel 0 and last: this client has left so much unread that nothing more is kept for it."""
+
 WINDOW = 3072
 """How many bytes may be on the line to the agent and not yet taken. The guest's line discipline holds 4096; UML's
 serial driver, once throttled by a full one, does not wake up again (seen in kernels 6.12 and 7.2)."""
 
 COUNT = struct.Struct("!I")
 CHUNK = 16384
+
+
+class Ended(NamedTuple):
+    """How a command ended: its code, 0 to 255, and whether its time was up."""
+
+    code: int
+    timeout: bool
+
+
+def ended(payload: bytes) -> Ended:
+    """What an EXIT frame says: `{"code": 0, "timeout": false}`. Raises ValueError for anything else."""
+    if len(payload) > 200:
+        raise ValueError("it says too much")
+    said = json.loads(payload)
+    code = said.get("code") if isinstance(said, dict) else None
+    if type(code) is not int or not 0 <= code <= 255:  # True is an int, too
+        raise ValueError(f"{payload[:60]!r}")
+    return Ended(code, said.get("timeout") is True)
 
 
 class Frame(NamedTuple):

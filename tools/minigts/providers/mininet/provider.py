@@ -151,8 +151,15 @@ class MininetProvider(AgentProvider):
         else:
             super().get(host, source, target)
 
-    def _stream(self, host: str, argv: Sequence[str], take: Callable[[bytes], object], timeout_s: float) -> None:
-        super()._stream(kernel.NAME, [*self._enter(host), *argv], take, timeout_s)
+    def stream(
+        self,
+        host: str,
+        argv: Sequence[str],
+        take: Callable[[bytes], object],
+        timeout_s: float,
+        look: Callable[[], object] | None = None,
+    ) -> None:
+        super().stream(kernel.NAME, [*self._enter(host), *argv], take, timeout_s, look)
 
     def attach(self, host: str, argv: Sequence[str]) -> int:
         return client.attach(self.rundir, kernel.NAME, [*self._enter(host), *argv])

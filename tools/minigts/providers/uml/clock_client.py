@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import socket
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from minigts.errors import HostFailed
+from minigts.machine.together import breakable
 from minigts.providers.agent import sockets
+from minigts.providers.agent.patience import LabTime
 from minigts.providers.uml.clock_process import SOCKET
 
 ANSWER_S = 300.0
@@ -29,8 +35,9 @@ class ClockClient:
     def ask(self, op: str, **what: object) -> dict[str, Any]:
         """One question and its answer, by provision/clock/src/orders.rs."""
         try:
-            self._socket.sendall(json.dumps({"op": op, **what}).encode() + b"\n")
-            line = self._answers.readline()
+            with breakable(partial(self._socket.shutdown, socket.SHUT_RDWR)):
+                self._socket.sendall(json.dumps({"op": op, **what}).encode() + b"\n")
+                line = self._answers.readline()
         except OSError as error:
             raise HostFailed(f"the lab's clock does not answer ({error.strerror or error})") from error
         if not line:
@@ -57,6 +64,43 @@ class ClockClient:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class ClockWatch:
+    """See `agent.patience.Clock`: asks for the time again and again, and waits for no answer."""
+
+    def __init__(self, rundir: Path) -> None:
+        try:
+            self._socket = sockets.connected(rundir, SOCKET, 0)
+        except OSError as error:
+            raise HostFailed("the lab's clock does not run") from error
+        self._asked_s: float | None = None
+        self._said = b""
+        self._time: LabTime | None = None
+
+    @property
+    def unanswered_s(self) -> float:
+        return 0.0 if self._asked_s is None else time.monotonic() - self._asked_s
+
+    def look(self) -> LabTime | None:
+        try:
+            self._take()
+            if self._asked_s is None:
+                self._socket.sendall(b'{"op": "now"}\n')
+                self._asked_s = time.monotonic()
+        except OSError as error:
+            raise HostFailed("the lab's clock has ended") from error
+        return self._time
+
+    def _take(self) -> None:
+        with suppress(BlockingIOError):
+            while piece := self._socket.recv(1 << 12):
+                self._said += piece
+            raise ConnectionResetError
+        *lines, self._said = self._said.split(b"\n")
+        for line in lines:
+            told = json.loads(line)
+            self._time, self._asked_s = LabTime(told["now_ns"] / NS_PER_S, told["passes"]), None
 
 
 class ClockTurn:

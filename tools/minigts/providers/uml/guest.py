@@ -17,6 +17,7 @@ from minigts.machine import processor_share, shell
 from minigts.machine.together import resting
 from minigts.providers.agent import client, process
 from minigts.providers.agent.provider import AgentProvider
+from minigts.providers.uml import console, kernel
 from minigts.providers.uml.supervisor import Launch
 
 BOOT_DEADLINE_S = 60.0
@@ -38,7 +39,8 @@ def start(
     the machines' disks stay, and are used. All of them are in the control groups `groups`.
     """
     process.end(rundir)
-    shutil.rmtree(rundir / "shared", ignore_errors=True)
+    for directory in ("shared", "paused", "consoles"):
+        shutil.rmtree(rundir / directory, ignore_errors=True)
     if on_disks:
         _clear_but_disks(rundir, launch)
     else:
@@ -83,7 +85,7 @@ def wait(provider: AgentProvider, names: Sequence[str], progress: Callable[[str]
 def console_tail(rundir: Path, name: str, lines: int = CONSOLE_LINES) -> str:
     """The last lines of a host's console; after a kernel panic its first, for a call trace of any length follows."""
     try:
-        text = (rundir / "hosts" / name / "console.log").read_text(errors="replace")
+        text = paths.read_whole(rundir / kernel.console(name), 2 * console.MOST_BYTES).decode(errors="replace")
     except OSError:
         return ""
     shown = text.splitlines()
@@ -111,6 +113,6 @@ def _wait_for_socket(rundir: Path, name: str, deadline: float) -> None:
 
 
 def _describe(rundir: Path, name: str, reason: str) -> str:
-    console = console_tail(rundir, name) or (rundir / "supervisor.log").read_text(errors="replace")[-2000:]
-    shown = "".join(f"\n    {line}" for line in console.splitlines())
+    said = console_tail(rundir, name) or (rundir / "supervisor.log").read_text(errors="replace")[-2000:]
+    shown = "".join(f"\n    {line}" for line in said.splitlines())
     return f"host {name} did not come up ({reason}); the last of its console:{shown or ' nothing'}"

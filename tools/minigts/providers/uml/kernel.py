@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from minigts import paths
+from minigts.errors import HostFailed
 from minigts.machine.proc import parent
 from minigts.providers.agent import process
 from minigts.providers.agent.process import Process
@@ -78,7 +79,8 @@ class GuestKernel:
 
     @property
     def console(self) -> str:
-        return f"hosts/{self.name}/console.log"
+        """Where no guest can write."""
+        return console(self.name)
 
     @property
     def control(self) -> str:
@@ -181,6 +183,22 @@ def attached_to_clock(connection: Connection) -> list[str]:
 def again(rundir: Path, host: str) -> Path:
     """The file that tells the supervisor to start a host's kernel again as soon as it has ended."""
     return rundir / "hosts" / host / "again"
+
+
+def console(host: str) -> str:
+    """The file that holds what a host's console has said, below the run directory."""
+    return f"consoles/{host}/console.log"
+
+
+def paused(rundir: Path, host: str) -> Path:
+    """The file that says that its user lets no time pass for a host. No guest can write where it is."""
+    return rundir / "paused" / host
+
+
+def require_not_paused(rundir: Path, host: str) -> None:
+    """Raises HostFailed for a host that is paused: it would answer when it is resumed, and not before."""
+    if paused(rundir, host).exists():
+        raise HostFailed(f"{host} is paused: minigts resume {host}")
 
 
 def altered(rundir: Path) -> Path:

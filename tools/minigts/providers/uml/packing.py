@@ -8,7 +8,6 @@ from pathlib import Path, PurePosixPath
 
 from minigts.providers import archive
 from minigts.providers.agent.provider import AgentProvider
-from minigts.providers.base import Provider
 from minigts.providers.uml import confinement
 
 TIMEOUT_S = 3600.0
@@ -58,13 +57,19 @@ def can_return(directory: Path) -> bool:
     return directory.is_dir() and confinement.version() > 0
 
 
-def get(provider: Provider, host: str, directory: Path, source: PurePosixPath, target: Path) -> None:
+def get(provider: AgentProvider, host: str, directory: Path, source: PurePosixPath, target: Path) -> None:
     """`Provider.get` for a host in a User-Mode Linux kernel that may write into `directory`, below its hostfs."""
     with tempfile.TemporaryDirectory(dir=directory, prefix="get.") as place:
         (Path(place) / PACKED).touch()
         within = f"{directory.name}/{Path(place).name}"
         argv = ["sh", "-euc", PACK_SHARED, "sh", str(source), within, PACKED, archive.PACK]
-        provider.run(host, argv, timeout_s=TIMEOUT_S)
+
+        def look() -> None:
+            if (Path(place) / PACKED).lstat().st_size > archive.MOST_BYTES:
+                raise archive.TooMuch(host, archive.MOST_BYTES)
+
+        provider.stream(host, argv, lambda _: None, TIMEOUT_S, look)
+        look()
         # Whoever is root in the guest may write in this directory, and make no link there that leads elsewhere.
         with (Path(place) / PACKED).open("rb") as packed:
             archive.unpack(host, packed, target)

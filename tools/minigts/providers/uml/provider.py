@@ -17,9 +17,10 @@ from typing import Literal
 
 from minigts.errors import CommandFailed, EnvironmentLacks, HostFailed, MinigtsError
 from minigts.machine import memory
-from minigts.machine.proc import is_stopped
+from minigts.machine.proc import is_stopped, stat_fields
 from minigts.providers import gateway, processor_share
 from minigts.providers.agent import process
+from minigts.providers.agent.patience import Conditions
 from minigts.providers.agent.provider import AgentProvider
 from minigts.providers.base import Finding, Share
 from minigts.providers.uml import (
@@ -146,13 +147,27 @@ class UmlProvider(AgentProvider):
             super().get(host, source, target)
 
     def logs(self, host: str) -> Mapping[str, Path]:
-        return {**super().logs(host), way_out.LOG: way_out.log(self.rundir, host)}
+        before = self.rundir / "hosts" / host / "console.log"  # of a lab that was brought up by a minigts of before
+        console = {"console.log": before} if before.exists() else super().logs(host)
+        return {**console, way_out.LOG: way_out.log(self.rundir, host)}
+
+    def _conditions(self, host: str) -> Conditions:
+        kernel.require_not_paused(self.rundir, host)
+        return Conditions(
+            is_held=partial(self._is_held, host),
+            is_stopped=_StoppedKernel(self.rundir, host).is_stopped,
+            remedy=f"minigts restart {host}",
+        )
+
+    def _is_held(self, host: str) -> bool:
+        return kernel.paused(self.rundir, host).exists() or kernel.standstill(self.rundir).exists()
 
     def restart(self, host: str) -> None:
         """A kernel that has crashed is started again, too; what it had not yet written to its disk is lost."""
         if process.supervisor(self.rundir) is None:
             raise HostFailed("the lab's supervisor has ended")
         self._write_disk(host)
+        process.remove(kernel.paused(self.rundir, host))
         kernel.again(self.rundir, host).touch()
         (self.rundir / "hosts" / host / "control.sock").unlink(missing_ok=True)
         kernel.end(self.rundir, host)
@@ -175,7 +190,7 @@ class UmlProvider(AgentProvider):
             (self.rundir / "hosts" / name).mkdir(parents=True, exist_ok=True)
         self._tell_supervisor(after)
         for name in gone:
-            for directory in ("hosts", "shared"):
+            for directory in ("hosts", "shared", "consoles"):
                 shutil.rmtree(self.rundir / directory / name, ignore_errors=True)
         started = [*new, *(name for name in again if name in running)]
         progress(f"starting {', '.join(started)}" if started else "no host is started")
@@ -204,6 +219,7 @@ class UmlProvider(AgentProvider):
 
     def kill(self, host: str) -> None:
         self._write_disk(host)
+        process.remove(kernel.paused(self.rundir, host))
         kernel.again(self.rundir, host).unlink(missing_ok=True)
         kernel.end(self.rundir, host)
         deadline = time.monotonic() + STOP_DEADLINE_S
@@ -214,12 +230,18 @@ class UmlProvider(AgentProvider):
         (self.rundir / "hosts" / host / "control.sock").unlink(missing_ok=True)
 
     def pause(self, host: str) -> None:
-        self._signal(host, signal.SIGSTOP)
+        """It is noted first: whoever waits for the host from then on knows of it."""
+        noted = kernel.paused(self.rundir, host)
+        noted.parent.mkdir(mode=0o700, exist_ok=True)
+        noted.touch(mode=0o600)
+        self._let_time_pass(host, pauses=True)
 
     def resume(self, host: str) -> None:
-        self._signal(host, signal.SIGCONT)
+        self._let_time_pass(host, pauses=False)
+        process.remove(kernel.paused(self.rundir, host))
 
-    def _signal(self, host: str, number: signal.Signals) -> None:
+    def _let_time_pass(self, host: str, *, pauses: bool) -> None:
+        number = signal.SIGSTOP if pauses else signal.SIGCONT
         pid = self.kernels().get(host)
         if pid is None or not process.send_if(pid, number, lambda: self.kernels().get(host) == pid):
             raise HostFailed(f"the kernel of {host} does not run")
@@ -282,6 +304,20 @@ class UmlProvider(AgentProvider):
         problems: list[Exception] = [MinigtsError(text) for text in [*left, *processor_share.remove(self.rundir)]]
         if problems:
             raise ExceptionGroup(f"lab {self.rundir.name} is not down", problems)
+
+
+class _StoppedKernel:
+    """Looks at the process of a host's kernel, and for it once: a lab may have hundreds."""
+
+    def __init__(self, rundir: Path, host: str) -> None:
+        self._rundir, self._host = rundir, host
+        self._pid: int | None = None
+
+    def is_stopped(self) -> bool:
+        """Whether a signal has stopped it."""
+        if self._pid is None or not stat_fields(self._pid):
+            self._pid = kernel.running(self._rundir).get(self._host)
+        return self._pid is not None and stat_fields(self._pid)[:1] == ["T"]
 
 
 def refuse_share(plan: Plan, share: Share) -> None:

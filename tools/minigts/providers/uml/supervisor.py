@@ -35,6 +35,7 @@ from minigts.providers.agent.host import Host, Process
 from minigts.providers.uml import bounds, confinement
 from minigts.providers.uml.clock_process import Clock, ClockOrder
 from minigts.providers.uml.confinement import Rule
+from minigts.providers.uml.console import Console
 from minigts.providers.uml.kernel import (
     Directories,
     GuestKernel,
@@ -137,6 +138,7 @@ class Kernels:
                 self._ends[machine.name, machine.ports[-1].mac] = made.end
         self._inside, self._groups = contained.namespaces(), bounds.Groups(rundir)
         self._running: dict[str, Host] = {}
+        self._consoles: dict[str, Console] = {}
         self._stopped = False
         self._serving: list[asyncio.Task[None]] = []
 
@@ -164,6 +166,7 @@ class Kernels:
             self._stop_or_continue()
             self._alter()
             for name, host in self._running.items():
+                self._consoles[name].take()
                 if host.process.poll() is not None:
                     self._ended(name)
             await asyncio.sleep(0.2)
@@ -180,6 +183,8 @@ class Kernels:
         while any(each.poll() is None for each in started):
             await asyncio.sleep(0.01)
         self._groups.remove()
+        for console in self._consoles.values():
+            console.close()
 
     def _stop_or_continue(self) -> None:
         wanted = _is_locked(standstill(self._rundir))
@@ -202,6 +207,7 @@ class Kernels:
             gone = self._running.pop(name).process
             gone.kill()
             gone.wait()
+            self._consoles.pop(name).close()
         self._make_ends()
         for name in self._machines.keys() - self._running.keys():
             self._start(name)
@@ -212,7 +218,11 @@ class Kernels:
         for end in self._ends_of(name):
             asyncio.get_running_loop().remove_reader(end)
         own = [end.fileno() for end in self._ends_of(name)]
-        held = Held(self._inside, self._groups.make(name, machine.group))
+        if name in self._consoles:
+            self._consoles.pop(name).close()
+        (self._rundir / machine.console).parent.mkdir(parents=True, exist_ok=True)
+        console = self._consoles[name] = Console(self._rundir / machine.console)
+        held = Held(self._inside, self._groups.make(name, machine.group), console)
         self._running[name] = _start_kernel(machine, self._launch, self._rundir, own, self._clock, held)
         kernels = {each: host.process.pid for each, host in self._running.items() if not self._launch.instead}
         record(self._rundir, kernels)
@@ -254,10 +264,11 @@ def _throw_away(end: socket.socket) -> None:
 
 @dataclass(frozen=True)
 class Held:
-    """What this machine has to hold a kernel by, beside its confinement."""
+    """What this machine has to hold a kernel by, beside its confinement, and where it may write its console."""
 
     inside: Namespaces
     group: Path | None
+    console: Console
 
 
 def _start_kernel(
@@ -265,7 +276,7 @@ def _start_kernel(
 ) -> Host:
     """A kernel that reaches its own files and no others (confinement.py), or what runs instead, unconfined."""
     ours, theirs = socket.socketpair()
-    with ExitStack() as stack, (rundir / machine.console).open("ab") as console:
+    with ExitStack() as stack:
         stack.callback(theirs.close)
         if clock is None:
             own, words = [theirs.fileno(), *links], attached(machine, theirs.fileno(), links)
@@ -283,7 +294,7 @@ def _start_kernel(
         if launch.instead:
             kernel = shell.start(
                 [*launch.instead, str(theirs.fileno())],
-                output=console.fileno(),
+                output=held.console.descriptor,
                 pass_fds=own,
                 env=environment,
                 cwd=launch.boot_directory,
@@ -295,7 +306,7 @@ def _start_kernel(
             inherited, base = _inherited(machine, launch, rundir, stack), launch.base_of(machine)
             kernel = contained.start(
                 command_line(machine, base.name, words, inherited, hostfs=confinement.version() > 0),
-                output=console.fileno(),
+                output=held.console.descriptor,
                 pass_fds=(*own, *astuple(inherited)),
                 env={**environment, "LD_LIBRARY_PATH": ".", "TMPDIR": through(inherited.memory)},
                 cwd=launch.boot_directory,
@@ -310,7 +321,7 @@ def _start_kernel(
             # A process that a message wakes is put beside the one that sent it. So all kernels would gather at the
             # clock's, and neighbours on a link take their turns one after the other.
             processors.hold_to_one(kernel.pid, connection.number)
-    return Host(machine.name, kernel, ours, wire.WINDOW if clock is None else UNLIMITED_WINDOW)
+    return Host(machine.name, kernel, ours, wire.WINDOW if clock is None else UNLIMITED_WINDOW, held.console.take)
 
 
 def _each(*acts: Callable[[], None]) -> Callable[[], None]:
@@ -358,7 +369,7 @@ def _opened(directory: Path, stack: ExitStack) -> int:
 
 def _rules(machine: GuestKernel, launch: Launch, rundir: Path, inherited: Directories) -> list[Rule]:
     """What a kernel of User-Mode Linux opens: these, all of them."""
-    host, base = (rundir / machine.console).parent, launch.base_of(machine)
+    host, base = rundir / "hosts" / machine.name, launch.base_of(machine)
     return [
         confinement.may_run(launch.boot_directory),
         confinement.may_write(base) if machine.writes_base else confinement.may_read(base),

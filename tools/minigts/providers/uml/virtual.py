@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from minigts.dataplane.wire import Wire, WireState
 from minigts.errors import HostFailed
 from minigts.machine.together import NoTurn, Together, Turn, current_turn, together
 from minigts.providers.agent import client
+from minigts.providers.agent.patience import Conditions
 from minigts.providers.base import Result
 from minigts.providers.uml import clock_client, layers, made_of, own_roots, parts
 from minigts.providers.uml.clock_process import ClockOrder, layout
@@ -58,8 +60,7 @@ class VirtualUmlProvider(UmlProvider):
             raise HostFailed(f"host {host} is not running: {error}") from error
         with clock:
             started_s = clock.now_s()
-            result = client.run(
-                self.rundir,
+            result = self._run(
                 host,
                 argv,
                 timeout_s=timeout_s,
@@ -73,20 +74,21 @@ class VirtualUmlProvider(UmlProvider):
     def _turn(self) -> int | None:
         return current_turn()
 
+    def _conditions(self, host: str) -> Conditions:
+        return replace(super()._conditions(host), clock=partial(clock_client.ClockWatch, self.rundir))
+
     def attach(self, host: str, argv: Sequence[str]) -> int:
-        return client.attach(self.rundir, host, argv, paced=True)
+        return client.attach(self.rundir, host, argv, paced=True, conditions=self._conditions(host))
 
     def converse(self, host: str, argv: Sequence[str], *, terminal: tuple[int, int] | None = None) -> socket.socket:
-        return client.converse(self.rundir, host, argv, paced=True, terminal=terminal)
+        conditions = self._conditions(host)
+        return client.converse(self.rundir, host, argv, paced=True, terminal=terminal, conditions=conditions)
 
     def now_s(self) -> float:
         return clock_client.now_s(self.rundir)
 
-    def pause(self, host: str) -> None:
-        clock_client.pause(self.rundir, self._numbers()[host], pauses=True)
-
-    def resume(self, host: str) -> None:
-        clock_client.pause(self.rundir, self._numbers()[host], pauses=False)
+    def _let_time_pass(self, host: str, *, pauses: bool) -> None:
+        clock_client.pause(self.rundir, self._numbers()[host], pauses=pauses)
 
     def sleep_until(self, moment_s: float) -> None:
         clock_client.sleep_until(self.rundir, moment_s, current_turn())

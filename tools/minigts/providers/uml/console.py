@@ -1,0 +1,69 @@
+"""A kernel's console: what it says there, kept in a file of this machine that never grows beyond a size.
+
+Whatever runs in a guest may write to its console for ever, or become the kernel's process and do with the console's
+descriptor what it likes. So that is of a file in memory, sealed (fcntl(2), F_SEAL_GROW): its size can be changed by
+nobody. The supervisor takes out what is new there, and starts it again from the beginning before it is full. What a
+kernel says quicker than that is lost. No pipe, since it can be waited for: when there is room in one would be told to a
+kernel whose time is not this machine's. Standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from pathlib import Path
+
+WINDOW_BYTES = 1 << 20
+"""What a kernel can say between two looks of the supervisor."""
+MOST_BYTES = 8 << 20
+"""The file's size. One that is full keeps its second half."""
+MARK = b"[minigts has left out what the console said before]\n"
+
+
+class Console:
+    """Of one start of a kernel, which gets `descriptor` as its standard output."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        self._length = os.lseek(self._file, 0, os.SEEK_END)
+        self.descriptor = os.memfd_create("console", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.truncate(self.descriptor, WINDOW_BYTES)
+        seals = fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, seals)
+        self._taken = 0
+        self._is_open = True
+
+    def take(self) -> None:
+        """Move what is new into the file, if there is room on this machine; nothing once it is closed."""
+        if self._is_open:
+            with contextlib.suppress(OSError):
+                self._take()
+
+    def _take(self) -> None:
+        """The descriptor's place is the kernel's own, and may be anywhere."""
+        said = os.lseek(self.descriptor, 0, os.SEEK_CUR)
+        if said < self._taken:
+            self._taken = 0
+        end = min(said, WINDOW_BYTES)
+        if end > self._taken:
+            self._write(os.pread(self.descriptor, end - self._taken, self._taken))
+        self._taken = end
+        if said > WINDOW_BYTES // 2:
+            os.lseek(self.descriptor, 0, os.SEEK_SET)
+            self._taken = 0
+
+    def close(self) -> None:
+        self.take()
+        self._is_open = False
+        os.close(self.descriptor)
+        os.close(self._file)
+
+    def _write(self, data: bytes) -> None:
+        if self._length + len(data) > MOST_BYTES:
+            kept = os.pread(self._file, MOST_BYTES // 2, max(0, self._length - MOST_BYTES // 2))
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, MARK + kept, 0)
+            self._length = len(MARK) + len(kept)
+        os.pwrite(self._file, data, self._length)
+        self._length += len(data)
