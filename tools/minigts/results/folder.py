@@ -132,6 +132,19 @@ def make(directory: Path) -> None:
         raise MinigtsError(f"{directory}: cannot be made: {error.strerror or error}") from error
 
 
+@contextlib.contextmanager
+def made(directory: Path) -> Iterator[None]:
+    """As `make`; when what is done in it fails and has left nothing there, the directory goes again."""
+    before = directory.is_dir()
+    make(directory)
+    try:
+        yield
+    finally:
+        if not before:
+            with contextlib.suppress(OSError):
+                directory.rmdir()
+
+
 def write(path: Path, text: str | bytes) -> None:
     """Put `text` into `path`, whole or not at all. Raises MinigtsError when the disk is full or refuses."""
     try:

@@ -175,6 +175,10 @@ class MininetProvider(AgentProvider):
             raise ExceptionGroup(f"lab {self.rundir.name} is not down", problems)
 
     @property
+    def on_this_machine(self) -> bool:
+        return not kernel.natively_missing()
+
+    @property
     def _native(self) -> bool:
         return (self.rundir / kernel.GROUP).exists()
 
