@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -28,6 +27,7 @@ from minigts.fidelity.certificate import Certificate
 from minigts.fidelity.measure import certify
 from minigts.judge.cells import ENOUGH
 from minigts.lab import Lab, links
+from minigts.language import documents
 from minigts.language.problems import Location
 from minigts.language.source import read_text
 from minigts.language.tree import read_tree
@@ -591,7 +591,7 @@ def _qdiscs(lab: Lab, host: str) -> JsonValue:
     argv = ["tc", "-json", "qdisc", "show"]
     text = lab.provider.run(host, argv, timeout_s=ASKING_TIMEOUT_S).stdout
     try:
-        document: JsonValue = json.loads(text)
-    except json.JSONDecodeError as error:
+        document: JsonValue = documents.document(text)
+    except documents.Unreadable as error:
         raise MinigtsError(f"{host}: `tc -json qdisc show` gave no JSON: {text[:200]}") from error
     return document

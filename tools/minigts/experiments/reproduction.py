@@ -14,7 +14,7 @@ from minigts.providers import registry
 from minigts.providers.base import Prepares
 from minigts.results import manifest as manifests
 from minigts.results import store
-from minigts.results.folder import inside, read_bytes
+from minigts.results.folder import OF_A_FILE, inside, read_bytes
 from minigts.results.schema import BESIDE, EXPERIMENT, TOPOLOGY, Manifest, PartFacts
 
 
@@ -37,7 +37,7 @@ def read(directory: Path, files: Path | None = None) -> Original:
     runs = store.runs_in(directory)
     if not runs:
         raise InputError(f"{directory}: holds no run; a run's folder has a {manifests.FILE}")
-    found = tuple(manifests.read(each) for each in runs)
+    found = tuple(manifests.read(each, OF_A_FILE) for each in runs)
     if len({each.provider for each in found}) > 1:
         raise InputError(f"{directory}: its runs are of several providers; reproduce each by itself")
     return Original(found, tuple(_prepared(*each, files) for each in zip(runs, found, strict=True)))

@@ -13,6 +13,7 @@ from typing import Any
 from minigts.dataplane import shaping, switch
 from minigts.errors import HostFailed
 from minigts.lab import Lab, Record, links
+from minigts.language import documents
 from minigts.topology import ipv6
 from minigts.topology.parts import End, Host, Port, Switch
 from minigts.topology.plan import Plan
@@ -134,9 +135,9 @@ def _global_addresses(device: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _documents(text: str) -> list[Any]:
     """JSON documents that follow each other."""
-    decoder, documents, rest = json.JSONDecoder(), [], text.strip()
+    decoder, found, rest = json.JSONDecoder(), [], documents.held(text).strip()
     while rest:
         document, end = decoder.raw_decode(rest)
-        documents.append(document)
+        found.append(document)
         rest = rest[end:].lstrip()
-    return documents
+    return found

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from minigts.dataplane.shaping import added_delay_ms
-from minigts.errors import HostFailed, InputError
+from minigts.errors import HostFailed, InputError, printable
+from minigts.language import documents
 from minigts.providers.base import Provider
 from minigts.topology.frames import family_of
 from minigts.topology.parts import Path
@@ -57,7 +58,11 @@ def probe(
         raise InputError(f"{address}: this is measured over IPv4 alone; over IPv6 by `ping`, or by an experiment")
     pace_s = provider.pace_s if interval_s is None else interval_s
     argv = [*prefix, PROBE, address, str(count), str(pace_s)]
-    answer = _Answer.model_validate_json(provider.run(host, argv, timeout_s=count * pace_s + 30).stdout)
+    said = provider.run(host, argv, timeout_s=count * pace_s + 30).stdout
+    try:
+        answer = documents.model(said, _Answer)
+    except ValueError as error:
+        raise HostFailed(f"host {host}: its echo requests cannot be read: {printable(str(error))[:200]}") from error
     return RoundTrips(answer.sent, tuple(rtt_us / 1000 for rtt_us in answer.rtts_us))
 
 

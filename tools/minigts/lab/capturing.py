@@ -7,7 +7,6 @@ before the link's delay, and what arrives after it, with the lab's own time.
 from __future__ import annotations
 
 import contextlib
-import json
 import selectors
 import time
 from collections.abc import Callable, Sequence
@@ -17,7 +16,7 @@ from minigts.errors import EnvironmentLacks, HostFailed, InputError
 from minigts.lab import links
 from minigts.lab.record import Lab
 from minigts.language.problems import did_you_mean, listed, shown
-from minigts.providers.agent import wire
+from minigts.providers.agent import ended, wire
 from minigts.providers.base import Converses
 
 ANY = "any"
@@ -119,7 +118,7 @@ def capture(
                     raise HostFailed(f"{commands[number][0].machine} went away")
                 for frame in decoder.feed(piece):
                     if frame.kind == wire.EXIT:
-                        codes.append(int(json.loads(frame.payload)["code"]))
+                        codes.append(ended.of(frame.payload, commands[number][0].machine)[0])
                         lines.unregister(line)
                     elif frame.kind == wire.STDOUT:
                         take(number, frame.payload)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from pathlib import Path
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError
 from minigts.lab import relay
 from minigts.lab.record import Lab
-from minigts.providers.agent import wire
+from minigts.providers.agent import ended, wire
 from minigts.providers.base import Converses
 from minigts.topology.parts import Host
 
@@ -108,7 +107,7 @@ class _Carried:
     async def carry(self, destination: Destination, say: Callable[[str], None]) -> None:
         there = asyncio.create_task(self._there())
         try:
-            code = await self._back()
+            code = await self._back(destination)
         finally:
             there.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -136,13 +135,13 @@ class _Carried:
             await self._send(relay.data(piece))
         await self._send(relay.data(b""))
 
-    async def _back(self) -> int | None:
+    async def _back(self, destination: Destination) -> int | None:
         """The relay's exit code; None when its host has gone."""
         frames, records = wire.Decoder(), relay.Records()
         while piece := await self._far_reader.read(1 << 16):
             for frame in frames.feed(piece):
                 if frame.kind == wire.EXIT:
-                    return int(json.loads(frame.payload)["code"])
+                    return ended.of(frame.payload, destination.host)[0]
                 if frame.kind == wire.STDERR:
                     self._problem += frame.payload
                 elif frame.kind == wire.STDOUT:

@@ -30,7 +30,7 @@ from minigts.errors import EnvironmentLacks, HostFailed
 from minigts.lab.record import Lab, exclusive
 from minigts.lab.software import environment_of
 from minigts.machine import shell
-from minigts.providers.agent import wire
+from minigts.providers.agent import ended, wire
 from minigts.providers.base import Converses
 
 FOLDER, CONFIG, USER_KEY, HOST_KEY, KNOWN_HOSTS = "ssh", "config", "user", "host", "known_hosts"
@@ -250,7 +250,7 @@ class _Connection:
             raise HostFailed(f"host {self._host} went away")
         for frame in self._frames.feed(data):
             if frame.kind == wire.EXIT:
-                return int(json.loads(frame.payload)["code"])
+                return ended.of(frame.payload, self._host)[0]
             if self._user_is_there:
                 _write(self._target if frame.kind == wire.STDOUT else STANDARD_ERROR, frame.payload)
         return None

@@ -20,9 +20,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, FailFast, Field, JsonValue
 
 from minigts.errors import InputError, MinigtsError, Problem
 from minigts.paths import NotRegularError, open_regular, replacing
@@ -152,7 +152,7 @@ class _Entity(BaseModel):
 class _Metadata(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
-    graph: tuple[_Entity, ...] = Field(alias="@graph")
+    graph: Annotated[tuple[_Entity, ...], FailFast()] = Field(alias="@graph")
 
 
 @contextmanager
@@ -160,8 +160,8 @@ def unpacked(file: Path, beside: Path, limits: Limits = LIMITS) -> Iterator[Path
     """The results of the bundle `file`, checked, in a new directory in `beside`; its owner may rename it. What is
     still there at the end goes.
 
-    Raises InputError for whatever is no bundle, or not a whole one. Problems with what is in it, found while the context
-    is open, name the bundle in place of the directory.
+    Raises InputError for whatever is no bundle, or not a whole one. Problems with what is in it, found while the
+    context is open, name the bundle in place of the directory.
     """
     with tempfile.TemporaryDirectory(dir=beside, prefix=".bundle-", ignore_cleanup_errors=True) as temporary:
         into = Path(temporary)

@@ -18,11 +18,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError
 from minigts.lab import Lab, adjust_link, set_link
 from minigts.lab.links import link_named
+from minigts.language import documents
 from minigts.serve import lessons, lines, runs, watch
 from minigts.serve.access import HEADERS, REPORT_HEADERS, Access
 
 PAGE = Path(__file__).parent / "page"
 LIMIT_BYTES = 1 << 16
+OF_A_REQUEST = documents.Bounds(elements=1000, bytes=LIMIT_BYTES)
 TAKES_S = 2.0
 LONGEST_DELAY_MS, MOST_LOSS_PERCENT = 1000.0, 100.0
 Asked = TypeVar("Asked", bound=BaseModel)
@@ -280,7 +282,9 @@ class Server:
 
 async def _asked(request: web.Request, model: type[Asked]) -> Asked:
     try:
-        return model.model_validate_json(await request.text())
+        return documents.model(await request.read(), model, OF_A_REQUEST)
+    except documents.Unreadable as error:
+        raise InputError(f"the request {error}") from error
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         raise InputError(f"{'.'.join(map(str, first['loc'])) or 'the request'}: {first['msg']}") from error

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from minigts.errors import CommandFailed, CommandTimeout, HostFailed
+from minigts.providers.agent import ended as ends
 from minigts.providers.agent import sockets, wire
 from minigts.providers.base import Result
 
@@ -45,7 +46,7 @@ def run(
     """
     started = time.monotonic()
     stdout, stderr = bytearray(), bytearray()
-    ended: dict[str, Any] | None = None
+    ended: tuple[int, bool] | None = None
     with contextlib.closing(_connect(rundir, host)) as connection:
         connection.settimeout(timeout_s + GRACE_S if turn is None else None)
         _send_request(connection, {"argv": list(argv), "timeout_s": timeout_s}, stdin)
@@ -53,7 +54,7 @@ def run(
             _wait(connection, turn, for_end=on_output is None)
         for frame in _frames(connection, host, argv):
             if frame.kind == wire.EXIT:
-                ended = json.loads(frame.payload)
+                ended = ends.of(frame.payload, host)
                 break
             if on_stdout is not None and frame.kind == wire.STDOUT:
                 on_stdout(frame.payload)
@@ -66,11 +67,12 @@ def run(
     if ended is None:
         raise HostFailed(f"host {host} went away while it ran `{argv[0]}`")
     output = (stdout.decode(errors="replace"), stderr.decode(errors="replace"))
-    if ended["timeout"]:
+    code, timed_out = ended
+    if timed_out:
         raise CommandTimeout(host, argv, timeout_s, *output)
-    if check and ended["code"] != 0:
-        raise CommandFailed(host, argv, ended["code"], *output)
-    return Result(host, tuple(argv), ended["code"], *output, time.monotonic() - started)
+    if check and code != 0:
+        raise CommandFailed(host, argv, code, *output)
+    return Result(host, tuple(argv), code, *output, time.monotonic() - started)
 
 
 def attach(rundir: Path, host: str, argv: Sequence[str], *, paced: bool = False) -> int:
@@ -98,7 +100,7 @@ def attach(rundir: Path, host: str, argv: Sequence[str], *, paced: bool = False)
                     raise HostFailed(f"host {host} went away")
                 for frame in decoder.feed(data):
                     if frame.kind == wire.EXIT:
-                        return int(json.loads(frame.payload)["code"])
+                        return ends.of(frame.payload, host)[0]
                     os.write(sys.stdout.fileno(), frame.payload)
 
 
