@@ -20,6 +20,10 @@ from minigts.providers.base import Converses
 from minigts.topology.parts import Host
 
 LOOPBACK = "127.0.0.1"
+"""A host's own."""
+LISTENS_AT = "127.0.0.2"
+"""Of this machine's loopback. A browser keeps cookies by address and takes no notice of ports: what programs of this
+machine serve at 127.0.0.1 has cookies, and a page in a lab is not sent them."""
 PYTHON = "/usr/bin/python3"
 CHANNEL = 1
 
@@ -45,11 +49,11 @@ def listening(port: int) -> socket.socket:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((LOOPBACK, port))
+        listener.bind((LISTENS_AT, port))
         listener.listen()
     except OSError as error:
         listener.close()
-        raise InputError(f"cannot listen on {LOOPBACK}:{port}: {error.strerror}") from error
+        raise InputError(f"cannot listen on {LISTENS_AT}:{port}: {error.strerror}") from error
     return listener
 
 
