@@ -19,6 +19,7 @@ from minigts.cli import screen
 from minigts.lab.record import lab_named
 from minigts.machine.proc import used_s
 from minigts.topology.load import parse
+from minigts.topology.taking import Beside
 
 Time = Literal["virtual", "real"]
 CHAIN = "name: bench\ntime: {time}\nchain: {{hosts: {hosts}, link: {{rtt: 10ms, rate: 50mbit}}}}\n"
@@ -28,7 +29,7 @@ HEADS = ("", ">answer, s", ">configured, s", ">down, s", ">processor until confi
 
 def measure(hosts: int, clock: Time) -> dict[str, float]:
     """Of one lab, from nothing until it has gone."""
-    plan = parse(CHAIN.format(time=clock, hosts=hosts), "chain", directory=stage.PROJECT)
+    plan = parse(CHAIN.format(time=clock, hosts=hosts), "chain", beside=Beside(stage.PROJECT))
     said: list[tuple[float, str]] = []
     used: list[float] = []
     started, own_s = time.monotonic(), time.process_time()

@@ -35,6 +35,7 @@ from minigts.errors import MinigtsError
 from minigts.lab import Lab
 from minigts.machine import proc, shell
 from minigts.topology.load import parse
+from minigts.topology.taking import Beside
 
 CHAIN = "name: peers\ntime: {time}\nchain: {{hosts: {hosts}, link: {{rtt: 10ms, rate: 50mbit}}}}\n"
 SINGLE = "name: peers\ntime: real\nhosts: {one: {memory: 512MB}}\n"
@@ -192,7 +193,7 @@ def held(said: str, pid: int) -> tuple[float, float]:
 def alone(what: str, hosts: int) -> None:
     """What `minigts` is in this bench: a process that brings a lab up, asks and is asked, and takes it down."""
     inside = what == "inside"
-    plan = parse(SINGLE if inside else CHAIN.format(time=what, hosts=hosts), "peers", directory=stage.PROJECT)
+    plan = parse(SINGLE if inside else CHAIN.format(time=what, hosts=hosts), "peers", beside=Beside(stage.PROJECT))
 
     def say(text: str) -> None:
         if text.startswith(CALIBRATING) and not inside:  # in virtual time there is nothing to calibrate

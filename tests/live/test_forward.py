@@ -57,7 +57,7 @@ def forwarded(lab: Lab, *words: str) -> Iterator[tuple[subprocess.Popen[str], in
     assert started.stdout is not None
     try:
         address, _, port = started.stdout.readline().strip().rpartition(":")
-        assert address == "127.0.0.1"
+        assert address == "127.0.0.2"
         yield started, int(port)
     finally:
         started.send_signal(signal.SIGINT)
@@ -66,7 +66,7 @@ def forwarded(lab: Lab, *words: str) -> Iterator[tuple[subprocess.Popen[str], in
 
 def exchange(port: int, content: bytes) -> bytes:
     """What comes back for it, when all of it has been sent."""
-    with socket.create_connection(("127.0.0.1", port), 60) as connection:
+    with socket.create_connection(("127.0.0.2", port), 60) as connection:
         sending = threading.Thread(target=lambda: (connection.sendall(content), connection.shutdown(socket.SHUT_WR)))
         sending.start()
         answer = connection.makefile("rb").read()
@@ -131,7 +131,7 @@ def test_where_nobody_listens_the_connection_ends_and_it_is_said(lab: Lab) -> No
 
 def test_ctrl_c_ends_it_and_the_connection_and_the_lab_stands_still(lab: Lab) -> None:
     with server(lab, "ham", "127.0.0.1"), forwarded(lab, f"ham:{PORT}") as (started, port):
-        with socket.create_connection(("127.0.0.1", port), 60) as connection:
+        with socket.create_connection(("127.0.0.2", port), 60) as connection:
             connection.sendall(b"half a question")
             assert until(lambda: relays(lab, "ham") == 1)
             started.send_signal(signal.SIGINT)
@@ -142,4 +142,4 @@ def test_ctrl_c_ends_it_and_the_connection_and_the_lab_stands_still(lab: Lab) ->
         before_s = lab.provider.now_s()
         assert not until(lambda: lab.provider.now_s() != before_s, patience_s=1)
         with pytest.raises(ConnectionRefusedError):
-            socket.create_connection(("127.0.0.1", port), 5)
+            socket.create_connection(("127.0.0.2", port), 5)

@@ -57,7 +57,7 @@ def test_two_pages_at_work_on_one_lab(served: tuple[subprocess.Popen[str], str],
 
     for page in (desk, phone):
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        assert page.evaluate("location.search") == ""
+        assert page.evaluate("location.search + location.hash + document.cookie") == ""
     expect(desk.locator("#clock")).to_contain_text("stands still")
     before_s = clock_s(desk)
     desk.wait_for_timeout(1000)

@@ -108,8 +108,8 @@ def test_nobody_at_any_address_is_an_error() -> None:
 def test_it_listens_on_loopback_alone_and_says_when_it_cannot() -> None:
     with forwarding.listening(0) as listener:
         address, port = listener.getsockname()
-        assert address == "127.0.0.1"
-        with pytest.raises(InputError, match=f"cannot listen on 127.0.0.1:{port}: Address already in use"):
+        assert address == "127.0.0.2"
+        with pytest.raises(InputError, match=f"cannot listen on 127.0.0.2:{port}: Address already in use"):
             forwarding.listening(port)
 
 

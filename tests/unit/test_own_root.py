@@ -193,7 +193,8 @@ def root_of(plan: Plan, host: str) -> Root | None:
     return None if found is None else found.root
 
 
-def test_the_nearest_image_is_the_hosts(tmp_path: Path) -> None:
+def test_the_nearest_image_is_the_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINIGTS_FILES", str(tmp_path.parent))
     text = """
 defaults: {host: {image: ../far.tar}}
 chain: {hosts: [a, b]}

@@ -14,11 +14,11 @@ from aiohttp import web
 from minigts.errors import InputError
 from minigts.lab import Lab
 from minigts.serve import lessons, lines, runs
-from minigts.serve.access import Access, checked_address
+from minigts.serve.access import Access, checked_address, said_token
 from minigts.serve.server import Server, bound
 
 ACCESS = Access("127.0.0.1", 8137, "right")
-OWN = {"host": "127.0.0.1:8137", "origin": "http://127.0.0.1:8137", "changes": True, "token": "right"}
+OWN = {"host": "127.0.0.1:8137", "origin": "http://127.0.0.1:8137", "changes": True, "allowed": True}
 Asking = Callable[[aiohttp.ClientSession, Access], Awaitable[tuple[int, Mapping[str, str], str]]]
 
 
@@ -39,11 +39,8 @@ def test_answered(request_: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     ("request_", "why"),
     [
-        pytest.param(OWN | {"token": "wrong"}, "token", id="wrong token"),
-        pytest.param(OWN | {"token": ""}, "token", id="empty token"),
-        pytest.param(OWN | {"token": "righté"}, "token", id="token beyond ASCII"),
-        pytest.param(OWN | {"token": None}, "token", id="no token"),
-        pytest.param(OWN | {"token": None, "changes": False, "origin": None}, "token", id="no token, only to look"),
+        pytest.param(OWN | {"allowed": False}, "token", id="no token"),
+        pytest.param(OWN | {"allowed": False, "changes": False, "origin": None}, "token", id="no token, only to look"),
         pytest.param(OWN | {"origin": "http://evil.example"}, "nothing is answered", id="another origin"),
         pytest.param(OWN | {"origin": "null"}, "nothing is answered", id="a page in a sandbox, as a report"),
         pytest.param(OWN | {"origin": "http://127.0.0.1:9"}, "nothing is answered", id="another port"),
@@ -56,6 +53,37 @@ def test_answered(request_: dict[str, object]) -> None:
 )
 def test_refused(request_: dict[str, object], why: str) -> None:
     assert why in (ACCESS.refusal(**request_) or "")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("authorization", "protocols", "said"),
+    [
+        ("Bearer right", None, "right"),
+        (None, "minigts, minigts.token.right", "right"),
+        (None, "minigts.token.right,minigts", "right"),
+        ("Bearer ", None, ""),
+        ("Basic right", None, None),
+        (None, "minigts", None),
+        (None, None, None),
+    ],
+)
+def test_the_token_is_said_in_a_header(authorization: str | None, protocols: str | None, said: str | None) -> None:
+    assert said_token(authorization, protocols) == said
+
+
+@pytest.mark.parametrize("given", ["wrong", "", "righté", "rightright", None])
+def test_a_token_is_right_or_wrong(given: str | None) -> None:
+    assert ACCESS.is_token("right")
+    assert not ACCESS.is_token(given)
+
+
+def test_a_ticket_shows_one_report() -> None:
+    ticket = ACCESS.ticket("one")
+    assert ACCESS.is_ticket("one", ticket)
+    assert not ACCESS.is_ticket("two", ticket)
+    assert not ACCESS.is_ticket("one", None)
+    assert not Access("127.0.0.1", 8137, "another").is_ticket("one", ticket)
+    assert ACCESS.token not in ticket
 
 
 def test_bound_elsewhere_loopback_is_no_name_of_it() -> None:
@@ -121,30 +149,45 @@ def served(tmp_path: Path, asking: Asking) -> tuple[int, Mapping[str, str], str]
     return asyncio.run(run())
 
 
-def cookies(access: Access) -> dict[str, str]:
-    return {access.cookie: access.token}
+def token(access: Access) -> dict[str, str]:
+    return {"Authorization": f"Bearer {access.token}"}
 
 
-def test_the_address_that_is_printed_gives_the_cookie_and_forgets_the_token(tmp_path: Path) -> None:
-    status, headers, _ = served(
-        tmp_path, lambda session, access: answered(session, access, "GET", f"/?token={access.token}")
-    )
-    assert (status, headers["Location"]) == (303, "/")
-    assert "HttpOnly" in headers["Set-Cookie"]
-    assert "SameSite=Strict" in headers["Set-Cookie"]
+def test_no_browser_sends_the_token_of_the_printed_address(tmp_path: Path) -> None:
+    """It stands behind the #. What is served sets no cookie, which would go to every port of the address."""
+    assert ACCESS.url == "http://127.0.0.1:8137/#token=right"
+    for path in ("/", "/page/page.js", "/nothing"):
+        _, headers, text = served(
+            tmp_path, lambda session, access, path=path: answered(session, access, "GET", path, headers=token(access))
+        )
+        assert "Set-Cookie" not in headers
+        assert "cookie" not in text.lower().replace("cookies", "")
 
 
-@pytest.mark.parametrize("path", ["/", "/?token=wrong", "/live", "/page/page.js", "/report/x", "/nothing"])
-def test_without_the_token_nothing_is_shown(path: str, tmp_path: Path) -> None:
-    status, headers, text = served(tmp_path, lambda session, access: answered(session, access, "GET", path))
-    assert (status, "Set-Cookie" in headers) == (403, False)
-    assert "token" in text
+LAB = ["/live", "/report/x", "/report/x?ticket=", "/report/x?ticket=0", "/lesson/1-delay-adds-up", "/nothing"]
+
+
+@pytest.mark.parametrize("path", [*LAB, "/page/../live", "/page/%2e%2e/lesson/1-delay-adds-up", "//live"])
+def test_without_the_token_nothing_of_a_lab_is_shown(path: str, tmp_path: Path) -> None:
+    status, _, text = served(tmp_path, lambda session, access: answered(session, access, "GET", path))
+    assert status in (403, 404)
+    assert "token" in text or status == 404
+
+
+@pytest.mark.parametrize("way", ["cookie", "query"])
+def test_a_token_that_a_browser_sends_by_itself_is_none(way: str, tmp_path: Path) -> None:
+    def asking(session: aiohttp.ClientSession, access: Access) -> Awaitable[tuple[int, Mapping[str, str], str]]:
+        query = f"?token={access.token}" if way == "query" else ""
+        headers = {"Cookie": f"minigts-{access.port}={access.token}; token={access.token}"} if way == "cookie" else {}
+        return answered(session, access, "GET", f"/lesson/1-delay-adds-up{query}", headers=headers)
+
+    assert served(tmp_path, asking)[0] == 403
 
 
 @pytest.mark.parametrize("path", ["/", "/page/page.js", "/xterm/index.js", "/xterm/xterm.css"])
 def test_with_it_the_page_is_shown_and_nothing_of_others_runs_in_it(path: str, tmp_path: Path) -> None:
     status, headers, text = served(
-        tmp_path, lambda session, access: answered(session, access, "GET", path, cookies=cookies(access))
+        tmp_path, lambda session, access: answered(session, access, "GET", path, headers=token(access))
     )
     policy = headers["Content-Security-Policy"]
     assert (status, "default-src 'none'" in policy, "script-src 'self';" in policy) == (200, True, True)
@@ -154,13 +197,13 @@ def test_with_it_the_page_is_shown_and_nothing_of_others_runs_in_it(path: str, t
 
 @pytest.mark.parametrize("path", ["/set", "/cut", "/run", "/stop"])
 @pytest.mark.parametrize("origin", [None, "http://evil.example"])
-def test_a_change_from_elsewhere_is_refused_though_the_cookie_is_right(
+def test_a_change_from_elsewhere_is_refused_though_the_token_is_right(
     path: str, origin: str | None, tmp_path: Path
 ) -> None:
     headers = {} if origin is None else {"Origin": origin}
     status, _, text = served(
         tmp_path,
-        lambda session, access: answered(session, access, "POST", path, cookies=cookies(access), headers=headers),
+        lambda session, access: answered(session, access, "POST", path, headers=token(access) | headers),
     )
     assert (status, "origin" in text.lower() or "nothing is answered" in text) == (403, True)
 
@@ -169,9 +212,9 @@ def test_a_change_from_elsewhere_is_refused_though_the_cookie_is_right(
 @pytest.mark.parametrize("origin", [None, "http://evil.example"])
 def test_a_websocket_from_elsewhere_is_refused(path: str, origin: str | None, tmp_path: Path) -> None:
     async def connect(session: aiohttp.ClientSession, access: Access) -> tuple[int, Mapping[str, str], str]:
-        headers = {"Cookie": f"{access.cookie}={access.token}"}
+        offered = ("minigts", f"minigts.token.{access.token}")
         with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
-            await session.ws_connect(f"http://127.0.0.1:{access.port}{path}", headers=headers, origin=origin)
+            await session.ws_connect(f"http://127.0.0.1:{access.port}{path}", protocols=offered, origin=origin)
         return refused.value.status, {}, ""
 
     assert served(tmp_path, connect)[0] == 403
@@ -185,8 +228,7 @@ def test_a_name_that_was_made_to_lead_here_is_refused(tmp_path: Path) -> None:
             access,
             "GET",
             "/",
-            cookies=cookies(access),
-            headers={"Host": f"evil.example:{access.port}"},
+            headers=token(access) | {"Host": f"evil.example:{access.port}"},
         ),
     )
     assert status == 403
@@ -198,8 +240,8 @@ def test_a_name_that_was_made_to_lead_here_is_refused(tmp_path: Path) -> None:
 )
 def test_a_setting_that_cannot_be_is_one_sentence(body: str, tmp_path: Path) -> None:
     def asking(session: aiohttp.ClientSession, access: Access) -> Awaitable[tuple[int, Mapping[str, str], str]]:
-        headers = {"Origin": f"http://127.0.0.1:{access.port}"}
-        return answered(session, access, "POST", "/set", cookies=cookies(access), headers=headers, data=body)
+        headers = token(access) | {"Origin": f"http://127.0.0.1:{access.port}"}
+        return answered(session, access, "POST", "/set", headers=headers, data=body)
 
     status, _, text = served(tmp_path, asking)
     assert (status, text.count("\n")) == (400, 1)
@@ -209,7 +251,7 @@ def test_a_report_is_shown_in_a_sandbox(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     (tmp_path / "one" / "report.html").write_text("<p>figures")
     status, headers, text = served(
-        tmp_path, lambda session, access: answered(session, access, "GET", "/report/one", cookies=cookies(access))
+        tmp_path, lambda session, access: answered(session, access, "GET", f"/report/one?ticket={access.ticket('one')}")
     )
     assert (status, text) == (200, "<p>figures")
     assert headers["Content-Security-Policy"].startswith("sandbox")
@@ -256,7 +298,7 @@ def test_a_lab_of_a_lesson_has_that_lesson_beside_it() -> None:
 def test_a_lesson_is_told_to_the_page(tmp_path: Path) -> None:
     status, headers, text = served(
         tmp_path,
-        lambda session, access: answered(session, access, "GET", "/lesson/1-delay-adds-up", cookies=cookies(access)),
+        lambda session, access: answered(session, access, "GET", "/lesson/1-delay-adds-up", headers=token(access)),
     )
     assert (status, headers["Content-Type"]) == (200, "text/html; charset=utf-8")
     assert "<code>topology.yaml</code>" in text

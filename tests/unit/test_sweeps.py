@@ -397,6 +397,9 @@ def test_an_engine_that_is_none(on: str, said: str) -> None:
         ("cluster: distributed.SSHCluster\nworkers: 0\n", "engine.yaml:2: workers"),
         ("cluster: distributed.SSHCluster\nqueue: x\n", "engine.yaml:2: queue"),
         ("options: {}\n", "cluster"),
+        ("cluster: subprocess.getoutput\noptions: {cmd: id}\n", "engine.yaml:1: cluster: 'subprocess.getoutput' is no"),
+        ("cluster: distributed.Client\n", "engine.yaml:1: cluster: 'distributed.Client' is no"),
+        ("cluster: dask_jobqueue.SLURMcluster\n", "did you mean 'dask_jobqueue.SLURMCluster'"),
     ],
 )
 def test_an_engines_file_that_is_wrong_is_said_with_its_line(tmp_path: Path, text: str, said: str) -> None:

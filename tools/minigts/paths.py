@@ -18,6 +18,8 @@ from typing import Literal
 
 _CHUNK_BYTES = 1 << 20
 _LONGEST_LINE_BYTES = 10_000_000
+FILES = "MINIGTS_FILES"
+"""The variable with directories, parted by colons, from which topologies may take files beside their own."""
 BROUGHT = "brought"
 """The folder of an installed package that holds the project's own files; pyproject.toml says which."""
 
@@ -35,6 +37,11 @@ def data_root() -> Path:
 def state_root() -> Path:
     """Run directories of labs; `MINIGTS_STATE` overrides the XDG directory."""
     return _chosen("MINIGTS_STATE", "state")
+
+
+def files_roots() -> tuple[Path, ...]:
+    """The directories that the user lets topologies take files from, besides that of each; none unless FILES says."""
+    return tuple(Path(each) for each in os.environ.get(FILES, "").split(":") if Path(each).is_absolute())
 
 
 def project_root() -> Path:

@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from minigts.api.labs import Lab
-from minigts.experiments import campaign, run
+from minigts.experiments import campaign, run, trust
 from minigts.lab import Progress
 from minigts.providers import DEFAULT
 from minigts.report import render
@@ -66,6 +66,7 @@ def run_experiment(
             time=lab.time if lab is not None else time,
             provider=provider if lab is None else lab.provider,
         )
+    trust.remember([prepared], provider if lab is None else lab.provider)
     (directory,) = campaign.begin(Path(results), [prepared], provider if lab is None else lab.provider)
     with campaign.alone_in(directory):
         if prepared.samples:

@@ -26,6 +26,7 @@ from minigts.providers.base import Result, Sized
 from minigts.topology import altering
 from minigts.topology.load import load, parse
 from minigts.topology.plan import Plan
+from minigts.topology.taking import Beside
 from minigts.topology.time import Time
 
 COMMAND_TIMEOUT_S = 60.0
@@ -361,7 +362,7 @@ def planned(topology: Path | str, *, provider: str = DEFAULT, time: Time | None 
     """
     known, best = overlays.known(), registry.best_time(provider)
     if isinstance(topology, str) and "\n" in topology:
-        return parse(topology, "topology", known_overlays=known, time=time, best=best)
+        return parse(topology, "topology", known_overlays=known, time=time, best=best, beside=Beside(Path.cwd()))
     return load(topology, known_overlays=known, time=time, best=best)
 
 

@@ -22,6 +22,7 @@ from typing import IO, Any, Literal
 
 from minigts import paths
 from minigts.errors import CommandFailed, EnvironmentLacks, InputError
+from minigts.language import documents
 from minigts.machine import shell
 from minigts.topology.containers import ENGINES_IMAGE, REGISTRYS_IMAGE
 
@@ -93,11 +94,11 @@ def _archive(path: Path, key: str, archive: tarfile.TarFile, members: Mapping[st
     ids: list[str] = []
     names: list[str] = []
     runs = True
-    for entry in json.loads(_content(archive, members["manifest.json"])):
+    for entry in documents.document(_content(archive, members["manifest.json"])):
         configuration = _content(archive, members[entry["Config"]])
         ids.append(f"sha256:{hashlib.sha256(configuration).hexdigest()}")
         names += entry.get("RepoTags") or []
-        settings = json.loads(configuration).get("config") or {}
+        settings = documents.document(configuration).get("config") or {}
         runs = runs and bool(settings.get("Cmd") or settings.get("Entrypoint"))
     if not ids:
         raise ValueError("it holds none")
@@ -108,10 +109,10 @@ def _converted(path: Path, key: str, archive: tarfile.TarFile, members: Mapping[
     """An OCI archive with the manifest.json that Docker's own store of images wants: its blobs serve as they are."""
     ready = _cache() / f"oci-{key}.tar"
     if not ready.exists():
-        index = json.loads(_content(archive, members["index.json"]))
+        index = documents.document(_content(archive, members["index.json"]))
         entries = []
         for listed in index["manifests"]:
-            manifest = json.loads(_content(archive, members[_blob(listed)]))
+            manifest = documents.document(_content(archive, members[_blob(listed)]))
             name = (listed.get("annotations") or {}).get("org.opencontainers.image.ref.name", "")
             layers = [_blob(layer) for layer in manifest["layers"]]
             tags = [name] if ":" in name else []

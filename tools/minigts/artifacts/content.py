@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from minigts import paths
+from minigts.language import documents
 
 NOT_CONTENT = frozenset({"log"})
 """What tells of a build and is no part of what was built."""
@@ -37,7 +38,7 @@ def entries(directory: Path) -> tuple[Entry, ...]:
     The sums are kept beside the directory where that can be written: some 2.5 GB take ten seconds.
     """
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-        known: dict[str, Any] = json.loads(paths.read_whole(_kept(directory), _SUMS_BYTES))
+        known: dict[str, Any] = documents.document(paths.read_whole(_kept(directory), _SUMS_BYTES))
         if known["seen"] == _seen(directory):
             return tuple(Entry(**each) for each in known["entries"])
     found = tuple(_entry(name, path) for name, path in _files(directory))

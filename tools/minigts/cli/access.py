@@ -29,16 +29,17 @@ def forward(
     ],
     local: Annotated[
         int | None,
-        typer.Argument(metavar="[LOCAL]", help="A port of 127.0.0.1; else any that is free.", min=1, max=HIGHEST_PORT),
+        typer.Argument(metavar="[LOCAL]", help="A port of 127.0.0.2; else any that is free.", min=1, max=HIGHEST_PORT),
     ] = None,
     lab: LabName = None,
     container: Inside = False,
 ) -> None:
-    """Let programs of this machine connect to a TCP port of a host, until ctrl-c. Prints where: 127.0.0.1:PORT.
+    """Let programs of this machine connect to a TCP port of a host, until ctrl-c. Prints where: 127.0.0.2:PORT.
 
-    It listens on 127.0.0.1 alone, where every user of this machine may connect. What is carried goes over the host's
-    control line and takes no link of the lab. In virtual time the lab keeps pace with yours as long as a connection is
-    open. With --container the port is the overlay's measuring container's.
+    It listens there alone, where every user of this machine may connect; a browser sends it no cookie that a program at
+    127.0.0.1 has set. What is carried goes over the host's control line and takes no link of the lab. In virtual time
+    the lab keeps pace with yours as long as a connection is open. With --container the port is the overlay's measuring
+    container's.
 
     Example:  minigts forward ams:80 8080
     """

@@ -46,8 +46,17 @@ def reproduce(
         bool, typer.Option("--dry-run", help="Check it, and say what differs here and what would be measured.")
     ] = False,
     results: Annotated[Path, typer.Option(metavar="DIR", help="Where results folders are made.")] = Path("results"),
+    taken: Annotated[
+        Path | None, typer.Option("--files", metavar="DIR", help="What the hosts take, as it lay beside the topology.")
+    ] = None,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Let it take and open what it says that it would, on this machine.")
+    ] = False,
 ) -> None:
     """Run what a bundle holds again, here: same experiment, plan, seed and time; then compare the two.
+
+    The plan is made anew of the bundle's topology, and has to be the bundle's. Files, images, packages and ways out
+    that it wants are listed, and nothing is done then without --trust. Hosts take files of --files alone.
 
     Beforehand it says which image, kernel, clock and packages are other ones here. Exit 1 if a figure differs by what
     matters, or a sample has no result. In virtual time the tables are the same byte for byte.
@@ -57,13 +66,21 @@ def reproduce(
     from contextlib import ExitStack
 
     from minigts.experiments import campaign, reproduction
+    from minigts.experiments import trust as trusts
     from minigts.results import bundle as bundles
     from minigts.results import folder
 
-    folder.make(results)
+    if taken is not None and not taken.is_dir():
+        raise InputError(f"--files {taken}: there is no such directory")
     with ExitStack() as stack:
+        stack.enter_context(folder.made(results))
         found = stack.enter_context(bundles.unpacked(file, results))
-        original = reproduction.read(found)
+        original = reproduction.read(found, taken)
+        if dry_run:
+            for line in trusts.wants(original.prepared, original.provider):
+                screen.note(f"it would take or open, and asks for --trust: {line}")
+        else:
+            trusts.require(original.prepared, original.provider, trusted=trust, whose=f"{file}: its labs")
         for each in original.prepared:
             _tell(each.experiment.name, len(each.samples), each.plan.time, each.experiment.seed, original.provider)
         if not dry_run:
@@ -76,6 +93,7 @@ def reproduce(
         if dry_run:
             shown_findings.show_samples(original.prepared)
             return
+        trusts.remember(original.prepared, original.provider)
         directories = campaign.begin(results, original.prepared, original.provider)
         together = experiments.folder_of(directories)
         first = found.rename(together.with_name(f"{together.name}-original"))

@@ -49,6 +49,9 @@ def run(
         ),
     ] = None,
     results: Annotated[Path, typer.Option(metavar="DIR", help="Where results folders are made.")] = Path("results"),
+    trust: Annotated[
+        bool, typer.Option("--trust", help="--resume: also where it was not begun here, and takes files or opens ways.")
+    ] = False,
 ) -> None:
     """Run experiments: lab, overlays, measurements, figures, report; then the lab is taken down. Several make a
     campaign, in one folder; those of one topology share a lab. One that varies its topology is a sweep: a lab each.
@@ -64,6 +67,7 @@ def run(
     Example:  minigts run experiments/ --time virtual --on local
     """
     from minigts.experiments import campaign
+    from minigts.experiments import trust as trusts
     from minigts.lab import checked_name
 
     if bool(experiments) == bool(resume):
@@ -78,6 +82,7 @@ def run(
             if not dry_run:
                 stack.enter_context(campaign.alone_in(resume))
             directories, prepared = campaign.reopen(resume)
+            trusts.require(trusts.foreign(prepared), provider, trusted=trust or dry_run, whose=f"{resume}: its labs")
         else:
             places = [files.found(each, files.EXPERIMENTS) for each in experiments or ()]
             prepared = campaign.prepare_all(
@@ -93,6 +98,7 @@ def run(
         if lab is None and _is_here(on):
             require_room_for_all(prepared, provider)
             warn_of_root(provider)
+        trusts.remember(prepared, provider)
         if not resume:
             directories = campaign.begin(results, prepared, provider)
             stack.enter_context(campaign.alone_in(folder_of(directories)))

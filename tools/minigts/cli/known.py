@@ -6,7 +6,6 @@ What cannot be read has no names; the verb itself then says why.
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,10 @@ from typing import Any
 import typer
 
 from minigts import paths
+from minigts.language import documents
 
 PLAN_LIMIT_BYTES = 4 << 20
+OF_A_PLAN = documents.Bounds(elements=1_000_000, bytes=PLAN_LIMIT_BYTES)
 """A plan of eighty hosts in a row has that much, and takes a tenth of a second."""
 _VARIANTS = re.compile(r"^variants:\n((?:[ #].*\n|\n)+)", re.MULTILINE)
 _VARIANT = re.compile(r"^ +([a-z][a-z0-9-]*): *(?:[{#]|$)", re.MULTILINE)
@@ -107,10 +108,10 @@ def _plans(ctx: typer.Context) -> list[dict[str, Any]]:
     for name in labs():
         if chosen in (None, name):
             try:
-                content = json.loads(
-                    paths.read_whole(paths.state_root() / "labs" / name / "plan.json", PLAN_LIMIT_BYTES)
+                content = documents.document(
+                    paths.read_whole(paths.state_root() / "labs" / name / "plan.json", PLAN_LIMIT_BYTES), OF_A_PLAN
                 )
-            except (OSError, ValueError, RecursionError):
+            except (OSError, ValueError):
                 continue
             found.append(content if isinstance(content, dict) else {})
     return found

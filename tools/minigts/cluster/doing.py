@@ -18,6 +18,7 @@ from minigts.cluster.jobs import Job
 from minigts.cluster.worker import Answer
 from minigts.errors import EnvironmentLacks, MinigtsError
 from minigts.experiments.run import OnProgress, Progress
+from minigts.language import documents
 from minigts.providers import registry
 from minigts.providers.base import Ships
 
@@ -28,6 +29,8 @@ ATTEMPTS = 3
 """To how many workers a job is given at the most, when its lab fails. How many may die under it is the scheduler's to
 count: engine.MOST_DEATHS."""
 PIECE_BYTES = 8 << 20
+_BOUNDS = documents.Bounds(elements=1_000_000, bytes=1 << 30)
+"""Of an answer, which has the raw samples of a job as texts."""
 REFUSING_S = 1.0
 """Who refuses a job is idle, and would be given the next one at once, and so all of them."""
 Keep = Callable[[Job, Mapping[str, str]], None]
@@ -156,7 +159,7 @@ class _Doing:
         if error is not None:
             return Answer(kind="failed", why=f"{type(error).__name__}: {error}"), ""
         where = next(iter(self._client.who_has([future]).get(future.key, ())), "")
-        return Answer.model_validate_json(future.result()), where
+        return documents.model(future.result(), Answer, _BOUNDS), where
 
     def _again(self, given: _Given, answer: Answer, where: str) -> Future | None:
         """The job given to a worker once more; None when it is given up."""

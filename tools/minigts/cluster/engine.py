@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from minigts.cluster import processor, worker
 from minigts.errors import EnvironmentLacks, InputError
+from minigts.language.problems import did_you_mean, listed, shown
 from minigts.language.source import Language, read_text
 from minigts.language.tree import Data, read_tree
 from minigts.language.validation import findings_of
@@ -41,6 +42,17 @@ MOST_DEATHS = 3
 ONE_JOB_EACH = 1.0
 """So many jobs a scheduler that is begun here gives to each thread of a worker; of one that waits behind another nobody
 could tell which of them the worker has died of."""
+CLASSES = (
+    *(f"distributed.{name}" for name in ("LocalCluster", "SSHCluster")),
+    *(f"dask_jobqueue.{name}Cluster" for name in ("SLURM", "PBS", "SGE", "LSF", "OAR", "Moab", "HTCondor")),
+    *("dask_kubernetes.operator.KubeCluster", "dask_kubernetes.HelmCluster"),
+    *("dask_yarn.YarnCluster", "dask_gateway.GatewayCluster"),
+    *(f"dask_cloudprovider.aws.{name}" for name in ("EC2Cluster", "ECSCluster", "FargateCluster")),
+    *("dask_cloudprovider.azure.AzureVMCluster", "dask_cloudprovider.gcp.GCPCluster"),
+    *("dask_cloudprovider.openstack.OpenStackCluster", "dask_cloudprovider.hetzner.HetznerCluster"),
+    "dask_cloudprovider.digitalocean.DropletCluster",
+)
+"""What a file may have begun: Dask's own cluster classes. Any other callable would be run by its name alone."""
 LANGUAGE = Language(
     name="engine", opening="`cluster:`", largest_bytes=100_000, instead_of_aliases="write out what is meant"
 )
@@ -48,12 +60,20 @@ _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,14})(?P<part>\.[0-9]{1,15})?", re.ASCII
 Say = Callable[[str], None]
 
 
+def _class(value: object) -> str:
+    if value not in CLASSES:
+        hint = did_you_mean(value, CLASSES) if isinstance(value, str) else ""
+        known = hint or f"; those are {listed(CLASSES)}"
+        raise ValueError(f"{shown(value)} is no cluster class of Dask's that may be begun{known}")
+    return str(value)
+
+
 class EngineFile(BaseModel):
     """A file that says which cluster to begin."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    cluster: Annotated[str, Field(pattern=r"^[A-Za-z_][\w]*(\.[A-Za-z_][\w]*)+$")]
+    cluster: Annotated[str, BeforeValidator(_class)]
     """One of Dask's classes, such as distributed.SSHCluster or dask_jobqueue.SLURMCluster."""
     options: dict[str, Any] = {}
     """What that class takes."""

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from minigts.cluster.jobs import Job
 from minigts.errors import MinigtsError
+from minigts.language import documents
 from minigts.results import manifest as manifests
 from minigts.results import store
-from minigts.results.folder import inside, refused, write
+from minigts.results.folder import OF_A_FILE, inside, refused, write
 from minigts.results.schema import CERTIFICATE, LOG, RAW, Manifest
 
 DESCRIBES = ("tools", "parts", "packages", "emulator", "certificate", "readback")
@@ -28,7 +29,7 @@ def keep(top: Path, job: Job, files: Mapping[str, str]) -> None:
     ]
     if strange:
         raise MinigtsError(f"{job.name}: {strange[0][:200]!r} is of no sample that it was asked for")
-    theirs = Manifest.model_validate_json(files[manifests.FILE])
+    theirs = documents.model(files[manifests.FILE], Manifest, OF_A_FILE)
     for sample in job.samples:
         store.remove(directory, sample)
     ours = manifests.read(directory)

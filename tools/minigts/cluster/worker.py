@@ -28,11 +28,12 @@ from minigts.experiments import campaign, run
 from minigts.experiments.stage import LabStage
 from minigts.lab import Lab
 from minigts.lab.record import lab_named
+from minigts.language import documents
 from minigts.machine.proc import PROC, boot_id
 from minigts.providers import registry
 from minigts.providers.base import Ships
 from minigts.results import manifest as manifests
-from minigts.results.folder import inside, read_text
+from minigts.results.folder import OF_A_FILE, inside, read_text
 from minigts.results.schema import CERTIFICATE, LOG, RAW
 
 PREFIX = "job"
@@ -88,7 +89,7 @@ def perform(job: str, wanted: str, campaign_id: str) -> str:
 def _perform(text: str, wanted: str, campaign_id: str) -> Answer:
     if wanted != identity():
         return _answer("refused", f"it has minigts {identity()}, and the campaign is of {wanted}")
-    job = Job.model_validate_json(text)
+    job = documents.model(text, Job, OF_A_FILE)
     try:
         provider = registry.make(job.manifest.provider, Path(), job.manifest.plan.time)
         if isinstance(provider, Ships) and not provider.is_built():

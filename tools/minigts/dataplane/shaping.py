@@ -18,7 +18,6 @@ tc-mirred(8).
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import shlex
@@ -27,6 +26,7 @@ from dataclasses import astuple, dataclass
 from typing import Any, TypeAlias
 
 from minigts.errors import InputError
+from minigts.language import documents
 from minigts.topology.frames import ETHERNET_HEADER_BYTES
 from minigts.topology.parts import End, Shaping
 
@@ -241,7 +241,7 @@ def read_back(port: End, tc_json_text: str) -> ReadBack:
     bytes a second, bytes, microseconds. netem's delay is in seconds, its loss a share of 1.
     """
     try:
-        shown = _read_back(port, json.loads(tc_json_text or "[]"))
+        shown = _read_back(port, documents.document(tc_json_text or "[]"))
         if not all(math.isfinite(0 if value is None else value) for value in astuple(shown)):
             raise ValueError("a figure in the output of tc -j qdisc show is none")
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
@@ -289,7 +289,7 @@ def dropped(port: End, tc_json_text: str) -> int:
     """
     if port.incoming.loss_percent:
         return 0
-    qdiscs = json.loads(tc_json_text or "[]")
+    qdiscs = documents.document(tc_json_text or "[]")
     return sum(int(qdisc.get("drops", 0)) for qdisc in qdiscs if qdisc.get("dev") == ifb(port))
 
 

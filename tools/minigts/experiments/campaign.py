@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -11,6 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Generic, TypeVar
+from urllib.parse import quote
 
 from pydantic import JsonValue
 
@@ -27,6 +27,7 @@ from minigts.fidelity.certificate import Certificate
 from minigts.fidelity.measure import certify
 from minigts.judge.cells import ENOUGH
 from minigts.lab import Lab, links
+from minigts.language import documents
 from minigts.language.problems import Location
 from minigts.language.source import read_text
 from minigts.language.tree import read_tree
@@ -36,12 +37,13 @@ from minigts.providers import registry
 from minigts.results import manifest as manifests
 from minigts.results import store
 from minigts.results.folder import exclusive, inside, write
-from minigts.results.schema import CERTIFICATE, EXPERIMENT, TOPOLOGY, LeftOut, Manifest
+from minigts.results.schema import BESIDE, CERTIFICATE, EXPERIMENT, TOPOLOGY, LeftOut, Manifest
 from minigts.tools import TOOLS
 from minigts.topology import ipv6
 from minigts.topology.load import in_our_words
 from minigts.topology.load import load as load_topology
 from minigts.topology.plan import Plan
+from minigts.topology.taking import Beside
 from minigts.topology.time import Time
 
 Say = Callable[[str], None]
@@ -172,7 +174,8 @@ def _said(error: InputError) -> Sequence[str]:
 
 
 def _prepared_as_read(read: _Read, experiment: Experiment, time: Time | None) -> Prepared:
-    plan, impossible = _plan_of(read.topology, time, read.provider, experiment.values)
+    beside = Beside(read.topology.parent)
+    plan, impossible = _plan_of(read.topology, time, read.provider, experiment.values, beside)
     for name in experiment.overlays:
         overlays.require_fit(plan, name)
     as_asked = plan if impossible is None else plan.model_copy(update={"time": impossible.time})
@@ -184,6 +187,7 @@ def _prepared_as_read(read: _Read, experiment: Experiment, time: Time | None) ->
         raise InputError(_refusal(read, experiment, as_asked, refused))
     left_out = (*(each.part for each in found), *_absent(experiment, read.only))
     sources = {EXPERIMENT: read.file.read_bytes(), TOPOLOGY: in_our_words(read.topology, experiment.values)}
+    sources |= {f"{BESIDE}/{quote(name, safe='')}": text.encode() for name, text in beside.texts.items()}
     digest = hashlib.sha256(sources[TOPOLOGY]).hexdigest()
     samples = meaning.within(matrix(experiment, plan), left_out)
     if impossible is not None and samples:
@@ -203,19 +207,23 @@ class _Impossible:
 
 
 def _plan_of(
-    topology: Path, time: Time | None, provider: str, values: Mapping[str, str]
+    topology: Path, time: Time | None, provider: str, values: Mapping[str, str], beside: Beside
 ) -> tuple[Plan, _Impossible | None]:
     """The topology's plan in that time. Where it cannot have that, its plan in the other: shares of a processor are of
     real time, a modelled processor is of virtual time. That matters only if something of the experiment is measured.
     """
     best = registry.best_time(provider)
     try:
-        return load_topology(topology, known_overlays=overlays.known(), time=time, best=best, values=values), None
+        return load_topology(
+            topology, known_overlays=overlays.known(), time=time, best=best, values=values, beside=beside
+        ), None
     except InputError as error:
         if time is None:
             raise
         try:
-            plan = load_topology(topology, known_overlays=overlays.known(), time=_other(time), values=values)
+            plan = load_topology(
+                topology, known_overlays=overlays.known(), time=_other(time), values=values, beside=beside
+            )
         except InputError:
             raise error from None
         return plan, _Impossible(time, error)
@@ -396,7 +404,7 @@ def begin(results: Path, prepared: Sequence[Prepared], provider: str) -> tuple[P
     for directory, each in zip(directories, prepared, strict=True):
         manifests.write(directory, _manifest(each, provider))
         for name, content in each.sources.items():
-            write(inside(directory, name), content)
+            write(inside(directory, *name.split("/")), content)
     return tuple(directories)
 
 
@@ -583,7 +591,7 @@ def _qdiscs(lab: Lab, host: str) -> JsonValue:
     argv = ["tc", "-json", "qdisc", "show"]
     text = lab.provider.run(host, argv, timeout_s=ASKING_TIMEOUT_S).stdout
     try:
-        document: JsonValue = json.loads(text)
-    except json.JSONDecodeError as error:
+        document: JsonValue = documents.document(text)
+    except documents.Unreadable as error:
         raise MinigtsError(f"{host}: `tc -json qdisc show` gave no JSON: {text[:200]}") from error
     return document

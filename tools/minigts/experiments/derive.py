@@ -6,7 +6,6 @@ Deriving twice gives the same bytes. A directory of a run that is not finished y
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,6 +23,7 @@ from minigts.experiments.model import Experiment, Links, settings
 from minigts.experiments.readings import over_time, read
 from minigts.experiments.vocabulary import Published
 from minigts.judge.statistics import estimate
+from minigts.language import documents
 from minigts.results import manifest as manifests
 from minigts.results import store, tables
 from minigts.results.folder import LARGEST_NUMBER, inside, write
@@ -202,8 +202,8 @@ class _Predictions:
         """As `verify` saw them at each host; empty where it said nothing."""
         facts = self._manifest.overlays.get(overlay)
         try:
-            proofs = json.loads(facts.verify) if facts and facts.verify.startswith("{") else {}
-        except (ValueError, RecursionError):
+            proofs = documents.document(facts.verify) if facts and facts.verify.startswith("{") else {}
+        except ValueError:
             return set()
         known = [each.get("ENCAPSULATION") for each in proofs.values() if isinstance(each, dict)]
         return {name for name in known if isinstance(name, str)}

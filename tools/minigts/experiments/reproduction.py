@@ -1,21 +1,21 @@
-"""A run that somebody made, done again: the same experiment, plan, seed and time, from its manifest alone."""
+"""A run that somebody made, done again: the same experiment, plan, seed and time. Its plan is derived anew."""
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import minigts
 from minigts.errors import InputError, Problem
-from minigts.experiments import campaign, meaning, provenance
+from minigts.experiments import campaign, derivation, meaning, provenance, trust
 from minigts.experiments.campaign import Prepared, Say
 from minigts.providers import registry
 from minigts.providers.base import Prepares
 from minigts.results import manifest as manifests
 from minigts.results import store
-from minigts.results.folder import inside, read_bytes
-from minigts.results.schema import EXPERIMENT, TOPOLOGY, Manifest, PartFacts
+from minigts.results.folder import OF_A_FILE, inside, read_bytes
+from minigts.results.schema import BESIDE, EXPERIMENT, TOPOLOGY, Manifest, PartFacts
 
 
 @dataclass(frozen=True)
@@ -30,29 +30,42 @@ class Original:
         return self.manifests[0].provider
 
 
-def read(directory: Path) -> Original:
-    """The run, or the campaign, in `directory`, to be taken from its first sample on. Raises InputError."""
+def read(directory: Path, files: Path | None = None) -> Original:
+    """The run, or the campaign, in `directory`, to be taken from its first sample on. What hosts take of this machine
+    is in the directory `files`. Raises InputError, also for a plan that is not its topology's.
+    """
     runs = store.runs_in(directory)
     if not runs:
         raise InputError(f"{directory}: holds no run; a run's folder has a {manifests.FILE}")
-    found = tuple(manifests.read(each) for each in runs)
+    found = tuple(manifests.read(each, OF_A_FILE) for each in runs)
     if len({each.provider for each in found}) > 1:
         raise InputError(f"{directory}: its runs are of several providers; reproduce each by itself")
-    return Original(found, tuple(_prepared(*each) for each in zip(runs, found, strict=True)))
+    return Original(found, tuple(_prepared(*each, files) for each in zip(runs, found, strict=True)))
 
 
-def _prepared(directory: Path, found: Manifest) -> Prepared:
+def _prepared(directory: Path, found: Manifest, files: Path | None) -> Prepared:
     campaign.require_known(directory, found)
-    sources = {
-        name: read_bytes(inside(directory, name)) for name in (EXPERIMENT, TOPOLOGY) if (directory / name).exists()
-    }
-    own = sources.get(TOPOLOGY)
-    if own is not None and hashlib.sha256(own).hexdigest() != found.topology_sha256:
+    samples = meaning.samples(found)
+    names = [name for name in (EXPERIMENT, TOPOLOGY) if (directory / name).exists()]
+    if (beside := inside(directory, BESIDE)).is_dir():
+        names += [f"{BESIDE}/{path.name}" for path in beside.iterdir()]
+    sources = {name: read_bytes(inside(directory, *name.split("/"))) for name in names}
+    made = Prepared(found.experiment, found.topology_sha256, found.plan, samples, found.left_out, sources=sources)
+    if TOPOLOGY not in sources:
+        _require_to_take_nothing(directory, made, found.provider)
+        return made
+    if hashlib.sha256(sources[TOPOLOGY]).hexdigest() != found.topology_sha256:
         raise InputError(
             [Problem(str(directory / TOPOLOGY), 0, "is not the topology that its manifest names by its sum")]
         )
-    samples = meaning.samples(found)
-    return Prepared(found.experiment, found.topology_sha256, found.plan, samples, found.left_out, sources=sources)
+    return replace(made, plan=derivation.derived(directory, found, files))
+
+
+def _require_to_take_nothing(directory: Path, made: Prepared, provider: str) -> None:
+    """Of a folder of before its plan is all there is."""
+    if wanted := trust.wants([made], provider):
+        why = f"holds no {TOPOLOGY}, and its plan would take or open {wanted[0]}: nothing says whether that was meant"
+        raise InputError([Problem(str(directory), 0, why)])
 
 
 def differences(original: Original, say: Say, *, build: bool) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from minigts.errors import InputError
 from minigts.experiments.model import AnyMeasurement
 from minigts.lab.links import link_named
+from minigts.language import documents
 from minigts.topology.plan import Plan
 from minigts.topology.schedule import Moment, moments
 
@@ -46,7 +47,7 @@ def over_time(text: str) -> Mapping[str, Sequence[tuple[float, float]]]:
     """By column of series.csv what was set when. Raises ValueError for what `line` has not written."""
     found: dict[str, list[tuple[float, float]]] = {}
     for each in text.splitlines():
-        told = json.loads(each)
+        told = documents.document(each)
         try:
             for name, value in told["set"].items():
                 found.setdefault(f"{CHANGED}{name}", []).append((float(told["at_s"]), float(value)))

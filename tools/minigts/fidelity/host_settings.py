@@ -14,6 +14,7 @@ from typing import Any
 from minigts.dataplane import shaping, switch
 from minigts.errors import HostFailed
 from minigts.lab import Lab, Record, links
+from minigts.language import documents
 from minigts.topology import ipv6
 from minigts.topology.parts import End, Host, Port, Switch
 from minigts.topology.plan import Plan
@@ -136,8 +137,9 @@ def _global_addresses(device: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _documents(text: str) -> list[Any]:
     """JSON documents that follow each other."""
-    decoder, documents, at = json.JSONDecoder(), [], 0
+    text = documents.held(text)
+    decoder, found, at = json.JSONDecoder(), [], 0
     while (at := _BLANK.match(text, at).end()) < len(text):  # type: ignore[union-attr]  # it matches everywhere
         document, at = decoder.raw_decode(text, at)
-        documents.append(document)
-    return documents
+        found.append(document)
+    return found

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
-from pydantic import ValidationError
-
 from minigts import lab as labs
 from minigts import paths
 from minigts.dataplane.round_trip import echo_s_at_lowest_rate
@@ -23,6 +21,7 @@ from minigts.fidelity.certificate import Certificate, Row, loss_row, loss_rows, 
 from minigts.fidelity.host_load import recording, taints
 from minigts.lab import Lab, links, routes
 from minigts.lab.calibration import RoundTrips, probe
+from minigts.language import documents
 from minigts.tools import iperf3_tcp
 from minigts.tools.base import ParseError
 from minigts.tools.processor import is_modelled
@@ -34,6 +33,7 @@ InTime = Callable[[], bool]
 """Whether there is time left to measure something again."""
 FILE = "certificate.json"
 LIMIT_BYTES = 16 << 20
+OF_A_CERTIFICATE = documents.Bounds(elements=500_000, bytes=LIMIT_BYTES)
 
 PROBES = 120
 LOSSY_PROBES, LOSSY_INTERVAL_S = 1500, 0.002
@@ -179,8 +179,8 @@ def of(lab: Lab) -> Certificate | None:
 def last(lab: Lab) -> Certificate | None:
     """The certificate that was measured last, whatever has been set since; None where there is none to be read."""
     try:
-        return Certificate.model_validate_json(paths.read_whole(lab.rundir / FILE, LIMIT_BYTES))
-    except (OSError, ValidationError):
+        return documents.model(paths.read_whole(lab.rundir / FILE, LIMIT_BYTES), Certificate, OF_A_CERTIFICATE)
+    except (OSError, ValueError):
         return None
 
 

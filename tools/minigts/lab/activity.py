@@ -6,7 +6,6 @@ lab's clock: of a lab in virtual time that nobody asked for anything nothing has
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +15,7 @@ from minigts.dataplane.wire import WireState
 from minigts.errors import reading_from
 from minigts.lab import links
 from minigts.lab.record import Lab
+from minigts.language import documents
 from minigts.providers.base import Restarts
 from minigts.topology.parts import End, Host, Shaping, Switch
 
@@ -211,7 +211,7 @@ def parsed(text: str) -> Counted:
             sent[name.strip()] = int(words[8]), int(words[9])
     drops: dict[str, int] = {}
     queued: dict[str, int] = {}
-    for qdisc in json.loads(rest[-1] or "[]"):
+    for qdisc in documents.document(rest[-1] or "[]"):
         for counter, of in (("drops", drops), ("backlog", queued)):
             of[qdisc["dev"]] = max(of.get(qdisc["dev"], 0), int(qdisc.get(counter, 0)))
     idle = times[3] + times[4]

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from minigts.dataplane.shaping import added_delay_ms
 from minigts.errors import HostFailed, InputError, reading_from
+from minigts.language import documents
 from minigts.providers.base import Provider
 from minigts.topology.frames import family_of
 from minigts.topology.parts import Path
@@ -59,7 +60,7 @@ def probe(
     argv = [*prefix, PROBE, address, str(count), str(pace_s)]
     said = provider.run(host, argv, timeout_s=count * pace_s + 30).stdout
     with reading_from(host, "what it says of its echo requests"):
-        answer = _Answer.model_validate_json(said)
+        answer = documents.model(said, _Answer)
         return RoundTrips(answer.sent, tuple(rtt_us / 1000 for rtt_us in answer.rtts_us))
 
 

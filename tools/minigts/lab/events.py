@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias
 
+from minigts.language import documents
 from minigts.paths import read_whole, write_whole
 
 Event: TypeAlias = Mapping[str, object]
@@ -83,7 +84,7 @@ def _content(path: Path) -> bytes:
 def _events(content: bytes) -> Iterator[Event]:
     for line in content.splitlines():
         try:
-            event = json.loads(line)
+            event = documents.document(line)
         except ValueError:
             continue
         if isinstance(event, dict):

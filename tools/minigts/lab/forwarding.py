@@ -20,6 +20,10 @@ from minigts.providers.base import Converses
 from minigts.topology.parts import Host
 
 LOOPBACK = "127.0.0.1"
+"""A host's own."""
+LISTENS_AT = "127.0.0.2"
+"""Of this machine's loopback. A browser keeps cookies by address and takes no notice of ports: what programs of this
+machine serve at 127.0.0.1 has cookies, and a page in a lab is not sent them."""
 PYTHON = "/usr/bin/python3"
 CHANNEL = 1
 PROBLEM_BYTES = 1000
@@ -47,11 +51,11 @@ def listening(port: int) -> socket.socket:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((LOOPBACK, port))
+        listener.bind((LISTENS_AT, port))
         listener.listen()
     except OSError as error:
         listener.close()
-        raise InputError(f"cannot listen on {LOOPBACK}:{port}: {error.strerror}") from error
+        raise InputError(f"cannot listen on {LISTENS_AT}:{port}: {error.strerror}") from error
     return listener
 
 
@@ -109,7 +113,7 @@ class _Carried:
     async def carry(self, destination: Destination, say: Callable[[str], None]) -> None:
         there = asyncio.create_task(self._there())
         try:
-            code = await self._back()
+            code = await self._back(destination)
         finally:
             there.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -137,7 +141,7 @@ class _Carried:
             await self._send(relay.data(piece))
         await self._send(relay.data(b""))
 
-    async def _back(self) -> int | None:
+    async def _back(self, destination: Destination) -> int | None:
         """The relay's exit code; None when its host has gone."""
         frames, records = wire.Decoder(), relay.Records()
         while piece := await self._far_reader.read(1 << 16):

@@ -26,6 +26,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 from minigts import paths
 from minigts.errors import HostFailed, InputError, MinigtsError
 from minigts.lab import events
+from minigts.language import documents
 from minigts.providers import registry
 from minigts.providers.base import Provider, Share
 from minigts.topology.fields import BurstPackets, HostName, OneWayMs, Percent, QueueBytes, RateMbit
@@ -46,6 +47,7 @@ OVERHEAD_KEYS = AliasChoices("emulator_overhead_ms", "own_latency_ms")
 LIMIT_BYTES, PLAN_LIMIT_BYTES = 4 << 20, 128 << 20
 """Of every record; plans of before had all routes and paths, 61 MB for 250 hosts in a row. A plan is parsed when its
 digest is the recorded one."""
+OF_A_PLAN = documents.Bounds(elements=3_000_000, bytes=PLAN_LIMIT_BYTES)
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 
 
@@ -322,12 +324,14 @@ class Lab:
 
     def _parsed(self, name: str, content: bytes, model: type[Content]) -> Content:
         try:
-            return model.model_validate_json(content)
+            return documents.model(content, model, OF_A_PLAN if name == PLAN else documents.USUAL)
         except ValidationError as error:
             first = error.errors(include_input=False, include_url=False, include_context=False)[0]
             where = ".".join(map(str, first["loc"]))[:60]
             # By `ascii`, since what a damaged file holds must not reach a terminal.
             raise self.damaged(name, f"is damaged ({ascii(where)[1:-1] or 'file'}: {first['type']})") from error
+        except documents.Unreadable as error:
+            raise self.damaged(name, f"is damaged: it {error}") from error
 
     @cached_property
     def provider(self) -> Provider:

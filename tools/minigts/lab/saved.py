@@ -17,7 +17,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 import minigts
 from minigts import paths
@@ -35,6 +35,7 @@ from minigts.lab.record import (
     lab_named,
     require_own,
 )
+from minigts.language import documents
 from minigts.language.problems import listed
 from minigts.machine import sparse
 from minigts.providers.base import Keeps
@@ -192,8 +193,8 @@ def _place(name: str) -> Path:
 
 def _read(place: Path) -> Saved | None:
     try:
-        saved = Saved.model_validate_json(paths.read_whole(place / FILE, LIMIT_BYTES))
-    except (OSError, ValidationError):
+        saved = documents.model(paths.read_whole(place / FILE, LIMIT_BYTES), Saved)
+    except (OSError, ValueError):
         return None
     return saved if saved.name == place.name else None
 

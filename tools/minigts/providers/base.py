@@ -223,6 +223,16 @@ class CarriesLinks(Protocol):
 
 
 @runtime_checkable
+class OnThisMachine(Protocol):
+    """A provider whose hosts may be this machine's own processes, with its own files."""
+
+    @property
+    def on_this_machine(self) -> bool:
+        """Whether a command on a host of a new lab is one on this machine."""
+        ...
+
+
+@runtime_checkable
 class Converses(Protocol):
     """A provider that can talk with a command on a host as long as it runs."""
 

@@ -18,11 +18,11 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, FailFast, Field, JsonValue
 
 from minigts.errors import InputError, MinigtsError, Problem
 from minigts.paths import NotRegularError, open_regular, replacing
@@ -34,7 +34,7 @@ OF_A_RUN = (
     *(schema.MANIFEST, schema.EXPERIMENT, schema.TOPOLOGY, schema.SAMPLES, schema.SUMMARY, schema.SERIES),
     *(schema.CLAIMS, schema.CERTIFICATE, schema.LOG, "report.html"),
 )
-FOLDERS_OF_A_RUN = (schema.RAW, "figures")
+FOLDERS_OF_A_RUN = (schema.RAW, schema.BESIDE, "figures")
 """What of a run's folder goes into a bundle, the files in these folders, and nothing else that may lie there."""
 OF_A_CAMPAIGN = ("report.html",)
 DATED = (1980, 1, 1, 0, 0, 0)
@@ -152,7 +152,7 @@ class _Entity(BaseModel):
 class _Metadata(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
-    graph: tuple[_Entity, ...] = Field(alias="@graph")
+    graph: Annotated[tuple[_Entity, ...], FailFast()] = Field(alias="@graph")
 
 
 @contextmanager
@@ -160,14 +160,19 @@ def unpacked(file: Path, beside: Path, limits: Limits = LIMITS) -> Iterator[Path
     """The results of the bundle `file`, checked, in a new directory in `beside`; its owner may rename it. What is
     still there at the end goes.
 
-    Raises InputError for whatever is no bundle, or not a whole one.
+    Raises InputError for whatever is no bundle, or not a whole one. Problems with what is in it, found while the
+    context is open, name the bundle in place of the directory.
     """
     with tempfile.TemporaryDirectory(dir=beside, prefix=".bundle-", ignore_cleanup_errors=True) as temporary:
         into = Path(temporary)
         with opened(file, limits, "; minigts bundle makes one of a results folder") as archive:
             _unpack(archive, file, into, limits)
         _check(file, into)
-        yield into / TOP
+        try:
+            yield into / TOP
+        except InputError as error:
+            told = [replace(each, file=each.file.replace(str(into), str(file), 1)) for each in error.problems]
+            raise InputError(told or str(error)) from error
 
 
 @contextmanager

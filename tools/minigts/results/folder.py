@@ -16,17 +16,21 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 from pydantic_core import ErrorDetails
 
 from minigts import paths
 from minigts.errors import UNPRINTABLE, InputError, MinigtsError, Problem
+from minigts.language.documents import Bounds, Unreadable, document
 
 LOCK = "run.lock"
 LARGEST_BYTES = 100_000_000
 """Of any file. Manifests of before, with all paths of 250 hosts in a row, have 50 MB; a raw sample some kB."""
+OF_A_FILE = Bounds(elements=1_000_000, bytes=LARGEST_BYTES)
+OF_BEFORE = Bounds(elements=3_000_000, bytes=LARGEST_BYTES)
+"""Of a manifest in a folder of the user's own, for the same reason."""
 LARGEST_NUMBER = 1e15
 """No time, rate or count that is measured here comes near."""
 LONGEST_WHOLE = len(str(-(2**64)))
@@ -132,6 +136,19 @@ def make(directory: Path) -> None:
         raise MinigtsError(f"{directory}: cannot be made: {error.strerror or error}") from error
 
 
+@contextlib.contextmanager
+def made(directory: Path) -> Iterator[None]:
+    """As `make`; when what is done in it fails and has left nothing there, the directory goes again."""
+    before = directory.is_dir()
+    make(directory)
+    try:
+        yield
+    finally:
+        if not before:
+            with contextlib.suppress(OSError):
+                directory.rmdir()
+
+
 def write(path: Path, text: str | bytes) -> None:
     """Put `text` into `path`, whole or not at all. Raises MinigtsError when the disk is full or refuses."""
     try:
@@ -190,25 +207,26 @@ def plain(text: str) -> str:
     return UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-def read_json(path: Path, *, raw: bool = False) -> tuple[JsonValue, str]:
-    """A file's JSON document, and its text. Raises InputError also for numbers that nothing here can be.
+def read_json(path: Path, *, raw: bool = False, bounds: Bounds = OF_A_FILE) -> tuple[JsonValue, str]:
+    """A file's JSON document, and its text. Raises InputError also for numbers that nothing here can be, and for more
+    than the bounds.
 
     Unless it is wanted `raw`, its strings hold nothing that would change a terminal.
     """
-    text = read_text(path)
+    text = read_text(path, bounds.bytes)
     try:
-        value = json.loads(text, parse_int=_whole, parse_float=_real, parse_constant=_no_number)
+        value = document(text, bounds, whole=_whole, real=_real)
         return _checked(value, DEEPEST, (lambda said: said) if raw else plain), text
-    except json.JSONDecodeError as error:
-        raise InputError([Problem(str(path), error.lineno, f"is not JSON: {error.msg}")]) from error
-    except (ValueError, RecursionError) as error:
-        reason = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
-        raise InputError([Problem(str(path), 0, f"cannot be read: {reason}")]) from error
+    except Unreadable as error:
+        why = str(error) if error.line else f"cannot be read: it {error}"
+        raise InputError([Problem(str(path), error.line, why)]) from error
+    except ValueError as error:
+        raise InputError([Problem(str(path), 0, f"cannot be read: {error}")]) from error
 
 
-def read_model(path: Path, model: type[_M], *, raw: bool = False) -> _M:
+def read_model(path: Path, model: type[_M], *, raw: bool = False, bounds: Bounds = OF_A_FILE) -> _M:
     """A file's JSON document as `model`. Raises InputError with every problem, each with its line and place."""
-    value, text = read_json(path, raw=raw)
+    value, text = read_json(path, raw=raw, bounds=bounds)
     return validated(path, model, value, text)
 
 
@@ -261,10 +279,6 @@ def _real(text: str) -> float:
     return value
 
 
-def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number of JSON's")
-
-
 def finite(text: str) -> float:
     """`21.75` → 21.75. Raises ValueError for what is no number, is infinite, or larger than anything measured here."""
     value = float(text)
@@ -274,7 +288,8 @@ def finite(text: str) -> float:
 
 
 def _checked(value: Any, depth: int, text: Callable[[str], str]) -> Any:
-    """The same with its strings as `text` has them. Raises ValueError when it is nested too deep."""
+    """The same with its strings as `text` has them; lists are changed in place, since there may be many. Raises
+    ValueError when it is nested too deep."""
     if isinstance(value, str):
         return text(value)
     if isinstance(value, dict | list) and depth == 0:
@@ -282,7 +297,9 @@ def _checked(value: Any, depth: int, text: Callable[[str], str]) -> Any:
     if isinstance(value, dict):
         return {text(key): _checked(each, depth - 1, text) for key, each in value.items()}
     if isinstance(value, list):
-        return [_checked(each, depth - 1, text) for each in value]
+        for index, each in enumerate(value):
+            if isinstance(each, str | dict | list):
+                value[index] = _checked(each, depth - 1, text)
     return value
 
 

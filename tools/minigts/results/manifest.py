@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from minigts.errors import InputError, Problem
+from minigts.language.documents import Bounds
 from minigts.machine.proc import PROC, TICKS_PER_SECOND, text_of
 from minigts.results import folder
 from minigts.results.schema import FIRST, MANIFEST, VERSION, Hardware, Manifest, Noise
@@ -21,10 +22,10 @@ def write(directory: Path, manifest: Manifest) -> None:
     folder.write(folder.inside(directory, FILE), manifest.model_dump_json(indent=1, by_alias=True) + "\n")
 
 
-def read(directory: Path) -> Manifest:
-    """The results directory's manifest. Raises InputError when it has none that can be read."""
+def read(directory: Path, bounds: Bounds = folder.OF_BEFORE) -> Manifest:
+    """The results directory's manifest. Raises InputError when it has none that can be read within the bounds."""
     path = folder.inside(directory, FILE)
-    value, text = folder.read_json(path)
+    value, text = folder.read_json(path, bounds=bounds)
     if isinstance(value, dict):
         value.setdefault("version", FIRST)
     version = value["version"] if isinstance(value, dict) else VERSION

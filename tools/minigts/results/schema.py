@@ -21,8 +21,9 @@ MANIFEST, SAMPLES, SUMMARY, CLAIMS = "manifest.json", "samples.csv", "summary.cs
 SERIES = "series.csv"
 """What was watched over time; there is none where nothing was."""
 CERTIFICATE, LOG, RAW = "certificate.json", "run.log", "raw"
-EXPERIMENT, TOPOLOGY = "experiment.yaml", "topology.yaml"
-"""The files that a run was made from, as they were; folders of before have none."""
+EXPERIMENT, TOPOLOGY, BESIDE = "experiment.yaml", "topology.yaml", "beside"
+"""The files that a run was made from, as they were; folders of before have none. BESIDE is the folder of the texts that
+the topology's plan is made of as well, such as traces; a file's name there is its path, `/` written as %2F."""
 
 
 class _Part(BaseModel):

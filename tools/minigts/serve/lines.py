@@ -15,6 +15,7 @@ from aiohttp import WSMsgType, web
 
 from minigts.errors import InputError
 from minigts.lab import Lab, software
+from minigts.language import documents
 from minigts.machine.lines import Lines
 from minigts.providers.agent import wire
 from minigts.providers.base import Converses
@@ -57,7 +58,7 @@ async def _payloads(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
 def size(text: str) -> tuple[int, int]:
     """Rows and columns, as the page writes them: `{"rows": 24, "columns": 80}`. Raises InputError."""
     try:
-        given = json.loads(text)
+        given = documents.document(text)
         rows, columns = int(given["rows"]), int(given["columns"])
     except (ValueError, TypeError, KeyError):
         raise InputError("a terminal's size is its rows and columns") from None

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 from aiohttp import WSCloseCode, WSMsgType, web
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -18,12 +19,16 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError
 from minigts.lab import Lab, adjust_link, set_link
 from minigts.lab.links import link_named
+from minigts.language import documents
 from minigts.serve import lessons, lines, runs, watch
-from minigts.serve.access import HEADERS, REPORT_HEADERS, Access
+from minigts.serve.access import HEADERS, PROTOCOL, REPORT_HEADERS, Access, is_open, said_token
 
 PAGE = Path(__file__).parent / "page"
+REPORT = "report"
 LIMIT_BYTES = 1 << 16
+OF_A_REQUEST = documents.Bounds(elements=1000, bytes=LIMIT_BYTES)
 TAKES_S = 2.0
+MOST_REPORTS = 20
 LONGEST_DELAY_MS, MOST_LOSS_PERCENT = 1000.0, 100.0
 Asked = TypeVar("Asked", bound=BaseModel)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -91,7 +96,7 @@ class Server:
                 web.get("/live", self._live),
                 web.get("/terminal/{host}", self._terminal),
                 web.get("/echoes/{source}/{target}", self._echoes),
-                web.get("/report/{name}", self._report),
+                web.get("/report/{name}", self._report, name=REPORT),
                 web.get("/lesson/{name}", self._lesson),
                 web.post("/set", self._set),
                 web.post("/cut", self._cut),
@@ -129,12 +134,11 @@ class Server:
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         is_socket = request.headers.get("Upgrade", "").lower() == "websocket"
-        first = request.path == "/" and "token" in request.query
         refusal = self.access.refusal(
             host=request.headers.get("Host"),
             origin=request.headers.get("Origin"),
             changes=is_socket or request.method not in ("GET", "HEAD"),
-            token=request.query["token"] if first else request.cookies.get(self.access.cookie),
+            allowed=self._is_allowed(request),
         )
         if refusal is not None:
             return web.Response(status=403, text=refusal + "\n", headers=HEADERS)
@@ -151,15 +155,19 @@ class Server:
                 response.headers.setdefault(name, value)
         return response
 
-    async def _page(self, request: web.Request) -> web.StreamResponse:
-        if "token" not in request.query:
-            return web.FileResponse(PAGE / "index.html")
-        response = web.Response(status=303, headers={"Location": "/"})
-        response.set_cookie(self.access.cookie, self.access.token, httponly=True, samesite="Strict", path="/")
-        return response
+    def _is_allowed(self, request: web.Request) -> bool:
+        if is_open(request.path):
+            return True
+        said = said_token(request.headers.get("Authorization"), request.headers.get("Sec-WebSocket-Protocol"))
+        if said is not None or request.match_info.route.name != REPORT:
+            return self.access.is_token(said)
+        return self.access.is_ticket(request.match_info["name"], request.query.get("ticket"))
+
+    async def _page(self, _request: web.Request) -> web.StreamResponse:
+        return web.FileResponse(PAGE / "index.html")
 
     async def _opened(self, request: web.Request) -> web.WebSocketResponse:
-        opened = web.WebSocketResponse(heartbeat=20.0, max_msg_size=LIMIT_BYTES)
+        opened = web.WebSocketResponse(heartbeat=20.0, max_msg_size=LIMIT_BYTES, protocols=(PROTOCOL,))
         await opened.prepare(request)
         self._sockets.add(opened)
         return opened
@@ -168,7 +176,7 @@ class Server:
         page = await self._opened(request)
         for told in (
             watch.topology(self.lab),
-            self.runs.state(),
+            self._runs(),
             self._latest,
             lessons.state(self.lab.plan.name),
         ):
@@ -180,6 +188,15 @@ class Server:
                 break
         self._pages.discard(page)
         return page
+
+    def _runs(self) -> dict[str, Any]:
+        """Of experiments, with where each report lies."""
+        state = self.runs.state()
+        reports = [
+            {"name": name, "path": f"/report/{quote(name, safe='')}?ticket={self.access.ticket(name)}"}
+            for name in state["reports"][:MOST_REPORTS]
+        ]
+        return {**state, "reports": reports}
 
     async def _watch(self) -> None:
         """Look at the lab as long as a page is open, and tell all of them."""
@@ -196,7 +213,7 @@ class Server:
                     before = after
                 except MinigtsError as error:
                     before, self._latest = None, {"kind": "problem", "text": str(error)}
-                await self._tell(self._latest, self.runs.state())
+                await self._tell(self._latest, self._runs())
             else:
                 before = None
             await asyncio.sleep(self.interval_s)
@@ -262,7 +279,7 @@ class Server:
 
     async def _run(self, request: web.Request) -> web.StreamResponse:
         self.runs.begin((await _asked(request, Run)).experiment)
-        await self._tell(self.runs.state())
+        await self._tell(self._runs())
         return web.Response(status=204)
 
     async def _stop(self, request: web.Request) -> web.StreamResponse:
@@ -280,7 +297,9 @@ class Server:
 
 async def _asked(request: web.Request, model: type[Asked]) -> Asked:
     try:
-        return model.model_validate_json(await request.text())
+        return documents.model(await request.read(), model, OF_A_REQUEST)
+    except documents.Unreadable as error:
+        raise InputError(f"the request {error}") from error
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         raise InputError(f"{'.'.join(map(str, first['loc'])) or 'the request'}: {first['msg']}") from error

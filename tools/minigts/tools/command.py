@@ -5,7 +5,6 @@ The file gives the number its unit and its label, so each measurement has a tool
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ import jmespath
 from jmespath.exceptions import JMESPathError
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
+from minigts.language import documents
 from minigts.language.fields import choice, matching, number, text, whole
 from minigts.language.problems import Finding, Misplaced, did_you_mean, listed, shown
 from minigts.tools.base import START_S, Measured, ParseError, PathUnderTest, Tool, complaint
@@ -29,6 +29,7 @@ KILLED_AFTER_S = 2.0
 TIME_IS_UP, NOT_STARTED, NOT_FOUND = 124, 126, 127
 """Exit codes of timeout(1) and sh(1)."""
 LONGEST_LINE, LONGEST_PATTERN = 4000, 1000
+OF_AN_OUTPUT = documents.Bounds(elements=1_000_000, bytes=64 << 20)
 GROUP = "value"
 """The group of a regular expression that holds the number, where it has several."""
 _PLACES = ("source", "target", "port", "duration")
@@ -269,9 +270,9 @@ def _by_pattern(pattern: str, stdout: str) -> str | None:
 
 def _by_path(path: str | None, stdout: str) -> str | float | None:
     try:
-        document = json.loads(stdout, parse_int=float)
-    except (ValueError, RecursionError) as error:
-        where = f", line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
+        document = documents.document(stdout, OF_AN_OUTPUT, whole=float)
+    except documents.Unreadable as error:
+        where = f", line {error.line}" if error.line else ""
         raise ParseError(
             f"the output is no JSON{where}: {complaint(stdout) or 'the program printed nothing'}"
         ) from error

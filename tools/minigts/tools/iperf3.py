@@ -5,16 +5,18 @@ Its server listens at every endpoint and serves one client at a time.
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
+from minigts.language import documents
 from minigts.tools.base import ParseError, PathUnderTest, complaint
 from minigts.tools.options import Options, Share, Switch
 from minigts.tools.processor import OF_THE_PROCESSOR
 
 PORT = 5201
+_BOUNDS = documents.Bounds(elements=2_000_000, bytes=64 << 20)
+"""Of a report: a day of ten intervals a second."""
 
 
 class FlowOptions(Options):
@@ -134,15 +136,14 @@ def report(stdout: str, stderr: str, protocol: str) -> tuple[_Iperf3, Sum, Sum]:
     if not stdout.strip():
         raise ParseError(f"iperf3: {complaint(stderr) or 'printed nothing'}")
     try:
-        whole = _Iperf3.model_validate(json.loads(stdout, parse_constant=_no_constant))
-    except json.JSONDecodeError as error:
-        raise ParseError(f"iperf3: output is not JSON ({error.msg.lower()}, line {error.lineno})") from error
+        whole = _Iperf3.model_validate(documents.document(stdout, _BOUNDS))
+    except documents.Unreadable as error:
+        where = f" (line {error.line})" if error.line else ""
+        raise ParseError(f"iperf3: output {error}{where}") from error
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "document"
         raise ParseError(f"iperf3: {where}: {first['msg'].lower()}") from error
-    except (ValueError, RecursionError) as error:
-        raise ParseError("iperf3: output is not JSON that can be read") from error
     if whole.error:
         raise ParseError(f"iperf3: {complaint(whole.error)}")
     test = whole.start.test_start
@@ -152,7 +153,3 @@ def report(stdout: str, stderr: str, protocol: str) -> tuple[_Iperf3, Sum, Sum]:
     if sent is None or received is None:
         raise ParseError("iperf3: the test did not end; nothing received is reported")
     return whole, sent, received
-
-
-def _no_constant(text: str) -> float:
-    raise ValueError(text)

@@ -8,13 +8,13 @@ from pathlib import Path, PurePosixPath
 
 from minigts.errors import InputError, Problem
 from minigts.language.problems import Finding, Location, shown
-from minigts.language.source import Language, read_text
+from minigts.language.source import Language
 from minigts.language.tree import Tree, read_tree
 from minigts.topology import compose_file
 from minigts.topology.containers import ContainerSpec
 from minigts.topology.draft import Draft, DraftHost
 from minigts.topology.software import Software
-from minigts.topology.taking import CannotBeTaken, within
+from minigts.topology.taking import Beside, CannotBeTaken
 
 _VARIABLES = Language("file of variables", "NAME=VALUE", 256_000, "")
 
@@ -39,22 +39,21 @@ class Composing:
 
 
 def compose(
-    tree: Tree, drafted: Draft, software: Mapping[str, Software], file: str, directory: Path | None
+    tree: Tree, drafted: Draft, software: Mapping[str, Software], file: str, beside: Beside | None
 ) -> Composing:
-    """For the hosts of a document. `software` has their variables. `directory` is where its files' paths begin; None:
-    no file is looked at."""
+    """For the hosts of a document. `software` has their variables. `beside` has its files; None: none is looked at."""
     containers: dict[str, tuple[ContainerSpec, ...]] = {}
     findings: list[Finding] = []
     problems: dict[Problem, None] = {}
     notes: dict[str, None] = {}
     for host in drafted.hosts:
-        if host.compose is None or directory is None:
+        if host.compose is None or beside is None:
             continue
         name = str(Path(file).parent / host.compose.file)
         try:
-            document = _document(directory, host.compose.file, name)
+            document = _document(beside, host.compose.file, name)
             variables = {each.name: each.value for each in software.get(host.name, Software()).environment}
-            found = compose_file.read(document, _host(host, variables, directory))
+            found = compose_file.read(document, _host(host, variables, beside))
             problems |= dict.fromkeys(document.problems)
             problems |= dict.fromkeys(document.problem(name, each) for each in found.findings)
             notes |= dict.fromkeys(f"{name}:{document.line((key,))}: {key}: {said}" for key, said in found.notes)
@@ -67,20 +66,19 @@ def compose(
     return Composing(containers, tuple(findings), tuple(problems), tuple(notes))
 
 
-def _document(directory: Path, source: str, name: str) -> Tree:
+def _document(beside: Beside, source: str, name: str) -> Tree:
     """Raises CannotBeTaken, InputError."""
-    within(directory, source)
-    return read_tree(read_text(directory / source, compose_file.LANGUAGE), name, compose_file.LANGUAGE)
+    return read_tree(beside.text(source, compose_file.LANGUAGE), name, compose_file.LANGUAGE)
 
 
-def _host(host: DraftHost, variables: Mapping[str, str], directory: Path) -> compose_file.Host:
+def _host(host: DraftHost, variables: Mapping[str, str], beside: Beside) -> compose_file.Host:
     assert host.compose is not None  # that is why it is read
     folder = str(PurePosixPath(host.compose.file).parent)
 
     def text_of(path: str) -> str:
         """Variables go into the plan, so nothing outside of the topology's directory is one."""
         try:
-            return read_text(within(directory, str(PurePosixPath(folder, path))), _VARIABLES)
+            return beside.text(str(PurePosixPath(folder, path)), _VARIABLES)
         except CannotBeTaken as problem:
             raise ValueError(f"{shown(path)} {problem}") from None
         except InputError as error:

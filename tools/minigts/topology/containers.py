@@ -107,6 +107,11 @@ def _volume(value: object) -> tuple[str, str, bool]:
     return source, target, mode == "ro"
 
 
+def is_file(image: str) -> bool:
+    """Whether an image is a file on this machine; else it is an engine's, or a registry's."""
+    return not image.startswith((ENGINES_IMAGE, REGISTRYS_IMAGE))
+
+
 def is_path(source: str) -> bool:
     """Whether a volume comes from this machine; else it is a name."""
     return source.startswith(("/", "./", "../"))
@@ -244,7 +249,7 @@ def planned(specs: Sequence[ContainerSpec], directory: str) -> tuple[Container, 
     return tuple(
         Container(
             name=spec.name,
-            image=spec.image if spec.image.startswith((ENGINES_IMAGE, REGISTRYS_IMAGE)) else place(spec.image),
+            image=place(spec.image) if is_file(spec.image) else spec.image,
             command=spec.command or (),
             environment=tuple(f"{name}={value}" for name, value in spec.environment.items()),
             ports=tuple(Published(port=port, container_port=inside) for port, inside in spec.ports),

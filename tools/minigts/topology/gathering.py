@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from minigts.errors import printable
 from minigts.language.problems import Finding, Location, path_of, shown
 from minigts.language.tree import Data, Tree
-from minigts.topology.containers import ENGINES_IMAGE, REGISTRYS_IMAGE
+from minigts.topology.containers import is_file
 from minigts.topology.draft import Draft, DraftHost
 from minigts.topology.model import HostSpec
 from minigts.topology.plan import Plan
@@ -28,7 +28,7 @@ from minigts.topology.software import (
     Variable,
     checked_target,
 )
-from minigts.topology.taking import CannotBeTaken, digest, within
+from minigts.topology.taking import Beside, CannotBeTaken, digest
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,12 @@ class Gathered:
         return plan.model_copy(update={"hosts": tuple(hosts)})
 
 
-def gather(tree: Tree, drafted: Draft, file: str, directory: Path | None) -> Gathered:
-    """For the hosts of a document. `directory` is where its files' paths begin; None: no file is looked at.
+def gather(tree: Tree, drafted: Draft, file: str, beside: Beside | None) -> Gathered:
+    """For the hosts of a document. `beside` has its files; None, or without contents: none is looked at.
 
     Each of the four keys is taken from the nearest settings that have it, as a whole.
     """
-    layers = _Layers(tree, file, directory)
+    layers = _Layers(tree, file, beside if beside is not None and beside.contents else None)
     software = {host.name: layers.software_of(host) for host in drafted.hosts}
     nothing = Software()
     return Gathered({name: each for name, each in software.items() if each != nothing}, tuple(layers.findings))
@@ -60,8 +60,8 @@ def gather(tree: Tree, drafted: Draft, file: str, directory: Path | None) -> Gat
 class _Layers:
     """The settings of hosts at each place where a file may have them, each looked at once."""
 
-    def __init__(self, tree: Tree, file: str, directory: Path | None) -> None:
-        self._tree, self._file, self._directory = tree, file, directory
+    def __init__(self, tree: Tree, file: str, beside: Beside | None) -> None:
+        self._tree, self._file, self._beside = tree, file, beside
         self._specs: dict[Location, HostSpec | None] = {}
         self._files: dict[Location, tuple[File, ...]] = {}
         self.findings: list[Finding] = []
@@ -91,7 +91,12 @@ class _Layers:
         )
 
     def _root(self, where: Location, image: str) -> Root:
-        if not image.startswith((ENGINES_IMAGE, REGISTRYS_IMAGE)):
+        if is_file(image):
+            if self._beside is not None:
+                try:
+                    self._beside.require(image)
+                except CannotBeTaken as problem:
+                    self.findings.append(((*where, "image"), f"{shown(image)} {problem}"))
             image = os.path.normpath(Path(self._file).absolute().parent / image)
         return Root(image=image, place=self._place((*where, "image")))
 
@@ -112,9 +117,9 @@ class _Layers:
     def _file_of(self, spec: FileSpec, where: Location) -> File | None:
         """None for one that cannot be taken, of which there is a finding then."""
         source, found = Path("/", spec.source), ""
-        if self._directory is not None:
+        if self._beside is not None:
             try:
-                source = within(self._directory, spec.source)
+                source = self._beside.place(spec.source)
                 if spec.mode is not None and source.is_dir():
                     raise CannotBeTaken("is a directory, whose files keep their modes: leave `mode` out")
                 found = digest(source)

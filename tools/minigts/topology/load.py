@@ -22,9 +22,11 @@ from minigts.topology.checks import check
 from minigts.topology.composing import compose
 from minigts.topology.draft import draft
 from minigts.topology.gathering import gather
+from minigts.topology.holding import strays
 from minigts.topology.model import Topology
 from minigts.topology.plan import Plan
 from minigts.topology.scheduling import timed
+from minigts.topology.taking import Beside
 from minigts.topology.time import ANYWHERE, Time
 from minigts.topology.varying import varied
 
@@ -46,17 +48,19 @@ def load(
     time: Time | None = None,
     best: Time = ANYWHERE,
     values: Mapping[str, str] = NOTHING_ELSE,
+    beside: Beside | None = None,
 ) -> Plan:
     """The plan of the topology file `path`. `known_overlays` are the names `overlay:` may have; None allows any.
 
     `time` is the lab's time instead of the file's; `best` that of a file which says none, when nothing else does.
-    `values` are put at their places (`varying`) first.
+    `values` are put at their places (`varying`) first. `beside` has the files that it names, when they are not those of
+    its directory.
 
     Raises InputError with every problem, each with its line.
     """
-    text, directory = read_text(path, gts_language.LANGUAGE if is_gts(path) else LANGUAGE), Path(path).parent
+    text = read_text(path, gts_language.LANGUAGE if is_gts(path) else LANGUAGE)
     tree = varied(_read(text, str(path)), values)
-    return _planned(tree, str(path), known_overlays, time, best, directory)
+    return _planned(tree, str(path), known_overlays, time, best, beside or Beside(Path(path).parent))
 
 
 def parse(
@@ -66,13 +70,13 @@ def parse(
     known_overlays: Collection[str] | None = None,
     time: Time | None = None,
     best: Time = ANYWHERE,
-    directory: Path | None = None,
+    beside: Beside | None = None,
 ) -> Plan:
     """As `load`, from text; `file` is the name that messages carry, and where files lie that it names. Pure but for the
-    files in `directory` that hosts are to have; without one they are not looked at, and no lab can be made of such a
+    files `beside` it that hosts are to have; without these they are not looked at, and no lab can be made of such a
     plan.
     """
-    return _planned(_read(text, file), file, known_overlays, time, best, directory)
+    return _planned(_read(text, file), file, known_overlays, time, best, beside)
 
 
 def _planned(
@@ -81,20 +85,21 @@ def _planned(
     known_overlays: Collection[str] | None,
     time: Time | None,
     best: Time,
-    directory: Path | None,
+    beside: Beside | None,
 ) -> Plan:
     drafted = draft(tree.data)
     if by_sites := sites.asked_for(tree.data):
         drafted = sites.placed(drafted)
     topology, findings = validated(tree.data, Topology)
     time = time or _written_time(tree.data) or best
-    gathered = gather(tree, drafted, file, directory)
-    composed = compose(tree, drafted, gathered.software, file, directory)
+    gathered = gather(tree, drafted, file, beside)
+    composed = compose(tree, drafted, gathered.software, file, beside)
+    astray = tuple(strays(tree, drafted, composed.containers, beside))
     drafted = composed.into(drafted)
     whole = check(tree.data, drafted, known_overlays, time)
     located = sites.check(drafted) if by_sites else ()
-    schedule, untimely = timed((topology and topology.schedule) or (), drafted, directory)
-    found = chain(findings, whole, located, gathered.findings, composed.findings, untimely)
+    schedule, untimely = timed((topology and topology.schedule) or (), drafted, beside)
+    found = chain(findings, whole, located, gathered.findings, composed.findings, astray, untimely)
     require_none([*problems(tree, file, found), *composed.problems], file)
     assert topology is not None  # without one there are findings
     plan = gathered.into(build(topology, drafted, time, str(Path(file).absolute().parent)))

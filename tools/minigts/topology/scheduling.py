@@ -6,17 +6,17 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import PurePosixPath
 
 from minigts.errors import InputError
 from minigts.language.problems import Finding, did_you_mean, listed, shown
 from minigts.language.quantities import RATE_MBIT
-from minigts.language.source import Language, read_text
+from minigts.language.source import Language
 from minigts.topology.build import link_names
 from minigts.topology.draft import Draft
 from minigts.topology.schedule import LATEST_S, Moment, Points, Step, moments
 from minigts.topology.settable import amount
-from minigts.topology.taking import CannotBeTaken, within
+from minigts.topology.taking import Beside, CannotBeTaken
 
 OPPORTUNITY_BYTES = 1500
 """Of one line of mahimahi's: a packet may be delivered in that millisecond (mm-link(1))."""
@@ -28,8 +28,8 @@ _LARGEST_BYTES = 8_000_000
 _TRACE = Language("trace", "`seconds,rate`", _LARGEST_BYTES, "")
 
 
-def timed(steps: Sequence[Step], drafted: Draft, directory: Path | None) -> tuple[tuple[Moment, ...], list[Finding]]:
-    """The moments, and what is wrong. Without a directory traces are not looked at, and their steps are left out."""
+def timed(steps: Sequence[Step], drafted: Draft, beside: Beside | None) -> tuple[tuple[Moment, ...], list[Finding]]:
+    """The moments, and what is wrong. Without files traces are not looked at, and their steps are left out."""
     ends = dict(zip(link_names(drafted.links), (link.ends for link in drafted.links), strict=True))
     findings: list[Finding] = []
     traces: dict[str, tuple[str, Points]] = {}
@@ -41,9 +41,9 @@ def timed(steps: Sequence[Step], drafted: Draft, directory: Path | None) -> tupl
         elif step.sender is not None and step.sender not in ends[step.link]:
             either = " and ".join(ends[step.link])
             findings.append(((*where, "from"), f"{shown(step.sender)} is no end of {step.link}: {either} are"))
-        if step.trace is not None and directory is not None and step.trace not in traces:
+        if step.trace is not None and beside is not None and step.trace not in traces:
             try:
-                traces[step.trace] = _trace(within(directory, step.trace))
+                traces[step.trace] = _trace(beside, step.trace)
             except (CannotBeTaken, InputError) as error:
                 findings.append(((*where, "trace"), f"{step.trace} {error}"))
     if findings:
@@ -55,10 +55,10 @@ def timed(steps: Sequence[Step], drafted: Draft, directory: Path | None) -> tupl
         return (), [(("schedule",), str(error))]
 
 
-def _trace(path: Path) -> tuple[str, Points]:
+def _trace(beside: Beside, source: str) -> tuple[str, Points]:
     """What a trace sets, and its points. Raises CannotBeTaken, InputError."""
-    content = read_text(path, _TRACE)
-    found = _table(content) if path.suffix.lower() == ".csv" else ("rate", _opportunities(content))
+    content = beside.text(source, _TRACE)
+    found = _table(content) if PurePosixPath(source).suffix.lower() == ".csv" else ("rate", _opportunities(content))
     if not found[1]:
         raise CannotBeTaken("has no moment")
     return found

@@ -1,14 +1,19 @@
-"""Whether a file of the user's may be taken into a lab, and its digest."""
+"""Whether a file of the user's may be taken into a lab, and its digest.
+
+A topology may be anybody's. What it names of this machine lies in its own directory, or in one that the user has named.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from minigts.errors import UNPRINTABLE
-from minigts.paths import NotRegularError, open_regular
+from minigts.language.source import Language, read_text
+from minigts.paths import FILES, NotRegularError, files_roots, open_regular
 from minigts.topology.software import LARGEST_FILE_MB, MOST_FILES_IN_DIRECTORY
 
 _BLOCK_BYTES = 1 << 20
@@ -18,20 +23,55 @@ class CannotBeTaken(Exception):
     """Why a file is not taken, to be said behind its name."""
 
 
-def within(directory: Path, source: str) -> Path:
-    """Where it lies really. Raises CannotBeTaken for what is not there, or leads out of the directory."""
-    base = directory.resolve()
-    try:
-        path = (base / source).resolve(strict=True)
-    except (OSError, RuntimeError):  # a ring of links is either, by Python's version
-        raise CannotBeTaken("is not there: paths begin in the topology file's directory") from None
-    if not path.is_relative_to(base):
-        raise CannotBeTaken("leads out of the topology's directory: a lab takes files from there alone")
-    if UNPRINTABLE.search(str(path)):
-        raise CannotBeTaken("lies where a path holds characters that cannot be shown")
-    if path == base:
-        raise CannotBeTaken("is the topology's whole directory: name what is in it")
-    return path
+@dataclass(frozen=True)
+class Beside:
+    """The files that a topology may name. `texts` gathers those that its plan is made of, by their paths from the
+    topology's directory on."""
+
+    directory: Path
+    """Where paths begin."""
+    further: tuple[Path, ...] = field(default_factory=files_roots)
+    """Directories of the user's that may be taken from as well."""
+    contents: bool = True
+    """Whether what hosts are to have (files, volumes, images) is looked at; else texts alone are."""
+    given: Mapping[str, str] = field(default_factory=dict)
+    """Texts that are known already, by the same paths."""
+    texts: dict[str, str] = field(default_factory=dict, compare=False)
+
+    def place(self, source: str) -> Path:
+        """Where it lies really. Raises CannotBeTaken for what is not there, or leads out of the directories."""
+        base = self.directory.resolve()
+        try:
+            path = (base / source).resolve(strict=True)
+        except (OSError, RuntimeError):  # a ring of links is either, by Python's version
+            raise CannotBeTaken("is not there: paths begin in the topology file's directory") from None
+        self.require(source)
+        if UNPRINTABLE.search(str(path)):
+            raise CannotBeTaken("lies where a path holds characters that cannot be shown")
+        if path == base:
+            raise CannotBeTaken("is the topology's whole directory: name what is in it")
+        return path
+
+    def require(self, source: str) -> None:
+        """Raises CannotBeTaken for a path that leads out of the directories, whether or not there is such a file. Links
+        count as what they lead to."""
+        try:
+            bases = [directory.resolve() for directory in (self.directory, *self.further)]
+            path = (bases[0] / source).resolve()
+        except (OSError, RuntimeError, ValueError):
+            raise CannotBeTaken("is no path that can be followed") from None
+        if not any(path.is_relative_to(base) for base in bases):
+            raise CannotBeTaken(
+                "leads out of the topology's directory: a lab takes files from there, and from the directories that "
+                f"you name in {FILES}"
+            )
+
+    def text(self, source: str, language: Language) -> str:
+        """The text of a file that the plan is made of. Raises CannotBeTaken, InputError."""
+        name = os.path.normpath(source)
+        found = self.given.get(name)
+        self.texts[name] = read_text(self.place(source), language) if found is None else found
+        return self.texts[name]
 
 
 def digest(path: Path) -> str:

@@ -29,6 +29,7 @@ from typing import Any, TypeVar
 
 from minigts import paths
 from minigts.errors import MinigtsError
+from minigts.language import documents
 from minigts.machine.proc import boot_id, stat_fields, text_of
 
 T = TypeVar("T")
@@ -38,6 +39,7 @@ MARK = "MINIGTS_RUNDIR"
 LAUNCH = "launch.json"
 """What the supervisor is to start, in the run directory."""
 _LAUNCH_LIMIT_BYTES = 16 << 20
+_OF_A_LAUNCH = documents.Bounds(elements=1_000_000, bytes=_LAUNCH_LIMIT_BYTES)
 
 UNUSED_LIMIT = 10
 """RLIMIT_LOCKS, which no Linux since 2.4 goes by (setrlimit(2)); /proc/PID/limits calls it `Max file locks`."""
@@ -90,8 +92,8 @@ def recorded(rundir: Path) -> bool:
 def read_launch(path: Path, build: Callable[[Any], T]) -> T:
     """What `build` makes of the JSON in launch.json. Raises MinigtsError for a file that does not hold it."""
     try:
-        return build(json.loads(paths.read_whole(path, _LAUNCH_LIMIT_BYTES)))
-    except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        return build(documents.document(paths.read_whole(path, _LAUNCH_LIMIT_BYTES), _OF_A_LAUNCH))
+    except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
         raise MinigtsError(f"{path.name} does not say what to start ({type(error).__name__}): {error}") from error
 
 
@@ -210,8 +212,8 @@ def _supervisor(rundir: Path) -> Process | None:
 def _recorded_process(path: Path) -> Process | None:
     """What a record holds: `{"pid": 4711, "started": 8154711, "boot": "0f…"}` of this boot. None for anything else."""
     try:
-        content = json.loads(paths.read_whole(path, _RECORD_LIMIT_BYTES))
-    except (OSError, ValueError, RecursionError):
+        content = documents.document(paths.read_whole(path, _RECORD_LIMIT_BYTES))
+    except (OSError, ValueError):
         return None
     if not isinstance(content, dict) or content.get("boot") != boot_id():
         return None

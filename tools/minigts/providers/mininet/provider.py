@@ -18,6 +18,7 @@ from pydantic import Field, TypeAdapter
 from minigts import paths
 from minigts.dataplane import interfaces
 from minigts.errors import CommandFailed, CommandTimeout, HostFailed, MinigtsError
+from minigts.language import documents
 from minigts.providers import gateway, own_root, packages, processor_share
 from minigts.providers.agent import client, process
 from minigts.providers.agent.provider import AgentProvider
@@ -102,7 +103,7 @@ class MininetProvider(AgentProvider):
         program = (paths.project_root() / "provision" / PROGRAM).read_bytes()
         wanted = json.dumps(_wanted(plan))
         processes = self._in_kernel(["env", f"MINIGTS_NETWORK={wanted}", kernel.SYSTEM_PYTHON, "-", PROGRAM], program)
-        paths.write_whole(self.rundir / MACHINES, json.dumps(json.loads(processes)))
+        paths.write_whole(self.rundir / MACHINES, json.dumps(documents.document(processes)))
 
     def _in_kernel(self, argv: Sequence[str], stdin: bytes = b"") -> str:
         """What a command says that runs beside the hosts, in the network that none of them is in."""
@@ -182,12 +183,18 @@ class MininetProvider(AgentProvider):
             raise ExceptionGroup(f"lab {self.rundir.name} is not down", problems)
 
     @property
+    def on_this_machine(self) -> bool:
+        return not kernel.natively_missing()
+
+    @property
     def _native(self) -> bool:
         return (self.rundir / kernel.GROUP).exists()
 
     def _enter(self, host: str) -> list[str]:
         try:
-            machines = _Machines.validate_json(paths.read_whole(self.rundir / MACHINES, MACHINES_LIMIT_BYTES))
+            machines = _Machines.validate_python(
+                documents.document(paths.read_whole(self.rundir / MACHINES, MACHINES_LIMIT_BYTES))
+            )
         except FileNotFoundError:
             raise HostFailed(f"host {host} is not running: there is no host {host} in this lab") from None
         except (OSError, ValueError) as error:

@@ -30,6 +30,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from minigts import paths
 from minigts.artifacts import content
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError, Problem, printable
+from minigts.language import documents
 from minigts.providers.uml import clock, full_kernel, image
 
 INDEX, WHEELS = "minigts-parts.json", "wheels"
@@ -207,7 +208,9 @@ def _index(file: Path, archive: tarfile.TarFile) -> Index:
     opened = archive.extractfile(first)
     assert opened is not None  # a regular file has one
     try:
-        return Index.model_validate_json(opened.read())
+        return documents.model(opened.read(), Index)
+    except documents.Unreadable as error:
+        raise _refusal(file, f"its {INDEX} {error}") from error
     except ValidationError as error:
         found = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(map(str, found["loc"]))

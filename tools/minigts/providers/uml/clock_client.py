@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from minigts.errors import HostFailed
+from minigts.language import documents
 from minigts.machine.together import breakable
 from minigts.providers.agent import sockets
 from minigts.providers.agent.patience import LabTime
@@ -20,6 +21,7 @@ from minigts.providers.uml.clock_process import SOCKET
 ANSWER_S = 300.0
 """How long the clock may take to answer at the most: it does so when all its kernels have ended their turns."""
 NS_PER_S = 1e9
+_OF_AN_ANSWER = documents.Bounds(elements=1_000_000, bytes=64 << 20)
 
 
 class ClockClient:
@@ -37,12 +39,15 @@ class ClockClient:
         try:
             with breakable(partial(self._socket.shutdown, socket.SHUT_RDWR)):
                 self._socket.sendall(json.dumps({"op": op, **what}).encode() + b"\n")
-                line = self._answers.readline()
+                line = self._answers.readline(_OF_AN_ANSWER.bytes)
         except OSError as error:
             raise HostFailed(f"the lab's clock does not answer ({error.strerror or error})") from error
         if not line:
             raise HostFailed("the lab's clock has ended")
-        answer: dict[str, Any] = json.loads(line)
+        try:
+            answer: dict[str, Any] = documents.document(line, _OF_AN_ANSWER)
+        except documents.Unreadable as error:
+            raise HostFailed(f"the lab's clock answers what {error}") from error
         if "error" in answer:
             raise HostFailed(f"the lab's clock refuses: {answer['error']}")
         return answer

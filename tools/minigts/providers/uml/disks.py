@@ -10,10 +10,11 @@ import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from minigts import paths
 from minigts.errors import InputError, MinigtsError
+from minigts.language import documents
 from minigts.providers.uml.supervisor import Launch
 
 KEPT = "kept.json"
@@ -55,10 +56,10 @@ def write(kept: Kept, directory: Path) -> None:
 def read(rundir: Path) -> Kept | None:
     """None when hosts are to start on new disks. Raises MinigtsError when what is there cannot be read."""
     try:
-        return Kept.model_validate_json(paths.read_whole(rundir / KEPT, _LIMIT_BYTES))
+        return documents.model(paths.read_whole(rundir / KEPT, _LIMIT_BYTES), Kept)
     except FileNotFoundError:
         return None
-    except (OSError, ValidationError) as error:
+    except (OSError, ValueError) as error:
         raise MinigtsError(
             f"lab {rundir.name}: its {KEPT} is damaged; take it down with: minigts down {rundir.name}"
         ) from error

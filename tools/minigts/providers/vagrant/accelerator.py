@@ -15,10 +15,11 @@ import time
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from minigts import paths
 from minigts.errors import CommandTimeout, MinigtsError
+from minigts.language import documents
 from minigts.machine import shell
 from minigts.machine.proc import boot_id
 
@@ -48,8 +49,8 @@ def remembered() -> Tried | None:
     if not os.access(KVM, os.R_OK | os.W_OK):
         return _tried("emulation", f"{KVM} is {'closed to you' if closed() else 'not there'}")
     try:
-        tried = Tried.model_validate_json(_file().read_text())
-    except (OSError, ValidationError):
+        tried = documents.model(paths.read_whole(_file(), documents.USUAL.bytes), Tried)
+    except (OSError, ValueError):
         return None
     now = _tried(tried.verdict, tried.reason)
     return tried if tried == now else None

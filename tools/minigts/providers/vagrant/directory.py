@@ -7,16 +7,18 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from minigts import paths
 from minigts.errors import InputError, MinigtsError
+from minigts.language import documents
 from minigts.providers.vagrant import libvirt
 from minigts.topology.load import load
 from minigts.topology.plan import Plan
 
 DEFAULT = paths.project_root() / "topologies" / "chain6.yaml"
 MEMORY = "minigts.json"
+_BOUNDS = documents.Bounds(elements=1_000_000)
 
 
 class Memory(BaseModel):
@@ -46,8 +48,8 @@ class Directory:
     def memory(self) -> Memory | None:
         """What is remembered; None when nothing is, or nothing that can be read."""
         try:
-            return Memory.model_validate_json((self.path / MEMORY).read_text())
-        except (OSError, ValidationError):
+            return documents.model(paths.read_whole(self.path / MEMORY, _BOUNDS.bytes), Memory, _BOUNDS)
+        except (OSError, ValueError):
             return None
 
     def remember(self, topology: Path, plan: Plan) -> None:

@@ -8,7 +8,6 @@ a process of the lab keeps (ssh_supervisor.py), with the image's agent at its fa
 from __future__ import annotations
 
 import contextlib
-import json
 import shutil
 import tempfile
 import time
@@ -19,6 +18,7 @@ from typing import Literal
 
 from minigts import paths
 from minigts.errors import CommandFailed, HostFailed, MinigtsError, noting_failures
+from minigts.language import documents
 from minigts.machine import shell
 from minigts.providers import archive, own_root, packages
 from minigts.providers.agent import process
@@ -177,7 +177,8 @@ class VagrantProvider(AgentProvider):
         if not (self.rundir / FOUND).exists():
             return False
         try:
-            return bool(json.loads((self.rundir / "lab.json").read_text())["state"] != "up")
+            record = documents.document(paths.read_whole(self.rundir / "lab.json", documents.USUAL.bytes))
+            return bool(record["state"] != "up")
         except (OSError, ValueError, TypeError, KeyError):
             return True
 
@@ -201,7 +202,7 @@ class VagrantProvider(AgentProvider):
 
     def _definition(self) -> Definition | None:
         try:
-            return Definition.model_validate_json((self.rundir / DEFINITION).read_text())
+            return documents.model(paths.read_whole(self.rundir / DEFINITION, documents.USUAL.bytes), Definition)
         except (OSError, ValueError):
             return None
 

@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from minigts import paths
+from minigts.language import documents
 from minigts.machine import shell
 from minigts.providers.agent import process
 from minigts.providers.agent.host import Host
@@ -51,7 +52,7 @@ class Launch:
 
     @classmethod
     def read(cls, path: Path) -> Launch:
-        raw = json.loads(path.read_text())
+        raw = documents.document(paths.read_whole(path, documents.USUAL.bytes))
         return cls(**{**raw, "prefix": tuple(raw["prefix"])})
 
     def write(self, path: Path) -> None:

@@ -20,15 +20,30 @@ function html(name, text = null, properties = {}) {
 const figure = (value, digits = 3) => String(Number(value.toPrecision(digits)));
 const both = (values, digits = 4) => [...new Set(values)].map((each) => figure(each, digits)).join(" / ");
 
+// The token stands behind the # of the printed address, which a browser sends to nobody. It is kept for this tab and
+// this origin, port included, and goes to the server in a header alone.
+const KEPT = "minigts-token";
+function takeToken() {
+  const given = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (given === null) return false;
+  sessionStorage.setItem(KEPT, given);
+  history.replaceState(null, "", "/");
+  return true;
+}
+takeToken();
+const token = sessionStorage.getItem(KEPT) ?? "";
+addEventListener("hashchange", () => { if (takeToken()) location.reload(); });
+const said = { headers: { Authorization: `Bearer ${token}` } };
+
 async function ask(path, body) {
-  const answer = await fetch(path, { method: "POST", body: JSON.stringify(body) });
+  const answer = await fetch(path, { ...said, method: "POST", body: JSON.stringify(body) });
   problem(answer.ok ? "" : await answer.text());
 }
 function problem(text) {
   $("problem").textContent = text;
   $("problem").hidden = !text;
 }
-const socket = (path) => new WebSocket(`ws://${location.host}${path}`);
+const socket = (path) => new WebSocket(`ws://${location.host}${path}`, ["minigts", `minigts.token.${token}`]);
 
 // --- the network ---------------------------------------------------------------------------------------------------
 
@@ -314,9 +329,9 @@ function showRuns(runs) {
     : runs.last ? `${runs.last} has ended${runs.code ? ` with code ${runs.code}` : ""}` : "";
   $("said").hidden = !runs.said.length;
   $("said").textContent = runs.said.join("\n");
-  $("reports").replaceChildren(...runs.reports.slice(0, 20).map((name) => {
+  $("reports").replaceChildren(...runs.reports.map(({ name, path }) => {
     const item = html("li");
-    item.append(html("a", name, { href: `/report/${encodeURIComponent(name)}`, target: "_blank", rel: "noopener" }));
+    item.append(html("a", name, { href: path, target: "_blank", rel: "noopener" }));
     return item;
   }));
 }
@@ -324,7 +339,7 @@ $("run").onclick = () => ask("/run", { experiment: $("experiment").value });
 $("stop").onclick = () => ask("/stop", {});
 
 async function showLesson() {
-  const answer = await fetch(`/lesson/${encodeURIComponent($("lesson-name").value)}`);
+  const answer = await fetch(`/lesson/${encodeURIComponent($("lesson-name").value)}`, said);
   $("lesson-text").innerHTML = await answer.text();
 }
 function showLessons({ names, own }) {
@@ -349,4 +364,5 @@ function listen() {
   line.onmessage = (event) => { const told = JSON.parse(event.data); TOLD[told.kind](told); };
   line.onclose = () => { problem("minigts serve does not answer; this page tries again"); setTimeout(listen, 2000); };
 }
-listen();
+if (token) listen();
+else problem("the token is missing: open the address that minigts serve has printed");

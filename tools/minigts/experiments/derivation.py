@@ -1,0 +1,132 @@
+"""The plan of a run made anew from its topology: what its manifest says of hosts, links and files is not believed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from minigts import overlays
+from minigts.errors import InputError, Problem
+from minigts.language.problems import listed, path_of
+from minigts.results.folder import inside, read_text
+from minigts.results.schema import BESIDE, MANIFEST, TOPOLOGY, Manifest
+from minigts.topology.containers import Container, is_file, is_path
+from minigts.topology.load import parse
+from minigts.topology.parts import Host
+from minigts.topology.plan import Plan
+from minigts.topology.software import Place, Software
+from minigts.topology.taking import Beside
+
+NOWHERE = "/nowhere"
+"""In place of a path on the machine that a plan was made on."""
+MOST_TEXTS = 1000
+
+
+def derived(directory: Path, found: Manifest, files: Path | None) -> Plan:
+    """The plan of the run in `directory`. What its hosts take of this machine is in `files`, in paths as from the
+    topology's directory on. Raises InputError where the manifest has another plan, or files are wanted.
+    """
+    plan = _planned(directory, found, files)
+    differs = _first_difference(_comparable(found.plan, files), _comparable(plan, files))
+    if differs is not None:
+        why = (
+            f"plan: {differs} is not what its {TOPOLOGY} says: somebody has changed one of them, or minigts "
+            f"{found.minigts}, which made it, plans otherwise"
+        )
+        raise InputError([Problem(str(directory / MANIFEST), 0, why)])
+    if files is None and (wanted := dict.fromkeys(_paths(plan))):
+        why = (
+            f"its hosts take files that are not here: {listed([*wanted])}; name the directory that has them, as "
+            "they lay beside the topology: --files DIR"
+        )
+        raise InputError([Problem(str(directory / TOPOLOGY), 0, why)])
+    return plan
+
+
+def _planned(directory: Path, found: Manifest, files: Path | None) -> Plan:
+    text = read_text(inside(directory, TOPOLOGY))
+    beside = Beside(files or Path(NOWHERE), further=(), contents=files is not None, given=_texts(directory))
+    place = str((files or Path(NOWHERE)).absolute() / TOPOLOGY)
+    try:
+        return parse(text, place, known_overlays=overlays.known(), time=found.plan.time, beside=beside)
+    except InputError as error:
+        told = [Problem(str(directory / TOPOLOGY), each.line, each.message) for each in error.problems]
+        raise InputError(told or str(error)) from error
+
+
+def _texts(directory: Path) -> Mapping[str, str]:
+    """What the plan is made of beside the topology, by its path from there on."""
+    folder = inside(directory, BESIDE)
+    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    if len(names) > MOST_TEXTS:
+        raise InputError([Problem(str(folder), 0, f"holds more than {MOST_TEXTS} files")])
+    return {unquote(name): read_text(inside(folder, name)) for name in names}
+
+
+def _paths(plan: Plan) -> Iterator[str]:
+    """What the plan takes of the directory NOWHERE, from there on, or from the root."""
+    for host in plan.hosts:
+        if host.software is not None:
+            yield from (file.source.removeprefix("/") for file in host.software.files)
+            if host.software.root is not None and is_file(host.software.root.image):
+                yield host.software.root.image.removeprefix(f"{NOWHERE}/")
+        for container in host.containers:
+            for path in (container.image, *(volume.source for volume in container.volumes)):
+                if path.startswith("/"):
+                    yield path.removeprefix(f"{NOWHERE}/")
+
+
+def _comparable(plan: Plan, files: Path | None) -> Any:
+    """As data, without what another machine has elsewhere, and without notes on what a file of another language says.
+    Digests of files are known where these are."""
+    hosts = tuple(_without_paths(host, digests=files is not None) for host in plan.hosts)
+    return plan.model_copy(update={"hosts": hosts, "notes": ()}).model_dump(mode="json", exclude={"version"})
+
+
+def _without_paths(host: Host, *, digests: bool) -> Host:
+    update: dict[str, object] = {"containers": tuple(map(_container_without_paths, host.containers))}
+    if (software := host.software) is not None:
+        update["software"] = _software_without_paths(software, digests=digests)
+    return host.model_copy(update=update)
+
+
+def _software_without_paths(software: Software, *, digests: bool) -> Software:
+    somewhere = {"place": Place(file="", line=0, path="")}
+    files = (
+        each.model_copy(update={**somewhere, "source": NOWHERE, "sha256": each.sha256 if digests else ""})
+        for each in software.files
+    )
+    root = software.root and software.root.model_copy(update={**somewhere, "image": _image(software.root.image)})
+    return software.model_copy(
+        update={
+            "root": root,
+            "files": tuple(files),
+            "packages": tuple(each.model_copy(update=somewhere) for each in software.packages),
+            "run": tuple(each.model_copy(update=somewhere) for each in software.run),
+        }
+    )
+
+
+def _container_without_paths(container: Container) -> Container:
+    volumes = (
+        each.model_copy(update={"source": NOWHERE}) if is_path(each.source) else each for each in container.volumes
+    )
+    return container.model_copy(update={"image": _image(container.image), "volumes": tuple(volumes)})
+
+
+def _image(image: str) -> str:
+    return f"{NOWHERE}/image.tar" if is_file(image) else image
+
+
+def _first_difference(theirs: Any, ours: Any, where: tuple[str | int, ...] = ()) -> str | None:
+    """The place of it, as in `hosts[1].gateway`."""
+    if isinstance(theirs, dict) and isinstance(ours, dict):
+        steps: Any = [*theirs, *(key for key in ours if key not in theirs)]
+        found = ((theirs.get(key), ours.get(key), (*where, key)) for key in steps)
+    elif isinstance(theirs, list) and isinstance(ours, list) and len(theirs) == len(ours):
+        found = ((*both, (*where, index)) for index, both in enumerate(zip(theirs, ours, strict=True)))
+    else:
+        return None if theirs == ours else path_of(where)
+    return next((each for each in (_first_difference(*one) for one in found) if each is not None), None)

@@ -1,0 +1,103 @@
+"""JSON that somebody else wrote: a file, a guest, a worker. It is looked at before anything is made of it.
+
+What a document takes in memory follows from how much is in it and not from its size: 100 MB of `{},{},…` become 5 GB.
+So its lists, mappings and entries are counted in the text, within strings nothing is counted, and too many are refused.
+Only the standard library is imported here, since a lab's supervisor reads its own files by this, too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+_STRINGS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+"""Each from its beginning to its end, or to the text's: it never goes back, so it takes no longer than the text."""
+
+
+class Unreadable(ValueError):
+    """Why a document is not read, to be said behind its name. `line` is 0 where it is of the whole."""
+
+    def __init__(self, why: str, line: int = 0) -> None:
+        super().__init__(why)
+        self.line = line
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How much a document may hold."""
+
+    elements: int = 100_000
+    """Lists, mappings, and entries of either. Each takes up to some 250 bytes."""
+    bytes: int = 16 << 20
+    """In UTF-8; and twice that in memory, where one odd character makes all others wider."""
+
+
+USUAL = Bounds()
+
+
+class Model(Protocol):
+    """A class of pydantic's."""
+
+    @classmethod
+    def model_validate_json(cls, json_data: str | bytes | bytearray) -> Any: ...
+
+
+_M = TypeVar("_M", bound=Model)
+
+
+def held(content: str | bytes | bytearray, bounds: Bounds = USUAL) -> str:
+    """The document's text. Raises Unreadable when it holds more than the bounds, or is no text."""
+    text = _text(content, bounds)
+    if sys.getsizeof(text) > 2 * bounds.bytes + 1024:
+        raise Unreadable(f"takes more than {2 * bounds.bytes >> 10} KiB of memory")
+    if sum(map(text.count, ",[{")) >= bounds.elements:
+        most_strings = 2 * bounds.elements + 1  # a key and a value for each entry
+        bare, strings = _STRINGS.subn("", text, count=most_strings)
+        if strings == most_strings or sum(map(bare.count, ",[{")) >= bounds.elements:
+            raise Unreadable(f"holds more than {bounds.elements} entries")
+    return text
+
+
+def _text(content: str | bytes | bytearray, bounds: Bounds) -> str:
+    if len(content) > bounds.bytes:
+        raise Unreadable(f"is larger than {bounds.bytes >> 10} KiB")
+    if isinstance(content, str):
+        return content
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise Unreadable("is not text in UTF-8", content.count(b"\n", 0, error.start) + 1) from None
+
+
+def document(
+    content: str | bytes | bytearray,
+    bounds: Bounds = USUAL,
+    *,
+    whole: Callable[[str], Any] | None = None,
+    real: Callable[[str], Any] | None = None,
+) -> Any:
+    """What the document says. `whole` and `real` make its numbers, and may raise ValueError. Raises Unreadable, for
+    NaN and its like, too."""
+    text = held(content, bounds)
+    try:
+        return json.loads(text, parse_int=whole, parse_float=real, parse_constant=_no_number)
+    except json.JSONDecodeError as error:
+        raise Unreadable(f"is not JSON: {error.msg}", error.lineno) from None
+    except ValueError as error:
+        raise Unreadable(str(error)) from None
+    except RecursionError:
+        raise Unreadable("is nested too deep") from None
+
+
+def model(content: str | bytes | bytearray, kind: type[_M], bounds: Bounds = USUAL) -> _M:
+    """The document as that model. Raises Unreadable, and pydantic's ValidationError, which both are ValueErrors."""
+    made: _M = kind.model_validate_json(held(content, bounds))
+    return made
+
+
+def _no_number(text: str) -> Any:
+    raise ValueError(f"{text} is no number of JSON's")
