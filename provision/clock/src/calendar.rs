@@ -7,10 +7,11 @@ use std::num::NonZeroUsize;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
 
+use nix::fcntl::{fcntl, FcntlArg, SealFlag};
 use nix::sys::memfd::{memfd_create, MemFdCreateFlag};
 use nix::sys::mman::{mmap, munmap, MapFlags, ProtFlags};
 
-use crate::socket;
+use crate::socket::{self, Came};
 
 pub const SIZE: usize = 16;
 
@@ -72,6 +73,8 @@ impl Message {
 ///
 /// By that page the two need no message to ask for a time, to tell one, or to say how far the kernel may go by itself.
 ///
+/// All that a kernel writes there is read once and then judged: it may be anything.
+///
 /// A kernel that was paused does not know of that time: its page is behind the lab's clock by so much, and all that passes
 /// here is turned from one into the other.
 pub struct Calendar {
@@ -89,16 +92,14 @@ impl Calendar {
         &self.socket
     }
 
-    /// The next message; None when the kernel has ended.
-    pub fn receive(&self) -> io::Result<Option<Message>> {
+    /// The next message, if there is one.
+    pub fn receive(&self) -> io::Result<Came<Message>> {
         let mut bytes = [0; SIZE];
-        if !socket::read_whole(self.socket.as_raw_fd(), &mut bytes)? {
-            return Ok(None);
-        }
-        match Message::decode(&bytes) {
-            Some(message) => Ok(Some(message)),
-            None => Err(io::Error::new(io::ErrorKind::InvalidData, "a message that no kernel sends")),
-        }
+        Ok(match socket::read_message(self.socket.as_raw_fd(), &mut bytes)? {
+            Came::Nothing => Came::Nothing,
+            Came::Gone => Came::Gone,
+            Came::Some(()) => Came::Some(Message::decode(&bytes).ok_or_else(|| lie("it sent what is no message"))?),
+        })
     }
 
     pub fn ack(&self, message: &Message, time: u64) -> io::Result<()> {
@@ -121,7 +122,7 @@ impl Calendar {
     }
 
     pub fn time(&self) -> u64 {
-        self.page.time() + self.behind
+        self.page.time().saturating_add(self.behind)
     }
 
     /// The same time as the kernel has it.
@@ -135,11 +136,14 @@ impl Calendar {
     }
 
     /// What the kernel has sent since it was last asked, without saying so.
-    pub fn take_sent(&self) -> Vec<Note> {
+    pub fn take_sent(&self) -> io::Result<Vec<Note>> {
         let count = self.page.get::<u32>(SENT_COUNT_AT) as usize;
+        if count > NOTES {
+            return Err(lie(format!("it noted {count} frames, and there is room for {NOTES}")));
+        }
         self.page.set(SENT_COUNT_AT, 0u32);
-        let notes = (0..count.min(NOTES)).map(|index| self.page.note(SENT_AT, index));
-        notes.map(|note| Note { time: note.time + self.behind, ..note }).collect()
+        let notes = (0..count).map(|index| self.page.note(SENT_AT, index));
+        Ok(notes.map(|note| Note { time: note.time.saturating_add(self.behind), ..note }).collect())
     }
 
     /// How much of what was due in its turn the kernel has taken.
@@ -163,8 +167,13 @@ impl Calendar {
     }
 
     fn send(&self, message: Message) -> io::Result<()> {
-        socket::write_whole(self.socket.as_raw_fd(), &message.encode())
+        socket::write_message(self.socket.as_raw_fd(), &message.encode())
     }
+}
+
+/// What no kernel of ours does.
+pub fn lie(what: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what.into())
 }
 
 /// At `time` a queue of `device` held more, up to and without the entry `index`: of output that is available, or of input
@@ -214,8 +223,12 @@ const LENGTH: usize = DUE_AT + NOTE * NOTES;
 
 impl Page {
     fn new() -> io::Result<Page> {
-        let file = File::from(memfd_create(c"calendar", MemFdCreateFlag::MFD_CLOEXEC)?);
+        let flags = MemFdCreateFlag::MFD_CLOEXEC | MemFdCreateFlag::MFD_ALLOW_SEALING;
+        let file = File::from(memfd_create(c"calendar", flags)?);
         file.set_len(LENGTH as u64)?;
+        // The kernel gets it, and must not make it shorter under the clock.
+        let sealed = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
+        fcntl(file.as_raw_fd(), FcntlArg::F_ADD_SEALS(sealed))?;
         let length = NonZeroUsize::new(LENGTH).expect("not zero");
         let both = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
         // SAFETY: a new mapping of a file of that length, which is unmapped with the page.
@@ -260,7 +273,7 @@ impl Page {
     }
 
     fn get<T: Copy>(&self, at: usize) -> T {
-        // SAFETY: within the mapping, and aligned; the kernel writes there only between two messages of its own.
+        // SAFETY: within the mapping, and aligned; whatever a kernel writes there meanwhile, all bits are a number.
         unsafe { self.memory.cast::<u8>().add(at).cast::<T>().read_volatile() }
     }
 
@@ -308,6 +321,24 @@ mod tests {
         let note = page.note(SENT_AT, NOTES - 1);
         assert_eq!((note.time, note.device, note.index), (u64::MAX - 255, 3, u16::MAX));
         assert_eq!(page.note(DUE_AT, 0).time, u64::MAX);
+    }
+
+    #[test]
+    fn a_page_cannot_be_made_shorter_by_who_shares_it() {
+        let page = Page::new().unwrap();
+        let shared = page.file.try_clone().unwrap();
+        assert!(shared.set_len(0).is_err() && shared.set_len(1 << 20).is_err());
+        assert_eq!(page.time(), 0);
+    }
+
+    #[test]
+    fn more_notes_than_there_is_room_for_are_a_lie() {
+        let (ours, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        let calendar = Calendar::new(ours.into()).unwrap();
+        calendar.page.set(SENT_COUNT_AT, NOTES as u32);
+        assert_eq!(calendar.take_sent().unwrap().len(), NOTES);
+        calendar.page.set(SENT_COUNT_AT, NOTES as u32 + 1);
+        assert!(calendar.take_sent().is_err());
     }
 
     #[test]

@@ -1,7 +1,14 @@
 //! The heads of the frames on a host's line (tools/minigts/providers/agent/wire.py), found as the bytes pass by.
 
+use std::io;
+
+use crate::calendar::lie;
+
 pub const HELLO: &[u8] = b"\x00minigts agent 1\x00";
 pub const HEAD: usize = 9;
+
+/// A host's agent says no more in one frame than 16 KiB (provision/agent/src/wire.rs).
+pub const LONGEST_FROM_HOST: usize = 1 << 16;
 
 pub const RUN: u8 = 1;
 pub const KILL: u8 = 3;
@@ -28,11 +35,14 @@ impl Head {
     }
 }
 
-/// What a host says: noise up to the greeting, then frames.
+/// What a host says: noise up to the greeting, then frames. No more of it is kept than a head.
 #[derive(Default)]
 pub struct FromHost {
     greeted: bool,
+    /// The end of the noise, or the beginning of a head.
     seen: Vec<u8>,
+    /// The head of the frame that is half-way through, and how many of its bytes are still to come.
+    within: Option<(Head, usize)>,
 }
 
 impl FromHost {
@@ -40,28 +50,56 @@ impl FromHost {
         self.greeted
     }
 
-    /// The frames that end in `bytes`, which follow what came before.
-    pub fn feed(&mut self, bytes: &[u8]) -> Vec<Head> {
+    /// The frames that end in `bytes`, which follow what came before. An error for a frame that no agent sends.
+    pub fn feed(&mut self, mut bytes: &[u8]) -> io::Result<Vec<Head>> {
         let mut ended = Vec::new();
-        self.seen.extend_from_slice(bytes);
         if !self.greeted {
-            let Some(at) = self.seen.windows(HELLO.len()).position(|part| part == HELLO) else {
-                let keep = self.seen.len().min(HELLO.len());
-                self.seen.drain(..self.seen.len() - keep);
-                return ended;
+            let Some(rest) = self.skip_noise(bytes) else {
+                return Ok(ended);
             };
-            self.seen.drain(..at + HELLO.len());
-            self.greeted = true;
+            bytes = rest;
         }
-        while self.seen.len() >= HEAD {
-            let head = Head::decode(&self.seen);
-            if self.seen.len() < HEAD + head.length {
-                break;
+        while !bytes.is_empty() {
+            let (head, left) = match self.within.take() {
+                Some(within) => within,
+                None => {
+                    let (more, rest) = bytes.split_at(bytes.len().min(HEAD - self.seen.len()));
+                    self.seen.extend_from_slice(more);
+                    bytes = rest;
+                    if self.seen.len() < HEAD {
+                        break;
+                    }
+                    let head = Head::decode(&self.seen);
+                    self.seen.clear();
+                    if head.length > LONGEST_FROM_HOST {
+                        return Err(lie(format!("it began a frame of {} bytes on its control line", head.length)));
+                    }
+                    (head, head.length)
+                }
+            };
+            let count = left.min(bytes.len());
+            bytes = &bytes[count..];
+            if count == left {
+                ended.push(head);
+            } else {
+                self.within = Some((head, left - count));
             }
-            self.seen.drain(..HEAD + head.length);
-            ended.push(head);
         }
-        ended
+        Ok(ended)
+    }
+
+    /// What follows the greeting; None as long as it is not whole.
+    fn skip_noise<'a>(&mut self, bytes: &'a [u8]) -> Option<&'a [u8]> {
+        let before = self.seen.len();
+        self.seen.extend_from_slice(bytes);
+        let Some(at) = self.seen.windows(HELLO.len()).position(|part| part == HELLO) else {
+            let keep = self.seen.len().min(HELLO.len());
+            self.seen.drain(..self.seen.len() - keep);
+            return None;
+        };
+        self.seen = Vec::new();
+        self.greeted = true;
+        Some(&bytes[at + HELLO.len() - before..])
     }
 }
 
@@ -102,9 +140,25 @@ mod tests {
         let spoken = [b"noise".as_slice(), HELLO, &frame(1, STDOUT, b"hello"), &frame(1, EXIT, b"{}")].concat();
         for size in 1..spoken.len() {
             let mut host = FromHost::default();
-            let heads: Vec<Head> = spoken.chunks(size).flat_map(|piece| host.feed(piece)).collect();
+            let heads: Vec<Head> = spoken.chunks(size).flat_map(|piece| host.feed(piece).unwrap()).collect();
             assert!(host.greeted());
             assert_eq!(heads.iter().map(|head| head.kind).collect::<Vec<_>>(), [STDOUT, EXIT]);
+        }
+    }
+
+    #[test]
+    fn a_frame_that_no_agent_sends_is_a_lie_and_none_is_kept() {
+        let head = |length: u32| [&1u32.to_be_bytes()[..], &[STDOUT], &length.to_be_bytes()].concat();
+        let mut host = FromHost::default();
+        host.feed(HELLO).unwrap();
+        assert!(host.feed(&head(LONGEST_FROM_HOST as u32)).unwrap().is_empty());
+        assert!(host.feed(&[0; LONGEST_FROM_HOST - 1]).unwrap().is_empty());
+        assert!(host.seen.capacity() < 100);
+        assert_eq!(host.feed(&[0]).unwrap().len(), 1);
+        for length in [LONGEST_FROM_HOST as u32 + 1, u32::MAX] {
+            let mut host = FromHost::default();
+            host.feed(HELLO).unwrap();
+            assert!(host.feed(&head(length)).is_err());
         }
     }
 

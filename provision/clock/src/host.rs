@@ -3,14 +3,15 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::Instant;
 
-use crate::calendar::{Calendar, Message, Note, Op, NOTES};
-use crate::device::{Delivery, Device};
+use crate::calendar::{lie, Calendar, Message, Note, Op, NOTES};
+use crate::device::{Delivery, Device, QUEUE_SIZE};
 use crate::frames::{FromHost, ToHost};
 use crate::orders::Processor;
-use crate::socket;
+use crate::socket::{Came, Outbox};
+use crate::under_way::Held;
 
 /// No kernel means a time so far away: it sleeps until something comes.
 const NEVER: u64 = i64::MAX as u64 / 2;
@@ -18,8 +19,15 @@ pub const CONSOLE: usize = 0;
 /// How many frames may wait for a modelled processor, as in a kernel's net.core.netdev_max_backlog.
 const BACKLOG_FRAMES: u64 = 1000;
 
+/// How many turns a host may take in one window, and how many more for each thing that comes to it there. A kernel goes on by
+/// itself as far as it may, so it takes a turn or two: who takes so many wants others to have none.
+const TURNS_IN_A_WINDOW: u64 = 10_000;
+const TURNS_FOR_EACH: u64 = 4;
+/// How many messages a kernel may send while it has no turn: it waits for one, then.
+const MESSAGES_WITHOUT_A_TURN: u64 = 1000;
+
 /// A frame on its way to a host. Equal times are ordered by where it comes from, so that no run differs from another.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Arrival {
     pub time: u64,
     /// (host, port) that sent it, and the how manieth of that port's it is.
@@ -28,7 +36,17 @@ pub struct Arrival {
     /// Whether a modelled processor has had it already.
     pub processed: bool,
     pub frame: Vec<u8>,
+    /// Its room, for as long as it is on its way.
+    pub _held: Held,
 }
+
+impl PartialEq for Arrival {
+    fn eq(&self, other: &Arrival) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Arrival {}
 
 impl Ord for Arrival {
     fn cmp(&self, other: &Arrival) -> Ordering {
@@ -64,6 +82,10 @@ pub enum Step {
 pub struct Host {
     pub state: State,
     pub line: OwnedFd,
+    /// What it has said and the supervisor has not read yet.
+    pub unread: Outbox,
+    /// Whether it waits within its turn for that to be read.
+    pub waits_for_reader: bool,
     pub said: FromHost,
     pub asked: ToHost,
     /// Of the console: what clients said and the host has not got yet.
@@ -85,6 +107,15 @@ pub struct Host {
     processor: Option<Processor>,
     processor_free: u64,
     turn_began: Instant,
+    /// How many seconds the watchdog has seen pass since, or since somebody else was last waited for.
+    ticks: u64,
+    /// From when to when it may act in its turn.
+    turn: (u64, u64),
+    /// The end of the window that `turns_left` is of.
+    window: u64,
+    turns_left: u64,
+    /// How many messages it has sent since it had a turn.
+    unasked: u64,
     /// Since when no time passes for it.
     paused_at: Option<u64>,
 }
@@ -100,6 +131,8 @@ impl Host {
         Ok(Host {
             state: State::Starting,
             line,
+            unread: Outbox::default(),
+            waits_for_reader: false,
             said: FromHost::default(),
             asked: ToHost::default(),
             typed: Vec::new(),
@@ -116,6 +149,11 @@ impl Host {
             processor,
             processor_free: 0,
             turn_began: Instant::now(),
+            ticks: 0,
+            turn: (now, now),
+            window: 0,
+            turns_left: 0,
+            unasked: 0,
             paused_at: None,
         })
     }
@@ -135,7 +173,9 @@ impl Host {
 
     /// It goes on, and does not know that it has stood still. What has come meanwhile comes now, as far as there is room.
     pub fn go_on(&mut self, now: u64) {
-        let Some(since) = self.paused_at.take() else { return };
+        let Some(since) = self.paused_at.take() else {
+            return;
+        };
         let passed = now - since;
         self.calendar.fall_behind(passed);
         self.request = self.request.map(|request| request.saturating_add(passed));
@@ -164,12 +204,35 @@ impl Host {
 
     /// How long its boot has lasted at `now`; 0 when it is up.
     pub fn boots_since(&self, now: u64) -> u64 {
-        if self.is_booting() { now.saturating_sub(self.started) } else { 0 }
+        if self.is_booting() {
+            now.saturating_sub(self.started)
+        } else {
+            0
+        }
     }
 
     /// How long its turn has lasted by this machine's time; 0 when it has none.
     pub fn turn_lasts_s(&self) -> u64 {
-        if self.is_busy() { self.turn_began.elapsed().as_secs() } else { 0 }
+        if self.is_busy() {
+            self.turn_began.elapsed().as_secs()
+        } else {
+            0
+        }
+    }
+
+    /// A second has passed: how many have in its turn.
+    pub fn tick(&mut self) -> u64 {
+        self.ticks = if self.is_busy() { self.ticks + 1 } else { 0 };
+        self.ticks
+    }
+
+    /// Somebody else whom it waited for has done something.
+    pub fn is_not_to_blame(&mut self) {
+        self.ticks = 0;
+    }
+
+    pub fn is_paused(&self) -> bool {
+        self.paused_at.is_some()
     }
 
     pub fn expect(&mut self, arrival: Arrival) {
@@ -178,7 +241,9 @@ impl Host {
 
     /// Frames that leave wait for the host's processor first. Returns when one does; None if too many wait.
     pub fn process(&mut self, time: u64, bytes: usize) -> Option<u64> {
-        let Some(processor) = &self.processor else { return Some(time) };
+        let Some(processor) = &self.processor else {
+            return Some(time);
+        };
         let start = self.processor_free.max(time);
         if start - time > BACKLOG_FRAMES * processor.frame_ns.max(1) {
             return None;
@@ -189,8 +254,14 @@ impl Host {
 
     /// Let it do what comes next, if that is before `end`.
     pub fn step(&mut self, end: u64) -> io::Result<Step> {
+        if self.window != end {
+            self.window = end;
+            self.turns_left = TURNS_IN_A_WINDOW;
+        }
         loop {
-            let Some(next) = self.next().filter(|next| *next < end) else { return Ok(Step::Idle) };
+            let Some(next) = self.next().filter(|next| *next < end) else {
+                return Ok(Step::Idle);
+            };
             if self.due(next) {
                 self.take_in(next)?;
                 continue;
@@ -200,54 +271,98 @@ impl Host {
         }
     }
 
-    /// Read one message of the kernel's calendar. None when it has ended, else whether it has begun to wait. One that
-    /// reports has its first turn at `earliest`.
-    pub fn hear(&mut self, epoch_ns: u64, earliest: u64) -> io::Result<Option<bool>> {
-        let Some(message) = self.calendar.receive()? else { return Ok(None) };
+    /// Read one message of the kernel's calendar, if there is one: whether the kernel has begun to wait. One that reports
+    /// has its first turn at `earliest`.
+    pub fn hear(&mut self, epoch_ns: u64, earliest: u64) -> io::Result<Came<bool>> {
+        let message = match self.calendar.receive()? {
+            Came::Nothing => return Ok(Came::Nothing),
+            Came::Gone => return Ok(Came::Gone),
+            Came::Some(message) => message,
+        };
         match message.op {
-            Op::Ack => return Ok(Some(false)),
             Op::Start => {
+                if self.state != State::Starting {
+                    return Err(lie("it reported that it starts, and has started already"));
+                }
                 self.state = State::Fresh(message);
                 self.now = earliest;
                 self.request = Some(earliest);
-                return Ok(Some(true));
+                return Ok(Came::Some(true));
             }
             Op::Wait => {
-                self.now = self.calendar.time();
+                if !self.is_busy() {
+                    return Err(lie("it ended a turn that it had not"));
+                }
+                self.now = self.time()?;
                 self.request = self.calendar.request().filter(|request| *request < NEVER);
+                if let Some(request) = self.request.filter(|request| *request < self.now) {
+                    return Err(lie(format!("it asked for a time that has passed, by {} ns", self.now - request)));
+                }
                 self.state = State::Waiting;
+                self.unasked = 0;
                 self.give_what_is_left()?;
-                return Ok(Some(true));
+                return Ok(Came::Some(true));
             }
-            Op::GetTimeOfDay => self.calendar.ack(&message, epoch_ns + self.calendar.own_time())?,
-            Op::Run | Op::FreeUntil | Op::Broadcast => self.calendar.ack(&message, 0)?,
+            Op::Ack => self.speaks()?,
+            Op::GetTimeOfDay => {
+                self.speaks()?;
+                self.calendar.ack(&message, epoch_ns.saturating_add(self.calendar.own_time()))?;
+            }
+            Op::Run | Op::FreeUntil | Op::Broadcast => {
+                self.speaks()?;
+                self.calendar.ack(&message, 0)?;
+            }
             Op::Request | Op::Get | Op::Update => {
-                return Err(io::Error::other("a kernel that does not share its page"));
+                return Err(lie("it does not share its page"));
             }
         }
-        Ok(Some(false))
+        Ok(Came::Some(false))
     }
 
-    /// What it has sent since it was last asked, in the order in which it did: when, by which device, and what.
-    pub fn take_sent(&mut self) -> io::Result<Vec<(u64, usize, Vec<u8>)>> {
-        let mut sent = Vec::new();
-        for Note { time, device, index } in self.calendar.take_sent() {
-            let Some(from) = self.devices.get_mut(device) else { continue };
-            for piece in from.take_output(Some(index))? {
-                sent.push((time, device, piece));
+    /// It sends a message: as many as it likes in its turn, and few without.
+    pub fn speaks(&mut self) -> io::Result<()> {
+        self.unasked = if self.is_busy() { 0 } else { self.unasked + 1 };
+        if self.unasked > MESSAGES_WITHOUT_A_TURN {
+            return Err(lie("it sends message after message, and has no turn"));
+        }
+        Ok(())
+    }
+
+    /// When and by which device it has sent something since it was last asked, in the order in which it did.
+    pub fn take_notes(&mut self) -> io::Result<Vec<Note>> {
+        let notes = self.calendar.take_sent()?;
+        let (began, ends) = self.turn;
+        for Note { time, device, .. } in &notes {
+            if *device == CONSOLE || *device >= self.devices.len() {
+                return Err(lie(format!("it noted a frame of a port that it has not, number {device}")));
+            }
+            if !(began..=ends).contains(time) {
+                return Err(lie("it noted a frame for a time that is not in its turn"));
             }
         }
-        Ok(sent)
+        Ok(notes)
+    }
+
+    /// What a note is about; `taken` counts each device's for all notes of a turn.
+    pub fn take_noted(&mut self, note: &Note, taken: &mut [usize]) -> io::Result<Vec<Vec<u8>>> {
+        let pieces = self.devices[note.device].take_output(Some(note.index))?;
+        taken[note.device] += pieces.len();
+        if taken[note.device] > usize::from(QUEUE_SIZE) {
+            return Err(lie("it noted more frames than its queue holds"));
+        }
+        Ok(pieces)
     }
 
     /// The time to which it has come within its turn.
-    pub fn time(&mut self) -> u64 {
-        self.now = self.calendar.time().max(self.now);
-        self.now
-    }
-
-    pub fn say(&self, bytes: &[u8]) -> io::Result<()> {
-        socket::write_whole(self.line.as_raw_fd(), bytes)
+    pub fn time(&self) -> io::Result<u64> {
+        let (time, (began, ends)) = (self.calendar.time(), self.turn);
+        if time < began {
+            return Err(lie(format!("its time went back, by {} ns", began - time)));
+        }
+        if time > ends {
+            return Err(lie(format!("it went further than it might, by {} ns", time - ends)));
+        }
+        Ok(time)
     }
 
     /// Whether something is to be taken in at `time`.
@@ -271,6 +386,7 @@ impl Host {
                 }
                 continue;
             }
+            self.turns_left += TURNS_FOR_EACH;
             match self.devices[arrival.port].put_input(&arrival.frame)?.0 {
                 Delivery::NoRoom => self.overrun.push((arrival.origin.0, arrival.origin.1)),
                 Delivery::Silent => {}
@@ -278,6 +394,7 @@ impl Host {
             }
         }
         if self.typed_at.take().is_some() {
+            self.turns_left += TURNS_FOR_EACH;
             let (delivery, taken) = self.devices[CONSOLE].put_input(&self.typed)?;
             self.typed.drain(..taken);
             if delivery == Delivery::Call {
@@ -294,9 +411,15 @@ impl Host {
     }
 
     fn run(&mut self, time: u64, end: u64) -> io::Result<()> {
+        self.turns_left = self
+            .turns_left
+            .checked_sub(1)
+            .ok_or_else(|| lie(format!("it took {TURNS_IN_A_WINDOW} turns, and no time passed that others could have")))?;
         self.request = None;
         self.now = time;
+        self.turn = (time, end);
         self.turn_began = Instant::now();
+        self.ticks = 0;
         if let State::Fresh(message) = self.state {
             self.started = time;
             self.state = State::Running;
@@ -320,8 +443,11 @@ impl Host {
             if self.due.len() == NOTES {
                 break;
             }
-            let Some(index) = self.devices[first.port].put_ahead(&first.frame)? else { break };
+            let Some(index) = self.devices[first.port].put_ahead(&first.frame)? else {
+                break;
+            };
             self.due.push(Note { time: first.time, device: first.port, index });
+            self.turns_left += TURNS_FOR_EACH;
             self.arrivals.pop();
         }
         Ok(())

@@ -2,84 +2,83 @@
 //! frame needs to another host. Within a window no host can hear of another, so all that have something to do run side
 //! by side, and what comes out does not depend on which is faster (conservative lookahead: Chandy and Misra, 1979).
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::rc::Rc;
 use std::time::Instant;
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
-use nix::sys::socket::{accept4, SockFlag};
 
+use crate::answers::{Client, Sleeper};
+use crate::calendar::lie;
 use crate::device::{Device, Event, Kind};
 use crate::frames;
 use crate::gate::Gate;
 use crate::host::{Arrival, Host, State, Step, CONSOLE};
-use crate::orders::{self, Answer, Layout, PortSettings, Question, WireState};
-use crate::socket;
+use crate::orders::{self, Layout, Lost, Question};
+use crate::socket::{self, Came};
+use crate::under_way::UnderWay;
+use crate::watchdog::Watchdog;
 use crate::wire::Wire;
 
 const LONGEST_ORDER: usize = 1 << 16;
-const LONGEST_QUESTION: usize = 16 << 20;
-const PIECE: usize = 1 << 16;
-/// How long a kernel may be silent within its turn, by this machine's time.
-const LONGEST_TURN_S: u64 = 60;
-const LOOK_AFTER_MS: u16 = 5000;
+pub const PIECE: usize = 1 << 16;
+/// So many windows are opened before clients are heard again, where no kernel has anything to do in them.
+const WINDOWS_AT_ONCE: usize = 64;
 /// How long a kernel may take until it greets, by the lab's time.
 const LONGEST_BOOT_NS: u64 = 300 * 1_000_000_000;
 
 #[derive(Clone, Copy)]
-enum Source {
+pub enum Source {
     Control,
     Listener,
+    Watchdog,
     Client,
     Calendar(usize),
     Line(usize),
     Device(usize, usize),
 }
 
-struct Client {
-    socket: OwnedFd,
-    turn: Option<u64>,
-    said: Vec<u8>,
-}
-
-/// A client that waits for a moment of the clock, and for no host.
-struct Sleeper {
-    until: u64,
-    fd: RawFd,
-    turn: u64,
-}
-
-struct Port {
-    wire: Wire,
+pub struct Port {
+    pub wire: Wire,
     /// Where it leads: the host and port at the other end.
-    peer: (usize, usize),
-    sent: u64,
+    pub peer: (usize, usize),
+    pub sent: u64,
+    pub under_way: UnderWay,
 }
 
 pub struct Lab {
     epoch_ns: u64,
-    layout: Layout,
-    epoll: Epoll,
+    longest_turn_s: u64,
+    pub layout: Layout,
+    pub epoll: Epoll,
     control: OwnedFd,
-    listener: OwnedFd,
-    sources: HashMap<RawFd, Source>,
-    clients: HashMap<RawFd, Client>,
+    pub listener: OwnedFd,
+    pub sources: HashMap<RawFd, Source>,
+    watchdog: Watchdog,
+    pub clients: HashMap<RawFd, Client>,
     /// What clients have asked since the last window ended.
-    asked: Vec<(RawFd, Vec<u8>)>,
-    sleepers: Vec<Sleeper>,
-    turns: u64,
-    hosts: Vec<Option<Host>>,
+    pub asked: Vec<(RawFd, Result<Question, String>)>,
+    pub sleepers: Vec<Sleeper>,
+    pub turns: u64,
+    pub hosts: Vec<Option<Host>>,
     /// Which hosts have been started at all. Time begins when all have, so that each begins with it.
-    ordered: Vec<bool>,
-    ports: Vec<Vec<Port>>,
-    gate: Gate,
-    now: u64,
+    pub ordered: Vec<bool>,
+    /// The supervisor's number of each host's last start, and why the clock has ended what was started then.
+    pub starts: Vec<(u64, Option<String>)>,
+    pub ports: Vec<Vec<Port>>,
+    /// Which hosts have been told of that no more is taken of them.
+    pub full: Vec<bool>,
+    pub gate: Gate,
+    /// It never goes back.
+    pub now: u64,
     /// The end of the window that time is in.
     window: Option<u64>,
     /// Hosts that have something to do in this window and wait for others to end their turn.
     ready: Vec<usize>,
-    lookahead: u64,
+    pub lookahead: u64,
     /// How many kernels may run side by side.
     at_once: usize,
     /// When the pace began: by this machine's clock, and by the lab's.
@@ -90,6 +89,7 @@ impl Lab {
     pub fn new(order: orders::Lab, control: OwnedFd, listener: OwnedFd) -> io::Result<Lab> {
         let layout = order.layout;
         let ports = wires(&layout)?;
+        let count = layout.hosts.len();
         let hosts = layout.hosts.iter().map(|_| None).collect();
         let at_once = match order.at_once {
             0 => std::thread::available_parallelism()?.get(),
@@ -98,18 +98,22 @@ impl Lab {
         let ordered = vec![false; layout.hosts.len()];
         let mut lab = Lab {
             epoch_ns: order.epoch_ns,
+            longest_turn_s: order.longest_turn_s,
             layout,
             epoll: Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?,
             control,
             listener,
             sources: HashMap::new(),
+            watchdog: Watchdog::start()?,
             clients: HashMap::new(),
             asked: Vec::new(),
             sleepers: Vec::new(),
             turns: 0,
             hosts,
             ordered,
+            starts: vec![(0, None); count],
             ports,
+            full: vec![false; count],
             gate: Gate::default(),
             now: 0,
             window: None,
@@ -121,48 +125,72 @@ impl Lab {
         lab.lookahead = lab.least_ns();
         watch(&lab.epoll, &mut lab.sources, &lab.control, Source::Control)?;
         watch(&lab.epoll, &mut lab.sources, &lab.listener, Source::Listener)?;
+        watch(&lab.epoll, &mut lab.sources, lab.watchdog.fd(), Source::Watchdog)?;
         Ok(lab)
     }
 
-    /// Until the supervisor goes.
+    /// Until the supervisor goes. One message of each that has one is served, then the next of each.
     pub fn serve(mut self) -> io::Result<()> {
         let mut events = [EpollEvent::empty(); 64];
         loop {
+            self.watchdog.step_begins(None);
             let patience = self.advance()?;
+            self.watchdog.somebody_has_a_turn(self.somebody_has_a_turn());
+            self.watchdog.step_ends();
             let count = match self.epoll.wait(&mut events, patience) {
                 Err(nix::errno::Errno::EINTR) => continue,
                 other => other?,
             };
-            if count == 0 {
-                self.give_up_the_stuck()?;
-            }
             for event in &events[..count] {
                 let fd = event.data() as RawFd;
-                let Some(source) = self.sources.get(&fd).copied() else { continue };
-                match source {
-                    Source::Control => {
-                        if !self.take_order()? {
-                            return Ok(());
-                        }
-                    }
-                    Source::Listener => self.accept()?,
-                    Source::Client => self.hear_client(fd)?,
-                    Source::Calendar(host) => self.hear_host(host)?,
-                    Source::Line(host) => self.hear_line(host)?,
-                    Source::Device(host, device) => self.hear_device(host, device)?,
+                let Some(source) = self.sources.get(&fd).copied() else {
+                    continue;
+                };
+                if !self.serve_one(fd, source, event.events())? {
+                    return Ok(());
                 }
             }
         }
     }
 
+    /// False when the supervisor has ended.
+    fn serve_one(&mut self, fd: RawFd, source: Source, events: EpollFlags) -> io::Result<bool> {
+        let host = match source {
+            Source::Calendar(host) | Source::Line(host) | Source::Device(host, _) => Some(host),
+            _ => None,
+        };
+        self.watchdog.step_begins(host);
+        match source {
+            Source::Control => return self.take_order(),
+            Source::Listener => self.accept()?,
+            Source::Watchdog => self.look_after_turns()?,
+            Source::Client if events.contains(EpollFlags::EPOLLOUT) => self.go_on_telling(fd)?,
+            Source::Client => self.hear_client(fd)?,
+            Source::Calendar(host) => self.hear_host(host)?,
+            Source::Line(host) if events.contains(EpollFlags::EPOLLOUT) => self.go_on_saying(host)?,
+            Source::Line(host) => {
+                if let Err(error) = self.hear_line(host) {
+                    self.lose(host, &error);
+                    self.give_turns()?;
+                }
+            }
+            Source::Device(host, device) => self.hear_device(host, device)?,
+        }
+        Ok(true)
+    }
+
+    fn somebody_has_a_turn(&self) -> bool {
+        self.hosts.iter().flatten().any(Host::is_busy)
+    }
+
     /// Open window after window as long as nobody has a turn; how long to wait for the next message at the most.
     fn advance(&mut self) -> io::Result<EpollTimeout> {
-        loop {
-            if self.hosts.iter().flatten().any(Host::is_busy) {
-                return Ok(EpollTimeout::from(LOOK_AFTER_MS));
+        for _ in 0..WINDOWS_AT_ONCE {
+            if self.somebody_has_a_turn() {
+                return Ok(EpollTimeout::NONE);
             }
             if let Some(end) = self.window.take() {
-                self.now = end;
+                self.now = self.now.max(end);
             }
             self.answer_questions()?;
             self.wake()?;
@@ -173,29 +201,47 @@ impl Lab {
             self.pass_on_what_was_typed();
             let next = self.hosts.iter().flatten().filter_map(Host::next).min();
             let wake = self.sleepers.iter().map(|sleeper| sleeper.until).min();
-            let Some(soonest) = next.into_iter().chain(wake).min() else { return Ok(EpollTimeout::NONE) };
+            let Some(soonest) = next.into_iter().chain(wake).min() else {
+                return Ok(EpollTimeout::NONE);
+            };
+            let soonest = soonest.max(self.now);
             if let Some(left_ms) = self.pace(soonest) {
                 return Ok(EpollTimeout::try_from(left_ms).unwrap_or(EpollTimeout::MAX));
             }
             if wake == Some(soonest) {
-                self.now = self.now.max(soonest);
+                self.now = soonest;
             } else {
                 self.open_window(soonest, wake)?;
             }
         }
+        Ok(EpollTimeout::ZERO)
     }
 
     /// A kernel that does not end its turn holds up all the others. What spins in its guest it ends by itself, so it is the
     /// kernel that is stuck; or it never comes up, and time runs away with it.
-    fn give_up_the_stuck(&mut self) -> io::Result<()> {
-        let stuck = |host: &Option<Host>| host.as_ref().is_some_and(|host| host.turn_lasts_s() > LONGEST_TURN_S);
-        for index in (0..self.hosts.len()).filter(|index| stuck(&self.hosts[*index])).collect::<Vec<_>>() {
-            self.lose(index, &io::Error::other(format!("it has not ended its turn for {LONGEST_TURN_S} s")));
+    fn look_after_turns(&mut self) -> io::Result<()> {
+        if !self.watchdog.ticked() {
+            return Ok(());
+        }
+        let most = self.longest_turn_s;
+        for index in 0..self.hosts.len() {
+            let Some(host) = &mut self.hosts[index] else {
+                continue;
+            };
+            if host.tick() <= most {
+                continue;
+            }
+            let error = if host.waits_for_reader {
+                io::Error::other(format!("nobody has read its control line for {most} s"))
+            } else {
+                io::Error::other(format!("it has not ended its turn for {most} s"))
+            };
+            self.lose(index, &error);
         }
         self.give_turns()
     }
 
-    fn passes(&self) -> bool {
+    pub fn passes(&self) -> bool {
         let starting = self.hosts.iter().flatten().any(|host| host.state == State::Starting);
         let all_ordered = self.ordered.iter().all(|ordered| *ordered);
         all_ordered
@@ -240,7 +286,7 @@ impl Lab {
         for index in (0..self.hosts.len()).filter(|index| late(&self.hosts[*index])).collect::<Vec<_>>() {
             self.lose(index, &io::Error::other("it does not come up"));
         }
-        let end = wake.unwrap_or(u64::MAX).min(start + self.lookahead);
+        let end = wake.unwrap_or(u64::MAX).min(start.saturating_add(self.lookahead));
         self.window = Some(end);
         let due = |host: &Option<Host>| host.as_ref().and_then(Host::next).is_some_and(|next| next < end);
         self.ready = (0..self.hosts.len()).filter(|index| due(&self.hosts[*index])).collect();
@@ -250,11 +296,15 @@ impl Lab {
 
     /// Let hosts that are ready run, as many side by side as may.
     fn give_turns(&mut self) -> io::Result<()> {
-        let Some(end) = self.window else { return Ok(()) };
+        let Some(end) = self.window else {
+            return Ok(());
+        };
         let mut busy = self.hosts.iter().flatten().filter(|host| host.is_busy()).count();
         while busy < self.at_once {
             let Some(index) = self.ready.pop() else { break };
-            let Some(host) = &mut self.hosts[index] else { continue };
+            let Some(host) = &mut self.hosts[index] else {
+                continue;
+            };
             let step = host.step(end);
             for (from, port) in std::mem::take(&mut host.overrun) {
                 self.ports[from][port].wire.drop_at_end();
@@ -277,9 +327,11 @@ impl Lab {
     }
 
     fn hear_host(&mut self, index: usize) -> io::Result<()> {
-        let Some(host) = &mut self.hosts[index] else { return Ok(()) };
+        let Some(host) = &mut self.hosts[index] else {
+            return Ok(());
+        };
         match host.hear(self.epoch_ns, self.window.unwrap_or(self.now)) {
-            Ok(Some(true)) => {
+            Ok(Came::Some(true)) => {
                 // What is fresh has its first turn in the next window.
                 if matches!(host.state, State::Fresh(_)) {
                     return Ok(());
@@ -292,8 +344,8 @@ impl Lab {
                     }
                 }
             }
-            Ok(Some(false)) => Ok(()),
-            Ok(None) => {
+            Ok(Came::Some(false) | Came::Nothing) => Ok(()),
+            Ok(Came::Gone) => {
                 self.remove(index);
                 self.give_turns()
             }
@@ -305,15 +357,17 @@ impl Lab {
     }
 
     fn hear_device(&mut self, index: usize, device: usize) -> io::Result<()> {
-        let Some(host) = &mut self.hosts[index] else { return Ok(()) };
+        let Some(host) = &mut self.hosts[index] else {
+            return Ok(());
+        };
         match host.devices[device].receive() {
-            Ok(Event::Settled) => Ok(()),
+            Ok(Event::Nothing) => Ok(()),
             Ok(Event::Gone) => {
                 self.sources.remove(&host.devices[device].fd().as_raw_fd());
                 let _ = self.epoll.delete(host.devices[device].fd());
                 Ok(())
             }
-            Ok(Event::Output) => match self.pass_on_output(index, device) {
+            Ok(event) => match self.pass_on(index, device, event) {
                 Ok(()) => Ok(()),
                 Err(error) => {
                     self.lose(index, &error);
@@ -327,28 +381,47 @@ impl Lab {
         }
     }
 
+    /// Pass on what a kernel has sent, if its message says that it has.
+    fn pass_on(&mut self, index: usize, device: usize, event: Event) -> io::Result<()> {
+        let Some(host) = &mut self.hosts[index] else {
+            return Ok(());
+        };
+        host.speaks()?;
+        match event {
+            Event::Output if !host.is_busy() => Err(lie("it sent something, and has no turn")),
+            Event::Output if device == CONSOLE => self.pass_on_said(index),
+            Event::Output => self.pass_on_output(index, device),
+            _ => Ok(()),
+        }
+    }
+
     /// Pass on what a host has sent in its turn.
     fn pass_on_sent(&mut self, index: usize) -> io::Result<()> {
-        let Some(host) = &mut self.hosts[index] else { return Ok(()) };
-        for (time, device, frame) in host.take_sent()? {
-            if device != CONSOLE {
-                self.send(index, device - 1, time, frame);
+        let Some(host) = &mut self.hosts[index] else {
+            return Ok(());
+        };
+        let notes = host.take_notes()?;
+        let mut taken = vec![0; host.devices.len()];
+        for note in notes {
+            let Some(host) = &mut self.hosts[index] else {
+                return Ok(());
+            };
+            for frame in host.take_noted(&note, &mut taken)? {
+                self.send(index, note.device - 1, note.time, frame);
             }
         }
         Ok(())
     }
 
-    /// Pass on everything that a host has sent, for it waits to be told that this has been done.
+    /// Pass on everything that a host has sent by a port, for it waits to be told that this has been done.
     fn pass_on_output(&mut self, index: usize, device: usize) -> io::Result<()> {
         self.pass_on_sent(index)?;
-        let Some(host) = &mut self.hosts[index] else { return Ok(()) };
-        let now = host.time();
-        for piece in host.devices[device].take_output(None)? {
-            if device == CONSOLE {
-                self.hear_said(index, &piece)?;
-            } else {
-                self.send(index, device - 1, now, piece);
-            }
+        let Some(host) = &mut self.hosts[index] else {
+            return Ok(());
+        };
+        let now = host.time()?;
+        for frame in host.devices[device].take_output(None)? {
+            self.send(index, device - 1, now, frame);
         }
         match &mut self.hosts[index] {
             Some(host) => host.devices[device].done(),
@@ -356,44 +429,100 @@ impl Lab {
         }
     }
 
-    fn hear_said(&mut self, index: usize, bytes: &[u8]) -> io::Result<()> {
-        let Some(host) = &mut self.hosts[index] else { return Ok(()) };
-        for head in host.said.feed(bytes) {
-            if matches!(head.kind, frames::STDOUT | frames::STDERR | frames::EXIT) {
-                self.gate.heard(index, head.channel, head.kind == frames::EXIT);
+    /// Pass on what a host has said on its console. It goes on when that has been read, or has room to wait.
+    fn pass_on_said(&mut self, index: usize) -> io::Result<()> {
+        self.pass_on_sent(index)?;
+        let Some(host) = &mut self.hosts[index] else {
+            return Ok(());
+        };
+        host.time()?;
+        for piece in host.devices[CONSOLE].take_output(None)? {
+            for head in host.said.feed(&piece)? {
+                if matches!(head.kind, frames::STDOUT | frames::STDERR | frames::EXIT) {
+                    self.gate.heard(index, head.channel, head.kind == frames::EXIT);
+                }
             }
+            host.unread.send(host.line.as_raw_fd(), &piece)?;
         }
-        host.say(bytes)
+        host.waits_for_reader = host.unread.waiting() > 0;
+        if host.waits_for_reader {
+            return expect(&self.epoll, &host.line, EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT);
+        }
+        host.devices[CONSOLE].done()
+    }
+
+    /// Somebody reads what a host has said.
+    fn go_on_saying(&mut self, index: usize) -> io::Result<()> {
+        let Some(host) = &mut self.hosts[index] else {
+            return Ok(());
+        };
+        let done = (|| {
+            if host.unread.flush(host.line.as_raw_fd())? {
+                host.is_not_to_blame();
+            }
+            if host.unread.waiting() > 0 {
+                return Ok(());
+            }
+            expect(&self.epoll, &host.line, EpollFlags::EPOLLIN)?;
+            if std::mem::take(&mut host.waits_for_reader) {
+                host.devices[CONSOLE].done()
+            } else {
+                Ok(())
+            }
+        })();
+        if let Err(error) = done {
+            self.lose(index, &error);
+            return self.give_turns();
+        }
+        Ok(())
     }
 
     /// A frame leaves a host by one of its ports.
     fn send(&mut self, index: usize, port: usize, now: u64, frame: Vec<u8>) {
-        let Some(host) = &mut self.hosts[index] else { return };
+        let Some(host) = &mut self.hosts[index] else {
+            return;
+        };
         let from = &mut self.ports[index][port];
-        let Some(leaves) = host.process(now, frame.len()) else { return from.wire.drop_at_end() };
+        let Some(leaves) = host.process(now, frame.len()) else {
+            return from.wire.drop_at_end();
+        };
         for (time, frame) in from.wire.carry(leaves, frame).into_iter().flatten() {
             // Only a link that has just been made shorter could deliver into the window that it was sent in.
-            let time = time.max(self.window.unwrap_or(0));
+            let time = time.max(self.window.unwrap_or(self.now));
             from.sent += 1;
             let origin = (index, port, from.sent);
             let (peer, peer_port) = from.peer;
-            if let Some(peer) = &mut self.hosts[peer] {
-                peer.expect(Arrival { time, origin, port: peer_port + 1, processed: false, frame });
+            let Some(peer) = &mut self.hosts[peer] else {
+                continue;
+            };
+            match from.under_way.hold(frame.len(), &from.wire) {
+                Some(held) => {
+                    peer.expect(Arrival { time, origin, port: peer_port + 1, processed: false, frame, _held: held })
+                }
+                None => {
+                    from.wire.drop_at_end();
+                    if !std::mem::replace(&mut self.full[index], true) {
+                        let name = &self.layout.hosts[index].name;
+                        eprintln!("{name}: no more of what it sends is kept under way; the rest is dropped, as by a queue");
+                    }
+                }
             }
         }
     }
 
     fn hear_line(&mut self, index: usize) -> io::Result<()> {
-        let Some(host) = &mut self.hosts[index] else { return Ok(()) };
+        let Some(host) = &mut self.hosts[index] else {
+            return Ok(());
+        };
         let mut bytes = [0; PIECE];
         let count = match socket::read_some(host.line.as_raw_fd(), &mut bytes)? {
-            None => return Ok(()),
-            Some(0) => {
+            Came::Nothing => return Ok(()),
+            Came::Gone => {
                 self.sources.remove(&host.line.as_raw_fd());
                 let _ = self.epoll.delete(&host.line);
                 return Ok(());
             }
-            Some(count) => count,
+            Came::Some(count) => count,
         };
         for (head, frame) in host.asked.feed(&bytes[..count]) {
             let payload = &frame[frames::HEAD..];
@@ -421,10 +550,11 @@ impl Lab {
     /// The supervisor has started a kernel. False when the supervisor has ended.
     fn take_order(&mut self) -> io::Result<bool> {
         let mut bytes = [0; LONGEST_ORDER];
-        let (count, descriptors) = socket::read_with_descriptors(self.control.as_raw_fd(), &mut bytes)?;
-        if count == 0 {
-            return Ok(false);
-        }
+        let (count, descriptors) = match socket::read_with_descriptors(self.control.as_raw_fd(), &mut bytes)? {
+            Came::Nothing => return Ok(true),
+            Came::Gone => return Ok(false),
+            Came::Some(came) => came,
+        };
         let order: orders::Start = serde_json::from_slice(&bytes[..count])?;
         let index = order.host;
         self.remove(index);
@@ -444,201 +574,32 @@ impl Lab {
         }
         self.hosts[index] = Some(host);
         self.ordered[index] = true;
+        self.starts[index] = (order.start, None);
         Ok(true)
     }
 
-    fn accept(&mut self) -> io::Result<()> {
-        let number = accept4(self.listener.as_raw_fd(), SockFlag::SOCK_CLOEXEC)?;
-        // SAFETY: accept4 has just made it.
-        let socket = unsafe { <OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(number) };
-        watch(&self.epoll, &mut self.sources, &socket, Source::Client)?;
-        self.clients.insert(number, Client { socket, turn: None, said: Vec::new() });
-        Ok(())
-    }
-
-    fn hear_client(&mut self, fd: RawFd) -> io::Result<()> {
-        let Some(client) = self.clients.get_mut(&fd) else { return Ok(()) };
-        let mut bytes = [0; PIECE];
-        match socket::read_some(fd, &mut bytes)? {
-            None => return Ok(()),
-            Some(0) => {
-                self.dismiss(fd);
-                return Ok(());
-            }
-            Some(count) => client.said.extend_from_slice(&bytes[..count]),
-        }
-        while let Some(client) = self.clients.get_mut(&fd) {
-            let Some(end) = client.said.iter().position(|byte| *byte == b'\n') else {
-                if client.said.len() > LONGEST_QUESTION {
-                    self.dismiss(fd);
-                }
-                return Ok(());
-            };
-            let line: Vec<u8> = client.said.drain(..=end).collect();
-            self.asked.push((fd, line));
-        }
-        Ok(())
-    }
-
-    /// Between two windows: what a client does within one would depend on which hosts have done with it.
-    fn answer_questions(&mut self) -> io::Result<()> {
-        for (fd, line) in std::mem::take(&mut self.asked) {
-            let answer = match serde_json::from_slice(&line) {
-                Ok(Question::Sleep { until_ns, turn }) if until_ns > self.now => {
-                    self.gate.rest(turn);
-                    self.sleepers.push(Sleeper { until: until_ns, fd, turn });
-                    continue;
-                }
-                Ok(question) => self.answer(fd, question),
-                Err(error) => Answer::Refused { error: error.to_string() },
-            };
-            self.tell(fd, &answer)?;
-        }
-        Ok(())
-    }
-
-    /// Who has slept until now is busy again: time stands still until it waits for something else.
-    fn wake(&mut self) -> io::Result<()> {
-        let (due, asleep) = std::mem::take(&mut self.sleepers).into_iter().partition(|one| one.until <= self.now);
-        self.sleepers = asleep;
-        for Sleeper { fd, turn, .. } in due {
-            self.gate.resume(turn);
-            self.tell(fd, &Answer::Now { now_ns: self.now, passes: false })?;
-        }
-        Ok(())
-    }
-
-    fn tell(&mut self, fd: RawFd, answer: &Answer) -> io::Result<()> {
-        let mut text = serde_json::to_vec(answer)?;
-        text.push(b'\n');
-        if socket::write_whole(fd, &text).is_err() {
-            self.dismiss(fd);
-        }
-        Ok(())
-    }
-
-    fn answer(&mut self, fd: RawFd, question: Question) -> Answer {
-        match question {
-            Question::Turn => {
-                self.turns += 1;
-                self.gate.begin_turn(self.turns);
-                if let Some(client) = self.clients.get_mut(&fd) {
-                    client.turn = Some(self.turns);
-                }
-                Answer::Turn { turn: self.turns }
-            }
-            Question::Rest | Question::Resume => {
-                let turn = self.clients.get(&fd).and_then(|client| client.turn);
-                let Some(turn) = turn else { return Answer::Refused { error: "this client has no turn".into() } };
-                self.gate.set_busy(turn, matches!(question, Question::Resume));
-                Answer::Done {}
-            }
-            Question::Now | Question::Sleep { .. } => Answer::Now { now_ns: self.now, passes: self.passes() },
-            Question::Wires => Answer::Wires { wires: self.wire_states() },
-            Question::Pause { host } => self.pause(host, true),
-            Question::GoOn { host } => self.pause(host, false),
-            Question::Set { wires } => self.set_wires(wires),
-            Question::Lay(layout) => self.lay(layout),
-        }
-    }
-
-    fn wire_states(&self) -> Vec<WireState> {
-        let mut states = Vec::new();
-        for (host, ports) in self.ports.iter().enumerate() {
-            for (port, Port { wire, .. }) in ports.iter().enumerate() {
-                let settings = PortSettings { host, port, wire: wire.settings().clone() };
-                states.push(WireState { settings, counts: wire.counts(), queued: wire.queued(self.now) });
-            }
-        }
-        states
-    }
-
-    fn pause(&mut self, index: usize, pauses: bool) -> Answer {
-        let now = self.now;
-        let done = match self.hosts.get_mut(index) {
-            Some(Some(host)) if pauses => host.pause(now),
-            Some(Some(host)) => {
-                host.go_on(now);
-                true
-            }
-            _ => false,
-        };
-        if done {
-            Answer::Done {}
-        } else {
-            Answer::Refused { error: format!("host {index} is not up") }
-        }
-    }
-
-    fn set_wires(&mut self, wires: Vec<PortSettings>) -> Answer {
-        let known = |one: &PortSettings| self.ports.get(one.host).is_some_and(|ports| one.port < ports.len());
-        if let Some(other) = wires.iter().find(|one| !known(one)) {
-            return Answer::Refused { error: format!("host {} has no port {}", other.host, other.port) };
-        }
-        for one in wires {
-            self.ports[one.host][one.port].wire.set(one.wire);
-        }
-        self.lookahead = self.least_ns();
-        Answer::Done {}
-    }
-
-    /// Hosts and links from now on. A host whose ports are others is no longer on the clock. Wires that stay go on as they
-    /// are, with their random numbers and what is under way on them.
-    fn lay(&mut self, layout: Layout) -> Answer {
-        let mut ports = match wires(&layout) {
-            Ok(ports) => ports,
-            Err(error) => return Answer::Refused { error: error.to_string() },
-        };
-        for index in 0..self.hosts.len() {
-            if layout.hosts.get(index).is_none_or(|host| host.ports != self.layout.hosts[index].ports) {
-                self.remove(index);
-            }
-        }
-        let known = self.layout.hosts.iter().zip(std::mem::take(&mut self.ports)).enumerate();
-        let mut kept: HashMap<(usize, String), Port> = known
-            .flat_map(|(index, (host, ports))| {
-                host.ports.iter().cloned().zip(ports).map(move |(mac, port)| ((index, mac), port))
-            })
-            .collect();
-        for (index, host) in layout.hosts.iter().enumerate() {
-            for (port, mac) in ports[index].iter_mut().zip(&host.ports) {
-                if let Some(before) = kept.remove(&(index, mac.clone())) {
-                    *port = Port { peer: port.peer, ..before };
-                }
-            }
-        }
-        self.hosts.resize_with(layout.hosts.len(), || None);
-        self.ordered = vec![true; layout.hosts.len()];
-        self.ports = ports;
-        self.layout = layout;
-        self.lookahead = self.least_ns();
-        Answer::Done {}
-    }
-
-    fn least_ns(&self) -> u64 {
-        self.ports.iter().flatten().map(|port| port.wire.least_ns()).min().unwrap_or(1_000_000_000)
-    }
-
-    fn dismiss(&mut self, fd: RawFd) {
-        self.sources.remove(&fd);
-        self.asked.retain(|(asking, _)| *asking != fd);
-        self.sleepers.retain(|sleeper| sleeper.fd != fd);
-        if let Some(client) = self.clients.remove(&fd) {
-            let _ = self.epoll.delete(&client.socket);
-            if let Some(turn) = client.turn {
-                self.gate.end_turn(turn);
-            }
-        }
-    }
-
+    /// A host's kernel has done what none does. Or it has ended, and was told something meanwhile.
     fn lose(&mut self, index: usize, error: &io::Error) {
-        eprintln!("{}: {error}; it is no longer on the clock", self.layout.hosts[index].name);
+        use io::ErrorKind::{BrokenPipe, ConnectionReset};
         self.remove(index);
+        if matches!(error.kind(), BrokenPipe | ConnectionReset) {
+            return;
+        }
+        let why = error.to_string();
+        eprintln!("{}: {why}; it is no longer on the clock", self.layout.hosts[index].name);
+        let start = self.starts[index].0;
+        if let Ok(lost) = serde_json::to_vec(&Lost { host: index, start, why: &why }) {
+            // Should it have no room, which takes hundreds of them unread, the kernel still finds its sockets closed.
+            let _ = socket::write_some(self.control.as_raw_fd(), &lost);
+        }
+        self.starts[index].1 = Some(why);
     }
 
     /// A kernel has ended. What is on its way to it is lost.
-    fn remove(&mut self, index: usize) {
-        let Some(host) = self.hosts[index].take() else { return };
+    pub fn remove(&mut self, index: usize) {
+        let Some(host) = self.hosts[index].take() else {
+            return;
+        };
         self.gate.forget_host(index);
         let fds = [host.calendar_fd(), &host.line].into_iter().chain(host.devices.iter().map(Device::fd));
         for fd in fds {
@@ -649,7 +610,12 @@ impl Lab {
     }
 }
 
-fn watch(
+/// Watch also, or no longer, for when there is room to write.
+pub fn expect(epoll: &Epoll, fd: &(impl AsFd + AsRawFd), what: EpollFlags) -> io::Result<()> {
+    Ok(epoll.modify(fd, &mut EpollEvent::new(what, fd.as_raw_fd() as u64))?)
+}
+
+pub fn watch(
     epoll: &Epoll,
     sources: &mut HashMap<RawFd, Source>,
     fd: &(impl AsFd + AsRawFd),
@@ -662,7 +628,7 @@ fn watch(
 }
 
 /// Each host's ports with what they send into and where that leads.
-fn wires(layout: &Layout) -> io::Result<Vec<Vec<Port>>> {
+pub fn wires(layout: &Layout) -> io::Result<Vec<Vec<Port>>> {
     let mut peers = HashMap::new();
     for [first, second] in &layout.links {
         peers.insert(*first, *second);
@@ -672,11 +638,12 @@ fn wires(layout: &Layout) -> io::Result<Vec<Vec<Port>>> {
     let mut all = Vec::new();
     for (host, ordered) in layout.hosts.iter().enumerate() {
         let mut ports = Vec::new();
+        let of_host: Rc<Cell<usize>> = Rc::default();
         for port in 0..ordered.ports.len() {
             let missing = || io::Error::other(format!("port {port} of {} leads nowhere", ordered.name));
             let peer = *peers.get(&(host, port)).ok_or_else(missing)?;
             let wire = Wire::new(settings.remove(&(host, port)).ok_or_else(missing)?);
-            ports.push(Port { wire, peer, sent: 0 });
+            ports.push(Port { wire, peer, sent: 0, under_way: UnderWay::of_port(&of_host) });
         }
         all.push(ports);
     }

@@ -4,6 +4,7 @@
 //! supervisor's, by which kernels are announced as they start, and a listening socket for clients. It ends with the
 //! supervisor.
 
+mod answers;
 mod calendar;
 mod device;
 mod frames;
@@ -12,6 +13,9 @@ mod host;
 mod lab;
 mod orders;
 mod socket;
+mod taken_away;
+mod under_way;
+mod watchdog;
 mod wire;
 
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -33,6 +37,7 @@ fn run() -> io::Result<()> {
     let [path, control, listener] = arguments.as_slice() else {
         return Err(io::Error::other("usage: clock LAB CONTROL LISTENER"));
     };
+    taken_away::install()?;
     let order: orders::Lab = serde_json::from_slice(&fs::read(path)?)?;
     lab::Lab::new(order, inherited(control)?, inherited(listener)?)?.serve()
 }

@@ -11,8 +11,15 @@ pub struct Lab {
     /// How many kernels may run side by side; 0: as many as there are processors.
     #[serde(default)]
     pub at_once: usize,
+    /// How long a kernel may be silent within its turn, by this machine's time.
+    #[serde(default = "longest_turn_s")]
+    pub longest_turn_s: u64,
     #[serde(flatten)]
     pub layout: Layout,
+}
+
+fn longest_turn_s() -> u64 {
+    60
 }
 
 #[derive(Deserialize)]
@@ -57,6 +64,17 @@ pub struct PortSettings {
 #[derive(Deserialize)]
 pub struct Start {
     pub host: usize,
+    /// Of the supervisor's starts the how manieth it is.
+    #[serde(default)]
+    pub start: u64,
+}
+
+/// To the supervisor: a host is no longer on the clock, since its kernel did what none does. It is to end that kernel.
+#[derive(Serialize)]
+pub struct Lost<'a> {
+    pub host: usize,
+    pub start: u64,
+    pub why: &'a str,
 }
 
 #[derive(Deserialize)]
@@ -69,6 +87,8 @@ pub enum Question {
     /// Of a turn: it acts again.
     Resume,
     Now,
+    /// Answered at once, whoever has a turn: what each host is about.
+    Hosts,
     /// Answered with the time when it is that late. A turn, unless it is 0, rests until then.
     Sleep {
         until_ns: u64,
@@ -95,6 +115,7 @@ pub enum Answer {
     Done {},
     Turn { turn: u64 },
     Now { now_ns: u64, passes: bool },
+    Hosts { hosts: Vec<HostState> },
     Wires { wires: Vec<WireState> },
     Refused { error: String },
 }
@@ -107,4 +128,15 @@ pub struct WireState {
     pub counts: Counts,
     /// Bytes that wait in front of its rate now.
     pub queued: u64,
+}
+
+#[derive(Serialize)]
+pub struct HostState {
+    pub name: String,
+    /// "absent", "starting", "waiting", "paused", or "running": it has its turn.
+    pub state: &'static str,
+    /// For how long it has had its turn, by this machine's time; 0 when it has none.
+    pub turn_s: u64,
+    /// Why the clock has ended it, if it has.
+    pub lost: Option<String>,
 }

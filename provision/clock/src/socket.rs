@@ -1,4 +1,6 @@
-//! Whole reads and writes on sockets, with descriptors that travel along.
+//! Reads and writes that never wait: what a kernel has not said whole, or does not read, holds up nobody.
+//!
+//! A kernel writes each of its messages by one call, so a part of one is no message that is still to come, but a lie.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
@@ -8,59 +10,44 @@ use nix::sys::socket::{recv, recvmsg, send, sendmsg, ControlMessage, ControlMess
 
 const MOST_DESCRIPTORS: usize = 64;
 
-/// Fill `bytes`. False when the other side has gone before the first of them.
-pub fn read_whole(fd: RawFd, bytes: &mut [u8]) -> io::Result<bool> {
-    let mut filled = 0;
-    while filled < bytes.len() {
-        match recv(fd, &mut bytes[filled..], MsgFlags::empty()) {
-            Ok(0) if filled == 0 => return Ok(false),
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(count) => filled += count,
-            Err(Errno::EINTR) => {}
-            Err(Errno::ECONNRESET) if filled == 0 => return Ok(false),
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(true)
+/// What there is to be read now.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Came<T> {
+    Nothing,
+    /// The other side has gone.
+    Gone,
+    Some(T),
 }
 
-pub fn write_whole(fd: RawFd, mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match send(fd, bytes, MsgFlags::MSG_NOSIGNAL) {
-            Ok(count) => bytes = &bytes[count..],
-            Err(Errno::EINTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(())
-}
-
-/// What is there to be read without waiting: none yet, or how much; 0 when the other side has gone.
-pub fn read_some(fd: RawFd, bytes: &mut [u8]) -> io::Result<Option<usize>> {
+/// How many bytes there are of as many as fit.
+pub fn read_some(fd: RawFd, bytes: &mut [u8]) -> io::Result<Came<usize>> {
     match recv(fd, bytes, MsgFlags::MSG_DONTWAIT) {
-        Ok(count) => Ok(Some(count)),
-        Err(Errno::EAGAIN | Errno::EINTR) => Ok(None),
-        Err(Errno::ECONNRESET) => Ok(Some(0)),
+        Ok(0) | Err(Errno::ECONNRESET) => Ok(Came::Gone),
+        Ok(count) => Ok(Came::Some(count)),
+        Err(Errno::EAGAIN | Errno::EINTR) => Ok(Came::Nothing),
         Err(error) => Err(error.into()),
     }
 }
 
-pub fn write_with_descriptors(fd: RawFd, bytes: &[u8], descriptors: &[RawFd]) -> io::Result<()> {
-    let (parts, rights) = ([IoSlice::new(bytes)], [ControlMessage::ScmRights(descriptors)]);
-    let sent = sendmsg::<UnixAddr>(fd, &parts, &rights, MsgFlags::MSG_NOSIGNAL, None)?;
-    write_whole(fd, &bytes[sent..])
+/// A message of exactly so many bytes.
+pub fn read_message(fd: RawFd, bytes: &mut [u8]) -> io::Result<Came<()>> {
+    Ok(match read_some(fd, bytes)? {
+        Came::Nothing => Came::Nothing,
+        Came::Gone => Came::Gone,
+        Came::Some(count) if count == bytes.len() => Came::Some(()),
+        Came::Some(_) => return Err(part_of_a_message()),
+    })
 }
 
 /// One message, or as much of a stream as fits, with the descriptors that came along.
-pub fn read_with_descriptors(fd: RawFd, bytes: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
+pub fn read_with_descriptors(fd: RawFd, bytes: &mut [u8]) -> io::Result<Came<(usize, Vec<OwnedFd>)>> {
     let mut space = nix::cmsg_space!([RawFd; MOST_DESCRIPTORS]);
     let mut parts = [IoSliceMut::new(bytes)];
-    let received = loop {
-        match recvmsg::<UnixAddr>(fd, &mut parts, Some(&mut space), MsgFlags::MSG_CMSG_CLOEXEC) {
-            Err(Errno::EINTR) => {}
-            Err(Errno::ECONNRESET) => return Ok((0, Vec::new())),
-            other => break other?,
-        }
+    let flags = MsgFlags::MSG_CMSG_CLOEXEC | MsgFlags::MSG_DONTWAIT;
+    let received = match recvmsg::<UnixAddr>(fd, &mut parts, Some(&mut space), flags) {
+        Err(Errno::EINTR | Errno::EAGAIN) => return Ok(Came::Nothing),
+        Err(Errno::ECONNRESET) => return Ok(Came::Gone),
+        other => other?,
     };
     let mut descriptors = Vec::new();
     for part in received.cmsgs()? {
@@ -69,5 +56,113 @@ pub fn read_with_descriptors(fd: RawFd, bytes: &mut [u8]) -> io::Result<(usize, 
             descriptors.extend(numbers.into_iter().map(|number| unsafe { OwnedFd::from_raw_fd(number) }));
         }
     }
-    Ok((received.bytes, descriptors))
+    Ok(if received.bytes == 0 { Came::Gone } else { Came::Some((received.bytes, descriptors)) })
+}
+
+pub fn part_of_a_message() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "it sent a part of a message")
+}
+
+/// How many of the bytes the other side has room for.
+pub fn write_some(fd: RawFd, bytes: &[u8]) -> io::Result<usize> {
+    match send(fd, bytes, MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT) {
+        Ok(count) => Ok(count),
+        Err(Errno::EAGAIN | Errno::EINTR) => Ok(0),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A message to a kernel, which reads each before it asks for another: so there is room, or it does not read.
+pub fn write_message(fd: RawFd, bytes: &[u8]) -> io::Result<()> {
+    if write_some(fd, bytes)? == bytes.len() {
+        Ok(())
+    } else {
+        Err(does_not_read())
+    }
+}
+
+pub fn write_with_descriptors(fd: RawFd, bytes: &[u8], descriptors: &[RawFd]) -> io::Result<()> {
+    let (parts, rights) = ([IoSlice::new(bytes)], [ControlMessage::ScmRights(descriptors)]);
+    match sendmsg::<UnixAddr>(fd, &parts, &rights, MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT, None) {
+        Ok(count) if count == bytes.len() => Ok(()),
+        Ok(_) | Err(Errno::EAGAIN) => Err(does_not_read()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn does_not_read() -> io::Error {
+    io::Error::other("it does not read what it is told")
+}
+
+/// What is to be written to somebody who may be slow to read.
+#[derive(Default)]
+pub struct Outbox {
+    waiting: Vec<u8>,
+}
+
+impl Outbox {
+    /// How many bytes wait.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub fn send(&mut self, fd: RawFd, bytes: &[u8]) -> io::Result<()> {
+        let written = if self.waiting.is_empty() { write_some(fd, bytes)? } else { 0 };
+        self.waiting.extend_from_slice(&bytes[written..]);
+        Ok(())
+    }
+
+    /// Write what there is room for now. False when there was room for nothing.
+    pub fn flush(&mut self, fd: RawFd) -> io::Result<bool> {
+        let written = write_some(fd, &self.waiting)?;
+        self.waiting.drain(..written);
+        if self.waiting.is_empty() {
+            self.waiting = Vec::new();
+        }
+        Ok(written > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn a_part_of_a_message_is_none() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let mut bytes = [0; 16];
+        assert_eq!(read_message(ours.as_raw_fd(), &mut bytes).unwrap(), Came::Nothing);
+        write_message(theirs.as_raw_fd(), b"12345").unwrap();
+        assert!(read_message(ours.as_raw_fd(), &mut bytes).is_err());
+        write_message(theirs.as_raw_fd(), &[7; 16]).unwrap();
+        assert_eq!(read_message(ours.as_raw_fd(), &mut bytes).unwrap(), Came::Some(()));
+        drop(theirs);
+        assert_eq!(read_message(ours.as_raw_fd(), &mut bytes).unwrap(), Came::Gone);
+    }
+
+    #[test]
+    fn who_does_not_read_is_not_waited_for() {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let error = (0..1_000_000).find_map(|_| write_message(ours.as_raw_fd(), &[0; 16]).err());
+        assert!(error.is_some());
+    }
+
+    #[test]
+    fn what_waits_comes_in_order_when_it_is_read() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let mut outbox = Outbox::default();
+        let all: Vec<u8> = (0..3_000_000u32).map(|number| (number % 251) as u8).collect();
+        all.chunks(70_000).for_each(|piece| outbox.send(ours.as_raw_fd(), piece).unwrap());
+        assert!(outbox.waiting() > 1_000_000);
+        let (mut read, mut piece) = (Vec::new(), [0; 65536]);
+        while read.len() < all.len() {
+            let count = theirs.read(&mut piece).unwrap();
+            read.extend_from_slice(&piece[..count]);
+            outbox.flush(ours.as_raw_fd()).unwrap();
+        }
+        assert!(read == all && outbox.waiting() == 0);
+    }
 }

@@ -6,11 +6,12 @@ const ALL: u64 = 1 << 32;
 /// Nothing is faster than this: a frame never arrives in the moment in which it was sent.
 pub const LEAST_NS: u64 = 1;
 const NS_PER_S: u128 = 1_000_000_000;
-const SHORTEST_FRAME: u64 = 14;
+/// An Ethernet header: no kernel sends less.
+pub const SHORTEST_FRAME: u64 = 14;
 /// What is corrupted lies behind it: addresses that are wrong would send a frame nowhere, instead of spoiling it.
 const HEADER: usize = 14;
 
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 pub struct Settings {
     pub rate_bps: Option<u64>,
     pub queue_bytes: Option<u64>,
@@ -294,8 +295,7 @@ mod tests {
     #[test]
     fn jitter_stays_within() {
         let mut wire = Wire::new(Settings { jitter_ns: 1_000_000, seed: Some(1), ..plain() });
-        let delays: Vec<u64> =
-            (0..1000).map(|at| arrival(&mut wire, at * 100_000, 98).unwrap() - at * 100_000).collect();
+        let delays: Vec<u64> = (0..1000).map(|at| arrival(&mut wire, at * 100_000, 98).unwrap() - at * 100_000).collect();
         assert!(delays.iter().all(|delay| (4_000_000..=6_000_000).contains(delay)));
         assert!(delays.iter().max() > Some(&5_900_000) && delays.iter().min() < Some(&4_100_000));
         assert!(wire.least_ns() >= 4_000_000);
