@@ -94,7 +94,7 @@ def _files(folder: Path) -> tuple[bytes, ...]:
 def _others_files() -> tuple[bytes, ...]:
     """Ours, as other tools write them, and a graph with coordinates."""
     networks = [network_of(_PLANS[f"topologies/{name}.yaml"]) for name in ("pair", "star", "switched", "chain6")]
-    written = [reading.WRITERS[kind](each)[0].encode() for each in networks for kind in ("containerlab", "netlab")]
+    written = [reading.WRITERS[kind](each).text.encode() for each in networks for kind in ("containerlab", "netlab")]
     return (*written, GRAPHML.encode())
 
 
@@ -137,7 +137,13 @@ def _gts(data: bytes) -> None:
 
 def _other_format(data: bytes) -> None:
     text = _text(data)
-    read = reading.read(text, "t.graphml" if text.lstrip().startswith("<") else "t.yml")
+    file = "t.graphml" if text.lstrip().startswith("<") else "t.yml"
+    try:
+        read = reading.read(text, file)
+    except InputError:
+        # What it cannot honour may be left out; all else is refused as before.
+        read = reading.read(text, file, leave_out=True)
+        assert read.notes or read.lost
     try:
         plan = topologies.parse(network.text(read), "t.yaml", known_overlays=OVERLAYS)
     except InputError:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from minigts.language import blocks
 from minigts.providers.vagrant import definition, prerequisites
 from minigts.providers.vagrant.definition import Definition
 from minigts.topology import addressing
@@ -84,7 +85,7 @@ def test_the_same_lab_is_defined_alike_each_time() -> None:
 
 
 def test_no_topology_can_use_the_management_network() -> None:
-    assert addressing.reserved_for(IPv4Network(definition.NETWORK_ADDRESS)) is not None
+    assert blocks.reserved_for(IPv4Network(definition.NETWORK_ADDRESS)) is not None
     assert IPv4Address(addressing.host_address(1000)) not in IPv4Network(definition.NETWORK_ADDRESS)
 
 

@@ -8,16 +8,21 @@
       links:
         - {endpoints: ["h1:eth1", "h2:eth1"], mtu: 1500}
 
-Its file says no delay, rate or loss: they are set on a lab that is up (`containerlab tools netem set`).
+Its file says no delay, rate or loss: they are set on a lab that is up (`containerlab tools netem set`). A node has its
+own settings, then its group's, its kind's and the defaults (docs/manual/topo-def-file.md); of `exec` and `env` all.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterator, Mapping
+from ipaddress import IPv4Interface
 
-from minigts.formats.foreign import Document
-from minigts.formats.network import Link, Machine, Names, Network, Notes, flow, ports, title
+from minigts.formats.attached import Attached, Wanted, fitted
+from minigts.formats.foreign import Document, Layers
+from minigts.formats.keys import CONTAINERLAB
+from minigts.formats.network import WAYS, Link, Machine, Names, Network, Notes, Written, flow, ports, title
 from minigts.language.problems import Location, require_none, shown
 from minigts.language.quantities import MEMORY_MB
 from minigts.language.tree import Data, Tree
@@ -25,62 +30,126 @@ from minigts.language.tree import Data, Tree
 _HOSTS, _SWITCHES = ("linux",), ("bridge", "ovs-bridge")
 _IMAGE = "debian:stable-slim"
 _MEMORY = re.compile(r"([0-9]+)\s*(?:([kmg])i?b?)", re.IGNORECASE | re.ASCII)
-_NODE = ("kind", "image", "cpu", "memory", "labels")
+_INTERFACE = re.compile(r"eth([1-9][0-9]{0,4})", re.ASCII)
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
+_FILLED_IN = re.compile(r"\$|__clab(?:NodeDir|Dir)__")
+"""What containerlab fills in from where it runs."""
+_OWN_MTU, _OUR_MTU = 9500, 1500
+_LEADS_OUT = ("host", "mgmt-net", "macvlan", "vxlan", "vxlan-stitch", "dummy")
+_BETWEEN = ("veth", "veth-stitch", "brief")
 
 
-def read(tree: Tree, file: str) -> Network:
+def read(tree: Tree, file: str, *, leave_out: bool = False) -> Network:
     """The network of a containerlab file. Raises InputError with every problem, each with its line."""
-    document = Document(tree, file)
+    document = Document(tree, file, leave_out=leave_out)
     top = document.mapping(tree.data, ())
+    document.judge(top, (), CONTAINERLAB["file"], "the file")
     inner = document.mapping(top.get("topology"), ("topology",))
-    machines = _machines(document, inner)
-    links = _links(document, inner, machines)
-    document.unread(top, ("name", "topology"), "the file")
-    document.unread(inner, ("nodes", "links", "defaults", "kinds"), "topology")
+    document.judge(inner, ("topology",), CONTAINERLAB["topology"], "topology")
+    machines = _machines(document, inner, str(top.get("name") or ""))
+    attached = [each for each in _links(document, inner, machines) if each is not None]
+    found = fitted({each.name: each for each in machines.values()}, attached)
+    for loss in found.lost:
+        document.lose(*loss)
+    if any(link.mtu is None for link in found.links):
+        document.notes.add("mtu", "links that say none", f"{_OUR_MTU} here; containerlab's own is {_OWN_MTU}")
+    links = (link if link.mtu != _OUR_MTU else _with_default(link) for link in found.links)
     require_none(document.problems, file)
-    return Network(
-        title(str(top.get("name") or ""), "containerlab"), tuple(machines.values()), links, notes=document.notes.lines()
-    )
+    name = title(str(top.get("name") or ""), "containerlab")
+    return Network(name, tuple(machines.values()), tuple(links), notes=document.notes.lines())
 
 
-def _machines(document: Document, inner: Mapping[str, Data]) -> dict[str, Machine]:
+def _with_default(link: Link) -> Link:
+    return Link(**{**vars(link), "mtu": None})
+
+
+def _machines(document: Document, inner: Mapping[str, Data], lab: str) -> dict[str, Machine]:
     """By their names in the file."""
-    names = Names(document.notes)
-    found = {}
-    defaults = document.mapping(inner.get("defaults"), ("topology", "defaults"))
+    names, found = Names(document.notes), {}
     for name, data in document.mapping(inner.get("nodes"), ("topology", "nodes")).items():
         where: Location = ("topology", "nodes", name)
-        node = {**defaults, **document.mapping(data, where)}
-        kind = node.get("kind")
+        settings = _settings(document, inner, document.mapping(data, where), where)
+        kind, _ = settings.get("kind")
         if kind not in (*_HOSTS, *_SWITCHES):
             what = "no kind" if kind is None else f"kind {shown(kind)}"
             document.wrong(
                 where, f"{what}: Linux nodes and bridges alone can be taken over (linux, bridge, ovs-bridge)"
             )
-        labels = document.mapping(node.get("labels"), (*where, "labels"))
-        location = labels.get("location")
+        for layer, place in settings.layers:
+            document.judge(
+                {key: each for key, each in layer.items() if _is_said(key, each)}, place, _NODE, str(place[-1])
+            )
         found[name] = Machine(
             names.of(name),
             document.line(where),
             is_switch=kind in _SWITCHES,
-            location=location if isinstance(location, str) else None,
-            cpus=_cpus(document, node.get("cpu"), where),
-            memory_mb=_memory(document, node.get("memory"), where),
+            location=_location(document, settings, name),
+            cpus=_cpus(document, settings, name),
+            memory_mb=_memory(document, *settings.get("memory")),
+            environment=_environment(document, settings, name),
+            run=_run(document, settings, name, lab),
         )
-        if node.get("image") not in (None, _IMAGE):
-            document.notes.add("image", name, "every host has minigts' own")
-        document.unread(node, _NODE, name)
+        if kind in _SWITCHES and (found[name].run or found[name].environment):
+            document.lose(settings.get("exec")[1], "exec, env", name, "a switch runs nothing of the file's")
+            found[name] = Machine(found[name].name, found[name].line, is_switch=True)
     return found
 
 
-def _cpus(document: Document, data: Data, where: Location) -> int | None:
-    if data is None:
-        return None
+_NODE = CONTAINERLAB["node"]
+
+
+def _is_said(key: str, data: Data) -> bool:
+    """Whether it says anything: the image that we write ourselves does not."""
+    return data is not None and (key, data) != ("image", _IMAGE)
+
+
+def _settings(document: Document, inner: Mapping[str, Data], own: Mapping[str, Data], where: Location) -> Layers:
+    """Of a node: its own, its group's, its kind's, the defaults. The kind may come from the group, and the group from
+    the kind (types/topology.go)."""
+    places: dict[str, tuple[Mapping[str, Data], Location]] = {}
+    for what in ("groups", "kinds"):
+        places[what] = document.mapping(inner.get(what), ("topology", what)), ("topology", what)
+    defaults: Location = ("topology", "defaults")
+    default = document.mapping(inner.get("defaults"), defaults)
+
+    def named(what: str, name: Data) -> tuple[tuple[Mapping[str, Data], Location], ...]:
+        of_all, place = places[what]
+        if not isinstance(name, str) or name not in of_all:
+            return ()
+        return ((document.mapping(of_all[name], (*place, name)), (*place, name)),)
+
+    kind = Layers(((own, where), *named("groups", own.get("group")), (default, defaults))).get("kind")[0]
+    of_kind = named("kinds", kind)
+    group = Layers(((own, where), *of_kind, (default, defaults))).get("group")[0]
+    return Layers(((own, where), *named("groups", group), *of_kind, (default, defaults)))
+
+
+def _location(document: Document, settings: Layers, name: str) -> str | None:
+    labels = [(document.mapping(data, where), where) for data, where in settings.every("labels")]
+    for each, _ in labels:
+        for label in each.keys() - {"location"}:
+            document.notes.add(f"label {label[:40]}", name, "left out: only the container engine reads it")
+    found = [each["location"] for each, _ in labels if isinstance(each.get("location"), str)]
+    return str(found[-1]) if found else None
+
+
+def _cpus(document: Document, settings: Layers, name: str) -> float | None:
+    """Whole processors, or a share of one: what lies between two and more, our language cannot say."""
+    data, where = settings.get("cpu")
     try:
-        return min(64, max(1, round(float(str(data)[:20]))))
-    except (ValueError, OverflowError):
-        document.wrong((*where, "cpu"), f"{shown(data)} is not a number of processors")
+        cpus = None if data is None else float(data[:20]) if isinstance(data, str) else -1.0
+    except ValueError:
+        cpus = -1.0
+    if cpus is None or cpus == 0:
         return None
+    if not 0 < cpus < float("inf"):
+        document.wrong(where, f"{shown(data)} is not a number of processors")
+        return None
+    if not (0.05 <= cpus < 1 or (cpus.is_integer() and cpus <= 64)):
+        why = "a host has whole processors, from 1 to 64, or a share of one, from 0.05 to 0.99"
+        document.lose(where, f"cpu {data}", name, why)
+        return None
+    return cpus if cpus < 1 else int(cpus)
 
 
 def _memory(document: Document, data: Data, where: Location) -> int | None:
@@ -88,37 +157,111 @@ def _memory(document: Document, data: Data, where: Location) -> int | None:
         return None
     found = _MEMORY.fullmatch(data) if isinstance(data, str) and len(data) < 20 else None
     written = f"{found[1]}{found[2].upper()}B" if found is not None else str(data)
-    mb = document.quantity(written, (*where, "memory"), MEMORY_MB)
+    mb = document.quantity(written, where, MEMORY_MB)
     return None if mb is None else round(mb)
 
 
-def _links(document: Document, inner: Mapping[str, Data], machines: Mapping[str, Machine]) -> tuple[Link, ...]:
-    links = []
+def _environment(document: Document, settings: Layers, name: str) -> tuple[tuple[str, str], ...]:
+    found: dict[str, str] = {}
+    for data, where in settings.every("env"):
+        for variable, value in document.mapping(data, where).items():
+            text = "" if value is None else value
+            if not isinstance(text, str) or not _VARIABLE.fullmatch(variable) or _FILLED_IN.search(text):
+                why = "a variable has a plain name and a text, in which nothing is filled in"
+                document.lose((*where, variable), f"env {variable[:40]}", name, why)
+            elif variable.startswith("__"):
+                document.lose((*where, variable), f"env {variable[:40]}", name, "variables of your shell are not taken")
+            else:
+                found[variable] = text
+    if found:
+        document.notes.add("env", name, "`environment:` here, of what you run on the host, in minigts' own system")
+    return tuple(found.items())
+
+
+def _run(document: Document, settings: Layers, name: str, lab: str) -> tuple[str, ...]:
+    """`exec` parts words as a shell does and runs no shell, so what a shell would fill in is quoted."""
+    found: dict[str, None] = {}
+    for data, where in settings.every("exec"):
+        for command in document.texts(data, where):
+            plain = command.replace("__clabNodeName__", name).replace("__clabLabName__", f"clab-{lab}")
+            try:
+                words = shlex.split(plain)
+            except ValueError:
+                words = []
+            if not words or _FILLED_IN.search(plain):
+                document.lose(
+                    where, f"exec {command[:40]}", name, "it is a command of plain words, with nothing filled in"
+                )
+            else:
+                found[shlex.join(words)] = None
+    if found:
+        document.notes.add("exec", name, "`run:` here, in minigts' own system, where a command that fails ends `up`")
+    return tuple(found)
+
+
+def _links(document: Document, inner: Mapping[str, Data], machines: Mapping[str, Machine]) -> Iterator[Attached | None]:
     for index, data in enumerate(document.entries(inner.get("links"), ("topology", "links"))):
         where: Location = ("topology", "links", index)
-        link = document.mapping(data, where)
-        if (kind := link.get("type")) not in (None, "veth"):
-            document.wrong(where, f"a link of type {shown(kind)} leads out of the lab: leave it away")
-            continue
-        given = document.entries(link.get("endpoints"), (*where, "endpoints"))
-        ends = [_end(each) for each in given]
-        unknown = [end for end in ends if end not in machines]
-        if len(ends) != 2:
-            document.wrong(where, f'a link has two endpoints, as in ["h1:eth1", "h2:eth1"]; {len(ends)} given')
-        elif unknown:
-            document.wrong((*where, "endpoints"), f"no node {shown(unknown[0])}; a link leads from node to node")
-        else:
-            mtu = link.get("mtu")
-            if mtu is not None and not (
-                isinstance(mtu, str) and mtu.isascii() and mtu.isdigit() and 576 <= int(mtu[:6]) <= 9000
-            ):
-                document.wrong((*where, "mtu"), f"{shown(mtu)} is not an MTU: from 576 to 9000 are possible")
-                continue
-            line = document.line(where)
-            joined = (machines[ends[0]].name, machines[ends[1]].name)
-            links.append(Link(joined, line, mtu=None if mtu is None else int(str(mtu))))
-        document.unread(link, ("type", "endpoints", "mtu"), f"link {index + 1}")
-    return tuple(links)
+        yield _link(document, document.mapping(data, where), where, machines)
+
+
+def _link(
+    document: Document, link: Mapping[str, Data], where: Location, machines: Mapping[str, Machine]
+) -> Attached | None:
+    owner = f"link {document.line(where)}"
+    given = document.entries(link.get("endpoints"), (*where, "endpoints"))
+    ends = [_end(each) for each in given]
+    kind = link.get("type") or next((end for end in ends if end in _LEADS_OUT and end not in machines), None)
+    if isinstance(kind, str) and kind in _LEADS_OUT:
+        document.lose(where, f"a link of type {shown(kind)}", owner, "it leads out of the lab")
+        return None
+    if kind not in (None, *_BETWEEN):
+        document.wrong(where, f"a link of type {shown(kind)}: links are of type veth")
+        return None
+    document.judge(link, where, CONTAINERLAB["link"], owner)
+    unknown = [end for end in ends if end not in machines]
+    if len(ends) != 2:
+        document.wrong(where, f'a link has two endpoints, as in ["h1:eth1", "h2:eth1"]; {len(ends)} given')
+        return None
+    if unknown:
+        document.wrong((*where, "endpoints"), f"no node {shown(unknown[0])}; a link leads from node to node")
+        return None
+    mtu = document.mtu(link.get("mtu"), (*where, "mtu"), owner)
+    addresses = document.texts(link.get("ipv4"), (*where, "ipv4"))
+    wanted, networks = [], []
+    for number, each in enumerate(given):
+        at: Location = (*where, "endpoints", number)
+        end = each if isinstance(each, dict) else {}
+        document.judge(end, at, CONTAINERLAB["endpoint"], ends[number])
+        text = end.get("ipv4") or (addresses[number] if number < len(addresses) else None)
+        address = interface_address(document, text, (*(at if "ipv4" in end else where), "ipv4"))
+        networks += [] if address is None else [address.network]
+        name = end.get("interface") if isinstance(each, dict) else str(each).partition(":")[2]
+        numbered = _INTERFACE.fullmatch(name) if isinstance(name, str) else None
+        wanted.append(
+            Wanted(
+                at,
+                name if isinstance(name, str) and name else None,
+                int(numbered[1]) if numbered else None,
+                None if address is None else address.ip,
+            )
+        )
+    joined = (machines[ends[0]].name, machines[ends[1]].name)
+    network = networks[0] if networks else None
+    return Attached(Link(joined, document.line(where), mtu=mtu), (wanted[0], wanted[1]), network, where)
+
+
+def interface_address(document: Document, data: Data, where: Location) -> IPv4Interface | None:
+    """`192.0.2.1/24`, with its length."""
+    if not data:
+        return None
+    try:
+        if not isinstance(data, str) or "/" not in data or len(data) > 40:
+            raise ValueError
+        return IPv4Interface(data)
+    except ValueError:
+        document.wrong(where, f"{shown(data)} is not an address with the length of its network, as in 192.0.2.1/24")
+        return None
 
 
 def _end(data: Data) -> str:
@@ -126,39 +269,40 @@ def _end(data: Data) -> str:
     return data.partition(":")[0] if isinstance(data, str) else str(data.get("node")) if isinstance(data, dict) else ""
 
 
-def write(network: Network) -> tuple[str, tuple[str, ...]]:
-    """A containerlab file of it, and notes of what that cannot say."""
-    notes = Notes()
+def write(network: Network) -> Written:
+    """A containerlab file of it, and what that cannot say. A link's MTU is always written: its own default is 9500."""
+    notes, lost = Notes(), Notes()
     lines = [f"name: {flow(network.name)}", "topology:", "  nodes:"]
     for machine in network.machines:
-        node: dict[str, Data] = {"kind": "ovs-bridge"} if machine.is_switch else {"kind": "linux", "image": _IMAGE}
-        if machine.cpus is not None and not machine.is_switch:
-            node["cpu"] = str(machine.cpus)
-        if machine.memory_mb is not None and not machine.is_switch:
-            node["memory"] = f"{machine.memory_mb}Mib"
-        if machine.location is not None:
-            node["labels"] = {"location": machine.location}
+        lines.append(f"    {flow(machine.name)}: {flow(_node(machine))}")
         if machine.controller is not None:
-            notes.add("controller", machine.name, "set it by ovs-vsctl, where the bridge is made")
-        lines.append(f"    {flow(machine.name)}: {flow(node)}")
+            lost.add("controller", machine.name, "set it by ovs-vsctl, where the bridge is made")
+    if network.description:
+        notes.add("description", network.name, "its file has none")
     lines += ["  links:"] if network.links else []
     for link, numbers in ports(network.links):
         ends: list[Data] = [f"{end}:eth{count}" for end, count in zip(link.ends, numbers, strict=True)]
-        settings: dict[str, Data] = {"endpoints": ends}
-        if link.mtu is not None:
-            settings["mtu"] = str(link.mtu)
-        lines.append(f"    - {flow(settings)}")
+        lines.append(f"    - {flow({'endpoints': ends, 'mtu': str(link.mtu or _OUR_MTU)})}")
         name = link.name or "-".join(link.ends)
-        for what, ways in (
-            ("delay", link.delay_ms),
-            ("jitter", link.jitter_ms),
-            ("loss", link.loss_percent),
-            ("rate", link.rate_mbit),
-        ):
-            if ways is not None and any(ways):
-                notes.add(
-                    what,
-                    name,
-                    "containerlab's file has no word for it; `containerlab tools netem set` sets it on a lab",
-                )
-    return "\n".join(lines) + "\n", notes.lines()
+        if name != "-".join(link.ends):
+            notes.add("name", name, "a link has none there")
+        for key, (what, _) in WAYS.items():
+            if any(getattr(link, key) or ()):
+                lost.add(what, name, "its file has no word for it; `containerlab tools netem set` sets it on a lab")
+        if link.subnet is not None:
+            lost.add("subnet", name, "its Linux nodes have the addresses that their `exec` sets")
+    return Written("\n".join(lines) + "\n", notes.lines(), lost.lines())
+
+
+def _node(machine: Machine) -> Data:
+    if machine.is_switch:
+        node: dict[str, Data] = {"kind": "ovs-bridge"}
+    else:
+        node = {"kind": "linux", "image": _IMAGE}
+        if machine.cpus is not None:
+            node["cpu"] = f"{machine.cpus:g}"
+        if machine.memory_mb is not None:
+            node["memory"] = f"{machine.memory_mb}Mib"
+    if machine.location is not None:
+        node["labels"] = {"location": machine.location}
+    return node

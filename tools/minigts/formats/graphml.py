@@ -4,21 +4,27 @@
     <edge source="0" target="1"><data key="d36">10000000000.0</data></edge>
 
 Keys are named at the top of the file: `label`, `Latitude`, `Longitude`, and of edges `LinkSpeedRaw` in bit/s. A link's
-delay is that of light in fibre between its ends (`geography`).
+delay is that of light in fibre between its ends (`geography`). An edge that is only planned is no link.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from xml.parsers import expat
 
 from minigts.errors import InputError, Problem
 from minigts.formats.geography import Site, distance_km, fibre_ms
+from minigts.formats.keys import GRAPHML
 from minigts.formats.network import Link, Machine, Names, Network, Notes, title
-from minigts.language.problems import require_none, shown
+from minigts.language.problems import listed, require_none, shown
 
 _LEAST_MBIT, _MOST_MBIT = 0.008, 100_000.0
+_NOT_THERE = frozenset({"planned", "proposed", "future", "under construction"})
+"""What the Topology Zoo says of edges that are none yet, by `LinkStatus`."""
+_UNITS = {"": 1e-6, "K": 1e-3, "M": 1.0, "G": 1e3, "T": 1e6}
+"""Of `LinkSpeedUnits`, in Mbit/s."""
 
 
 @dataclass
@@ -37,6 +43,8 @@ class _Parser:
         self.graph = _Element(1, {})
         self.nodes: list[_Element] = []
         self.edges: list[_Element] = []
+        self.others: list[tuple[int, str]] = []
+        """Lines and kinds of elements that no network of ours has."""
         self._open: list[_Element] = []
         self._key: str | None = None
         self._text = ""
@@ -67,6 +75,8 @@ class _Parser:
         elif kind in ("node", "edge"):
             (self.nodes if kind == "node" else self.edges).append(element)
             self._open.append(element)
+        elif kind in ("hyperedge", "port"):
+            self.others.append((self._parser.CurrentLineNumber, kind))
         elif kind == "data":
             self._key, self._text = attributes.get("key", ""), ""
 
@@ -83,47 +93,135 @@ class _Parser:
             self._text += text
 
 
-def read(text: str, file: str) -> Network:
+def read(text: str, file: str, *, leave_out: bool = False) -> Network:
     """The network of a GraphML file. Raises InputError with every problem, each with its line."""
-    parsed, problems, notes = _Parser(file), list[Problem](), Notes()
+    parsed = _Parser(file)
     parsed.feed(text)
-    names, machines, places = Names(notes), dict[str, Machine](), dict[str, Site]()
-    for node in parsed.nodes:
-        name = node.attributes.get("id", "")
-        if name in machines:
-            problems.append(
-                Problem(file, node.line, f"node {shown(name)} is there twice, first on line {machines[name].line}")
-            )
-            continue
-        label = node.data.get("label") or name
-        machines[name] = Machine(names.of(label), node.line, location=label[:60] or None)
-        place = _place(node, label)
-        if place is None:
-            notes.add("no coordinates", machines[name].name, "its links have no delay")
+    reading = _Reading(file, leave_out)
+    machines, places = reading.machines(parsed)
+    links = tuple(reading.links(parsed, machines, places))
+    kept = reading.connected(machines, links)
+    if not machines and not reading.problems:
+        wrong = "no node in it; a GraphML file has <node id=…/> and <edge source=… target=…/>"
+        reading.problems.append(Problem(file, 0, wrong))
+    require_none(reading.problems, file)
+    name = title(parsed.graph.data.get("Network") or parsed.graph.attributes.get("id") or "", "graph")
+    there = tuple(each for each in machines.values() if each.name in kept)
+    return Network(name, there, tuple(link for link in links if link.ends[0] in kept), notes=reading.notes.lines())
+
+
+class _Reading:
+    def __init__(self, file: str, leave_out: bool) -> None:
+        self._file, self._leave_out = file, leave_out
+        self.problems, self.notes = list[Problem](), Notes()
+
+    def _wrong(self, line: int, message: str) -> None:
+        self.problems.append(Problem(self._file, line, message))
+
+    def _lose(self, line: int, what: str, owner: str, why: str) -> None:
+        if self._leave_out:
+            self.notes.add(what, owner, f"left out: {why}")
         else:
-            places[name] = place
-    links = []
-    for edge in parsed.edges:
-        ends = [edge.attributes.get(which, "") for which in ("source", "target")]
-        unknown = [end for end in ends if end not in machines]
-        if unknown:
-            problems.append(Problem(file, edge.line, f"an edge to {shown(unknown[0])}, and there is no such node"))
-        elif ends[0] == ends[1]:
-            notes.add("an edge to itself", machines[ends[0]].name, "left out")
-        else:
+            self._wrong(line, f"{what} of {shown(owner)} cannot be honoured: {why}. With --leave-out it is left out")
+
+    def machines(self, parsed: _Parser) -> tuple[dict[str, Machine], dict[str, Site]]:
+        """Those of the file's nodes, by their ids, and where they are."""
+        for key in parsed.graph.data:
+            if key != "Network":
+                self.notes.add("the graph's data", key[:40], "left out")
+        for line, kind in parsed.others:
+            self._lose(line, f"a {kind}", "the graph", "a graph here has nodes, and edges between two of them")
+        if parsed.graph.attributes.get("edgedefault") == "directed":
+            self._lose(parsed.graph.line, "direction", "its edges", "a link carries both ways; each edge is one")
+        names, machines, places = Names(self.notes), dict[str, Machine](), dict[str, Site]()
+        for node in parsed.nodes:
+            name = node.attributes.get("id", "")
+            if name in machines:
+                self._wrong(node.line, f"node {shown(name)} is there twice, first on line {machines[name].line}")
+                continue
+            for key in node.data.keys() - GRAPHML["node"].keys():
+                self.notes.add("the nodes' data", key[:40], "left out")
+            label = node.data.get("label") or name
+            machines[name] = Machine(names.of(label), node.line, location=label[:60] or None)
+            place = _place(node, label)
+            if place is None:
+                self.notes.add("no coordinates", machines[name].name, "its links have no delay")
+            else:
+                places[name] = place
+        return machines, places
+
+    def links(self, parsed: _Parser, machines: Mapping[str, Machine], places: Mapping[str, Site]) -> Iterator[Link]:
+        for edge in parsed.edges:
+            ends = [edge.attributes.get(which, "") for which in ("source", "target")]
+            unknown = [end for end in ends if end not in machines]
+            if unknown:
+                self._wrong(edge.line, f"an edge to {shown(unknown[0])}, and there is no such node")
+                continue
+            joined = (machines[ends[0]].name, machines[ends[1]].name)
+            owner = "-".join(joined)
+            status = edge.data.get("LinkStatus", "")
+            if status.lower() in _NOT_THERE:
+                self.notes.add(f"LinkStatus {status}", owner, "it is not there yet, and no link here")
+                continue
+            if ends[0] == ends[1]:
+                self._lose(edge.line, "an edge to itself", joined[0], "a link joins two hosts")
+                continue
+            self._judge(edge, owner)
             both = [places[end] for end in ends if end in places]
             delay_ms = fibre_ms(distance_km(*both)) if len(both) == 2 else None
-            rate = _rate(edge)
-            joined = (machines[ends[0]].name, machines[ends[1]].name)
+            rate = self._rate(edge, owner)
             delays = None if delay_ms is None else (delay_ms, delay_ms)
-            links.append(Link(joined, edge.line, delay_ms=delays, rate_mbit=None if rate is None else (rate, rate)))
-    if not machines and not problems:
-        problems.append(
-            Problem(file, 0, "no node in it; a GraphML file has <node id=…/> and <edge source=… target=…/>")
-        )
-    require_none(problems, file)
-    name = title(parsed.graph.data.get("Network") or parsed.graph.attributes.get("id") or "", "graph")
-    return Network(name, tuple(machines.values()), tuple(links), notes=notes.lines())
+            yield Link(joined, edge.line, delay_ms=delays, rate_mbit=None if rate is None else (rate, rate))
+
+    def _judge(self, edge: _Element, owner: str) -> None:
+        """What of an edge's data nobody knows may be its delay, its loss, or its rate."""
+        for key, value in edge.data.items():
+            known = GRAPHML["edge"].get(key)
+            if known is None:
+                self._lose(edge.line, f"the key {shown(key)}", owner, "it is not known")
+            elif known.fate == "note" or (key == "LinkStatus" and value):
+                self.notes.add("the edges' data", key[:40], "left out")
+
+    def _rate(self, edge: _Element, owner: str) -> float | None:
+        """In Mbit/s. One that no link of ours has is lost."""
+        raw, written = edge.data.get("LinkSpeedRaw"), edge.data.get("LinkSpeed")
+        speed = _number(raw)
+        mbit = None if speed is None else speed / 1e6
+        if mbit is None and (speed := _number(written)) is not None:
+            factor = _UNITS.get(edge.data.get("LinkSpeedUnits", "").strip().upper()[:1])
+            mbit = None if factor is None else speed * factor
+        if mbit is None:
+            if (text := raw or written) is not None:
+                self._lose(edge.line, f"the speed {shown(text)}", owner, "it is no number of bit/s")
+            return None
+        if mbit == 0:
+            self.notes.add("a speed of 0", owner, "its rate is not limited")
+            return None
+        if not _LEAST_MBIT <= mbit <= _MOST_MBIT:
+            self._lose(edge.line, f"the speed {mbit:g} Mbit/s", owner, "a link has 8 kbit/s to 100 Gbit/s")
+            return None
+        return mbit
+
+    def connected(self, machines: Mapping[str, Machine], links: Sequence[Link]) -> frozenset[str]:
+        """The hosts of the largest piece; that there are others is a problem, or leaves them out."""
+        piece_of = {each.name: [each.name] for each in machines.values()}
+        for link in links:
+            one, other = (piece_of[end] for end in link.ends)
+            if one is not other:
+                small, large = sorted((one, other), key=len)
+                large += small
+                piece_of.update(dict.fromkeys(small, large))
+        order = {name: place for place, name in enumerate(piece_of)}
+        pieces = [
+            sorted(each, key=order.__getitem__) for each in {id(each): each for each in piece_of.values()}.values()
+        ]
+        largest = max(pieces, key=len, default=[])
+        lines = {each.name: each.line for each in machines.values()}
+        for piece in pieces:
+            if piece is not largest:
+                why = "no link joins them to the others" if len(piece) > 1 else "no link joins it to the others"
+                self._lose(lines[piece[0]], f"host {listed(piece)}", "the graph", why)
+        return frozenset(largest)
 
 
 def _place(node: _Element, label: str) -> Site | None:
@@ -131,12 +229,6 @@ def _place(node: _Element, label: str) -> Site | None:
     if north is None or east is None or abs(north) > 90 or abs(east) > 180:
         return None
     return Site(label, north, east)
-
-
-def _rate(edge: _Element) -> float | None:
-    """In Mbit/s, within what a link can have."""
-    raw = _number(edge.data.get("LinkSpeedRaw"))
-    return None if raw is None or raw <= 0 else min(_MOST_MBIT, max(_LEAST_MBIT, raw / 1e6))
 
 
 def _number(text: str | None) -> float | None:

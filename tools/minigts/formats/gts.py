@@ -23,7 +23,7 @@ from minigts.errors import InputError, Problem
 from minigts.formats import gts_syntax
 from minigts.formats.gts_evaluate import Adjacency, Attribute, Block, evaluate
 from minigts.formats.gts_syntax import MOST_ERRORS
-from minigts.formats.network import Link, Machine, Names, Network, Notes, Ways, number, ports, title
+from minigts.formats.network import WAYS, Link, Machine, Names, Network, Notes, Ways, Written, number, ports, title
 from minigts.language.problems import did_you_mean, listed, require_none, shown
 from minigts.language.quantities import RATE_MBIT, TIME_MS
 
@@ -467,9 +467,9 @@ def _reaches(
     return any(each in segment for each in near.get(host, ()))
 
 
-def write(network: Network) -> tuple[str, tuple[str, ...]]:
-    """A GTS file of it, and notes of what its language cannot say. What it can say is read again as it was."""
-    notes = Notes()
+def write(network: Network) -> Written:
+    """A GTS file of it, and what its language cannot say. What it can say is read again as it was."""
+    notes, lost = Notes(), Notes()
     ids = _Ids(notes)
     machine_ids = {each.name: ids.of(each.name) for each in network.machines}
     numbered = [*ports(network.links)]
@@ -486,17 +486,17 @@ def write(network: Network) -> tuple[str, tuple[str, ...]]:
             for number, end in zip(numbers, link.ends, strict=True)
             if end == machine.name
         ]
-        lines += _machine_lines(machine, machine_ids[machine.name], own, notes)
+        lines += _machine_lines(machine, machine_ids[machine.name], own, notes, lost)
     for (link, _), name in zip(numbered, link_ids, strict=True):
         lines.append(
-            f'  link {{ id={_quoted(name)}{_link_words(link, name, notes)} port {{ id="src" }} port {{ id="dst" }} }}'
+            f'  link {{ id={_quoted(name)}{_link_words(link, name, lost)} port {{ id="src" }} port {{ id="dst" }} }}'
         )
     for (link, numbers), name in zip(numbered, link_ids, strict=True):
         for end, count, port in zip(link.ends, numbers, ("src", "dst"), strict=True):
             lines.append(f"  adjacency {_word(machine_ids[end])}.p{count}, {_word(name)}.{port}")
     if network.routing != "neighbours":
         notes.add(f"routing: {network.routing}", network.name, "in GTS a host reaches its neighbours alone")
-    return "\n".join([*lines, "}"]) + "\n", notes.lines()
+    return Written("\n".join([*lines, "}"]) + "\n", notes.lines(), lost.lines())
 
 
 class _Ids:
@@ -517,13 +517,15 @@ class _Ids:
         return unique
 
 
-def _machine_lines(machine: Machine, name: str, own: Iterable[int], notes: Notes) -> list[str]:
+def _machine_lines(machine: Machine, name: str, own: Iterable[int], notes: Notes, lost: Notes) -> list[str]:
     words = [f"id={_quoted(name)}"]
     if machine.location is not None:
         words.append(f"location={_quoted(machine.location)}")
-    if machine.cpus is not None and machine.memory_mb is not None and not machine.is_switch:
+    if machine.cpus is not None and not float(machine.cpus).is_integer():
+        lost.add("a share of a processor", name, "GTS's flavours have whole ones")
+    elif machine.cpus is not None and machine.memory_mb is not None and not machine.is_switch:
         if machine.memory_mb % 1024 == 0 and 0 < machine.memory_mb // 1024 < 1000:
-            words.append(f'flavorId="c{machine.cpus}r{machine.memory_mb // 1024}h10"')
+            words.append(f'flavorId="c{machine.cpus:g}r{machine.memory_mb // 1024}h10"')
         elif (machine.cpus, machine.memory_mb) != (1, 512):
             notes.add("memory", name, "GTS's flavours have whole GB")
     if machine.controller is not None:
@@ -531,25 +533,27 @@ def _machine_lines(machine: Machine, name: str, own: Iterable[int], notes: Notes
         if _is_address(address):
             words += [f"controllerIPv4={_quoted(address)}"]
         elif address != "builtin":
-            notes.add(f"controller: {machine.controller}", name, "GTS names a controller by its address")
+            lost.add(f"controller: {machine.controller}", name, "GTS names a controller by its address")
         words.append(f"controllerPort={_quoted(port or '6653')}")
     ports_of = "".join(f' port {{ id="p{count}" }}' for count in own)
     return [f"  {'ofx' if machine.is_switch else 'host'} {{ {' '.join(words)}{ports_of} }}"]
 
 
-def _link_words(link: Link, name: str, notes: Notes) -> str:
+def _link_words(link: Link, name: str, lost: Notes) -> str:
     words = ""
     if link.rate_mbit is not None:
         if link.rate_mbit[0] != link.rate_mbit[1]:
-            notes.add("two rates", name, "the lower of them is written; a GTS link has one")
+            lost.add("two rates", name, "the lower of them is written; a GTS link has one")
         words += f' capacity="{number(min(link.rate_mbit) * 1000)}kbit"'
     if link.delay_ms is not None:
         if link.delay_ms[0] != link.delay_ms[1]:
-            notes.add("two delays", name, "half of both is written; a GTS link has one")
+            lost.add("two delays", name, "half of both is written; a GTS link has one")
         words += f' delay="{number(sum(link.delay_ms) / 2)}ms"'
-    for what, ways in (("jitter", link.jitter_ms), ("loss", link.loss_percent), ("mtu", link.mtu)):
-        if ways is not None:
-            notes.add(what, name, "GTS has no word for it")
+    of_one_number = {"mtu": link.mtu, "subnet": link.subnet}
+    ways = {what: getattr(link, key) for key, (what, _) in WAYS.items() if what not in ("rate", "delay")}
+    for what, value in (*ways.items(), *of_one_number.items()):
+        if value is not None:
+            lost.add(what, name, "GTS has no word for it")
     return words
 
 

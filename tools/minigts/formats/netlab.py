@@ -7,149 +7,166 @@
       - h1-h2
       - {h1: , h2: , mtu: 1400, tc: {delay: 10ms, loss: 1, rate: 50000}}
 
-`tc` of a link is that of both its interfaces, and an interface's own is that of what leaves by it; `rate` and
-`bandwidth` are in kbit/s.
+A key with dots is the same as mappings in mappings, wherever it stands (docs/topology/hierarchy.md). `tc` of a link is
+that of both its interfaces, and an interface's own is that of what leaves by it; its `delay` and `jitter` are in ms,
+its `rate` in kbit/s, all else in percent (docs/links.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from ipaddress import IPv4Address, IPv4Network
 
-from minigts.formats.foreign import Document, nested
-from minigts.formats.network import Link, Machine, Names, Network, Notes, Ways, flow, number, title
-from minigts.language.problems import Location, require_none, shown
-from minigts.language.quantities import LOSS_PERCENT, MEMORY_MB, RATE_MBIT, TIME_MS, Quantity
+from minigts.formats import netlab_addresses, netlab_nodes
+from minigts.formats.attached import Attached, Wanted, fitted
+from minigts.formats.foreign import NO_LAYERS, Document, Layers, undotted
+from minigts.formats.keys import NETLAB
+from minigts.formats.network import WAYS, Link, Machine, Names, Network, Notes, Ways, Written, flow, number, title
+from minigts.language.problems import Location, did_you_mean, require_none, shown
+from minigts.language.quantities import LOSS_PERCENT, RATE_MBIT, TIME_MS, Quantity
 from minigts.language.tree import Data, Tree
 
-_TC: Mapping[str, tuple[Quantity, str]] = {
-    "delay": (TIME_MS, "ms"),
-    "jitter": (TIME_MS, "ms"),
-    "loss": (LOSS_PERCENT, "%"),
-    "rate": (RATE_MBIT, "kbit"),
+_TC: Mapping[str, tuple[Quantity, str, str]] = {
+    "delay": (TIME_MS, "ms", "delay_ms"),
+    "jitter": (TIME_MS, "ms", "jitter_ms"),
+    "loss": (LOSS_PERCENT, "%", "loss_percent"),
+    "rate": (RATE_MBIT, "kbit", "rate_mbit"),
+    "corrupt": (LOSS_PERCENT, "%", "corrupt_percent"),
+    "duplicate": (LOSS_PERCENT, "%", "duplicate_percent"),
+    "reorder": (LOSS_PERCENT, "%", "reorder_percent"),
 }
-"""Its words with the units of bare numbers."""
-_OF_LINK = ("interfaces", "name", "mtu", "bandwidth", "tc", "type")
-_DEVICE = "linux"
+"""Its words with the units of bare numbers, and what they are of a link."""
+_OF_LINK = NETLAB["link"]
+_OWN_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?", re.ASCII)
+_UNLIMITED = 100_000.0
+"""Mbit/s, for a direction without a rate beside one with: our language's highest."""
 
 
-def read(tree: Tree, file: str) -> Network:
+def read(tree: Tree, file: str, *, leave_out: bool = False) -> Network:
     """The network of a netlab file. Raises InputError with every problem, each with its line."""
-    document = Document(tree, file)
-    top = document.mapping(tree.data, ())
-    device = next(nested(top, "defaults.device"), None)
-    machines = _machines(document, top.get("nodes"), device)
-    reading = _Links(document, machines)
-    for index, data in enumerate(document.entries(top.get("links"), ("links",))):
-        reading.add(data, ("links", index))
-    document.unread(top, ("name", "nodes", "links", "defaults", "defaults.device", "provider"), "the file")
+    whole = undotted(tree, file)
+    document = Document(whole, file, leave_out=leave_out)
+    top = document.mapping(whole.data, ())
+    document.judge(top, (), NETLAB["file"], "the file")
+    nodes = netlab_nodes.read(document, top)
+    reading = _Links(document, nodes, document.mapping(top.get("prefix"), ("prefix",)))
+    for data, layers in _flat(document, top.get("links"), ("links",)):
+        reading.add(data, layers)
+    machines = (*nodes.machines.values(), *reading.switches)
+    found = fitted({each.name: each for each in machines}, reading.attached)
+    for loss in found.lost:
+        document.lose(*loss)
     require_none(document.problems, file)
-    made = (*machines.values(), *reading.switches)
-    return Network(
-        title(str(top.get("name") or ""), "netlab"), made, tuple(reading.links), notes=document.notes.lines()
-    )
+    name = title(str(top.get("name") or ""), "netlab")
+    return Network(name, machines, tuple(found.links), notes=document.notes.lines())
 
 
-def _machines(document: Document, data: Data, device: Data) -> dict[str, Machine]:
-    """By their names in the file. Nodes are a list of names or of mappings, or a mapping."""
-    given: dict[str, tuple[Data, Location]] = {}
-    if isinstance(data, list):
-        for index, each in enumerate(data):
-            name = each.get("name") if isinstance(each, dict) else each
-            where: Location = ("nodes", index)
-            if not isinstance(name, str) or name in given:
-                document.wrong(where, f"{shown(name)} is no name of a node, or there already")
-                continue
-            given[name] = (
-                {key: value for key, value in each.items() if key != "name"} if isinstance(each, dict) else None,
-                where,
-            )
-    else:
-        given = {name: (each, ("nodes", name)) for name, each in document.mapping(data, ("nodes",)).items()}
-    names, found = Names(document.notes), {}
-    for name, (each, where) in given.items():
-        node = document.mapping(each, where)
-        kind = node.get("device", device)
-        if kind != _DEVICE:
-            document.wrong(where, f"device {shown(kind)}: Linux nodes alone can be taken over (device: linux)")
-        memory_mb = document.quantity(node.get("memory"), (*where, "memory"), MEMORY_MB, "MB")
-        cpus = node.get("cpu")
-        if cpus is not None and not (
-            isinstance(cpus, str) and cpus.isascii() and cpus.isdigit() and 1 <= int(cpus[:4]) <= 64
-        ):
-            document.wrong((*where, "cpu"), f"{shown(cpus)} is not a number of processors, from 1 to 64")
-            cpus = None
-        found[name] = Machine(
-            names.of(name),
-            document.line(where),
-            is_switch=node.get("role") == "bridge",
-            cpus=None if cpus is None else int(str(cpus)),
-            memory_mb=None if memory_mb is None else round(memory_mb),
-        )
-        document.unread(node, ("device", "memory", "cpu", "role"), name)
-    return found
+def _flat(
+    document: Document, data: Data, where: Location, of_group: Layers = NO_LAYERS
+) -> Iterator[tuple[Data, Layers]]:
+    """Every link, with its settings and those of the groups of links that it stands in: a list, or lists by name."""
+    if isinstance(data, dict):
+        for name, each in data.items():
+            yield from _flat(document, each, (*where, name), of_group)
+        return
+    for index, each in enumerate(document.entries(data, where)):
+        own: Location = (*where, index)
+        settings = each if isinstance(each, dict) else {}
+        layers = Layers(((settings, own), *of_group.layers))
+        if "members" not in settings:
+            yield each, layers
+            continue
+        document.judge(settings, own, _OF_LINK, f"link {document.line(own)}")
+        shared = {key: value for key, value in settings.items() if key not in ("group", "members")}
+        yield from _flat(document, settings["members"], (*own, "members"), Layers(((shared, own), *of_group.layers)))
+
+
+@dataclass(frozen=True)
+class _End:
+    """An interface: its node in the file, what is said of it, and where."""
+
+    node: str
+    settings: Mapping[str, Data]
+    where: Location
 
 
 class _Links:
-    def __init__(self, document: Document, machines: Mapping[str, Machine]) -> None:
-        self._document, self._machines = document, machines
-        self.links: list[Link] = []
+    def __init__(self, document: Document, nodes: netlab_nodes.Nodes, networks: Mapping[str, Data]) -> None:
+        self._document, self._machines, self._mtus = document, nodes.machines, nodes.mtus
+        self._networks = networks
+        self.attached: list[Attached] = []
         self.switches: list[Machine] = []
         self._names = Names(document.notes)
-        for machine in machines.values():
+        for machine in nodes.machines.values():
             self._names.of(machine.name)
 
-    def add(self, data: Data, where: Location) -> None:
+    def add(self, data: Data, of_link: Layers) -> None:
         """One link: `h1-h2`, `[h1, h2]`, or a mapping. One of several nodes is a switch with a link to each."""
-        document = self._document
-        link: Mapping[str, Data] = data if isinstance(data, dict) else {}
-        ends = self._ends(data)
-        unknown = [name for name, _ in ends if name not in self._machines]
-        if len(ends) < 2 or unknown:
-            wrong = f"no node {shown(unknown[0])}" if unknown else "a link has two nodes, as in h1-h2"
-            document.wrong(where, wrong)
+        document, where = self._document, of_link.layers[0][1]
+        settings, owner = of_link.layers[0][0], f"link {document.line(where)}"
+        ends = self._ends(data, where)
+        unknown = [end for end in ends if end.node not in self._machines]
+        disabled = of_link.get("disable")
+        if document.truth(*disabled):
+            document.notes.add("disable", owner, "it is not there")
             return
-        own = [self._settings(interface, (*where, name)) for name, interface in ends]
-        shared = self._settings(link, where)
-        each = [{**shared, **its} for its in own]
-        mtu = link.get("mtu")
-        if mtu is not None and not (
-            isinstance(mtu, str) and mtu.isascii() and mtu.isdigit() and 576 <= int(mtu[:6]) <= 9000
-        ):
-            document.wrong((*where, "mtu"), f"{shown(mtu)} is not an MTU: from 576 to 9000 are possible")
+        if unknown:
+            known = did_you_mean(unknown[0].node, self._machines)
+            document.wrong(where, f"no node {shown(unknown[0].node)}{known}")
             return
-        name = link.get("name")
-        names = [self._machines[name].name for name, _ in ends]
-        line, size = document.line(where), None if mtu is None else int(str(mtu))
-        if len(ends) == 2:
-            title_of = name if isinstance(name, str) and name else None
-            self.links.append(self._link((names[0], names[1]), line, title_of, each[0], each[1], size))
-        else:
-            switch = Machine(self._names.of(f"lan{len(self.switches) + 1}"), line, is_switch=True)
-            self.switches.append(switch)
-            self.links += [
-                self._link((end, switch.name), line, None, its, {}, size) for end, its in zip(names, each, strict=True)
-            ]
-        nodes = [each for each, _ in ends]
-        document.unread(
-            {key: value for key, value in link.items() if key not in nodes},
-            _OF_LINK,
-            f"link {self._document.line(where)}",
-        )
+        kind, place = of_link.get("type")
+        if kind not in (None, "p2p", "lan") or len(ends) == 1:
+            document.lose(
+                place if kind else where, f"a link of {shown(kind or 'one node')}", owner, "a link joins nodes"
+            )
+            return
+        if len(ends) < 2:
+            document.wrong(where, "a link has two nodes, as in h1-h2")
+            return
+        nodes = {end.node for end in ends}
+        document.judge({k: v for k, v in settings.items() if k not in nodes}, where, _OF_LINK, owner)
+        for end in ends:
+            document.judge(end.settings, end.where, NETLAB["interface"], end.node)
+        self._attach(of_link, ends, where, owner)
 
-    def _ends(self, data: Data) -> list[tuple[str, Mapping[str, Data]]]:
+    def _attach(self, of_link: Layers, ends: Sequence[_End], where: Location, owner: str) -> None:
+        document, line = self._document, self._document.line(where)
+        each = [self._settings(Layers(((end.settings, end.where), *of_link.layers)), end.node) for end in ends]
+        mtu = self._mtu(of_link, ends, owner)
+        interfaces = [(end.node, end.settings, end.where) for end in ends]
+        network, place = netlab_addresses.network(document, self._networks, of_link, interfaces, owner)
+        wanted = [netlab_addresses.wanted(document, each, network) for each in interfaces]
+        bridge = self._bridge(of_link, owner)
+        names = [self._machines[end.node].name for end in ends]
+        if len(ends) == 2 and bridge is None:
+            link = _link((names[0], names[1]), line, self._name(of_link, owner), each[0], each[1], mtu)
+            self.attached.append(Attached(link, (wanted[0], wanted[1]), network, place))
+            return
+        if bridge is None:
+            bridge = Machine(self._names.of(f"lan{len(self.switches) + 1}"), line, is_switch=True)
+            self.switches.append(bridge)
+        if of_link.get("name")[0] is not None:
+            document.notes.add("name", owner, "left out: its links have names of their own")
+        for name, its, at in zip(names, each, wanted, strict=True):
+            link = _link((name, bridge.name), line, None, its, {}, mtu)
+            self.attached.append(Attached(link, (at, Wanted(where)), network, place))
+
+    def _ends(self, data: Data, where: Location) -> list[_End]:
         """The nodes, each with what is said of its interface."""
         if isinstance(data, str):
-            return [(each, {}) for each in self._parted(data)]
+            return [_End(each, {}, where) for each in self._parted(data)]
         if isinstance(data, dict) and isinstance(inner := data.get("interfaces"), list):
-            data = inner
+            data, where = inner, (*where, "interfaces")
         if isinstance(data, list):
             named = [(each.get("node"), each) if isinstance(each, dict) else (each, {}) for each in data]
-            return [(str(name), {k: v for k, v in its.items() if k != "node"}) for name, its in named]
+            return [_End(str(name), its, (*where, index)) for index, (name, its) in enumerate(named)]
         if isinstance(data, dict):
             return [
-                (key, each if isinstance(each, dict) else {})
+                _End(key, each if isinstance(each, dict) else {}, (*where, key))
                 for key, each in data.items()
-                if key not in _OF_LINK and (key in self._machines or each is None)
+                if key in self._machines or (key not in _OF_LINK and each is None)
             ]
         return []
 
@@ -159,79 +176,124 @@ class _Links:
         best = max(ways, key=lambda way: sum(each in self._machines for each in way), default=None)
         return [text] if best is None else [*best]
 
-    def _settings(self, data: Mapping[str, Data], where: Location) -> dict[str, float]:
-        """Of a link or an interface, in the plan's units."""
+    def _settings(self, layers: Layers, owner: str) -> dict[str, float]:
+        """Of an interface with its link, in the plan's units."""
         document = self._document
-        tc = document.mapping(data.get("tc"), (*where, "tc"))
-        document.unread(tc, (*_TC,), "tc")
-        found = {key: document.quantity(tc.get(key), (*where, "tc", key), *_TC[key]) for key in _TC}
-        if found["rate"] is None:
-            found["rate"] = document.quantity(data.get("bandwidth"), (*where, "bandwidth"), RATE_MBIT, "kbit")
+        tc = layers.within(document, "tc")
+        for each, where in tc.layers:
+            document.judge(each, where, NETLAB["tc"], owner)
+        found = {name: document.quantity(*tc.get(key), kind, unit) for key, (kind, unit, name) in _TC.items()}
+        if found["rate_mbit"] is None:
+            found["rate_mbit"] = document.quantity(*layers.get("bandwidth"), RATE_MBIT, "kbit")
         return {key: value for key, value in found.items() if value is not None}
 
-    @staticmethod
-    def _link(
-        ends: tuple[str, str],
-        line: int,
-        name: str | None,
-        to: Mapping[str, float],
-        back: Mapping[str, float],
-        mtu: int | None,
-    ) -> Link:
-        def ways(key: str) -> Ways | None:
-            return (to.get(key, 0.0), back.get(key, 0.0)) if key in to or key in back else None
+    def _mtu(self, of_link: Layers, ends: Sequence[_End], owner: str) -> int | None:
+        """Of an interface its own, its link's, its node's, or the defaults'. A link of ours has one."""
+        document, found = self._document, dict[int | None, Location]()
+        for end in ends:
+            data, where = Layers(((end.settings, end.where), *of_link.layers)).get("mtu")
+            if data is not None:
+                found.setdefault(document.mtu(data, where, owner), where)
+            elif not self._machines[end.node].is_switch:
+                mtu, where = self._mtus.get(end.node, (None, end.where))
+                found.setdefault(mtu, where)
+        if len({each or 1500 for each in found}) > 1:
+            where = next(where for mtu, where in found.items() if mtu is not None)
+            sizes = " and ".join(str(each or 1500) for each in found)
+            document.lose(where, f"mtu {sizes}", owner, "a link has the same MTU at all its ends")
+            return None
+        return next(iter(found), None)
 
-        rates = [way.get("rate") for way in (to, back)]
-        known = [rate for rate in rates if rate is not None]
-        rate: Ways | None = (rates[0] or _UNLIMITED, rates[1] or _UNLIMITED) if known else None
-        return Link(ends, line, name, ways("delay"), ways("jitter"), ways("loss"), rate, mtu)
+    def _bridge(self, of_link: Layers, owner: str) -> Machine | None:
+        data, _ = of_link.get("bridge")
+        if data is None:
+            return None
+        bridge = self._machines.get(data) if isinstance(data, str) else None
+        if bridge is None or not bridge.is_switch:
+            self._document.notes.add("bridge", owner, "left out: no node, but a name for a bridge of netlab's")
+            return None
+        return bridge
+
+    def _name(self, of_link: Layers, owner: str) -> str | None:
+        data, _ = of_link.get("name")
+        if not isinstance(data, str) or _OWN_NAME.fullmatch(data):
+            return data if isinstance(data, str) else None
+        self._document.notes.add(f"the name {data[:40]!r}", owner, "left out, since a name here is shorter and plainer")
+        return None
 
 
-_UNLIMITED = 100_000.0
-"""Mbit/s, for a direction without a rate beside one with: our language's highest."""
+def _link(
+    ends: tuple[str, str],
+    line: int,
+    name: str | None,
+    to: Mapping[str, float],
+    back: Mapping[str, float],
+    mtu: int | None,
+) -> Link:
+    link = Link(ends, line, name, mtu=mtu)
+    ways = {key: (to.get(key, 0.0), back.get(key, 0.0)) for key in WAYS if key in to or key in back}
+    if "rate_mbit" in ways:
+        ways["rate_mbit"] = (ways["rate_mbit"][0] or _UNLIMITED, ways["rate_mbit"][1] or _UNLIMITED)
+    return replace(link, **ways)  # type: ignore[arg-type]  # each is a field of Ways
 
 
-def write(network: Network) -> tuple[str, tuple[str, ...]]:
-    """A netlab file of it, and notes of what that cannot say."""
-    notes = Notes()
+def write(network: Network) -> Written:
+    """A netlab file of it, and what that cannot say."""
+    notes, lost = Notes(), Notes()
     lines = [f"name: {flow(network.name)}", "provider: clab", "defaults.device: linux", "nodes:"]
     for machine in network.machines:
         node: dict[str, Data] = {"role": "bridge"} if machine.is_switch else {}
         if machine.cpus is not None and not machine.is_switch:
-            node["cpu"] = str(machine.cpus)
+            node["cpu"] = f"{machine.cpus:g}"
+            if not float(machine.cpus).is_integer():
+                lost.add("a share of a processor", machine.name, "netlab's nodes have whole ones")
+                del node["cpu"]
         if machine.memory_mb is not None and not machine.is_switch:
             node["memory"] = str(machine.memory_mb)
-        for what, value in (("location", machine.location), ("controller", machine.controller)):
-            if value is not None:
-                notes.add(what, machine.name, "netlab has no word for it")
+        if machine.location is not None:
+            notes.add("location", machine.name, "netlab has no word for it")
+        if machine.controller is not None:
+            lost.add("controller", machine.name, "netlab has no word for it")
         lines.append(f"  {flow(machine.name)}: {flow(node) if node else ''}".rstrip())
+    if network.description:
+        notes.add("description", network.name, "netlab's file has none")
     lines += ["links:"] if network.links else []
-    for link in network.links:
-        to, back = (_tc(link, way) for way in (0, 1))
-        shared = to == back
-        interfaces: list[Data] = [
-            {"node": end} if shared or not tc else {"node": end, "tc": dict(tc)}
-            for end, tc in zip(link.ends, (to, back), strict=True)
-        ]
-        settings: dict[str, Data] = {"interfaces": interfaces}
-        if link.name is not None:
-            settings["name"] = link.name
-        if link.mtu is not None:
-            settings["mtu"] = str(link.mtu)
-        if shared and to:
-            settings["tc"] = dict(to)
-        lines.append(f"  - {flow(settings)}")
-    return "\n".join(lines) + "\n", notes.lines()
+    hosts = frozenset(machine.name for machine in network.machines if not machine.is_switch)
+    lines += [f"  - {flow(_written(link, hosts))}" for link in network.links]
+    return Written("\n".join(lines) + "\n", notes.lines(), lost.lines())
+
+
+def _written(link: Link, hosts: frozenset[str]) -> Data:
+    to, back = (_tc(link, way) for way in (0, 1))
+    shared = to == back
+    own: tuple[IPv4Address | None, ...] = (None, None)
+    if link.subnet is not None and hosts.issuperset(link.ends):
+        own = tuple(IPv4Network(link.subnet).network_address + count for count in (1, 2))
+    interfaces: list[Data] = [
+        {
+            "node": end,
+            **({} if shared or not tc else {"tc": dict(tc)}),
+            **({} if address is None else {"ipv4": str(address)}),
+        }
+        for end, tc, address in zip(link.ends, (to, back), own, strict=True)
+    ]
+    settings: dict[str, Data] = {"interfaces": interfaces}
+    if link.name is not None:
+        settings["name"] = link.name
+    if link.mtu is not None:
+        settings["mtu"] = str(link.mtu)
+    if link.subnet is not None:
+        settings["prefix"] = link.subnet
+    if shared and to:
+        settings["tc"] = dict(to)
+    return settings
 
 
 def _tc(link: Link, way: int) -> dict[str, str]:
     found = {}
-    for key, ways, factor, unit in (
-        ("delay", link.delay_ms, 1, "ms"),
-        ("jitter", link.jitter_ms, 1, "ms"),
-        ("loss", link.loss_percent, 1, ""),
-        ("rate", link.rate_mbit, 1000, ""),
-    ):
+    for key, (_, unit, name) in _TC.items():
+        ways: Ways | None = getattr(link, name)
         if ways is not None:
-            found[key] = f"{number(ways[way] * factor)}{unit}"
+            factor, written = (1000, "") if key == "rate" else (1, unit if key in ("delay", "jitter") else "")
+            found[key] = f"{number(ways[way] * factor)}{written}"
     return found

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from minigts.errors import UNPRINTABLE
 from minigts.formats.limits import LONGEST_DESCRIPTION, LONGEST_NOTE, MOST_NOTES
@@ -23,10 +24,14 @@ class Machine:
     line: int = 1
     is_switch: bool = False
     location: str | None = None
-    cpus: int | None = None
+    cpus: float | None = None
+    """Whole, or a share of one."""
     memory_mb: int | None = None
     controller: str | None = None
     """Of a switch: `builtin`, or HOST:PORT, or ADDRESS:PORT."""
+    environment: tuple[tuple[str, str], ...] = ()
+    run: tuple[str, ...] = ()
+    """Commands for a shell, once the links are there."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +46,38 @@ class Link:
     loss_percent: Ways | None = None
     rate_mbit: Ways | None = None
     mtu: int | None = None
+    corrupt_percent: Ways | None = None
+    duplicate_percent: Ways | None = None
+    reorder_percent: Ways | None = None
+    subnet: str | None = None
+    """An IPv4 network, whose first addresses are the ends' in their order."""
+
+    @property
+    def turned(self) -> Link:
+        """The same link from its other end."""
+        given = {key: value for key in WAYS if (value := getattr(self, key)) is not None}
+        return replace(self, ends=self.ends[::-1], **{key: value[::-1] for key, value in given.items()})
+
+
+WAYS: Mapping[str, tuple[str, str]] = {
+    "delay_ms": ("delay", "ms"),
+    "jitter_ms": ("jitter", "ms"),
+    "loss_percent": ("loss", "%"),
+    "rate_mbit": ("rate", "mbit"),
+    "corrupt_percent": ("corrupt", "%"),
+    "duplicate_percent": ("duplicate", "%"),
+    "reorder_percent": ("reorder", "%"),
+}
+"""What of a link has a number for each direction: the field, our language's key for it, and the unit."""
 
 
 @dataclass(frozen=True)
 class Network:
-    """A file of whatever format. With `sites` a link without a delay has that between its ends' locations."""
+    """A file of whatever format. With `sites` a link without a delay has that between its ends' locations.
+
+    `notes` say what is decoration or was left out on purpose; `lost` what bears on the network and the format that it
+    is to be written in has no word for.
+    """
 
     name: str
     machines: tuple[Machine, ...]
@@ -54,6 +86,15 @@ class Network:
     routing: str = "routed"
     sites: bool = False
     notes: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+
+
+class Written(NamedTuple):
+    """A file's text, notes of what it says otherwise, and what of the network it does not say and would have to."""
+
+    text: str
+    notes: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
 
 
 @dataclass
@@ -70,9 +111,17 @@ class Notes:
 
     def lines(self) -> tuple[str, ...]:
         """A line each, no more and no longer than a person reads."""
-        found = [f"{what} of {listed(owners)}: {why}" for (what, why), owners in self._of.items()]
+        found = [f"{what} of {_listed(owners)}: {why}" for (what, why), owners in self._of.items()]
         kept = [_shown(line.replace("\n", " "))[:LONGEST_NOTE] for line in found[:MOST_NOTES]]
         return (*kept, *((f"and {len(found) - MOST_NOTES} more",) if len(found) > MOST_NOTES else ()))
+
+
+_OF_A_PLACE = re.compile(r"(?:link|links|the) [a-z0-9 ]{1,30}", re.ASCII)
+
+
+def _listed(owners: Sequence[str]) -> str:
+    """As `listed`; `link 8` and `the file` as they are."""
+    return owners[0] if len(owners) == 1 and _OF_A_PLACE.fullmatch(owners[0]) else listed(owners)
 
 
 class Names:
@@ -167,11 +216,15 @@ def _machine(machine: Machine) -> Data:
     if machine.location is not None:
         settings["location"] = _shown(machine.location)
     if machine.cpus is not None:
-        settings["cpus"] = str(machine.cpus)
+        settings["cpus"] = f"{machine.cpus:g}"
     if machine.memory_mb is not None:
         settings["memory"] = f"{machine.memory_mb}MB"
     if machine.controller is not None:
         settings["controller"] = machine.controller
+    if machine.environment:
+        settings["environment"] = {name: _shown(value) for name, value in machine.environment}
+    if machine.run:
+        settings["run"] = [_shown(command) for command in machine.run]
     return settings or None
 
 
@@ -179,17 +232,14 @@ def _link(link: Link) -> Data:
     settings: dict[str, Data] = {"ends": list(link.ends)}
     if link.name is not None:
         settings["name"] = link.name
-    for key, ways, unit in (
-        ("delay", link.delay_ms, "ms"),
-        ("jitter", link.jitter_ms, "ms"),
-        ("loss", link.loss_percent, "%"),
-        ("rate", link.rate_mbit, "mbit"),
-    ):
-        if ways is not None:
+    for name, (key, unit) in WAYS.items():
+        if (ways := getattr(link, name)) is not None:
             to, back = (f"{number(way)}{unit}" for way in ways)
             settings[key] = to if to == back else {"to": to, "from": back}
     if link.mtu is not None:
         settings["mtu"] = str(link.mtu)
+    if link.subnet is not None:
+        settings["subnet"] = link.subnet
     return settings
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from minigts.formats.network import Link, Machine, Network, number
+from minigts.formats.network import Link, Machine, Network, Written, number
 
 
-def dot(network: Network) -> tuple[str, tuple[str, ...]]:
+def dot(network: Network) -> Written:
     """For `dot -Tsvg`, `neato` and their like."""
     lines = [f"graph {_quoted(network.name)} {{"]
     for machine in network.machines:
@@ -14,10 +14,10 @@ def dot(network: Network) -> tuple[str, tuple[str, ...]]:
     for link in network.links:
         first, second = map(_quoted, link.ends)
         lines.append(f"  {first} -- {second} [label={_quoted(_link(link))}];")
-    return "\n".join([*lines, "}"]) + "\n", ()
+    return Written("\n".join([*lines, "}"]) + "\n")
 
 
-def mermaid(network: Network) -> tuple[str, tuple[str, ...]]:
+def mermaid(network: Network) -> Written:
     """For Markdown pages. Its nodes are numbered, since some names, such as `end`, are words of Mermaid's."""
     numbers = {machine.name: f"n{index}" for index, machine in enumerate(network.machines)}
     lines = ["graph LR"]
@@ -28,7 +28,7 @@ def mermaid(network: Network) -> tuple[str, tuple[str, ...]]:
         first, second = (numbers[end] for end in link.ends)
         words = _harmless(_link(link))
         lines.append(f'  {first} ---|"{words}"| {second}' if words else f"  {first} --- {second}")
-    return "\n".join(lines) + "\n", ()
+    return Written("\n".join(lines) + "\n")
 
 
 def _machine(machine: Machine) -> str:

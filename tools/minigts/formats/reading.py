@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePath
 
 from minigts.errors import InputError, Problem
-from minigts.formats import containerlab, graphml, gts, gts_language, netlab, pictures
-from minigts.formats.network import Network
+from minigts.formats import containerlab, graphml, gts, gts_language, netlab, pictures, recognised
+from minigts.formats.network import Network, Written
 from minigts.language.source import Language
 from minigts.language.tree import read_tree
 
@@ -17,33 +17,34 @@ LANGUAGE = Language(
     largest_bytes=100_000,
     instead_of_aliases="write out what is meant",
 )
-_GRAPHML, _YAML = (".graphml", ".xml"), (".yaml", ".yml")
-WRITERS: Mapping[str, Callable[[Network], tuple[str, tuple[str, ...]]]] = {
+WRITERS: Mapping[str, Callable[[Network], Written]] = {
     "gts": gts.write,
     "containerlab": containerlab.write,
     "netlab": netlab.write,
     "dot": pictures.dot,
     "mermaid": pictures.mermaid,
 }
-"""By the word that `minigts export --as` takes: a file's text, and notes of what it cannot say."""
+"""By the word that `minigts export --as` takes."""
 
 
-def read(text: str, file: str) -> Network:
-    """The network of a file in another tool's format. Raises InputError with every problem, each with its line."""
+def read(text: str, file: str, *, leave_out: bool = False) -> Network:
+    """The network of a file in another tool's format. Raises InputError with every problem, each with its line: what
+    bears on the network and cannot be honoured is one, unless it is to be left out."""
     ending = PurePath(file).suffix.lower()
     if ending in gts_language.SUFFIXES:
         return gts.read(text, file)
-    if ending in _GRAPHML:
-        return graphml.read(text, file)
-    if ending not in _YAML:
-        endings = ", ".join((*gts_language.SUFFIXES, *_GRAPHML, *_YAML))
+    if ending in recognised.GRAPHML:
+        return graphml.read(text, file, leave_out=leave_out)
+    if ending not in recognised.YAML:
+        endings = recognised.known_endings()
         raise InputError([Problem(file, 0, f"no format is known by the ending {ending!r}; endings are {endings}")])
     tree = read_tree(text, file, LANGUAGE)
-    if isinstance(tree.data, dict) and "topology" in tree.data:
-        return containerlab.read(tree, file)
-    if isinstance(tree.data, dict) and "nodes" in tree.data:
-        return netlab.read(tree, file)
+    match recognised.of_document(tree.data):
+        case "containerlab":
+            return containerlab.read(tree, file, leave_out=leave_out)
+        case "netlab":
+            return netlab.read(tree, file, leave_out=leave_out)
     wanted = "containerlab's file has `topology:`, netlab's has `nodes:`"
-    if isinstance(tree.data, dict) and {"hosts", "chain", "pair", "star"} & tree.data.keys():
+    if isinstance(tree.data, dict) and recognised.OURS & tree.data.keys():
         wanted += "; this one is a topology of minigts' already"
     raise InputError([Problem(file, 1, f"neither containerlab's nor netlab's: {wanted}")])

@@ -17,17 +17,6 @@ from ipaddress import IPv4Address, IPv4Network
 _SEGMENT_PREFIX = 24
 _FIRST_HOST = IPv4Address("10.255.0.0")
 
-RESERVED = (
-    (IPv4Network("10.0.0.0/16"), "Docker Swarm's own networks"),
-    (IPv4Network("10.255.0.0/16"), "the hosts' own addresses"),
-    (IPv4Network("172.16.0.0/12"), "Docker and the overlays"),
-    (IPv4Network("0.0.0.0/8"), "this network (RFC 1122)"),
-    (IPv4Network("127.0.0.0/8"), "loopback"),
-    (IPv4Network("169.254.0.0/16"), "link-local addresses"),
-    (IPv4Network("224.0.0.0/3"), "multicast and reserved addresses"),
-)
-"""What a segment must not take, and for whom it is kept."""
-
 
 @lru_cache(maxsize=1024)
 def host_address(index: int) -> str:
@@ -38,14 +27,6 @@ def host_address(index: int) -> str:
 def mac(link_index: int, end: int) -> str:
     """The MAC of end 0 or 1 of a link. Unique within a lab for 65536 links."""
     return f"02:6d:67:{link_index >> 8:02x}:{link_index & 0xFF:02x}:{end + 1:02x}"
-
-
-def reserved_for(network: IPv4Network) -> str | None:
-    """For whom some of `network` is kept, with the block; None when it is free."""
-    for block, user in RESERVED:
-        if network.overlaps(block):
-            return f"{block}, which is kept for {user}"
-    return None
 
 
 def overlaps(networks: Sequence[tuple[int, IPv4Network]]) -> Iterator[tuple[int, int]]:

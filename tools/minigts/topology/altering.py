@@ -13,10 +13,11 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from minigts.errors import InputError
+from minigts.language.blocks import reserved_for
 from minigts.language.problems import did_you_mean, listed, path_of, shown
 from minigts.language.validation import findings_of
 from minigts.topology import checks, ipv6
-from minigts.topology.addressing import assign, overlaps, reserved_for
+from minigts.topology.addressing import assign, overlaps
 from minigts.topology.build import end_of, free_name, host_of, link_of, shapings
 from minigts.topology.draft import DraftLink, draft_host, draft_link
 from minigts.topology.fields import MOST_HOSTS

@@ -7,10 +7,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from ipaddress import IPv4Network
 from typing import TypeAlias
 
+from minigts.language.blocks import reserved_for
 from minigts.language.problems import Finding, Location, did_you_mean, listed, path_of, shown
 from minigts.language.tree import Data
 from minigts.topology import containers, gateway, ipv6, switching
-from minigts.topology.addressing import assign, capacity, overlaps, reserved_for
+from minigts.topology.addressing import assign, capacity, overlaps
 from minigts.topology.draft import Draft, DraftDirection, DraftHost, DraftLink, DraftSwitch
 from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, MOST_HOSTS
 from minigts.topology.frames import ETHERNET_HEADER_BYTES

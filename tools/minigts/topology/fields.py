@@ -36,7 +36,7 @@ MOST_HOSTS = 1000
 MOST_LINKS = 65_536
 """As many as have MACs of their own (`addressing.mac`)."""
 LONGEST_LOCATION, LONGEST_DESCRIPTION = 60, 4000
-LEAST_MTU, MOST_MTU = 576, 9000
+LEAST_MTU, MOST_MTU = 576, 9500
 MOST_CPUS = 64
 LEAST_SHARE = 0.05
 """Of a processor that a host may be limited to."""

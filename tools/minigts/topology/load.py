@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from itertools import chain
 from pathlib import Path
 
-from minigts.formats import gts_language, network
+from minigts.formats import gts_language, network, recognised
 from minigts.formats.limits import MOST_NOTES
 from minigts.language.problems import require_none
 from minigts.language.source import Language, read_text
@@ -109,8 +109,14 @@ def _planned(
 
 
 def _read(text: str, file: str) -> Tree:
-    """The document, also of a file in GTS's language, which is told by its name's ending."""
-    return network.tree(_of_gts(text, file)) if is_gts(file) else read_tree(text, file, LANGUAGE)
+    """The document, also of a file in GTS's language, which is told by its name's ending. Other tools' files are
+    refused, with the command that takes them over."""
+    if is_gts(file):
+        return network.tree(_of_gts(text, file))
+    recognised.require_our_ending(file)
+    tree = read_tree(text, file, LANGUAGE)
+    recognised.require_ours(tree.data, file)
+    return tree
 
 
 def _of_gts(text: str, file: str) -> network.Network:

@@ -1,0 +1,200 @@
+"""Interfaces and addresses that another tool's file asks for: what our language gives of them, and what not. Pure.
+
+Ours follow from the links: a host's ports are eth1, eth2, … in their order, and the hosts of a segment have its
+network's first addresses in that order. So links are put into an order that gives what is asked for, where there
+is one.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from ipaddress import IPv4Address, IPv4Network
+from itertools import pairwise
+
+from minigts.formats.network import Link, Machine, ports
+from minigts.language.blocks import reserved_for
+from minigts.language.problems import Location
+
+LONGEST_PREFIX = 30
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a file asks for at one end of a link."""
+
+    where: Location
+    name: str | None = None
+    """The interface as the file calls it."""
+    number: int | None = None
+    """That of `eth2`; None for a name of another kind, or none."""
+    address: IPv4Address | None = None
+
+
+@dataclass(frozen=True)
+class Attached:
+    """A link with what its file asks for at each end, and of its network."""
+
+    link: Link
+    ends: tuple[Wanted, Wanted]
+    network: IPv4Network | None = None
+    where: Location = ()
+    """Where the network stands."""
+
+
+@dataclass
+class Fitted:
+    """The links in their order, and what of that which was asked for they have not: where, what, whose, and why."""
+
+    links: list[Link] = field(default_factory=list)
+    lost: list[tuple[Location, str, str, str]] = field(default_factory=list)
+
+
+def fitted(machines: Mapping[str, Machine], attached: Sequence[Attached]) -> Fitted:
+    """The links as near to what is asked for as can be. `machines` by their names here."""
+    found = Fitted()
+    chosen = [attached[index] for index in _order(machines, attached)]
+    for (link, numbers), each in zip(ports(each.link for each in chosen), chosen, strict=True):
+        for end, number, wanted in zip(link.ends, numbers, each.ends, strict=True):
+            if wanted.name is not None and wanted.number != number and not machines[end].is_switch:
+                why = f"it is eth{number} here, where ports are numbered in the order of the links"
+                found.lost.append((wanted.where, f"interface {wanted.name[:40]}", end, why))
+    found.links = [each.link for each in chosen]
+    _address(machines, chosen, found)
+    return found
+
+
+def _order(machines: Mapping[str, Machine], attached: Sequence[Attached]) -> list[int]:
+    """Indices of the links, so that hosts' ports have the wanted numbers, as far as that goes together."""
+    after = _after(machines, attached)
+    waiting = Counter(later for those in after.values() for later in those)
+    ready = [index for index in after if not waiting[index]]
+    left, order = set(after), list[int]()
+    while left:
+        # Where the numbers ask for a circle, the link that stands first in the file goes first.
+        index = heapq.heappop(ready) if ready else min(left)
+        if index not in left:
+            continue
+        left.discard(index)
+        order.append(index)
+        for later in after[index]:
+            waiting[later] -= 1
+            if waiting[later] == 0:
+                heapq.heappush(ready, later)
+    return order
+
+
+def _after(machines: Mapping[str, Machine], attached: Sequence[Attached]) -> dict[int, set[int]]:
+    """By link those that have to come behind it: of each host's links the next."""
+    ends: dict[str, list[tuple[int, int | None]]] = {}
+    for index, each in enumerate(attached):
+        for end, wanted in zip(each.link.ends, each.ends, strict=True):
+            if not machines[end].is_switch:
+                ends.setdefault(end, []).append((index, wanted.number))
+    after: dict[int, set[int]] = {index: set() for index in range(len(attached))}
+    for own in ends.values():
+        for before, later in pairwise(_numbered(own)):
+            if before != later:
+                after[before].add(later)
+    return after
+
+
+def _numbered(own: Sequence[tuple[int, int | None]]) -> list[int]:
+    """A host's links in the order of their numbers; those without one have the numbers that are free, in file order."""
+    given = {number for _, number in own if number is not None}
+    free = iter(number for number in range(1, 2 * len(own) + 1) if number not in given)
+    numbers = [(next(free) if number is None else number, index) for index, number in own]
+    return [index for _, index in sorted(numbers)]
+
+
+def _address(machines: Mapping[str, Machine], chosen: Sequence[Attached], found: Fitted) -> None:
+    """Give segments the networks that are asked for, and say which addresses their hosts do not have."""
+    taken: list[IPv4Network] = []
+    for segment in _segments(machines, [each.link for each in chosen]):
+        asked = [(chosen[index].network, chosen[index].where, index) for index in segment]
+        network, where, index = next(
+            ((net, where, index) for net, where, index in asked if net), (None, (), segment[0])
+        )
+        if network is None:
+            _lose_addresses(chosen, segment, found, "its link has no network, such as 192.0.2.0/24, in the file")
+            continue
+        owner = found.links[index].name or "-".join(found.links[index].ends)
+        if (why := _why_not(network, taken)) is not None:
+            found.lost.append((where, f"network {network}", owner, why))
+            _lose_addresses(chosen, segment, found, why)
+            continue
+        taken.append(network)
+        found.lost += [
+            (where, f"network {other}", owner, f"its segment has {network}")
+            for other, where, _ in asked
+            if other not in (None, network)
+        ]
+        found.links[index] = replace(found.links[index], subnet=str(network))
+        _compare(machines, chosen, segment, network, found)
+
+
+def _why_not(network: IPv4Network, taken: Sequence[IPv4Network]) -> str | None:
+    if network.prefixlen > LONGEST_PREFIX or network.prefixlen == 0:
+        return f"a link's network is from /1 to /{LONGEST_PREFIX}"
+    if (user := reserved_for(network)) is not None:
+        return f"it overlaps {user}"
+    return next((f"it overlaps {other}, another link's" for other in taken if other.overlaps(network)), None)
+
+
+def _lose_addresses(chosen: Sequence[Attached], segment: Sequence[int], found: Fitted, why: str) -> None:
+    for index in segment:
+        for end, wanted in zip(chosen[index].link.ends, chosen[index].ends, strict=True):
+            if wanted.address is not None:
+                found.lost.append((wanted.where, f"address {wanted.address}", end, why))
+
+
+def _compare(
+    machines: Mapping[str, Machine],
+    chosen: Sequence[Attached],
+    segment: Sequence[int],
+    network: IPv4Network,
+    found: Fitted,
+) -> None:
+    """What of the hosts' addresses is otherwise. A link between two hosts is turned round, where that gives them."""
+    hosts = [
+        (end, wanted)
+        for index in segment
+        for end, wanted in zip(chosen[index].link.ends, chosen[index].ends, strict=True)
+        if not machines[end].is_switch
+    ]
+    if len(segment) == 1 and len(hosts) == 2 and _wrong(hosts, network) and not _wrong(hosts[::-1], network):
+        found.links[segment[0]] = found.links[segment[0]].turned
+        return
+    for end, wanted, own in _wrong(hosts, network):
+        why = f"it has {own} here, where hosts have the first addresses in the order of the links"
+        found.lost.append((wanted.where, f"address {wanted.address}", end, why))
+
+
+def _wrong(hosts: Sequence[tuple[str, Wanted]], network: IPv4Network) -> list[tuple[str, Wanted, IPv4Address]]:
+    first = int(network.network_address) + 1
+    given = [(end, wanted, IPv4Address(min(first + count, 2**32 - 1))) for count, (end, wanted) in enumerate(hosts)]
+    return [(end, wanted, own) for end, wanted, own in given if wanted.address not in (None, own)]
+
+
+def _segments(machines: Mapping[str, Machine], links: Sequence[Link]) -> Iterator[list[int]]:
+    """Indices of links that share a network: each between two hosts, and those that switches join."""
+    of_switch: dict[str, str] = {}
+
+    def root(name: str) -> str:
+        while (joined_to := of_switch.get(name, name)) != name:
+            name = joined_to
+        return name
+
+    for link in links:
+        if all(machines[end].is_switch for end in link.ends):
+            of_switch[root(link.ends[0])] = root(link.ends[1])
+    joined: dict[str, list[int]] = {}
+    for index, link in enumerate(links):
+        switch = next((end for end in link.ends if machines[end].is_switch), None)
+        if switch is None:
+            yield [index]
+        else:
+            joined.setdefault(root(switch), []).append(index)
+    yield from joined.values()

@@ -1,0 +1,252 @@
+"""What becomes of each key that containerlab, netlab and the Topology Zoo document: the one table of it. Pure.
+
+The readers judge what they find by it, `docs/imports.md` shows it, and the tests try each of its keys. It follows
+containerlab's schemas/clab.schema.json and docs/manual, netlab's netsim/defaults/attributes.yml and docs, as of 2026.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Fate = Literal["honoured", "error", "note"]
+"""`error`: it bears on delay, rate, loss, addresses or who is joined to whom, and cannot be said here. `note`: it does
+not bear on the network, and is left out."""
+
+
+@dataclass(frozen=True)
+class Key:
+    fate: Fate
+    why: str
+    """What becomes of it, or what is instead."""
+
+
+Place: TypeAlias = Mapping[str, Key]
+"""The keys that may stand in one kind of place."""
+
+
+def _all(fate: Fate, why: str, words: str) -> dict[str, Key]:
+    return {word: Key(fate, why) for word in words.split()}
+
+
+def _honoured(**keys: str) -> dict[str, Key]:
+    return {word: Key("honoured", why) for word, why in keys.items()}
+
+
+_PROGRAMS = "every host has minigts' own system and runs no program of the file's"
+_ENGINE = "the container engine's own affair"
+_FOREIGN_FILES = "files of this machine's, which may hold addresses and routes; copy them by `files:`"
+_CONTROL_LINE = "a host is reached by `minigts exec` and `shell`, over no network"
+_CLAB_LINK = {
+    **_honoured(
+        type="`veth` and `veth-stitch`; all others lead out of the lab and are errors",
+        endpoints="the two ends; their interfaces where `eth1`, `eth2`, … follow from the links' order",
+        mtu="`mtu:`",
+        ipv4="`subnet:`, where the two addresses are the first of their network",
+    ),
+    **_all("error", "IPv6 addresses are minigts' own, by `ipv6:`", "ipv6"),
+    **_all("note", "only templates read it", "vars labels"),
+}
+CONTAINERLAB: Mapping[str, Place] = {
+    "file": {
+        **_honoured(name="`name:`", topology="the lab"),
+        **_all("note", _ENGINE, "prefix settings debug"),
+        **_all("error", f"addresses of the management network: {_CONTROL_LINE}", "mgmt"),
+    },
+    "topology": _honoured(
+        nodes="hosts and switches",
+        links="links",
+        defaults="settings of all nodes",
+        kinds="settings of all nodes of a kind",
+        groups="settings of all nodes of a group; a node's own win, then its group's, its kind's, the defaults",
+    ),
+    "node": {
+        **_honoured(
+            kind="`linux` is a host, `bridge` and `ovs-bridge` a switch; all others are errors",
+            group="the group whose settings it has",
+            cpu="`cpus:`: whole processors, or a share of one",
+            memory="`memory:`",
+            env="`environment:`",
+            exec="`run:`, in minigts' own system",
+            labels="`location:`, of the label `location`; the others are notes",
+        ),
+        **_all("note", _PROGRAMS, "image type entrypoint cmd user license components extras healthcheck config"),
+        **_all(
+            "note", _ENGINE, "image-pull-policy restart-policy auto-remove runtime cpu-set shm-size devices cap-add"
+        ),
+        **_all("note", _ENGINE, "privileged cgroupns-mode cgroup-parent pid-mode tmpfs security-opts link-apply-mode"),
+        **_all("note", _ENGINE, "startup-delay position enforce-startup-config suppress-startup-config"),
+        **_all("note", _CONTROL_LINE, "ports hostname aliases dns credentials certificate username password"),
+        **_all("error", _FOREIGN_FILES, "binds volumes env-files"),
+        **_all("error", "a configuration sets addresses and routes; say them by `run:`", "startup-config"),
+        **_all("error", "its commands may set addresses and routes; say them by `run:`", "stages"),
+        **_all("error", "settings of the kernel's network; say them by `run:`", "sysctls"),
+        **_all("error", f"an address of the management network: {_CONTROL_LINE}", "mgmt-ipv4 mgmt-ipv6"),
+        **_all("error", "a host has a network of its own", "network-mode"),
+    },
+    "link": _CLAB_LINK,
+    "endpoint": {
+        **_honoured(
+            node="the end",
+            interface="where `eth1`, `eth2`, … follow from the links' order",
+            ipv4="as of the link",
+        ),
+        **_all("error", "a port's MAC address follows from its place in the file", "mac"),
+        **_all("error", "IPv6 addresses are minigts' own, by `ipv6:`", "ipv6"),
+        **_all("note", "only templates read it", "vars"),
+    },
+}
+
+_MODULES = "bgp ospf isis eigrp ripv2 routing srv6 sr mpls evpn vxlan bfd dhcp lag stp gateway vrf vlan vrfs vlans ra"
+_MODULE = "netlab's configuration modules are not here; `routing: ospf` and `vlan:` of minigts may say it"
+_OWN_ADDRESSES = "addresses follow from the links' order, or from a link's `prefix`"
+_NETLAB_NODE = {
+    **_honoured(
+        device="`linux`; all others are errors",
+        cpu="`cpus:`",
+        memory="`memory:`, of MB",
+        role="`bridge` is a switch; `host` and `router` are hosts, which all forward",
+        mtu="`mtu:` of its links that say none",
+    ),
+    **_all("note", _PROGRAMS, "box image skip_config unmanaged"),
+    **_all("note", _ENGINE, "provider providers libvirt virtualbox tools outputs"),
+    **_all("error", "it may hold files, addresses and a network mode", "clab"),
+    **_all("error", "its templates may set addresses and routes; say them by `run:`", "config"),
+    **_all("error", _OWN_ADDRESSES, "id interfaces loopback"),
+    **_all("error", f"an address of the management network: {_CONTROL_LINE}", "mgmt"),
+    **_all("error", _MODULE, f"module {_MODULES}"),
+}
+_NETLAB_TC = _honoured(
+    delay="`delay:`, of ms, one way",
+    jitter="`jitter:`, of ms",
+    loss="`loss:`, of %",
+    corrupt="`corrupt:`, of %",
+    duplicate="`duplicate:`, of %",
+    reorder="`reorder:`, of %",
+    rate="`rate:`, of kbit/s",
+)
+_NETLAB_ATTACHED = {
+    **_honoured(
+        tc="of a link for both directions, of an interface for what leaves by it",
+        bandwidth="`rate:`, of kbit/s, where `tc.rate` says none",
+        mtu="`mtu:`; of all the link's interfaces the same",
+    ),
+    **_all("note", "only routing modules read it", "role"),
+    **_all("error", "a link or port that is down; `minigts link` cuts one", "shutdown"),
+    **_all("error", _OWN_ADDRESSES, "pool unnumbered"),
+    **_all("error", _MODULE, f"vlan_name {_MODULES}"),
+}
+NETLAB: Mapping[str, Place] = {
+    "file": {
+        **_honoured(
+            name="`name:`",
+            nodes="hosts and switches",
+            links="links, also in groups",
+            groups="settings of their members; a node's own win, then those of the innermost group",
+            defaults="see below",
+            prefix="networks by name, for links",
+        ),
+        **_all("note", _ENGINE, "provider version tools validate message providers outputs"),
+        **_all("error", _OWN_ADDRESSES, "addressing"),
+        **_all("error", "a plugin may change everything", "plugin input"),
+        **_all("error", _MODULE, f"module {_MODULES}"),
+    },
+    "defaults": {
+        **_honoured(
+            device="that of nodes without one",
+            interfaces="`mtu` of links and nodes that say none",
+            devices="`linux` alone: its `mtu`, `memory` and `cpu`",
+        ),
+        **_all("note", _ENGINE, "provider providers version tools outputs const netlab multilab warnings paths"),
+        **_all("error", _OWN_ADDRESSES, "addressing prefix"),
+        **_all("error", "say it at its own place", "groups links tc node"),
+        **_all("error", _MODULE, f"module {_MODULES}"),
+    },
+    "interfaces": _honoured(mtu="as above"),
+    "device": {
+        **_honoured(mtu="as of a node", memory="as of a node", cpu="as of a node"),
+        **_all("note", _PROGRAMS, "image box clab libvirt virtualbox provider description support"),
+        **_all("note", "only netlab reads it", "interface_name features group_vars"),
+    },
+    "group": {
+        **_NETLAB_NODE,
+        **_honoured(
+            members="nodes, groups, and `h*` for all nodes that begin so",
+            type="`node`; groups of VLANs and VRFs are errors",
+            node_data="as settings of the group",
+            _auto_create="members that are no nodes become some",
+        ),
+        **_all("note", "only Ansible reads it", "vars"),
+    },
+    "node": {**_NETLAB_NODE, **_honoured(group="groups that it is in", name="its name, in a list")},
+    "link": {
+        **_NETLAB_ATTACHED,
+        **_honoured(
+            interfaces="the ends, as a list",
+            name="`name:`, where it is one of ours; else it is a note",
+            type="`p2p` and `lan`; `stub`, `loopback`, `tunnel` and others are errors",
+            prefix="`subnet:`, of IPv4",
+            bridge="the bridge node that the link runs over",
+            disable="the link is not there",
+            group="with `members`: links that share settings",
+            members="as above",
+        ),
+        **_all("note", "only netlab reads it", "linkindex"),
+    },
+    "interface": {
+        **_NETLAB_ATTACHED,
+        **_honoured(
+            node="the end",
+            ipv4="where it is the address that follows from the link's `subnet:`",
+            ifindex="where the links' order can give that number",
+            ifname="where it is `ethN` of that number",
+        ),
+        **_all("note", "a port has its number", "name"),
+        **_all("error", "IPv6 addresses are minigts' own, by `ipv6:`", "ipv6"),
+    },
+    "tc": _NETLAB_TC,
+    "prefix": {
+        **_honoured(ipv4="`subnet:`", allocation="`sequential` and `p2p`, as minigts does it"),
+        **_all("error", "IPv6 addresses are minigts' own, by `ipv6:`", "ipv6"),
+        **_all("note", "only netlab reads it", "_name"),
+    },
+}
+ANSIBLES = ("ansible_", "netlab_")
+"""How keys of a netlab node begin that only Ansible reads."""
+
+GRAPHML: Mapping[str, Place] = {
+    "node": {
+        **_honoured(
+            label="the host's name and `location:`",
+            Latitude="with `Longitude`: what makes its links' delays",
+            Longitude="as above",
+        ),
+    },
+    "edge": {
+        **_honoured(
+            LinkSpeedRaw="`rate:`, of bit/s",
+            LinkSpeed="`rate:`, with `LinkSpeedUnits`, where `LinkSpeedRaw` says none",
+            LinkSpeedUnits="as above",
+            LinkStatus="an edge that is planned, proposed, future or under construction is no link, which is a note",
+        ),
+        **_all("note", "a word about the edge", "LinkLabel LinkNote LinkType id key label NetworkDate"),
+    },
+}
+FORMATS: Mapping[str, Mapping[str, Place]] = {"containerlab": CONTAINERLAB, "netlab": NETLAB, "GraphML": GRAPHML}
+
+
+def tables(format_name: str) -> Iterator[str]:
+    """The table as lines of Markdown, a row for keys that share a fate and a reason."""
+    yield from ("| where | key | here | |", "|---|---|---|---|")
+    for place, keys in FORMATS[format_name].items():
+        for fate, why, words in _together(keys):
+            yield f"| {place} | {', '.join(f'`{word}`' for word in words)} | {fate} | {why} |"
+
+
+def _together(keys: Place) -> Iterator[tuple[Fate, str, Sequence[str]]]:
+    found: dict[Key, list[str]] = {}
+    for word, key in keys.items():
+        found.setdefault(key, []).append(word)
+    for fate in ("honoured", "error", "note"):
+        yield from ((key.fate, key.why, words) for key, words in found.items() if key.fate == fate)

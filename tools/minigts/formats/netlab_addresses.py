@@ -1,0 +1,111 @@
+"""Networks, addresses and numbers of interfaces, as netlab's links and interfaces have them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from ipaddress import IPv4Address, IPv4Network
+from typing import TypeAlias
+
+from minigts.formats.attached import Wanted
+from minigts.formats.foreign import Document, Layers, is_truth
+from minigts.formats.keys import NETLAB
+from minigts.language.problems import Location, did_you_mean, shown
+from minigts.language.tree import Data
+
+Interface: TypeAlias = tuple[str, Mapping[str, Data], Location]
+"""Its node, what is said of it, and where."""
+_INTERFACE = re.compile(r"eth([1-9][0-9]{0,4})", re.ASCII)
+_LONGEST = 40
+
+
+def network(
+    document: Document, named: Mapping[str, Data], of_link: Layers, interfaces: Sequence[Interface], owner: str
+) -> tuple[IPv4Network | None, Location]:
+    """A link's, and where it stands: by its `prefix`, which may be one of those that have names, or by an interface's
+    address."""
+    data, where = of_link.get("prefix")
+    if isinstance(data, str) and data in named:
+        name, data = data, named[data]
+        where = ("prefix", name)
+    if is_truth(data):
+        document.lose(where, f"prefix {data}", owner, "every link has IPv4 addresses")
+        return None, where
+    if isinstance(data, dict):
+        document.judge(data, where, NETLAB["prefix"], owner)
+        allocation = data.get("allocation")
+        if allocation not in (None, "sequential", "p2p"):
+            why = "addresses follow from the links' order"
+            document.lose((*where, "allocation"), f"allocation {shown(allocation)}", owner, why)
+        data, where = data.get("ipv4"), (*where, "ipv4")
+    if data is None:
+        given = ((settings.get("ipv4"), (*at, "ipv4")) for _, settings, at in interfaces)
+        data, where = next(((text, at) for text, at in given if isinstance(text, str) and "/" in text), (None, where))
+    return _read_network(document, named, data, where, owner), where
+
+
+def _read_network(
+    document: Document, named: Mapping[str, Data], data: Data, where: Location, owner: str
+) -> IPv4Network | None:
+    if data is None:
+        return None
+    if is_truth(data):
+        document.lose(where, f"ipv4 {data}", owner, "every link has IPv4 addresses")
+        return None
+    try:
+        if not isinstance(data, str) or "/" not in data or len(data) > _LONGEST:
+            raise ValueError
+        return IPv4Network(data, strict=False)
+    except ValueError:
+        known = did_you_mean(data, named) if isinstance(data, str) else ""
+        document.wrong(where, f"{shown(data)} is not an IPv4 network, as in 192.0.2.0/24{known}")
+        return None
+
+
+def wanted(document: Document, interface: Interface, of_link: IPv4Network | None) -> Wanted:
+    """Its number, and its address: `192.0.2.1/24`, `192.0.2.1`, or the N-th of the link's network."""
+    _, settings, at = interface
+    where, index, name = (*at, "ifindex"), settings.get("ifindex"), settings.get("ifname")
+    if index is not None and not (isinstance(index, str) and index.isascii() and index.isdigit() and len(index) < 6):
+        document.wrong(where, f"{shown(index)} is not the number of an interface")
+        index = None
+    called = f"eth{index}" if isinstance(index, str) else None
+    if isinstance(name, str):
+        called, where = name, (*at, "ifname")
+    numbered = _INTERFACE.fullmatch(called) if called else None
+    address = _address(document, interface, of_link)
+    place: Location = (*at, "ipv4") if called is None else where
+    return Wanted(place, called, int(numbered[1]) if numbered else None, address)
+
+
+def _address(document: Document, interface: Interface, of_link: IPv4Network | None) -> IPv4Address | None:
+    node, settings, at = interface
+    data, where = settings.get("ipv4"), (*at, "ipv4")
+    if data is None:
+        return None
+    text, _, length = data.partition("/") if isinstance(data, str) and len(data) <= _LONGEST else ("", "", "")
+    is_count = text.isascii() and text.isdigit() and len(text) < 10
+    why = None
+    try:
+        address = None if is_count and of_link is None else _nth(text, of_link) if is_count else IPv4Address(text)
+    except ValueError:
+        if not is_truth(text):
+            document.wrong(where, f"{shown(data)} is not an IPv4 address, as in 192.0.2.1/24")
+            return None
+        address, why = None, "every end of a link has an IPv4 address"
+    if address is not None and of_link is not None and (address not in of_link or length not in _lengths(of_link)):
+        why = f"it is not of its link's network {of_link}"
+    elif address is None and why is None:
+        why = "its link has no network in the file"
+    if why is None:
+        return address
+    document.lose(where, f"{'ipv4' if is_truth(text) else 'address'} {text}", node, why)
+    return None
+
+
+def _nth(text: str, of_link: IPv4Network | None) -> IPv4Address:
+    return IPv4Address(min((0 if of_link is None else int(of_link.network_address)) + int(text), 2**32 - 1))
+
+
+def _lengths(of_link: IPv4Network) -> tuple[str, str]:
+    return "", str(of_link.prefixlen)

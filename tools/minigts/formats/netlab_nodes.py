@@ -1,0 +1,197 @@
+"""netlab's nodes, with what they have of groups and of defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from minigts.formats.foreign import Document, Layers
+from minigts.formats.keys import ANSIBLES, NETLAB
+from minigts.formats.network import Machine, Names
+from minigts.language.problems import Location, shown
+from minigts.language.quantities import MEMORY_MB
+from minigts.language.tree import Data
+
+DEVICE = "linux"
+LONGEST_NAME = 64
+"""Of a node, for a pattern that names several."""
+_OF_ALL = ("all", DEVICE)
+"""Groups whose members are all nodes, the second since each is of that device."""
+_ROLES = ("host", "router", "bridge")
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """By their names in the file."""
+
+    machines: Mapping[str, Machine]
+    mtus: Mapping[str, tuple[int, Location]]
+    """Of the nodes that say one for all their links, or for which the defaults do."""
+
+
+@dataclass(frozen=True)
+class _Group:
+    name: str
+    settings: Mapping[str, Data]
+    where: Location
+    members: Sequence[str]
+
+
+def read(document: Document, top: Mapping[str, Data]) -> Nodes:
+    """Nodes are a list of names or of mappings, or a mapping; a group may make more of its members."""
+    defaults = _defaults(document, top)
+    given = _given(document, top.get("nodes"))
+    groups = _groups(document, top.get("groups"), given)
+    names, machines, mtus = Names(document.notes), dict[str, Machine](), dict[str, tuple[int, Location]]()
+    for name, (node, where) in given.items():
+        own = Layers(((node, where), *_of_groups(document, groups, name, node, where), *defaults))
+        document.judge(_without_ansibles(node), where, NETLAB["node"], name)
+        machines[name] = _machine(document, names.of(name), own, where, name)
+        data, place = own.get("mtu")
+        if (mtu := document.mtu(data, place, name)) is not None:
+            mtus[name] = mtu, place
+    return Nodes(machines, mtus)
+
+
+def _machine(document: Document, name: str, own: Layers, where: Location, owner: str) -> Machine:
+    device, _ = own.get("device")
+    if device != DEVICE:
+        document.wrong(where, f"device {shown(device)}: Linux nodes alone can be taken over (device: linux)")
+    role, place = own.get("role")
+    if role not in (None, *_ROLES):
+        document.lose(place, f"role {shown(role)}", owner, f"roles are {', '.join(_ROLES)}")
+    cpus, place = own.get("cpu")
+    if cpus is not None and not (
+        isinstance(cpus, str) and cpus.isascii() and cpus.isdigit() and 1 <= int(cpus[:4]) <= 64
+    ):
+        document.wrong(place, f"{shown(cpus)} is not a number of processors, from 1 to 64")
+        cpus = None
+    memory_mb = document.quantity(*own.get("memory"), MEMORY_MB, "MB")
+    return Machine(
+        name,
+        document.line(where),
+        is_switch=role == "bridge",
+        cpus=None if cpus is None else int(str(cpus)),
+        memory_mb=None if memory_mb is None else round(memory_mb),
+    )
+
+
+def _defaults(document: Document, top: Mapping[str, Data]) -> tuple[tuple[Mapping[str, Data], Location], ...]:
+    """What all nodes have: of their device, and of all interfaces."""
+    where: Location = ("defaults",)
+    defaults = document.mapping(top.get("defaults"), where)
+    document.judge(defaults, where, NETLAB["defaults"], "defaults")
+    devices = document.mapping(defaults.get("devices"), (*where, "devices"))
+    own: Location = (*where, "devices", DEVICE)
+    of_device = document.mapping(devices.get(DEVICE), own)
+    document.judge(of_device, own, NETLAB["device"], DEVICE)
+    interfaces: Location = (*where, "interfaces")
+    of_interfaces = document.mapping(defaults.get("interfaces"), interfaces)
+    document.judge(of_interfaces, interfaces, NETLAB["interfaces"], "interfaces")
+    device = {"device": defaults["device"]} if "device" in defaults else {}
+    return (of_device, own), (of_interfaces, interfaces), (device, where)
+
+
+def _given(document: Document, data: Data) -> dict[str, tuple[dict[str, Data], Location]]:
+    """What is said of each node, and where."""
+    found: dict[str, tuple[dict[str, Data], Location]] = {}
+    if not isinstance(data, list):
+        for name, each in document.mapping(data, ("nodes",)).items():
+            found[name] = dict(document.mapping(each, ("nodes", name))), ("nodes", name)
+        return found
+    for index, each in enumerate(data):
+        where: Location = ("nodes", index)
+        named = each.get("name") if isinstance(each, dict) else each
+        if not isinstance(named, str) or named in found:
+            document.wrong(where, f"{shown(named)} is no name of a node, or there already")
+            continue
+        own = {key: value for key, value in each.items() if key != "name"} if isinstance(each, dict) else {}
+        found[named] = own, where
+    return found
+
+
+def _groups(document: Document, data: Data, given: dict[str, tuple[dict[str, Data], Location]]) -> Mapping[str, _Group]:
+    """By name. `given` gets the members that a group makes."""
+    of_all = document.mapping(data, ("groups",))
+    all_made = document.truth(of_all.get("_auto_create"), ("groups", "_auto_create"))
+    names = [name for name in of_all if name != "_auto_create"]
+    found = {}
+    for name in names:
+        where: Location = ("groups", name)
+        each = of_all[name]
+        settings = {"members": each} if isinstance(each, list) else dict(document.mapping(each, where))
+        inner = document.mapping(settings.pop("node_data", None), (*where, "node_data"))
+        kind = settings.get("type")
+        if kind not in (None, "node"):
+            document.lose((*where, "type"), f"group {name[:40]} of type {shown(kind)}", name, "groups are of nodes")
+            continue
+        document.judge(_without_ansibles(settings), where, NETLAB["group"], name)
+        document.judge(_without_ansibles(inner), (*where, "node_data"), NETLAB["group"], name)
+        makes = all_made or document.truth(settings.get("_auto_create"), (*where, "_auto_create"))
+        found[name] = _Group(name, {**inner, **settings}, where, document.texts(settings.get("members"), where))
+        for member in found[name].members if makes else ():
+            if member not in given and member not in names:
+                given[member] = {}, where
+    complete = {
+        name: _Group(name, group.settings, group.where, _members(document, group, names, list(given)))
+        for name, group in found.items()
+    }
+    return _innermost_first(document, complete)
+
+
+def _members(document: Document, group: _Group, groups: Sequence[str], nodes: Sequence[str]) -> list[str]:
+    """Its nodes and groups by name, with those that a pattern such as `h*` fits."""
+    found: dict[str, None] = {}
+    for member in group.members:
+        where: Location = (*group.where, "members")
+        if member in nodes or member in groups:
+            found[member] = None
+        elif member.startswith("~"):
+            document.lose(
+                where, f"member {member[:40]}", group.name, "a regular expression; name the nodes, or write h*"
+            )
+        elif any(sign in member for sign in "*?[]") and len(member) <= LONGEST_NAME and member.count("*") < 4:
+            matching = [name for name in nodes if fnmatchcase(name[:LONGEST_NAME], member)]
+            found.update(dict.fromkeys(matching))
+            if not matching:
+                document.wrong(where, f"no node fits {shown(member)}")
+        else:
+            document.wrong(where, f"{shown(member)} is no node and no group")
+    return list(found)
+
+
+def _of_groups(
+    document: Document, groups: Mapping[str, _Group], name: str, node: Mapping[str, Data], where: Location
+) -> list[tuple[Mapping[str, Data], Location]]:
+    """Settings of the groups that a node is in, directly or by another group: the innermost first (`groups` has them in
+    that order)."""
+    there = {*document.texts(node.get("group"), (*where, "group")), *_OF_ALL}
+    waiting = [*there, *(each.name for each in groups.values() if name in each.members)]
+    there.update(waiting)
+    while waiting:
+        inner = waiting.pop()
+        outer = [each.name for each in groups.values() if inner in each.members and each.name not in there]
+        there.update(outer)
+        waiting += outer
+    return [(each.settings, each.where) for each in groups.values() if each.name in there]
+
+
+def _innermost_first(document: Document, groups: Mapping[str, _Group]) -> dict[str, _Group]:
+    """Each behind the groups that are its members, else by name, as netlab copies their settings."""
+    left, found = dict(groups), dict[str, _Group]()
+    while left:
+        before = len(left)
+        for name in sorted(left):
+            if left.keys().isdisjoint(left[name].members):
+                found[name] = left.pop(name)
+        if len(left) == before:
+            name = min(left)
+            document.wrong((*left[name].where, "members"), f"group {shown(name)} is in a circle of groups")
+            found.update(left)
+            break
+    return found
+
+
+def _without_ansibles(settings: Mapping[str, Data]) -> Mapping[str, Data]:
+    return {key: value for key, value in settings.items() if not key.startswith(ANSIBLES)}

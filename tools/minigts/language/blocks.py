@@ -1,0 +1,24 @@
+"""Blocks of IPv4 addresses that no segment of a lab may take. Pure."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Network
+
+RESERVED = (
+    (IPv4Network("10.0.0.0/16"), "Docker Swarm's own networks"),
+    (IPv4Network("10.255.0.0/16"), "the hosts' own addresses"),
+    (IPv4Network("172.16.0.0/12"), "Docker and the overlays"),
+    (IPv4Network("0.0.0.0/8"), "this network (RFC 1122)"),
+    (IPv4Network("127.0.0.0/8"), "loopback"),
+    (IPv4Network("169.254.0.0/16"), "link-local addresses"),
+    (IPv4Network("224.0.0.0/3"), "multicast and reserved addresses"),
+)
+"""What a segment must not take, and for whom it is kept."""
+
+
+def reserved_for(network: IPv4Network) -> str | None:
+    """For whom some of `network` is kept, with the block; None when it is free."""
+    for block, user in RESERVED:
+        if network.overlaps(block):
+            return f"{block}, which is kept for {user}"
+    return None
