@@ -47,6 +47,7 @@ TAKEN = frozenset(
             "hops",
             "kind",
             "repetition",
+            "replicate",
             "value",
             "unit",
         ),
