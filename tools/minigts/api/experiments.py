@@ -57,9 +57,9 @@ def run_experiment(
     """Run an experiment: a file, or a mapping with what such a file would say, whose `topology` is seen from the
     working directory.
 
-    In the lab given, which has to be of its topology and stays up; else in one of its own. In virtual time `replicates`
-    takes the place of the file's own number. Raises InputError with every problem, EnvironmentLacks, HostFailed. What was
-    measured until then lies in the results folder.
+    In the lab given, which has to be of its topology and stays up; else in one of its own. In virtual time
+    `replicates` takes the place of the file's own number. Raises InputError with every problem, EnvironmentLacks,
+    HostFailed. What was measured until then lies in the results folder.
     """
     with _file(experiment) as file:
         prepared = campaign.prepare(

@@ -147,9 +147,7 @@ def prepare_sweep(
     experiment = _at_scale(experiment, paper=paper, quick=quick)
     if only:
         experiment = experiment.only(only)
-    read = _Read(
-        file, topology, as_written, provider, only, quick=quick, leaving_out=leaving_out, replicates=replicates
-    )
+    read = _Read(file, topology, as_written, provider, only, leaving_out=leaving_out, replicates=replicates)
     return tuple(_prepared_at(read, each, time or experiment.time) for each in experiment.variations)
 
 
@@ -162,7 +160,6 @@ class _Read:
     as_written: Experiment
     provider: str
     only: Sequence[str]
-    quick: bool
     leaving_out: bool
     replicates: int | None
     """What was asked for in place of the experiment's own number."""

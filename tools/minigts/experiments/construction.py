@@ -1,9 +1,10 @@
 """What of a lab in virtual time the plan alone decides, and so which claims cannot come out otherwise. Pure.
 
 Where processors are free and chance has no part in a path, a round trip is what the links declare, and of a stream of
-UDP arrives what the least rate carries. A claim about such figures repeats the topology's file. It is judged on the plan's
-own figures, too: where that gives the verdict that the measured ones give, the claim is vacuous under these settings.
-Where the measured figures say otherwise their verdict stands: then something is wrong with the lab, or with this page.
+UDP arrives what the least rate carries. A claim about such figures repeats the topology's file. It is judged on the
+plan's own figures, too: where that gives the verdict that the measured ones give, the claim is vacuous under these
+settings. Where the measured figures say otherwise their verdict stands: then something is wrong with the lab, or with
+this page.
 """
 
 from __future__ import annotations

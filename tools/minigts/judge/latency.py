@@ -127,7 +127,8 @@ def steady(cells: Sequence[PathCell], plan: Plan) -> Judgement:
     return Judgement(
         "failed" if outside else "undecided" if few else "held",
         f"{which}{few}; furthest from its median lies one of {cell.source} to {cell.target} over "
-        f"{plural(cell.hops, 'hop')}, by {furthest:.3f} of {cell.estimate.median:.2f} ms ({allowed:.{digits}f} ms allowed)",
+        f"{plural(cell.hops, 'hop')}, by {furthest:.3f} of {cell.estimate.median:.2f} ms "
+        f"({allowed:.{digits}f} ms allowed)",
     )
 
 

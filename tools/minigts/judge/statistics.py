@@ -197,8 +197,8 @@ def difference(strata: Strata, seed: int = 0) -> Difference:
 
 
 def rank_chances(a: Sequence[float], b: Sequence[float]) -> tuple[float, float]:
-    """The Wilcoxon-Mann-Whitney test of `b` against `a` alone: the chances of a `b` as low as this, or lower, and of one
-    as high as this, or higher, were they alike. Raises ValueError where a series is empty."""
+    """The Wilcoxon-Mann-Whitney test of `b` against `a` alone: the chances of a `b` as low as this, or lower, and of
+    one as high as this, or higher, were they alike. Raises ValueError where a series is empty."""
     if not a or not b:
         raise ValueError("no values")
     return _chances([(a, b)], _score(a, b))

@@ -50,8 +50,8 @@ def together(words: Sequence[Word]) -> Word:
 
 def all_of(tested: Sequence[Tested]) -> Tested:
     """Of several conditions that must all hold. They do when each does, so the largest chance of error is that of all
-    (Berger, Technometrics 24, 1982). They do not when one does not, which comes by chance the sooner the more there are:
-    its chance is multiplied by their number (Bonferroni)."""
+    (Berger, Technometrics 24, 1982). They do not when one does not, which comes by chance the sooner the more there
+    are: its chance is multiplied by their number (Bonferroni)."""
     word = together([each.word for each in tested])
     chances = [each.p for each in tested if each.word == word and each.p is not None]
     if word != "failed":

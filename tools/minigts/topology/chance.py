@@ -1,9 +1,9 @@
 """A plan in which chance decides otherwise, and what a replicate draws beside it. Pure: the same everywhere.
 
 In virtual time a lab is one course of events. A replicate is the same lab with another draw of what no topology
-declares: which frames links lose and how long each takes within its jitter, the hosts' random numbers, when within a tick
-each host's clock begins, and when within a few milliseconds each program does. Without the last two whatever is periodic
-stays in step for good (Floyd and Jacobson, Traffic phase effects in packet-switched gateways, 1991).
+declares: which frames links lose and how long each takes within its jitter, the hosts' random numbers, when within a
+tick each host's clock begins, and when within a few milliseconds each program does. Without the last two whatever is
+periodic stays in step for good (Floyd and Jacobson, Traffic phase effects in packet-switched gateways, 1991).
 """
 
 from __future__ import annotations
