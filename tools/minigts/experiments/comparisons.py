@@ -79,7 +79,8 @@ def changes(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell]) ->
     series: dict[tuple[tuple[str, str], ...], list[Cell]] = {}
     for cell in cells:
         if claim.by in cell.words:
-            rest = tuple((key, value) for key, value in cell.words.items() if key not in (claim.by, "hops"))
+            along = {claim.by, "hops"} | ({"to"} if claim.by == "hops" else set())
+            rest = tuple((key, value) for key, value in cell.words.items() if key not in along)
             series.setdefault(rest, []).append(cell)
     ordered = [sorted(each, key=lambda cell: magnitude(cell.words[claim.by or ""])) for each in series.values()]
     ends = [(each[0], each[-1]) for each in ordered if len(each) > 1]

@@ -108,8 +108,8 @@ def _claims(labs: Sequence[Results]) -> Iterator[Claim]:
     for several in told.values():
         counts = Counter(claim.verdict for _, claim in several)
         gravest = together([claim.verdict for _, claim in several])
-        vacuous = f", vacuous in {counts['vacuous']}" if counts["vacuous"] else ""
-        held = f"held in {counts['held']} of {len(several)} labs{vacuous}"
+        named = [word for word in ("held", "vacuous") if counts[word]] or ["held"]
+        held = f"{', '.join(f'{word} in {counts[word]}' for word in named)} of {len(several)} labs"
         others = [
             f"{name} ({claim.verdict}: {claim.detail})"
             for name, claim in several
