@@ -94,7 +94,7 @@ def run(
                 provider=provider,
                 replicates=replicates,
             )
-        for line in campaign.left_out_in_words(prepared):
+        for line in (*campaign.left_out_in_words(prepared), *campaign.too_few_in_words(prepared)):
             screen.note(line)
         if on is not None:
             _refuse_real_time(prepared)
