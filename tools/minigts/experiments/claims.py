@@ -38,7 +38,7 @@ def evaluate(
 
 
 def _verdicts(claim: Claim, cells: Sequence[Cell], plan: Plan, experiment: Experiment | None) -> Iterator[Verdict]:
-    spoken_of = [cell for cell in cells if _is_of(claim, cell)]
+    spoken_of = [cell for cell in cells if speaks_of(claim, cell)]
     series = dict.fromkeys((cell.overlay, cell.measurement) for cell in spoken_of)
     if not series:
         yield _verdict(claim, claim.overlay or "", Judgement("undecided", "nothing of it was measured"))
@@ -106,7 +106,8 @@ def _verdict(claim: Claim, overlay: str, judgement: Judgement) -> Verdict:
     )
 
 
-def _is_of(claim: Claim, cell: Cell) -> bool:
+def speaks_of(claim: Claim, cell: Cell) -> bool:
+    """Whether the cell is among those that the claim is about."""
     return (
         cell.metric == claim.column
         and (cell.quantity == claim.quantity or not is_of_the_value(claim.quantity))

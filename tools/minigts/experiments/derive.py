@@ -57,19 +57,19 @@ def derive(directory: Path) -> tuple[Verdict, ...]:
     Raises InputError for a manifest or a raw file that cannot be read, MinigtsError when the disk is full.
     """
     manifest = manifests.read(directory)
-    taken = tuple(_taken(directory, manifest.experiment, meaning.samples(manifest)))
-    found = summarise(manifest, taken)
+    tried = tuple(taken(directory, manifest))
+    found = summarise(manifest, tried)
     verdicts = evaluate(meaning.claims(manifest), found, manifest.plan, manifest.experiment, manifest.claims_sha256)
     varied = tuple(dict.fromkeys(key for each in manifest.experiment.measurements for key in each.vary))
     summary = [cell for cell in found if not cell.metric]
     promised = _Predictions(manifest)
     in_real_time = manifest.plan.time == "real"
-    rows = (_sample_row(promised, entry, timed=in_real_time) for entry in taken)
+    rows = (_sample_row(promised, entry, timed=in_real_time) for entry in tried)
     several = manifest.experiment.replicates > 1
     columns = tables.with_replicate(tables.SAMPLE_COLUMNS) if several else tables.SAMPLE_COLUMNS
     write(inside(directory, SAMPLES), tables.text((*columns, *varied), rows))
     write(inside(directory, SUMMARY), tables.text((*tables.SUMMARY_COLUMNS, *varied), map(_summary_row, summary)))
-    if series := [*_series(manifest.experiment, taken)]:
+    if series := [*_series(manifest.experiment, tried)]:
         columns = tables.with_replicate(tables.SERIES_COLUMNS) if several else tables.SERIES_COLUMNS
         write(inside(directory, SERIES), tables.text((*columns, *varied), series))
     claims = Claims(tuple(Claim.model_validate(dataclasses.asdict(verdict)) for verdict in verdicts))
@@ -162,11 +162,11 @@ def _of_courses(values: Sequence[_Value]) -> tuple[float, ...]:
     return tuple(median(own) for own in courses.values())
 
 
-def _taken(directory: Path, experiment: Experiment, samples: Sequence[Sample]) -> Iterator[Taken]:
+def taken(directory: Path, manifest: Manifest) -> Iterator[Taken]:
     """Every sample of the matrix that has a raw file, in the matrix's order."""
     tries, repeats = store.attempts(directory), store.repeats(directory)
-    measurements = {measurement.name: measurement for measurement in experiment.measurements}
-    for sample in samples:
+    measurements = {measurement.name: measurement for measurement in manifest.experiment.measurements}
+    for sample in meaning.samples(manifest):
         raw = store.good(directory, sample.id)
         if raw is None and sample.id in tries:
             raw = store.earlier(directory, sample.id)[-1]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from minigts.judge.verdicts import together
+from minigts.judge.verdicts import Word, together
 from minigts.report import read
 from minigts.report.read import Results
 from minigts.results import manifest as manifests
@@ -108,7 +108,8 @@ def _claims(labs: Sequence[Results]) -> Iterator[Claim]:
     for several in told.values():
         counts = Counter(claim.verdict for _, claim in several)
         gravest = together([claim.verdict for _, claim in several])
-        named = [word for word in ("held", "vacuous") if counts[word]] or ["held"]
+        good: tuple[Word, ...] = ("held", "vacuous")
+        named = [word for word in good if counts[word]] or [*good[:1]]
         held = f"{', '.join(f'{word} in {counts[word]}' for word in named)} of {len(several)} labs"
         others = [
             f"{name} ({claim.verdict}: {claim.detail})"
