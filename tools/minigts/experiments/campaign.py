@@ -49,6 +49,9 @@ _T = TypeVar("_T")
 PACKAGES = ("docker.io", "iproute2", "openvswitch-switch", *(tool.package for tool in TOOLS.values()))
 """The packages whose programs carry or measure traffic; the manifest has their versions."""
 ASKING_TIMEOUT_S = 60.0
+LOOKS = 3
+"""So often a quick run in one course of virtual time measures each cell: it costs little, and the first is often
+another."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +151,9 @@ def prepare_sweep(
     experiment = _at_scale(experiment, paper=paper, quick=quick)
     if only:
         experiment = experiment.only(only)
-    read = _Read(file, topology, as_written, provider, only, leaving_out=leaving_out, replicates=replicates)
+    read = _Read(
+        file, topology, as_written, provider, only, quick=quick, leaving_out=leaving_out, replicates=replicates
+    )
     return tuple(_prepared_at(read, each, time or experiment.time) for each in experiment.variations)
 
 
@@ -161,6 +166,7 @@ class _Read:
     as_written: Experiment
     provider: str
     only: Sequence[str]
+    quick: bool
     leaving_out: bool
     replicates: int | None
     """What was asked for in place of the experiment's own number."""
@@ -189,6 +195,8 @@ def _prepared_as_read(read: _Read, experiment: Experiment, time: Time | None) ->
         overlays.require_fit(plan, name)
     as_asked = plan if impossible is None else plan.model_copy(update={"time": impossible.time})
     experiment = experiment.replicated(_replicates(read, experiment, as_asked))
+    if read.quick and as_asked.time == "virtual" and experiment.replicates == 1:
+        experiment = experiment.model_copy(update={"repetitions": max(experiment.repetitions, LOOKS)})
     found = meaning.meaningless(experiment, as_asked)
     refused = [each for each in found if each.part.kind != "watch"]
     if refused and not read.leaving_out:
@@ -445,7 +453,7 @@ def begin(results: Path, prepared: Sequence[Prepared], provider: str) -> tuple[P
     folder = store.create(results, names.pop() if len(names) == 1 else "campaign", now)
     directories = [_directory(folder, each, alone=not names) for each in prepared]
     for directory, each in zip(directories, prepared, strict=True):
-        manifests.write(directory, _manifest(each, provider))
+        manifests.write(directory, manifest_of(each, provider))
         for name, content in each.sources.items():
             write(inside(directory, name), content)
     return tuple(directories)
@@ -504,7 +512,8 @@ def _known(path: Path, kind: str, name: str, known: Sequence[str]) -> None:
         )
 
 
-def _manifest(prepared: Prepared, provider: str) -> Manifest:
+def manifest_of(prepared: Prepared, provider: str) -> Manifest:
+    """What a run is to measure, before it has begun."""
     return Manifest(
         minigts=minigts.__version__,
         commit=_commit(),

@@ -38,18 +38,11 @@ def evaluate(
 
 
 def _verdicts(claim: Claim, cells: Sequence[Cell], plan: Plan, experiment: Experiment | None) -> Iterator[Verdict]:
-    spoken_of = [cell for cell in cells if speaks_of(claim, cell)]
-    series = dict.fromkeys((cell.overlay, cell.measurement) for cell in spoken_of)
-    if not series:
+    series = spoken_of(claim, cells)
+    if not any(speaks_of(claim, cell) for cell in cells):
         yield _verdict(claim, claim.overlay or "", Judgement("undecided", "nothing of it was measured"))
-    for overlay, measurement in series:
-        its_cells = [cell for cell in spoken_of if (cell.overlay, cell.measurement) == (overlay, measurement)]
-        if claim.than.get("overlay") == overlay:
-            continue
-
-        def judge(own: Sequence[Cell], everything: Sequence[Cell]) -> Judgement:
-            return _of_enough(own, _judgement(claim, own, everything, plan))
-
+    judge = _judge(claim, plan)
+    for (overlay, measurement), its_cells in series.items():
         judgement = (
             construction.judged(claim, its_cells, cells, experiment, plan, judge)
             if experiment is not None
@@ -57,6 +50,30 @@ def _verdicts(claim: Claim, cells: Sequence[Cell], plan: Plan, experiment: Exper
         )
         detail = f"{measurement}: {judgement.detail}{_basis(its_cells)}"
         yield _verdict(claim, overlay, replace(judgement, detail=detail))
+
+
+def foreseen(
+    claim: Claim, cells: Sequence[Cell], plan: Plan, experiment: Experiment
+) -> Mapping[tuple[str, str], Judgement | None]:
+    """By overlay and measurement that a claim speaks of, what follows of it without any figure (construction.py)."""
+    judge = _judge(claim, plan)
+    return {
+        where: construction.foreseeable(claim, own, cells, experiment, plan, judge)
+        for where, own in spoken_of(claim, cells).items()
+    }
+
+
+def spoken_of(claim: Claim, cells: Sequence[Cell]) -> Mapping[tuple[str, str], list[Cell]]:
+    """The cells that a claim has a verdict on, by overlay and measurement: each has one of its own."""
+    found: dict[tuple[str, str], list[Cell]] = {}
+    for cell in cells:
+        if speaks_of(claim, cell) and claim.than.get("overlay") != cell.overlay:
+            found.setdefault((cell.overlay, cell.measurement), []).append(cell)
+    return found
+
+
+def _judge(claim: Claim, plan: Plan) -> construction.Judge:
+    return lambda own, everything: _of_enough(own, _judgement(claim, own, everything, plan))
 
 
 def _of_enough(cells: Sequence[Cell], judgement: Judgement) -> Judgement:

@@ -36,25 +36,35 @@ def judged(
 ) -> Judgement:
     """The verdict, `vacuous` where it could not have been another."""
     measured = judge(own, everything)
+    foreseen = foreseeable(claim, own, everything, experiment, plan, judge)
+    if foreseen is None or (foreseen.word not in ("vacuous", measured.word) and measured.word != "undecided"):
+        return measured
+    return Judgement("vacuous", f"{foreseen.detail}; {measured.detail}")
+
+
+def foreseeable(
+    claim: Claim, own: Sequence[Cell], everything: Sequence[Cell], experiment: Experiment, plan: Plan, judge: Judge
+) -> Judgement | None:
+    """The verdict that follows without any measurement, with the reason: `vacuous` where the file says so, or what is
+    measured can say nothing of it. None where it does not follow. Only the cells' places count, and not their figures.
+    """
     if why := claim.vacuous or _planned_so(claim, own, experiment, plan):
-        return Judgement("vacuous", f"{why}; {measured.detail}")
+        return Judgement("vacuous", why)
     concerned = [cell for cell in everything if _may_be_compared(claim, cell, own)]
     declared = {
         id(cell): figure for cell in (*own, *concerned) if (figure := _declared(cell, experiment, plan)) is not None
     }
     if not own or any(id(cell) not in declared for cell in (*own, *concerned)):
-        return measured
+        return None
 
     def as_declared(cells: Sequence[Cell]) -> list[Cell]:
         return [_with_figure(cell, declared[id(cell)]) for cell in cells if id(cell) in declared]
 
     by_plan = judge(as_declared(own), as_declared(everything))
-    if by_plan.word not in ("held", "failed") or measured.word not in ("undecided", by_plan.word):
-        return measured
+    if by_plan.word not in ("held", "failed"):
+        return None
     cannot = "fail" if by_plan.word == "held" else "hold"
-    return Judgement(
-        "vacuous", f"it cannot {cannot} where processors are free: the plan alone decides it; {measured.detail}"
-    )
+    return Judgement(by_plan.word, f"it cannot {cannot} where processors are free: the plan alone decides it")
 
 
 def _planned_so(claim: Claim, own: Sequence[Cell], experiment: Experiment, plan: Plan) -> str:

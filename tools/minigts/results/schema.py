@@ -116,7 +116,9 @@ class Manifest(_Part):
     noise_before: Noise | None = None
     noise_after: Noise | None = None
     guard: Guard | None = None
-    claims_sha256: Annotated[tuple[str, ...], Field(exclude_if=lambda sums: not sums)] = ()
+    claims_sha256: Annotated[
+        tuple[Annotated[str, Field(pattern="^[0-9a-f]{64}$")], ...], Field(exclude_if=lambda sums: not sums)
+    ] = ()
     """Of each claim a sum of what is judged, as it was before the run; none in folders of before."""
     samples_planned: Annotated[int, Field(ge=0)]
     started: str
