@@ -50,8 +50,7 @@ PACKAGES = ("docker.io", "iproute2", "openvswitch-switch", *(tool.package for to
 """The packages whose programs carry or measure traffic; the manifest has their versions."""
 ASKING_TIMEOUT_S = 60.0
 LOOKS = 3
-"""So often a quick run in one course of virtual time measures each cell: it costs little, and the first is often
-another."""
+"""So often a quick run in one course of virtual time measures each cell; samples of one lab may differ."""
 
 
 @dataclass(frozen=True)
