@@ -51,7 +51,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     said = Program(place / "state").succeeds(
         "run", str(place / "rows.yaml"), "--time", "virtual", "--results", str(place / "results")
     )
-    assert f"held in {LABS} of {LABS} labs" in said
+    assert f"vacuous in {LABS} of {LABS} labs" in said
     return tables(place / "results")
 
 
@@ -77,7 +77,7 @@ def test_workers_give_the_same_bytes_though_one_is_killed_and_leave_no_lab(
     os.kill(int(labs_of_jobs(program)[0].rpartition("-")[2]), signal.SIGKILL)
     said, told = running.communicate(timeout=200)
     assert running.returncode == 0, told
-    assert f"held in {LABS} of {LABS} labs" in said
+    assert f"vacuous in {LABS} of {LABS} labs" in said
     assert f"0 of {SAMPLES} samples" in told and f"{SAMPLES} of {SAMPLES} samples" in told
     assert tables(tmp_path / "results") == alone
     assert not traces.left()

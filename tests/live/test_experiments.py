@@ -53,7 +53,7 @@ def test_claims_hold_on_hosts(program: Program, tmp_path: Path) -> None:
         verdicts = json.loads((page.parent / name / "claims.json").read_text())
         measured = [each for each in verdicts if "measured" not in each["detail"]]
         assert len(measured) == CLAIMS[name]
-        missed += [each for each in measured if each["verdict"] != "held"]
+        missed += [each for each in measured if each["verdict"] not in ("held", "vacuous")]
         tainted += [row["tainted"] for row in rows if row["tainted"]]
     if missed and tainted:
         pytest.skip(f"the machine did something else meanwhile ({tainted[0]}): {missed}")

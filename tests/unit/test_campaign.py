@@ -105,9 +105,13 @@ def test_only_leaves_out_an_experiment_that_has_it_at_another_scale_alone() -> N
     assert {each.experiment.name for each in chosen} == {"floor", "ipv6"}
 
 
-@pytest.mark.parametrize(("time", "repetitions"), [("real", 1), ("virtual", 3)])
-def test_a_quick_run_repeats_what_a_verdict_needs_where_that_costs_little(time: Time, repetitions: int) -> None:
-    look = campaign.prepare(EXPERIMENTS / "multihop.yaml", paper=False, quick=True, only=(), time=time)
+@pytest.mark.parametrize(
+    ("time", "replicates", "repetitions"), [("real", None, 1), ("virtual", None, 3), ("virtual", 5, 1)]
+)
+def test_a_quick_run_repeats_where_that_costs_little(time: Time, replicates: int | None, repetitions: int) -> None:
+    look = campaign.prepare(
+        EXPERIMENTS / "multihop.yaml", paper=False, quick=True, only=(), time=time, replicates=replicates
+    )
     assert look.experiment.repetitions == repetitions
 
 

@@ -233,7 +233,7 @@ def test_a_campaign_with_a_sweep_is_none_itself(experiment: Path, tmp_path: Path
     assert is_sweep(top / "rows")
     for directory in directories:
         measured(directory)
-    assert "held in 4 of 4 labs" in render(top).read_text()
+    assert "vacuous in 4 of 4 labs" in render(top).read_text()
     assert (top / "rows" / "report.html").is_file()
     assert (top / "alone" / "report.html").is_file()
 
@@ -264,12 +264,12 @@ def test_all_labs_are_one_page(experiment: Path, tmp_path: Path) -> None:
         (("chain.hosts", hosts), ("chain.link.delay", delay)) for hosts in "23" for delay in ("1ms", "2ms")
     }
     assert [(claim.overlay, claim.verdict, claim.detail) for claim in found.claims] == [
-        (overlay, "held", "held in 4 of 4 labs") for overlay in ("none", "swarm")
+        (overlay, "vacuous", "vacuous in 4 of 4 labs") for overlay in ("none", "swarm")
     ]
     page = render(top)
     assert page == top / "report.html"
     assert (top / "figures" / "rtt-by-chain-hosts.svg").is_file()
-    assert "held in 4 of 4 labs" in page.read_text()
+    assert "vacuous in 4 of 4 labs" in page.read_text()
 
 
 def test_a_claim_that_fails_in_one_lab_fails_and_says_where(experiment: Path, tmp_path: Path) -> None:
@@ -282,7 +282,7 @@ def test_a_claim_that_fails_in_one_lab_fails_and_says_where(experiment: Path, tm
     claims.write_text(json.dumps(told))
     first = read_sweep(top).claims[0]
     assert first.verdict == "failed"
-    assert first.detail == "held in 3 of 4 labs; not in chain.hosts=3,chain.link.delay=1ms (failed: too far)"
+    assert first.detail == "vacuous in 3 of 4 labs; not in chain.hosts=3,chain.link.delay=1ms (failed: too far)"
 
 
 def test_many_values_are_a_field_of_colours(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from minigts.api.labs import Lab
+from minigts.cluster import in_turn
+from minigts.errors import InputError
 from minigts.experiments import campaign, run, trust
 from minigts.lab import Progress
 from minigts.providers import DEFAULT
@@ -48,14 +50,16 @@ def run_experiment(
     quick: bool = False,
     paper: bool = False,
     only: Sequence[str] = (),
+    replicates: int | None = None,
     results: Path | str = "results",
     say: Progress = lambda _text: None,
 ) -> Results:
     """Run an experiment: a file, or a mapping with what such a file would say, whose `topology` is seen from the
     working directory.
 
-    In the lab given, which has to be of its topology and stays up; else in one of its own. Raises InputError with every
-    problem, EnvironmentLacks, HostFailed. What was measured until then lies in the results folder.
+    In the lab given, which has to be of its topology and stays up; else in one of its own. In virtual time
+    `replicates` takes the place of the file's own number. Raises InputError with every problem, EnvironmentLacks,
+    HostFailed. What was measured until then lies in the results folder.
     """
     with _file(experiment) as file:
         prepared = campaign.prepare(
@@ -65,11 +69,18 @@ def run_experiment(
             only=only,
             time=lab.time if lab is not None else time,
             provider=provider if lab is None else lab.provider,
+            replicates=replicates,
         )
+    several = prepared.experiment.replicates > 1
+    if several and lab is not None:
+        raise InputError("each replicate is a lab of its own: give no lab, or `replicates=1`")
     trust.remember([prepared], provider if lab is None else lab.provider)
     (directory,) = campaign.begin(Path(results), [prepared], provider if lab is None else lab.provider)
     with campaign.alone_in(directory):
-        if prepared.samples:
+        if prepared.samples and several:
+            in_turn.perform(directory, [directory], say, lambda progress: say(progress.doing))
+            run.finish(directory)
+        elif prepared.samples:
             named = None if lab is None else lab.name
             with campaign.lab_for(prepared.plan, provider, named, keep=False, say=say) as opened:
                 campaign.describe_lab([directory], opened, say, fresh=lab is None)

@@ -37,6 +37,10 @@ def run(
     paper: Annotated[bool, typer.Option("--paper", help="The study's own lengths and repetitions; hours.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="As little as shows something: `quick:` in the file.")] = False,
     only: Annotated[list[str] | None, typer.Option(help="These overlays or measurements only; repeatable.")] = None,
+    replicates: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="In virtual time: so many labs with other seeds; 1, or 5 and more."),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be measured; start nothing.")] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the lab up afterwards.")] = False,
     resume: Annotated[
@@ -74,6 +78,7 @@ def run(
         raise InputError("run: name an experiment, as in experiments/multihop.yaml, or --resume a results folder")
     _refuse_together(("--paper", paper), ("--quick", quick))
     _refuse_together(("--time", time), ("--resume", resume))  # a run goes on in the time that it began in
+    _refuse_together(("--replicates", replicates), ("--resume", resume))
     measure = _measurer(on, provider, lab, keep=keep)
     if lab is not None:
         time = time or _time_of(checked_name(lab))
@@ -86,12 +91,19 @@ def run(
         else:
             places = [files.found(each, files.EXPERIMENTS) for each in experiments or ()]
             prepared = campaign.prepare_all(
-                campaign.files(places), paper=paper, quick=quick, only=only or (), time=time, provider=provider
+                campaign.files(places),
+                paper=paper,
+                quick=quick,
+                only=only or (),
+                time=time,
+                provider=provider,
+                replicates=replicates,
             )
-        for line in campaign.left_out_in_words(prepared):
+        for line in (*campaign.left_out_in_words(prepared), *campaign.too_few_in_words(prepared)):
             screen.note(line)
         if on is not None:
             _refuse_real_time(prepared)
+        _refuse_one_lab(prepared, lab, keep=keep)
         if dry_run:
             shown_findings.show_samples(prepared)
             return
@@ -145,6 +157,19 @@ def _refuse_real_time(prepared: Sequence[Prepared]) -> None:
         )
 
 
+def _refuse_one_lab(prepared: Sequence[Prepared], lab: str | None, *, keep: bool) -> None:
+    """Raises InputError where replicates, each of which is a lab of its own, are to share one, or to stay."""
+    several = dict.fromkeys(
+        each.experiment.name for each in prepared if each.samples and each.experiment.replicates > 1
+    )
+    option = "--lab" if lab is not None else "--keep" if keep else ""
+    if several and option:
+        raise InputError(
+            f"run: {option}: each replicate of {', '.join(several)} is a lab of its own: without {option}, or with "
+            "--replicates 1"
+        )
+
+
 def _refuse_together(*options: tuple[str, object]) -> None:
     """Raises InputError when more than one of the options is given."""
     if sum(bool(value) for _, value in options) > 1:
@@ -173,7 +198,15 @@ def measure_all(
     _say_how_much(prepared)
     complete = True
     with _telling_how_to_resume(together, "nothing that was measured is lost"):
-        shared = campaign.by_plan(directories, prepared)
+        replicated = [
+            directory
+            for directory, each in zip(directories, prepared, strict=True)
+            if each.samples and each.experiment.replicates > 1
+        ]
+        shared = campaign.by_plan(
+            [each for each in directories if each not in replicated],
+            [each for each in prepared if not each.samples or each.experiment.replicates == 1],
+        )
         for number, (plan, own) in enumerate(shared, start=1):
             if len(shared) > 1:
                 screen.note(f"lab {number} of {len(shared)}: {', '.join(each.name for each in own)}")
@@ -184,6 +217,8 @@ def measure_all(
                     raise
                 screen.note(f"minigts: {', '.join(each.name for each in own)}: {error}")
                 complete = False
+        if replicated:
+            complete &= _measure_replicates(together, replicated)
     for directory, each in zip(directories, prepared, strict=True):
         # Nothing was left to take, or the lab failed before its tables could be derived.
         if not each.samples or not (directory / "samples.csv").exists():
@@ -259,6 +294,21 @@ def _measure(plan: Plan, directories: Sequence[Path], provider: str, lab: str | 
     for outcome, directory in zip(outcomes, directories, strict=True):
         shown_findings.show_outcome(outcome, directory)
     return not any(outcome.failed for outcome in outcomes)
+
+
+def _measure_replicates(together: Path, directories: Sequence[Path]) -> bool:
+    """Measure them one after the other, each in a lab of its own; whether every sample has a result."""
+    from minigts.cluster import in_turn
+    from minigts.experiments import run
+
+    with screen.measuring() as (step, on_progress):
+        in_turn.perform(together, directories, step, on_progress)
+    complete = True
+    for directory in directories:
+        outcome = run.finish(directory)
+        shown_findings.show_outcome(outcome, directory)
+        complete &= not outcome.failed
+    return complete
 
 
 @contextmanager

@@ -176,9 +176,22 @@ def show_outcome(outcome: Outcome, directory: Path) -> None:
 
 
 def show_claims(claims: Sequence[Verdict | Claim]) -> None:
+    from minigts.judge.verdicts import SHOWN
+
     if claims:
-        rows = ((one.verdict, one.overlay, one.claim, one.detail) for one in claims)
+        rows = ((SHOWN[one.verdict], one.overlay, one.claim, one.detail) for one in claims)
         screen.show_table("", ("verdict", "overlay", "claim", ""), rows)
+        for whose, own in (
+            ("documents", [one for one in claims if one.source]),
+            ("our own", [one for one in claims if not one.source]),
+        ):
+            counts = ", ".join(
+                f"{number} {text}"
+                for word, text in SHOWN.items()
+                if (number := sum(one.verdict == word for one in own))
+            )
+            if own:
+                screen.out().print(f"claims of {whose}: {counts}", markup=False, soft_wrap=True)
 
 
 def show_comparison(headline: Iterable[str], tables: Iterable[Result], notes: Iterable[str]) -> None:

@@ -4,7 +4,7 @@ How a run is split follows from its experiment and plan alone. So whatever takes
 thousand workers, every sample is taken in the same lab after the same ones, and in virtual time gets the same bytes.
 
 Each lab begins anew with the same state. So a lab of later repetitions has seeds of its own, or its samples would be
-those of the lab before it once more.
+those of the lab before it once more. A replicate over one overlay is one lab, whoever takes it: its course is not cut.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from minigts.experiments.matrix import Sample
 from minigts.results import manifest as manifests
 from minigts.results import store
 from minigts.results.schema import Manifest
-from minigts.topology.chance import drawn_anew
+from minigts.topology.chance import drawn_anew, replicate
+from minigts.topology.plan import Plan
 
 MEASURING_S = 60.0
 """A job measures at least so long, where there is as much: a lab and a join take as long as some samples."""
@@ -47,9 +48,9 @@ class Job(BaseModel):
 
     @property
     def name(self) -> str:
-        return " ".join(
-            part for part in (self.run if self.run != "." else "", self.overlay, f"({self.number})") if part
-        )
+        course = f"replicate {self.manifest.plan.replicate}" if self.manifest.plan.replicate else ""
+        run = self.run if self.run != "." else ""
+        return " ".join(filter(None, (run, self.overlay, course, f"({self.number})")))
 
 
 def split(top: Path, directories: Sequence[Path]) -> Iterator[Job]:
@@ -66,7 +67,7 @@ def split(top: Path, directories: Sequence[Path]) -> Iterator[Job]:
             yield Job(
                 number=number,
                 run=directory.relative_to(top).as_posix(),
-                manifest=_as_begun(manifest, samples[0].repetition),
+                manifest=_as_begun(manifest, samples[0]),
                 overlay=overlay,
                 samples=tuple(sample.id for sample in samples),
                 describes=place == 0,
@@ -75,21 +76,31 @@ def split(top: Path, directories: Sequence[Path]) -> Iterator[Job]:
 
 
 def _blocks(manifest: Manifest) -> Iterator[tuple[str, list[Sample]]]:
-    """Repetitions one after the other over one overlay, as many as make a job long enough."""
-    for overlay, over_it in groupby(meaning.samples(manifest), key=lambda sample: sample.overlay):
-        repetitions = [list(own) for _, own in groupby(over_it, key=lambda sample: sample.repetition)]
+    """Repetitions one after the other over one overlay, as many as make a job long enough; of a replicate all."""
+    for (number, overlay), own in groupby(meaning.samples(manifest), key=lambda each: (each.replicate, each.overlay)):
+        over_it = list(own)
+        if number:
+            yield overlay, over_it
+            continue
+        repetitions = [list(each) for _, each in groupby(over_it, key=lambda sample: sample.repetition)]
         one_s = run.total_s(manifest.experiment, manifest.plan, repetitions[0])
         size = max(1, math.ceil(MEASURING_S / max(one_s, 0.001)))
         for first in range(0, len(repetitions), size):
             yield overlay, [sample for own in repetitions[first : first + size] for sample in own]
 
 
-def _as_begun(manifest: Manifest, repetition: int) -> Manifest:
-    """Without what has come of it: the same job, whatever was done before. `repetition` is the job's first."""
+def _as_begun(manifest: Manifest, first: Sample) -> Manifest:
+    """Without what has come of it: the same job, whatever was done before. `first` is the job's first sample."""
     kept = ("minigts", "commit", "experiment", "topology_sha256", "provider", "machine", "left_out")
     return Manifest(
         **{name: getattr(manifest, name) for name in kept},
-        plan=manifest.plan if repetition == 1 else drawn_anew(manifest.plan, repetition),
+        plan=_plan_of_lab(manifest.plan, first),
         samples_planned=manifest.samples_planned,
         started="",
     )
+
+
+def _plan_of_lab(plan: Plan, first: Sample) -> Plan:
+    if first.replicate:
+        return replicate(plan, first.replicate)
+    return plan if first.repetition == 1 else drawn_anew(plan, first.repetition)

@@ -12,7 +12,7 @@ import os
 import socket
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
@@ -96,7 +96,9 @@ def _perform(text: str, wanted: str, campaign_id: str) -> Answer:
             return _answer("lacks-parts")
         if lacking := provider.missing():
             return _answer("refused", "; ".join(lacking))
-        return Answer(kind="done", machine=machine(), files=_measured(job, campaign_id))
+        return Answer(
+            kind="done", machine=machine(), files=measured(job, campaign_id, _silent, telling(campaign_id, job.number))
+        )
     except EnvironmentLacks as error:
         return _answer("refused", str(error))
     except (MinigtsError, ExceptionGroup, OSError) as error:
@@ -107,15 +109,15 @@ def _answer(kind: Literal["failed", "refused", "lacks-parts"], why: str = "") ->
     return Answer(kind=kind, why=why, machine=machine())
 
 
-def _measured(job: Job, campaign_id: str) -> dict[str, str]:
+def measured(job: Job, campaign_id: str, say: Callable[[str], None], on_progress: run.OnProgress) -> dict[str, str]:
     """The files that the job adds to its run."""
     remove_labs(campaign_id, True)
-    with tempfile.TemporaryDirectory(prefix="minigts-job-") as place, _lab(job, campaign_id) as lab:
+    with tempfile.TemporaryDirectory(prefix="minigts-job-") as place, _lab(job, campaign_id, say) as lab:
         directory = Path(place)
         manifests.write(directory, job.manifest)
         if job.describes:
-            campaign.describe_lab([directory], lab, _silent, fresh=True)
-        run.take(directory, lab.provider, LabStage(lab, _silent), job.samples, telling(campaign_id, job.number))
+            campaign.describe_lab([directory], lab, say, fresh=True)
+        run.take(directory, lab.provider, LabStage(lab, say), job.samples, on_progress)
         found = [manifests.FILE, LOG, *([CERTIFICATE] if job.describes else [])]
         files = {name: read_text(inside(directory, name)) for name in found}
         for path in sorted((directory / RAW).glob("*.json")):
@@ -153,8 +155,8 @@ def lab_name(campaign_id: str, number: int, process: int) -> str:
 
 
 @contextmanager
-def _lab(job: Job, campaign_id: str) -> Iterator[Lab]:
-    made = labs.up(job.manifest.plan, job.manifest.provider, lab_name(campaign_id, job.number, os.getpid()), _silent)
+def _lab(job: Job, campaign_id: str, say: Callable[[str], None]) -> Iterator[Lab]:
+    made = labs.up(job.manifest.plan, job.manifest.provider, lab_name(campaign_id, job.number, os.getpid()), say)
     try:
         yield made
     finally:

@@ -21,11 +21,11 @@ from minigts.errors import EnvironmentLacks, InputError, MinigtsError, Problem
 from minigts.experiments import meaning, provenance, run
 from minigts.experiments.load import LANGUAGE, load, topology_file
 from minigts.experiments.matrix import Sample, matrix
-from minigts.experiments.model import Experiment
+from minigts.experiments.model import Experiment, replicates_of
 from minigts.experiments.stage import LabStage
 from minigts.fidelity.certificate import Certificate
 from minigts.fidelity.measure import certify
-from minigts.judge.cells import ENOUGH
+from minigts.judge.cells import ENOUGH, plural
 from minigts.lab import Lab, links
 from minigts.language import documents
 from minigts.language.problems import Location
@@ -51,6 +51,8 @@ _T = TypeVar("_T")
 PACKAGES = ("docker.io", "iproute2", "openvswitch-switch", *(tool.package for tool in TOOLS.values()))
 """The packages whose programs carry or measure traffic; the manifest has their versions."""
 ASKING_TIMEOUT_S = 60.0
+LOOKS = 3
+"""So often a quick run in one course of virtual time measures each cell; samples of one lab may differ."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,7 @@ def prepare(
     time: Time | None = None,
     provider: str = DEFAULT_PROVIDER,
     leaving_out: bool = False,
+    replicates: int | None = None,
 ) -> Prepared:
     """Read an experiment and its topology. The lab's time is `time`, else the experiment's, else the topology's, else
     the best of the provider.
@@ -111,7 +114,14 @@ def prepare(
     for what says nothing in that time, unless that is to be left out, and for a sweep of several labs.
     """
     found = prepare_sweep(
-        file, paper=paper, quick=quick, only=only, time=time, provider=provider, leaving_out=leaving_out
+        file,
+        paper=paper,
+        quick=quick,
+        only=only,
+        time=time,
+        provider=provider,
+        leaving_out=leaving_out,
+        replicates=replicates,
     )
     if len(found) > 1:
         raise InputError(f"{file}: `vary:` asks for {len(found)} labs, and one is wanted here: minigts run {file}")
@@ -127,8 +137,11 @@ def prepare_sweep(
     time: Time | None = None,
     provider: str = DEFAULT_PROVIDER,
     leaving_out: bool = False,
+    replicates: int | None = None,
 ) -> tuple[Prepared, ...]:
     """As `prepare`, for each combination of the values that the experiment gives its topology; most have one."""
+    if replicates is not None:
+        _require_telling(replicates)
     experiment = as_written = load(file)
     unknown = [name for name in experiment.overlays if name not in overlays.known()]
     if unknown:
@@ -139,7 +152,9 @@ def prepare_sweep(
     experiment = _at_scale(experiment, paper=paper, quick=quick)
     if only:
         experiment = experiment.only(only)
-    read = _Read(file, topology, as_written, provider, only, quick=quick, leaving_out=leaving_out)
+    read = _Read(
+        file, topology, as_written, provider, only, quick=quick, leaving_out=leaving_out, replicates=replicates
+    )
     return tuple(_prepared_at(read, each, time or experiment.time) for each in experiment.variations)
 
 
@@ -154,6 +169,8 @@ class _Read:
     only: Sequence[str]
     quick: bool
     leaving_out: bool
+    replicates: int | None
+    """What was asked for in place of the experiment's own number."""
 
 
 def _prepared_at(read: _Read, experiment: Experiment, time: Time | None) -> Prepared:
@@ -179,8 +196,9 @@ def _prepared_as_read(read: _Read, experiment: Experiment, time: Time | None) ->
     for name in experiment.overlays:
         overlays.require_fit(plan, name)
     as_asked = plan if impossible is None else plan.model_copy(update={"time": impossible.time})
-    if read.quick and as_asked.time == "virtual":
-        experiment = experiment.model_copy(update={"repetitions": max(experiment.repetitions, ENOUGH)})
+    experiment = experiment.replicated(_replicates(read, experiment, as_asked))
+    if read.quick and as_asked.time == "virtual" and experiment.replicates == 1:
+        experiment = experiment.model_copy(update={"repetitions": max(experiment.repetitions, LOOKS)})
     found = meaning.meaningless(experiment, as_asked)
     refused = [each for each in found if each.part.kind != "watch"]
     if refused and not read.leaving_out:
@@ -196,6 +214,26 @@ def _prepared_as_read(read: _Read, experiment: Experiment, time: Time | None) ->
         left_out = tuple(_measurements_of(experiment, impossible))
         samples = ()
     return Prepared(experiment, digest, plan, samples, left_out, impossible.time if impossible else None, sources)
+
+
+def _require_telling(replicates: int) -> None:
+    """Raises InputError for a number of replicates that decides nothing."""
+    try:
+        replicates_of(replicates)
+    except ValueError as error:
+        raise InputError(f"replicates: {error}") from error
+
+
+def _replicates(read: _Read, experiment: Experiment, plan: Plan) -> int:
+    """How many there are to be. Raises InputError for several that were asked for of a lab in real time."""
+    if plan.time == "virtual":
+        return read.replicates or experiment.replicates
+    if (read.replicates or 1) > 1 and not read.leaving_out:
+        raise InputError(
+            f"{read.file}: --replicates: it is in real time, where each repetition is a sample of its own: "
+            "write more `repetitions:`, or --time virtual"
+        )
+    return 1
 
 
 @dataclass(frozen=True)
@@ -295,6 +333,7 @@ def prepare_all(
     only: Sequence[str],
     time: Time | None = None,
     provider: str = DEFAULT_PROVIDER,
+    replicates: int | None = None,
 ) -> tuple[Prepared, ...]:
     """Read several experiments. Of `only`, each takes what it has, and one that has nothing of it is left out. So are
     parts that say nothing in the lab's time; one experiment alone is refused for them.
@@ -302,14 +341,23 @@ def prepare_all(
     Raises InputError, also when two have one name, and when nothing says anything.
     """
     if len(places) == 1:
-        return prepare_sweep(places[0], paper=paper, quick=quick, only=only, time=time, provider=provider)
+        return prepare_sweep(
+            places[0], paper=paper, quick=quick, only=only, time=time, provider=provider, replicates=replicates
+        )
     found: list[Prepared] = []
     names = []
     for file in places:
         own = [name for name in only if name in _at_scale(load(file), paper=paper, quick=quick).parts] if only else []
         if own or not only:
             found += prepare_sweep(
-                file, paper=paper, quick=quick, only=own, time=time, provider=provider, leaving_out=True
+                file,
+                paper=paper,
+                quick=quick,
+                only=own,
+                time=time,
+                provider=provider,
+                leaving_out=True,
+                replicates=replicates,
             )
             names.append(found[-1].experiment.name)
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -331,6 +379,16 @@ def left_out_in_words(prepared: Sequence[Prepared]) -> tuple[str, ...]:
         *dict.fromkeys(f"{each.experiment.name}: {_left_out(each)}" for each in of_the_time),
         *(f"without {name}: {why}" for name, why in absent.items()),
     )
+
+
+def too_few_in_words(prepared: Sequence[Prepared]) -> tuple[str, ...]:
+    """A line for each experiment in real time whose claims so few repetitions cannot decide."""
+    few = {
+        each.experiment.name: plural(each.experiment.repetitions, "repetition")
+        for each in prepared
+        if each.samples and each.plan.time == "real" and each.experiment.claims and each.experiment.repetitions < ENOUGH
+    }
+    return tuple(f"{name}: {number} in real time decide no claim; {ENOUGH} and more do" for name, number in few.items())
 
 
 def _left_out(prepared: Prepared) -> str:
@@ -402,7 +460,7 @@ def begin(results: Path, prepared: Sequence[Prepared], provider: str) -> tuple[P
     folder = store.create(results, names.pop() if len(names) == 1 else "campaign", now)
     directories = [_directory(folder, each, alone=not names) for each in prepared]
     for directory, each in zip(directories, prepared, strict=True):
-        manifests.write(directory, _manifest(each, provider))
+        manifests.write(directory, manifest_of(each, provider))
         for name, content in each.sources.items():
             write(inside(directory, *name.split("/")), content)
     return tuple(directories)
@@ -461,7 +519,8 @@ def _known(path: Path, kind: str, name: str, known: Sequence[str]) -> None:
         )
 
 
-def _manifest(prepared: Prepared, provider: str) -> Manifest:
+def manifest_of(prepared: Prepared, provider: str) -> Manifest:
+    """What a run is to measure, before it has begun."""
     return Manifest(
         minigts=minigts.__version__,
         commit=_commit(),
@@ -472,6 +531,7 @@ def _manifest(prepared: Prepared, provider: str) -> Manifest:
         machine=manifests.machine(),
         left_out=prepared.left_out,
         noise_before=manifests.noise() if prepared.plan.time == "real" else None,
+        claims_sha256=tuple(claim.digest for claim in prepared.experiment.claims),
         samples_planned=len(prepared.samples),
         started=manifests.now(),
     )

@@ -58,3 +58,8 @@ class Verdict:
     detail: str
     why: str = ""
     source: str = ""
+    p: float | None = None
+    """The chance of what was measured were the contrary true, corrected by Holm's procedure for all claims of the
+    experiment that have a source where it has one. None where no test was made."""
+    changed: bool = False
+    """Whether the claim is another one than before the run."""

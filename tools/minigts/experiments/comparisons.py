@@ -10,9 +10,9 @@ from minigts.experiments.cells import Cell
 from minigts.experiments.model import settings
 from minigts.experiments.vocabulary import Claim
 from minigts.judge import ranges
-from minigts.judge.cells import evidence, plural, ratio_percent
+from minigts.judge.cells import PathCell, evidence, interval_in_words, plural, ratio_percent
 from minigts.judge.statistics import change
-from minigts.judge.verdicts import Judgement, Word, together
+from minigts.judge.verdicts import Judgement, Word, all_of, together
 from minigts.language.quantities import magnitude
 from minigts.tools.datagrams import datagram_bytes
 
@@ -25,15 +25,17 @@ def compared(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell]) ->
     pairs = [(cell, other) for cell in cells for other in _counterparts(cell, claim, everything)]
     if not pairs:
         return Judgement("undecided", "what to compare it with was not measured")
-    words = [ranges.compared(cell, other, claim.range) for cell, other in pairs]
+    tested = [ranges.compared(cell, other, claim.range) for cell, other in pairs]
+    words = [each.word for each in tested]
     cell, other = _telling(pairs, words)
     low, ratio, high = ratio_percent(cell, other)
     digits = claim.range.decimals
-    share = f"{ratio:.{digits}f} % (95 % interval {low:.{digits}f} to {high:.{digits}f} %)"
+    share = f"{ratio:.{digits}f} %{_interval_percent(low, high, digits, cell, other)}"
     which = f"of {plural(len(pairs), 'comparison')} {_counted(words)}; " if len(pairs) > 1 else ""
     figures = f"{_named(cell)} {_figure(cell, digits)} against {_figure(other, digits)} {_named(other)}"
     expected = f"{claim.range.written} was expected"
-    return Judgement(together(words), f"{which}{figures}: {share}, where {expected}{evidence(other, cell)}")
+    word, p = all_of(tested)
+    return Judgement(word, f"{which}{figures}: {share}, where {expected}{evidence(other, cell)}", p)
 
 
 def on_one_side(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell]) -> Judgement:
@@ -41,13 +43,15 @@ def on_one_side(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell])
     pairs = [(cell, other) for cell in cells for other in _counterparts(cell, claim, everything)]
     if not pairs:
         return Judgement("undecided", "what to compare it with was not measured")
-    words = [ranges.goes(_way(claim, cell), other, cell) for cell, other in pairs]
+    tested = [ranges.goes(_way(claim, cell), other, cell) for cell, other in pairs]
+    words = [each.word for each in tested]
     cell, other = _telling(pairs, words)
     which = f"of {plural(len(pairs), 'comparison')} {_counted(words)}; " if len(pairs) > 1 else ""
     relative = change(other.estimate.median, cell.estimate.median)
     figures = f"{_named(cell)} {_figure(cell)} against {_figure(other)} {_named(other)}"
     shown = f": {relative:+.1%}" if other.estimate.median else ""
-    return Judgement(together(words), f"{which}{figures}{shown}, where {cell.better} is better{evidence(other, cell)}")
+    word, p = all_of(tested)
+    return Judgement(word, f"{which}{figures}{shown}, where {cell.better} is better{evidence(other, cell)}", p)
 
 
 def _way(claim: Claim, cell: Cell) -> Literal["falls", "rises"]:
@@ -57,14 +61,16 @@ def _way(claim: Claim, cell: Cell) -> Literal["falls", "rises"]:
 def bounded(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell]) -> Judgement:
     """Every cell within the range."""
     assert claim.range is not None
-    words = [ranges.bounded(cell, claim.range) for cell in cells]
+    tested = [ranges.bounded(cell, claim.range) for cell in cells]
+    words = [each.word for each in tested]
     cell = _telling(cells, words)
     low, high = cell.estimate.bounds
     which = f"of {plural(len(cells), 'figure')} {_counted(words)}; " if len(cells) > 1 else ""
+    word, p = all_of(tested)
     return Judgement(
-        together(words),
-        f"{which}{_named(cell)} {_figure(cell)} (95 % interval {_short(low)} to {_short(high)}), where "
-        f"{claim.range.written} was expected",
+        word,
+        f"{which}{_named(cell)} {_figure(cell)}{_interval(low, high, cell)}, where {claim.range.written} was expected",
+        p,
     )
 
 
@@ -73,22 +79,27 @@ def changes(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell]) ->
     series: dict[tuple[tuple[str, str], ...], list[Cell]] = {}
     for cell in cells:
         if claim.by in cell.words:
-            rest = tuple((key, value) for key, value in cell.words.items() if key not in (claim.by, "hops"))
+            along = {claim.by, "hops"} | ({"to"} if claim.by == "hops" else set())
+            rest = tuple((key, value) for key, value in cell.words.items() if key not in along)
             series.setdefault(rest, []).append(cell)
     ordered = [sorted(each, key=lambda cell: magnitude(cell.words[claim.by or ""])) for each in series.values()]
     ends = [(each[0], each[-1]) for each in ordered if len(each) > 1]
     if not ends:
         return Judgement("undecided", f"no two values of {claim.by} were measured")
     word: Literal["falls", "rises"] = "falls" if claim.word == "falls" else "rises"
-    words = [ranges.goes(word, first, last) for first, last in ends]
+    tested = [ranges.goes(word, first, last) for first, last in ends]
+    words = [each.word for each in tested]
     first, last = _telling(ends, words)
     low, high = last.estimate.bounds
     relative = change(first.estimate.median, last.estimate.median)
     at_first, at_last = (cell.words[claim.by or ""] for cell in (first, last))
+    found, p = all_of(tested)
     return Judgement(
-        together(words),
-        f"{_figure(first)} at {claim.by} {at_first}, {_figure(last)} at {at_last} (95 % interval {_short(low)} to "
-        f"{_short(high)})" + (f": {relative:+.0%}" if first.estimate.median else "") + evidence(first, last),
+        found,
+        f"{_figure(first)} at {claim.by} {at_first}, {_figure(last)} at {at_last}{_interval(low, high, first, last)}"
+        + (f": {relative:+.0%}" if first.estimate.median else "")
+        + evidence(first, last),
+        p,
     )
 
 
@@ -102,11 +113,13 @@ def drops_past_mtu(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Ce
     if not whole or not cut:
         return Judgement("undecided", "no datagrams on both sides of the MTU were measured")
     low, ratio, high = ratio_percent(cut[0], whole[-1])
+    word, p = ranges.compared(cut[0], whole[-1], claim.range)
     return Judgement(
-        ranges.compared(cut[0], whole[-1], claim.range),
+        word,
         f"{_figure(cut[0])} with datagrams of {cut[0].words['datagram']}, which the MTU of {cut[0].mtu} cuts in two, "
-        f"against {_figure(whole[-1])} with {whole[-1].words['datagram']}: {ratio:.0f} % (95 % interval {low:.0f} to "
-        f"{high:.0f} %), where {claim.range.written} was expected",
+        f"against {_figure(whole[-1])} with {whole[-1].words['datagram']}: {ratio:.0f} %"
+        f"{_interval_percent(low, high, 0, cut[0], whole[-1])}, where {claim.range.written} was expected",
+        p,
     )
 
 
@@ -125,6 +138,14 @@ def _counterparts(cell: Cell, claim: Claim, everything: Iterable[Cell]) -> list[
     if cell.words.items() >= claim.than.items():
         return []
     return [other for other in everything if other.metric == cell.metric and wanted.items() <= other.words.items()]
+
+
+def _interval(low: float, high: float, *cells: PathCell) -> str:
+    return "" if all(cell.exact for cell in cells) else f" (95 % interval {_short(low)} to {_short(high)})"
+
+
+def _interval_percent(low: float, high: float, digits: int, *cells: PathCell) -> str:
+    return interval_in_words(low, high, f".{digits}f", *cells).replace(")", " %)")
 
 
 def _telling(entries: Sequence[T], words: Sequence[Word]) -> T:

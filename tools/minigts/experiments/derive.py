@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 
 from minigts.experiments import meaning
 from minigts.experiments.cells import FURTHER, Cell, Verdict
@@ -57,19 +57,21 @@ def derive(directory: Path) -> tuple[Verdict, ...]:
     Raises InputError for a manifest or a raw file that cannot be read, MinigtsError when the disk is full.
     """
     manifest = manifests.read(directory)
-    taken = tuple(_taken(directory, manifest.experiment, meaning.samples(manifest)))
-    found = summarise(manifest, taken)
-    verdicts = evaluate(meaning.claims(manifest), found, manifest.plan)
+    tried = tuple(taken(directory, manifest))
+    found = summarise(manifest, tried)
+    verdicts = evaluate(meaning.claims(manifest), found, manifest.plan, manifest.experiment, manifest.claims_sha256)
     varied = tuple(dict.fromkeys(key for each in manifest.experiment.measurements for key in each.vary))
     summary = [cell for cell in found if not cell.metric]
     promised = _Predictions(manifest)
     in_real_time = manifest.plan.time == "real"
-    rows = (_sample_row(promised, entry, timed=in_real_time) for entry in taken)
-    write(inside(directory, SAMPLES), tables.text((*tables.SAMPLE_COLUMNS, *varied), rows))
+    rows = (_sample_row(promised, entry, timed=in_real_time) for entry in tried)
+    several = manifest.experiment.replicates > 1
+    columns = tables.with_replicate(tables.SAMPLE_COLUMNS) if several else tables.SAMPLE_COLUMNS
+    write(inside(directory, SAMPLES), tables.text((*columns, *varied), rows))
     write(inside(directory, SUMMARY), tables.text((*tables.SUMMARY_COLUMNS, *varied), map(_summary_row, summary)))
-    if series := [*_series(manifest.experiment, taken)]:
-        columns = (*tables.SERIES_COLUMNS, *varied)
-        write(inside(directory, SERIES), tables.text(columns, series))
+    if series := [*_series(manifest.experiment, tried)]:
+        columns = tables.with_replicate(tables.SERIES_COLUMNS) if several else tables.SERIES_COLUMNS
+        write(inside(directory, SERIES), tables.text((*columns, *varied), series))
     claims = Claims(tuple(Claim.model_validate(dataclasses.asdict(verdict)) for verdict in verdicts))
     write(inside(directory, CLAIMS), claims.model_dump_json(indent=1) + "\n")
     return verdicts
@@ -79,6 +81,8 @@ RATES = {"Gbit/s": 1000.0, "kbit/s": 0.001}
 """What a published unit is in Mbit/s, in which everything measured is."""
 _Key = tuple[str, str, str, str, str]
 """Overlay, measurement, source, target, condition."""
+_Value = tuple[int, float]
+"""A sample's value, behind its replicate's number."""
 
 
 def summarise(manifest: Manifest, taken: Iterable[Taken]) -> tuple[Cell, ...]:
@@ -89,15 +93,16 @@ def summarise(manifest: Manifest, taken: Iterable[Taken]) -> tuple[Cell, ...]:
     """
     named = (claim.metric for claim in manifest.experiment.claims)
     metrics = dict.fromkeys((*FURTHER, *(name for name in named if name)))
-    values: dict[tuple[_Key, str], list[float]] = {}
-    doubtful: dict[tuple[_Key, str], list[float]] = {}
+    values: dict[tuple[_Key, str], list[_Value]] = {}
+    doubtful: dict[tuple[_Key, str], list[_Value]] = {}
     for entry in taken:
         if entry.measured is not None:
             sample = entry.sample
             key = (sample.overlay, sample.measurement, sample.source, sample.target, sample.condition)
             extra = {name: value for name, value in entry.measured.extra.items() if name in metrics}
             for metric, value in {"": entry.measured.value, **extra}.items():
-                (doubtful if entry.raw.tainted else values).setdefault((key, metric), []).append(value)
+                to = doubtful if entry.raw.tainted else values
+                to.setdefault((key, metric), []).append((sample.replicate, value))
     experiment, promised = manifest.experiment, _Predictions(manifest)
     return tuple(
         _cell(manifest, promised, overlay, cell, metric, counting, len(doubtful.get((key, metric), ())))
@@ -116,13 +121,16 @@ def _cell(
     overlay: str,
     what: Row,
     metric: str,
-    values: Sequence[float],
+    counting: Sequence[_Value],
     tainted: int,
 ) -> Cell:
     tool, plan = manifest.experiment.measurement(what.measurement).instrument, manifest.plan
     key = (overlay, what.measurement, what.source, what.target, what.condition)
     # Each cell draws its own resamples, whatever else was measured.
     seed = manifest.experiment.seed ^ zlib.crc32("/".join(part for part in (*key, metric) if part).encode())
+    every = tuple(value for _, value in counting)
+    virtual = plan.time == "virtual"
+    values = _of_courses(counting) if virtual else every
     return Cell(
         overlay=overlay,
         measurement=what.measurement,
@@ -137,18 +145,28 @@ def _cell(
         mtu=promised.mtu(overlay, what.target),
         better=None if metric else tool.value.better,
         estimate=estimate(values, seed),
-        values=tuple(values),
+        values=values,
+        every=every if virtual else (),
+        basis="samples" if not virtual else "replicates" if manifest.experiment.replicates > 1 else "course",
         predicted=promised(*key) if metric == "" or metric in MIDDLES else None,
         published=_published(manifest.experiment.published, plan, key, what.hops, metric),
         tainted=tainted,
     )
 
 
-def _taken(directory: Path, experiment: Experiment, samples: Sequence[Sample]) -> Iterator[Taken]:
+def _of_courses(values: Sequence[_Value]) -> tuple[float, ...]:
+    """One value for each course of events: the median of its repetitions, which share what the first left behind."""
+    courses: dict[int, list[float]] = {}
+    for replicate, value in values:
+        courses.setdefault(replicate, []).append(value)
+    return tuple(median(own) for own in courses.values())
+
+
+def taken(directory: Path, manifest: Manifest) -> Iterator[Taken]:
     """Every sample of the matrix that has a raw file, in the matrix's order."""
     tries, repeats = store.attempts(directory), store.repeats(directory)
-    measurements = {measurement.name: measurement for measurement in experiment.measurements}
-    for sample in samples:
+    measurements = {measurement.name: measurement for measurement in manifest.experiment.measurements}
+    for sample in meaning.samples(manifest):
         raw = store.good(directory, sample.id)
         if raw is None and sample.id in tries:
             raw = store.earlier(directory, sample.id)[-1]
@@ -268,6 +286,7 @@ def _sample_row(promised: _Predictions, entry: Taken, *, timed: bool) -> Mapping
         "hops": str(sample.hops),
         "kind": sample.kind,
         "repetition": str(sample.repetition),
+        **_replicate(sample),
         "value": number(measured.value if measured else None),
         "unit": promised.unit(sample.measurement),
         "predicted": number(expected),
@@ -281,6 +300,10 @@ def _sample_row(promised: _Predictions, entry: Taken, *, timed: bool) -> Mapping
         "repeats": str(entry.repeats),
         **_machine_columns(entry.raw),
     }
+
+
+def _replicate(sample: Sample) -> Mapping[str, str]:
+    return {tables.REPLICATE: str(sample.replicate)} if sample.replicate else {}
 
 
 def _series(experiment: Experiment, taken: Sequence[Taken]) -> Iterator[Mapping[str, str]]:
@@ -302,6 +325,7 @@ def _series(experiment: Experiment, taken: Sequence[Taken]) -> Iterator[Mapping[
                     "source": sample.source,
                     "target": sample.target,
                     "repetition": str(sample.repetition),
+                    **_replicate(sample),
                     "column": column,
                     "at_s": number(at_s),
                     "value": number(value),

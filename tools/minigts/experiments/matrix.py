@@ -37,6 +37,8 @@ class Sample:
     """From 1."""
     condition: str = ""
     """What varies, as `datagram=1400B offload=on`."""
+    replicate: int = 0
+    """From 1; 0 where there is one course of events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +55,9 @@ class Cell:
 
 
 def matrix(experiment: Experiment, plan: Plan) -> tuple[Sample, ...]:
-    """Every sample in the order in which it is taken: overlays in turn, in each the repetitions in turn, and in
-    each repetition every cell once, shuffled by the seed. Those that are taken together stand together.
+    """Every sample in the order in which it is taken: replicates in turn, in each the overlays in turn, in each the
+    repetitions in turn, and in each repetition every cell once, shuffled by the seed. Those that are taken together
+    stand together.
 
     Raises InputError when a path names a host that the plan does not have, or two hosts that are not connected, or that
     no network joins; when a host is in two paths that are measured together; and when there are more samples than
@@ -68,10 +71,14 @@ def matrix(experiment: Experiment, plan: Plan) -> tuple[Sample, ...]:
         require_sense(measurement, plan)
     of_one_repetition = {overlay: _batches_of_cells(experiment, plan, overlay) for overlay in experiment.overlays}
     samples = tuple(
-        _sample(cell, overlay, repetition)
+        _sample(cell, overlay, repetition, replicate)
+        for replicate in experiment.courses
         for overlay in experiment.overlays
         for repetition in range(1, experiment.repetitions + 1)
-        for batch in _shuffled(of_one_repetition[overlay], f"{experiment.seed}/{overlay}/{repetition}")
+        for batch in _shuffled(
+            of_one_repetition[overlay],
+            f"{experiment.seed}/{overlay}/{repetition}" + (f"/{replicate}" if replicate else ""),
+        )
         for cell in batch
     )
     if len({sample.id for sample in samples}) != len(samples):
@@ -85,7 +92,7 @@ def batches(experiment: Experiment, samples: Iterable[Sample]) -> Iterator[tuple
 
     def batch(sample: Sample) -> tuple[object, ...]:
         own = () if sample.measurement in together else (sample.id,)
-        return (sample.overlay, sample.measurement, sample.condition, sample.repetition, *own)
+        return (sample.replicate, sample.overlay, sample.measurement, sample.condition, sample.repetition, *own)
 
     for _, several in groupby(samples, batch):
         yield tuple(several)
@@ -157,7 +164,7 @@ def sample_count(experiment: Experiment, plan: Plan) -> int:
         for measurement in experiment.measurements
         if _is_over(measurement, overlay)
     )
-    return experiment.repetitions * sum(of_one_repetition)
+    return experiment.replicates * experiment.repetitions * sum(of_one_repetition)
 
 
 def cells(experiment: Experiment, plan: Plan, overlay: str) -> Iterator[Cell]:
@@ -275,12 +282,13 @@ def _shuffled(batches_: Sequence[tuple[Cell, ...]], seed: str) -> list[tuple[Cel
     return shuffled
 
 
-def _sample(cell: Cell, overlay: str, repetition: int) -> Sample:
+def _sample(cell: Cell, overlay: str, repetition: int, replicate: int) -> Sample:
     # A host's name may hold a hyphen; then two of them part the names, so that a-b to c is not a to b-c.
     dash = "--" if "-" in cell.source + cell.target else "-"
     condition = f".{cell.condition.replace(' ', ',')}" if cell.condition else ""
+    course = f".replicate-{replicate}" if replicate else ""
     return Sample(
-        id=f"{overlay}.{cell.measurement}.{cell.source}{dash}{cell.target}{condition}.r{repetition}",
+        id=f"{overlay}.{cell.measurement}.{cell.source}{dash}{cell.target}{condition}{course}.r{repetition}",
         overlay=overlay,
         measurement=cell.measurement,
         tool=cell.tool,
@@ -290,4 +298,5 @@ def _sample(cell: Cell, overlay: str, repetition: int) -> Sample:
         kind=cell.kind,
         repetition=repetition,
         condition=cell.condition,
+        replicate=replicate,
     )

@@ -9,20 +9,30 @@ import operator
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationError, create_model, model_validator
+from pydantic import (
+    BeforeValidator,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+    WithJsonSchema,
+    create_model,
+    model_validator,
+)
 
 from minigts.errors import InputError
 from minigts.experiments.vocabulary import PLACE, SCALAR, Claim, Figure, Name, Published, stepped, varied, word
 from minigts.language import validation
 from minigts.language.fields import Strict, choice, matching, truth, unknown, whole, written
 from minigts.language.problems import Finding, Location, Misplaced, listed, shown
-from minigts.language.quantities import OFFERED_MBIT
+from minigts.language.quantities import OFFERED_MBIT, whole_number
 from minigts.language.validation import findings_of
 from minigts.tools import OPEN, TOOLS
 from minigts.tools.base import Tool
 from minigts.tools.options import Count, Duration, Options, Size, Switch, WholeSeconds
 from minigts.tools.processor import OF_THE_PROCESSOR
 from minigts.topology.schedule import Step
+from minigts.topology.stored import MOST_REPLICATES
 from minigts.topology.time import Time
 
 MOST_CROSSING = 64
@@ -32,6 +42,30 @@ CROSS = "cross"
 """In `vary`: the rate of all cross traffic."""
 MOST_SAMPLES = 200_000
 """Of one experiment. A results directory has a file for each, and a report reads them all."""
+
+
+FEWEST_REPLICATES = 5
+"""One course of events is told exactly; of several, fewer than five decide nothing (decision 63)."""
+
+
+def replicates_of(value: object) -> int:
+    """How many replicates. Raises ValueError for a number that decides nothing."""
+    number = whole_number(value, "replicates", 1, MOST_REPLICATES)
+    if 1 < number < FEWEST_REPLICATES:
+        raise ValueError(
+            f"{number} replicates decide nothing: write 1, which tells one course exactly, or {FEWEST_REPLICATES} to "
+            f"{MOST_REPLICATES}"
+        )
+    return number
+
+
+Replicates = Annotated[
+    int,
+    BeforeValidator(replicates_of),
+    WithJsonSchema(
+        {"type": "integer", "anyOf": [{"const": 1}, {"minimum": FEWEST_REPLICATES, "maximum": MOST_REPLICATES}]}
+    ),
+]
 
 
 class Pair(Strict):
@@ -263,6 +297,8 @@ class Scale(Strict):
 
     repetitions: Count = 1
     """How often each cell is measured."""
+    replicates: Annotated[Replicates | None, Field(exclude_if=lambda number: number is None)] = None
+    """How many labs with other seeds; of quick one when absent, of paper as many as else."""
     duration_s: WholeSeconds | None = Field(default=None, alias="duration")
     """How long each sample takes."""
     overlays: tuple[Name, ...] = ()
@@ -294,6 +330,8 @@ class Experiment(Strict):
     """Of the order within an overlay, and of the intervals."""
     repetitions: Count
     """How often each cell is measured."""
+    replicates: Annotated[Replicates, Field(exclude_if=lambda number: number == 1)] = 1
+    """In virtual time, how many labs with other seeds it is measured in; 1: one course of events, as declared."""
     measurements: Annotated[tuple[Measurement, ...], Field(min_length=1)]
     """What is measured."""
     claims: tuple[Claim, ...] = ()
@@ -432,12 +470,25 @@ class Experiment(Strict):
     @property
     def least_samples(self) -> int:
         """How many samples there are where each measurement has one path. Multiplied, not counted."""
-        return self.repetitions * sum(
-            measurement.condition_count
-            for measurement in self.measurements
-            for name in self.overlays
-            if not measurement.over or name in measurement.over
+        return (
+            self.replicates
+            * self.repetitions
+            * sum(
+                measurement.condition_count
+                for measurement in self.measurements
+                for name in self.overlays
+                if not measurement.over or name in measurement.over
+            )
         )
+
+    @property
+    def courses(self) -> Sequence[int]:
+        """The replicates by their numbers, from 1; without them the one course that is as declared, 0."""
+        return range(1, self.replicates + 1) if self.replicates > 1 else (0,)
+
+    def replicated(self, number: int) -> Experiment:
+        """The same in so many replicates."""
+        return self.model_copy(update={"replicates": number})
 
     def measurement(self, name: str) -> AnyMeasurement:
         """The measurement called `name`. Raises KeyError."""
@@ -455,11 +506,11 @@ class Experiment(Strict):
         """The same at the study's own length. Raises InputError when the file has no `paper:`."""
         if self.paper is None:
             raise InputError(f"experiment {self.name} has no `paper:` section, so --paper says nothing")
-        return self._at(self.paper)
+        return self._at(self.paper).replicated(self.paper.replicates or self.replicates)
 
     def for_a_look(self) -> Experiment:
         """The same as `quick:` has it; without that, once instead of several times."""
-        return self._at(self.quick)
+        return self._at(self.quick).replicated(self.quick.replicates or 1)
 
     def _at(self, scale: Scale) -> Experiment:
         changed = tuple(_scaled(measurement, scale) for measurement in self.measurements)

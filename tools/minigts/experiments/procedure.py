@@ -67,7 +67,7 @@ rm "$kept"
 CROSSED_LONGER = 1.5
 """Cross traffic beside a tool that has no time of its own goes on for so many times as long as that should take: ping's
 10 ms are up to 16 where the kernel's clock ticks every 4 ms and a reply is late."""
-CROSSING, SERVING, LISTENING = "cross", "server", "listening"
+CROSSING, SERVING, LISTENING, WATCH = "cross", "server", "listening", "cpu"
 SERVED = "/run/minigts-server"
 """With the host's name behind it, for hosts may share their files: there while what a measurement brings serves
 at the path's end; taken away before it is told to end."""
@@ -373,4 +373,4 @@ def _watch(host: str, limit_s: float) -> Call:
     limit_s += 2 * WATCHED_AROUND_S
     most = round(limit_s / WATCHED_EVERY_S)
     script = _WATCH.replace("FILE", WATCHING).replace("MOST", str(most)).replace("EVERY", str(WATCHED_EVERY_S))
-    return Call("cpu", host, ("bash", "-c", script), limit_s + SHORT_S, needed=False)
+    return Call(WATCH, host, ("bash", "-c", script), limit_s + SHORT_S, needed=False)

@@ -16,11 +16,13 @@ from typing import Protocol
 from minigts.errors import CommandTimeout, InputError
 from minigts.experiments import readings
 from minigts.experiments.commands import estimate_s, warm_up
+from minigts.experiments.late_start import begun_late
 from minigts.experiments.matrix import Sample, path_between
 from minigts.experiments.model import AnyMeasurement, Cut, Links
 from minigts.experiments.procedure import (
     CROSSING,
     SHORT_S,
+    WATCH,
     WATCHED_EVERY_S,
     Call,
     Procedure,
@@ -125,7 +127,10 @@ class Sampler:
             # What crosses, crosses all samples of the batch at once.
             others = measurement.model_copy(update={"cross": ()})
             asked = [measurement, *(others for _ in batch[1:])]
-            todo = [procedure(each, sample, self._around) for each, sample in zip(asked, batch, strict=True)]
+            todo = [
+                begun_late(procedure(each, sample, self._around), sample)
+                for each, sample in zip(asked, batch, strict=True)
+            ]
         except InputError as error:
             return self._impossible(batch, str(error))
         return any(
@@ -205,7 +210,7 @@ class Sampler:
             if (failed := self._prepare(each, own)) is not None:
                 results = [failed if other is each else replace(failed, host=other.client.host) for other in todo]
                 return [(result, tuple(said)) for result, said in zip(results, sides, strict=True)]
-        watched = [call.host for each in todo for call in each.beside if call.name == "cpu"]
+        watched = [call.host for each in todo for call in each.beside if call.name == WATCH]
         ended, measured = Event(), Event()
         with ThreadPoolExecutor(max_workers=1) as outer, self._provider.together() as company:
             outside = outer.submit(self._watch_outside, watched, measured, ended)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import re
 from collections import Counter
@@ -193,6 +195,8 @@ class Claim(Strict):
     """Whose claim it is: the document and the section. The experiment's own when empty."""
     why: str = ""
     """Where it differs from what was published: the reason, and what shows it."""
+    vacuous: str = ""
+    """Why it cannot fail, or cannot hold, under the settings of this experiment."""
 
     @model_validator(mode="after")
     def _one_subject(self) -> Self:
@@ -227,6 +231,14 @@ class Claim(Strict):
         """Those it names: what it speaks of, and what that is compared with."""
         named = (self.overlay, self.where.get("overlay"), self.than.get("overlay"))
         return frozenset(name for name in named if name is not None)
+
+    @property
+    def digest(self) -> str:
+        """A sum of what is judged: the same as long as the claim says the same, in whatever words it is explained."""
+        what = self.model_dump(
+            mode="json", by_alias=True, exclude_none=True, exclude={"text", "source", "why", "vacuous"}
+        )
+        return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
     @property
     def _unit(self) -> str:

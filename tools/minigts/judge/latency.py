@@ -1,5 +1,5 @@
-"""sum-of-segments, as-declared and steady: a path's round trips against a sum, or against each other, by the file's
-`tolerances: {rtt: …}`."""
+"""sum-of-segments, as-declared and steady: a path's round trips against a sum, or against each other. In real time the
+file's `tolerances: {rtt: …}` decide, in virtual time what the clock resolves."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from minigts.judge.cells import ENOUGH, PathCell, plural
-from minigts.judge.tolerances import Tolerance, round_trip
-from minigts.judge.verdicts import Judgement
+from minigts.judge.cells import ENOUGH, PathCell, plural, within
+from minigts.judge.tolerances import Tolerance, exchanged
+from minigts.judge.verdicts import Judgement, Tested, all_of
 from minigts.topology.parts import Path
 from minigts.topology.plan import Plan
 
@@ -47,6 +47,14 @@ class Sum:
     def agrees(self) -> bool:
         return self.tolerance.allows(self.cell.estimate.median, self.total_ms)
 
+    @property
+    def tested(self) -> Tested:
+        """What it is held against is taken as it is, also where that is measured."""
+        if self.cell.by_interval:  # what was measured once has its tolerance here, and no interval beside it
+            return Tested("held" if self.agrees else "failed")
+        allowed = self.tolerance.of(self.total_ms)
+        return within(self.cell, self.total_ms - allowed, self.total_ms + allowed)
+
 
 def single_segments(measured: Iterable[T]) -> dict[Ends, T]:
     """What was measured over one segment, by its ends. A path of one hop stands in for its segment."""
@@ -78,7 +86,7 @@ def segment_sums(cells: Sequence[PathCell], plan: Plan) -> tuple[Sum, ...]:
     """Each path of several hops beside the sum of its segments' own medians."""
     singles = single_segments(cells)
     return tuple(
-        Sum(cell, sum(part.estimate.median for part in parts), round_trip(plan, way(cell, plan)))
+        Sum(cell, sum(part.estimate.median for part in parts), exchanged(plan, way(cell, plan), 1 + len(parts)))
         for cell in cells
         if cell.hops > 1 and (parts := segments_of(cell, singles, plan))
     )
@@ -92,7 +100,9 @@ def sum_of_segments(cells: Sequence[PathCell], plan: Plan) -> Judgement:
 def as_declared(cells: Sequence[PathCell], plan: Plan) -> Judgement:
     """Each path against the round trip that the topology declares."""
     declared = [
-        Sum(cell, cell.predicted, round_trip(plan, way(cell, plan))) for cell in cells if cell.predicted is not None
+        Sum(cell, cell.predicted, exchanged(plan, way(cell, plan), 1, frames=True))
+        for cell in cells
+        if cell.predicted is not None
     ]
     return _agreement(declared, "what the topology declares")
 
@@ -103,7 +113,7 @@ def steady(cells: Sequence[PathCell], plan: Plan) -> Judgement:
     Of a path that was measured once, 99 % of its echo requests must not.
     """
     spreads = [
-        (spread, round_trip(plan, way(cell, plan)).of(cell.estimate.median), cell)
+        (spread, exchanged(plan, way(cell, plan), 2).of(cell.estimate.median), cell)
         for cell in cells
         if (spread := _furthest(cell)) is not None
     ]
@@ -113,17 +123,24 @@ def steady(cells: Sequence[PathCell], plan: Plan) -> Judgement:
     outside = sum(spread > allowed for spread, allowed, _ in spreads)
     few = f"; {len(cells) - len(spreads)} have fewer than {ENOUGH} samples" if len(spreads) < len(cells) else ""
     which = f"{outside} of {len(spreads)} paths vary" if outside else f"all {len(spreads)} paths hardly vary"
+    digits = _digits(allowed)
     return Judgement(
         "failed" if outside else "undecided" if few else "held",
         f"{which}{few}; furthest from its median lies one of {cell.source} to {cell.target} over "
-        f"{plural(cell.hops, 'hop')}, by {furthest:.3f} of {cell.estimate.median:.2f} ms ({allowed:.2f} ms allowed)",
+        f"{plural(cell.hops, 'hop')}, by {furthest:.3f} of {cell.estimate.median:.2f} ms "
+        f"({allowed:.{digits}f} ms allowed)",
     )
+
+
+def _digits(allowed_ms: float) -> int:
+    """Behind the point, so that what the clock of virtual time resolves can be seen."""
+    return 4 if allowed_ms < 0.1 else 2
 
 
 def _furthest(cell: PathCell) -> float | None:
     """How far from the median its samples reach, in ms; None where they are too few to tell."""
-    if len(cell.values) >= ENOUGH:
-        return max(abs(value - cell.estimate.median) for value in cell.values)
+    if cell.values and (cell.basis != "samples" or len(cell.values) >= ENOUGH):
+        return max(abs(value - cell.estimate.median) for value in cell.samples)
     return None if cell.p99 is None else max(0.0, cell.p99 - cell.estimate.median)
 
 
@@ -134,9 +151,12 @@ def _agreement(sums: Sequence[Sum], reference: str) -> Judgement:
     outside = sum(not each.agrees for each in sums)
     which = f"{outside} of {len(sums)} paths miss" if outside else f"all {len(sums)} paths agree with"
     cell = furthest.cell
+    word, p = all_of([each.tested for each in sums])
+    digits = _digits(furthest.tolerance.of(furthest.total_ms))
     return Judgement(
-        "failed" if outside else "held",
+        word,
         f"{which} {reference}; the furthest, {cell.source} to {cell.target} over {plural(cell.hops, 'hop')}, lies "
-        f"{abs(furthest.residual_ms):.2f} ms {'above' if furthest.residual_ms >= 0 else 'below'} "
-        f"({furthest.tolerance.of(furthest.total_ms):.2f} ms allowed)",
+        f"{abs(furthest.residual_ms):.{digits}f} ms {'above' if furthest.residual_ms >= 0 else 'below'} "
+        f"({furthest.tolerance.of(furthest.total_ms):.{digits}f} ms allowed)",
+        p,
     )

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from minigts.judge.cells import PathCell, direction, ratio_percent
-from minigts.judge.verdicts import Word
+from minigts.judge.cells import PathCell, directed, ratio_within, within
+from minigts.judge.verdicts import Tested, Word
 
 
 @dataclass(frozen=True)
@@ -24,27 +24,21 @@ class Range:
         """Digits behind the point, of the number that has the most: what is held against it needs as many."""
         return max((len(digits) for digits in re.findall(r"\.(\d+)", self.written)), default=0)
 
-    def holds(self, low: float, high: float) -> Word:
-        """An interval wholly inside held, one wholly outside failed."""
-        if low >= self.low and high <= self.high:
-            return "held"
-        return "failed" if high < self.low or low > self.high else "undecided"
 
-
-def bounded(cell: PathCell, range_: Range) -> Word:
+def bounded(cell: PathCell, range_: Range) -> Tested:
     """The figure within the range, which is in the figure's unit."""
-    return range_.holds(*cell.estimate.bounds)
+    return within(cell, range_.low, range_.high)
 
 
-def compared(cell: PathCell, other: PathCell, range_: Range) -> Word:
+def compared(cell: PathCell, other: PathCell, range_: Range) -> Tested:
     """What `cell` is of `other` within the range, which is in per cent. drops-past-mtu is this for two datagrams."""
-    low, _, high = ratio_percent(cell, other)
-    return range_.holds(low, high)
+    return ratio_within(cell, other, range_.low / 100, range_.high / 100)
 
 
-def goes(word: Literal["falls", "rises"], first: PathCell, last: PathCell) -> Word:
+def goes(word: Literal["falls", "rises"], first: PathCell, last: PathCell) -> Tested:
     """From `first` to `last` it falls, or rises."""
-    trend = direction(first, last)
+    trend, p = directed(first, last)
     if trend == "unclear":
-        return "undecided"
-    return "held" if trend == word else "failed"
+        return Tested("undecided", p)
+    found: Word = "held" if trend == word else "failed"
+    return Tested(found, p)

@@ -21,8 +21,6 @@ LEVEL = 0.95
 """Of the interval."""
 NOTICEABLE = 0.01
 """A relative change below this is called none."""
-ASSUMED = 0.05
-"""How far off, relatively, a single sample is taken to be when nothing says so."""
 
 SIGNIFICANCE = 0.05
 """The chance of error up to which a test decides."""
@@ -57,9 +55,9 @@ class Estimate:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The interval; for a single sample, what is assumed of it."""
+        """The interval; without one, the median itself."""
         if self.low is None or self.high is None:
-            return self.median * (1 - ASSUMED), self.median * (1 + ASSUMED)
+            return self.median, self.median
         return self.low, self.high
 
 
@@ -196,6 +194,21 @@ def difference(strata: Strata, seed: int = 0) -> Difference:
     pairs = sum(len(a) * len(b) for a, b in strata)
     counts = sum(len(a) for a, _ in strata), sum(len(b) for _, b in strata)
     return Difference(len(strata), *counts, score / pairs, *_chances(strata, score), *_effects(strata, seed))
+
+
+def rank_chances(a: Sequence[float], b: Sequence[float]) -> tuple[float, float]:
+    """The Wilcoxon-Mann-Whitney test of `b` against `a` alone: the chances of a `b` as low as this, or lower, and of
+    one as high as this, or higher, were they alike. Raises ValueError where a series is empty."""
+    if not a or not b:
+        raise ValueError("no values")
+    return _chances([(a, b)], _score(a, b))
+
+
+def sign_chance(hits: int, of: int) -> float:
+    """The chance of at least so many `hits` of so many, when each comes with a chance of a half: whether the median of
+    what was drawn lies on their side (the sign test: Dixon and Mood, Journal of the American Statistical Association
+    41, 1946)."""
+    return math.fsum(math.comb(of, number) for number in range(hits, of + 1)) / 2.0**of
 
 
 def significant(chance: float) -> bool:

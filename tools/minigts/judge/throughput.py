@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from minigts.judge.cells import PathCell, by_hops, direction, ends, evidence, plural
+from minigts.judge.cells import (
+    PathCell,
+    by_hops,
+    directed,
+    ends,
+    evidence,
+    interval_in_words,
+    interval_within,
+    plural,
+    ratio_within,
+    within,
+)
 from minigts.judge.statistics import change
 from minigts.judge.tolerances import CEILING, SLIGHT
-from minigts.judge.verdicts import Judgement, Word
+from minigts.judge.verdicts import Judgement, Tested, Word, all_of
 from minigts.topology.plan import Plan
 
 _ONE_HOP_COUNT = Judgement("undecided", "only one hop count was measured")
@@ -20,13 +32,22 @@ def within_ceiling(cells: Sequence[PathCell], _plan: Plan) -> Judgement:
     if not shares:
         why = "the links have no rate, or acknowledgements may be the limit"
         return Judgement("undecided", f"the plan predicts no ceiling: {why}")
+    tested = [
+        within(cell, CEILING.low * cell.predicted, CEILING.high * cell.predicted)
+        if cell.values
+        else Tested("held" if reaches_ceiling(cell) else "failed")
+        for _, cell in shares
+        if cell.predicted
+    ]
     outside = [(share, cell) for share, cell in shares if not reaches_ceiling(cell)]
     share, cell = max(outside or shares, key=lambda entry: abs(1 - entry[0]))
     which = f"{len(outside)} of {len(shares)} paths lie outside" if outside else f"all {len(shares)} paths lie within"
+    word, p = all_of(tested)
     return Judgement(
-        "failed" if outside else "held",
+        word,
         f"{which} {CEILING.in_words} of the ceiling; the furthest, {cell.source} to {cell.target}, reaches "
         f"{cell.estimate.median:.1f} of {cell.predicted:.1f} {cell.unit} ({share:.0%})",
+        p,
     )
 
 
@@ -41,7 +62,8 @@ def falls_with_hops(cells: Sequence[PathCell], _plan: Plan) -> Judgement:
     if both is None:
         return _ONE_HOP_COUNT
     words: dict[str, Word] = {"falls": "held", "unclear": "undecided", "level": "failed", "rises": "failed"}
-    return Judgement(words[direction(*both)], _change_in_words(*both) + _steepest(cells) + evidence(*both))
+    trend, p = directed(*both)
+    return Judgement(words[trend], _change_in_words(*both) + _steepest(cells) + evidence(*both), p)
 
 
 def step_after_first_hop(cells: Sequence[PathCell], _plan: Plan) -> Judgement:
@@ -77,16 +99,18 @@ def falls_slightly(cells: Sequence[PathCell], _plan: Plan) -> Judgement:
     both = ends(cells)
     if both is None:
         return _ONE_HOP_COUNT
-    least, most = _change_bounds(*both)
-    trend = direction(*both)
+    trend, p = directed(*both)
+    tenth = _at_least_nine_tenths(*both)
     word: Word = (
         "failed"
-        if trend in ("level", "rises") or most < -SLIGHT.share
+        if trend in ("level", "rises") or tenth.word == "failed"
         else "held"
-        if trend == "falls" and least >= -SLIGHT.share
+        if trend == "falls" and tenth.word == "held"
         else "undecided"
     )
-    return Judgement(word, f"{_change_in_words(*both)}{_ALLOWED}{evidence(*both)}")
+    chances = [each for each in (p, tenth.p) if each is not None]
+    chance = (tenth.p if trend == "falls" else p) if word == "failed" else max(chances, default=None)
+    return Judgement(word, f"{_change_in_words(*both)}{_ALLOWED}{evidence(*both)}", chance)
 
 
 def level(cells: Sequence[PathCell], _plan: Plan) -> Judgement:
@@ -94,15 +118,18 @@ def level(cells: Sequence[PathCell], _plan: Plan) -> Judgement:
     both = ends(cells)
     if both is None:
         return _ONE_HOP_COUNT
-    least, most = _change_bounds(*both)
-    word: Word = (
-        "held"
-        if -SLIGHT.share <= least and most <= SLIGHT.share
-        else "failed"
-        if most < -SLIGHT.share or least > SLIGHT.share
-        else "undecided"
-    )
-    return Judgement(word, f"{_change_in_words(*both)}{_ALLOWED}")
+    first, last = both
+    if first.values and last.values:
+        word, p = ratio_within(last, first, 1 - SLIGHT.share, 1 + SLIGHT.share)
+    else:
+        word, p = interval_within(*_change_bounds(first, last), -SLIGHT.share, SLIGHT.share)
+    return Judgement(word, f"{_change_in_words(*both)}{_ALLOWED}", p)
+
+
+def _at_least_nine_tenths(first: PathCell, last: PathCell) -> Tested:
+    if first.values and last.values:
+        return ratio_within(last, first, 1 - SLIGHT.share, math.inf)
+    return interval_within(*_change_bounds(first, last), -SLIGHT.share, math.inf)
 
 
 _ALLOWED = f" ({SLIGHT.in_words} allowed)"
@@ -118,7 +145,7 @@ def _change_in_words(first: PathCell, last: PathCell) -> str:
     (low, high), relative = last.estimate.bounds, change(first.estimate.median, last.estimate.median)
     return (
         f"{first.estimate.median:.1f} {first.unit} over {plural(first.hops, 'hop')}, {last.estimate.median:.1f} over "
-        f"{plural(last.hops, 'hop')} (95 % interval {low:.1f} to {high:.1f}): {relative:+.1%}"
+        f"{plural(last.hops, 'hop')}{interval_in_words(low, high, '.1f', first, last)}: {relative:+.1%}"
     )
 
 

@@ -8,6 +8,12 @@ from minigts.topology.parts import Path, Tolerances
 from minigts.topology.plan import Plan
 
 FILE, DEFAULT, OURS = "the file's `tolerances:`", "the default `tolerances:`", "docs/decisions/0018-one-judge.md"
+CLOCK = "what the clock of virtual time resolves"
+CLOCK_MS = 0.002
+"""How far a round trip is measured wrong in virtual time, at the most: the program that measures reads the clock before
+and after it, 256 ns each time, and prints whole microseconds (docs/virtual-time.md)."""
+FRAME_BYTES = 200
+"""An exchange's frame has no more: 98 bytes of ping's, 50 of netperf's, and an overlay's headers."""
 JITTER_PART = 0.25
 """Of the round trip's declared jitter, added to the tolerance of its median."""
 
@@ -73,6 +79,19 @@ def round_trip(plan: Plan | None, path: Path | None = None) -> Tolerance:
     set_ = plan.tolerances if plan else Tolerances()
     jitter_ms = sum(end.outgoing.jitter_ms for end in plan.ends_on(path)) if plan and path else 0.0
     return Tolerance(set_.rtt_ms, set_.rtt_percent / 100, "ms", _source(set_), JITTER_PART * jitter_ms)
+
+
+def exchanged(plan: Plan, path: Path | None, figures: int, *, frames: bool = False) -> Tolerance:
+    """Of a round trip over `path` that is held against something: in real time `round_trip`, in virtual time what the
+    clock resolves for each of the measured `figures` on both sides, and with `frames` the frames' own time on the links
+    both ways, which nothing declares."""
+    if plan.time == "real":
+        return round_trip(plan, path)
+    both_ways = plan.ends_on(path) if path else []
+    rates = [end.outgoing.rate_mbit for end in both_ways if end.outgoing.rate_mbit is not None]
+    own_ms = sum(FRAME_BYTES * 8 / (1000 * rate_mbit) for rate_mbit in rates) if frames else 0.0
+    jitter_ms = sum(end.outgoing.jitter_ms for end in both_ways)
+    return Tolerance(figures * CLOCK_MS + own_ms, 0.0, "ms", CLOCK, JITTER_PART * jitter_ms)
 
 
 def rate(plan: Plan) -> Tolerance:

@@ -12,7 +12,7 @@ from minigts.report.read import Results
 
 def latency(data: Results, chart: Chart, points: Sequence[LatencyPoint]) -> list[str]:
     """For a latency by hops beside the sum of its segments."""
-    caption = [phrasing.middles("Markers", [point.n for point in points])]
+    caption = [phrasing.middles("Markers", [point.n for point in points], data)]
     if any(point.segments_ms for point in points):
         caption.append("Bars stack the medians of the single segments, measured one by one over the same network.")
     if any(point.residual_ms is not None for point in points):
@@ -35,7 +35,7 @@ def chart(data: Results, chart: Chart) -> list[str]:
     """For any other figure."""
     points = [point for panel in chart.panels for series in panel.series for point in series.points]
     first = [point for series in chart.panels[0].series for point in series.points]
-    caption = [phrasing.middles("Bars" if chart.bars else "Markers", [point.n for point in points])]
+    caption = [phrasing.middles("Bars" if chart.bars else "Markers", [point.n for point in points], data)]
     if (better := chart.tool.value.better) is not None:
         caption.append(f"{better.capitalize()} is better.")
     if chart.relative_to:
@@ -60,7 +60,11 @@ def chart(data: Results, chart: Chart) -> list[str]:
 def heat(data: Results, chart: Chart) -> list[str]:
     """For a field of colours."""
     points = [point for panel in chart.panels for series in panel.series for point in series.points]
-    return [phrasing.middles("Places", [point.n for point in points]), *_trends(data, chart), *_made_with(data)]
+    return [
+        phrasing.middles("Places", [point.n for point in points], data),
+        *_trends(data, chart),
+        *_made_with(data),
+    ]
 
 
 def _sources(data: Results, chart: Chart) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from minigts.judge.latency import segments_of, single_segments, way
-from minigts.judge.tolerances import Tolerance, round_trip
+from minigts.judge.tolerances import Tolerance, exchanged, round_trip
 from minigts.results.tables import SummaryRow
 from minigts.tools import TOOLS
 from minigts.tools.base import Tool
@@ -109,10 +109,15 @@ def latency_points(summary: Sequence[SummaryRow], measurement: str, plan: Plan |
         _latency_point(
             row,
             segments_of(row, singles[row.overlay], plan) if plan else (),
-            round_trip(plan, way(row, plan) if plan else None),
+            _tolerance(row, segments_of(row, singles[row.overlay], plan) if plan else (), plan),
         )
         for row in paths(summary, measurement)
     )
+
+
+def _tolerance(row: SummaryRow, segments: Sequence[SummaryRow], plan: Plan | None) -> Tolerance:
+    """Between the path and the sum of its segments, as the judge has it."""
+    return round_trip(None) if plan is None else exchanged(plan, way(row, plan), 1 + len(segments))
 
 
 def _latency_point(row: SummaryRow, segments: Sequence[SummaryRow], tolerance: Tolerance) -> LatencyPoint:

@@ -14,6 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from pydantic import JsonValue
 
+from minigts.judge.verdicts import SHOWN
 from minigts.report import phrasing, style, tables
 from minigts.report.derive import LatencyPoint
 from minigts.report.read import Results, provenance
@@ -85,8 +86,14 @@ class Story:
         """Verdicts on the same claim together."""
         return [list(group) for _, group in groupby(self.results.claims, key=lambda claim: (claim.claim, claim.text))]
 
-    def counted(self, verdict: str) -> int:
-        return sum(claim.verdict == verdict for claim in self.results.claims)
+    @property
+    def tally(self) -> str:
+        """How many of the verdicts are which."""
+        return phrasing.verdicts(self.results.claims)
+
+    def counted(self, verdict: str, *, sourced: bool) -> int:
+        """Of the claims that a document makes, or of the experiment's own."""
+        return sum(claim.verdict == verdict and bool(claim.source) == sourced for claim in self.results.claims)
 
 
 def run_page(story: Story) -> str:
@@ -162,7 +169,7 @@ def _environment() -> Environment:
         "inlined": inlined,
         "in_a_line": in_a_line,
     }
-    environment.globals["zip"] = zip
+    environment.globals |= {"zip": zip, "verdicts": SHOWN}
     environment.tests["plain"] = _is_plain
     return environment
 
@@ -214,6 +221,7 @@ def _provenance(results: Results, extra: Mapping[str, JsonValue]) -> dict[str, J
         "topology": manifest.experiment.topology or manifest.plan.name,
         "seed": manifest.experiment.seed,
         "repetitions": manifest.experiment.repetitions,
+        "replicates": manifest.experiment.replicates if manifest.experiment.replicates > 1 else None,
         "provider": manifest.provider or None,
         "started": manifest.started,
         "ended": manifest.ended,

@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 MOST_TOLD = 4
 """A sentence about more series than this is no longer read."""
-VERDICTS: tuple[tuple[Word, str], ...] = (("held", "held"), ("failed", "failed"), ("undecided", "are undecided"))
+VERDICTS: tuple[tuple[Word, str], ...] = (
+    ("held", "held"),
+    ("failed", "failed"),
+    ("undecided", "are undecided"),
+    ("vacuous", "are vacuous here"),
+)
 
 
 def label(overlay: str) -> str:
@@ -89,7 +94,9 @@ def clock(plan: Plan) -> str:
 def command(results: Results) -> str:
     """What makes the same results again, in the same time whatever the topology's is."""
     time = f" --time {results.plan.time}" if results.plan else ""
-    return f"minigts run experiments/{results.name}.yaml{time}"
+    number = results.manifest.experiment.replicates if results.manifest else 1
+    replicates = f" --replicates {number}" if number > 1 else ""
+    return f"minigts run experiments/{results.name}.yaml{time}{replicates}"
 
 
 def left_out(parts: Sequence[LeftOut]) -> list[str]:
@@ -134,12 +141,22 @@ def counts(results: Results) -> str:
 
 
 def verdicts(claims: Sequence[Claim]) -> str:
-    """How many of the verdicts are which."""
+    """How many of the verdicts are which: of the claims that a document makes, and of the experiments' own."""
     if not claims:
         return "No claims were made."
+    sourced, own = ([claim for claim in claims if bool(claim.source) == of_others] for of_others in (True, False))
+    if not sourced or not own:
+        whose = "claims that a document makes" if sourced else "claims of our own"
+        return f"Of {counted(len(claims), 'verdict')} on {whose} {_tally(claims)}."
+    theirs, ours = _tally(sourced), _tally(own)
+    many = counted(len(sourced), "verdict")
+    return f"Of {many} on claims that a document makes {theirs}; of {len(own)} on our own {ours}."
+
+
+def _tally(claims: Sequence[Claim]) -> str:
     counts = Counter(claim.verdict for claim in claims)
     told = [f"{counts[word]} {text}" for word, text in VERDICTS if counts[word]]
-    return f"Of {counted(len(claims), 'verdict')} {listed(told)}."
+    return listed([text.replace(" are ", " is ") if text.startswith("1 ") else text for text in told])
 
 
 def ends(chart: Chart) -> list[str]:
@@ -172,9 +189,10 @@ def latency(points: Sequence[LatencyPoint]) -> list[str]:
     worst, most = max(judged, key=lambda pair: pair[1])
     outside = [point for point, _ in judged if not point.within]
     where = f"{label(worst.overlay)}, {counted(worst.hops, 'hop')}"
+    digits = 4 if worst.tolerance_ms is not None and worst.tolerance_ms < 0.1 else 2
     sentence = (
-        f"The RTT lies at most {most:.2f} ms from the sum of the single segments "
-        f"({where}; the tolerance there is {worst.tolerance_ms:.2f} ms)."
+        f"The RTT lies at most {most:.{digits}f} ms from the sum of the single segments "
+        f"({where}; the tolerance there is {worst.tolerance_ms:.{digits}f} ms)."
     )
     if not outside:
         return [sentence, f"All {len(judged)} sums agree within the tolerance."]
@@ -216,11 +234,14 @@ def _range(name: str, points: Sequence[ThroughputPoint]) -> str:
     return f"Of the {measurement(name)} that the plan lets through, {spread} % arrived over up to {furthest}."
 
 
-def middles(what: str, numbers: Sequence[int]) -> str:
-    """How a figure's points are to be read; a single sample has no interval."""
+def middles(what: str, numbers: Sequence[int], results: Results) -> str:
+    """How a figure's points are to be read; a single sample, or course of events, has no interval."""
     if set(numbers) == {1}:
-        return f"{what} are single samples; one has no interval."
-    return f"{what} are the median, whiskers its 95 % interval ({repetitions(numbers)})."
+        exact = results.plan is not None and results.plan.time == "virtual"
+        return f"{what} are {'exact, of one course of events' if exact else 'single samples; one has no interval'}."
+    several = results.manifest is not None and results.manifest.experiment.replicates > 1
+    of = " replicates" if several else ""
+    return f"{what} are the median, whiskers its 95 % interval ({repetitions(numbers)}{of})."
 
 
 def repetitions(numbers: Iterable[int]) -> str:

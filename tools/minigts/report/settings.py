@@ -15,7 +15,9 @@ GROUPS = ("topology", "experiment", "lab", "version", "machine")
 _VERSIONS = ("minigts", "commit", "tools", "parts")
 _LINK = ("rtt_ms", "rate_mbit", "loss_percent")
 _BACK = ("delay_ms", "rate_mbit", "loss_percent")
-_NOT_COMPARED = frozenset({"noise_before", "noise_after", "certificate", "readback", "guard", "overlays", "emulator"})
+_NOT_COMPARED = frozenset(
+    {"noise_before", "noise_after", "certificate", "readback", "guard", "overlays", "emulator", "claims_sha256"}
+)
 """What differs between any two runs, or follows from what is compared."""
 _WORDS = frozenset({"title", "description", "text", "claims", "published", "figures", "quick", "paper"})
 """Parts of an experiment that change nothing of what is measured."""

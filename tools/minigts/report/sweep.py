@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from minigts.judge.verdicts import Word
+from minigts.judge.verdicts import Word, together
 from minigts.report import read
 from minigts.report.read import Results
 from minigts.results import manifest as manifests
@@ -18,7 +18,6 @@ from minigts.results.tables import NothingYet, Samples, SummaryRow
 
 NAMED = 5
 """So many labs in which a claim does not hold are named."""
-_GRAVEST_FIRST: tuple[Word, ...] = ("failed", "undecided", "held")
 
 
 def is_sweep(directory: Path) -> bool:
@@ -108,9 +107,15 @@ def _claims(labs: Sequence[Results]) -> Iterator[Claim]:
             told.setdefault((claim.claim, claim.overlay), []).append((lab.directory.name, claim))
     for several in told.values():
         counts = Counter(claim.verdict for _, claim in several)
-        gravest = next(word for word in _GRAVEST_FIRST if counts[word])
-        held = f"held in {counts['held']} of {len(several)} labs"
-        others = [f"{name} ({claim.verdict}: {claim.detail})" for name, claim in several if claim.verdict != "held"]
+        gravest = together([claim.verdict for _, claim in several])
+        good: tuple[Word, ...] = ("held", "vacuous")
+        named = [word for word in good if counts[word]] or [*good[:1]]
+        held = f"{', '.join(f'{word} in {counts[word]}' for word in named)} of {len(several)} labs"
+        others = [
+            f"{name} ({claim.verdict}: {claim.detail})"
+            for name, claim in several
+            if claim.verdict not in ("held", "vacuous")
+        ]
         more = [f"{len(others) - NAMED} more"] if len(others) > NAMED else []
         detail = "; not in ".join([held, *([", ".join([*others[:NAMED], *more])] if others else [])])
         yield several[0][1].model_copy(update={"verdict": gravest, "detail": detail})

@@ -117,6 +117,10 @@ class Manifest(_Part):
     noise_before: Noise | None = None
     noise_after: Noise | None = None
     guard: Guard | None = None
+    claims_sha256: Annotated[
+        tuple[Annotated[str, Field(pattern="^[0-9a-f]{64}$")], ...], Field(exclude_if=lambda sums: not sums)
+    ] = ()
+    """Of each claim a sum of what is judged, as it was before the run; none in folders of before."""
     samples_planned: Annotated[int, Field(ge=0)]
     started: str
     ended: str | None = None
@@ -169,6 +173,10 @@ class Claim(_Part):
     why: str = ""
     source: str | None = None
     """Whose claim it is; empty for the experiment's own, None where the folder is older than that."""
+    p: Annotated[float | None, Field(ge=0, le=1, exclude_if=lambda chance: chance is None)] = None
+    """The chance of what was measured were the contrary true; None where no test was made."""
+    changed: Annotated[bool, Field(exclude_if=lambda changed: not changed)] = False
+    """Whether it is another one than before the run."""
 
 
 class Claims(RootModel[tuple[Claim, ...]]):

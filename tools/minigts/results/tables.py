@@ -36,9 +36,11 @@ SUMMARY_COLUMNS = (
     *("unit", "predicted", "published", "tainted"),
 )
 SERIES_COLUMNS = ("sample", "overlay", "measurement", "source", "target", "repetition", "column", "at_s", "value")
+REPLICATE = "replicate"
+"""In samples.csv and series.csv of a run of replicates alone, behind `repetition`."""
 SAMPLES_NEED = ("sample", "ok", "error")
 SUMMARY_NEEDS = tuple(name for name in SUMMARY_COLUMNS if name not in ("predicted", "published", "tainted"))
-NO_QUANTITY = frozenset(SAMPLE_COLUMNS) - frozenset(COLUMNS) - {"seconds"}
+NO_QUANTITY = (frozenset(SAMPLE_COLUMNS) | {REPLICATE}) - frozenset(COLUMNS) - {"seconds"}
 """Columns that are no further measured quantity. `seconds` is one: how long the sample took."""
 FALSE = frozenset({"0", "false", "no"})
 ERRORS_KEPT = 20
@@ -140,6 +142,12 @@ class SummaryRow:
     @property
     def above(self) -> float:
         return 0.0 if self.high is None else self.high - self.median
+
+
+def with_replicate(columns: Sequence[str]) -> tuple[str, ...]:
+    """The columns of a table, and which replicate a row is of."""
+    behind = columns.index("repetition") + 1
+    return (*columns[:behind], REPLICATE, *columns[behind:])
 
 
 def number(value: float | None) -> str:

@@ -48,6 +48,7 @@ TAKEN = frozenset(
             "hops",
             "kind",
             "repetition",
+            "replicate",
             "value",
             "unit",
         ),

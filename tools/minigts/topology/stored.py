@@ -14,6 +14,7 @@ from minigts.topology.schedule import MOST_MOMENTS, Moment
 from minigts.topology.time import Time
 
 VERSION: Literal[2] = 2
+MOST_REPLICATES = 1000
 WITH_ROUTES = 1
 """The version of documents with routes and paths, which were stored before, and which `minigts plan --json` prints."""
 
@@ -39,6 +40,9 @@ class Stored(Frozen):
     """What its links do over time, when that is played. None, and then not written: nothing."""
     notes: Annotated[tuple[Note, ...], Field(max_length=MOST_NOTES + 1, exclude_if=lambda notes: not notes)] = ()
     """What its file, in another language, says and nobody honours. None, and then not written: nothing."""
+    replicate: Annotated[int, Field(ge=0, le=MOST_REPLICATES, exclude_if=lambda number: not number)] = 0
+    """Which draw of all that chance decides in virtual time (topology/chance.py). 0, and then not written: as declared,
+    with every host's clock in step."""
 
     @model_validator(mode="before")
     @classmethod

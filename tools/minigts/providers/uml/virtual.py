@@ -14,13 +14,14 @@ from minigts.dataplane import wire
 from minigts.dataplane.wire import Wire, WireState
 from minigts.errors import HostFailed
 from minigts.machine.together import NoTurn, Together, Turn, current_turn, together
-from minigts.providers.agent import client
+from minigts.providers.agent import client, process
 from minigts.providers.agent.patience import Conditions
 from minigts.providers.base import Result
 from minigts.providers.uml import clock_client, layers, made_of, own_roots, parts
 from minigts.providers.uml.clock_process import ClockOrder, layout
 from minigts.providers.uml.provider import UmlProvider, launch_of
 from minigts.providers.uml.supervisor import Launch
+from minigts.topology import chance
 from minigts.topology.plan import Plan
 
 
@@ -42,6 +43,23 @@ class VirtualUmlProvider(UmlProvider):
 
     def made_of(self) -> Mapping[str, Path]:
         return made_of.of_lab(self.rundir) or made_of.of_a_new_lab(virtual=True)
+
+    def up(self, plan: Plan, progress: Callable[[str], None]) -> None:
+        """The hosts of a replicate begin in step, as all do; then each stands still until its clock has its phase."""
+        starts = process.supervisor(self.rundir) is None
+        super().up(plan, progress)
+        phases_s = chance.phases_s(plan) if starts else {}
+        if not phases_s:
+            return
+        with self.together() as company:
+            began_s = self.now_s()
+            for name in phases_s:
+                self.pause(name)
+            company.all([partial(self._goes_on, name, began_s + phase_s) for name, phase_s in phases_s.items()])
+
+    def _goes_on(self, host: str, moment_s: float) -> None:
+        self.sleep_until(moment_s)
+        self.resume(host)
 
     def run(
         self,
@@ -127,6 +145,7 @@ class VirtualUmlProvider(UmlProvider):
             program=str(ready.clock.program),
             wires=_wires(plan),
             processors={host.name: host.processor.model_dump() for host in plan.hosts if host.processor is not None},
+            seed=1 + plan.replicate,
         )
         layered = {**layers.roots(plan, ready.image, progress), **own_roots.roots(plan, ready.image, progress)}
         return replace(launch_of(plan, ready.image, ready.kernel.directory, layered), clock=order)

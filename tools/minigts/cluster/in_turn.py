@@ -1,0 +1,28 @@
+"""Jobs, done one after the other in this process: what a run of replicates does without an engine."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from minigts.cluster import gathering, worker
+from minigts.cluster.jobs import split
+from minigts.experiments.run import OnProgress, Progress
+
+
+def perform(top: Path, directories: Sequence[Path], say: Callable[[str], None], on_progress: OnProgress) -> None:
+    """Do the jobs that the directories below `top` lack something of. Whatever ends it, what the jobs before have
+    brought is kept. Raises what a lab raises, and MinigtsError."""
+    campaign_id = secrets.token_hex(4)
+    jobs = tuple(split(top, directories))
+    total, total_s, done, done_s = sum(len(job.samples) for job in jobs), sum(job.seconds for job in jobs), 0, 0.0
+
+    for job in jobs:
+
+        def tell(at: Progress, done: int = done, later_s: float = total_s - done_s - job.seconds) -> None:
+            on_progress(Progress(done + at.done, total, at.seconds_left + later_s, at.doing))
+
+        say(job.name)
+        gathering.keep(top, job, worker.measured(job, campaign_id, say, tell))
+        done, done_s = done + len(job.samples), done_s + job.seconds

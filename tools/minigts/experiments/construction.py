@@ -1,0 +1,135 @@
+"""What of a lab in virtual time the plan alone decides, and so which claims cannot come out otherwise. Pure.
+
+Where processors are free and chance has no part in a path, a round trip is what the links declare, and of a stream of
+UDP arrives what the least rate carries. A claim about such figures repeats the topology's file. It is judged on the
+plan's own figures, too: where that gives the verdict that the measured ones give, the claim is vacuous under these
+settings. Where the measured figures say otherwise their verdict stands: then something is wrong with the lab, or with
+this page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from minigts.experiments.cells import Cell
+from minigts.experiments.matrix import Cell as Row
+from minigts.experiments.matrix import cells as planned_cells
+from minigts.experiments.matrix import path_between
+from minigts.experiments.model import AnyMeasurement, Experiment, Links
+from minigts.experiments.vocabulary import Claim
+from minigts.judge.statistics import estimate
+from minigts.judge.verdicts import Judgement
+from minigts.tools.columns import JITTER, LOSS, MIDDLES
+from minigts.tools.iperf3_udp import UdpOptions, offered_mbit
+from minigts.topology.expectations import EXPECTATIONS
+from minigts.topology.plan import Plan
+
+OVER_HOPS = frozenset({*EXPECTATIONS["throughput"], "sum-of-segments"}) - {"within-ceiling"}
+"""Words that say something of paths of several lengths."""
+Judge = Callable[[Sequence[Cell], Sequence[Cell]], Judgement]
+"""The verdict on the cells of a claim, beside all others."""
+
+
+def judged(
+    claim: Claim, own: Sequence[Cell], everything: Sequence[Cell], experiment: Experiment, plan: Plan, judge: Judge
+) -> Judgement:
+    """The verdict, `vacuous` where it could not have been another."""
+    measured = judge(own, everything)
+    foreseen = foreseeable(claim, own, everything, experiment, plan, judge)
+    if foreseen is None or (foreseen.word not in ("vacuous", measured.word) and measured.word != "undecided"):
+        return measured
+    return Judgement("vacuous", f"{foreseen.detail}; {measured.detail}")
+
+
+def foreseeable(
+    claim: Claim, own: Sequence[Cell], everything: Sequence[Cell], experiment: Experiment, plan: Plan, judge: Judge
+) -> Judgement | None:
+    """The verdict that follows without any measurement, with the reason: `vacuous` where the file says so, or what is
+    measured can say nothing of it. None where it does not follow. Only the cells' places count, and not their figures.
+    """
+    if why := claim.vacuous or _planned_so(claim, own, experiment, plan):
+        return Judgement("vacuous", why)
+    concerned = [cell for cell in everything if _may_be_compared(claim, cell, own)]
+    declared = {
+        id(cell): figure for cell in (*own, *concerned) if (figure := _declared(cell, experiment, plan)) is not None
+    }
+    if not own or any(id(cell) not in declared for cell in (*own, *concerned)):
+        return None
+
+    def as_declared(cells: Sequence[Cell]) -> list[Cell]:
+        return [_with_figure(cell, declared[id(cell)]) for cell in cells if id(cell) in declared]
+
+    by_plan = judge(as_declared(own), as_declared(everything))
+    if by_plan.word not in ("held", "failed"):
+        return None
+    cannot = "fail" if by_plan.word == "held" else "hold"
+    return Judgement(by_plan.word, f"it cannot {cannot} where processors are free: the plan alone decides it")
+
+
+def _planned_so(claim: Claim, own: Sequence[Cell], experiment: Experiment, plan: Plan) -> str:
+    """Why what is to be measured can say nothing of the claim, whatever comes of it; empty where it can."""
+    if not own:
+        return ""
+    if claim.word in OVER_HOPS:
+        overlay, measurement = own[0].overlay, own[0].measurement
+        hops = {row.hops for row in planned_cells(experiment, plan, overlay) if _is_planned(claim, row, measurement)}
+        if len(hops) == 1:
+            return "all its paths have one length"
+    if claim.word == "within-ceiling" and all(cell.predicted is None for cell in own):
+        return "the plan predicts no ceiling of its paths"
+    return ""
+
+
+def _is_planned(claim: Claim, row: Row, measurement: str) -> bool:
+    words = {"from": row.source, "to": row.target, "hops": str(row.hops)}
+    asked = {key: value for key, value in claim.where.items() if key in words}
+    return row.measurement == measurement and asked.items() <= words.items()
+
+
+def _may_be_compared(claim: Claim, cell: Cell, own: Sequence[Cell]) -> bool:
+    """Whether a cell may be on the other side of what `than` says."""
+    if not claim.than or not own or cell.metric != own[0].metric:
+        return False
+    there = {key: value for key, value in claim.than.items() if key in cell.words}
+    return there.items() <= cell.words.items() and (
+        "of" in claim.than or cell.measurement in {each.measurement for each in own}
+    )
+
+
+def _with_figure(cell: Cell, figure: float) -> Cell:
+    return replace(cell, estimate=estimate([figure]), values=(figure,), every=(), basis="course")
+
+
+def _declared(cell: Cell, experiment: Experiment, plan: Plan) -> float | None:
+    """What the plan makes of the figure where nothing else has a part in it; None where something has."""
+    measurement = experiment.measurement(cell.measurement).under(cell.condition)
+    if plan.time == "real" or not _is_plain(measurement) or not _is_free(cell, plan):
+        return None
+    if cell.quantity == "latency" and (not cell.metric or cell.metric in MIDDLES):
+        return path_between(plan, cell.source, cell.target).rtt_ms
+    options = measurement.options
+    if not isinstance(options, UdpOptions):
+        return None
+    if not cell.metric:
+        return cell.predicted
+    path = path_between(plan, cell.source, cell.target)
+    fits = path.rate_mbit is None or offered_mbit(options.rate, path) <= 0.9 * path.rate_mbit
+    return 0.0 if fits and cell.metric in (LOSS.name, JITTER.name) else None
+
+
+def _is_plain(measurement: AnyMeasurement) -> bool:
+    """Whether nothing but its one client sends, over links as they are declared."""
+    options = measurement.options
+    several = isinstance(options, UdpOptions) and (options.sessions or 1) > 1
+    changed = measurement.cut or measurement.schedule or measurement.play or measurement.links != Links()
+    return not (several or changed or measurement.cross or measurement.together)
+
+
+def _is_free(cell: Cell, plan: Plan) -> bool:
+    """Whether neither chance nor a modelled processor has a part in what passes the path."""
+    path = path_between(plan, cell.source, cell.target)
+    ends = {end for link in plan.links if link.name in path.links for end in link.ends} | {cell.source, cell.target}
+    modelled = any(host.name in ends and host.processor is not None for host in plan.hosts)
+    ways = [way for end in plan.ends_on(path) for way in (end.outgoing, end.incoming)]
+    return not modelled and not any(way.by_chance or not way.in_order for way in ways)
