@@ -3,14 +3,26 @@
 # unprivileged user namespaces.
 #
 # Environment:
-#   MINIGTS_DEBIAN_MIRROR  a Debian mirror; else the one in this machine's apt configuration, else mmdebstrap's own
-#   MINIGTS_LIFELINE       a descriptor that the caller holds open: when it closes, all that was started here ends
+#   MINIGTS_DEBIAN_MIRROR     a Debian mirror; else the one in this machine's apt configuration, else Debian's own
+#   MINIGTS_DEBIAN_FALLBACKS  where to look after it, in this order, parted by spaces; a DAY in an address is the day on
+#                             which Debian's snapshot archive had what is wanted. Empty: nowhere
+#   MINIGTS_DEBIAN_KEYS       whose signatures count; else Debian's
+#   MINIGTS_ARCHIVE_DAY       the day of the Debian root, such as 20261124T120000Z; else the one below
+#   MINIGTS_LIFELINE          a descriptor that the caller holds open: when it closes, all that was started here ends
+#
+# A line "source: …" of what is said here tells what was taken from where, and what was passed over and why. A place that
+# lacks something, or whose index is past its date, is passed over. Only a snapshot, whose address has a day, may be older
+# than its index says: it never changes, and what is taken from it has a signature, or a sum that is known here.
 
 # shellcheck source=provision/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 readonly suite=trixie
-readonly keys=/usr/share/keyrings/debian-archive-keyring.gpg
+readonly suite_day=${MINIGTS_ARCHIVE_DAY:-20261124T120000Z} # of Debian 13.8, with which all was proven
+readonly keys=${MINIGTS_DEBIAN_KEYS:-/usr/share/keyrings/debian-archive-keyring.gpg}
+readonly debians_own=http://deb.debian.org/debian
+readonly debians_archives='http://archive.debian.org/debian http://snapshot.debian.org/archive/debian/DAY'
+readonly no_source='no source:' # how a reason begins that is told as it is
 
 # as_root COMMAND…: as root, or as root of a user namespace that has this user's subordinate ids. Such a root may not
 # enter the user's own directories.
@@ -31,21 +43,64 @@ end_with_caller() {
   exec 9<&-
 }
 
-# make_debian_root TARGET OPTION…: by mmdebstrap, with these options besides those that always hold. A TARGET of - is
-# made below TMPDIR, in a directory that goes with this script, whatever ends it.
+# make_debian_root TARGET OPTION…: by mmdebstrap, with these options besides those that always hold, from the first place
+# that has it all. A TARGET of - is made below TMPDIR, in a directory that goes with this script, whatever ends it.
 make_debian_root() {
-  local target=$1 mirror mode=unshare mounts=()
+  local target=$1 place why said passed=()
   shift
-  mirror=$(configured_mirror)
+  [[ $target != - ]] || make_passing_directory
+  said=$(mktemp)
+  for place in $(places "$suite_day"); do
+    info "source: Debian $suite from $place"
+    if mmdebstrap_from "$place" "$target" "$@" 2>&1 | tee "$said"; then
+      rm "$said"
+      return 0
+    fi
+    why=$(why_not "$said")
+    [[ -n $why ]] || break
+    info "source: Debian $suite is not to be had from $place: $why"
+    passed+=("$place: $why")
+    [[ $target == - ]] || as_root find "$target" -xdev -mindepth 1 -delete
+  done
+  rm "$said"
+  [[ -z $why ]] || fatal "$no_source a Debian $suite with all that it takes is nowhere to be had ($(joined '; ' "${passed[@]}"))"
+  return 1
+}
+
+# mmdebstrap_from PLACE TARGET OPTION…
+mmdebstrap_from() {
+  local place=$1 target=$2 mode=unshare mounts=() dated=()
+  shift 2
   # What root mounts in there is seen by nobody else and goes with the last process; others have namespaces anyhow.
   ((EUID != 0)) || mode=root mounts=(unshare --mount --propagation private)
-  [[ $target != - ]] || make_passing_directory
-  info "building a Debian $suite root from ${mirror:-the usual mirror}"
+  ! is_dated "$place" || dated=(--aptopt='Acquire::Check-Valid-Until "false"')
   HOME=/nonexistent "${mounts[@]}" mmdebstrap --mode="$mode" --variant=minbase --keyring="$keys" --skip=check/signed-by \
     --aptopt='Apt::Install-Recommends "false"' \
     --aptopt='Acquire::Retries "3"' \
     --aptopt='Acquire::http::Timeout "20"' \
-    "$@" "$suite" "$target" ${mirror:+"$mirror"}
+    "${dated[@]}" "$@" "$suite" "$target" "$place"
+}
+
+# why_not LOG: what the place lacks, as apt or a hook has said it; empty where it is something else that failed.
+why_not() {
+  sed -nE \
+    -e 's/^E: Release file for .* is expired \(invalid since ([^)]*)\).*/its index is past its date (\1 ago)/p' \
+    -e "s/^E: The repository '[^']*' does not have a Release file.*/it has no such suite/p" \
+    -e "s/^E: The repository '[^']*' is not signed.*/its index is not signed by a key that is known/p" \
+    -e 's/^E: Failed to fetch ([^ ]*) +(.*[^ ]) +\[IP: .*\]$/\2 (\1)/p' \
+    -e 's/^E: Failed to fetch ([^ ]*) +(.*)/\2 (\1)/p' \
+    -e 's/^E: Unable to locate package (.*)/it has no package \1/p' \
+    -e "s/^E: Package '(.*)' has no installation candidate/it has no package \1/p" \
+    -e 's/^lacks: (.*)/\1/p' \
+    "$1" | tr -s ' ' | head -n 1
+}
+
+# joined SEPARATOR WORD…
+joined() {
+  local separator=$1 all
+  shift
+  printf -v all "%s$separator" "$@"
+  printf %s "${all%"$separator"}"
 }
 
 # Sets TMPDIR to a directory of this script's own below it. Open to all, for what is in there may belong to the root of a
@@ -69,7 +124,20 @@ remove_passing_directory() {
   info "after $tries tries $passing is still there"
 }
 
-# The Debian mirror that this machine's own apt uses. On another distribution there is none, and mmdebstrap knows one.
+# places DAY: where Debian may be had, an address a line, best first. Debian's archives have what its mirrors had until
+# DAY.
+places() {
+  local mirror
+  mirror=$(configured_mirror)
+  # shellcheck disable=SC2086
+  printf '%s\n' "${mirror:-$debians_own}" ${MINIGTS_DEBIAN_FALLBACKS-$debians_own $debians_archives} |
+    sed "s|/DAY\b|/$1|" | awk '{ same = $0; sub("/+$", "", same) } !(same in seen) { print } { seen[same] }'
+}
+
+# is_dated PLACE: whether it is a snapshot.
+is_dated() { [[ $1 =~ /[0-9]{8}T[0-9]{6}Z/*$ ]]; }
+
+# The Debian mirror that this machine's own apt uses. On another distribution there is none.
 configured_mirror() {
   if [[ -n ${MINIGTS_DEBIAN_MIRROR:-} ]]; then
     echo "$MINIGTS_DEBIAN_MIRROR"
@@ -80,10 +148,47 @@ configured_mirror() {
   fi
 }
 
-# add_suite NAME: a setup hook by which packages of another suite can be had from the same mirror. One that is slow to
-# follow may hold an index of it past its date, which is signed all the same.
+# locked LOCK DIRECTORY EXCEPT: options, a line each, by which make_debian_root takes the versions of a file of lines NAME
+# VERSION, but for the package EXCEPT, and passes over a place that has not all of them. Keeps a file in DIRECTORY.
+# shellcheck disable=SC2016
+locked() {
+  awk -v except="$3" 'NF == 2 && $1 != except {
+    sub(":.*", "", $1)
+    printf "Package: %s\nPin: version %s\nPin-Priority: 1001\n\n", $1, $2
+  }' "$1" >"$2/lock-preferences"
+  echo "--setup-hook=upload ${2@Q}/lock-preferences /etc/apt/preferences.d/lock"
+  echo '--extract-hook=APT_CONFIG=$MMDEBSTRAP_APT_CONFIG apt-cache dumpavail | awk '"'$(not_there)'"' "$1/etc/apt/preferences.d/lock" -'
+  echo '--customize-hook=rm "$1/etc/apt/preferences.d/lock"'
+}
+
+# A program of awk's on one line, for preferences and what apt has: fails with what the second lacks of the first.
+not_there() {
+  tr -d '\n' <<'PROGRAM'
+FILENAME != "-" { if ($1 == "Package:") name = $2; if ($2 == "version") wanted[name] = $3; next }
+$1 == "Package:" { name = $2 }
+$1 == "Version:" { there[name " " $2] }
+END {
+  for (name in wanted) if (!(name " " wanted[name] in there)) { count++; example = name " " wanted[name] }
+  if (count) { print "lacks: it has not " count " of the versions that are wanted, among them " example; exit 1 }
+}
+PROGRAM
+}
+
+# add_suite NAME: a setup hook by which packages of another suite can be had from the same mirror.
 # shellcheck disable=SC2016
 add_suite() {
   printf 'sed -n "s|^deb \\(.*\\) %s .*|deb [check-valid-until=no] \\1 %s main|p" ' "$suite" "$1"
   printf '"$1/etc/apt/sources.list" >"$1/etc/apt/sources.list.d/%s.list"' "$1"
+}
+
+# apart DIRECTORY COMMAND…: an apt program with lists and sources of its own, which are DIRECTORY/sources.list: nothing of
+# this machine's is read or changed, but for how mirrors are reached.
+apart() {
+  local own=$1 program=$2
+  shift 2
+  mkdir -p "$own"/{lists,cache}/partial
+  "$program" -o "Dir::Etc::sourcelist=$own/sources.list" -o Dir::Etc::sourceparts=/dev/null \
+    -o Dir::Etc::preferences=/dev/null -o Dir::Etc::preferencesparts=/dev/null \
+    -o "Dir::State::lists=$own/lists" -o "Dir::Cache=$own/cache" -o APT::Sandbox::User=root -o APT::Architecture=amd64 \
+    -o Acquire::Check-Date=true -o Acquire::Check-Valid-Until=true -o Acquire::Languages=none -o Acquire::Retries=1 -o Acquire::http::Timeout=20 "$@"
 }

@@ -12,20 +12,22 @@
 #   MINIGTS_IMAGE_MB       size of the file system in MB
 #   MINIGTS_ALSO           a directory with more: its `packages` are installed too, and its `customize.sh` runs inside the
 #                          new root before the image's own; what that leaves in /usr/lib/minigts/boot is taken out
-#   MINIGTS_PACKAGE_LOCK   a file of lines NAME VERSION, such as an image's packages.lock: these versions are taken where
-#                          the mirror has them, also from a snapshot of Debian whose index is past its date
-#   and those of ../debian.sh
+#   MINIGTS_PACKAGE_LOCK   a file of lines NAME VERSION, such as an image's packages.lock: the versions that are taken. A
+#                          place that has others is passed over
+#   MINIGTS_ARCHIVE_DAY    the day whose snapshot has them, when that is not the one of ../debian.sh
+#   and those of ../debian.sh and ../fetch.sh. ./sources says which User-Mode Linux kernels were proven
 #
 # Unpacks some 700 MB, for root into OUTPUT, for others into /var/tmp, after the agent's compiler there (../agent).
-# Leaves in OUTPUT: root.ext4, boot/ (the User-Mode Linux kernel with the libraries it runs with) and packages.lock; until
-# --pack also the unpacked root.
+# Leaves in OUTPUT: root.ext4, boot/ (the User-Mode Linux kernel with the libraries it runs with), packages.lock, and the
+# file `unproven`, with the kernel's version, if nobody has proven that; until --pack also the unpacked root.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=provision/debian.sh
 source "$here/../debian.sh"
 
-readonly kernel_suite=sid # the first kernels with seccomp mode: see docs/decisions/0001-uml-kernel.md
+readonly kernel_suite=sid
+readonly kernel_package=user-mode-linux
 readonly image_mb=${MINIGTS_IMAGE_MB:-2500}
 
 # What every build gives to whatever asks for the time or for a name nobody else has. The day is Debian 13's release.
@@ -60,15 +62,14 @@ remove_work_directory() {
 
 packages() { grep -hv '^#' "$here/packages" ${MINIGTS_ALSO:+"$MINIGTS_ALSO/packages"} | paste -sd,; }
 
-# Options, a line each, by which apt takes the versions of a lock.
-# shellcheck disable=SC2016
-locked() {
-  [[ -n ${MINIGTS_PACKAGE_LOCK:-} ]] || return 0
-  awk 'NF == 2 { printf "Package: %s\nPin: version %s\nPin-Priority: 1001\n\n", $1, $2 }' "$MINIGTS_PACKAGE_LOCK" \
-    >"$output/lock-preferences"
-  echo "--aptopt=Acquire::Check-Valid-Until \"false\""
-  echo "--setup-hook=upload ${output@Q}/lock-preferences /etc/apt/preferences.d/lock"
-  echo '--customize-hook=rm "$1/etc/apt/preferences.d/lock"'
+# The kernel comes by its sum from wherever it is to be had. It leads no process group, and ends with this one.
+fetch_kernel() {
+  local locked=''
+  [[ -z ${MINIGTS_PACKAGE_LOCK:-} ]] || locked=$(awk -v name="$kernel_package" '$1 == name { print $2 }' "$MINIGTS_PACKAGE_LOCK")
+  mkdir "$output/fetched"
+  env -u MINIGTS_LIFELINE MINIGTS_SOURCE="${MINIGTS_SOURCE:-$locked}" \
+    "$here/../fetch.sh" "$here/sources" "$output/fetched" 'minigts image build'
+  [[ ! -e $output/fetched/unproven ]] || cp "$output/fetched/version" "$output/unproven"
 }
 
 # Customize hooks, a line each, for what else is to be made of the new root.
@@ -84,14 +85,17 @@ compile_agent() { env -u MINIGTS_LIFELINE "$here/../agent/build.sh" "$output"; }
 # Hooks may not read this user's directories, so the recipe is copied in and runs there.
 # shellcheck disable=SC2016
 bootstrap() {
-  local hooks locked
+  local hooks locked=()
   mapfile -t hooks < <(also)
-  mapfile -t locked < <(locked)
+  [[ -z ${MINIGTS_PACKAGE_LOCK:-} ]] || mapfile -t locked < <(locked "$MINIGTS_PACKAGE_LOCK" "$output" "$kernel_package")
   make_debian_root "$work" --format=directory --include="$(packages)" --components=main,non-free \
     "${left_out[@]/#/--dpkgopt=path-exclude=}" \
-    --setup-hook="upload ${here@Q}/apt-preferences /etc/apt/preferences.d/kernel" \
-    --setup-hook="$(add_suite "$kernel_suite")" \
     "${locked[@]}" \
+    --customize-hook="copy-in ${output@Q}/fetched /tmp" \
+    --customize-hook='chroot "$1" dpkg --install /tmp/fetched/source.deb' \
+    --customize-hook='rm -r "$1/tmp/fetched"' \
+    --customize-hook="upload ${here@Q}/apt-preferences /etc/apt/preferences.d/kernel" \
+    --customize-hook="$(add_suite "$kernel_suite")" \
     --customize-hook='rm -f "$1"/etc/ssh/ssh_host_*' \
     "${hooks[@]}" \
     --customize-hook="copy-in ${here@Q} ${output@Q}/agent /tmp" \
@@ -140,10 +144,11 @@ undo() {
 
 build() {
   end_with_caller
+  fetch_kernel
   compile_agent
   make_work_directory
   bootstrap
-  rm -f -- "$output/lock-preferences" "$output/agent"
+  rm -rf -- "$output"/{lock-preferences,agent,fetched}
   take_out_kernel
   take_out_leavings
   make_file_system

@@ -18,7 +18,7 @@ from live.program import PROJECT, Traces
 from minigts import __version__, overlays
 
 BROUGHT = ("provision", "topologies", "experiments", "docs/lessons", "Vagrantfile")
-NOT_BROUGHT = {"__pycache__", "target", "Cargo.lock"}
+NOT_BROUGHT = {"__pycache__", "target"}
 """What a developer's own Python and cargo leave among them."""
 LIMIT_S = 120
 

@@ -43,19 +43,21 @@ def cargo() -> Callable[..., Completed]:
         return shell.run(argv, timeout_s=timeout_s, env=env, check=check)
 
     run("metadata", "--no-deps", "--format-version=1", timeout_s=60)  # so a broken manifest is no lack of crates
-    if run("fetch", timeout_s=FETCH_S, check=False).code != 0:
+    fetched = run("fetch", "--locked", timeout_s=FETCH_S, check=False)
+    assert "--locked" not in fetched.stderr, fetched.stderr  # Cargo.toml and Cargo.lock go together
+    if fetched.code != 0:
         pytest.skip("what the agent uses cannot be fetched")
     return run
 
 
 @pytest.fixture(scope="module")
 def program(cargo: Callable[..., Completed]) -> Path:
-    cargo("build", "--offline", timeout_s=TEST_S)
+    cargo("build", "--offline", "--locked", timeout_s=TEST_S)
     return paths.cache_root() / "cargo" / "debug" / "agent"
 
 
 def test_the_agents_own_tests_pass(cargo: Callable[..., Completed]) -> None:
-    answer = cargo("test", "--offline", timeout_s=TEST_S).stdout
+    answer = cargo("test", "--offline", "--locked", timeout_s=TEST_S).stdout
     passed = re.findall(r"test result: ok\. (\d+) passed", answer)
     assert sum(map(int, passed)) > 0, answer
 

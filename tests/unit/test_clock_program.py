@@ -38,8 +38,10 @@ def cargo() -> Callable[..., Completed]:
 
 def test_the_clocks_own_tests_pass(cargo: Callable[..., Completed]) -> None:
     cargo("metadata", "--no-deps", "--format-version=1", timeout_s=60)  # so a broken manifest is no lack of crates
-    if cargo("fetch", timeout_s=FETCH_S, check=False).code != 0:
+    fetched = cargo("fetch", "--locked", timeout_s=FETCH_S, check=False)
+    assert "--locked" not in fetched.stderr, fetched.stderr  # Cargo.toml and Cargo.lock go together
+    if fetched.code != 0:
         pytest.skip("what the clock uses cannot be fetched")
-    answer = cargo("test", "--offline", timeout_s=TEST_S).stdout
+    answer = cargo("test", "--offline", "--locked", timeout_s=TEST_S).stdout
     passed = re.findall(r"test result: ok\. (\d+) passed", answer)
     assert sum(map(int, passed)) > 0, answer

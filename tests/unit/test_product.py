@@ -130,12 +130,11 @@ def test_the_two_do_not_share_a_lock() -> None:
 
 def test_what_cargo_leaves_in_the_folder_makes_no_other_clock(tmp_path: Path) -> None:
     product = replace(clock.product(), folder=tmp_path / "clock", store=tmp_path / "clocks", work_mb=0)
-    shutil.copytree(clock.product().folder, product.folder, ignore=shutil.ignore_patterns("target", "Cargo.lock"))
+    shutil.copytree(clock.product().folder, product.folder, ignore=shutil.ignore_patterns("target"))
     write(product.folder, ":")
     first = product.ensure(lambda _: None)
     (product.folder / "target").mkdir()
     (product.folder / "target" / "program").write_text("a developer's")
-    (product.folder / "Cargo.lock").write_text("a developer's")
     assert product.present() == first
 
     main = product.folder / "src" / "main.rs"

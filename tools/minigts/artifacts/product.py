@@ -11,14 +11,14 @@ import fcntl
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
 from minigts.artifacts import built
-from minigts.artifacts.causes import cause
+from minigts.artifacts.causes import cause, sources
 from minigts.errors import BrokenOff, CommandFailed, EnvironmentLacks
 from minigts.machine import shell
 
@@ -51,6 +51,8 @@ class Product:
     """How many of those there are, more or less."""
     parts: tuple[str, ...] = ()
     """The files and directories of the folder that it is made from; empty: all."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """What more the recipe's environment has, which makes no other recipe of it."""
 
     @property
     def key(self) -> str:
@@ -100,8 +102,13 @@ class Product:
         try:
             progress(f"building the {self.name}; once, {self.duration}")
             with self._watched(place / "log", progress):
-                argv = [str(self.folder / "build.sh"), str(place)]
-                shell.run_group(argv, timeout_s=BUILD_TIMEOUT_S, umask=shell.FOR_OTHERS, broken_off=broken_off)
+                shell.run_group(
+                    [str(self.folder / "build.sh"), str(place)],
+                    timeout_s=BUILD_TIMEOUT_S,
+                    env=self.settings,
+                    umask=shell.FOR_OTHERS,
+                    broken_off=broken_off,
+                )
             place.rename(ready)
             (self.store / FAILED_LOG).unlink(missing_ok=True)
         except CommandFailed as error:
@@ -133,13 +140,18 @@ class Product:
 
     @contextmanager
     def _watched(self, log: Path, progress: Callable[[str], None]) -> Iterator[None]:
-        """Meanwhile, say every tenth of the way how far the log has come."""
+        """Meanwhile, say what is taken from where, and every tenth of the way how far the log has come."""
         ended = threading.Event()
 
         def watch() -> None:
-            reported = 0
+            reported, told = 0, 0
             while not ended.wait(1.0):
-                steps = log.read_text(errors="replace").count(f"\n{self.step}") if log.exists() else 0
+                text = log.read_text(errors="replace") if log.exists() else ""
+                taken = sources(text)
+                for line in taken[told:]:
+                    progress(line)
+                told = len(taken)
+                steps = text.count(f"\n{self.step}")
                 if steps * REPORTS // self.steps > reported:
                     reported = steps * REPORTS // self.steps
                     progress(f"compiling the {self.name}: {steps} of some {self.steps} parts")

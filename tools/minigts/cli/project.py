@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -169,21 +170,43 @@ def schema(
     typer.echo(texts[language](), nl=False)
 
 
+Unproven = Annotated[bool, typer.Option("--unproven", help="Also a --source that minigts was not proven on.")]
+
+
 @image_app.command("build")
 def image_build(
     lock: Annotated[
         Path | None, typer.Option(metavar="FILE", help="With just these versions of packages: `minigts image lock`.")
     ] = None,
+    day: Annotated[
+        datetime | None,
+        typer.Option(metavar="YYYY-MM-DD", formats=["%Y-%m-%d"], help="A day on which Debian had them."),
+    ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option(metavar="VERSION|FILE", help="This user-mode-linux of Debian's, in place of the best there is."),
+    ] = None,
+    unproven: Unproven = False,
 ) -> None:
     """Build the image if it is not there yet; print its path.
 
+    What the Debian mirror no longer has comes from Debian's archives; with --day, from that day's snapshot.
+
     Example:  minigts image build
+
+    Example:  minigts image build --lock course.lock --day 2026-11-26
     """
+    from minigts.artifacts import sources
     from minigts.providers.uml import image, package_lock
 
     wanted = None if lock is None else package_lock.read(lock.absolute())
+    settings = {} if source is None else sources.wanted(image.folder(), source, unproven=unproven).settings
+    if day is not None:
+        settings["MINIGTS_ARCHIVE_DAY"] = f"{day:%Y%m%d}T235959Z"
     with screen.progress() as say:
-        made = image.ensure(say, wanted)
+        made = image.ensure(say, wanted, settings)
+    if made.unproven:
+        screen.note(f"the image's kernel is user-mode-linux {made.unproven}, on which minigts was not proven")
     typer.echo(made.directory)
 
 
@@ -301,19 +324,31 @@ def image_box() -> None:
 
 
 @kernel_app.command("build")
-def kernel_build() -> None:
+def kernel_build(
+    source: Annotated[
+        str | None,
+        typer.Option(metavar="VERSION|FILE", help="Of this version of Debian's source package, or of this file."),
+    ] = None,
+    unproven: Unproven = False,
+) -> None:
     """Compile the full kernel and the clock, unless they are there; print the kernel's path. It takes some ten minutes.
 
     Labs in virtual time take both, and the first of them compiles both when they are missing. The kernel has what
     Debian's has not: address translation, nftables for IP, WireGuard. Labs in real time that are brought up from then
-    on run it, too.
+    on run it, too. Its source comes from the Debian mirror or from Debian's archives, in a version that minigts was
+    proven on; a file is a .deb of the package, or a tar archive of Linux.
 
     Example:  minigts kernel build
-    """
-    from minigts.providers.uml import parts
 
+    Example:  minigts kernel build --source 7.3.4-1~bpo13+1
+    """
+    from minigts.artifacts import sources
+    from minigts.providers.uml import full_kernel, parts
+
+    wanted = None if source is None else sources.wanted(full_kernel.recipe(), source, unproven=unproven)
     with screen.progress() as say:
-        made = parts.compile_all(say)
+        made = parts.compile_all(say, wanted)
+    screen.note(f"the full kernel is of {made.version}{', proven' if made.proven else ''}")
     typer.echo(made.directory)
 
 

@@ -24,6 +24,9 @@ def findings(facts: Facts) -> Iterator[Finding]:
     yield facts.limits
     yield facts.way_out
     yield _virtual_time(facts)
+    if facts.unproven:
+        remedy = "compare its figures with a proven one's; for that: minigts kernel remove, minigts image remove"
+        yield Finding("sources", "slow", f"not proven: {'; '.join(facts.unproven)}", remedy)
 
 
 def kernel_findings(facts: Facts) -> Iterator[Finding]:
@@ -151,7 +154,8 @@ def _packages(facts: Facts) -> Iterator[Finding]:
 def _virtual_time(facts: Facts) -> Finding:
     name = "virtual time"
     if not facts.uncompiled:
-        return Finding(name, "ok", "the full kernel and the clock are built")
+        version = "" if facts.unproven or not facts.kernel else f", from Linux {facts.kernel}, proven"
+        return Finding(name, "ok", f"the full kernel and the clock are built{version}")
     them = parts.in_words(facts.uncompiled)
     if facts.virtual_lacks:
         meaning = f"{them} cannot be built, so labs run only with --time real: {'; '.join(facts.virtual_lacks)}"

@@ -2,7 +2,7 @@
 
 Debian's comes with the image and is what hosts run in real time until somebody builds this one; from then on every lab
 that is brought up has it. Virtual time needs it. Its name is a hash of the recipe alone, so a change of the image
-leaves it as it is.
+leaves it as it is, and so does a line more among the sources that the recipe was proven on.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from minigts import paths
+from minigts.artifacts import sources
 from minigts.artifacts.product import Product
 
 
@@ -28,21 +29,31 @@ class FullKernel:
 
     @property
     def version(self) -> str:
-        """Of the Debian package with the source."""
+        """Of the Debian package with the source: `7.2.13-1`; `7.4.2-1 (unproven)` when the recipe was not proven on it."""
         return (self.directory / "version").read_text().strip()
+
+    @property
+    def proven(self) -> bool:
+        return not self.version.endswith(sources.UNPROVEN)
 
 
 def product() -> Product:
     """How it is built: the compiler, the kernel's source and its objects take the room."""
+    folder = recipe()
     return Product(
         name="full kernel",
-        folder=paths.project_root() / "provision" / "kernel",
+        folder=folder,
         store=paths.cache_root() / "kernels",
         duration="five to ten minutes on two processors",
         work_mb=3500,
         step="  CC ",
         steps=1300,
+        parts=tuple(sorted(path.name for path in folder.iterdir() if path.name != sources.TABLE)),
     )
+
+
+def recipe() -> Path:
+    return paths.project_root() / "provision" / "kernel"
 
 
 def present() -> FullKernel | None:

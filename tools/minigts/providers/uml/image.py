@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from minigts import paths
+from minigts.artifacts import causes, sources
 from minigts.artifacts.causes import FULL, cause
 from minigts.errors import CommandFailed, EnvironmentLacks, MinigtsError
 from minigts.machine import shell
@@ -59,6 +60,12 @@ class Image:
     def lock(self) -> Path:
         return self.directory / "packages.lock"
 
+    @property
+    def unproven(self) -> str:
+        """The version of its kernel if the recipe was not proven with that; else empty."""
+        file = self.directory / "unproven"
+        return file.read_text(encoding="utf-8").strip() if file.exists() else ""
+
 
 @dataclass(frozen=True)
 class Room:
@@ -78,12 +85,16 @@ class Room:
 
 
 def recipe() -> tuple[Path, ...]:
-    """Every file that the image is made from, in a fixed order."""
+    """Every file that the image is made from, in a fixed order; not which kernels it was proven with."""
     directory = paths.project_root() / "provision"
-    own = sorted(path for path in (directory / "image").iterdir() if path.is_file())
+    own = sorted(path for path in folder().iterdir() if path.is_file() and path.name != sources.TABLE)
     agent = directory / "agent"
-    compiled = (agent / "build.sh", agent / "compile.sh", agent / "Cargo.toml", *sorted((agent / "src").iterdir()))
-    return (*own, *compiled, directory / "debian.sh", directory / "lib.sh")
+    named = (agent / name for name in ("build.sh", "compile.sh", "Cargo.toml", "Cargo.lock"))
+    return (*own, *named, *sorted((agent / "src").iterdir()), directory / "debian.sh", directory / "lib.sh")
+
+
+def folder() -> Path:
+    return paths.project_root() / "provision" / "image"
 
 
 def key() -> str:
@@ -110,25 +121,28 @@ def missing_to_build() -> list[str]:
     return [f"{each.program} is not installed: apt-get install {each.name}" for each in packages if not each.present]
 
 
-def ensure(progress: Callable[[str], None], lock: Lock | None = None) -> Image:
+def ensure(
+    progress: Callable[[str], None], lock: Lock | None = None, settings: Mapping[str, str] | None = None
+) -> Image:
     """The image for this recipe, built now if it must be; with just the packages of `lock`, if there is one.
 
-    Raises EnvironmentLacks, HostFailed, and InputError where an image with other packages is there.
+    `settings` is what more the recipe's environment has. Raises EnvironmentLacks, HostFailed, and InputError where an
+    image with other packages is there.
     """
     ready = present()
     if ready is None:
         images = paths.cache_root() / "images"
         images.mkdir(parents=True, exist_ok=True)
         with only_builder(images, progress):
-            ready = present() or _build(images, progress, lock)
+            ready = present() or _build(images, progress, lock, settings or {})
     if lock is not None:
         lock.require(ready.lock)
     return ready
 
 
-def _build(images: Path, progress: Callable[[str], None], lock: Lock | None) -> Image:
+def _build(images: Path, progress: Callable[[str], None], lock: Lock | None, settings: Mapping[str, str]) -> Image:
     clear(images)
-    with building(images / key(), progress, lock=lock):
+    with building(images / key(), progress, lock=lock, settings=settings):
         pass
     return Image(images / key())
 
@@ -145,7 +159,11 @@ def clear(images: Path) -> None:
 
 @contextmanager
 def building(
-    ready: Path, progress: Callable[[str], None], also: Path | None = None, lock: Lock | None = None
+    ready: Path,
+    progress: Callable[[str], None],
+    also: Path | None = None,
+    lock: Lock | None = None,
+    settings: Mapping[str, str] | None = None,
 ) -> Iterator[Path]:
     """The image being built beside its place `ready`, where it comes when the caller's own work on it has succeeded.
 
@@ -155,8 +173,10 @@ def building(
     place.mkdir()
     try:
         progress(f"building the hosts' {'image' if also is None else also.name} from Debian packages; a minute or two")
-        more = {} if also is None else {"MINIGTS_ALSO": str(also)}
-        _run_recipe(place, more | ({} if lock is None else {"MINIGTS_PACKAGE_LOCK": str(lock.file)}))
+        more = {**(settings or {}), **({} if also is None else {"MINIGTS_ALSO": str(also)})}
+        said = _run_recipe(place, more | ({} if lock is None else {"MINIGTS_PACKAGE_LOCK": str(lock.file)}))
+        for line in causes.sources(said):
+            progress(line)
         if lock is not None:
             lock.require_built(Image(place).lock)
         progress("putting the measuring container into the image")
@@ -193,12 +213,14 @@ def existing(path: Path) -> Path:
     return path if path.exists() else existing(path.parent)
 
 
-def _run_recipe(place: Path, more: Mapping[str, str], *options: str) -> None:
+def _run_recipe(place: Path, more: Mapping[str, str], *options: str) -> str:
+    """What it says."""
     try:
         argv = [str(_script()), *options, str(place)]
-        shell.run_group(argv, timeout_s=BUILD_TIMEOUT_S, env={**_settings(), **more}, umask=shell.FOR_OTHERS)
+        made = shell.run_group(argv, timeout_s=BUILD_TIMEOUT_S, env={**_settings(), **more}, umask=shell.FOR_OTHERS)
     except CommandFailed as error:
         raise EnvironmentLacks(_explain(error, place.parent)) from error
+    return made.stdout
 
 
 def _undo(place: Path) -> None:
@@ -208,7 +230,7 @@ def _undo(place: Path) -> None:
 
 
 def _script() -> Path:
-    return paths.project_root() / "provision" / "image" / "build.sh"
+    return folder() / "build.sh"
 
 
 def _settings() -> dict[str, str]:

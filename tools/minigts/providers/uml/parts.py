@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
 from minigts.artifacts.beside import compiling, one_at_a_time
 from minigts.artifacts.product import WORK_DIRECTORY, Product
-from minigts.errors import EnvironmentLacks
+from minigts.artifacts.sources import Wanted
+from minigts.errors import EnvironmentLacks, InputError
 from minigts.providers.uml import clock, full_kernel, image, namespaces
 from minigts.providers.uml.clock import Clock
 from minigts.providers.uml.full_kernel import FullKernel
@@ -99,11 +100,27 @@ def ensure(progress: Callable[[str], None]) -> Parts:
     return Parts(ready, full_kernel.ensure(say), clock.ensure(say))
 
 
-def compile_all(progress: Callable[[str], None]) -> FullKernel:
-    """The full kernel and the clock, without the image. Raises EnvironmentLacks."""
+def compile_all(progress: Callable[[str], None], wanted: Wanted | None = None) -> FullKernel:
+    """The full kernel, from `wanted` if that is given, and the clock, without the image. Raises EnvironmentLacks, and
+    InputError where a kernel of something else is there."""
     say = one_at_a_time(progress)
-    _compile(uncompiled(), say, lambda: None)
+    products = uncompiled()
+    if wanted is not None:
+        _require_fit(full_kernel.present(), wanted)
+        kernel = full_kernel.product()
+        products = tuple(
+            replace(each, settings=wanted.settings) if each.store == kernel.store else each for each in products
+        )
+    _compile(products, say, lambda: None)
     return full_kernel.ensure(say)
+
+
+def _require_fit(present: FullKernel | None, wanted: Wanted) -> None:
+    if present is not None and present.version != wanted.version:
+        raise InputError(
+            f"the full kernel that is here is of {present.version}\n"
+            f"for one of {wanted.source}: minigts kernel remove, and then this again"
+        )
 
 
 def _compile(products: Sequence[Product], say: Callable[[str], None], meanwhile: Callable[[], T]) -> T:

@@ -12,13 +12,14 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
 from minigts.machine import memory
 from minigts.machine.shell import run
 from minigts.providers import gateway, processor_share, system_packages
 from minigts.providers.base import Finding
 from minigts.providers.system_packages import Package
-from minigts.providers.uml import confinement, image, namespaces, parts
+from minigts.providers.uml import confinement, full_kernel, image, namespaces, parts
 from minigts.providers.uml.image import Room
 
 SHM = Path("/dev/shm")
@@ -72,6 +73,15 @@ class Facts:
     """Where building that needs room, and the image beside it if that is not there either."""
     virtual_lacks: tuple[str, ...]
     """Why that cannot be built here, beside what the image takes; empty when it can."""
+    kernel: str = ""
+    """The version of the full kernel's source, if it is built."""
+    unproven: tuple[str, ...] = ()
+    """What was built from a source that minigts was not proven on."""
+
+
+class _Sources(TypedDict):
+    kernel: str
+    unproven: tuple[str, ...]
 
 
 def gather() -> Facts:
@@ -102,7 +112,17 @@ def gather() -> Facts:
         uncompiled=tuple(each.name for each in parts.uncompiled()),
         virtual_disks=parts.room(),
         virtual_lacks=tuple(parts.missing()),
+        **_sources(),
     )
+
+
+def _sources() -> _Sources:
+    """What the parts that are built were made from."""
+    full, ready = full_kernel.present(), image.present()
+    unproven = [] if full is None or full.proven else [f"the full kernel is of {full.version}"]
+    if ready is not None and ready.unproven:
+        unproven.append(f"the image has user-mode-linux {ready.unproven}")
+    return {"kernel": "" if full is None else full.version, "unproven": tuple(unproven)}
 
 
 def _executable(folder: Path) -> bool:
