@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from live.program import Program, kernel, start_time
 from minigts import paths
 from minigts.machine.proc import stat_fields
+
+from .program import Program, kernel, start_time
 
 SCRIPT = (Path(__file__).parent / "taken_kernel.py").read_text()
 

@@ -1,7 +1,7 @@
 """Root in a guest takes its kernel over: what can that process do to this machine, and does anything outlive `down`?
 
-The guest is the program's own, and so is all that holds it; what it does is in taken_kernel.py. It tries every number of
-a system call, and what harms with processes, files and sockets that the test has made. In three places: as whoever runs
+The guest is the program's own, and so is all that holds it; what it does is in taken_kernel.py. It tries every number
+of a system call, and what harms with processes, files and sockets that the test has made. In three places: as who runs
 the tests, as a plain user, and on a machine that gives no namespaces.
 """
 
