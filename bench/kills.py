@@ -6,6 +6,10 @@ still there, and can the run be finished; does the next `up` give a lab that wor
 process, socket, file or shared memory left? A trial whose verb was over before its moment came is begun again and not
 counted. What a trial does follows from the seed and its number. Exit 1 when a trial found something.
 
+With `--hostile`, every second lab has a host whose kernel is taken over by its guest: it wipes its environment, leaves
+processes that have lost their parent, and forks till it is refused. What it made is looked for by its session, which it
+cannot leave.
+
 As root it runs in a process and mount namespace of its own, so that nothing but the trials' own can be hit. Each trial
 is a line of `kills-<seed>.jsonl`, with everything that was said; the next call does those that have none.
 """
@@ -32,6 +36,7 @@ from typing import Any
 
 from bench import stage
 from minigts.cli import screen
+from tests.live import hostile
 from tests.live.program import Program, Traces, processes_of
 
 VERBS = ("up", "run", "down", "link", "restart", "keep", "save")
@@ -43,6 +48,8 @@ MEANWHILE = ("up", "run", "exec", "restart")
 """What runs when one of those is killed."""
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 TRIES = 6
+FORKS = 300
+"""Of a taken kernel's; more than a host has, and less than takes a minute on a busy machine."""
 SAVED = "saved-here"
 OWN_CODE, UNBORN = str(stage.PROJECT / "tools" / "minigts"), "Fatal Python error"
 """What a traceback of the program's names; what the interpreter says that was interrupted before it could run any."""
@@ -83,6 +90,8 @@ class Draw:
     topology: str
     share: float
     mend: str
+    hostile: bool = False
+    """Whether a host of its labs is a taken kernel's."""
 
 
 @dataclass
@@ -126,8 +135,8 @@ class Trial:
     transcript: list[str] = field(default_factory=list)
 
 
-def draws(seed: int, times: int, victims: Sequence[str] = VICTIMS) -> list[Draw]:
-    """`times` trials, over all of these victims and all signals alike."""
+def draws(seed: int, times: int, victims: Sequence[str] = VICTIMS, *, hostile: bool = False) -> list[Draw]:
+    """`times` trials, over all of these victims and all signals alike; every second one is `hostile`, if that is."""
     chance = random.Random(seed)
     found: list[Draw] = []
     for _ in range(-(-times // (len(SIGNALS) * len(victims)))):
@@ -144,6 +153,7 @@ def draws(seed: int, times: int, victims: Sequence[str] = VICTIMS) -> list[Draw]
                     chance.choice(list(TOPOLOGIES)),
                     chance.random(),
                     chance.choice(("up", "down")),
+                    hostile and len(found) % 2 == 1,
                 )
             )
     return found[:times]
@@ -159,8 +169,12 @@ class Ground:
         self.temporary.mkdir(parents=True)
         self.topology.write_text(TOPOLOGIES[draw.topology])
         self.experiment.write_text(EXPERIMENT.format(topology=self.topology))
-        self.program = Program(place / "state", environment={"TMPDIR": str(self.temporary)})
+        environment = {"TMPDIR": str(self.temporary)}
+        if draw.hostile:
+            environment["MINIGTS_CACHE"] = str(hostile.cache(place / "cache"))
+        self.program = Program(place / "state", environment=environment)
         self.traces = Traces.before(self.program.state)
+        self._hostile: dict[int, str] | None = {} if draw.hostile else None
         self._trial, self._chance = trial, random.Random(f"{draw.seed} {draw.number}")
 
     @property
@@ -207,6 +221,18 @@ class Ground:
         listed = json.loads(started.communicate(timeout=LIMIT_S)[0])
         self._trial.faults += [f"half a lab stayed: {lab}" for lab in listed if lab.get("state") != "up"]
 
+    def take_a_kernel(self) -> None:
+        """In a lab that is up: the first host's is hostile from now on, if this trial has such."""
+        if self._hostile is None or hostile.left(self._hostile):
+            return
+        try:
+            came, ours = hostile.outlive(self.program, self.topology.stem, self.hosts[0], FORKS)
+        except (AssertionError, KeyError, ValueError) as error:
+            self._trial.faults.append(f"the kernel of {self.hosts[0]} was not taken: {str(error)[-300:]}")
+            return
+        self._hostile.update(ours)
+        self._trial.transcript.append(f"taken: {came}, {len(ours)} processes")
+
     def part(self, victim: str) -> int | None:
         """The process id of one of the lab's kernels, or of its supervisor, if it runs."""
         found = [pid for pid in sorted(processes_of(self.program.state)) if PARTS[victim] in _command_line(pid)]
@@ -215,6 +241,7 @@ class Ground:
     def look(self, what: str) -> None:
         """Whatever is left now is a fault."""
         left = [*self.traces.left(but="failed"), *(f"temporary file {path.name}" for path in self.temporary.iterdir())]
+        left += [f"process {pid} of a taken kernel" for pid in hostile.left(self._hostile or {})]
         self._trial.faults += [f"{what}: {each} left" for each in left]
 
     def clear(self) -> None:
@@ -273,6 +300,7 @@ def kill(ground: Ground, draw: Draw, trial: Trial, pace: Pace, chance: random.Ra
     """Start the verb and kill the victim; False if the verb was over before."""
     if draw.during not in ("up", "run"):
         _up(ground, pace)
+        ground.take_a_kernel()
     trial.moment_s = pace.seconds(draw.during) * (draw.share if chance.random() < 0.5 else chance.random())
     argv, since = ground.argv(draw.during), time.monotonic()
     started = ground.program.start(*argv)
@@ -320,6 +348,7 @@ def look_after(ground: Ground, draw: Draw, trial: Trial, pace: Pace) -> None:
         if code:
             trial.faults.append(f"after the next `up`, {host} does not reach {other}, or its links are not shaped")
     ground.traces.look()
+    ground.take_a_kernel()
     _down(ground, "after the next `up` and `down`")
 
 
@@ -393,6 +422,9 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--times", type=int, default=200, metavar="N", help="how many kills in all (default: 200)")
     arguments.add_argument("--victims", nargs="+", choices=VICTIMS, default=VICTIMS, help="what is killed")
+    arguments.add_argument(
+        "--hostile", action="store_true", help="every second lab has a host whose kernel is taken over"
+    )
     arguments.add_argument("--seed", type=int, default=2017)
     arguments.add_argument("--at-most", type=float, default=86_400.0, metavar="S", help="begin none after S seconds")
     arguments.add_argument("--out", type=Path, default=stage.RESULTS, metavar="DIR", help="where the figures go")
@@ -408,7 +440,11 @@ def main() -> None:
     pace = Pace()
     until_s = time.monotonic() + chosen.at_most
     done = {trial["draw"]["number"] for trial in trials}
-    for draw in (each for each in draws(chosen.seed, chosen.times, chosen.victims) if each.number not in done):
+    for draw in (
+        each
+        for each in draws(chosen.seed, chosen.times, chosen.victims, hostile=chosen.hostile)
+        if each.number not in done
+    ):
         if time.monotonic() > until_s:
             break
         performed = perform(draw, pace)

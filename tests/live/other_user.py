@@ -7,12 +7,23 @@ import pwd
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+import sysconfig
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from live.program import PROJECT, Program
+from minigts.providers.uml import clock, full_kernel, image
+
 Ignore = Callable[[str, list[str]], Iterable[str]]
+NEEDLESS = shutil.ignore_patterns(
+    *("__pycache__", "tests", "mypy*", "hypothesis*", "pip", "setuptools", "nox", "virtualenv*", "_pytest", "ruff*"),
+)
+"""What the program does without."""
+PARTS = {"images": image, "kernels": full_kernel, "clocks": clock}
 
 
 def free_id() -> int:
@@ -49,3 +60,43 @@ def give(place: Path, user: int) -> None:
     """Make them the owner of a directory with all that is in it."""
     for path in (place, *place.rglob("*")):
         os.chown(path, user, user, follow_symlinks=False)
+
+
+@contextmanager
+def made_for(user: int, places: Iterable[str] = tuple(PARTS)) -> Iterator[Program]:
+    """The program for a user who is nobody else, in a directory that they can read: interpreter, packages, checkout
+    and image may lie where only root can go, and are linked or copied there. Of what is built it has these `places`."""
+    interpreter = python()
+    home = Path(tempfile.mkdtemp(prefix="minigts-plain-"))
+    for place in places:
+        built = PARTS[place].ensure(lambda _: None).directory
+        linked = home / "cache" / place / built.name
+        link(built, linked, NEEDLESS)
+        for directory in (linked, *(each for each in linked.rglob("*") if each.is_dir())):
+            directory.chmod(0o755)
+    for folder in ("tools", "provision", "topologies"):
+        shutil.copytree(PROJECT / folder, home / "project" / folder, ignore=NEEDLESS)
+    shutil.copy(PROJECT / "pyproject.toml", home / "project")
+    packages = home / "packages"
+    link(Path(sysconfig.get_path("purelib")), packages, NEEDLESS)
+    caches = [home / "cache", *(home / "cache" / place for place in places)]
+    for directory in (home, home / "state", home / "compiled", *caches):
+        directory.mkdir(exist_ok=True)
+        os.chown(directory, user, user)
+    program = Program(
+        home / "state",
+        python=interpreter,
+        project=home / "project",
+        user=user,
+        environment={
+            "HOME": str(home),
+            "MINIGTS_CACHE": str(home / "cache"),
+            "PYTHONPATH": f"{home / 'project' / 'tools'}:{packages}",
+            "PYTHONPYCACHEPREFIX": str(home / "compiled"),
+        },
+    )
+    try:
+        yield program
+    finally:
+        program.run("down", "--all")
+        shutil.rmtree(home)

@@ -4,32 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
-import sysconfig
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from live.other_user import free_id, link, python
-from live.program import PROJECT, Program, Traces, kernel, until
+from live.other_user import free_id, made_for
+from live.program import Program, Traces, kernel, until
 from minigts.providers.agent import process
-from minigts.providers.uml import clock, full_kernel, image
 
 pytestmark = [
     pytest.mark.uml,
     pytest.mark.virtual,
     pytest.mark.skipif(os.geteuid() != 0, reason="a plain user runs all of these tests already"),
 ]
-NEEDLESS = shutil.ignore_patterns(
-    *("__pycache__", "tests", "mypy*", "hypothesis*", "pip", "setuptools", "nox", "virtualenv*", "_pytest", "ruff*"),
-)
-"""What the program does without."""
 RUN_LIMIT_S = 300.0
 EXPERIMENT = """name: small
 title: A small one
@@ -46,47 +37,6 @@ measurements:
 def plain() -> Iterator[Program]:
     with made_for(free_id()) as program:
         yield program
-
-
-@contextmanager
-def made_for(user: int) -> Iterator[Program]:
-    """The program for a user who is nobody else, in a directory that they can read: interpreter, packages, checkout
-    and image may lie where only root can go, and are linked or copied there."""
-    interpreter = python()
-    home = Path(tempfile.mkdtemp(prefix="minigts-plain-"))
-    places = {"images": image, "kernels": full_kernel, "clocks": clock}
-    for place, part in places.items():
-        built = part.ensure(lambda _: None).directory
-        linked = home / "cache" / place / built.name
-        link(built, linked, NEEDLESS)
-        for directory in (linked, *(each for each in linked.rglob("*") if each.is_dir())):
-            directory.chmod(0o755)
-    for folder in ("tools", "provision", "topologies"):
-        shutil.copytree(PROJECT / folder, home / "project" / folder, ignore=NEEDLESS)
-    shutil.copy(PROJECT / "pyproject.toml", home / "project")
-    packages = home / "packages"
-    link(Path(sysconfig.get_path("purelib")), packages, NEEDLESS)
-    caches = [home / "cache", *(home / "cache" / place for place in places)]
-    for directory in (home, home / "state", home / "compiled", *caches):
-        directory.mkdir(exist_ok=True)
-        os.chown(directory, user, user)
-    program = Program(
-        home / "state",
-        python=interpreter,
-        project=home / "project",
-        user=user,
-        environment={
-            "HOME": str(home),
-            "MINIGTS_CACHE": str(home / "cache"),
-            "PYTHONPATH": f"{home / 'project' / 'tools'}:{packages}",
-            "PYTHONPYCACHEPREFIX": str(home / "compiled"),
-        },
-    )
-    try:
-        yield program
-    finally:
-        program.run("down", "--all")
-        shutil.rmtree(home)
 
 
 def test_a_plain_user_has_the_whole_life_of_a_lab(plain: Program) -> None:

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from fake_provider import FakeProvider
 from minigts.cli.app import app
+from minigts.machine.contained import NEW_PID, Namespaces
 from minigts.providers import DEFAULT, registry, system_packages
 from minigts.providers.base import Finding
 from minigts.providers.doctor import Diagnosis, default_can_run, examine
@@ -40,6 +41,8 @@ GOOD = Facts(
     seccomp=True,
     ptrace=True,
     landlock=7,
+    apart=Namespaces(flags=NEW_PID),
+    counted="a control group in /g",
     limits=Finding("cpus below 1", "ok", "by control groups"),
     way_out=Finding("way out", "ok", "by slirp4netns"),
     socket_buffer_bytes=4 * 2**20,
@@ -306,3 +309,22 @@ def test_subordinate_ids_are_read_from_their_file(tmp_path: Path, lines: str, en
 )
 def test_what_confines_a_kernel_is_said(changes: dict[str, Any], says: str) -> None:
     assert finding(uml(**changes), "confinement").meaning.endswith(says)
+
+
+REFUSED = Namespaces(lacks="this machine refuses user namespaces")
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "state", "says"),
+    [
+        ({}, "pid namespaces", "ok", "sees nobody else's processes"),
+        ({"apart": REFUSED}, "pid namespaces", "ok", "refuses user namespaces: a host's kernel sees"),
+        ({"apart": REFUSED, "landlock": 5}, "pid namespaces", "slow", "can signal your processes"),
+        ({}, "processes of a host", "ok", "at most 1024, counted by a control group in /g"),
+        ({"counted": "", "root": False}, "processes of a host", "ok", "as many as you may have"),
+    ],
+)
+def test_what_holds_a_kernels_processes_is_said(changes: dict[str, Any], name: str, state: str, says: str) -> None:
+    found = finding(uml(**changes), name)
+    assert found.state == state
+    assert says in found.meaning

@@ -22,8 +22,9 @@ import resource
 import shutil
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -118,8 +119,7 @@ def end(rundir: Path, patience_s: float = 5.0) -> list[str]:
             send_marked(first, signal.SIGKILL, MARK, str(rundir))
     deadline = time.monotonic() + patience_s
     while left := _of_lab(rundir):
-        for process in left:
-            _kill(process, rundir)
+        _kill(left, rundir)
         if not _gone(left, min(1.0, patience_s)) and time.monotonic() > deadline:
             return [f"process {process.pid} does not end" for process in left if process.runs]
     remove(rundir / _RECORD)
@@ -140,14 +140,21 @@ def _limit(pid: int) -> int | None:
     return int(found[2]) if found else None
 
 
-def _kill(process: Process, rundir: Path) -> None:
-    """Together with its group, if that is the lab's: of a group no member is missed that was about to fork."""
-    group = _group(process.pid)
-    send_if(process.pid, signal.SIGKILL, lambda: process.runs and _is_of_lab(process.pid, rundir))
-    members = [] if group in (None, os.getpgrp()) else [each.pid for each in _every(lambda pid: _group(pid) == group)]
-    if group is not None and members and all(_is_of_lab(pid, rundir) for pid in members):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(group, signal.SIGKILL)
+def _kill(processes: Sequence[Process], rundir: Path) -> None:
+    """Also together with their groups, as far as these are the lab's: so none is missed that is about to fork."""
+    groups: dict[int | None, list[int]] = {}
+    for each in _every(lambda _: True):
+        groups.setdefault(_group(each.pid), []).append(each.pid)
+    for group in {_group(each.pid) for each in processes} - {None, os.getpgrp()}:
+        if group is not None and all(_is_of_lab(pid, rundir) for pid in groups.get(group, ())):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(group, signal.SIGKILL)
+    for each in processes:
+        send_if(each.pid, signal.SIGKILL, partial(_is_still, each, rundir))
+
+
+def _is_still(process: Process, rundir: Path) -> bool:
+    return process.runs and _is_of_lab(process.pid, rundir)
 
 
 def _group(pid: int) -> int | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from minigts.providers.base import Finding
-from minigts.providers.uml import parts
+from minigts.providers.uml import bounds, parts
+from minigts.providers.uml.confinement import SCOPES_FROM
 from minigts.providers.uml.image import Room
 from minigts.providers.uml.prerequisites import Facts
 
@@ -16,6 +17,7 @@ STAYS_MB = 700
 """What an image takes of the disk, as du(1) has it."""
 SOCKET_BUFFER_BYTES = 4 * 2**20
 OPEN_FILES = 1024
+MAKE_GROUPS = "allow control groups with `pids`, as systemd-run --user --scope -p Delegate=yes does, or user namespaces"
 
 
 def findings(facts: Facts) -> Iterator[Finding]:
@@ -34,6 +36,8 @@ def kernel_findings(facts: Facts) -> Iterator[Finding]:
     yield _processor(facts)
     yield _system_calls(facts)
     yield _confinement(facts)
+    yield _apart(facts)
+    yield _processes(facts)
     yield _shm(facts)
     yield _memory(facts)
     yield _cores(facts)
@@ -80,6 +84,31 @@ def _confinement(facts: Facts) -> Finding:
         return Finding(name, "slow", f"{meaning}reads and writes your files", remedy)
     held = ["its own files", *(["no signal"] if facts.landlock >= 6 else []), *(["no socket"] if facts.seccomp else [])]
     return Finding(name, "ok", f"Landlock {facts.landlock} holds each host's kernel to {', '.join(held)}")
+
+
+def _apart(facts: Facts) -> Finding:
+    """What of this machine's processes a host's kernel sees: see machine/contained.py."""
+    name, remedy = "pid namespaces", "in a container: --cap-add SYS_ADMIN; else allow user namespaces, or run as root"
+    if not facts.apart.lacks:
+        return Finding(
+            name, "ok", "each host's kernel has its own: it sees nobody else's processes, and all of it ends at once"
+        )
+    if facts.landlock >= SCOPES_FROM:
+        meaning = (
+            f"{facts.apart.lacks}: `minigts down` ends what a host's kernel started, which only sees other processes"
+        )
+        return Finding(name, "ok", f"{meaning}; {remedy}")
+    meaning = f"{facts.apart.lacks}, nor has it Landlock 6: code in a host's kernel can signal your processes"
+    return Finding(name, "slow", meaning, f"{remedy}; or boot Linux 6.12 or later")
+
+
+def _processes(facts: Facts) -> Finding:
+    """How many processes of this machine a host may become."""
+    name = "processes of a host"
+    if facts.counted:
+        return Finding(name, "ok", f"at most {bounds.PROCESSES}, counted by {facts.counted}")
+    meaning = f"as many as {'this machine has' if facts.root else 'you may have'}: nothing counts them apart"
+    return Finding(name, "ok", f"{meaning}; {MAKE_GROUPS}")
 
 
 def _shm(facts: Facts) -> Finding:

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
-from minigts.machine import memory
+from minigts.machine import contained, memory, process_share
+from minigts.machine.contained import Namespaces
 from minigts.machine.shell import run
 from minigts.providers import gateway, processor_share, system_packages
 from minigts.providers.base import Finding
@@ -55,6 +56,10 @@ class Facts:
     ptrace: bool
     landlock: int
     """The version of Landlock, by which a process may give up files; 0 where it is absent or switched off."""
+    apart: Namespaces
+    """Whether a host's kernel gets a pid namespace of its own."""
+    counted: str
+    """What counts a host's processes; empty where nothing does."""
     limits: Finding
     """Whether a host can be limited to a share of a processor."""
     way_out: Finding
@@ -102,6 +107,8 @@ def gather() -> Facts:
         seccomp=_succeeds(FILTER_CALLS),
         ptrace=_succeeds(TRACE),
         landlock=confinement.version(),
+        apart=(apart := contained.look()),
+        counted=_counted(apart),
         limits=processor_share.finding(),
         way_out=gateway.finding(),
         socket_buffer_bytes=_socket_buffer_bytes(4 * 2**20),
@@ -123,6 +130,14 @@ def _sources() -> _Sources:
     if ready is not None and ready.unproven:
         unproven.append(f"the image has user-mode-linux {ready.unproven}")
     return {"kernel": "" if full is None else full.version, "unproven": tuple(unproven)}
+
+
+def _counted(apart: Namespaces) -> str:
+    """A user namespace, or else a control group."""
+    if apart.counts_apart:
+        return "a user namespace"
+    found = process_share.place()
+    return "" if isinstance(found, str) else f"a control group in {found.parent}"
 
 
 def _executable(folder: Path) -> bool:

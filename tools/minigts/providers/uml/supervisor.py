@@ -130,13 +130,13 @@ class Kernels:
         self._ends: dict[End, socket.socket] = {}
         self._clock = None if launch.clock is None else Clock(launch.clock, launch.machines, launch.links, rundir)
         self._make_ends()
+        self._inside, self._groups = contained.namespaces(), bounds.Groups(rundir)
         self._ways_out: list[Process] = []
         for machine in launch.machines:
             if machine.way_out:
-                made = WayOut(machine.way_out, rundir, machine.name)
+                made = WayOut(machine.way_out, rundir, machine.name, self._inside)
                 self._ways_out += made.processes
                 self._ends[machine.name, machine.ports[-1].mac] = made.end
-        self._inside, self._groups = contained.namespaces(), bounds.Groups(rundir)
         self._running: dict[str, Host] = {}
         self._consoles: dict[str, Console] = {}
         self._stopped = False

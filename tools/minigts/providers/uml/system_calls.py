@@ -11,40 +11,32 @@ from __future__ import annotations
 import errno
 import signal
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 NUMBERS = {
-    **{"read": 0, "write": 1, "close": 3, "fstat": 5, "poll": 7, "lseek": 8, "mmap": 9, "mprotect": 10, "munmap": 11},
-    **{"brk": 12, "rt_sigaction": 13, "rt_sigprocmask": 14, "rt_sigreturn": 15, "ioctl": 16, "pread64": 17},
-    **{"pwrite64": 18, "readv": 19, "writev": 20, "access": 21, "pipe": 22, "sched_yield": 24, "mremap": 25},
-    **{"msync": 26, "madvise": 28, "dup": 32, "dup2": 33, "nanosleep": 35, "getpid": 39, "socket": 41, "connect": 42},
-    **{"sendto": 44, "recvfrom": 45, "sendmsg": 46, "recvmsg": 47, "shutdown": 48, "bind": 49, "listen": 50},
-    **{"getsockname": 51, "getpeername": 52, "socketpair": 53, "setsockopt": 54, "getsockopt": 55, "clone": 56},
-    **{"execve": 59, "exit": 60, "wait4": 61, "kill": 62, "uname": 63, "fcntl": 72, "fsync": 74, "fdatasync": 75},
-    **{
-        "ftruncate": 77,
-        "getcwd": 79,
-        "chdir": 80,
-        "mkdir": 83,
-        "rmdir": 84,
-        "unlink": 87,
-        "readlink": 89,
-        "fchmod": 91,
-    },
-    **{"umask": 95, "gettimeofday": 96, "getrusage": 98, "sysinfo": 99, "times": 100, "ptrace": 101, "getuid": 102},
-    **{"getgid": 104, "geteuid": 107, "getegid": 108, "getppid": 110, "getpgrp": 111, "capget": 125, "capset": 126},
-    **{"sigaltstack": 131, "personality": 135, "statfs": 137, "fstatfs": 138, "prctl": 157, "arch_prctl": 158},
-    **{"gettid": 186, "futex": 202, "sched_getaffinity": 204, "epoll_create": 213, "getdents64": 217},
-    **{"set_tid_address": 218, "restart_syscall": 219, "timer_create": 222, "timer_settime": 223},
-    **{"timer_gettime": 224, "timer_delete": 226, "clock_gettime": 228, "clock_getres": 229, "clock_nanosleep": 230},
-    **{"exit_group": 231, "epoll_wait": 232, "epoll_ctl": 233, "tgkill": 234, "openat": 257, "mkdirat": 258},
-    **{"newfstatat": 262, "unlinkat": 263, "readlinkat": 267, "faccessat": 269, "ppoll": 271},
-    **{"set_robust_list": 273, "epoll_pwait": 281, "timerfd_create": 283, "fallocate": 285, "timerfd_settime": 286},
-    **{"accept4": 288, "signalfd4": 289, "eventfd2": 290, "epoll_create1": 291, "dup3": 292, "pipe2": 293},
-    **{"recvmmsg": 299, "prlimit64": 302, "sendmmsg": 307, "seccomp": 317, "getrandom": 318, "memfd_create": 319},
-    **{"execveat": 322, "statx": 332, "rseq": 334, "close_range": 436, "faccessat2": 439},
+    **{"read": 0, "write": 1, "close": 3, "fstat": 5, "poll": 7, "lseek": 8, "mmap": 9, "mprotect": 10},
+    **{"munmap": 11, "brk": 12, "rt_sigaction": 13, "rt_sigprocmask": 14, "rt_sigreturn": 15, "ioctl": 16},
+    **{"pread64": 17, "pwrite64": 18, "readv": 19, "writev": 20, "access": 21, "pipe": 22, "sched_yield": 24},
+    **{"mremap": 25, "msync": 26, "madvise": 28, "dup": 32, "dup2": 33, "nanosleep": 35, "getpid": 39},
+    **{"socket": 41, "connect": 42, "accept": 43, "sendto": 44, "recvfrom": 45, "sendmsg": 46, "recvmsg": 47},
+    **{"shutdown": 48, "bind": 49, "listen": 50, "getsockname": 51, "getpeername": 52, "socketpair": 53},
+    **{"setsockopt": 54, "getsockopt": 55, "clone": 56, "execve": 59, "exit": 60, "wait4": 61, "kill": 62},
+    **{"uname": 63, "fcntl": 72, "fsync": 74, "fdatasync": 75, "ftruncate": 77, "getcwd": 79, "chdir": 80},
+    **{"mkdir": 83, "rmdir": 84, "unlink": 87, "readlink": 89, "fchmod": 91, "umask": 95, "gettimeofday": 96},
+    **{"getrusage": 98, "sysinfo": 99, "times": 100, "ptrace": 101, "getuid": 102, "getgid": 104, "geteuid": 107},
+    **{"getegid": 108, "getppid": 110, "getpgrp": 111, "capget": 125, "capset": 126, "sigaltstack": 131},
+    **{"personality": 135, "statfs": 137, "fstatfs": 138, "prctl": 157, "arch_prctl": 158, "gettid": 186},
+    **{"futex": 202, "sched_getaffinity": 204, "epoll_create": 213, "getdents64": 217, "set_tid_address": 218},
+    **{"restart_syscall": 219, "timer_create": 222, "timer_settime": 223, "timer_gettime": 224},
+    **{"timer_delete": 226, "clock_gettime": 228, "clock_getres": 229, "clock_nanosleep": 230, "exit_group": 231},
+    **{"epoll_wait": 232, "epoll_ctl": 233, "tgkill": 234, "openat": 257, "mkdirat": 258, "newfstatat": 262},
+    **{"unlinkat": 263, "readlinkat": 267, "faccessat": 269, "ppoll": 271, "set_robust_list": 273},
+    **{"epoll_pwait": 281, "timerfd_create": 283, "fallocate": 285, "timerfd_settime": 286, "accept4": 288},
+    **{"signalfd4": 289, "eventfd2": 290, "epoll_create1": 291, "dup3": 292, "pipe2": 293, "recvmmsg": 299},
+    **{"prlimit64": 302, "sendmmsg": 307, "seccomp": 317, "getrandom": 318, "memfd_create": 319, "execveat": 322},
+    **{"statx": 332, "rseq": 334, "close_range": 436, "faccessat2": 439},
 }
 OLD = 335
 """The C library makes do without a call from here on when it is unknown to the machine; an older one may not be."""
@@ -81,13 +73,20 @@ def is_null(index: int) -> Argument:
     return Argument(index, (0,), whole=True)
 
 
-Calls: TypeAlias = Mapping[str, "tuple[Argument, ...]"]
-"""By a call's name what its arguments must be, all of it; without any it is allowed as it comes."""
+Arguments: TypeAlias = "tuple[Argument, ...]"
+"""What a call's arguments must be, all of it; whatever they are, if it is empty."""
+Calls: TypeAlias = Mapping[str, "tuple[Arguments, ...]"]
+"""By a call's name what its arguments must be, one or the other."""
 
 
 def plain(*names: str) -> Calls:
     """Each of these, whatever its arguments."""
-    return dict.fromkeys((each for name in names for each in name.split()), ())
+    return dict.fromkeys((each for name in names for each in name.split()), ((),))
+
+
+def when(*arguments: Argument) -> tuple[Arguments]:
+    """If all of it holds."""
+    return (arguments,)
 
 
 AF_UNIX, STREAM, SEQPACKET, TYPE = 1, 1, 5, 0xF
@@ -113,7 +112,7 @@ GETFPREGS, SETFPREGS, SYSCALL, SYSEMU, SYSEMU_SINGLESTEP, SETOPTIONS, GETSIGINFO
 SEIZE: so it traces what it has started, and nobody else."""
 NO_RANDOMNESS, ASKED = 0x0040000, 0xFFFFFFFF
 """ADDR_NO_RANDOMIZE of personality(2), and what asks for the present one."""
-TCGETS, TIOCGWINSZ, FIONBIO, FIOCLEX = 0x5401, 0x5413, 0x5421, 0x5451
+TCGETS, TIOCGWINSZ, FIONBIO, FIOCLEX, FIONREAD, SIOCATMARK = 0x5401, 0x5413, 0x5421, 0x5451, 0x541B, 0x8905
 
 OF_ANY_PROGRAM: Calls = {
     **plain("read write close fstat poll lseek mmap mprotect munmap brk mremap madvise pread64 pwrite64 readv writev"),
@@ -123,34 +122,40 @@ OF_ANY_PROGRAM: Calls = {
     **plain("access faccessat faccessat2 newfstatat statx readlink readlinkat getdents64 statfs fstatfs dup dup2 dup3"),
     **plain("epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait ppoll eventfd2 pipe pipe2 close_range execve"),
     **plain("sendto recvfrom sendmsg recvmsg sendmmsg recvmmsg shutdown"),
-    "openat": (has_none_of(3, SET_ID_BITS),),
-    "ioctl": (is_one_of(1, TCGETS, TIOCGWINSZ, FIONBIO, FIOCLEX),),
-    "fcntl": (is_one_of(1, *F_GET_AND_SET, F_DUPFD, F_DUPFD_CLOEXEC, F_ADD_SEALS, F_GET_SEALS),),
-    "arch_prctl": (is_one_of(0, 0x1001, 0x1002, 0x1003, 0x1004, GET),),
-    "prlimit64": (is_one_of(0, 0), is_null(2)),
-    "sched_getaffinity": (is_one_of(0, 0),),
-    "prctl": (is_one_of(0, PR_SET_NAME, PR_SET_NO_NEW_PRIVS),),
-    "socketpair": (is_one_of(0, AF_UNIX), Argument(1, (STREAM, SEQPACKET), TYPE)),
+    "openat": when(has_none_of(3, SET_ID_BITS)),
+    "ioctl": when(is_one_of(1, TCGETS, TIOCGWINSZ, FIONBIO, FIOCLEX)),
+    "fcntl": when(is_one_of(1, *F_GET_AND_SET, F_DUPFD, F_DUPFD_CLOEXEC, F_ADD_SEALS, F_GET_SEALS)),
+    "arch_prctl": when(is_one_of(0, 0x1001, 0x1002, 0x1003, 0x1004, GET)),
+    "prlimit64": when(is_one_of(0, 0), is_null(2)),
+    "sched_getaffinity": when(is_one_of(0, 0)),
+    "prctl": when(is_one_of(0, PR_SET_NAME, PR_SET_NO_NEW_PRIVS)),
+    "socketpair": when(is_one_of(0, AF_UNIX), Argument(1, (STREAM, SEQPACKET), TYPE)),
 }
 KERNEL: Calls = {
     **OF_ANY_PROGRAM,
     **plain("msync wait4 chdir fsync fdatasync ftruncate rmdir unlink getpgrp umask fallocate signalfd4"),
     **plain("memfd_create execveat timer_create timer_settime timer_gettime timer_delete"),
-    "clone": (has_none_of(0, ALL ^ OF_A_CLONE),),
-    "kill": (
+    "clone": when(has_none_of(0, ALL ^ OF_A_CLONE)),
+    "kill": when(
         has_none_of(0, NEGATIVE),
         is_one_of(
             1, 0, *(signal.SIGKILL, signal.SIGTERM, signal.SIGCONT, signal.SIGSTOP, signal.SIGALRM, signal.SIGIO)
         ),
     ),
-    "tgkill": (is_one_of(2, CANCEL),),
-    "fcntl": (is_one_of(1, *F_GET_AND_SET, F_DUPFD, F_DUPFD_CLOEXEC, F_ADD_SEALS, F_GET_SEALS, F_SETOWN, F_SETSIG),),
-    "prctl": (is_one_of(0, PR_SET_NAME, PR_SET_NO_NEW_PRIVS, PR_SET_PDEATHSIG),),
-    "ptrace": (is_one_of(0, *OF_A_TRACER),),
-    "seccomp": (is_one_of(0, 1), is_one_of(1, 0, 1)),
-    "personality": (is_one_of(0, 0, NO_RANDOMNESS, ASKED),),
-    "mkdir": (has_none_of(1, SET_ID_BITS),),
-    "fchmod": (has_none_of(1, SET_ID_BITS),),
+    "tgkill": when(is_one_of(2, CANCEL)),
+    "fcntl": (
+        *when(is_one_of(1, *F_GET_AND_SET, F_DUPFD, F_DUPFD_CLOEXEC, F_ADD_SEALS, F_GET_SEALS, F_SETOWN)),
+        *when(is_one_of(1, F_SETSIG), is_one_of(2, 0, signal.SIGIO)),
+    ),
+    "prctl": (
+        *when(is_one_of(0, PR_SET_NAME, PR_SET_NO_NEW_PRIVS)),
+        *when(is_one_of(0, PR_SET_PDEATHSIG), is_one_of(1, signal.SIGKILL)),
+    ),
+    "ptrace": when(is_one_of(0, *OF_A_TRACER)),
+    "seccomp": when(is_one_of(0, 1), is_one_of(1, 0, 1)),
+    "personality": when(is_one_of(0, 0, NO_RANDOMNESS, ASKED)),
+    "mkdir": when(has_none_of(1, SET_ID_BITS)),
+    "fchmod": when(has_none_of(1, SET_ID_BITS)),
 }
 """One of User-Mode Linux, with what it starts: the stubs that run its guest's programs, and helpers.
 
@@ -160,7 +165,7 @@ its pid namespace it would get no such signal.
 CLOCK: Calls = {
     **OF_ANY_PROGRAM,
     **plain("accept4 ftruncate memfd_create timerfd_create timerfd_settime getsockopt setsockopt"),
-    "clone": (has_all_of(0, CLONE_VM | CLONE_THREAD), has_none_of(0, ALL ^ OF_A_CLONE)),
+    "clone": when(has_all_of(0, CLONE_VM | CLONE_THREAD), has_none_of(0, ALL ^ OF_A_CLONE)),
 }
 """The clock of virtual time. It starts threads and no process."""
 FILTER: Calls = {name: arguments for name, arguments in CLOCK.items() if name not in ("execve", "openat", "socketpair")}
@@ -168,11 +173,12 @@ FILTER: Calls = {name: arguments for name, arguments in CLOCK.items() if name no
 STACK: Calls = {
     **OF_ANY_PROGRAM,
     **plain("socket connect bind listen accept4 getsockname getpeername setsockopt getsockopt mkdir unlink umask"),
-    **plain("capget capset timerfd_create timerfd_settime"),
-    "clone": (has_all_of(0, CLONE_VM | CLONE_THREAD), has_none_of(0, ALL ^ OF_A_CLONE)),
-    "seccomp": (is_one_of(0, 1, 2, 3), is_one_of(1, 0, 1)),
+    **plain("accept wait4 capget capset timerfd_create timerfd_settime"),
+    "clone": when(has_none_of(0, ALL ^ OF_A_CLONE)),
+    "seccomp": when(is_one_of(0, 0, 1, 2, 3), is_one_of(1, 0, 1)),
+    "ioctl": when(is_one_of(1, TCGETS, TIOCGWINSZ, FIONBIO, FIOCLEX, FIONREAD, SIOCATMARK)),
 }
-"""What is behind a way out: it may make sockets of every kind that a plain user may."""
+"""What is behind a way out: it may make sockets of every kind that a plain user may, and one process for that."""
 
 ARCHITECTURE = 0xC000003E
 RETURN, LOAD, AND, JUMP, IF_EQUAL, IF_FROM = 0x06, 0x20, 0x54, 0x05, 0x15, 0x35
@@ -201,7 +207,7 @@ def program(calls: Calls) -> bytes:
 def _ranges(calls: Calls) -> list[tuple[int, Sequence[Instruction]]]:
     """What is done from each number on, until the next."""
     done = {0: REFUSE, OLD: IS_UNKNOWN}
-    by_number = {NUMBERS[name]: [*_checks(arguments), (RETURN, 0, 0, ALLOW)] for name, arguments in calls.items()}
+    by_number = {NUMBERS[name]: _checks(either) for name, either in calls.items()}
     for number in by_number:
         done.setdefault(number + 1, REFUSE if number + 1 < OLD else IS_UNKNOWN)
     ordered = sorted({**done, **by_number}.items())
@@ -218,12 +224,20 @@ def _tree(ranges: Sequence[tuple[int, Sequence[Instruction]]]) -> list[Instructi
     return [(IF_FROM, 0, 1, ranges[half][0]), (JUMP, 0, 0, len(below)), *below, *above]
 
 
-def _checks(arguments: Sequence[Argument]) -> Iterator[Instruction]:
-    for argument in arguments:
-        lower = ARGUMENTS_AT + 8 * argument.index
-        yield from ([(LOAD, 0, 0, lower + 4), (IF_EQUAL, 1, 0, 0), *REFUSE] if argument.whole else [])
-        yield (LOAD, 0, 0, lower)
-        yield from [] if argument.mask == ALL else [(AND, 0, 0, argument.mask)]
-        for left, value in zip(range(len(argument.values), 0, -1), argument.values, strict=True):
-            yield (IF_EQUAL, left, 0, value)
-        yield from REFUSE
+def _checks(either: Sequence[Arguments]) -> list[Instruction]:
+    if () in either:
+        return [(RETURN, 0, 0, ALLOW)]
+    return [*(each for arguments in either for each in _allowed_if(arguments)), *REFUSE]
+
+
+def _allowed_if(arguments: Arguments) -> list[Instruction]:
+    """What allows a call if all of it holds, and goes on behind itself if not."""
+    done: list[Instruction] = [(RETURN, 0, 0, ALLOW)]
+    for argument in reversed(arguments):
+        lower, values = ARGUMENTS_AT + 8 * argument.index, argument.values
+        matches = [(IF_EQUAL, left, 0, value) for left, value in zip(range(len(values), 0, -1), values, strict=True)]
+        masked = [] if argument.mask == ALL else [(AND, 0, 0, argument.mask)]
+        done = [(LOAD, 0, 0, lower), *masked, *matches, (JUMP, 0, 0, len(done)), *done]
+        if argument.whole:
+            done = [(LOAD, 0, 0, lower + 4), (IF_EQUAL, 1, 0, 0), (JUMP, 0, 0, len(done)), *done]
+    return done

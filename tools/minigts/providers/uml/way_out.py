@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 import socket
 import struct
-import subprocess
 import sys
 import threading
 import time
@@ -25,9 +24,11 @@ from pathlib import Path
 
 from minigts import paths
 from minigts.errors import HostFailed
-from minigts.machine import shell
+from minigts.machine import contained, shell
+from minigts.machine.contained import Namespaces
 from minigts.providers.agent import process, sockets
-from minigts.providers.uml import confinement, system_calls
+from minigts.providers.agent.host import Process
+from minigts.providers.uml import bounds, confinement, system_calls
 from minigts.topology.gateway import NAME_SERVER, NETWORK
 
 SOCKET, LOG = "out.sock", "gateway.log"
@@ -47,6 +48,8 @@ WITHOUT_OPTIONS, FRAGMENT, TCP, UDP, DOMAIN = 0x45, 0x3FFF, 6, 17, 53
 BARRED = tuple(map(IPv4Network, ("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3")))
 """This machine itself, what is on its own links, such as a cloud's metadata, and whatever is not one machine."""
 LARGEST_FRAME_BYTES = 1 << 16
+STACK_PROCESSES, STACK_LOG_BYTES = 8, 16 << 20
+"""slirp4netns starts one process, which ends."""
 
 
 def may_leave(frame: bytes) -> bool:
@@ -75,13 +78,14 @@ def log(rundir: Path, host: str) -> Path:
 class WayOut:
     """The two programs, which end with this process, and `end`, the kernel's of the line to them."""
 
-    def __init__(self, program: str, rundir: Path, host: str) -> None:
+    def __init__(self, program: str, rundir: Path, host: str, inside: Namespaces) -> None:
         """Raises HostFailed."""
         self._log = log(rundir, host)
         self._place = self._log.parent
         self._place.mkdir(parents=True, exist_ok=True)
         process.remove(self._place / SOCKET)
-        self.processes: list[subprocess.Popen[bytes]] = []
+        self.processes: list[Process] = []
+        self._inside = inside
         self.end, kernel = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         stack = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with kernel, stack, self._log.open("ab") as output:
@@ -91,38 +95,36 @@ class WayOut:
 
     def _start_stack(self, program: str, rundir: Path, output: int) -> None:
         options = ("--target-type=bess", "--disable-host-loopback", "--enable-seccomp", f"--cidr={NETWORK}")
-        self._start(
-            [program, *options, SOCKET],
-            rundir,
-            output,
-            before_exec=confinement.prepare(_rules(self._place), calls=system_calls.STACK),
+        confine = confinement.prepare(_rules(self._place), calls=system_calls.STACK)
+        bound = bounds.Bounds(STACK_LOG_BYTES, STACK_PROCESSES if self._inside.counts_apart else None)
+
+        def hold() -> None:
+            bound.enter()
+            confine()
+
+        self.processes.append(
+            contained.start(
+                [program, *options, SOCKET],
+                output=output,
+                pass_fds=(),
+                env={process.MARK: str(rundir)},
+                cwd=self._place,
+                inside=self._inside,
+                before_exec=hold,
+            )
         )
 
     def _start_filter(self, rundir: Path, output: int, kernel: socket.socket, stack: socket.socket) -> None:
         descriptors = (kernel.fileno(), stack.fileno())
-        self._start(
-            [sys.executable, "-P", "-m", __name__, *map(str, descriptors)], rundir, output, pass_fds=descriptors
-        )
-
-    def _start(
-        self,
-        argv: list[str],
-        rundir: Path,
-        output: int,
-        *,
-        pass_fds: tuple[int, ...] = (),
-        before_exec: Callable[[], None] | None = None,
-    ) -> None:
         self.processes.append(
             shell.start(
-                argv,
+                [sys.executable, "-P", "-m", __name__, *map(str, descriptors)],
                 output=output,
-                pass_fds=pass_fds,
+                pass_fds=descriptors,
                 env={process.MARK: str(rundir), "PYTHONPATH": str(paths.import_root())},
                 cwd=self._place,
                 new_session=False,
                 dies_with_parent=True,
-                before_exec=before_exec,
             )
         )
 
