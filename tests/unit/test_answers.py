@@ -1,4 +1,4 @@
-"""Waiting for a host's answer: clients and the supervisor's end of the line as they are, the agent played by the test."""
+"""Waiting for a host's answer: clients and the supervisor's end of the line are real, the agent is the test."""
 
 from __future__ import annotations
 
@@ -126,7 +126,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     interruption.forget()
 
 
-def run(rundir: Path, *argv: str, timeout_s: float = 100.0, conditions: Conditions | None = None, **more: Any) -> Result:
+def run(
+    rundir: Path, *argv: str, timeout_s: float = 100.0, conditions: Conditions | None = None, **more: Any
+) -> Result:
     settings: dict[str, Any] = {"check": False, "stdin": b"", "on_output": None, **more}
     return client.run(rundir, "ams", argv or ("true",), timeout_s=timeout_s, conditions=conditions, **settings)
 
@@ -140,13 +142,13 @@ def beside(work: Callable[[], object]) -> threading.Thread:
 def test_a_host_that_takes_nothing_does_not_answer(rundir: Path, agent: Agent) -> None:
     agent.greet()
     began = time.monotonic()
-    with pytest.raises(HostFailed, match="host ams does not answer: it has taken nothing for 0.6 s .`true`.; mend it"):
+    with pytest.raises(HostFailed, match=r"host ams does not answer: it has taken nothing for 0.6 s .`true`.; mend it"):
         run(rundir, conditions=Conditions(remedy="mend it"))
     assert time.monotonic() - began < 2
 
 
 def test_one_that_never_greets_has_not_come_up(rundir: Path, agent: Agent) -> None:
-    with pytest.raises(HostFailed, match="it has not come up for 0.8 s"):
+    with pytest.raises(HostFailed, match=r"it has not come up for 0.8 s"):
         run(rundir)
 
 
@@ -272,7 +274,7 @@ def test_an_end_that_is_none_is_one_error(rundir: Path, agent: Agent, said: byte
 def test_a_line_that_holds_no_frames_is_ended(rundir: Path, agent: Agent) -> None:
     agent.greet()
     agent.say(wire.TAKEN, b"no number")
-    with pytest.raises(HostFailed, match="host ams (went away|is not running)"):
+    with pytest.raises(HostFailed, match=r"host ams (went away|is not running)"):
         run(rundir, timeout_s=2.0)
 
 
@@ -314,7 +316,7 @@ def test_a_host_that_its_user_holds_is_waited_for(rundir: Path, agent: Agent) ->
 
 def test_one_whose_kernel_somebody_has_stopped_is_named(rundir: Path, agent: Agent) -> None:
     agent.greet()
-    with pytest.raises(HostFailed, match="its kernel's process has been stopped for 0.3 s"):
+    with pytest.raises(HostFailed, match=r"its kernel's process has been stopped for 0.3 s"):
         run(rundir, conditions=Conditions(is_stopped=lambda: True))
 
 
@@ -360,7 +362,7 @@ def test_an_agent_there_is_never_asked_and_may_work_for_long(rundir: Path, agent
 def test_a_command_that_outlives_its_limit_by_the_labs_clock_is_given_up(rundir: Path, agent: Agent) -> None:
     agent.greet()
     beside(agent.answer_for_ever)
-    with pytest.raises(HostFailed, match="`true` should have ended after 10.5 s of the lab's"):
+    with pytest.raises(HostFailed, match=r"`true` should have ended after 10.5 s of the lab's"):
         run(rundir, timeout_s=10, turn=0, conditions=lab_time(0, 4))
 
 
@@ -381,7 +383,7 @@ def test_nor_a_lab_in_which_nothing_happens(rundir: Path, agent: Agent) -> None:
 
 def test_nor_a_lab_whose_time_another_command_keeps(rundir: Path, agent: Agent) -> None:
     agent.greet()
-    with pytest.raises(HostFailed, match="the lab's time has not passed for 0.6 s: another command keeps it"):
+    with pytest.raises(HostFailed, match=r"the lab's time has not passed for 0.6 s: another command keeps it"):
         run(rundir, turn=0, conditions=lab_time(5, passes=False))
 
 

@@ -135,7 +135,7 @@ class _Measured:
 
     def __init__(self, output: IO[bytes], most_bytes: int) -> None:
         self._output = output
-        self._left = most_bytes if stat.S_ISREG(os.fstat(output.fileno()).st_mode) else None
+        self._left = most_bytes if _is_file(output) else None
         self.is_full = False
 
     def write(self, content: bytes) -> None:
@@ -147,6 +147,12 @@ class _Measured:
             self._left -= len(content)
         self._output.write(content)
         self._output.flush()
+
+
+def _is_file(output: IO[bytes]) -> bool:
+    with suppress(OSError):  # what has no descriptor is none
+        return stat.S_ISREG(os.fstat(output.fileno()).st_mode)
+    return False
 
 
 class _AsItComes:

@@ -316,6 +316,8 @@ def _answer(evidence: _Evidence) -> tuple[Cause, str]:
     command = f"minigts link {' '.join(evidence.link.ends)}"
     if evidence.unread:
         host, reason = next(iter(evidence.unread.items()))
+        if "minigts re" in reason:  # it says itself what to do: resume, or restart
+            return "no-answer", f"{host} does not answer: {reason.removeprefix(f'host {host} does not answer: ')}"
         return "no-answer", f"{host} does not answer ({reason}): minigts restart {host}"
     if evidence.differences:
         remedy = _remedy(evidence.differences, f"{command} {'down' if evidence.cut else 'up'}", evidence.link)
