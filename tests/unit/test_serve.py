@@ -208,6 +208,20 @@ def test_a_change_from_elsewhere_is_refused_though_the_token_is_right(
     assert (status, "origin" in text.lower() or "nothing is answered" in text) == (403, True)
 
 
+@pytest.mark.parametrize(("said", "status"), [("minigts.token.", 403), ("minigts.token.x", 403), (None, 503)])
+def test_a_websocket_says_the_token_as_a_subprotocol(said: str | None, status: int, tmp_path: Path) -> None:
+    """With it the server goes on, and finds that there is no such lab."""
+
+    async def connect(session: aiohttp.ClientSession, access: Access) -> tuple[int, Mapping[str, str], str]:
+        offered = ("minigts", f"minigts.token.{access.token}" if said is None else said)
+        own = f"http://127.0.0.1:{access.port}"
+        with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+            await session.ws_connect(f"{own}/live", protocols=offered, origin=own)
+        return refused.value.status, {}, ""
+
+    assert served(tmp_path, connect)[0] == status
+
+
 @pytest.mark.parametrize("path", ["/live", "/terminal/ams", "/echoes/ams/bra"])
 @pytest.mark.parametrize("origin", [None, "http://evil.example"])
 def test_a_websocket_from_elsewhere_is_refused(path: str, origin: str | None, tmp_path: Path) -> None:

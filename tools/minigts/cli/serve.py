@@ -58,4 +58,4 @@ def serve(
             typer.echo(access.url)
             screen.note(f"lab {opened.name} is shown there; ctrl-c ends it")
 
-        asyncio.run(server.serve(listening, begun))
+        asyncio.run(server.serve(listening, begun, lambda text: screen.note(f"minigts: {text}")))

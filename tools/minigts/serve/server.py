@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import logging
+import re
 import signal
 import socket
 import weakref
@@ -14,9 +16,10 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from aiohttp import WSCloseCode, WSMsgType, web
+from aiohttp.http_exceptions import HttpProcessingError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from minigts.errors import EnvironmentLacks, InputError, MinigtsError
+from minigts.errors import EnvironmentLacks, InputError, MinigtsError, printable
 from minigts.lab import Lab, adjust_link, set_link
 from minigts.lab.links import link_named
 from minigts.language import documents
@@ -32,6 +35,7 @@ MOST_REPORTS = 20
 LONGEST_DELAY_MS, MOST_LOSS_PERCENT = 1000.0, 100.0
 Asked = TypeVar("Asked", bound=BaseModel)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Say = Callable[[str], None]
 
 
 class SetLink(BaseModel):
@@ -108,13 +112,18 @@ class Server:
         )
         return application
 
-    async def serve(self, listening: socket.socket, begun: Callable[[], None]) -> None:
+    def runner(self, say: Say) -> web.AppRunner:
+        """What answers requests. `say` is told of a fault of its own, in a line; of those of requests nobody is."""
+        return web.AppRunner(self.application(), shutdown_timeout=2.0, access_log=None, logger=_faults(say))
+
+    async def serve(self, listening: socket.socket, begun: Callable[[], None], say: Say) -> None:
         """Until SIGINT or SIGTERM. Then every connection is closed, and with it what runs on hosts for it; an
         experiment is broken off, and takes its lab down.
         """
-        runner = web.AppRunner(self.application(), shutdown_timeout=2.0, access_log=None)
+        runner = self.runner(say)
         ended = asyncio.Event()
         loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _loop, context: say(str(context.get("exception") or context["message"])))
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, ended.set)
         await runner.setup()
@@ -145,7 +154,8 @@ class Server:
         try:
             response = await handler(request)
         except web.HTTPException as error:
-            response = error
+            allowed = {name: value for name, value in error.headers.items() if name == "Allow"}
+            response = web.Response(status=error.status, text=f"{error.status} {error.reason}\n", headers=allowed)
         except InputError as error:
             response = web.Response(status=400, text=f"{error}\n")
         except MinigtsError as error:
@@ -173,13 +183,9 @@ class Server:
         return opened
 
     async def _live(self, request: web.Request) -> web.StreamResponse:
+        first = (watch.topology(self.lab), self._runs(), self._latest, lessons.state(self.lab.plan.name))
         page = await self._opened(request)
-        for told in (
-            watch.topology(self.lab),
-            self._runs(),
-            self._latest,
-            lessons.state(self.lab.plan.name),
-        ):
+        for told in first:
             if told is not None:
                 await page.send_json(told)
         self._pages.add(page)
@@ -242,7 +248,7 @@ class Server:
     async def _echoes(self, request: web.Request) -> web.StreamResponse:
         source, target = (self._host(request.match_info[end]) for end in ("source", "target"))
         asked = request.query.get("seconds", "20")
-        if not asked.isdecimal() or not 1 <= int(asked[:9]) <= lines.MOST_S:
+        if not re.fullmatch("[0-9]{1,3}", asked, re.ASCII) or not 1 <= int(asked) <= lines.MOST_S:
             raise InputError(f"seconds: 1 to {lines.MOST_S}")
         lines.address_from(self.lab, source, target)
         opened = await self._opened(request)
@@ -295,11 +301,30 @@ class Server:
         return web.Response(text=text, content_type="text/html")
 
 
+def _faults(say: Say) -> logging.Logger:
+    """What aiohttp tells of requests that it cannot answer. Whoever sends rubbish is not worth a line here."""
+
+    class Told(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            error = record.exc_info[1] if record.exc_info else None
+            if not isinstance(error, HttpProcessingError | web.RequestPayloadError):
+                told = f"{type(error).__name__}: {error}" if error else record.getMessage()
+                say(printable(f"a request was not answered: {told}"))
+
+    logger = logging.Logger("minigts.serve", logging.WARNING)
+    logger.addHandler(Told())
+    return logger
+
+
 async def _asked(request: web.Request, model: type[Asked]) -> Asked:
+    if "Content-Encoding" in request.headers:
+        raise InputError("the request is packed (Content-Encoding), which the page's own never are")
     try:
         return documents.model(await request.read(), model, OF_A_REQUEST)
     except documents.Unreadable as error:
         raise InputError(f"the request {error}") from error
+    except (HttpProcessingError, web.RequestPayloadError) as error:
+        raise InputError(f"the request has no whole body: {type(error).__name__}") from error
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         raise InputError(f"{'.'.join(map(str, first['loc'])) or 'the request'}: {first['msg']}") from error
