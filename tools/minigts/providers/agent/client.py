@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from minigts.errors import CommandFailed, CommandTimeout, HostFailed
+from minigts.providers.agent import ended as endings
 from minigts.providers.agent import sockets, wire
 from minigts.providers.base import Result
 
@@ -64,7 +65,7 @@ def run(
                 if turn is not None:
                     _wait(connection, turn, for_end=False)
     if ended is None:
-        raise HostFailed(f"host {host} went away while it ran `{argv[0]}`")
+        raise HostFailed(f"host {host} went away while it ran `{argv[0]}`{endings.in_words(rundir, host)}")
     output = (stdout.decode(errors="replace"), stderr.decode(errors="replace"))
     if ended["timeout"]:
         raise CommandTimeout(host, argv, timeout_s, *output)
@@ -95,7 +96,7 @@ def attach(rundir: Path, host: str, argv: Sequence[str], *, paced: bool = False)
             if connection in readable:
                 data = _received(connection)
                 if not data:
-                    raise HostFailed(f"host {host} went away")
+                    raise HostFailed(f"host {host} went away{endings.in_words(rundir, host)}")
                 for frame in decoder.feed(data):
                     if frame.kind == wire.EXIT:
                         return int(json.loads(frame.payload)["code"])
@@ -124,7 +125,7 @@ def _connect(rundir: Path, host: str) -> socket.socket:
     try:
         return sockets.connected(rundir / "hosts" / host, "control.sock", CONNECT_S)
     except OSError as error:  # its kernel has ended, or the lab is being taken down
-        raise HostFailed(f"host {host} is not running") from error
+        raise HostFailed(f"host {host} is not running{endings.in_words(rundir, host)}") from error
 
 
 def _frames(connection: socket.socket, host: str, argv: Sequence[str]) -> Iterator[wire.Frame]:

@@ -37,7 +37,7 @@ class Line:
     def __init__(self, writer: asyncio.StreamWriter, window: int) -> None:
         self._writer = writer
         self._waiting = bytearray()
-        self._credit = window
+        self._credit = self._window = window
         self._room = asyncio.Event()
         self._room.set()
 
@@ -46,7 +46,8 @@ class Line:
         self._pump()
 
     def taken(self, count: int) -> None:
-        self._credit += count
+        """Whoever takes more than it was sent has no more credit than at the beginning."""
+        self._credit = min(self._credit + count, self._window)
         self._pump()
 
     async def room(self) -> None:
@@ -66,11 +67,16 @@ class Line:
 
 
 class Host:
-    """Whatever has a host's agent at its other end, a kernel or an SSH connection, and whoever talks to it."""
+    """Whatever has a host's agent at its other end, a kernel or an SSH connection, and whoever talks to it.
+
+    What comes from the other end is judged here, for all who talk to it: a host that says what no agent says has its
+    line closed, and `on_fault` is told why.
+    """
 
     def __init__(
         self, name: str, process: subprocess.Popen[bytes], line: socket.socket, window: int = wire.WINDOW
     ) -> None:
+        self.on_fault: Callable[[str], None] = lambda why: None
         self.name, self.process, self._socket, self._window = name, process, line, window
         self._owners: dict[int, tuple[Client, int]] = {}
         self._clients: set[Client] = set()
@@ -82,22 +88,30 @@ class Host:
         reader, writer = await asyncio.open_connection(sock=self._socket)
         self._line = Line(writer, self._window)
         server = await _serve_at(path, self._client_connects)
-        decoder = wire.Decoder()
+        decoder = wire.Decoder(wire.LONGEST_ANSWER)
         try:
-            await _skip_to_hello(reader)
+            data = await _skip_to_hello(reader)
             self._answers.set()
-            while data := await reader.read(1 << 16):
+            while True:
                 for frame in decoder.feed(data):
-                    if frame.kind == wire.TAKEN:
-                        self._line.taken(*wire.COUNT.unpack(frame.payload))
-                    else:
-                        self._to_client(frame)
-        except (ConnectionError, asyncio.IncompleteReadError):
+                    self._hear(wire.require_answer(frame))
+                if not (data := await reader.read(1 << 16)):
+                    break
+        except wire.Malformed as fault:
+            self.on_fault(str(fault))
+        except (ConnectionError, EOFError):
             pass
         finally:
+            writer.close()
             server.close()
             for client in self._clients:
                 client.writer.close()
+
+    def _hear(self, frame: wire.Frame) -> None:
+        if frame.kind == wire.TAKEN:
+            self._line.taken(*wire.COUNT.unpack(frame.payload))
+        else:
+            self._to_client(frame)
 
     def _to_client(self, frame: wire.Frame) -> None:
         client, channel = self._owners.get(frame.channel, (None, 0))
@@ -118,7 +132,7 @@ class Host:
                 for frame in decoder.feed(data):
                     self._to_agent(client, frame)
                 await self._line.room()
-        except ConnectionError:
+        except (ConnectionError, wire.Malformed):
             pass
         finally:
             self._clients.discard(client)
@@ -142,5 +156,13 @@ async def _serve_at(path: str, connected: Connected) -> asyncio.Server:
     return await asyncio.start_unix_server(connected, sock=sockets.listening(path))
 
 
-async def _skip_to_hello(reader: asyncio.StreamReader) -> None:
-    await reader.readuntil(wire.HELLO)
+async def _skip_to_hello(reader: asyncio.StreamReader) -> bytes:
+    """What follows the greeting, so far; however much comes before it. Raises EOFError."""
+    seen = b""
+    while data := await reader.read(1 << 16):
+        seen += data
+        noise, greeting, rest = seen.partition(wire.HELLO)
+        if greeting:
+            return rest
+        seen = noise[-len(wire.HELLO) :]
+    raise EOFError

@@ -15,7 +15,7 @@ from minigts import paths
 from minigts.errors import HostFailed, MinigtsError
 from minigts.machine import processor_share, shell
 from minigts.machine.together import resting
-from minigts.providers.agent import client, process
+from minigts.providers.agent import client, ended, process
 from minigts.providers.agent.provider import AgentProvider
 from minigts.providers.uml.supervisor import Launch
 
@@ -39,6 +39,7 @@ def start(
     """
     process.end(rundir)
     shutil.rmtree(rundir / "shared", ignore_errors=True)
+    ended.forget_all(rundir)
     if on_disks:
         _clear_but_disks(rundir, launch)
     else:

@@ -19,7 +19,7 @@ from minigts.errors import CommandFailed, EnvironmentLacks, HostFailed, MinigtsE
 from minigts.machine import memory
 from minigts.machine.proc import is_stopped
 from minigts.providers import gateway, processor_share
-from minigts.providers.agent import process
+from minigts.providers.agent import ended, process
 from minigts.providers.agent.provider import AgentProvider
 from minigts.providers.base import Finding, Share
 from minigts.providers.uml import (
@@ -146,7 +146,11 @@ class UmlProvider(AgentProvider):
             super().get(host, source, target)
 
     def logs(self, host: str) -> Mapping[str, Path]:
-        return {**super().logs(host), way_out.LOG: way_out.log(self.rundir, host)}
+        return {
+            **super().logs(host),
+            ended.LOG: ended.log(self.rundir, host),
+            way_out.LOG: way_out.log(self.rundir, host),
+        }
 
     def restart(self, host: str) -> None:
         """A kernel that has crashed is started again, too; what it had not yet written to its disk is lost."""

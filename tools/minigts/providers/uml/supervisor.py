@@ -23,13 +23,14 @@ import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, astuple, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from minigts import paths
 from minigts.errors import MinigtsError
 from minigts.machine import processor_share, processors, shell
-from minigts.providers.agent import process, wire
+from minigts.providers.agent import ended, process, wire
 from minigts.providers.agent.host import Host
 from minigts.providers.uml import confinement
 from minigts.providers.uml.clock_process import Clock, ClockOrder
@@ -152,6 +153,8 @@ class Kernels:
             self._ends.pop(end).close()
 
     def start_all(self) -> None:
+        if self._clock is not None:
+            self._clock.listen(self._lost)
         for name in self._machines:
             self._start(name)
 
@@ -206,8 +209,21 @@ class Kernels:
         for end in self._ends_of(name):
             asyncio.get_running_loop().remove_reader(end)
         own = [end.fileno() for end in self._ends_of(name)]
-        self._running[name] = _start_kernel(machine, self._launch, self._rundir, own, self._clock)
+        ended.forget(self._rundir, name)
+        self._running[name] = host = _start_kernel(machine, self._launch, self._rundir, own, self._clock)
+        host.on_fault = partial(self._end_for, host, "by its supervisor")
         self._serving.append(asyncio.create_task(self._running[name].serve(machine.control)))
+
+    def _lost(self, number: int, why: str) -> None:
+        """The clock carries a host no longer, which did what no kernel does."""
+        for machine in self._launch.machines:
+            if machine.number == number and machine.name in self._running:
+                self._end_for(self._running[machine.name], "by the clock", why)
+
+    def _end_for(self, host: Host, by: str, why: str) -> None:
+        if self._running.get(host.name) is host:
+            ended.note(self._rundir, host.name, f"{by}: {why}")
+            host.process.kill()
 
     def _ended(self, name: str) -> None:
         asked = again(self._rundir, name)
