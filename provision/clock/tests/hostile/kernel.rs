@@ -224,9 +224,9 @@ impl Kernel {
         self.tell(WAIT)
     }
 
-    /// All that sets a device up, each message as it is to be.
-    pub fn setup(memory_bytes: u64) -> Vec<(u32, Vec<u8>)> {
-        let mut messages = vec![(16, (1u64 << 3).to_ne_bytes().to_vec())];
+    /// All that sets a device up, each message as it is to be. `replies`: each is answered before the next is sent.
+    pub fn setup(memory_bytes: u64, replies: bool) -> Vec<(u32, Vec<u8>)> {
+        let mut messages = vec![(16, (u64::from(replies) << 3).to_ne_bytes().to_vec())];
         let table = [1u32.to_ne_bytes().to_vec(), [0; 4].to_vec()].concat();
         let region = [0u64, memory_bytes, 0, 0].map(u64::to_ne_bytes).concat();
         messages.push((5, [table, region].concat()));
@@ -250,6 +250,13 @@ pub fn vhost(request: u32, payload: &[u8]) -> Vec<u8> {
 
 pub fn write(fd: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno> {
     send(fd.as_raw_fd(), bytes, MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL)
+}
+
+/// Whether the other side has something to read yet.
+pub fn has_unread(fd: &OwnedFd) -> bool {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: the call writes a number there.
+    unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCOUTQ, &mut bytes) == 0 && bytes > 0 }
 }
 
 pub fn write_with(fd: &OwnedFd, bytes: &[u8], files: &[RawFd], flags: MsgFlags) -> Result<usize, Errno> {
@@ -285,7 +292,7 @@ pub struct Card {
 impl Card {
     pub fn new(kernel: &Kernel, device: usize) -> Card {
         let memory = Shared::new(2 << 20);
-        for (request, payload) in Kernel::setup(2 << 20) {
+        for (request, payload) in Kernel::setup(2 << 20, true) {
             let file = [memory.file.as_raw_fd()];
             let files = if request == 5 { &file[..] } else { &[] };
             write_with(&kernel.devices[device], &vhost(request, &payload), files, MsgFlags::empty()).unwrap();

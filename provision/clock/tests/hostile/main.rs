@@ -27,6 +27,8 @@ use serde_json::{json, Value};
 const LIAR: usize = 2;
 const LIAR_PORTS: usize = 2;
 const MEMORY: usize = 1 << 20;
+/// One in so many parts of what is sent is not as it should be.
+const RARE: usize = 300;
 const STEP_NS: u64 = 1_000_000;
 const LONGEST: Duration = Duration::from_secs(1);
 const MB: u64 = 1_000_000;
@@ -165,9 +167,17 @@ fn company(clock: &Clock) -> Others {
     Others { turns, over, threads }
 }
 
+/// Until there is something to be read, or so many milliseconds have passed.
+fn await_one(fd: &OwnedFd, patience_ms: i32) {
+    let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one descriptor that is open.
+    unsafe { libc::poll(&mut poll, 1, patience_ms) };
+}
+
 struct Liar<'a> {
     kernel: Kernel,
-    memory: Shared,
+    /// Each device's.
+    memories: Vec<Shared>,
     chance: &'a mut Chance,
     outcome: &'a mut Outcome,
     /// Other descriptors to send in place of memory.
@@ -194,6 +204,19 @@ impl Liar<'_> {
         if !self.chance.one_in(16) {
             self.drain();
         }
+    }
+
+    /// Wait until the clock has read all that it was told, as a kernel does before it ends its turn: but not always.
+    fn settle(&mut self) {
+        if self.chance.one_in(RARE) {
+            return;
+        }
+        let began = Instant::now();
+        while !self.gone && began.elapsed() < LONGEST && self.kernel.devices.iter().any(kernel::has_unread) {
+            self.drain();
+            thread::sleep(Duration::from_micros(50));
+        }
+        self.drain();
     }
 
     fn drain(&mut self) {
@@ -239,10 +262,10 @@ impl Liar<'_> {
 
     fn setting(&mut self) {
         let device = 1 + self.chance.below(1 + LIAR_PORTS);
-        for (request, payload) in Kernel::setup(MEMORY as u64) {
+        for (request, payload) in Kernel::setup(MEMORY as u64, false) {
             let message = vhost(request, &payload);
             let message = if self.chance.one_in(150) { self.mutated(message) } else { message };
-            let own = self.memory.file.as_raw_fd();
+            let own = self.memories[device - 1].file.as_raw_fd();
             let file = if self.chance.one_in(150) { self.chance.pick(self.numbers().as_slice()) } else { own };
             let files = if request == 5 {
                 vec![file; if self.chance.one_in(150) { self.chance.below(9) } else { 1 }]
@@ -263,51 +286,52 @@ impl Liar<'_> {
     /// Write something into queues and what they lead to; then tell of it, or note it.
     fn output(&mut self) {
         self.outcome.pages += 1;
+        let device = if self.chance.one_in(RARE) { 1 } else { 2 + self.chance.below(LIAR_PORTS) };
+        let memory = &self.memories[device - 1];
         let queue = if self.chance.one_in(4) { 0 } else { QUEUE };
         let parts = 1 + self.chance.below(4);
         for part in 0..parts {
-            let length = if self.chance.one_in(40) {
+            let length = if self.chance.one_in(200) {
                 self.chance.number() as u32
             } else {
                 26 + self.chance.below(1500) as u32
             };
-            let address = if self.chance.one_in(60) {
+            let address = if self.chance.one_in(RARE) {
                 self.chance.number()
             } else {
                 (BUFFERS + self.chance.below(1 << 16)) as u64
             };
-            let last = part == parts - 1 && !self.chance.one_in(100);
-            let flags = if last { 0 } else { 1u16 } | if self.chance.one_in(60) { self.chance.number() as u16 } else { 0 };
-            let next = if self.chance.one_in(60) { self.chance.number() as u16 } else { part as u16 + 1 };
+            let last = part == parts - 1 && !self.chance.one_in(RARE);
+            let flags = if last { 0 } else { 1u16 } | if self.chance.one_in(RARE) { self.chance.number() as u16 } else { 0 };
+            let next = if self.chance.one_in(RARE) { self.chance.number() as u16 } else { part as u16 + 1 };
             let descriptor =
                 [&address.to_le_bytes()[..], &length.to_le_bytes(), &flags.to_le_bytes(), &next.to_le_bytes()].concat();
-            self.memory.put(queue + 16 * part, &descriptor);
+            memory.put(queue + 16 * part, &descriptor);
         }
-        let used = u16::from_le_bytes(self.memory.get(queue + USED + 2));
-        let ahead = if self.chance.one_in(40) { self.chance.number() as u16 } else { 1 + self.chance.below(8) as u16 };
-        self.memory.put(queue + AVAILABLE + 2, &used.wrapping_add(ahead).to_le_bytes());
-        if self.chance.one_in(8) {
+        let used = u16::from_le_bytes(memory.get(queue + USED + 2));
+        let ahead = if self.chance.one_in(RARE) { self.chance.number() as u16 } else { 1 + self.chance.below(8) as u16 };
+        memory.put(queue + AVAILABLE + 2, &used.wrapping_add(ahead).to_le_bytes());
+        if self.chance.one_in(RARE) {
             let at = self.chance.below(MEMORY - 8);
-            self.memory.put(at, &self.chance.number().to_le_bytes());
+            memory.put(at, &self.chance.number().to_le_bytes());
         }
-        if self.chance.one_in(500) {
-            self.memory.shorten(self.chance.below(MEMORY) as u64);
+        if self.chance.one_in(4 * RARE) {
+            memory.shorten(self.chance.below(MEMORY) as u64);
         }
-        let device = 1 + self.chance.below(1 + LIAR_PORTS);
         if device > 1 && self.chance.one_in(2) {
             self.note(device - 1, used.wrapping_add(ahead));
         } else {
             let kick = vhost(35, &[u32::from(queue != 0), 0].map(u32::to_ne_bytes).concat());
-            let kick = if self.chance.one_in(60) { self.mutated(kick) } else { kick };
+            let kick = if self.chance.one_in(RARE) { self.mutated(kick) } else { kick };
             self.send(device, &kick, &[]);
         }
     }
 
     fn note(&mut self, device: usize, index: u16) {
         let now = self.kernel.time();
-        let count = if self.chance.one_in(40) { self.chance.number() as u32 } else { 1 };
-        let time = if self.chance.one_in(20) { self.chance.number() } else { now };
-        let device = if self.chance.one_in(40) { self.chance.number() as u32 } else { device as u32 };
+        let count = if self.chance.one_in(RARE) { self.chance.number() as u32 } else { 1 };
+        let time = if self.chance.one_in(RARE) { self.chance.number() } else { now };
+        let device = if self.chance.one_in(RARE) { self.chance.number() as u32 } else { device as u32 };
         let page = self.kernel.page();
         page.put(NOTES + 24, &time.to_ne_bytes());
         page.put(NOTES + 32, &device.to_ne_bytes());
@@ -318,12 +342,12 @@ impl Liar<'_> {
     /// Say something on the console, with frames of an agent that may be anything.
     fn say(&mut self) {
         let head = [&1u32.to_be_bytes()[..], &[self.chance.below(12) as u8], &5u32.to_be_bytes()].concat();
-        let head = if self.chance.one_in(40) { self.mutated(head) } else { head };
+        let head = if self.chance.one_in(RARE) { self.mutated(head) } else { head };
         let text = [&head[..], b"12345"].concat();
-        self.memory.put(BUFFERS, &text);
-        self.memory.put(QUEUE, &[BUFFERS as u64, text.len() as u64].map(u64::to_le_bytes).concat());
-        let used = u16::from_le_bytes(self.memory.get(QUEUE + USED + 2));
-        self.memory.put(QUEUE + AVAILABLE + 2, &used.wrapping_add(1).to_le_bytes());
+        self.memories[0].put(BUFFERS, &text);
+        self.memories[0].put(QUEUE, &[BUFFERS as u64, text.len() as u64].map(u64::to_le_bytes).concat());
+        let used = u16::from_le_bytes(self.memories[0].get(QUEUE + USED + 2));
+        self.memories[0].put(QUEUE + AVAILABLE + 2, &used.wrapping_add(1).to_le_bytes());
         self.send(1, &vhost(35, &[1u32, 0].map(u32::to_ne_bytes).concat()), &[]);
     }
 
@@ -337,36 +361,49 @@ impl Liar<'_> {
 
     /// End its turn with a request that is right, or not, and wait for the next one for a moment.
     fn turn(&mut self) {
+        self.settle();
         let now = self.kernel.time();
         let ahead = self.chance.below(3 * STEP_NS as usize) as u64;
-        let request = if self.chance.one_in(60) { self.chance.number() } else { now.saturating_add(ahead) };
+        let request = if self.chance.one_in(200) { self.chance.number() } else { now.saturating_add(ahead) };
         self.outcome.messages += 1;
-        if !self.kernel.wait((!self.chance.one_in(50)).then_some(request)) {
+        let asks = !self.chance.one_in(5 * RARE);
+        if !self.kernel.wait(asks.then_some(request)) {
             self.gone = true;
         }
         // As a kernel does. One that does not wait for its turn is the next step of some other time.
         let mut bytes = [0; 16];
-        let patience = if self.chance.one_in(8) { 0 } else { 30 };
-        let mut poll = libc::pollfd { fd: self.kernel.calendar.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: one descriptor that is open.
-        unsafe { libc::poll(&mut poll, 1, patience) };
+        let patience = if self.chance.one_in(200) {
+            0
+        } else if asks {
+            1000
+        } else {
+            20
+        };
+        await_one(&self.kernel.calendar, patience);
         if read_with(&self.kernel.calendar, &mut bytes, MsgFlags::MSG_DONTWAIT).0 == Read::Gone {
             self.gone = true;
         }
     }
 
     fn calendar(&mut self) {
-        let op = self.chance.below(11) as u32;
+        let op = if self.chance.one_in(20) {
+            self.chance.below(11) as u32
+        } else {
+            self.chance.pick(&[0, 6, 7, 8, 9])
+        };
         let message = [op.to_ne_bytes(), 7u32.to_ne_bytes(), [0; 4], [0; 4]].concat();
-        let message = if self.chance.one_in(4) { self.mutated(message) } else { message };
+        let message = if self.chance.one_in(20) { self.mutated(message) } else { message };
         self.send(0, &message, &[]);
     }
 
     fn other_message(&mut self) {
-        let request = self.chance.below(40) as u32;
-        let payload = vec![self.chance.next() as u8; self.chance.below(48)];
+        let request = self.chance.pick(&[1, 2, 3, 11, 15, 17, 21, 24, 35, 36, 40, 4000]);
+        let request = if self.chance.one_in(RARE) { self.chance.pick(&[5, 8, 9, 10, 16, 18]) } else { request };
+        let queue = if self.chance.one_in(200) { self.chance.number() as u32 } else { self.chance.below(2) as u32 };
+        let others = (0..11).flat_map(|_| (self.chance.number() as u32).to_ne_bytes());
+        let payload: Vec<u8> = queue.to_ne_bytes().into_iter().chain(others).collect();
         let message = vhost(request, &payload);
-        let message = if self.chance.one_in(8) { self.mutated(message) } else { message };
+        let message = if self.chance.one_in(60) { self.mutated(message) } else { message };
         let files = if self.chance.one_in(8) { self.numbers() } else { vec![] };
         let device = 1 + self.chance.below(1 + LIAR_PORTS);
         self.send(device, &message, &files);
@@ -377,35 +414,39 @@ impl Liar<'_> {
             return;
         }
         for device in 1..=1 + LIAR_PORTS {
-            for (request, payload) in Kernel::setup(MEMORY as u64) {
-                let own = [self.memory.file.as_raw_fd()];
+            for (request, payload) in Kernel::setup(MEMORY as u64, false) {
+                let own = [self.memories[device - 1].file.as_raw_fd()];
                 let files = if request == 5 { &own[..] } else { &[] };
                 let _ =
                     write_with(&self.kernel.devices[device - 1], &vhost(request, &payload), files, MsgFlags::MSG_DONTWAIT);
             }
         }
         self.greet();
-        while !self.gone && !self.chance.one_in(400) {
+        while !self.gone && !self.chance.one_in(4000) {
             match self.chance.below(100) {
                 0..30 => self.output(),
-                30..45 => self.turn(),
-                45..60 => self.say(),
-                60..62 => self.page_is_changed(),
-                62..63 => self.calendar(),
-                63..66 => self.setting(),
+                30..34 => self.turn(),
+                34..44 => self.say(),
+                44 if self.chance.one_in(4) => self.page_is_changed(),
+                45 => self.calendar(),
+                46 if self.chance.one_in(4) => self.setting(),
                 _ => self.other_message(),
             }
         }
     }
 
     fn greet(&mut self) {
-        self.memory.put(BUFFERS, HELLO);
-        self.memory.put(QUEUE, &[BUFFERS as u64, HELLO.len() as u64].map(u64::to_le_bytes).concat());
-        let used = u16::from_le_bytes(self.memory.get(QUEUE + USED + 2));
-        self.memory.put(QUEUE + AVAILABLE + 2, &used.wrapping_add(1).to_le_bytes());
-        for queue in [0, QUEUE] {
+        self.memories[0].put(BUFFERS, HELLO);
+        self.memories[0].put(QUEUE, &[BUFFERS as u64, HELLO.len() as u64].map(u64::to_le_bytes).concat());
+        let used = u16::from_le_bytes(self.memories[0].get(QUEUE + USED + 2));
+        self.memories[0].put(QUEUE + AVAILABLE + 2, &used.wrapping_add(1).to_le_bytes());
+        for (memory, queue) in self.memories.iter().flat_map(|memory| [(memory, 0), (memory, QUEUE)]) {
+            for index in 0..4 {
+                let descriptor = [BUFFERS as u64, 100].map(u64::to_le_bytes).concat();
+                memory.put(queue + 16 * index, &descriptor);
+            }
             for index in 0..256u16 {
-                self.memory.put(queue + AVAILABLE + 4 + 2 * usize::from(index), &(index % 4).to_le_bytes());
+                memory.put(queue + AVAILABLE + 4 + 2 * usize::from(index), &(index % 4).to_le_bytes());
             }
         }
         let _ = write(&self.kernel.devices[0], &vhost(35, &[1u32, 0].map(u32::to_ne_bytes).concat()));
@@ -427,8 +468,8 @@ fn lie(program: &str, lies: u64, seed: u64, rate_bps: Option<u64>, most_data: u6
     let (mut chance, mut outcome) = (Chance(seed), Outcome::default());
     while outcome.messages + outcome.pages < lies {
         let kernel = Kernel::new(&clock, LIAR, LIAR_PORTS);
-        let memory = Shared::new(MEMORY);
-        let mut liar = Liar { kernel, memory, chance: &mut chance, outcome: &mut outcome, strange: &strange, gone: false };
+        let memories = (0..=LIAR_PORTS).map(|_| Shared::new(MEMORY)).collect();
+        let mut liar = Liar { kernel, memories, chance: &mut chance, outcome: &mut outcome, strange: &strange, gone: false };
         liar.live();
         let ended = liar.gone;
         drop(liar);
