@@ -581,18 +581,22 @@ impl Lab {
     /// A host's kernel has done what none does. Or it has ended, and was told something meanwhile.
     fn lose(&mut self, index: usize, error: &io::Error) {
         use io::ErrorKind::{BrokenPipe, ConnectionReset};
+        if !matches!(error.kind(), BrokenPipe | ConnectionReset) {
+            let why = error.to_string();
+            eprintln!("{}: {why}; it is no longer on the clock", self.layout.hosts[index].name);
+            // Before its sockets are closed, so that whoever finds them closed can be told why.
+            self.tell_supervisor(index, &why);
+            self.starts[index].1 = Some(why);
+        }
         self.remove(index);
-        if matches!(error.kind(), BrokenPipe | ConnectionReset) {
-            return;
+    }
+
+    /// Should it have no room, which takes hundreds of these unread, the kernel still finds its sockets closed.
+    fn tell_supervisor(&self, host: usize, why: &str) {
+        let lost = Lost { host, start: self.starts[host].0, why };
+        if let Ok(text) = serde_json::to_vec(&lost) {
+            let _ = socket::write_some(self.control.as_raw_fd(), &text);
         }
-        let why = error.to_string();
-        eprintln!("{}: {why}; it is no longer on the clock", self.layout.hosts[index].name);
-        let start = self.starts[index].0;
-        if let Ok(lost) = serde_json::to_vec(&Lost { host: index, start, why: &why }) {
-            // Should it have no room, which takes hundreds of them unread, the kernel still finds its sockets closed.
-            let _ = socket::write_some(self.control.as_raw_fd(), &lost);
-        }
-        self.starts[index].1 = Some(why);
     }
 
     /// A kernel has ended. What is on its way to it is lost.

@@ -19,6 +19,7 @@ from typing import Any
 
 from minigts.errors import CommandFailed, CommandTimeout, HostFailed
 from minigts.machine.together import breakable
+from minigts.providers.agent import ended as endings
 from minigts.providers.agent import sockets, wire
 from minigts.providers.agent.patience import LOOK_S, Conditions, Patience
 from minigts.providers.base import Result
@@ -92,7 +93,7 @@ def run(
                 if turn is not None:
                     line.send(_wait(turn, for_end=False))
     if ended is None:
-        raise _gone(host, argv, conditions)
+        raise _gone(rundir, host, argv, conditions)
     return kept.result(ended, timeout_s, time.monotonic() - started, check=check)
 
 
@@ -115,7 +116,7 @@ def attach(
                 return _ended(host, frame).code
             with line.resting():
                 _write_all(sys.stdout.fileno(), frame.payload)
-    raise _gone(host, argv, conditions)
+    raise _gone(rundir, host, argv, conditions)
 
 
 def converse(
@@ -138,7 +139,7 @@ def converse(
             _wait_until_taken(connection, Patience(host, argv[0], conditions or Conditions(), asks=False))
     except OSError as error:
         connection.close()
-        raise _gone(host, argv, conditions) from error
+        raise _gone(rundir, host, argv, conditions) from error
     except BaseException:
         connection.close()
         raise
@@ -299,7 +300,7 @@ def _connect(rundir: Path, host: str, conditions: Conditions | None) -> socket.s
     try:
         return sockets.connected(rundir / "hosts" / host, "control.sock", CONNECT_S)
     except OSError as error:  # its kernel has ended, or the lab is being taken down
-        raise HostFailed(f"host {host} is not running{_remedy(conditions)}") from error
+        raise HostFailed(f"host {host} is not running{_why(rundir, host, conditions)}") from error
 
 
 def _wait_until_taken(connection: socket.socket, patience: Patience) -> None:
@@ -374,11 +375,14 @@ def _ended(host: str, frame: wire.Frame) -> wire.Ended:
         raise HostFailed(f"host {host} does not say how a command ended: {error}") from error
 
 
-def _gone(host: str, argv: Sequence[str], conditions: Conditions | None) -> HostFailed:
-    return HostFailed(f"host {host} went away while it ran `{argv[0]}`{_remedy(conditions)}")
+def _gone(rundir: Path, host: str, argv: Sequence[str], conditions: Conditions | None) -> HostFailed:
+    return HostFailed(f"host {host} went away while it ran `{argv[0]}`{_why(rundir, host, conditions)}")
 
 
-def _remedy(conditions: Conditions | None) -> str:
+def _why(rundir: Path, host: str, conditions: Conditions | None) -> str:
+    """Why the host is gone, if somebody has written that down, and what starts it again."""
+    if why := endings.in_words(rundir, host):
+        return why
     return f"; {conditions.remedy} starts it again" if conditions is not None and conditions.remedy else ""
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import struct
-import sys
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -47,7 +45,7 @@ class Line:
     def __init__(self, writer: asyncio.StreamWriter, window: int) -> None:
         self._writer = writer
         self._waiting = bytearray()
-        self._credit = window
+        self._credit = self._window = window
         self._for_the_agent = self._taken = 0
         self._room = asyncio.Event()
         self._room.set()
@@ -62,8 +60,9 @@ class Line:
         return self._for_the_agent
 
     def taken(self, count: int) -> int:
-        """How many bytes the agent has taken altogether."""
-        self._credit += count
+        """How many bytes the agent has taken altogether. Who takes more than it was sent has no more credit than at the
+        beginning."""
+        self._credit = min(self._credit + count, self._window)
         self._taken += count
         self._pump()
         return self._taken
@@ -98,7 +97,9 @@ class Process(Protocol):
 class Host:
     """Whatever has a host's agent at its other end, a kernel or an SSH connection, and whoever talks to it.
 
-    `before_end` is called when the line has ended, before any client learns of it.
+    What comes from the other end is judged here, for all who talk to it: a host that says what no agent says has its
+    line closed, and `on_fault` is told why. `before_end` is called when the line has ended, before any client learns
+    of it.
     """
 
     def __init__(
@@ -109,6 +110,7 @@ class Host:
         window: int = wire.WINDOW,
         before_end: Callable[[], None] = lambda: None,
     ) -> None:
+        self.on_fault: Callable[[str], None] = lambda why: None
         self.name, self.process, self._socket, self._window = name, process, line, window
         self._before_end = before_end
         self._untaken: deque[tuple[int, Client, int]] = deque()
@@ -123,20 +125,19 @@ class Host:
         reader, writer = await asyncio.open_connection(sock=self._socket)
         self._line = Line(writer, self._window)
         server = await _serve_at(path, self._client_connects)
-        decoder = wire.Decoder()
+        decoder = wire.Decoder(wire.LONGEST_ANSWER)
         try:
-            await _skip_to_hello(reader)
+            data = await _skip_to_hello(reader)
             self._answers.set()
-            while data := await reader.read(1 << 16):
+            while True:
                 for frame in decoder.feed(data):
-                    if frame.kind == wire.TAKEN:
-                        self._has_taken(*wire.COUNT.unpack(frame.payload))
-                    else:
-                        self._to_client(frame)
-        except (ConnectionError, asyncio.IncompleteReadError):
+                    self._hear(wire.require_answer(frame))
+                if not (data := await reader.read(1 << 16)):
+                    break
+        except wire.Malformed as fault:
+            self.on_fault(str(fault))
+        except (ConnectionError, EOFError):
             pass
-        except (struct.error, asyncio.LimitOverrunError) as error:
-            sys.stderr.write(f"{self.name}: what it says on its line are no frames ({error})\n")
         finally:
             self._has_ended = True
             self._before_end()
@@ -145,6 +146,12 @@ class Host:
             self._answers.set()
             for client in self._clients:
                 client.writer.close()
+
+    def _hear(self, frame: wire.Frame) -> None:
+        if frame.kind == wire.TAKEN:
+            self._has_taken(*wire.COUNT.unpack(frame.payload))
+        else:
+            self._to_client(frame)
 
     def _has_taken(self, count: int) -> None:
         """Whoever waits for the agent to take something learns that it does, also if it has not come to that yet."""
@@ -186,7 +193,7 @@ class Host:
                 for frame in decoder.feed(data):
                     self._to_agent(client, frame)
                 await self._line.room()
-        except ConnectionError:
+        except (ConnectionError, wire.Malformed):
             pass
         finally:
             self._clients.discard(client)
@@ -221,5 +228,13 @@ async def _close(server: asyncio.Server) -> None:
     server.close()
 
 
-async def _skip_to_hello(reader: asyncio.StreamReader) -> None:
-    await reader.readuntil(wire.HELLO)
+async def _skip_to_hello(reader: asyncio.StreamReader) -> bytes:
+    """What follows the greeting, so far; however much comes before it. Raises EOFError."""
+    seen = b""
+    while data := await reader.read(1 << 16):
+        seen += data
+        noise, greeting, rest = seen.partition(wire.HELLO)
+        if greeting:
+            return rest
+        seen = noise[-len(wire.HELLO) :]
+    raise EOFError

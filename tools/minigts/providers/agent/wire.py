@@ -52,6 +52,17 @@ serial driver, once throttled by a full one, does not wake up again (seen in ker
 
 COUNT = struct.Struct("!I")
 CHUNK = 16384
+LONGEST_ANSWER = 1 << 16
+"""What a frame of a guest's may hold: its agent sends a CHUNK at the most, and a guest may be anything but that."""
+LONGEST_REQUEST = 16 << 20
+"""What any frame may hold: a request has a command's arguments in it, for which Linux has 2 MiB (execve(2))."""
+HIGHEST_CODE = 255
+LONGEST_END = 200
+"""What an agent says of a command's end is far shorter."""
+
+
+class Malformed(ValueError):
+    """What no agent sends: the message says what it is, and of who sent it nothing but numbers."""
 
 
 class Ended(NamedTuple):
@@ -62,14 +73,15 @@ class Ended(NamedTuple):
 
 
 def ended(payload: bytes) -> Ended:
-    """What an EXIT frame says: `{"code": 0, "timeout": false}`. Raises ValueError for anything else."""
-    if len(payload) > 200:
-        raise ValueError("it says too much")
-    said = json.loads(payload)
-    code = said.get("code") if isinstance(said, dict) else None
-    if type(code) is not int or not 0 <= code <= 255:  # True is an int, too
-        raise ValueError(f"{payload[:60]!r}")
-    return Ended(code, said.get("timeout") is True)
+    """What an EXIT frame says: `{"code": 0, "timeout": false}`. Raises Malformed."""
+    try:
+        said = json.loads(payload) if len(payload) <= LONGEST_END else {}
+        code, timeout = said["code"], said.get("timeout", False)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        raise Malformed("it said that a command has ended, and not how") from None
+    if type(code) is not int or not 0 <= code <= HIGHEST_CODE or type(timeout) is not bool:  # True is an int, too
+        raise Malformed("it said that a command has ended as none can end")
+    return Ended(code, timeout)
 
 
 class Frame(NamedTuple):
@@ -82,17 +94,31 @@ class Frame(NamedTuple):
 
 
 class Decoder:
-    """Turns a stream of bytes, in pieces of any size, into frames."""
+    """Turns a stream of bytes, in pieces of any size, into frames. Raises Malformed for one of more than `longest`."""
 
-    def __init__(self) -> None:
-        self._buffer = bytearray()
+    def __init__(self, longest: int = LONGEST_REQUEST) -> None:
+        self._buffer, self._longest = bytearray(), longest
 
     def feed(self, data: bytes) -> Iterator[Frame]:
         self._buffer += data
         while len(self._buffer) >= HEADER.size:
             channel, kind, length = HEADER.unpack_from(self._buffer)
+            if length > self._longest:
+                raise Malformed(f"it began a frame of {length} bytes on its control line")
             if len(self._buffer) < HEADER.size + length:
                 return
             payload = bytes(self._buffer[HEADER.size : HEADER.size + length])
             del self._buffer[: HEADER.size + length]
             yield Frame(channel, kind, payload)
+
+
+def require_answer(frame: Frame) -> Frame:
+    """The frame, which is one that an agent sends. Raises Malformed."""
+    if frame.kind == EXIT:
+        ended(frame.payload)
+    elif frame.kind == TAKEN:
+        if len(frame.payload) != COUNT.size:
+            raise Malformed(f"it said what it has taken in {len(frame.payload)} bytes")
+    elif frame.kind not in (STDOUT, STDERR):
+        raise Malformed(f"it sent a frame of kind {frame.kind} on its control line")
+    return frame

@@ -5,10 +5,12 @@ Standard library only, as the supervisor.
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import json
 import os
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,6 +76,8 @@ class Clock:
         rundir: Path,
     ) -> None:
         self._order = order
+        self._numbers = itertools.count(1)
+        self._starts: dict[int, int] = {}
         lab = {"epoch_ns": order.epoch_ns, "at_once": order.at_once, **layout(order, machines, links)}
         (rundir / LAB).write_text(json.dumps(lab))
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -103,7 +107,8 @@ class Clock:
         try:
             clocks = [ours.fileno() for ours, _ in pairs]
             descriptors = [clocks[0], line.fileno(), *clocks[1:]]
-            socket.send_fds(self._control, [json.dumps({"host": number}).encode()], descriptors)
+            start = self._starts[number] = next(self._numbers)
+            socket.send_fds(self._control, [json.dumps({"host": number, "start": start}).encode()], descriptors)
             yield Connection(
                 number, self._order.seed * 1000 + number, call_ns, [theirs.fileno() for _, theirs in pairs]
             )
@@ -112,7 +117,26 @@ class Clock:
                 for end in pair:
                     end.close()
 
+    def listen(self, lost: Callable[[int, str], None]) -> None:
+        """Have `lost` called with the number of each host that the clock has ended, and why: its kernel is to end."""
+        asyncio.get_running_loop().add_reader(self._control, self._hear, lost)
+
+    def _hear(self, lost: Callable[[int, str], None]) -> None:
+        try:
+            said = self._control.recv(1 << 16, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        except OSError:
+            said = b""
+        if not said:  # it has ended
+            asyncio.get_running_loop().remove_reader(self._control)
+            return
+        told = json.loads(said)
+        if self._starts.get(told["host"]) == told["start"]:
+            lost(told["host"], told["why"])
+
     def close(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._control)
         self._control.close()
         self.process.kill()
         self.process.wait()

@@ -15,7 +15,7 @@ from minigts import paths
 from minigts.errors import HostFailed, MinigtsError
 from minigts.machine import processor_share, shell
 from minigts.machine.together import resting
-from minigts.providers.agent import client, process
+from minigts.providers.agent import client, ended, process
 from minigts.providers.agent.provider import AgentProvider
 from minigts.providers.uml import console, kernel
 from minigts.providers.uml.supervisor import Launch
@@ -41,6 +41,7 @@ def start(
     process.end(rundir)
     for directory in ("shared", "paused", "consoles"):
         shutil.rmtree(rundir / directory, ignore_errors=True)
+    ended.forget_all(rundir)
     if on_disks:
         _clear_but_disks(rundir, launch)
     else:

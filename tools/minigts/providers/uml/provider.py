@@ -19,7 +19,7 @@ from minigts.errors import CommandFailed, EnvironmentLacks, HostFailed, MinigtsE
 from minigts.machine import memory
 from minigts.machine.proc import is_stopped, stat_fields
 from minigts.providers import gateway, processor_share
-from minigts.providers.agent import process
+from minigts.providers.agent import ended, process
 from minigts.providers.agent.patience import Conditions
 from minigts.providers.agent.provider import AgentProvider
 from minigts.providers.base import Finding, Share
@@ -149,7 +149,7 @@ class UmlProvider(AgentProvider):
     def logs(self, host: str) -> Mapping[str, Path]:
         before = self.rundir / "hosts" / host / "console.log"  # of a lab that was brought up by a minigts of before
         console = {"console.log": before} if before.exists() else super().logs(host)
-        return {**console, way_out.LOG: way_out.log(self.rundir, host)}
+        return {**console, ended.LOG: ended.log(self.rundir, host), way_out.LOG: way_out.log(self.rundir, host)}
 
     def _conditions(self, host: str) -> Conditions:
         kernel.require_not_paused(self.rundir, host)

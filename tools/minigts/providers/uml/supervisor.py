@@ -30,7 +30,7 @@ from minigts import paths
 from minigts.errors import MinigtsError
 from minigts.machine import contained, processor_share, processors, shell
 from minigts.machine.contained import Namespaces
-from minigts.providers.agent import process, wire
+from minigts.providers.agent import ended, process, wire
 from minigts.providers.agent.host import Host, Process
 from minigts.providers.uml import bounds, confinement
 from minigts.providers.uml.clock_process import Clock, ClockOrder
@@ -157,6 +157,8 @@ class Kernels:
             self._ends.pop(end).close()
 
     def start_all(self) -> None:
+        if self._clock is not None:
+            self._clock.listen(self._lost)
         for name in self._machines:
             self._start(name)
 
@@ -222,11 +224,24 @@ class Kernels:
             self._consoles.pop(name).close()
         (self._rundir / machine.console).parent.mkdir(parents=True, exist_ok=True)
         console = self._consoles[name] = Console(self._rundir / machine.console)
+        ended.forget(self._rundir, name)
         held = Held(self._inside, self._groups.make(name, machine.group), console)
-        self._running[name] = _start_kernel(machine, self._launch, self._rundir, own, self._clock, held)
+        self._running[name] = host = _start_kernel(machine, self._launch, self._rundir, own, self._clock, held)
+        host.on_fault = partial(self._end_for, host, "by its supervisor")
         kernels = {each: host.process.pid for each, host in self._running.items() if not self._launch.instead}
         record(self._rundir, kernels)
         self._serving.append(asyncio.create_task(self._running[name].serve(machine.control)))
+
+    def _lost(self, number: int, why: str) -> None:
+        """The clock carries a host no longer, which did what no kernel does."""
+        for machine in self._launch.machines:
+            if machine.number == number and machine.name in self._running:
+                self._end_for(self._running[machine.name], "by the clock", why)
+
+    def _end_for(self, host: Host, by: str, why: str) -> None:
+        if self._running.get(host.name) is host:
+            ended.note(self._rundir, host.name, f"{by}: {why}")
+            host.process.kill()
 
     def _ended(self, name: str) -> None:
         asked = again(self._rundir, name)
