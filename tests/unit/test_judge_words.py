@@ -22,6 +22,7 @@ from minigts.report.read import SummaryRow
 from minigts.tools import TOOLS
 from minigts.topology.expectations import EXPECTATIONS, LatencyWord, ThroughputWord
 from minigts.topology.load import parse
+from minigts.topology.plan import Plan
 
 PLAN = parse(
     "name: x\nchain: {hosts: 4, link: {rtt: 10ms, rate: 50mbit}}\n"
@@ -292,3 +293,27 @@ def test_steady_names_the_path_that_varies_most_of_what_it_may() -> None:
         "1 of 2 paths vary; furthest from its median lies one of h1 to h2 over 1 hop, by 0.400 of 10.10 ms "
         "(0.30 ms allowed)"
     )
+
+
+def virtual(more: str = "") -> Plan:
+    text = f"name: x\ntime: virtual\nchain: {{hosts: 4, link: {{rtt: 10ms, rate: 50mbit}}{more}}}\n"
+    return parse(text, "f.yaml")
+
+
+def test_in_virtual_time_round_trips_are_held_to_what_the_clock_resolves() -> None:
+    """2 µs a figure; and what nothing declares, 200 bytes at 50 Mbit/s three times there and back."""
+    plan = virtual()
+    path = plan.path("h1", "h4")
+    assert tolerances.exchanged(plan, path, 4).of(30.0) == pytest.approx(0.008)
+    assert tolerances.exchanged(plan, path, 1, frames=True).of(30.0) == pytest.approx(0.002 + 6 * 0.032)
+    assert tolerances.exchanged(PLAN, path, 4) == tolerances.round_trip(PLAN, path)
+    for surplus_ms, word in ((0.0079, "held"), (0.0081, "failed"), (-0.0081, "failed")):
+        assert WORDS["sum-of-segments"](round_trips(20.0, 30.0 + surplus_ms), plan).word == word
+    for surplus_ms, word in ((0.19, "held"), (0.2, "failed")):
+        assert WORDS["as-declared"](round_trips(20.0, 30.0 + surplus_ms), plan).word == word
+
+
+def test_where_calls_are_modelled_those_of_the_program_that_measures_are_in_every_figure() -> None:
+    plan = virtual(", host: {processor: {frame: 3us, call: 16us}}")
+    path = plan.path("h1", "h4")
+    assert tolerances.exchanged(plan, path, 4) == tolerances.round_trip(plan, path)

@@ -223,3 +223,10 @@ def test_of_several_labs_those_in_which_it_is_vacuous_say_nothing() -> None:
     assert together(["vacuous", "held"]) == "held"
     assert together(["vacuous", "vacuous"]) == "vacuous"
     assert together(["vacuous", "failed", "held"]) == "failed"
+
+
+def test_a_sum_of_segments_cannot_hold_where_the_programs_own_calls_take_time() -> None:
+    plan = lab(more=", host: {processor: {frame: 3us, call: 16us}}")
+    found = verdict(SUM, measured(plan, "latency", lambda hops: 10.0 * hops), plan)
+    assert found.verdict == "vacuous"
+    assert "a system call takes 16 µs" in found.detail

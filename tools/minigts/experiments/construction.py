@@ -19,6 +19,7 @@ from minigts.experiments.matrix import path_between
 from minigts.experiments.model import AnyMeasurement, Experiment, Links
 from minigts.experiments.vocabulary import Claim
 from minigts.judge.statistics import estimate
+from minigts.judge.tolerances import longest_call_ns
 from minigts.judge.verdicts import Judgement
 from minigts.tools.columns import JITTER, LOSS, MIDDLES
 from minigts.tools.iperf3_udp import UdpOptions, offered_mbit
@@ -76,6 +77,14 @@ def _planned_so(claim: Claim, own: Sequence[Cell], experiment: Experiment, plan:
         hops = {row.hops for row in planned_cells(experiment, plan, overlay) if _is_planned(claim, row, measurement)}
         if len(hops) == 1:
             return "all its paths have one length"
+    if claim.word == "sum-of-segments":
+        paths = (path_between(plan, cell.source, cell.target) for cell in own if cell.hops > 1)
+        if call_ns := max((longest_call_ns(plan, path) for path in paths), default=0):
+            return (
+                f"a system call takes {call_ns / 1000:g} µs, and those of the program that measures are in each "
+                "segment's figure but once in the path's: by what the clock resolves it cannot hold, and by more it "
+                "says nothing"
+            )
     if claim.word == "within-ceiling" and all(cell.predicted is None for cell in own):
         return "the plan predicts no ceiling of its paths"
     return ""

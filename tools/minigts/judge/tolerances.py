@@ -84,14 +84,24 @@ def round_trip(plan: Plan | None, path: Path | None = None) -> Tolerance:
 def exchanged(plan: Plan, path: Path | None, figures: int, *, frames: bool = False) -> Tolerance:
     """Of a round trip over `path` that is held against something: in real time `round_trip`, in virtual time what the
     clock resolves for each of the measured `figures` on both sides, and with `frames` the frames' own time on the links
-    both ways, which nothing declares."""
-    if plan.time == "real":
+    both ways, which nothing declares.
+
+    Where a host on the way has modelled system calls, those of the program that measures are in every figure, and how
+    many they are nobody declares: then it is `round_trip` in virtual time, too."""
+    if plan.time == "real" or longest_call_ns(plan, path):
         return round_trip(plan, path)
     both_ways = plan.ends_on(path) if path else []
     rates = [end.outgoing.rate_mbit for end in both_ways if end.outgoing.rate_mbit is not None]
     own_ms = sum(FRAME_BYTES * 8 / (1000 * rate_mbit) for rate_mbit in rates) if frames else 0.0
     jitter_ms = sum(end.outgoing.jitter_ms for end in both_ways)
     return Tolerance(figures * CLOCK_MS + own_ms, 0.0, "ms", CLOCK, JITTER_PART * jitter_ms)
+
+
+def longest_call_ns(plan: Plan, path: Path | None) -> int:
+    """What a system call takes on the slowest host of the way in virtual time; 0 where they are free."""
+    ends = {end for link in plan.links if path and link.name in path.links for end in link.ends}
+    calls = (host.processor.call_ns for host in plan.hosts if host.name in ends and host.processor is not None)
+    return max(calls, default=0) if plan.time == "virtual" else 0
 
 
 def rate(plan: Plan) -> Tolerance:
