@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import socket
 import struct
 import sys
 import threading
@@ -16,7 +15,7 @@ import pytest
 
 import lying_kernels as lying
 from live.conftest import MakeLab, quiet
-from lying_kernels import BUFFER_AT, HELLO, LONG, START, TIME_AT, WAIT, Clock, Kernel
+from lying_kernels import BUFFER_AT, LONG, START, TIME_AT, WAIT, Clock, Kernel
 from minigts.errors import HostFailed
 from minigts.lab import Lab, life
 from minigts.providers.agent import ended, process, wire

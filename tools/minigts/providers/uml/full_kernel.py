@@ -29,7 +29,7 @@ class FullKernel:
 
     @property
     def version(self) -> str:
-        """Of the Debian package with the source: `7.2.13-1`; `7.4.2-1 (unproven)` if the recipe was not proven on it."""
+        """Of the Debian package with the source: `7.2.13-1`; `7.4.2-1 (unproven)` where the recipe was not."""
         return (self.directory / "version").read_text().strip()
 
     @property
