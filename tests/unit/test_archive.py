@@ -130,7 +130,7 @@ LIES = {
     "an old one": (member(b"./hosts", 0, b"S"), "has holes|no whole archive"),
     "holes that never end": (
         member(b"PaxHeader", len(OF_HOLES), b"x", OF_HOLES)
-        + member(b"./hosts", 1 << 20, b"0", b"99\n" + b"1" * ((1 << 20) - 3)),
+        + member(b"./hosts", 1 << 20, b"0", b"9999999\n" + b"1\n" * ((1 << 19) - 4)),
         "says too much",
     ),
     "a name of 2 GB": (member(b"././@LongLink", 2 << 30, b"L"), "says too much"),

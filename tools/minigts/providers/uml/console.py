@@ -10,14 +10,22 @@ kernel whose time is not this machine's. Standard library only.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import fcntl
 import os
 from pathlib import Path
 
-WINDOW_BYTES = 1 << 20
-"""What a kernel can say between two looks of the supervisor."""
+WINDOW_BYTES = 64 << 20
+"""What a kernel can say between two looks of the supervisor, which a busy machine may hold up for seconds. Its terminal
+does not go on after a write that found room for a part, so it has far more than it can use; what is not used takes no
+memory.
+"""
+REWIND_BYTES = 1 << 19
+"""After so much it begins anew."""
 MOST_BYTES = 8 << 20
 """The file's size. One that is full keeps its second half."""
+CHUNK_BYTES = 1 << 20
+KEEP_SIZE_PUNCH_HOLE = 3
 MARK = b"[minigts has left out what the console said before]\n"
 
 
@@ -46,12 +54,13 @@ class Console:
         if said < self._taken:
             self._taken = 0
         end = min(said, WINDOW_BYTES)
-        if end > self._taken:
-            self._write(os.pread(self.descriptor, end - self._taken, self._taken))
+        for at in range(max(self._taken, end - MOST_BYTES), end, CHUNK_BYTES):
+            self._write(os.pread(self.descriptor, min(CHUNK_BYTES, end - at), at))
         self._taken = end
-        if said > WINDOW_BYTES // 2:
+        if said > REWIND_BYTES:
             os.lseek(self.descriptor, 0, os.SEEK_SET)
             self._taken = 0
+            _give_back(self.descriptor, REWIND_BYTES, WINDOW_BYTES - REWIND_BYTES)
 
     def close(self) -> None:
         self.take()
@@ -67,3 +76,8 @@ class Console:
             self._length = len(MARK) + len(kept)
         os.pwrite(self._file, data, self._length)
         self._length += len(data)
+
+
+def _give_back(descriptor: int, at: int, size: int) -> None:
+    """The memory of a part of a file (fallocate(2)), if there is any."""
+    ctypes.CDLL(None).fallocate(descriptor, KEEP_SIZE_PUNCH_HOLE, ctypes.c_long(at), ctypes.c_long(size))
