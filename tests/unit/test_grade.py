@@ -9,6 +9,7 @@ import json
 import os
 import tarfile
 import tempfile
+import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from minigts.cli import screen
 from minigts.cli.app import app
 from minigts.lessons import folder, grades, submissions
 from minigts.lessons.model import lesson
@@ -251,6 +253,39 @@ def test_no_cell_becomes_a_formula(tmp_path: Path, name: str) -> None:
     (tmp_path / f"{name}.zip").write_bytes(as_zip(content()))
     (row,) = csv.DictReader(io.StringIO(grades.to_csv(graded(tmp_path))))
     assert row["student"].startswith("'")
+
+
+@pytest.mark.parametrize("separator", ";|\t")
+def test_no_part_of_a_cell_becomes_one_whatever_parts_the_fields(separator: str) -> None:
+    """As a spreadsheet opens it that parts fields at semicolons, and takes no notice of quotes within one."""
+    row = grades.Row("ana", wrong=f'a{separator}=HYPERLINK("http://x"){separator}-1+1')
+    parts = [part for line in grades.to_csv([row]).splitlines() for part in line.split(separator)]
+    assert not [part for part in parts if part.startswith(("=", "+", "-", "@"))]
+
+
+def test_every_field_is_quoted() -> None:
+    heading, line = grades.to_csv([grades.Row("ana", measured="a, b")]).splitlines()
+    assert all(field.startswith('"') for field in heading.split(","))
+    assert line.startswith('"ana","",') and line.endswith('"a, b"')
+
+
+def test_what_is_done_is_shown_without_escapes_on_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A student's folder has any name; its work is said to be done anew."""
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    shown = Terminal()
+    monkeypatch.setattr("sys.stderr", shown)
+    for within in (screen.progress, screen.measuring):
+        with within() as said:
+            say = said[0] if isinstance(said, tuple) else said
+            say("doing the work of \x1b]0;owned\x07ana\udcff [red]x[/red] anew")
+            time.sleep(0.2)
+    assert "\x1b]0;" not in shown.getvalue()
+    assert "\x07" not in shown.getvalue()
+    assert "\\x1b]0;owned\\x07ana\\udcff [red]x[/red] anew" in shown.getvalue()
 
 
 def test_no_cell_changes_a_terminal() -> None:

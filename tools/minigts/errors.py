@@ -22,6 +22,14 @@ def printable(text: str) -> str:
     return UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
+_SECRETS = re.compile(r"(?<=://)[^/@\s\"']{1,1000}@")
+
+
+def without_secrets(text: str) -> str:
+    """`text` without what stands before the host in its addresses: https://user:word@host/ → https://…@host/."""
+    return _SECRETS.sub("\N{HORIZONTAL ELLIPSIS}@", text)
+
+
 class MinigtsError(Exception):
     """Whatever minigts can explain to its user. `exit_code` is the status the command line ends with."""
 
@@ -68,7 +76,7 @@ class CommandFailed(MinigtsError):
         where = f"on {self.host}: " if self.host else ""
         output = "\n".join(text.strip() for text in (self.stdout, self.stderr) if text.strip())
         indented = "".join(f"\n    {line[:MOST_SHOWN]}" for line in output[-20 * MOST_SHOWN :].splitlines()[-20:])
-        return f"{where}`{shlex.join(self.argv)}` ended with code {self.code}{indented}"
+        return without_secrets(f"{where}`{shlex.join(self.argv)}` ended with code {self.code}{indented}")
 
 
 class CommandTimeout(CommandFailed):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from minigts.errors import without_secrets
+
 FULL = "No space left on device"
 UNREACHABLE = "Failed to fetch|Could not resolve|Could not connect|Unable to connect"
 """What the log says when a disk is full, when the mirror does not answer."""
@@ -27,4 +29,4 @@ def cause(log: str, room: str) -> str:
         return told[1]
     if re.search(UNREACHABLE, log):
         return "its Debian mirror does not answer; look at the network, or name another one in MINIGTS_DEBIAN_MIRROR"
-    return "the end of its log is" + "".join(f"\n    {line}" for line in log.splitlines()[-LOG_LINES:])
+    return "the end of its log is" + "".join(f"\n    {without_secrets(line)}" for line in log.splitlines()[-LOG_LINES:])

@@ -53,6 +53,7 @@ def progress() -> Iterator[Say]:
         yield note
         return
     from rich.console import Console
+    from rich.markup import escape
 
     console = Console(stderr=True, highlight=False)
     step, since = "", time.monotonic()
@@ -61,7 +62,7 @@ def progress() -> Iterator[Say]:
         nonlocal step, since
         if step:
             console.print(f"  {step}  [dim]{time.monotonic() - since:.1f} s[/dim]", markup=True)
-        step, since = text.replace("[", r"\["), time.monotonic()
+        step, since = escape(printable(text)), time.monotonic()
         status.update(step or "…")
 
     with console.status("…") as status:
@@ -84,9 +85,11 @@ def measuring() -> Iterator[tuple[Say, OnProgress]]:
         task = bar.add_task("", total=None, left="")
 
         def show(at: At) -> None:
-            bar.update(task, completed=at.done, total=at.total, description=at.doing, left=duration(at.seconds_left))
+            bar.update(
+                task, completed=at.done, total=at.total, description=printable(at.doing), left=duration(at.seconds_left)
+            )
 
-        yield lambda step: bar.update(task, description=step), show
+        yield lambda step: bar.update(task, description=printable(step)), show
 
 
 def _lines() -> OnProgress:

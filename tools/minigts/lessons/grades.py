@@ -12,6 +12,7 @@ from pathlib import Path
 
 from minigts import paths
 from minigts.errors import MinigtsError, printable
+from minigts.language.spreadsheets import no_formula
 from minigts.lessons import folder, kept, verdicts
 from minigts.lessons.folder import Work
 from minigts.lessons.kept import Kept
@@ -20,8 +21,6 @@ from minigts.lessons.submissions import Handed
 from minigts.lessons.verdicts import Evidence, Verdict
 
 PASSED, NOT_YET, BROKEN = "passed", "not yet", "broken"
-FORMULA = "=+-@\t\r"
-"""What a cell begins with that a spreadsheet takes for a formula."""
 LONGEST_CELL = 2000
 Again = Callable[[Work, Kept, Mapping[str, bytes]], tuple[Verdict, ...]]
 """Does a student's work anew in a lab of its own, and judges that."""
@@ -114,9 +113,8 @@ def _error(work: Work, came_out: float | None) -> str:
 
 
 def cell(text: str) -> str:
-    """A text as it may stand in a table: one line, nothing that changes a terminal, and no formula."""
-    line = printable(" ".join(text.split()))[:LONGEST_CELL]
-    return f"'{line}" if line.startswith(tuple(FORMULA)) else line
+    """A text as it may stand in a table: one line, and nothing that changes a terminal."""
+    return printable(" ".join(text.split()))[:LONGEST_CELL]
 
 
 def cells(row: Row) -> tuple[str, ...]:
@@ -124,9 +122,10 @@ def cells(row: Row) -> tuple[str, ...]:
 
 
 def to_csv(graded: Iterable[Row]) -> str:
-    """RFC 4180, but for its line ends."""
+    """RFC 4180, but for its line ends; every field is quoted, and none is a formula for a spreadsheet, whatever parts
+    its fields."""
     target = io.StringIO()
-    writer = csv.writer(target, lineterminator="\n")
+    writer = csv.writer(target, lineterminator="\n", quoting=csv.QUOTE_ALL)
     writer.writerow(COLUMNS)
-    writer.writerows(cells(row) for row in graded)
+    writer.writerows(map(no_formula, cells(row)) for row in graded)
     return target.getvalue()

@@ -20,6 +20,7 @@ from operator import itemgetter
 from pathlib import Path
 
 from minigts.errors import InputError, Problem
+from minigts.language.spreadsheets import no_formula
 from minigts.results.folder import LARGEST_BYTES, LARGEST_NUMBER, finite, inside, plain, read_blocks
 from minigts.results.schema import SAMPLES, SERIES, SUMMARY
 from minigts.tools import COLUMNS, TOOLS
@@ -160,7 +161,7 @@ def text(columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> str:
     made = io.StringIO()
     writer = csv.DictWriter(made, columns, restval="", lineterminator="\n")
     writer.writeheader()
-    writer.writerows({name: plain(value) for name, value in row.items()} for row in rows)
+    writer.writerows({name: no_formula(plain(value), numbers=True) for name, value in row.items()} for row in rows)
     return made.getvalue()
 
 

@@ -19,6 +19,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from minigts.language import documents
 from minigts.language.fields import choice, matching, number, text, whole
 from minigts.language.problems import Finding, Misplaced, did_you_mean, listed, shown
+from minigts.machine import searching
 from minigts.tools.base import START_S, Measured, ParseError, PathUnderTest, Tool, complaint
 from minigts.tools.columns import VALUE, Column
 from minigts.tools.options import Duration, Options
@@ -262,26 +263,27 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _by_pattern(pattern: str, stdout: str) -> str | None:
-    """What the first match says."""
-    found = _compiled(pattern).search(stdout)
-    if found is None:
-        return None
-    return found[GROUP] if GROUP in found.re.groupindex else found[1 if found.re.groups else 0]
-
-
-def _by_path(path: str | None, stdout: str) -> str | float | None:
+    """What the first match says. Raises ParseError."""
+    if len(stdout) > OF_AN_OUTPUT.bytes:
+        raise ParseError(f"the program printed more than {OF_AN_OUTPUT.bytes >> 20} MiB")
     try:
-        document = documents.document(stdout, OF_AN_OUTPUT, whole=float)
+        return searching.search("pattern", pattern, stdout)
+    except (searching.TookTooLong, searching.Failed) as error:
+        raise ParseError(f"`find: {pattern}`: {error}") from error
+
+
+def _by_path(path: str | None, stdout: str) -> str | None:
+    try:
+        documents.document(stdout, OF_AN_OUTPUT, whole=float)
     except documents.Unreadable as error:
         where = f", line {error.line}" if error.line else ""
         raise ParseError(
             f"the output is no JSON{where}: {complaint(stdout) or 'the program printed nothing'}"
         ) from error
     try:
-        found = jmespath.search(path or "", document)
-    except (JMESPathError, RecursionError) as error:
+        return searching.search("path", path or "", stdout)
+    except (searching.TookTooLong, searching.Failed) as error:
         raise ParseError(f"`json: {path}`: {complaint(str(error))}") from error
-    return found if found is None or (isinstance(found, str | float) and not isinstance(found, bool)) else str(found)
 
 
 def failure(options: CommandOptions, code: int, stdout: str, stderr: str) -> str:

@@ -424,8 +424,9 @@ async def supervise(rundir: Path) -> None:
 
 
 def _forget_environment() -> None:
-    """What the caller's environment holds, such as passwords, is not the kernels' to read."""
-    for name in [name for name in os.environ if name != "PATH" and not name.startswith("MINIGTS_")]:
+    """What the caller's environment holds, such as passwords, is not the kernels' to read: also in an address that a
+    variable of minigts' own names, such as a Debian mirror's."""
+    for name in [name for name in os.environ if name not in ("PATH", process.MARK)]:
         del os.environ[name]
 
 
