@@ -46,7 +46,9 @@ class Clock:
     """A running clock of two hosts with a link between them."""
 
     def __init__(self, program: Path, directory: Path, **wire: int) -> None:
-        hosts = [{"name": name, "ports": [f"02:00:00:00:00:0{number}"]} for number, name in enumerate(("honest", "liar"))]
+        hosts = [
+            {"name": name, "ports": [f"02:00:00:00:00:0{number}"]} for number, name in enumerate(("honest", "liar"))
+        ]
         wires = [{"host": number, "port": 0, "wire": WIRE | wire} for number in range(2)]
         lab = {"epoch_ns": 10**18, "at_once": 2, "longest_turn_s": 2, "hosts": hosts, "links": [[[0, 0], [1, 0]]]}
         (directory / "lab").write_text(json.dumps({**lab, "wires": wires}))
