@@ -10,7 +10,7 @@ from minigts.experiments.cells import Cell
 from minigts.experiments.model import settings
 from minigts.experiments.vocabulary import Claim
 from minigts.judge import ranges
-from minigts.judge.cells import PathCell, evidence, interval_in_words, plural, ratio_percent
+from minigts.judge.cells import PathCell, evidence, have_interval, interval_in_words, plural, ratio_percent
 from minigts.judge.statistics import change
 from minigts.judge.verdicts import Judgement, Word, all_of, together
 from minigts.language.quantities import magnitude
@@ -141,7 +141,7 @@ def _counterparts(cell: Cell, claim: Claim, everything: Iterable[Cell]) -> list[
 
 
 def _interval(low: float, high: float, *cells: PathCell) -> str:
-    return "" if all(cell.exact for cell in cells) else f" (95 % interval {_short(low)} to {_short(high)})"
+    return f" (95 % interval {_short(low)} to {_short(high)})" if have_interval(*cells) else ""
 
 
 def _interval_percent(low: float, high: float, digits: int, *cells: PathCell) -> str:

@@ -177,8 +177,13 @@ def chance_in_words(p: float) -> str:
 
 
 def interval_in_words(low: float, high: float, digits: str, *cells: PathCell) -> str:
-    """` (95 % interval 47.1 to 47.6)`; nothing where the figures are exact, and have none."""
-    return "" if all(cell.exact for cell in cells) else f" (95 % interval {low:{digits}} to {high:{digits}})"
+    """` (95 % interval 47.1 to 47.6)`; nothing where the figures have none."""
+    return f" (95 % interval {low:{digits}} to {high:{digits}})" if have_interval(*cells) else ""
+
+
+def have_interval(*cells: PathCell) -> bool:
+    """Whether there is an interval to show: exact figures have none, nor have single samples."""
+    return not all(cell.exact for cell in cells) and all(cell.estimate.low is not None or cell.exact for cell in cells)
 
 
 def by_hops(cells: Iterable[PathCell]) -> list[PathCell]:
