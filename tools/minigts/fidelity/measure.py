@@ -21,7 +21,7 @@ from minigts.errors import CommandFailed, HostFailed
 from minigts.fidelity import host_settings
 from minigts.fidelity.certificate import Certificate, Row, loss_row, loss_rows, rate_row, rtt_row, settings_row
 from minigts.fidelity.host_load import recording, taints
-from minigts.lab import Lab, links, routes
+from minigts.lab import Lab, events, links
 from minigts.lab.calibration import RoundTrips, probe
 from minigts.tools import iperf3_tcp
 from minigts.tools.base import ParseError
@@ -129,11 +129,11 @@ def certify(lab: Lab, say: Say, *, bringing_up: bool = False) -> Certificate:
             say("certificate: faster than declared; the emulator's own latency, again")
             labs.calibrate(lab)
             round_trips = tuple(_round_trips(as_set, say, in_time))
-        settings = tuple(_settings(lab, say))
-        rows = (*settings, *round_trips, *_losses(as_set, say), *_rates(as_set, say, in_time))
+        set_so = tuple(settings(lab, say))
+        rows = (*set_so, *round_trips, *_losses(as_set, say), *_rates(as_set, say, in_time))
     record = lab.record
     seeded = any(port.incoming.seed is not None for machine in lab.plan.machines for port in machine.ports)
-    if seeded and all(row.ok for row in settings):
+    if seeded and all(row.ok for row in set_so):
         labs.reshape(lab)
     certificate = Certificate(
         lab=lab.name,
@@ -185,9 +185,17 @@ def last(lab: Lab) -> Certificate | None:
 
 
 def holds_still(certificate: Certificate, lab: Lab) -> bool:
-    """Whether links are set as they were when it was measured."""
+    """Whether links are set as they were when it was measured, and no host has been started again since."""
+    if _started_since(lab, certificate.measured_at):
+        return False
     now = (lab.record.emulator_overhead_ms, _not_measured(lab), _changed(lab))
     return (certificate.emulator_overhead_ms, certificate.cut, certificate.changed) == now
+
+
+def _started_since(lab: Lab, moment: datetime | None) -> bool:
+    """Whether a host or switch was started again since; a certificate that has no moment is held to be older."""
+    started = [each for each in events.read(lab.rundir) if each.get("event") in ("started", "restarted")]
+    return any(moment is None or str(each.get("time")) > moment.isoformat(timespec="milliseconds") for each in started)
 
 
 def _changed(lab: Lab) -> tuple[str, ...]:
@@ -205,15 +213,14 @@ def covering(among: Sequence[Path]) -> list[Path]:
     return chosen
 
 
-def _settings(lab: Lab, say: Say) -> Iterator[Row]:
-    """Queueing disciplines, MTU and offloads as each host's kernel has them, and the wires that carry the links."""
+def settings(lab: Lab, say: Say) -> Iterator[Row]:
+    """What each host's kernel shows of its links and ways, and the wires that carry the links: a row for each."""
     say("certificate: reading back what is set")
     record, wires = lab.record, links.read_wires(lab)
 
     def row_of(machine: Host | Switch) -> Row:
         shown = host_settings.read_back(lab, machine, wires)
         different = host_settings.differences(lab.plan, machine, record, shown)
-        different += routes.differences(lab, machine)
         return settings_row(machine.name, different, [shown.fact(port) for port in machine.ports])
 
     yield from lab.on_every_machine(row_of).values()
