@@ -29,6 +29,9 @@ class Network:
     """Everything of one lab that is not in its run directory, as kernels would hold it."""
 
     plan: Plan
+    """Whose hosts answer."""
+    begun: Plan
+    """As it came up: what the hosts have of addresses and routes."""
     tbf: dict[tuple[str, str], tuple[float, int, int]] = field(default_factory=dict)
     """By host and port: bit/s, burst, limit in bytes."""
     netem: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
@@ -62,7 +65,7 @@ class TcHosts(OnMachineTime):
 
     def up(self, plan: Plan, progress: Callable[[str], None]) -> None:
         (self.rundir / "hosts").mkdir()
-        NETWORKS[self.rundir] = Network(plan)
+        NETWORKS[self.rundir] = Network(plan, plan)
         progress(f"{len(plan.machines)} of {len(plan.machines)} hosts answer")
 
     def run(
@@ -168,7 +171,7 @@ class TcHosts(OnMachineTime):
         ]
         documents = [self._qdiscs(network, host), json.dumps(links), *map(json.dumps, features)]
         return "\n".join(
-            [*documents, "--routes--", *_routes(network.plan, host), "--routes of IPv6--", "--forwarding--", "1"]
+            [*documents, "--routes--", *_routes(network.begun, host), "--routes of IPv6--", "--forwarding--", "1"]
         )
 
     def _probe(self, network: Network, host: str, address: str, count: int) -> str:

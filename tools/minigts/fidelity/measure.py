@@ -38,6 +38,9 @@ LIMIT_BYTES = 16 << 20
 PROBES = 120
 LOSSY_PROBES, LOSSY_INTERVAL_S = 1500, 0.002
 NO_ONE_ROUND_TRIP = "some packets come at once, twice or in slots, so there is no one round trip to judge"
+NO_WAY = "unreachable (os error"
+"""What the probe says where a host has no route to another, as when its interface is down."""
+NOTHING_CAME = "no echo request came back over it"
 ATTEMPTS = 3
 """What lies outside its tolerance is measured again, since the machine may have been busy for a moment…"""
 BUDGET_S = 7.5
@@ -130,7 +133,8 @@ def certify(lab: Lab, say: Say, *, bringing_up: bool = False) -> Certificate:
             labs.calibrate(lab)
             round_trips = tuple(_round_trips(as_set, say, in_time))
         set_so = tuple(settings(lab, say))
-        rows = (*set_so, *round_trips, *_losses(as_set, say), *_rates(as_set, say, in_time))
+        dumb = frozenset(row.subject for row in round_trips if row.quantity == "RTT" and row.measured is None)
+        rows = (*set_so, *round_trips, *_losses(as_set, say, dumb), *_rates(as_set, say, in_time, dumb))
     record = lab.record
     seeded = any(port.incoming.seed is not None for machine in lab.plan.machines for port in machine.ports)
     if seeded and all(row.ok for row in set_so):
@@ -270,23 +274,39 @@ def _path_of(link: Link) -> Path:
 def _path_rows(lab: Lab, name: str, path: Path, address: str, in_time: InTime) -> Iterator[Row]:
     if lab.plan.asks_controller(path):
         # A controller makes the pair's flows when it first sees it; until then each packet goes to it.
-        probe(lab.provider, path.source, address, count=1)
+        _probe(lab, path.source, address, 1, lab.provider.pace_s)
     for _ in range(ATTEMPTS):
-        echoes = probe(lab.provider, path.source, address, count=PROBES, interval_s=_interval_s(lab, path))
+        echoes = _probe(lab, path.source, address, PROBES, _interval_s(lab, path))
         row = rtt_row(lab.plan, name, path, echoes.rtts_ms)
         if row.ok or not echoes.rtts_ms or not lab.plan.in_order(path) or not _may_differ(lab, in_time):
             break
+    if not echoes.sent:
+        yield row.model_copy(update={"note": f"{path.source} has no way to {address}"})
+        return
     yield row if lab.plan.in_order(path) else row.model_copy(update={"ok": None, "note": NO_ONE_ROUND_TRIP})
     if not path.lossy:
         yield loss_row(lab.plan, name, path, echoes.sent - len(echoes.rtts_ms), echoes.sent)
 
 
-def _losses(lab: Lab, say: Say) -> Iterator[Row]:
-    """Links with a declared loss, with as many probes as its judgement needs, up to a limit.
+def _probe(lab: Lab, host: str, address: str, count: int, interval_s: float) -> RoundTrips:
+    """Echo requests; none are sent where the host has no way there."""
+    try:
+        return probe(lab.provider, host, address, count=count, interval_s=interval_s)
+    except CommandFailed as error:
+        if NO_WAY not in error.stderr:
+            raise
+        return RoundTrips(0, ())
+
+
+def _losses(lab: Lab, say: Say, dumb: frozenset[str]) -> Iterator[Row]:
+    """Links with a declared loss, with as many probes as its judgement needs, up to a limit; but for those that are
+    `dumb`, over which nothing came back.
 
     Where the two directions differ, each by itself: the far end's kernel counts the requests that have come.
     """
     for link in labs.whole_links(lab):
+        if link.name in dumb:
+            continue
         there, back = link.ways
         if link.lossy:
             say(f"certificate: loss of {link.name}")
@@ -319,7 +339,7 @@ def _echoes_counted(lab: Lab, machine: str) -> int:
 
 def _lossy_round_trips(lab: Lab, link: Link) -> RoundTrips:
     address, interval_s = lab.plan.far_address(link), _interval_s(lab, _path_of(link), LOSSY_INTERVAL_S)
-    return probe(lab.provider, link.ends[0], address, count=LOSSY_PROBES, interval_s=interval_s)
+    return _probe(lab, link.ends[0], address, LOSSY_PROBES, interval_s)
 
 
 def _interval_s(lab: Lab, path: Path, usual_s: float | None = None) -> float:
@@ -328,11 +348,14 @@ def _interval_s(lab: Lab, path: Path, usual_s: float | None = None) -> float:
     return max(usual_s, 2 * echo_s_at_lowest_rate(lab.plan, path))
 
 
-def _rates(lab: Lab, say: Say, in_time: InTime) -> Iterator[Row]:
+def _rates(lab: Lab, say: Say, in_time: InTime, dumb: frozenset[str]) -> Iterator[Row]:
     """TCP from first end to second, over several links at once; those outside their tolerance again, alone. Where the
-    two directions have not the same rate, the way back after it: at once they would be in each other's way.
+    two directions have not the same rate, the way back after it: at once they would be in each other's way. Over those
+    that are `dumb`, no echo came back: a server would wait there for a client that never comes.
     """
-    ways = [way for link in labs.whole_links(lab) for way in _rated(link)]
+    rated = [way for link in labs.whole_links(lab) for way in _rated(link)]
+    yield from (_judged_rate(lab, way, None, NOTHING_CAME, judged=True) for way in rated if way.link.name in dumb)
+    ways = [way for way in rated if way.link.name not in dumb]
     for end in (0, 1):
         for batch in _batches([way for way in ways if way.end == end and not way.link.lossy]):
             names = ", ".join(way.name or way.link.name for way in batch)
