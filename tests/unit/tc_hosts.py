@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
@@ -19,6 +20,7 @@ from minigts.errors import HostFailed
 from minigts.providers import registry
 from minigts.providers.base import Result
 from minigts.providers.machine_time import OnMachineTime
+from minigts.topology.parts import End, Host, Port
 from minigts.topology.plan import Plan
 
 
@@ -27,6 +29,9 @@ class Network:
     """Everything of one lab that is not in its run directory, as kernels would hold it."""
 
     plan: Plan
+    """Whose hosts answer."""
+    begun: Plan
+    """As it came up: what the hosts have of addresses and routes."""
     tbf: dict[tuple[str, str], tuple[float, int, int]] = field(default_factory=dict)
     """By host and port: bit/s, burst, limit in bytes."""
     netem: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
@@ -60,7 +65,7 @@ class TcHosts(OnMachineTime):
 
     def up(self, plan: Plan, progress: Callable[[str], None]) -> None:
         (self.rundir / "hosts").mkdir()
-        NETWORKS[self.rundir] = Network(plan)
+        NETWORKS[self.rundir] = Network(plan, plan)
         progress(f"{len(plan.machines)} of {len(plan.machines)} hosts answer")
 
     def run(
@@ -113,7 +118,7 @@ class TcHosts(OnMachineTime):
             case ["tc", "-j", "-batch", "-"]:
                 self._set(network, host, stdin)
                 return self._qdiscs(network, host)
-            case ["sh", "-c", script] if script.startswith("tc -j qdisc show; ip -j link show"):
+            case ["sh", "-c", script] if script.startswith("tc -j qdisc show; ip -j address show"):
                 return self._settings(network, host)
             case [program, address, count, _] if program.endswith("/probe"):
                 return self._probe(network, host, address, int(count))
@@ -147,20 +152,27 @@ class TcHosts(OnMachineTime):
         shown: list[dict[str, Any]] = []
         for (where, port), (rate, burst, limit) in network.tbf.items():
             options = {"rate": round(rate / 8), "burst": burst, "limit": limit}
-            shown += [{"kind": "tbf", "dev": port, "options": options}] if where == host else []
+            shown += [{"kind": "tbf", "dev": port, "root": True, "options": options}] if where == host else []
         for (where, port), options in network.netem.items():
             if where == host:
-                shown += [{"kind": "clsact", "dev": port}, {"kind": "netem", "dev": f"ifb-{port}", "options": options}]
+                shown.append({"kind": "clsact", "dev": port, "parent": "ffff:fff1"})
+                shown.append({"kind": "netem", "dev": f"ifb-{port}", "root": True, "options": options})
         return json.dumps(shown)
 
     def _settings(self, network: Network, host: str) -> str:
-        ports = network.plan.machine(host).ports
-        links = [{"ifname": port.name, "mtu": port.mtu} for port in ports]
+        ports, machine = network.plan.machine(host).ports, network.plan.machine(host)
+        links = [
+            {"ifname": port.name, "mtu": port.mtu, "flags": ["UP"], "addr_info": _addresses(port)} for port in ports
+        ]
+        links.append({"ifname": "lo", "mtu": 65536, "flags": ["UP"], "addr_info": [_address(machine.address, 32)]})
         features = [
             [{"ifname": port.name, "generic-receive-offload": {"active": (host, port.name) in network.gro}}]
             for port in ports
         ]
-        return "\n".join([self._qdiscs(network, host), json.dumps(links), *map(json.dumps, features)])
+        documents = [self._qdiscs(network, host), json.dumps(links), *map(json.dumps, features)]
+        return "\n".join(
+            [*documents, "--routes--", *_routes(network.begun, host), "--routes of IPv6--", "--forwarding--", "1"]
+        )
 
     def _probe(self, network: Network, host: str, address: str, count: int) -> str:
         """Every request comes back, unless a link on the way loses all."""
@@ -177,6 +189,26 @@ class TcHosts(OnMachineTime):
         delays_ms = sum(each.get("delay", {}).get("delay", 0) * 1000 for each in held)
         rtt_us = 1000 * (delays_ms + 2 * len(path) * network.surplus_ms)
         return json.dumps({"sent": count, "rtts_us": [rtt_us] * count})
+
+
+def _address(address: str, prefix: int) -> dict[str, Any]:
+    return {"family": "inet", "local": address, "prefixlen": prefix, "scope": "global"}
+
+
+def _addresses(port: End) -> list[dict[str, Any]]:
+    return [_address(port.address, port.prefix)] if isinstance(port, Port) else []
+
+
+def _routes(plan: Plan, host: str) -> list[str]:
+    machine = plan.machine(host)
+    own = [f"{port.subnet} dev {port.name} proto kernel" for port in machine.ports if isinstance(port, Port)]
+    ways = plan.routes_of(host) if isinstance(machine, Host) else ()
+    return own + [
+        f"{way.to.removesuffix('/32')} via {way.via} dev {port.name} src {way.source}"
+        for way in ways
+        for port in machine.ports
+        if isinstance(port, Port) and IPv4Address(way.via) in IPv4Network(port.subnet)
+    ]
 
 
 def _netem(options: list[str]) -> dict[str, Any]:

@@ -58,7 +58,7 @@ class KeepingHosts(tc_hosts.TcHosts):
                 disk.parent.mkdir(exist_ok=True)
                 disk.write_text("new")
         self._die("up")
-        tc_hosts.NETWORKS[self.rundir] = tc_hosts.Network(plan)
+        tc_hosts.NETWORKS[self.rundir] = tc_hosts.Network(plan, plan)
 
     def note(self, into: Path) -> datetime | None:
         self._die("note")

@@ -96,8 +96,9 @@ def up(
 ) -> None:
     """Bring a lab up: hosts, links, overlay, and its certificate. It stays up when this command has ended.
 
-    The certificate says how far links and paths are from the plan. A second time changes nothing. A lab that `down
-    --keep` has kept comes up on its hosts' disks, and with the overlay that it had.
+    The certificate says how far links and paths are from the plan. A second time changes nothing: it says when the
+    certificate was measured, and measures anew if the lab is another since. A lab that `down --keep` has kept comes up
+    on its hosts' disks, and with the overlay that it had.
 
     Example:  minigts up topologies/pair.yaml --overlay swarm
 
@@ -105,7 +106,7 @@ def up(
     """
     from minigts import lab as labs
     from minigts import overlays
-    from minigts.fidelity import measure
+    from minigts.fidelity import standing
     from minigts.providers import registry
     from minigts.topology import gateway, ipv6
 
@@ -121,9 +122,11 @@ def up(
     share = _share(processors, memory)
     with screen.progress() as say:
         made = labs.up(planned, provider, lab, say, share)
-        certificate = measure.after_up(made, say)
+        certificate, said = standing.standing(made, say)
         overlays.join(made, wanted, say)
     _show(certificate, made, topology.parent)
+    if said:
+        screen.note(said)
     if planned.ways_out:
         screen.note(f"lab {made.name} has {gateway.in_words(host.name for host in planned.ways_out)}")
     screen.note(f"lab {made.name} is up in {made.time} time; try: minigts exec {planned.hosts[0].name} -- ip address")

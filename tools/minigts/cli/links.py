@@ -31,15 +31,19 @@ def link(
     """Cut a link of a lab that is up, or make it whole again, as it was set before. The hosts' interfaces stay up and
     do not notice.
 
-    It stays cut, also over a restart of its hosts, until it is made whole; status and check name it.
+    It stays cut, also over a restart of its hosts, until it is made whole; status and check name it. What somebody has
+    changed by hand in its two hosts (queueing disciplines, interfaces, addresses, routes) is set again, and said.
 
     Example:  minigts link ams bra down
     """
     from minigts import lab as labs
+    from minigts.fidelity.mending import mend
 
     one_of("state", state, ("up", "down"))
     opened = labs.open_lab(lab)
     labs.set_link(opened, first, second, up=state == "up")
+    for host, differences in mend(opened, (first, second)).items():
+        screen.note(f"set again on {host}: {'; '.join(differences)}")
     screen.note(f"the link between {first} and {second} is {state}")
 
 

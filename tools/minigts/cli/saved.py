@@ -52,7 +52,7 @@ def restore(
     """
     from minigts import lab as labs
     from minigts import overlays
-    from minigts.fidelity import measure
+    from minigts.fidelity import standing
 
     found = labs.saved_named(name)
     if overlay is not None:
@@ -66,7 +66,7 @@ def restore(
             with noting_failures(error):
                 labs.down(made)
             raise
-        certificate = measure.after_up(made, say)
+        certificate, _ = standing.standing(made, say)
         wanted = overlay or found.overlay
         if wanted is not None:
             overlays.join(made, wanted, say)

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass
 from typing import Any, TypeAlias
 
@@ -310,8 +310,39 @@ def differences(port: End, tc_json_text: str, emulator_overhead_ms: float = 0.0)
     Differences within tc's own rounding do not count. Raises ValueError when the text is not tc's output.
     """
     shown = read_back(port, tc_json_text)
-    problems = [*_rate_differences(port, shown), *_delay_differences(port, shown, emulator_overhead_ms)]
+    problems = [
+        *_rate_differences(port, shown),
+        *_delay_differences(port, shown, emulator_overhead_ms),
+        *_foreign(port, documents.document(tc_json_text or "[]")),
+    ]
     return [f"{port.name}: {problem}" for problem in problems]
+
+
+def _foreign(port: End, qdiscs: list[dict[str, Any]]) -> Iterator[str]:
+    """Queueing disciplines that no script of ours sets, on the port and on what delays its arrivals."""
+    root = "pfifo" if port.outgoing.rate_mbit is None or port.outgoing.queue_bytes is None else "tbf"
+    own = {port.name: (root, "clsact"), ifb(port): ("netem", "")}
+    for qdisc in qdiscs:
+        device, kind = str(qdisc.get("dev")), str(qdisc.get("kind"))
+        if device not in own or (device == ifb(port) and not holds_arrivals(port.incoming)):
+            continue
+        wanted, beside = own[device]
+        on = "" if device == port.name else f" on {device}"
+        if "parent" not in qdisc and kind not in (wanted, "tbf"):  # of tbf the rate has been told
+            yield f"the queueing discipline{on} is {kind}, should be {wanted}"
+        elif "parent" in qdisc and kind != beside:
+            yield f"a queueing discipline {kind}{on} that is not the lab's, beside {wanted}"
+        elif kind == "pfifo" and qdisc.get("options", {}).get("limit", _PLAIN_QUEUE_PACKETS) != _PLAIN_QUEUE_PACKETS:
+            yield f"the queue holds {qdisc['options']['limit']} packets, should hold {_PLAIN_QUEUE_PACKETS}"
+
+
+def without_foreign(ports: Iterable[End]) -> str:
+    """What takes every queueing discipline off these ports, before `script` sets theirs again; for `sh`."""
+    lines = []
+    for port in ports:
+        for device, parent in ((port.name, "root"), (port.name, "ingress"), (port.name, "clsact"), (ifb(port), "root")):
+            lines.append(f"tc qdisc del dev {shlex.quote(device)} {parent} 2>/dev/null || true")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _rate_differences(port: End, shown: ReadBack) -> list[str]:

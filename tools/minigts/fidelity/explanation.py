@@ -13,12 +13,13 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from minigts.dataplane import shaping
+from minigts.dataplane.reached import NO_INTERFACE
 from minigts.errors import MinigtsError
 from minigts.fidelity import host_settings, measure
 from minigts.fidelity.certificate import Row
 from minigts.fidelity.host_load import recording, taints
 from minigts.fidelity.host_settings import HostSettings
-from minigts.lab import DECLARED, Lab, Record, Settings, links, routes
+from minigts.lab import DECLARED, Lab, Record, Settings, links
 from minigts.topology.parts import End, Host, Link, Switch
 from minigts.topology.plan import Plan
 
@@ -151,17 +152,15 @@ def explain(lab: Lab, link: Link, *, measuring: bool = False) -> Explanation:
     record, wires = lab.record, links.read_wires(lab)
     shown: dict[str, HostSettings] = {}
     unread: dict[str, str] = {}
-    astray: list[str] = []
     for machine in _ends(lab.plan, link):
         try:
             shown[machine.name] = host_settings.read_back(lab, machine, wires)
-            astray += (f"{machine.name}: {difference}" for difference in routes.differences(lab, machine))
         except MinigtsError as error:
             unread[machine.name] = str(error)
     whole = link.name not in record.cut and not unread
     measured = _measured_now(lab, link) if measuring and whole else _certified(lab, link)
     carried = links.carrier(lab) is not None
-    return explained(lab.name, lab.plan, link, record, shown, unread, measured, carried=carried, astray=astray)
+    return explained(lab.name, lab.plan, link, record, shown, unread, measured, carried=carried)
 
 
 def explained(
@@ -174,9 +173,8 @@ def explained(
     measured: Measured | None,
     *,
     carried: bool = False,
-    astray: Sequence[str] = (),
 ) -> Explanation:
-    """The same from what the hosts have shown and what was measured; `astray` is how their routes differ. Pure."""
+    """The same from what the hosts have shown and what was measured. Pure."""
     ports = [(machine, _port(machine, link)) for machine in _ends(plan, link)]
     differences = tuple(
         f"{machine.name} {difference}"
@@ -184,7 +182,6 @@ def explained(
         if machine.name in shown
         for difference in host_settings.differences(plan, machine, record, shown[machine.name], port)
     )
-    differences = (*differences, *astray)
     (first, there), (second, back) = ports
     delays_ms = (back.incoming.delay_ms, there.incoming.delay_ms)
     evidence = _Evidence(lab, link, record, differences, unread, measured, delays_ms, carried)
@@ -352,8 +349,9 @@ def _deliberate(evidence: _Evidence, command: str) -> tuple[Cause, str] | None:
 
 
 def _remedy(differences: Sequence[str], again: str, link: Link) -> str:
-    """The MTU is set when a host starts; all else whenever the link is set."""
-    hosts = [host for host in link.ends if any(text.startswith(f"{host} ") and "MTU" in text for text in differences)]
+    """`minigts link` sets its two hosts again where they differ (`mending`); an interface that is gone comes by a
+    start alone."""
+    hosts = [host for host in link.ends if any(f"{host} " in text and NO_INTERFACE in text for text in differences)]
     if hosts:
         return "; ".join(f"minigts restart {host}" for host in hosts) + " sets them again"
     return f"{again} sets them again"

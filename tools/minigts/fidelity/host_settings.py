@@ -1,5 +1,5 @@
-"""What a host's kernel shows of its links (queueing disciplines, MTU, offloads), and how that differs from what should
-be set now. Reading starts one command on the host; all else is pure.
+"""What a host's kernel shows of its links (queueing disciplines, interfaces, MTU, offloads, addresses, routes), and how
+that differs from what should be set now. Reading starts one command on the host; all else is pure.
 """
 
 from __future__ import annotations
@@ -7,13 +7,13 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from minigts.dataplane import shaping, switch
+from minigts.dataplane import reached, shaping, switch
 from minigts.errors import HostFailed
-from minigts.lab import Lab, Record, links
+from minigts.lab import Lab, Record, links, routes
 from minigts.language import documents
 from minigts.topology import ipv6
 from minigts.topology.parts import End, Host, Port, Switch
@@ -36,6 +36,10 @@ class HostSettings:
     """Of a switch that has VLANs, by port: `10`, or of a trunk `10, 20 tagged`."""
     wires: links.Wires | None = None
     """What the host's ports send into, where the links have rate and delay of their own; the host does not know."""
+    reached: reached.Shown | None = None
+    """Interfaces that are up, addresses, routes and forwarding; None in what was recorded before they were read."""
+    by_protocol: tuple[str, ...] = ()
+    """How the routes that the host's routing protocol has found differ; empty where there is none."""
 
     def gro(self, port: End) -> str:
         """Generic receive offload of a port: `on` or `off`."""
@@ -45,7 +49,8 @@ class HostSettings:
         """`eth1: MTU 1500, on are rx-checksumming, tx-checksumming`."""
         features = self.features.get(port.name, {})
         on = sorted(name for name, value in features.items() if isinstance(value, dict) and value.get("active"))
-        return f"{port.name}: MTU {self.mtus.get(port.name)}, on are {', '.join(on)}"
+        also = "" if self.reached is None else reached.added(port, self.reached)
+        return f"{port.name}: MTU {self.mtus.get(port.name)}, on are {', '.join(on)}{also}"
 
 
 def read_back(lab: Lab, machine: Host | Switch, wires: Mapping[str, links.Wires] | None) -> HostSettings:
@@ -54,21 +59,25 @@ def read_back(lab: Lab, machine: Host | Switch, wires: Mapping[str, links.Wires]
     Raises what `Provider.run` raises.
     """
     ports = " ".join(shlex.quote(port.name) for port in machine.ports)
-    devices = "link" if lab.plan.ipv6 is None else "address"
     vlans = f"{switch.SHOW_VLANS}; " if isinstance(machine, Switch) and machine.vlans else ""
-    script = f"tc -j qdisc show; ip -j {devices} show; {vlans}for port in {ports}; do ethtool --json -k $port; done"
+    features = f"for port in {ports}; do ethtool --json -k $port 2>/dev/null || echo '[{{}}]'; done"
+    script = f"tc -j qdisc show; ip -j address show; {vlans}{features}; {reached.SHOW}"
     shown = parse(machine, lab.provider.run(machine.name, ["sh", "-c", script], timeout_s=READ_TIMEOUT_S).stdout)
-    return replace(shown, wires=None if wires is None else wires[machine.name])
+    if shown.reached is None:
+        raise HostFailed(f"{machine.name}: its addresses and routes are not shown")
+    found = tuple(routes.differences(lab, machine))
+    return replace(shown, wires=None if wires is None else wires[machine.name], by_protocol=found)
 
 
 def parse(machine: Host | Switch, text: str) -> HostSettings:
     """The JSON documents of `tc -j qdisc show`, `ip -j link show` or `ip -j address show`, of a switch with VLANs those
-    of its ports, and for each port `ethtool --json -k`.
+    of its ports, and for each port `ethtool --json -k`; then what `reached.SHOW` prints.
 
     Raises HostFailed when it is no such output.
     """
     try:
-        qdiscs, devices, *features = _documents(text)
+        of_ports, shows_routes, of_routes = text.partition(reached.BEGIN)
+        qdiscs, devices, *features = _documents(of_ports)
         vlans = switch.shown_vlans(features.pop(0)) if isinstance(machine, Switch) and machine.vlans else {}
         settings = HostSettings(
             qdiscs=json.dumps(qdiscs),
@@ -76,6 +85,7 @@ def parse(machine: Host | Switch, text: str) -> HostSettings:
             vlans=vlans,
             ipv6={str(device["ifname"]): _global_addresses(device) for device in devices},
             features={port.name: dict(of_port) for port, (of_port,) in zip(machine.ports, features, strict=True)},
+            reached=reached.read(devices, of_routes) if shows_routes else None,
         )
         for port in machine.ports:
             shaping.read_back(port, settings.qdiscs)
@@ -94,11 +104,21 @@ def differences(
     ports = machine.ports if only is None else (only,)
     beside = plan.ipv6_of(machine.name)
     return [
+        *(difference.text for difference in ways(plan, machine, record, shown, ports)),
         *links.differences(ports, record, shown.qdiscs, shown.wires),
         *(difference for port in ports for difference in _interface_differences(port, record, shown)),
         *(difference for port in ports for difference in _vlan_differences(plan, machine, port, shown)),
         *(difference for port in ports if beside is not None for difference in _ipv6_differences(port, beside, shown)),
+        *shown.by_protocol,
     ]
+
+
+def ways(
+    plan: Plan, machine: Host | Switch, record: Record, shown: HostSettings, ports: Sequence[End]
+) -> list[reached.Difference]:
+    """How a machine is reached otherwise than it should be now by these of its ports."""
+    now = [links.port_now(port, record) for port in ports]
+    return [] if shown.reached is None else reached.differences(plan, machine, shown.reached, now)
 
 
 def _interface_differences(port: End, record: Record, shown: HostSettings) -> Iterator[str]:

@@ -19,7 +19,7 @@ from minigts.errors import CommandFailed, HostFailed
 from minigts.fidelity import host_settings
 from minigts.fidelity.certificate import Certificate, Row, loss_row, loss_rows, rate_row, rtt_row, settings_row
 from minigts.fidelity.host_load import recording, taints
-from minigts.lab import Lab, links, routes
+from minigts.lab import Lab, events, links
 from minigts.lab.calibration import RoundTrips, probe
 from minigts.language import documents
 from minigts.tools import iperf3_tcp
@@ -38,6 +38,9 @@ OF_A_CERTIFICATE = documents.Bounds(elements=500_000, bytes=LIMIT_BYTES)
 PROBES = 120
 LOSSY_PROBES, LOSSY_INTERVAL_S = 1500, 0.002
 NO_ONE_ROUND_TRIP = "some packets come at once, twice or in slots, so there is no one round trip to judge"
+NO_WAY = "unreachable (os error"
+"""What the probe says where a host has no route to another, as when its interface is down."""
+NOTHING_CAME = "no echo request came back over it"
 ATTEMPTS = 3
 """What lies outside its tolerance is measured again, since the machine may have been busy for a moment…"""
 BUDGET_S = 7.5
@@ -129,11 +132,12 @@ def certify(lab: Lab, say: Say, *, bringing_up: bool = False) -> Certificate:
             say("certificate: faster than declared; the emulator's own latency, again")
             labs.calibrate(lab)
             round_trips = tuple(_round_trips(as_set, say, in_time))
-        settings = tuple(_settings(lab, say))
-        rows = (*settings, *round_trips, *_losses(as_set, say), *_rates(as_set, say, in_time))
+        set_so = tuple(settings(lab, say))
+        dumb = frozenset(row.subject for row in round_trips if row.quantity == "RTT" and row.measured is None)
+        rows = (*set_so, *round_trips, *_losses(as_set, say, dumb), *_rates(as_set, say, in_time, dumb))
     record = lab.record
     seeded = any(port.incoming.seed is not None for machine in lab.plan.machines for port in machine.ports)
-    if seeded and all(row.ok for row in settings):
+    if seeded and all(row.ok for row in set_so):
         labs.reshape(lab)
     certificate = Certificate(
         lab=lab.name,
@@ -185,9 +189,17 @@ def last(lab: Lab) -> Certificate | None:
 
 
 def holds_still(certificate: Certificate, lab: Lab) -> bool:
-    """Whether links are set as they were when it was measured."""
+    """Whether links are set as they were when it was measured, and no host has been started again since."""
+    if _started_since(lab, certificate.measured_at):
+        return False
     now = (lab.record.emulator_overhead_ms, _not_measured(lab), _changed(lab))
     return (certificate.emulator_overhead_ms, certificate.cut, certificate.changed) == now
+
+
+def _started_since(lab: Lab, moment: datetime | None) -> bool:
+    """Whether a host or switch was started again since; a certificate that has no moment is held to be older."""
+    started = [each for each in events.read(lab.rundir) if each.get("event") in ("started", "restarted")]
+    return any(moment is None or str(each.get("time")) > moment.isoformat(timespec="milliseconds") for each in started)
 
 
 def _changed(lab: Lab) -> tuple[str, ...]:
@@ -205,15 +217,14 @@ def covering(among: Sequence[Path]) -> list[Path]:
     return chosen
 
 
-def _settings(lab: Lab, say: Say) -> Iterator[Row]:
-    """Queueing disciplines, MTU and offloads as each host's kernel has them, and the wires that carry the links."""
+def settings(lab: Lab, say: Say) -> Iterator[Row]:
+    """What each host's kernel shows of its links and ways, and the wires that carry the links: a row for each."""
     say("certificate: reading back what is set")
     record, wires = lab.record, links.read_wires(lab)
 
     def row_of(machine: Host | Switch) -> Row:
         shown = host_settings.read_back(lab, machine, wires)
         different = host_settings.differences(lab.plan, machine, record, shown)
-        different += routes.differences(lab, machine)
         return settings_row(machine.name, different, [shown.fact(port) for port in machine.ports])
 
     yield from lab.on_every_machine(row_of).values()
@@ -263,23 +274,39 @@ def _path_of(link: Link) -> Path:
 def _path_rows(lab: Lab, name: str, path: Path, address: str, in_time: InTime) -> Iterator[Row]:
     if lab.plan.asks_controller(path):
         # A controller makes the pair's flows when it first sees it; until then each packet goes to it.
-        probe(lab.provider, path.source, address, count=1)
+        _probe(lab, path.source, address, 1, lab.provider.pace_s)
     for _ in range(ATTEMPTS):
-        echoes = probe(lab.provider, path.source, address, count=PROBES, interval_s=_interval_s(lab, path))
+        echoes = _probe(lab, path.source, address, PROBES, _interval_s(lab, path))
         row = rtt_row(lab.plan, name, path, echoes.rtts_ms)
         if row.ok or not echoes.rtts_ms or not lab.plan.in_order(path) or not _may_differ(lab, in_time):
             break
+    if not echoes.sent:
+        yield row.model_copy(update={"note": f"{path.source} has no way to {address}"})
+        return
     yield row if lab.plan.in_order(path) else row.model_copy(update={"ok": None, "note": NO_ONE_ROUND_TRIP})
     if not path.lossy:
         yield loss_row(lab.plan, name, path, echoes.sent - len(echoes.rtts_ms), echoes.sent)
 
 
-def _losses(lab: Lab, say: Say) -> Iterator[Row]:
-    """Links with a declared loss, with as many probes as its judgement needs, up to a limit.
+def _probe(lab: Lab, host: str, address: str, count: int, interval_s: float) -> RoundTrips:
+    """Echo requests; none are sent where the host has no way there."""
+    try:
+        return probe(lab.provider, host, address, count=count, interval_s=interval_s)
+    except CommandFailed as error:
+        if NO_WAY not in error.stderr:
+            raise
+        return RoundTrips(0, ())
+
+
+def _losses(lab: Lab, say: Say, dumb: frozenset[str]) -> Iterator[Row]:
+    """Links with a declared loss, with as many probes as its judgement needs, up to a limit; but for those that are
+    `dumb`, over which nothing came back.
 
     Where the two directions differ, each by itself: the far end's kernel counts the requests that have come.
     """
     for link in labs.whole_links(lab):
+        if link.name in dumb:
+            continue
         there, back = link.ways
         if link.lossy:
             say(f"certificate: loss of {link.name}")
@@ -312,7 +339,7 @@ def _echoes_counted(lab: Lab, machine: str) -> int:
 
 def _lossy_round_trips(lab: Lab, link: Link) -> RoundTrips:
     address, interval_s = lab.plan.far_address(link), _interval_s(lab, _path_of(link), LOSSY_INTERVAL_S)
-    return probe(lab.provider, link.ends[0], address, count=LOSSY_PROBES, interval_s=interval_s)
+    return _probe(lab, link.ends[0], address, LOSSY_PROBES, interval_s)
 
 
 def _interval_s(lab: Lab, path: Path, usual_s: float | None = None) -> float:
@@ -321,11 +348,14 @@ def _interval_s(lab: Lab, path: Path, usual_s: float | None = None) -> float:
     return max(usual_s, 2 * echo_s_at_lowest_rate(lab.plan, path))
 
 
-def _rates(lab: Lab, say: Say, in_time: InTime) -> Iterator[Row]:
+def _rates(lab: Lab, say: Say, in_time: InTime, dumb: frozenset[str]) -> Iterator[Row]:
     """TCP from first end to second, over several links at once; those outside their tolerance again, alone. Where the
-    two directions have not the same rate, the way back after it: at once they would be in each other's way.
+    two directions have not the same rate, the way back after it: at once they would be in each other's way. Over those
+    that are `dumb`, no echo came back: a server would wait there for a client that never comes.
     """
-    ways = [way for link in labs.whole_links(lab) for way in _rated(link)]
+    rated = [way for link in labs.whole_links(lab) for way in _rated(link)]
+    yield from (_judged_rate(lab, way, None, NOTHING_CAME, judged=True) for way in rated if way.link.name in dumb)
+    ways = [way for way in rated if way.link.name not in dumb]
     for end in (0, 1):
         for batch in _batches([way for way in ways if way.end == end and not way.link.lossy]):
             names = ", ".join(way.name or way.link.name for way in batch)

@@ -1,0 +1,234 @@
+"""What a host shows of how it is reached: interfaces that are up, addresses, routes, forwarding; and how that differs
+from what `interfaces` sets. Pure.
+
+What the user has added beside it is no difference, but for a route that takes a part of what a planned one is for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+from minigts.dataplane.shaping import holds_arrivals, ifb
+from minigts.language.problems import listed
+from minigts.topology import gateway, ipv6
+from minigts.topology.parts import End, Host, Port, Route, Switch
+from minigts.topology.plan import Plan
+
+BEGIN, _IPV6, _FORWARDING = "--routes--", "--routes of IPv6--", "--forwarding--"
+SHOW = (
+    f"echo '{BEGIN}'; ip -4 route show; echo '{_IPV6}'; ip -6 route show 2>/dev/null; echo '{_FORWARDING}'; "
+    "cat /proc/sys/net/ipv4/ip_forward; cat /proc/sys/net/ipv6/conf/all/forwarding 2>/dev/null || true"
+)
+"""`10.255.0.2 via 10.20.0.2 dev eth1 src 10.255.0.1` and so on, the same of IPv6, and two numbers."""
+NO_INTERFACE = "there is no such interface"
+_KINDS = ("unicast", "blackhole", "unreachable", "prohibit", "throw", "local", "broadcast", "multicast", "anycast")
+_NO_WAY = ("blackhole", "unreachable", "prohibit", "throw")
+
+Block: TypeAlias = IPv4Network | IPv6Network
+
+
+@dataclass(frozen=True)
+class Shown:
+    """As one host shows it."""
+
+    up: frozenset[str] = frozenset()
+    """Devices that are up."""
+    silent: frozenset[str] = frozenset()
+    """Those that ask for no neighbours (`ip link set … arp off`)."""
+    addresses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """IPv4 ones by device, `10.20.0.1/24`."""
+    routes: Mapping[Block, ShownRoute] = field(default_factory=dict)
+    """Of the main table, IPv4 and IPv6: of several to the same place the one that is taken."""
+    forwards: frozenset[int] = frozenset()
+    """The versions of IP that the host forwards."""
+
+
+@dataclass(frozen=True)
+class ShownRoute:
+    kind: str
+    via: str | None
+    device: str | None
+    source: str | None
+    metric: int
+    line: str
+
+    @property
+    def way(self) -> str:
+        """`by 10.20.0.2`, `by eth1`, or `nowhere`."""
+        return "nowhere" if self.kind in _NO_WAY else f"by {self.via or self.device}"
+
+
+def read(devices: Sequence[Mapping[str, Any]], text: str) -> Shown:
+    """Of `ip -j address show`, and of what SHOW prints behind BEGIN. Raises ValueError, KeyError for other output."""
+    four, _, rest = text.partition(_IPV6)
+    six, complete, forwarding = rest.partition(_FORWARDING)
+    if not complete:
+        raise ValueError("routes and forwarding are not all shown")
+    routes: dict[Block, ShownRoute] = {}
+    for line in (*four.splitlines(), *six.splitlines()):
+        if line[:1].strip() and (found := _route(line)) is not None:
+            block, route = found
+            if block not in routes or route.metric < routes[block].metric:
+                routes[block] = route
+    return Shown(
+        up=frozenset(str(each["ifname"]) for each in devices if "UP" in each.get("flags", ())),
+        silent=frozenset(str(each["ifname"]) for each in devices if "NOARP" in each.get("flags", ())),
+        addresses={
+            str(device["ifname"]): tuple(
+                f"{each['local']}/{each['prefixlen']}"
+                for each in device.get("addr_info", ())
+                if each["family"] == "inet"
+            )
+            for device in devices
+        },
+        routes=routes,
+        forwards=frozenset(
+            version for version, number in zip((4, 6), forwarding.split(), strict=False) if number == "1"
+        ),
+    )
+
+
+def _route(line: str) -> tuple[Block, ShownRoute] | None:
+    words = line.split()
+    kind = words.pop(0) if words[0] in _KINDS else "unicast"
+    to = words.pop(0)
+    if kind in ("local", "broadcast", "multicast", "anycast"):
+        return None
+    given = {word: value for word, value in pairwise(words) if word in ("via", "dev", "src", "metric")}
+    block = ip_network("0.0.0.0/0" if to == "default" and ":" not in line else "::/0" if to == "default" else to)
+    metric = int(given.get("metric", 0))
+    return block, ShownRoute(kind, given.get("via"), given.get("dev"), given.get("src"), metric, line.strip())
+
+
+@dataclass(frozen=True)
+class Difference:
+    """`mend` undoes what no second run of `interfaces.script` does: a line of `ip -batch`."""
+
+    text: str
+    mend: str | None = None
+
+
+def differences(plan: Plan, machine: Host | Switch, shown: Shown, ports: Sequence[End]) -> list[Difference]:
+    """How a machine is reached otherwise than it should be by these of its ports, which are as they should be now."""
+    found = [Difference(text) for port in ports for text in _of_device(port, shown)]
+    if not isinstance(machine, Host):
+        return found
+    ends = [end for port in ports if isinstance(port, Port) for end in port.on_segments]
+    found += [Difference(text) for end in ends for text in _of_address(end, shown)]
+    if f"{machine.address}/32" not in shown.addresses.get("lo", ()):
+        found.append(Difference(f"lo: the host's own address {machine.address} is gone"))
+    for version in (4,) if plan.ipv6 is None else (4, 6):
+        if version not in shown.forwards:
+            found.append(Difference(f"the host does not forward IPv{version}"))
+    wanted = {**_wanted(plan, machine, ends), **_wanted_of_ipv6(plan, machine, ends)}
+    return [*found, *_of_routes(wanted, shown)]
+
+
+def added(port: End, shown: Shown) -> str:
+    """`, also has 192.0.2.1/24`: what the user has given a port beside its own addresses; empty for nothing."""
+    own = {f"{end.address}/{end.prefix}" for end in port.on_segments} if isinstance(port, Port) else set[str]()
+    others = [each for each in shown.addresses.get(port.name, ()) if each not in own] if isinstance(port, Port) else []
+    return f", also has {listed(others)}" if others else ""
+
+
+def _of_device(port: End, shown: Shown) -> Iterator[str]:
+    if port.name not in shown.addresses:
+        yield f"{port.name}: {NO_INTERFACE}"
+        return
+    if port.name not in shown.up:
+        yield f"{port.name}: the interface is down"
+    if port.name in shown.silent:
+        yield f"{port.name}: the interface asks for no neighbours (arp off)"
+    if holds_arrivals(port.incoming) and ifb(port) in shown.addresses and ifb(port) not in shown.up:
+        yield f"{port.name}: {ifb(port)}, which delays what arrives, is down"
+
+
+def _of_address(end: Port, shown: Shown) -> Iterator[str]:
+    own = f"{end.address}/{end.prefix}"
+    there = shown.addresses.get(end.name)
+    if there is not None and own not in there:
+        yield f"{end.name}: its address {own} is gone"
+    if there is not None and end.vlan is not None and end.name not in shown.up:
+        yield f"{end.name}: the interface is down"
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    via: str | None
+    device: str
+    """Of a route of several segments the port that `via` is behind."""
+    source: str | None
+
+
+def _wanted(plan: Plan, host: Host, ends: Sequence[Port]) -> Mapping[Block, _Wanted]:
+    """By where to: to each of these ends' segments, and what goes by them."""
+    segments = {ip_network(end.subnet): end.name for end in ends}
+    found = _by(segments, () if plan.has_routers else plan.routes_of(host.name))
+    if host.gateway and len(ends) == len(host.on_segments):
+        found[ip_network("0.0.0.0/0")] = _Wanted(gateway.ROUTER, gateway.INTERFACE, gateway.ADDRESS)
+    return found
+
+
+def _wanted_of_ipv6(plan: Plan, host: Host, ends: Sequence[Port]) -> Mapping[Block, _Wanted]:
+    beside = plan.ipv6_of(host.name)
+    if beside is None:
+        return {}
+    addresses = {end.name: f"{beside.port(end.name).address}/{ipv6.SEGMENT_PREFIX}" for end in ends}
+    segments = {ip_network(address, strict=False): name for name, address in addresses.items()}
+    return _by(segments, () if plan.has_routers else plan.ipv6_routes_of(host.name))
+
+
+def _by(segments: Mapping[Block, str], routes: Sequence[Route | ipv6.Route]) -> dict[Block, _Wanted]:
+    found: dict[Block, _Wanted] = {block: _Wanted(None, name, None) for block, name in segments.items()}
+    for route in routes:
+        # Every neighbour is on a segment of the host's, and all have much fewer bits than an address.
+        via = ip_network(route.via)
+        own = (via.supernet(new_prefix=length) for length in {block.prefixlen for block in segments})
+        if (block := next((each for each in own if each in segments), None)) is not None:
+            found[ip_network(route.to)] = _Wanted(route.via, segments[block], route.source)
+    return found
+
+
+def _of_routes(wanted: Mapping[Block, _Wanted], shown: Shown) -> Iterator[Difference]:
+    missing = [block for block in wanted if block not in shown.routes]
+    gone = [str(block) for block in missing if wanted[block].device in shown.up]
+    hidden = [block for block in missing if wanted[block].device not in shown.up]
+    if gone:
+        yield Difference(f"{'no route' if len(gone) == 1 else f'{len(gone)} routes are gone'} to {_some(gone)}")
+    if hidden:
+        yield Difference(f"what goes by {listed(sorted({wanted[block].device for block in hidden}))} has no route")
+    for block, way in wanted.items():
+        there = shown.routes.get(block)
+        if there is not None and (there.via, there.device) != (way.via, way.device):
+            yield Difference(
+                f"the route to {block} goes {there.way}, should go by {way.via or way.device}",
+                f"route del {there.line}" if there.metric == 0 else None,
+            )
+        elif there is not None and way.source is not None and there.source != way.source:
+            yield Difference(f"the route to {block} has the source {there.source or 'none'}, should have {way.source}")
+    yield from _diverting(wanted, shown)
+
+
+def _diverting(wanted: Mapping[Block, _Wanted], shown: Shown) -> Iterator[Difference]:
+    """Routes that nobody planned to a part of where a planned one leads, by another way."""
+    lengths = {(block.version, block.prefixlen) for block in wanted if block.prefixlen}
+    for block, there in shown.routes.items():
+        if block in wanted:
+            continue
+        for version, length in lengths:
+            if version != block.version or length >= block.prefixlen:
+                continue
+            way = wanted.get(block.supernet(new_prefix=length))
+            # On a host's own segment the kernel and whoever joins it have routes of their own, by the same port.
+            if way is not None and there.device != way.device:
+                whole = f"all of {block.supernet(new_prefix=length)} should go by {way.via or way.device}"
+                yield Difference(f"the route to {block} goes {there.way}, where {whole}", f"route del {there.line}")
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = [name.removesuffix("/32").removesuffix("/128") for name in names]
+    return ", ".join(shown[:4]) + (f" and {len(shown) - 4} more" if len(shown) > 4 else "")

@@ -1,0 +1,59 @@
+"""What somebody has changed in a host by hand is set as the lab has it: links, addresses, routes, forwarding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from minigts.dataplane import shaping
+from minigts.errors import HostFailed, MinigtsError
+from minigts.fidelity import host_settings
+from minigts.fidelity.host_settings import HostSettings
+from minigts.lab import Lab, life, links
+from minigts.lab.record import Record, exclusive
+from minigts.topology.parts import Host, Switch
+
+
+def mend(lab: Lab, names: Iterable[str]) -> Mapping[str, Sequence[str]]:
+    """Set these machines as they should be now, where what they show differs; what differed, by machine. One that is
+    off or paused is left alone.
+
+    What the user has added beside it stays, but for queueing disciplines and for routes that take what a planned one is
+    for. Raises HostFailed where something cannot be set.
+    """
+    chosen = frozenset(names)
+    found: dict[str, Sequence[str]] = {}
+    with exclusive(lab.rundir):
+        record = lab.record
+        for machine in lab.machines_on:
+            if machine.name in chosen and (different := _mended(lab, machine, record)):
+                found[machine.name] = different
+    return found
+
+
+def _mended(lab: Lab, machine: Host | Switch, record: Record) -> list[str]:
+    try:
+        shown = host_settings.read_back(lab, machine, links.read_wires(lab))
+    except MinigtsError as error:
+        return [f"nothing, since it does not answer ({error})"]
+    different = host_settings.differences(lab.plan, machine, record, shown)
+    if not different:
+        return []
+    links.run_script(lab.provider, machine, _undoing(lab, machine, record, shown))
+    links.set_wires(lab, record, [machine])
+    life.configure(lab, machine)
+    again = host_settings.read_back(lab, machine, links.read_wires(lab))
+    if left := host_settings.differences(lab.plan, machine, record, again):
+        raise HostFailed(f"{machine.name} cannot be set as it should be ({left[0]}): minigts restart {machine.name}")
+    return different
+
+
+def _undoing(lab: Lab, machine: Host | Switch, record: Record, shown: HostSettings) -> str:
+    """What setting it all again would leave there: foreign queueing disciplines, and routes."""
+    foreign = [port for port in machine.ports if links.differences([port], record, shown.qdiscs, shown.wires)]
+    undone = [
+        each.mend
+        for each in host_settings.ways(lab.plan, machine, record, shown, machine.ports)
+        if each.mend is not None
+    ]
+    batch = ["ip -force -batch - <<'END' 2>/dev/null || true", *undone, "END"] if undone else []
+    return shaping.without_foreign(foreign) + "".join(f"{line}\n" for line in batch)
