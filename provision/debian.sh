@@ -51,15 +51,15 @@ make_debian_root() {
   [[ $target != - ]] || make_passing_directory
   said=$(mktemp)
   for place in $(places "$suite_day"); do
-    info "source: Debian $suite from $place"
+    info "source: Debian $suite from $(without_password "$place")"
     if mmdebstrap_from "$place" "$target" "$@" 2>&1 | tee "$said"; then
       rm "$said"
       return 0
     fi
     why=$(why_not "$said")
     [[ -n $why ]] || break
-    info "source: Debian $suite is not to be had from $place: $why"
-    passed+=("$place: $why")
+    info "source: Debian $suite is not to be had from $(without_password "$place"): $why"
+    passed+=("$(without_password "$place"): $why")
     [[ $target == - ]] || as_root find "$target" -xdev -mindepth 1 -delete
   done
   rm "$said"
@@ -69,16 +69,19 @@ make_debian_root() {
 
 # mmdebstrap_from PLACE TARGET OPTION…
 mmdebstrap_from() {
-  local place=$1 target=$2 mode=unshare mounts=() dated=()
+  local place=$1 target=$2 mode=unshare mounts=() dated=() hidden=()
   shift 2
   # What root mounts in there is seen by nobody else and goes with the last process; others have namespaces anyhow.
   ((EUID != 0)) || mode=root mounts=(unshare --mount --propagation private)
   ! is_dated "$place" || dated=(--aptopt='Acquire::Check-Valid-Until "false"')
+  # A mirror's password is the user's own: whoever reads the image's files does not get it.
+  # shellcheck disable=SC2016
+  [[ $place != *@* ]] || hidden=(--customize-hook='sed -i "s|://[^/@ ]*@|://|" "$1/etc/apt/sources.list"')
   HOME=/nonexistent "${mounts[@]}" mmdebstrap --mode="$mode" --variant=minbase --keyring="$keys" --skip=check/signed-by \
     --aptopt='Apt::Install-Recommends "false"' \
     --aptopt='Acquire::Retries "3"' \
     --aptopt='Acquire::http::Timeout "20"' \
-    "${dated[@]}" "$@" "$suite" "$target" "$place"
+    "${dated[@]}" "$@" "${hidden[@]}" "$suite" "$target" "$place"
 }
 
 # why_not LOG: what the place lacks, as apt or a hook has said it; empty where it is something else that failed.
@@ -133,6 +136,9 @@ places() {
   printf '%s\n' "${mirror:-$debians_own}" ${MINIGTS_DEBIAN_FALLBACKS-$debians_own $debians_archives} |
     sed "s|/DAY\b|/$1|" | awk '{ same = $0; sub("/+$", "", same) } !(same in seen) { print } { seen[same] }'
 }
+
+# without_password PLACE: the address as it may be shown.
+without_password() { printf '%s\n' "$1" | sed 's|://[^/@]*@|://|'; }
 
 # is_dated PLACE: whether it is a snapshot.
 is_dated() { [[ $1 =~ /[0-9]{8}T[0-9]{6}Z/*$ ]]; }

@@ -32,7 +32,7 @@ NUMBERS = {
     **{"restart_syscall": 219, "timer_create": 222, "timer_settime": 223, "timer_gettime": 224},
     **{"timer_delete": 226, "clock_gettime": 228, "clock_getres": 229, "clock_nanosleep": 230, "exit_group": 231},
     **{"epoll_wait": 232, "epoll_ctl": 233, "tgkill": 234, "openat": 257, "mkdirat": 258, "newfstatat": 262},
-    **{"unlinkat": 263, "readlinkat": 267, "faccessat": 269, "ppoll": 271, "set_robust_list": 273},
+    **{"waitid": 247, "unlinkat": 263, "readlinkat": 267, "faccessat": 269, "ppoll": 271, "set_robust_list": 273},
     **{"epoll_pwait": 281, "timerfd_create": 283, "fallocate": 285, "timerfd_settime": 286, "accept4": 288},
     **{"signalfd4": 289, "eventfd2": 290, "epoll_create1": 291, "dup3": 292, "pipe2": 293, "recvmmsg": 299},
     **{"prlimit64": 302, "sendmmsg": 307, "seccomp": 317, "getrandom": 318, "memfd_create": 319, "execveat": 322},
@@ -114,6 +114,12 @@ NO_RANDOMNESS, ASKED = 0x0040000, 0xFFFFFFFF
 """ADDR_NO_RANDOMIZE of personality(2), and what asks for the present one."""
 TCGETS, TIOCGWINSZ, FIONBIO, FIOCLEX, FIONREAD, SIOCATMARK = 0x5401, 0x5413, 0x5421, 0x5451, 0x541B, 0x8905
 
+SET_MODE_FILTER, TSYNC, NEW_LISTENER = 1, 1, 8
+"""An operation of seccomp(2), and its flags."""
+NOTIF_RECV, NOTIF_SEND, NOTIF_ADDFD, NOTIF_SET_FLAGS = 0xC0502100, 0xC0182101, 0x40182103, 0x40082104
+"""SECCOMP_IOCTL_… of seccomp_unotify(2): how a kernel hears that a program of its guest has stopped, and answers. A
+listener is of processes that the kernel has started."""
+
 OF_ANY_PROGRAM: Calls = {
     **plain("read write close fstat poll lseek mmap mprotect munmap brk mremap madvise pread64 pwrite64 readv writev"),
     **plain("rt_sigaction rt_sigprocmask rt_sigreturn sigaltstack restart_syscall exit exit_group futex sched_yield"),
@@ -134,8 +140,11 @@ OF_ANY_PROGRAM: Calls = {
 KERNEL: Calls = {
     **OF_ANY_PROGRAM,
     **plain("msync wait4 chdir fsync fdatasync ftruncate rmdir unlink getpgrp umask fallocate signalfd4"),
-    **plain("memfd_create execveat timer_create timer_settime timer_gettime timer_delete"),
+    **plain("memfd_create execveat timer_create timer_settime timer_gettime timer_delete waitid"),
     "clone": when(has_none_of(0, ALL ^ OF_A_CLONE)),
+    "ioctl": when(
+        is_one_of(1, *(TCGETS, TIOCGWINSZ, FIONBIO, FIOCLEX), *(NOTIF_RECV, NOTIF_SEND, NOTIF_ADDFD, NOTIF_SET_FLAGS))
+    ),
     "kill": when(
         has_none_of(0, NEGATIVE),
         is_one_of(
@@ -152,7 +161,7 @@ KERNEL: Calls = {
         *when(is_one_of(0, PR_SET_PDEATHSIG), is_one_of(1, signal.SIGKILL)),
     ),
     "ptrace": when(is_one_of(0, *OF_A_TRACER)),
-    "seccomp": when(is_one_of(0, 1), is_one_of(1, 0, 1)),
+    "seccomp": when(is_one_of(0, SET_MODE_FILTER), is_one_of(1, 0, TSYNC, NEW_LISTENER)),
     "personality": when(is_one_of(0, 0, NO_RANDOMNESS, ASKED)),
     "mkdir": when(has_none_of(1, SET_ID_BITS)),
     "fchmod": when(has_none_of(1, SET_ID_BITS)),
