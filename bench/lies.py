@@ -1,4 +1,4 @@
-"""A kernel that says anything at all to the real clock, through its real sockets: do the others go on, in time and memory?
+"""A kernel that says anything at all to the real clock, through its real sockets: do the others go on in time?
 
 Half of the lies are told over links with a rate, half over links without. Needs cargo, and no hosts.
 """

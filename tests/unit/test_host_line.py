@@ -1,4 +1,4 @@
-"""What the supervisor takes of a host's control line: an agent's frames, each with a bound; whoever says else is ended."""
+"""What the supervisor takes of a host's control line: an agent's frames, with a bound; who says else is ended."""
 
 from __future__ import annotations
 
@@ -66,10 +66,8 @@ async def _served(tmp_path: Path, act: Callable[[Host, asyncio.StreamWriter], Aw
 def served(tmp_path: Path, said: bytes) -> list[str]:
     async def say(_host: Host, writer: asyncio.StreamWriter) -> None:
         writer.write(said)
-        try:
+        with contextlib.suppress(ConnectionError):  # it has been heard enough
             await writer.drain()
-        except ConnectionError:  # it has been heard enough
-            pass
 
     return asyncio.run(_served(tmp_path, say))
 
@@ -135,12 +133,12 @@ def test_whatever_is_said_ends_in_words(seed: int, tmp_path: Path) -> None:
 
 def test_a_client_hears_why_its_host_was_ended(tmp_path: Path) -> None:
     (tmp_path / "hosts" / "ams").mkdir(parents=True)
-    words = dict(timeout_s=1.0, check=True, stdin=b"", on_output=None)
+    words = {"timeout_s": 1.0, "check": True, "stdin": b"", "on_output": None}
     ended.note(tmp_path, "ams", "by the clock: it asked for a time that has passed")
     with pytest.raises(HostFailed, match="host ams is not running: ams was ended by the clock: it asked for a time"):
         client.run(tmp_path, "ams", ["true"], **words)  # type: ignore[arg-type]
     ended.forget(tmp_path, "ams")
-    with pytest.raises(HostFailed, match="host ams is not running$"):
+    with pytest.raises(HostFailed, match=r"host ams is not running$"):
         client.run(tmp_path, "ams", ["true"], **words)  # type: ignore[arg-type]
 
 

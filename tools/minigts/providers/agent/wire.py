@@ -53,7 +53,7 @@ serial driver, once throttled by a full one, does not wake up again (seen in ker
 COUNT = struct.Struct("!I")
 CHUNK = 16384
 LONGEST_ANSWER = 1 << 16
-"""What a frame of a guest's may hold: its agent sends a CHUNK at the most, and a guest may be anything but that."""
+"""What a frame of a guest's may hold: its agent sends a CHUNK, and a guest may be anything else."""
 LONGEST_REQUEST = 16 << 20
 """What any frame may hold: a request has a command's arguments in it, for which Linux has 2 MiB (execve(2))."""
 HIGHEST_CODE = 255
