@@ -18,7 +18,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from minigts import paths
@@ -32,6 +32,9 @@ CLOSE_RANGE, ON_EXEC = 436, 4
 LAST_DESCRIPTOR = ctypes.c_uint(0xFFFFFFFF)
 LOOK_EVERY_S = 0.005
 NOT_STARTED = 127
+ASK = (
+    f"import dataclasses, json; from {__name__} import namespaces; print(json.dumps(dataclasses.asdict(namespaces())))"
+)
 COUNTED_WITH_ALL = 255
 
 
@@ -60,8 +63,8 @@ def namespaces() -> Namespaces:
 
 
 def look() -> Namespaces:
-    """As `namespaces`, for a caller that may have several threads. `python -m` this module answers."""
-    argv = [sys.executable, "-P", "-m", __name__]
+    """As `namespaces`, for a caller that may have several threads: asked in a process of its own."""
+    argv = [sys.executable, "-P", "-c", ASK]
     said = shell.run(argv, timeout_s=20, check=False, env={"PYTHONPATH": str(paths.import_root())}).stdout
     try:
         return Namespaces(**json.loads(said))
@@ -206,7 +209,3 @@ def _arrange(output: int, pass_fds: Sequence[int]) -> None:
     ctypes.CDLL(None).syscall(CLOSE_RANGE, 3, LAST_DESCRIPTOR, ON_EXEC)  # before Linux 5.11 nothing here is open then
     for descriptor in pass_fds:
         os.set_inheritable(descriptor, True)
-
-
-if __name__ == "__main__":
-    sys.stdout.write(json.dumps(asdict(namespaces())))

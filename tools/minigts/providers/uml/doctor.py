@@ -94,9 +94,7 @@ def _apart(facts: Facts) -> Finding:
             name, "ok", "each host's kernel has its own: it sees nobody else's processes, and all of it ends at once"
         )
     if facts.landlock >= SCOPES_FROM:
-        meaning = (
-            f"{facts.apart.lacks}: `minigts down` ends what a host's kernel started, which only sees other processes"
-        )
+        meaning = f"{facts.apart.lacks}: a host's kernel sees your processes, and `minigts down` ends what it started"
         return Finding(name, "ok", f"{meaning}; {remedy}")
     meaning = f"{facts.apart.lacks}, nor has it Landlock 6: code in a host's kernel can signal your processes"
     return Finding(name, "slow", meaning, f"{remedy}; or boot Linux 6.12 or later")
