@@ -25,6 +25,7 @@ from typing import IO, Annotated
 from pydantic import BaseModel, ConfigDict, FailFast, Field, JsonValue
 
 from minigts.errors import InputError, MinigtsError, Problem
+from minigts.language.documents import Bounds
 from minigts.paths import NotRegularError, open_regular, replacing
 from minigts.results import crate, manifest, schema, store
 from minigts.results.folder import LARGEST_BYTES, inside, named, plain, read_model
@@ -62,6 +63,8 @@ class Limits:
 
 
 LIMITS = Limits()
+OF_METADATA = Bounds(elements=1_000_000, bytes=32 * MIB)
+"""A file that is listed has some 300 bytes, in eight entries."""
 
 
 def write(directory: Path, target: Path) -> tuple[crate.File, ...]:
@@ -259,7 +262,7 @@ def _check(file: Path, into: Path) -> None:
     if not path.is_file():
         raise _refusal(file, f"holds no {crate.METADATA}; minigts bundle makes a bundle of a results folder")
     try:
-        graph = read_model(path, _Metadata, raw=True).graph
+        graph = read_model(path, _Metadata, raw=True, bounds=OF_METADATA).graph
     except InputError as error:
         told = [Problem(f"{file}/{crate.METADATA}", each.line, each.message) for each in error.problems]
         raise InputError(told or str(error)) from error
