@@ -210,5 +210,5 @@ def test_down_needs_no_answer(lab: Lab, program: Program) -> None:
     os.kill(kernel(program, "silent", "ams"), signal.SIGSTOP)
     began = time.monotonic()
     program.succeeds("down", "silent")
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 60
     assert not lab.rundir.exists()
