@@ -86,14 +86,13 @@ class Story:
         """Verdicts on the same claim together."""
         return [list(group) for _, group in groupby(self.results.claims, key=lambda claim: (claim.claim, claim.text))]
 
-    @property
-    def tally(self) -> str:
-        """How many of the verdicts are which."""
-        return phrasing.verdicts(self.results.claims)
-
-    def counted(self, verdict: str, *, sourced: bool) -> int:
-        """Of the claims that a document makes, or of the experiment's own."""
-        return sum(claim.verdict == verdict and bool(claim.source) == sourced for claim in self.results.claims)
+    def counted(self, verdict: str) -> str:
+        """How many on claims that a document makes, and how many on the experiment's own: `4 + 2`."""
+        theirs, own = (
+            sum(claim.verdict == verdict and bool(claim.source) == sourced for claim in self.results.claims)
+            for sourced in (True, False)
+        )
+        return f"{theirs} + {own}" if theirs or own else "–"
 
 
 def run_page(story: Story) -> str:
