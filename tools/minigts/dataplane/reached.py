@@ -24,6 +24,7 @@ SHOW = (
     "cat /proc/sys/net/ipv4/ip_forward; cat /proc/sys/net/ipv6/conf/all/forwarding 2>/dev/null || true"
 )
 """`10.255.0.2 via 10.20.0.2 dev eth1 src 10.255.0.1` and so on, the same of IPv6, and two numbers."""
+DOWN = "the interface is down"
 NO_INTERFACE = "there is no such interface"
 _KINDS = ("unicast", "blackhole", "unreachable", "prohibit", "throw", "local", "broadcast", "multicast", "anycast")
 _NO_WAY = ("blackhole", "unreachable", "prohibit", "throw")
@@ -140,7 +141,7 @@ def _of_device(port: End, shown: Shown) -> Iterator[str]:
         yield f"{port.name}: {NO_INTERFACE}"
         return
     if port.name not in shown.up:
-        yield f"{port.name}: the interface is down"
+        yield f"{port.name}: {DOWN}"
     if port.name in shown.silent:
         yield f"{port.name}: the interface asks for no neighbours (arp off)"
     if holds_arrivals(port.incoming) and ifb(port) in shown.addresses and ifb(port) not in shown.up:
