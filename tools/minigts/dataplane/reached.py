@@ -199,7 +199,16 @@ def _of_routes(wanted: Mapping[Block, _Wanted], shown: Shown) -> Iterator[Differ
     gone = [str(block) for block in missing if wanted[block].device in shown.up]
     hidden = [block for block in missing if wanted[block].device not in shown.up]
     if gone:
-        yield Difference(f"{'no route' if len(gone) == 1 else f'{len(gone)} routes are gone'} to {_some(gone)}")
+        # A segment's own route comes with its address alone, so that is taken away to be given again.
+        own = [(str(block), wanted[block].device) for block in missing if wanted[block].via is None]
+        anew = [
+            f"address del {address} dev {device}"
+            for block, device in own
+            for address in shown.addresses.get(device, ())
+            if ":" not in block and str(ip_network(address, strict=False)) == block
+        ]
+        text = f"{'no route' if len(gone) == 1 else f'{len(gone)} routes are gone'} to {_some(gone)}"
+        yield Difference(text, "\n".join(anew) or None)
     if hidden:
         yield Difference(f"what goes by {listed(sorted({wanted[block].device for block in hidden}))} has no route")
     for block, way in wanted.items():
