@@ -38,12 +38,14 @@ def link(
     """
     from minigts import lab as labs
     from minigts.fidelity.mending import mend
+    from minigts.lab import links
 
     one_of("state", state, ("up", "down"))
     opened = labs.open_lab(lab)
-    labs.set_link(opened, first, second, up=state == "up")
+    links.links_between(opened.plan, first, second)
     for host, differences in mend(opened, (first, second)).items():
         screen.note(f"set again on {host}: {'; '.join(differences)}")
+    labs.set_link(opened, first, second, up=state == "up")
     screen.note(f"the link between {first} and {second} is {state}")
 
 

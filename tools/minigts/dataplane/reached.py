@@ -24,6 +24,7 @@ SHOW = (
     "cat /proc/sys/net/ipv4/ip_forward; cat /proc/sys/net/ipv6/conf/all/forwarding 2>/dev/null || true"
 )
 """`10.255.0.2 via 10.20.0.2 dev eth1 src 10.255.0.1` and so on, the same of IPv6, and two numbers."""
+DOWN = "the interface is down"
 NO_INTERFACE = "there is no such interface"
 _KINDS = ("unicast", "blackhole", "unreachable", "prohibit", "throw", "local", "broadcast", "multicast", "anycast")
 _NO_WAY = ("blackhole", "unreachable", "prohibit", "throw")
@@ -140,7 +141,7 @@ def _of_device(port: End, shown: Shown) -> Iterator[str]:
         yield f"{port.name}: {NO_INTERFACE}"
         return
     if port.name not in shown.up:
-        yield f"{port.name}: the interface is down"
+        yield f"{port.name}: {DOWN}"
     if port.name in shown.silent:
         yield f"{port.name}: the interface asks for no neighbours (arp off)"
     if holds_arrivals(port.incoming) and ifb(port) in shown.addresses and ifb(port) not in shown.up:
@@ -198,7 +199,16 @@ def _of_routes(wanted: Mapping[Block, _Wanted], shown: Shown) -> Iterator[Differ
     gone = [str(block) for block in missing if wanted[block].device in shown.up]
     hidden = [block for block in missing if wanted[block].device not in shown.up]
     if gone:
-        yield Difference(f"{'no route' if len(gone) == 1 else f'{len(gone)} routes are gone'} to {_some(gone)}")
+        # A segment's own route comes with its address alone, so that is taken away to be given again.
+        own = [(str(block), wanted[block].device) for block in missing if wanted[block].via is None]
+        anew = [
+            f"address del {address} dev {device}"
+            for block, device in own
+            for address in shown.addresses.get(device, ())
+            if ":" not in block and str(ip_network(address, strict=False)) == block
+        ]
+        text = f"{'no route' if len(gone) == 1 else f'{len(gone)} routes are gone'} to {_some(gone)}"
+        yield Difference(text, "\n".join(anew) or None)
     if hidden:
         yield Difference(f"what goes by {listed(sorted({wanted[block].device for block in hidden}))} has no route")
     for block, way in wanted.items():

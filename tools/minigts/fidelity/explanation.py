@@ -13,13 +13,14 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from minigts.dataplane import shaping
-from minigts.dataplane.reached import NO_INTERFACE
+from minigts.dataplane.reached import DOWN, NO_INTERFACE
 from minigts.errors import MinigtsError
 from minigts.fidelity import host_settings, measure
 from minigts.fidelity.certificate import Row
 from minigts.fidelity.host_load import recording, taints
 from minigts.fidelity.host_settings import HostSettings
 from minigts.lab import DECLARED, Lab, Record, Settings, links
+from minigts.providers.base import Restarts
 from minigts.topology.parts import End, Host, Link, Switch
 from minigts.topology.plan import Plan
 
@@ -138,6 +139,8 @@ class _Evidence:
     measured: Measured | None
     delays_ms: Sequence[float]
     carried: bool
+    reopens: bool
+    """Whether an interface that is down comes up again without its host's start."""
 
     @property
     def cut(self) -> bool:
@@ -160,7 +163,8 @@ def explain(lab: Lab, link: Link, *, measuring: bool = False) -> Explanation:
     whole = link.name not in record.cut and not unread
     measured = _measured_now(lab, link) if measuring and whole else _certified(lab, link)
     carried = links.carrier(lab) is not None
-    return explained(lab.name, lab.plan, link, record, shown, unread, measured, carried=carried)
+    reopens = carried or not isinstance(lab.provider, Restarts)  # in real time a kernel's port cannot be opened twice
+    return explained(lab.name, lab.plan, link, record, shown, unread, measured, carried=carried, reopens=reopens)
 
 
 def explained(
@@ -173,6 +177,7 @@ def explained(
     measured: Measured | None,
     *,
     carried: bool = False,
+    reopens: bool = True,
 ) -> Explanation:
     """The same from what the hosts have shown and what was measured. Pure."""
     ports = [(machine, _port(machine, link)) for machine in _ends(plan, link)]
@@ -184,7 +189,7 @@ def explained(
     )
     (first, there), (second, back) = ports
     delays_ms = (back.incoming.delay_ms, there.incoming.delay_ms)
-    evidence = _Evidence(lab, link, record, differences, unread, measured, delays_ms, carried)
+    evidence = _Evidence(lab, link, record, differences, unread, measured, delays_ms, carried, reopens)
     direction = _carried_direction if carried else _direction
     cause, answer = _answer(evidence)
     return Explanation(
@@ -317,7 +322,7 @@ def _answer(evidence: _Evidence) -> tuple[Cause, str]:
             return "no-answer", f"{host} does not answer: {reason.removeprefix(f'host {host} does not answer: ')}"
         return "no-answer", f"{host} does not answer ({reason}): minigts restart {host}"
     if evidence.differences:
-        remedy = _remedy(evidence.differences, f"{command} {'down' if evidence.cut else 'up'}", evidence.link)
+        remedy = _remedy(evidence, f"{command} {'down' if evidence.cut else 'up'}")
         more = ", and more" if len(evidence.differences) > 1 else ""
         if evidence.record.unsettled.intersection(evidence.link.ends):
             return (
@@ -348,10 +353,12 @@ def _deliberate(evidence: _Evidence, command: str) -> tuple[Cause, str] | None:
     return None
 
 
-def _remedy(differences: Sequence[str], again: str, link: Link) -> str:
+def _remedy(evidence: _Evidence, again: str) -> str:
     """`minigts link` sets its two hosts again where they differ (`mending`); an interface that is gone comes by a
     start alone."""
-    hosts = [host for host in link.ends if any(f"{host} " in text and NO_INTERFACE in text for text in differences)]
+    by_start = (NO_INTERFACE,) if evidence.reopens else (NO_INTERFACE, DOWN)
+    wrong = [text for text in evidence.differences if any(each in text for each in by_start)]
+    hosts = [host for host in evidence.link.ends if any(text.startswith(f"{host} ") for text in wrong)]
     if hosts:
         return "; ".join(f"minigts restart {host}" for host in hosts) + " sets them again"
     return f"{again} sets them again"

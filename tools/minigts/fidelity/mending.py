@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from minigts.dataplane import shaping
-from minigts.errors import HostFailed, MinigtsError
+from minigts.errors import CommandFailed, HostFailed, MinigtsError
 from minigts.fidelity import host_settings
 from minigts.fidelity.host_settings import HostSettings
 from minigts.lab import Lab, life, links
@@ -38,9 +38,13 @@ def _mended(lab: Lab, machine: Host | Switch, record: Record) -> list[str]:
     different = host_settings.differences(lab.plan, machine, record, shown)
     if not different:
         return []
-    links.run_script(lab.provider, machine, _undoing(lab, machine, record, shown))
     links.set_wires(lab, record, [machine])
-    life.configure(lab, machine)
+    try:
+        links.run_script(lab.provider, machine, _undoing(lab, machine, record, shown))
+        life.configure(lab, machine)
+    except CommandFailed as error:  # User-Mode Linux in real time cannot open an interface again that was closed
+        why = f"{machine.name} cannot be set as it should be ({different[0]}): minigts restart {machine.name}"
+        raise HostFailed(why) from error
     again = host_settings.read_back(lab, machine, links.read_wires(lab))
     if left := host_settings.differences(lab.plan, machine, record, again):
         raise HostFailed(f"{machine.name} cannot be set as it should be ({left[0]}): minigts restart {machine.name}")
