@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
 import nox
@@ -78,6 +80,28 @@ def plans(session: nox.Session) -> None:
             first.write_text(str(said), encoding="utf-8")
         elif first.read_text(encoding="utf-8") != said:
             session.error(f"{topology}: Python {session.python} makes another plan than {first}")
+
+
+@nox.session
+def audit(session: nox.Session) -> None:
+    """`nox -s audit`: known vulnerabilities of what is locked, by pip-audit and cargo audit. It fails where no database
+    answers. For a machine without a network, MINIGTS_ADVISORIES names a directory with checkouts of
+    pypa/advisory-database and rustsec/advisory-db.
+    """
+    folder = Path(os.environ["MINIGTS_ADVISORIES"]) if "MINIGTS_ADVISORIES" in os.environ else None
+    session.install("pip-audit==2.10.1", "packaging", "pyyaml")
+    audited = ("pip-audit", "--strict", "--disable-pip", "--require-hashes", "-r", "requirements.lock")
+    audited += ("-r", "requirements-dev.lock")
+    if folder is None:
+        session.run(*audited)
+    else:
+        own = ("python", "tests/advisories.py", str(folder / "advisory-database"))
+        session.run(*own, *audited, "-s", "osv", "--osv-url", "URL")
+    if shutil.which("cargo-audit") is None:
+        session.error("cargo-audit is not installed: cargo install --locked cargo-audit, or Debian's package of it")
+    offline = () if folder is None else ("--db", str(folder / "advisory-db"), "--no-fetch", "--stale")
+    for lock in sorted(Path("provision").glob("*/Cargo.lock")):
+        session.run("cargo-audit", "audit", "--deny", "warnings", "--file", str(lock), *offline, external=True)
 
 
 @nox.session
