@@ -49,7 +49,7 @@ def test_a_kernel_that_ends_while_it_boots(state: Path, monkeypatch: pytest.Monk
     says = "Too few physical memory"
     launched(less_memory_than_a_topology_may_ask_for, monkeypatch)
     _fails_and_leaves_only_its_console(state, says)
-    assert says in (state / "failed" / "pair" / "hosts" / "bra" / "console.log").read_text()
+    assert says in (state / "failed" / "pair" / "consoles" / "bra" / "console.log").read_text()
 
 
 def test_a_kernel_that_does_not_answer_within_its_deadline(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
