@@ -26,8 +26,11 @@ head -c 8 /dev/hwrng 2>&- | wc -c"""
 BOOT_S = 300.0
 
 
-def boot(directory: Path, script: str, *words: str) -> str:
-    """What a host says whose first process is this script, in virtual time."""
+VIRTUAL = ("time-travel=inf-cpu", "time-travel-start=1000000000000000000")
+
+
+def boot(directory: Path, script: str, *words: str, time: tuple[str, ...] = VIRTUAL) -> str:
+    """What a host says whose first process is this script, in virtual time unless another is asked for."""
     kernel = full_kernel.present()
     assert kernel is not None
     init = directory / "init"
@@ -38,7 +41,7 @@ def boot(directory: Path, script: str, *words: str) -> str:
         "mem=64M",
         *("con=null", "con0=null,fd:1", "quiet"),
         *("root=none", "rootfstype=hostfs", "rootflags=/", "ro", f"init={init}", f"uml_dir={directory}/"),
-        *("time-travel=inf-cpu", "time-travel-start=1000000000000000000"),
+        *time,
         *words,
     ]
     return shell.run(argv, timeout_s=BOOT_S, check=False).stdout.replace("\r", "")
