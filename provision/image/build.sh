@@ -53,6 +53,12 @@ make_work_directory() {
   fi
 }
 
+remove_fetched() {
+  local target
+  target=$(readlink -e -- "$output/fetched") || return 0
+  rm -rf --one-file-system -- "$target" "$output/fetched"
+}
+
 remove_work_directory() {
   local target
   target=$(readlink -e -- "$output/work") || return 0
@@ -62,14 +68,17 @@ remove_work_directory() {
 
 packages() { grep -hv '^#' "$here/packages" ${MINIGTS_ALSO:+"$MINIGTS_ALSO/packages"} | paste -sd,; }
 
-# The kernel comes by its sum from wherever it is to be had. It leads no process group, and ends with this one.
+# The kernel comes by its sum from wherever it is to be had. It is installed with all else, by a path that is the same
+# outside the new root and in it: by itself, it would leave other files of dpkg's behind, and so another image. fetch.sh leads no process group, and ends with this one.
 fetch_kernel() {
   local locked=''
   [[ -z ${MINIGTS_PACKAGE_LOCK:-} ]] || locked=$(awk -v name="$kernel_package" '$1 == name { print $2 }' "$MINIGTS_PACKAGE_LOCK")
-  mkdir "$output/fetched"
+  fetched=$(mktemp -d /var/tmp/minigts-fetched.XXXXXX)
+  ln -s "$fetched" "$output/fetched"
+  chmod 755 "$fetched"
   env -u MINIGTS_LIFELINE MINIGTS_SOURCE="${MINIGTS_SOURCE:-$locked}" \
-    "$here/../fetch.sh" "$here/sources" "$output/fetched" 'minigts image build'
-  [[ ! -e $output/fetched/unproven ]] || cp "$output/fetched/version" "$output/unproven"
+    "$here/../fetch.sh" "$here/sources" "$fetched" 'minigts image build'
+  [[ ! -e $fetched/unproven ]] || cp "$fetched/version" "$output/unproven"
 }
 
 # Customize hooks, a line each, for what else is to be made of the new root.
@@ -91,9 +100,9 @@ bootstrap() {
   make_debian_root "$work" --format=directory --include="$(packages)" --components=main,non-free \
     "${left_out[@]/#/--dpkgopt=path-exclude=}" \
     "${locked[@]}" \
-    --customize-hook="copy-in ${output@Q}/fetched /tmp" \
-    --customize-hook='chroot "$1" dpkg --install /tmp/fetched/source.deb' \
-    --customize-hook='rm -r "$1/tmp/fetched"' \
+    --essential-hook="copy-in $fetched /var/tmp" \
+    --include="$fetched/source.deb" \
+    --customize-hook="rm -r \"\$1$fetched\"" \
     --customize-hook="upload ${here@Q}/apt-preferences /etc/apt/preferences.d/kernel" \
     --customize-hook="$(add_suite "$kernel_suite")" \
     --customize-hook='rm -f "$1"/etc/ssh/ssh_host_*' \
@@ -138,6 +147,7 @@ take_store() {
 }
 
 undo() {
+  remove_fetched
   remove_work_directory
   rm -rf -- "$output"
 }
@@ -148,7 +158,8 @@ build() {
   compile_agent
   make_work_directory
   bootstrap
-  rm -rf -- "$output"/{lock-preferences,agent,fetched}
+  remove_fetched
+  rm -f -- "$output/lock-preferences" "$output/agent"
   take_out_kernel
   take_out_leavings
   make_file_system

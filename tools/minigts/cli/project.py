@@ -340,7 +340,7 @@ def kernel_build(
 
     Example:  minigts kernel build
 
-    Example:  minigts kernel build --source 7.3.4-1~bpo13+1
+    Example:  minigts kernel build --source 7.3.4-1~bpo13+1 --unproven
     """
     from minigts.artifacts import sources
     from minigts.providers.uml import full_kernel, parts
