@@ -19,7 +19,7 @@ PROCESSES = 1024
 """And threads. Each program of a guest's is one stub process here; a host that runs Docker has some thirty."""
 OPEN_FILES = 16_384
 """A kernel holds one for each stub, and one for each file that its guest has read by hostfs."""
-PRIVATE_MB = 256
+PRIVATE_MB = 512
 """Of each process, beside what it shares: a kernel's guest has its memory in a file, which it maps; 19 MB were seen."""
 STACK_BYTES = 8 << 20
 """A kernel would set this limit itself, which is refused."""
