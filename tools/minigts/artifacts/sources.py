@@ -53,7 +53,7 @@ def read(recipe: Path) -> tuple[Source, ...]:
 
 
 def wanted(recipe: Path, text: str, *, unproven: bool) -> Wanted:
-    """What `--source` says: a file that is there, or a version. Raises InputError; also, unless `unproven`, for what the
+    """What `--source` says: a file that is there, or a version. Raises InputError, unless `unproven` also for what the
     recipe was not proven on."""
     known = read(recipe)
     file = Path(text).absolute()
