@@ -29,7 +29,7 @@ class FullKernel:
 
     @property
     def version(self) -> str:
-        """Of the Debian package with the source: `7.2.13-1`; `7.4.2-1 (unproven)` where the recipe was not."""
+        """Of the Debian package with the source: `7.2.13-1`; or `7.4.2-1 (unproven)`."""
         return (self.directory / "version").read_text().strip()
 
     @property
