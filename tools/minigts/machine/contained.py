@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import json
 import os
 import resource
 import signal
@@ -22,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from minigts import paths
+from minigts.language import documents
 from minigts.machine import shell
 
 CLONE = 56
@@ -67,7 +67,7 @@ def look() -> Namespaces:
     argv = [sys.executable, "-P", "-c", ASK]
     said = shell.run(argv, timeout_s=20, check=False, env={"PYTHONPATH": str(paths.import_root())}).stdout
     try:
-        return Namespaces(**json.loads(said))
+        return Namespaces(**documents.document(said))
     except (ValueError, TypeError):
         return Namespaces(lacks="this machine does not say whether it has pid namespaces")
 

@@ -104,7 +104,7 @@ class ClockWatch:
             raise ConnectionResetError
         *lines, self._said = self._said.split(b"\n")
         for line in lines:
-            told = json.loads(line)
+            told = documents.document(line, _OF_AN_ANSWER)
             self._time, self._asked_s = LabTime(told["now_ns"] / NS_PER_S, told["passes"]), None
 
 

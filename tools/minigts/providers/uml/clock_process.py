@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from minigts.language import documents
 from minigts.machine import shell
 from minigts.providers.agent import process, sockets
 from minigts.providers.uml import confinement, system_calls
@@ -131,7 +132,7 @@ class Clock:
         if not said:  # it has ended
             asyncio.get_running_loop().remove_reader(self._control)
             return
-        told = json.loads(said)
+        told = documents.document(said)
         if self._starts.get(told["host"]) == told["start"]:
             lost(told["host"], told["why"])
 

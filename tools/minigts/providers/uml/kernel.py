@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from minigts import paths
 from minigts.errors import HostFailed
+from minigts.language import documents
 from minigts.machine.proc import parent
 from minigts.providers.agent import process
 from minigts.providers.agent.process import Process
@@ -232,7 +233,7 @@ def running(rundir: Path) -> dict[str, int]:
     if supervisor is None:
         return {}
     try:
-        recorded = json.loads(paths.read_whole(rundir / RECORD, RECORD_LIMIT_BYTES))
+        recorded = documents.document(paths.read_whole(rundir / RECORD, RECORD_LIMIT_BYTES))
         kernels = {str(name): Process(int(pid), int(started)) for name, (pid, started) in recorded.items()}
     except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return {}
