@@ -147,7 +147,8 @@ def processes_of(state: Path) -> list[int]:
     for directory in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             settings = (directory / "environ").read_bytes().split(b"\0")
-            if f"MINIGTS_STATE={state}".encode() in settings:
+            within = f"MINIGTS_RUNDIR={state}/".encode()
+            if f"MINIGTS_STATE={state}".encode() in settings or any(each.startswith(within) for each in settings):
                 found.append(int(directory.name))
     return [pid for pid in found if pid != os.getpid()]
 
