@@ -55,6 +55,7 @@ SAYS_NOTHING = {
     "one-host": ["tcp", "udp", "latency"],
     "overlay-host": [],
     "page-load": [],
+    "sent-and-received": [],
     "overlay-ovs": ["within", "within-latency", "to-own-host"],
     "placement": ["within-host-to-bridge", "within-by-published-address", "within-by-own-address"],
     "star": [],
