@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -39,9 +39,9 @@ class Program:
     user: int | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Start it, and do not wait."""
-        return subprocess.Popen([str(self.python), "-P", "-m", "minigts", *arguments], text=True, **self._settings())
+    def start(self, *arguments: str, main: Sequence[str] = ("-m", "minigts")) -> subprocess.Popen[str]:
+        """Start it, and do not wait. `main` says to Python what the program is."""
+        return subprocess.Popen([str(self.python), "-P", *main, *arguments], text=True, **self._settings())
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run it to its end, whatever its exit code."""

@@ -34,6 +34,13 @@ echo 1 >/sys/fs/cgroup/ice/cgroup.procs
 setsid sh -c 'sleep 0.3; echo 1 >/sys/fs/cgroup/ice/cgroup.freeze' >/dev/null 2>&1 </dev/null &
 """
 """The agent is process 1, which no signal stops; its own control group does (cgroups(7))."""
+PATIENT = """
+from minigts.providers.agent import patience
+patience.SILENT_S = patience.SILENT_LAB_S = patience.SILENT_AT_MOST_S = 1e6
+from minigts.cli import main
+main()
+"""
+"""The program, but that it does not end of itself: in virtual time 10 s of a lab pass in fewer."""
 ENOUGH_S = 10.0
 """Within what a verb ends that has been interrupted once."""
 
@@ -188,7 +195,7 @@ def test_what_tells_of_a_lab_tells_of_the_others(lab: Lab) -> None:
     ids=" ".join,
 )
 def test_one_interruption_ends_a_verb(lab: Lab, program: Program, words: list[str]) -> None:
-    started = program.start(*words)
+    started = program.start(*words, main=("-c", PATIENT))
     time.sleep(4.0)  # it waits for the host by then; that it has not ended is looked at
     assert started.poll() is None
     began = time.monotonic()
