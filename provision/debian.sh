@@ -46,31 +46,35 @@ end_with_caller() {
 # make_debian_root TARGET OPTION…: by mmdebstrap, with these options besides those that always hold, from the first place
 # that has it all. A TARGET of - is made below TMPDIR, in a directory that goes with this script, whatever ends it.
 make_debian_root() {
-  local target=$1 place why said passed=()
-  shift
-  [[ $target != - ]] || make_passing_directory
-  said=$(mktemp)
-  for place in $(places "$suite_day"); do
-    info "source: Debian $suite from $(without_password "$place")"
-    if mmdebstrap_from "$place" "$target" "$@" 2>&1 | tee "$said"; then
-      rm "$said"
-      return 0
-    fi
-    why=$(why_not "$said")
-    [[ -n $why ]] || break
-    info "source: Debian $suite is not to be had from $(without_password "$place"): $why"
-    passed+=("$(without_password "$place"): $why")
-    [[ $target == - ]] || as_root find "$target" -xdev -mindepth 1 -delete
-  done
-  rm "$said"
-  [[ -z $why ]] || fatal "$no_source a Debian $suite with all that it takes is nowhere to be had ($(joined '; ' "${passed[@]}"))"
-  return 1
+  [[ $1 != - ]] || make_passing_directory
+  from_first_place "$suite_day" "Debian $suite" mmdebstrap_from "$@"
 }
 
-# mmdebstrap_from PLACE TARGET OPTION…
+# from_first_place DAY WHAT COMMAND ARGUMENT…: runs COMMAND PLACE ARGUMENT… until a place has all that it takes. WHAT is for
+# messages. A failure that is not of the place ends it: one whose cause is not known, or exit code 2.
+from_first_place() {
+  local day=$1 what=$2 command=$3 place why said status passed=()
+  shift 3
+  said=$(mktemp)
+  for place in $(places "$day"); do
+    info "source: $what from $(without_password "$place")"
+    status=0 why=''
+    "$command" "$place" "$@" 2>&1 | tee "$said" || status=${PIPESTATUS[0]}
+    ((status == 0 || status == 2)) || why=$(why_not "$said")
+    [[ -n $why ]] || break
+    info "source: $what is not to be had from $(without_password "$place"): $why"
+    passed+=("$(without_password "$place"): $why")
+  done
+  rm "$said"
+  [[ -z $why ]] || fatal "$no_source $what with all that it takes is nowhere to be had ($(joined '; ' "${passed[@]}"))"
+  return "$status"
+}
+
+# mmdebstrap_from PLACE TARGET OPTION…: what another place has left in TARGET goes first.
 mmdebstrap_from() {
   local place=$1 target=$2 mode=unshare mounts=() dated=() hidden=()
   shift 2
+  [[ $target == - || ! -d $target ]] || as_root find "$target" -xdev -mindepth 1 -delete
   # What root mounts in there is seen by nobody else and goes with the last process; others have namespaces anyhow.
   ((EUID != 0)) || mode=root mounts=(unshare --mount --propagation private)
   ! is_dated "$place" || dated=(--aptopt='Acquire::Check-Valid-Until "false"')
@@ -94,6 +98,7 @@ why_not() {
     -e 's/^E: Failed to fetch ([^ ]*) +(.*)/\2 (\1)/p' \
     -e 's/^E: Unable to locate package (.*)/it has no package \1/p' \
     -e "s/^E: Package '(.*)' has no installation candidate/it has no package \1/p" \
+    -e "s/^E: Version '([^']*)' for '([^']*)' was not found/it has no version \1 of \2/p" \
     -e 's/^lacks: (.*)/\1/p' \
     "$1" | tr -s ' ' | head -n 1
 }

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Fetches Debian packages, with all that they depend on and the hosts' image lacks, by this machine's apt. As any user: all
-# that apt reads and writes is its own here, and dpkg is never asked, but for the mirror and how to reach it.
+# that apt reads and writes is its own here, and dpkg is never asked, but for the mirror and how to reach it. Where the
+# mirror lacks something, Debian's own places are asked.
 #
 #   fetch.sh ROOT.EXT4 OUTPUT PACKAGE…    OUTPUT is an existing, empty directory; PACKAGE is NAME or NAME=VERSION
 #
@@ -18,13 +19,6 @@ readonly work=$output/work
 
 # in_root PATH: a file of the image, which is only read.
 in_root() { debugfs -R "cat $1" "$root" 2>/dev/null; }
-
-# The mirror of this machine's apt, else the one that the image was made from.
-mirror() {
-  local mine
-  mine=$(configured_mirror)
-  echo "${mine:-$(in_root /etc/apt/sources.list | grep -om1 '[a-z+]*:/[^ ]*')}"
-}
 
 # What this machine's apt knows of reaching mirrors, proxies above all; and places of its own for all else.
 write_configuration() {
@@ -46,19 +40,26 @@ APT::Architecture "amd64";
 APT::Architectures { "amd64"; };
 APT::Install-Recommends "false";
 APT::Sandbox::User "";
+Acquire::Check-Date "true";
+Acquire::Check-Valid-Until "true";
 Acquire::Languages "none";
 Acquire::Retries "3";
 Acquire::http::Timeout "20";
 END
-  echo "deb [signed-by=$keys] $(mirror) $suite main non-free" >"$work/etc/sources.list"
   in_root /var/lib/dpkg/status >"$work/status"
   [[ -s $work/status ]] || fatal "cannot read which packages $root has; debugfs is in Debian's package e2fsprogs"
   export APT_CONFIG=$work/apt.conf
 }
 
-fetch() {
-  info "fetching $* from $(mirror)"
-  apt-get --quiet update
+# fetch_from PLACE PACKAGE…: a package that one place's index lacks no other place has, since all have the same release; an
+# earlier version of it Debian's archive may have.
+fetch_from() {
+  local place=$1 options=signed-by=$keys
+  shift
+  ! is_dated "$place" || options+=' check-valid-until=no'
+  echo "deb [$options] $place $suite main non-free" >"$work/etc/sources.list"
+  apt-get --quiet -o APT::Update::Error-Mode=any update || return 1
+  apt-get --quiet --yes --download-only install "${@%%=*}" --simulate >/dev/null || return 2
   apt-get --quiet --yes --download-only install "$@"
 }
 
@@ -74,5 +75,5 @@ keep_archives() {
 
 end_with_caller
 write_configuration
-fetch "$@"
+from_first_place "$suite_day" "$*" fetch_from "$@"
 keep_archives

@@ -98,6 +98,18 @@ class Places:
         )
         return self.bash(script, settings)
 
+    def packages(self, *wanted: str, **settings: str) -> tuple[int, str]:
+        """What is said while packages are fetched for an image that has one other; what was fetched is in `fetched`."""
+        image, tree, output = self.work / "root.ext4", self.work / "tree", self.work / "fetched"
+        (tree / "var" / "lib" / "dpkg").mkdir(parents=True)
+        (tree / "var" / "lib" / "dpkg" / "status").write_text(
+            "Package: base\nStatus: install ok installed\nArchitecture: amd64\nVersion: 1\nDescription: base\n"
+        )
+        output.mkdir()
+        subprocess.run(["mke2fs", "-q", "-t", "ext4", "-d", str(tree), str(image), "4M"], check=True)
+        script = paths.project_root() / "provision" / "packages" / "fetch.sh"
+        return self.bash(shlex.join([str(script), str(image), str(output), *wanted]), settings)
+
 
 @pytest.fixture
 def places(tmp_path: Path, key: small_archive.Key) -> Iterator[Places]:
@@ -227,7 +239,7 @@ def test_where_no_place_has_it_one_sentence_says_why(places: Places, lacking) ->
     code, said = places.root(MINIGTS_DEBIAN_FALLBACKS="")
     assert code == 1
     last = said.splitlines()[-1]
-    assert last.startswith("error: no source: a Debian trixie with all that it takes is nowhere to be had (")
+    assert last.startswith("error: no source: Debian trixie with all that it takes is nowhere to be had (")
     assert f"({places.mirror.address}: {why}" in last
 
 
@@ -241,6 +253,33 @@ def test_a_root_of_locked_versions_comes_from_the_place_that_has_them(places: Pl
     why = "it has not 1 of the versions that are wanted, among them tiny 0.9"
     assert f"not to be had from {places.mirror.address}: {why}" in said
     assert "0.9" in said.splitlines()
+
+
+@pytest.mark.parametrize("lacking", [missing_suite, past_its_date, gap_in_the_pool])
+def test_packages_for_hosts_come_from_where_they_are(places: Places, lacking) -> None:  # type: ignore[no-untyped-def]
+    why = lacking(places.mirror)
+    places.snapshot.add("trixie", TINY, ends_in=PAST)
+    code, said = places.packages("tiny")
+    assert code == 0, said
+    assert f"source: tiny is not to be had from {places.mirror.address}: {why}" in said
+    assert set(places.fetched) == {"tiny_1.0_amd64.deb", "versions.lock"}
+
+
+def test_an_earlier_version_of_one_comes_from_the_archive(places: Places) -> None:
+    places.mirror.add("trixie", TINY)
+    places.snapshot.add("trixie", OLDER)
+    code, said = places.packages("tiny=0.9")
+    assert code == 0, said
+    assert f"not to be had from {places.mirror.address}: it has no version 0.9 of tiny" in said
+    assert set(places.fetched) == {"tiny_0.9_amd64.deb", "versions.lock"}
+
+
+def test_a_package_that_there_is_not_is_looked_for_once(places: Places) -> None:
+    places.mirror.add("trixie", TINY)
+    places.snapshot.add("trixie", TINY)
+    code, said = places.packages("tiny", "tyni")
+    assert (code, "E: Unable to locate package tyni" in said) == (2, True), said
+    assert places.snapshot.address not in said
 
 
 def minigts(places: Places, *arguments: str) -> tuple[int, str]:

@@ -39,6 +39,7 @@ GOOD = Facts(
     image_ready=False,
     disks=(Room(Path("cache"), free_mb=20_000, needed_mb=2000),),
     seccomp=True,
+    listener=True,
     ptrace=True,
     landlock=7,
     apart=Namespaces(flags=NEW_PID),
@@ -168,6 +169,12 @@ def test_what_virtual_time_takes_is_said_before_it_is_built() -> None:
     assert "the full kernel and the clock; the first up, run or test does that" in meaning
     assert f"{parts.DURATION}, 5000 MB in /var/tmp and up to {parts.MEMORY_MB} MB of memory meanwhile" in meaning
     assert "--time real" in meaning
+
+
+@pytest.mark.parametrize(("ptrace", "meaning"), [(True, "has but ptrace"), (False, "cannot run")])
+def test_a_filter_that_nobody_may_listen_to_is_of_use_to_debians_kernel_alone(ptrace: bool, meaning: str) -> None:
+    found = finding(uml(listener=False, ptrace=ptrace), "system calls")
+    assert (found.state, meaning in found.meaning, "Linux 5.14" in found.remedy) == ("slow", True, True)
 
 
 def test_ptrace_may_be_forbidden_where_seccomp_is_not() -> None:

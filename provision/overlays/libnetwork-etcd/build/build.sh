@@ -6,8 +6,7 @@
 #
 # Needs apt and Debian's keys, which the hosts' image needs too. apt checks the package against Debian's signature.
 #
-# Environment:
-#   MINIGTS_DEBIAN_MIRROR  a Debian mirror; else the one in this machine's apt configuration
+# Environment: those of debian.sh. Once Debian's mirrors have parted with that release, its archives have it.
 set -euo pipefail
 
 # shellcheck source=provision/debian.sh
@@ -17,21 +16,13 @@ readonly output=$1
 readonly engine_suite=bookworm
 readonly version='20.10.*'
 
-# apt with lists and sources of its own: nothing of this machine's is read or changed.
-apart() {
-  apt-get -qq -o "Dir::Etc::sourcelist=$work/sources.list" -o Dir::Etc::sourceparts=/dev/null \
-    -o "Dir::State::lists=$work/lists" -o "Dir::Cache=$work/cache" -o APT::Sandbox::User=root \
-    -o Acquire::Languages=none -o Acquire::Retries=3 "$@"
-}
-
-fetch_packages() {
-  local mirror
-  mirror=$(configured_mirror)
-  [[ -n $mirror ]] || fatal "this machine's apt names no Debian mirror: set MINIGTS_DEBIAN_MIRROR to one"
-  mkdir -p "$work"/{lists,cache}/partial "$work/package"
-  echo "deb [signed-by=$keys check-valid-until=no] $mirror $engine_suite main" >"$work/sources.list"
-  apart update
-  (cd "$work/package" && apart download "docker.io=$version" libdevmapper1.02.1)
+# fetch_from PLACE: as this release is past its support, its index is past its date in the end.
+fetch_from() {
+  rm -rf "$work/apart" "$work/package"
+  mkdir -p "$work"/{apart,package}
+  echo "deb [signed-by=$keys check-valid-until=no] $1 $engine_suite main" >"$work/apart/sources.list"
+  apart "$work/apart" apt-get -qq -o APT::Update::Error-Mode=any update || return
+  (cd "$work/package" && apart "$work/apart" apt-get -qq download "docker.io=$version" libdevmapper1.02.1)
 }
 
 take_engine() {
@@ -45,5 +36,5 @@ take_engine() {
 work=$(mktemp -d)
 # shellcheck disable=SC2064
 trap "rm -rf '$work'" EXIT
-fetch_packages
+from_first_place "$suite_day" "docker.io $version of Debian $engine_suite" fetch_from
 take_engine

@@ -65,8 +65,13 @@ def _processor(facts: Facts) -> Finding:
 def _system_calls(facts: Facts) -> Finding:
     """How a UML kernel catches what its processes call."""
     name = "system calls"
-    if facts.seccomp:
+    if facts.seccomp and facts.listener:
         return Finding(name, "ok", "can be caught by a seccomp filter")
+    if facts.seccomp:
+        way = "has but ptrace, some two times slower" if facts.ptrace else "cannot run"
+        meaning = f"the full kernel, of virtual time, {way}: no process here may listen to another's seccomp filter"
+        remedy = "use Linux 5.14 or later; in a container, a seccomp profile that allows seccomp(2) and its listeners"
+        return Finding(name, "slow", meaning, remedy)
     if facts.ptrace:
         meaning = "can be caught by ptrace only: some two times slower than by a seccomp filter"
         return Finding(name, "slow", meaning, "use a kernel with CONFIG_SECCOMP_FILTER")

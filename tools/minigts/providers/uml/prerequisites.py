@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import platform
+import re
 import resource
 import shutil
 import socket
@@ -31,6 +32,13 @@ FILTER_CALLS = (
     " or c.prctl(22, 2, (ctypes.c_uint64 * 2)(1, ctypes.addressof(rule := ctypes.c_uint64(0x7FFF0000 << 32 | 6))))"
 )
 """PR_SET_SECCOMP with a filter of one instruction, `return SECCOMP_RET_ALLOW` (seccomp(2), struct sock_fprog)."""
+LISTEN_CALLS = (
+    "c.prctl(38, 1, 0, 0, 0) or c.syscall(317, 1, 8, (ctypes.c_uint64 * 2)(1, "
+    "ctypes.addressof(rule := ctypes.c_uint64(0x7FFF0000 << 32 | 6)))) < 0"
+)
+"""The same by seccomp(2), with SECCOMP_FILTER_FLAG_NEW_LISTENER. A process may have but one such listener."""
+HANDS_ON_FROM = (5, 14)
+"""The Linux that can add a descriptor to a listener's answer at once (SECCOMP_ADDFD_FLAG_SEND)."""
 SO_SNDBUFFORCE = 32
 """socket(7); Python does not name it. Lets root pass net.core.wmem_max."""
 
@@ -53,6 +61,8 @@ class Facts:
     """Where building the image needs room."""
     seccomp: bool
     """Whether a process may filter its own system calls, which a UML kernel prefers; `ptrace` is its other way."""
+    listener: bool
+    """Whether that filter may hand calls on to another process, as the full kernel wants."""
     ptrace: bool
     landlock: int
     """The version of Landlock, by which a process may give up files; 0 where it is absent or switched off."""
@@ -105,6 +115,7 @@ def gather() -> Facts:
         image_ready=image.present() is not None,
         disks=image.room(),
         seccomp=_succeeds(FILTER_CALLS),
+        listener=_linux() >= HANDS_ON_FROM and _succeeds(LISTEN_CALLS),
         ptrace=_succeeds(TRACE),
         landlock=confinement.version(),
         apart=(apart := contained.look()),
@@ -155,6 +166,12 @@ def _succeeds(call: str) -> bool:
     """Whether an expression of libc calls gives 0 in a child, on which it may leave its mark."""
     child = f"import ctypes, os; c = ctypes.CDLL(None); os._exit(0 if ({call}) == 0 else 1)"
     return run([sys.executable, "-ISc", child], timeout_s=20, check=False).code == 0
+
+
+def _linux() -> tuple[int, ...]:
+    """The first two numbers of this machine's Linux; (0, 0) where it has another name."""
+    found = re.match(r"(\d+)\.(\d+)", platform.release())
+    return tuple(map(int, found.groups())) if found else (0, 0)
 
 
 def _socket_buffer_bytes(wanted: int) -> int:
