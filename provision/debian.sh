@@ -112,10 +112,13 @@ joined() {
 }
 
 # Sets TMPDIR to a directory of this script's own below it. Open to all, for what is in there may belong to the root of a
-# user namespace.
+# user namespace. It is locked for as long as anything runs that was started here.
 make_passing_directory() {
+  remove_abandoned_directories
   passing=$(mktemp -d "${TMPDIR:?}/minigts-root.XXXXXX")
   chmod 1777 "$passing"
+  exec {passing_lock}<"$passing"
+  flock "$passing_lock"
   TMPDIR=$passing
   trap remove_passing_directory EXIT
 }
@@ -125,11 +128,30 @@ remove_passing_directory() {
   local tries
   [[ -z ${lifeline:-} ]] || kill "$lifeline" 2>/dev/null || true
   for tries in {1..40}; do
-    as_root find "$passing" -xdev -mindepth 1 -delete &>/dev/null || true
-    ! rm -rf --one-file-system -- "$passing" 2>/dev/null || return 0
+    ! remove_root "$passing" || return 0
     sleep 0.5
   done
   info "after $tries tries $passing is still there"
+}
+
+# A script that was killed could not remove its own, which may be gigabytes.
+remove_abandoned_directories() {
+  local old lock
+  for old in "${TMPDIR:?}"/minigts-root.*; do
+    [[ -O $old && -d $old && ! -L $old ]] || continue
+    exec {lock}<"$old"
+    if flock --nonblock "$lock"; then
+      info "removing $old, which a build that was killed has left"
+      remove_root "$old" || info "$old is still there"
+    fi
+    exec {lock}<&-
+  done
+}
+
+# remove_root DIRECTORY: what is in there may belong to the root of a user namespace.
+remove_root() {
+  as_root find "$1" -xdev -mindepth 1 -delete &>/dev/null || true
+  rm -rf --one-file-system -- "$1" 2>/dev/null
 }
 
 # places DAY: where Debian may be had, an address a line, best first. Debian's archives have what its mirrors had until

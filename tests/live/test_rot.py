@@ -282,6 +282,19 @@ def test_a_package_that_there_is_not_is_looked_for_once(places: Places) -> None:
     assert places.snapshot.address not in said
 
 
+def test_what_a_killed_build_has_left_goes_and_nobody_elses(places: Places) -> None:
+    for name in ("minigts-root.dead", "minigts-root.lives", "another"):
+        (places.work / "tmp" / name / "tree").mkdir(parents=True)
+    debian = paths.project_root() / "provision" / "debian.sh"
+    begin = f"cd {places.work}/tmp; exec 8<minigts-root.lives; flock 8; source {debian}; TMPDIR=$PWD"
+    code, said = places.bash(f'{begin} make_passing_directory; ls -d /proc/$$/cwd/*', {})
+    assert code == 0, said
+    here = {Path(line).name for line in said.splitlines() if line.startswith("/proc/")}
+    assert {"minigts-root.lives", "another"} < here
+    assert ("minigts-root.dead" in here, len(here)) == (False, 3)
+    assert {each.name for each in (places.work / "tmp").iterdir()} == {"minigts-root.lives", "another"}
+
+
 def minigts(places: Places, *arguments: str) -> tuple[int, str]:
     argv = [sys.executable, "-P", "-m", "minigts", *arguments]
     settings = {"MINIGTS_CACHE": str(places.work / "cache"), "PYTHONPATH": str(paths.project_root() / "tools")}
