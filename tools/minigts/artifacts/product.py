@@ -22,7 +22,7 @@ from minigts.artifacts.causes import cause, sources
 from minigts.errors import BrokenOff, CommandFailed, EnvironmentLacks
 from minigts.machine import shell
 
-BUILD_TIMEOUT_S = 3600.0
+BUILD_TIMEOUT_S = 14400.0
 WORK_DIRECTORY = Path("/var/tmp")
 """Where recipes unpack."""
 REPORTS = 10

@@ -28,7 +28,7 @@ from minigts.providers.uml.package_lock import Lock
 from minigts.providers.uml.supervisor import Launch
 
 NAME = "hosts' image"
-BUILD_TIMEOUT_S = 1800.0
+BUILD_TIMEOUT_S = 7200.0
 UNDO_TIMEOUT_S = 120.0
 FINISH_TIMEOUT_S = 180.0
 FINISH_MB = 512
