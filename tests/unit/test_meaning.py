@@ -62,7 +62,7 @@ SAYS_NOTHING = {
     "twenty-hops": [],
     "udp": ["udp", "udp-uncounted", "tcp", "tcp-uncounted", "udp-steady", "latency", "receiver-uncounted"],
     "udp-processors": [],
-    "udp-sweep": [],
+    "udp-sweep": ["udp-unlimited", "udp-roomy"],
     "udp-sweep-processors": [],
     "window": ["tcp-gro", "udp-gro", "tcp-gro-unlimited", "tcp-unlimited"],
 }
