@@ -42,12 +42,14 @@ SAYS_NOTHING = {
     "floor": [],
     "four-pairs": [],
     "fragmentation": ["udp"],
+    "full-mesh": [],
     "gts": [],
     "heal-mesh": [],
     "heal-ring": [],
     "ipv6": [],
     "jitter-hops": [],
     "distance": [],
+    "kubernetes": ["tcp", "udp"],
     "multihop": [],
     "multihop-neighbours": [],
     "multihop-overlays": [],
@@ -68,7 +70,9 @@ SAYS_NOTHING = {
 }
 """The measurements of the shipped experiments that are about the processor."""
 
-IN_BOTH_TIMES = [file for file in FILES if file.stem not in {"gts", "udp-processors", "udp-sweep-processors"}]
+IN_BOTH_TIMES = [
+    file for file in FILES if file.stem not in {"full-mesh", "gts", "udp-processors", "udp-sweep-processors"}
+]
 """Those whose topology has no modelled processor, which real time refuses."""
 
 CLAIMS = """name: mine
