@@ -12,8 +12,9 @@ from live.exact import EXACT_MS
 from live.program import TOPOLOGIES
 from minigts import lab as labs
 from minigts.dataplane.round_trip import echo_ms
-from minigts.fidelity import measure
+from minigts.fidelity import measure, mending
 from minigts.lab import DECLARED, Lab, Settings, calibration, links
+from minigts.topology import sysctls
 
 pytestmark = pytest.mark.virtual
 LIMIT_S = 30.0
@@ -160,3 +161,29 @@ def test_a_cut_link_stays_cut_until_it_is_made_whole(make_lab: Any) -> None:
     assert not answers()
     labs.set_link(lab, first, second, up=True)
     assert answers()
+
+
+TUNED = """
+name: tuned
+hosts:
+  ams: {sysctls: {net.core.netdev_max_backlog: 5000, net.core.rmem_default: 4194304, net.core.rmem_max: 16777216,
+    net.core.wmem_default: 300000, net.core.wmem_max: 16777216, net.ipv4.tcp_congestion_control: bbr,
+    net.ipv4.tcp_rmem: 4096 131072 16777216, net.ipv4.tcp_wmem: 4096 65536 16777216}}
+  bra:
+links: [{ends: [ams, bra], rtt: 2ms}]
+"""
+
+
+def test_a_kernel_has_the_files_settings_and_is_put_back_to_them(make_lab: Any) -> None:
+    """Every setting that a file may say; the other host, which says none, has Linux's own, whatever its memory."""
+    lab = make_lab(TUNED)
+    assert {each.name for each in lab.plan.host("ams").sysctls} == {*sysctls.BASELINE}
+    said = {name: everywhere(lab, "sysctl", "-n", name) for name in sysctls.BASELINE}
+    for host in lab.plan.hosts:
+        planned = sysctls.set_to(host.sysctls)
+        assert {name: " ".join(of[host.name].split()) for name, of in said.items()} == planned
+    assert all(row.ok for row in measure.settings(lab, quiet))
+    lab.provider.run("bra", ["sysctl", "-qw", "net.core.rmem_default=5000"], timeout_s=LIMIT_S)
+    found = mending.mend(lab, ["bra"])
+    assert found == {"bra": ["net.core.rmem_default is 5000, should be 212992"]}
+    assert all(row.ok for row in measure.settings(lab, quiet))

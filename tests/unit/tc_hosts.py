@@ -16,11 +16,13 @@ from typing import Any, Literal
 
 import pytest
 
+from minigts.dataplane import kernel_settings
 from minigts.errors import HostFailed
 from minigts.providers import registry
 from minigts.providers.base import Result
 from minigts.providers.machine_time import OnMachineTime
-from minigts.topology.parts import End, Host, Port
+from minigts.topology import sysctls
+from minigts.topology.parts import End, Host, Port, Switch
 from minigts.topology.plan import Plan
 
 
@@ -48,6 +50,11 @@ class Network:
 
 NETWORKS: dict[Path, Network] = {}
 """By run directory, as kernels outlive the object that stands for their provider."""
+
+
+def _kernel(machine: Host | Switch) -> list[str]:
+    settings = sysctls.set_to(machine.sysctls if isinstance(machine, Host) else ())
+    return [kernel_settings.BEGIN, *(f"/proc/sys/{name.replace('.', '/')}:{value}" for name, value in settings.items())]
 
 
 class TcHosts(OnMachineTime):
@@ -171,7 +178,15 @@ class TcHosts(OnMachineTime):
         ]
         documents = [self._qdiscs(network, host), json.dumps(links), *map(json.dumps, features)]
         return "\n".join(
-            [*documents, "--routes--", *_routes(network.begun, host), "--routes of IPv6--", "--forwarding--", "1"]
+            [
+                *documents,
+                "--routes--",
+                *_routes(network.begun, host),
+                "--routes of IPv6--",
+                "--forwarding--",
+                "1",
+                *_kernel(machine),
+            ]
         )
 
     def _probe(self, network: Network, host: str, address: str, count: int) -> str:

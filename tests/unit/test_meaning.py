@@ -42,12 +42,14 @@ SAYS_NOTHING = {
     "floor": [],
     "four-pairs": [],
     "fragmentation": ["udp"],
+    "full-mesh": [],
     "gts": [],
     "heal-mesh": [],
     "heal-ring": [],
     "ipv6": [],
     "jitter-hops": [],
     "distance": [],
+    "kubernetes": ["tcp", "udp"],
     "multihop": [],
     "multihop-neighbours": [],
     "multihop-overlays": [],
@@ -62,13 +64,15 @@ SAYS_NOTHING = {
     "twenty-hops": [],
     "udp": ["udp", "udp-uncounted", "tcp", "tcp-uncounted", "udp-steady", "latency", "receiver-uncounted"],
     "udp-processors": [],
-    "udp-sweep": [],
+    "udp-sweep": ["udp-unlimited", "udp-roomy"],
     "udp-sweep-processors": [],
     "window": ["tcp-gro", "udp-gro", "tcp-gro-unlimited", "tcp-unlimited"],
 }
 """The measurements of the shipped experiments that are about the processor."""
 
-IN_BOTH_TIMES = [file for file in FILES if file.stem not in {"gts", "udp-processors", "udp-sweep-processors"}]
+IN_BOTH_TIMES = [
+    file for file in FILES if file.stem not in {"full-mesh", "gts", "udp-processors", "udp-sweep-processors"}
+]
 """Those whose topology has no modelled processor, which real time refuses."""
 
 CLAIMS = """name: mine

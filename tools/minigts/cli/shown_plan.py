@@ -38,6 +38,8 @@ def show_plan(plan: Plan, hiding: str | None = None) -> None:
     if plan.ways_out:
         words = gateway.in_words(host.name for host in plan.ways_out)
         console.print(f"has {words}\n", markup=False, soft_wrap=True)
+    for words in plan.tuning_in_words:
+        console.print(f"tuned: {words}\n", markup=False, soft_wrap=True)
     if plan.groups:
         groups = ((group.name, ", ".join(group.hosts)) for group in plan.groups)
         screen.show_table("groups, each with an overlay network of its own", ("group", "hosts"), groups)

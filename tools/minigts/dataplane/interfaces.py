@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from minigts.dataplane import router
+from minigts.dataplane import kernel_settings, router
 from minigts.dataplane.shaping import batch_line, spares_arp
-from minigts.topology import gateway, ipv6
+from minigts.topology import gateway, ipv6, sysctls
 from minigts.topology.parts import End, Host, Port, Switch
 from minigts.topology.plan import Plan
 
@@ -21,18 +21,7 @@ SYSCTLS = (
     "net.ipv4.conf.all.arp_announce=2",
     # Every path starts from the same state: what an earlier connection learnt does not shape the next one.
     "net.ipv4.tcp_no_metrics_save=1",
-    # Windows for the longest chain: 100 Mbit/s over 200 ms are 2.5 MB, and a window counts twice the payload.
-    "net.ipv4.tcp_rmem=4096 131072 16777216",
-    "net.ipv4.tcp_wmem=4096 65536 16777216",
 )
-KERNEL_SYSCTLS = (
-    "net.core.rmem_max=16777216",
-    "net.core.wmem_max=16777216",
-    # Hosts share processors: what arrives while the receiver waits for its turn must find room, or UDP seems to lose.
-    "net.core.rmem_default=4194304",
-    "net.core.netdev_max_backlog=10000",
-)
-"""Settings of a whole kernel; a host that shares one with others cannot make them, and does not see the last."""
 
 IPV6_SYSCTLS = (
     "net.ipv6.conf.all.forwarding=1",
@@ -62,10 +51,8 @@ def script(plan: Plan, machine: Host | Switch) -> str:
     has_way_out = isinstance(machine, Host) and machine.gateway
     lines = [
         *_settings([f"kernel.hostname={machine.name}", *SYSCTLS]),
+        *_tuned(machine),
         f"printf %s {shlex.quote(_hosts_file(plan))} >/etc/hosts",
-        "if [[ -e /proc/sys/net/core/netdev_max_backlog ]]; then",
-        *_settings(KERNEL_SYSCTLS),
-        "fi",
         *_name_ports([*((port.mac, port.name) for port in machine.ports), *([WAY_OUT] if has_way_out else [])]),
         *(_way_out() if has_way_out else ()),
         *(_vlan(port) for port in on_segments if port.vlan is not None),
@@ -99,6 +86,20 @@ def script_again(before: Plan, plan: Plan, machine: Host | Switch) -> str:
         gone += [batch_line("route", "del", route.to) for route in was if route.to not in stays_v6]
     dropping = ["ip -force -batch - <<'END' || true", *gone, "END"] if gone else []
     return "\n".join([*dropping, script(plan, machine)])
+
+
+def _tuned(machine: Host | Switch) -> Iterator[str]:
+    """A host that shares its kernel with others can neither see all of that kernel's settings nor make any."""
+    wanted = sysctls.set_to(machine.sysctls if isinstance(machine, Host) else ())
+    yield from _settings(_assigned(wanted, whole_kernel=False))
+    yield f"if [[ -e {kernel_settings.OWN_KERNEL} ]]; then"
+    yield from _settings(_assigned(wanted, whole_kernel=True))
+    yield "fi"
+
+
+def _assigned(settings: Mapping[str, str], *, whole_kernel: bool) -> Iterator[str]:
+    named = settings.items()
+    yield from (f"{name}={value}" for name, value in named if sysctls.is_of_whole_kernel(name) is whole_kernel)
 
 
 def _addresses(plan: Plan, host: Host) -> Iterator[str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from minigts.dataplane import reached, shaping, switch
+from minigts.dataplane import kernel_settings, reached, shaping, switch
 from minigts.errors import HostFailed
 from minigts.lab import Lab, Record, links, routes
 from minigts.language import documents
@@ -38,6 +38,8 @@ class HostSettings:
     """What the host's ports send into, where the links have rate and delay of their own; the host does not know."""
     reached: reached.Shown | None = None
     """Interfaces that are up, addresses, routes and forwarding; None in what was recorded before they were read."""
+    kernel: Mapping[str, str] | None = None
+    """Settings of the host's kernel by name (`topology/sysctls`); None in what was recorded before they were read."""
     by_protocol: tuple[str, ...] = ()
     """How the routes that the host's routing protocol has found differ; empty where there is none."""
 
@@ -52,6 +54,12 @@ class HostSettings:
         also = "" if self.reached is None else reached.added(port, self.reached)
         return f"{port.name}: MTU {self.mtus.get(port.name)}, on are {', '.join(on)}{also}"
 
+    @property
+    def facts_of_kernel(self) -> tuple[str, ...]:
+        """`kernel: net.core.rmem_default 212992, …`; nothing where none were read."""
+        listed = ", ".join(f"{name} {value}" for name, value in sorted((self.kernel or {}).items()))
+        return (f"kernel: {listed}",) if listed else ()
+
 
 def read_back(lab: Lab, machine: Host | Switch, wires: Mapping[str, links.Wires] | None) -> HostSettings:
     """What the machine shows now, of all its ports, with the wires that were read of the lab (`links.read_wires`).
@@ -61,22 +69,23 @@ def read_back(lab: Lab, machine: Host | Switch, wires: Mapping[str, links.Wires]
     ports = " ".join(shlex.quote(port.name) for port in machine.ports)
     vlans = f"{switch.SHOW_VLANS}; " if isinstance(machine, Switch) and machine.vlans else ""
     features = f"for port in {ports}; do ethtool --json -k $port 2>/dev/null || echo '[{{}}]'; done"
-    script = f"tc -j qdisc show; ip -j address show; {vlans}{features}; {reached.SHOW}"
+    script = f"tc -j qdisc show; ip -j address show; {vlans}{features}; {reached.SHOW}; {kernel_settings.SHOW}"
     shown = parse(machine, lab.provider.run(machine.name, ["sh", "-c", script], timeout_s=READ_TIMEOUT_S).stdout)
-    if shown.reached is None:
-        raise HostFailed(f"{machine.name}: its addresses and routes are not shown")
+    if shown.reached is None or shown.kernel is None:
+        raise HostFailed(f"{machine.name}: its addresses, routes and kernel settings are not all shown")
     found = tuple(routes.differences(lab, machine))
     return replace(shown, wires=None if wires is None else wires[machine.name], by_protocol=found)
 
 
 def parse(machine: Host | Switch, text: str) -> HostSettings:
     """The JSON documents of `tc -j qdisc show`, `ip -j link show` or `ip -j address show`, of a switch with VLANs those
-    of its ports, and for each port `ethtool --json -k`; then what `reached.SHOW` prints.
+    of its ports, and for each port `ethtool --json -k`; then what `reached.SHOW` and `kernel_settings.SHOW` print.
 
     Raises HostFailed when it is no such output.
     """
     try:
-        of_ports, shows_routes, of_routes = text.partition(reached.BEGIN)
+        of_network, shows_kernel, of_kernel = text.partition(kernel_settings.BEGIN)
+        of_ports, shows_routes, of_routes = of_network.partition(reached.BEGIN)
         qdiscs, devices, *features = _documents(of_ports)
         vlans = switch.shown_vlans(features.pop(0)) if isinstance(machine, Switch) and machine.vlans else {}
         settings = HostSettings(
@@ -86,6 +95,7 @@ def parse(machine: Host | Switch, text: str) -> HostSettings:
             ipv6={str(device["ifname"]): _global_addresses(device) for device in devices},
             features={port.name: dict(of_port) for port, (of_port,) in zip(machine.ports, features, strict=True)},
             reached=reached.read(devices, of_routes) if shows_routes else None,
+            kernel=kernel_settings.read(of_kernel) if shows_kernel else None,
         )
         for port in machine.ports:
             shaping.read_back(port, settings.qdiscs)
@@ -110,6 +120,7 @@ def differences(
         *(difference for port in ports for difference in _vlan_differences(plan, machine, port, shown)),
         *(difference for port in ports if beside is not None for difference in _ipv6_differences(port, beside, shown)),
         *shown.by_protocol,
+        *(() if shown.kernel is None or only is not None else kernel_settings.differences(machine, shown.kernel)),
     ]
 
 

@@ -225,7 +225,8 @@ def settings(lab: Lab, say: Say) -> Iterator[Row]:
     def row_of(machine: Host | Switch) -> Row:
         shown = host_settings.read_back(lab, machine, wires)
         different = host_settings.differences(lab.plan, machine, record, shown)
-        return settings_row(machine.name, different, [shown.fact(port) for port in machine.ports])
+        facts = [*(shown.fact(port) for port in machine.ports), *shown.facts_of_kernel]
+        return settings_row(machine.name, different, facts)
 
     yield from lab.on_every_machine(row_of).values()
 

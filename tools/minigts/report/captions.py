@@ -82,6 +82,7 @@ def _trends(data: Results, chart: Chart) -> list[str]:
 def _made_with(data: Results) -> list[str]:
     """The provider, what its certificate says of the lab, and the command that makes the figure again."""
     told = [f"Provider: {data.provider}, in {phrasing.clock(data.plan)}."] if data.plan else []
+    told += [f"Tuned kernels: {words}." for words in data.plan.tuning_in_words] if data.plan else []
     verdict = data.manifest.certificate.get("verdict") if data.manifest else None
     if verdict:
         told.append(f"The lab's certificate (certificate.json): {verdict}.")

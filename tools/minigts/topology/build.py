@@ -30,6 +30,7 @@ from minigts.topology.parts import (
 from minigts.topology.plan import Plan
 from minigts.topology.queues import queue_bytes
 from minigts.topology.segments import Segment, Vlans
+from minigts.topology.sysctls import Sysctl
 from minigts.topology.time import Time
 from minigts.topology.underlay import with_costs
 from minigts.topology.ways import completed, link_figures
@@ -81,6 +82,7 @@ def host_of(host: DraftHost, index: int, ports: tuple[Port, ...], directory: str
         ports=ports,
         containers=planned(host.containers, directory),
         gateway=host.gateway,
+        sysctls=tuple(Sysctl(name=name, value=value) for name, value in host.sysctls.items()),
     )
 
 

@@ -6,8 +6,8 @@ checks on the whole (unknown hosts, overlaps, connectedness) run in the same pas
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -47,6 +47,7 @@ class DraftHost:
     containers: tuple[ContainerSpec, ...] = ()
     compose: ComposeSpec | None = None
     gateway: bool = False
+    sysctls: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -242,6 +243,7 @@ def draft_host(where: Location, name: str, layers: tuple[HostSpec | None, ...]) 
         _nearest(near, "containers", ()),
         _nearest(near, "compose", None),
         _nearest(near, "gateway", False),
+        _nearest(near, "sysctls", {}),
     )
 
 

@@ -65,6 +65,8 @@ def _say_of_host(host: parts.Host, notes: Notes, lost: Notes) -> None:
         notes.add("its software and containers", host.name, "no other format has them as we do")
     if host.gateway:
         notes.add("gateway", host.name, "every other format has a way out of its own")
+    if host.sysctls:
+        lost.add("sysctls", host.name, "each format has them otherwise, or not at all")
     if host.processor is not None:
         lost.add("processor", host.name, "no other format has it")
 

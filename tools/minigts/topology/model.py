@@ -30,6 +30,7 @@ from minigts.language.quantities import (
     TIME_MS,
 )
 from minigts.topology import ipv6 as v6
+from minigts.topology import sysctls as tuning
 from minigts.topology.compose_spec import A_FILE, ComposeSpec
 from minigts.topology.containers import IMAGE, ContainerSpec
 from minigts.topology.directions import BothWays, each_way, whole_each_way
@@ -219,6 +220,11 @@ class HostSpec(_Spec):
         None,
         description="Whether the host has a way out to the networks of this machine, in real time on uml only. "
         "Default: false.",
+    )
+    sysctls: Annotated[dict[str, str], *tuning.WRITTEN] | None = Field(
+        None,
+        description="Settings of the host's kernel by their names: buffers, queues, TCP's congestion control. Default: "
+        "Linux's own.",
     )
     image: Annotated[str, *IMAGE] | None = Field(None, description=IMAGE_OF_HOST)
     packages: Packages | None = Field(None, description=PACKAGES)

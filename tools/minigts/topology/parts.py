@@ -42,6 +42,7 @@ from minigts.topology.fields import (
     VlanNumber,
 )
 from minigts.topology.software import Software
+from minigts.topology.sysctls import MOST_SETTINGS, Sysctl
 
 
 class Frozen(BaseModel):
@@ -209,6 +210,8 @@ class Host(Machine):
     ports: tuple[Port, ...]
     containers: tuple[Container, ...] = ()
     """The user's own, in the lab's overlay."""
+    sysctls: Annotated[tuple[Sysctl, ...], Field(max_length=MOST_SETTINGS, exclude_if=lambda each: not each)] = ()
+    """Where its kernel is set otherwise than the baseline, by name. Empty, and then not written: nowhere."""
     gateway: Annotated[bool, Field(exclude_if=lambda gateway: not gateway)] = False
     """Whether it has a way out of the lab, in real time only (`gateway`). False, and then not written: none."""
 

@@ -16,6 +16,7 @@ from minigts.topology import ipv6 as v6
 from minigts.topology.contradictions import contradictions
 from minigts.topology.parts import End, Group, Host, Link, Path, Port, Route, Shaping, Switch
 from minigts.topology.stored import Stored
+from minigts.topology.sysctls import in_words
 from minigts.topology.underlay import Underlay
 
 _WHAT_OTHERS_FOLLOW_FROM = frozenset(("routing", "hosts", "switches", "links", "ipv6"))
@@ -108,6 +109,16 @@ class Plan(Stored):
     def ways_out(self) -> tuple[Host, ...]:
         """The hosts by which this machine's networks can be reached."""
         return tuple(host for host in self.hosts if host.gateway)
+
+    @property
+    def tuned(self) -> tuple[Host, ...]:
+        """The hosts whose kernel is set otherwise than the baseline."""
+        return tuple(host for host in self.hosts if host.sysctls)
+
+    @property
+    def tuning_in_words(self) -> list[str]:
+        """`ams, bra: net.core.rmem_default = 4194304`, a line for all hosts that have the same; mostly nothing."""
+        return in_words((host.name, host.sysctls) for host in self.tuned)
 
     def joins_hosts(self, link: Link) -> bool:
         """Whether both ends are hosts."""

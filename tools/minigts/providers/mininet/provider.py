@@ -16,9 +16,9 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter
 
 from minigts import paths
-from minigts.dataplane import interfaces
-from minigts.errors import CommandFailed, CommandTimeout, HostFailed, MinigtsError
+from minigts.errors import CommandFailed, CommandTimeout, EnvironmentLacks, HostFailed, MinigtsError
 from minigts.language import documents
+from minigts.language.problems import listed
 from minigts.providers import gateway, own_root, packages, processor_share
 from minigts.providers.agent import client, process
 from minigts.providers.agent.provider import AgentProvider
@@ -31,6 +31,7 @@ from minigts.providers.uml.kernel import missing as uml_missing
 from minigts.providers.uml.provider import refuse_processors
 from minigts.providers.uml.supervisor import Launch
 from minigts.topology.plan import Plan
+from minigts.topology.sysctls import is_of_whole_kernel
 
 MACHINES = "machines.json"
 """In the run directory: each host's and switch's process in the kernel, by name; there when the network stands."""
@@ -70,6 +71,7 @@ class MininetProvider(AgentProvider):
             gateway.refuse(plan, self.name, "nothing but its own links leads out of the kernel that its hosts share")
             packages.refuse(plan, self.name, "its hosts share the file system of one kernel")
             own_root.refuse(plan, self.name, "its hosts share the file system of one kernel")
+            _refuse_sysctls(plan)
             try:
                 self._start_kernel(plan, progress)
                 progress(f"Mininet: building {count} machines and {len(plan.links)} links")
@@ -96,8 +98,6 @@ class MininetProvider(AgentProvider):
             )
         guest.start(self.rundir, launch)
         guest.wait(AgentProvider(self.rundir), [kernel.NAME], lambda _: None)
-        if reasons:  # the machine's own are not the lab's to change
-            self._in_kernel(["sysctl", "-qw", *interfaces.KERNEL_SYSCTLS])
 
     def _build(self, plan: Plan) -> None:
         program = (paths.project_root() / "provision" / PROGRAM).read_bytes()
@@ -202,6 +202,16 @@ class MininetProvider(AgentProvider):
         if host not in machines:
             raise HostFailed(f"there is no host {host} in this lab")
         return [*ENTER, str(machines[host]), "--"]
+
+
+def _refuse_sysctls(plan: Plan) -> None:
+    """Raise EnvironmentLacks for a host that wants what only a whole kernel has."""
+    for host in plan.tuned:
+        if names := [each.name for each in host.sysctls if is_of_whole_kernel(each.name)]:
+            raise EnvironmentLacks(
+                f"{host.name}: provider mininet does not set {listed(names)}, since its hosts share one kernel, which "
+                "has one value for all of them; providers uml and vagrant do"
+            )
 
 
 def _wanted(plan: Plan) -> dict[str, object]:

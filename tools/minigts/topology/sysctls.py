@@ -1,0 +1,140 @@
+"""What a host's kernel may be tuned in, as sysctl(8) names it: buffers, queues, and TCP's congestion control. Pure.
+
+These are the settings that a host's containers take from it; what else there is, a host's `run:` sets.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+
+from minigts.language.fields import unknown
+from minigts.language.problems import shown
+
+MOST = 2**31 - 1
+LEAST_BUFFER = 4608
+"""Below it a kernel refuses a socket's default or largest buffer (include/net/sock.h, SOCK_MIN_SNDBUF)."""
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,9}", re.ASCII)
+CONGESTION_CONTROLS = ("bbr", "cubic", "dctcp", "htcp", "reno", "vegas", "westwood")
+"""Those that minigts' own kernel has (provision/kernel/config); Debian's has them as modules."""
+
+
+@dataclass(frozen=True)
+class _Setting:
+    baseline: str
+    """What Linux 7.2 has by itself where memory is no limit, from 4 GiB on (net/core/sock.c, net/ipv4/tcp.c)."""
+    least: int = 0
+    """Of each of its numbers."""
+    words: tuple[str, ...] = ()
+    """What it may be instead of numbers."""
+
+    def wrong(self, value: str) -> str | None:
+        """What a value would have to be; None when it is."""
+        if self.words:
+            return None if value in self.words else f"one of {', '.join(self.words)}"
+        words, wanted = value.split(" "), self.baseline.count(" ") + 1
+        numbers = [int(word) for word in words if _NUMBER.fullmatch(word)]
+        within = all(self.least <= number <= MOST for number in numbers)
+        if len(words) == len(numbers) == wanted and within and numbers == sorted(numbers):
+            return None
+        if wanted == 1:
+            return f"a whole number from {self.least} to {MOST}, as in {self.baseline}"
+        return f"three whole numbers from {self.least} to {MOST}, the smallest first, as in {self.baseline}"
+
+
+_SETTINGS = {
+    "net.core.netdev_max_backlog": _Setting("1000"),
+    "net.core.rmem_default": _Setting("212992", LEAST_BUFFER),
+    "net.core.rmem_max": _Setting("4194304", LEAST_BUFFER),
+    "net.core.wmem_default": _Setting("212992", LEAST_BUFFER),
+    "net.core.wmem_max": _Setting("4194304", LEAST_BUFFER),
+    "net.ipv4.tcp_congestion_control": _Setting("cubic", words=CONGESTION_CONTROLS),
+    "net.ipv4.tcp_rmem": _Setting("4096 131072 33554432", 1),
+    "net.ipv4.tcp_wmem": _Setting("4096 16384 4194304", 1),
+}
+BASELINE: Mapping[str, str] = {name: setting.baseline for name, setting in _SETTINGS.items()}
+"""What every host and switch has unless the file says otherwise."""
+MOST_SETTINGS = len(BASELINE)
+
+
+class Sysctl(BaseModel):
+    """One setting in a plan."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: Annotated[str, Field(max_length=60)]
+    value: Annotated[str, Field(max_length=60)]
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Sysctl:
+        checked({self.name: self.value})
+        return self
+
+    @property
+    def in_words(self) -> str:
+        """`net.core.rmem_default = 4194304`."""
+        return f"{self.name} = {self.value}"
+
+
+def checked(settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings by name. Raises ValueError for a name that is none of them, and for what it cannot be."""
+    for name, value in settings.items():
+        if name not in _SETTINGS:
+            raise ValueError(f"{unknown('setting', 'settings', name, [*_SETTINGS])}; `run:` sets others")
+        if (wanted := _SETTINGS[name].wrong(value)) is not None:
+            raise ValueError(f"{name}: {shown(value)} is not {wanted}")
+    return dict(sorted(settings.items()))
+
+
+def set_to(settings: Iterable[Sysctl]) -> dict[str, str]:
+    """All that a machine's kernel has: the baseline, and what is said of it."""
+    return {**BASELINE, **{each.name: each.value for each in settings}}
+
+
+def in_words(hosts: Iterable[tuple[str, Iterable[Sysctl]]]) -> list[str]:
+    """`ams, bra: net.core.rmem_default = 4194304`, a line for all hosts that have the same; none for those without."""
+    alike: dict[str, list[str]] = {}
+    for host, settings in hosts:
+        if words := ", ".join(each.in_words for each in settings):
+            alike.setdefault(words, []).append(host)
+    return [f"{', '.join(names)}: {words}" for words, names in alike.items()]
+
+
+def is_of_whole_kernel(name: str) -> bool:
+    """Whether hosts that share a kernel cannot each have it (Documentation/admin-guide/sysctl/net.rst)."""
+    return name.startswith("net.core.")
+
+
+def _written(value: object) -> dict[str, str]:
+    if not isinstance(value, dict):
+        example = "net.core.rmem_default: 4194304"
+        raise ValueError(f"{shown(value)} does not say settings by their names: write them as in {{{example}}}")
+    for name, each in value.items():
+        if not isinstance(each, str):
+            raise ValueError(
+                f"{name}: {shown(each)} is not what a setting may be: write it as in {BASELINE.get(name, 1)}"
+            )
+    return checked({name: " ".join(each.split()) for name, each in value.items()})
+
+
+def _schema() -> dict[str, Any]:
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {name: _schema_of(setting) for name, setting in _SETTINGS.items()},
+    }
+
+
+def _schema_of(setting: _Setting) -> dict[str, Any]:
+    if setting.words:
+        return {"enum": [*setting.words]}
+    if " " not in setting.baseline:
+        return {"type": "integer", "minimum": setting.least, "maximum": MOST, "examples": [int(setting.baseline)]}
+    return {"type": "string", "pattern": "^[0-9]{1,10}( [0-9]{1,10}){2}$", "examples": [setting.baseline]}
+
+
+WRITTEN = (BeforeValidator(_written), WithJsonSchema(_schema()))
+"""Of a field whose value is a mapping of names to values, as in a file."""
