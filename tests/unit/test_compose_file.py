@@ -231,7 +231,7 @@ def test_every_key_that_a_lab_cannot_honour_is_named_with_a_reason(tmp_path: Pat
         (f"{WEB}    command: 'sh -c \"'\n", 4, "services.web.command: .* is no command"),
         (f"{WEB}    entrypoint: []\n", 4, "services.web.entrypoint: an empty command"),
         (f"{WEB}    environment: [NAME]\n", 4, "services.web.environment: this host has no variable NAME"),
-        (f"{WEB}    environment: {{A-B: x}}\n", 4, "services.web.environment.A-B: 'A-B' is no variable's name"),
+        (f"{WEB}    environment: {{A B: x}}\n", 4, "services.web.environment.'A B': 'A B' is no variable's name"),
         (f"{WEB}    environment: text\n", 4, "'text' where a mapping or a list of NAME=VALUE is wanted"),
         (f"{WEB}    env_file: no.env\n", 4, "services.web.env_file: 'no.env' is not there"),
         (f"{WEB}    env_file: ../../etc/passwd\n", 4, "services.web.env_file: .*is not there"),
@@ -270,7 +270,7 @@ def test_every_key_that_a_lab_cannot_honour_is_named_with_a_reason(tmp_path: Pat
             4,
             "web.networks: shares no network with two",
         ),
-        (f"{WEB}networks: {{one: {{driver: bridge}}}}\n", 4, "networks.one.driver: all containers of a lab share"),
+        (f"{WEB}networks: {{one: {{driver: overlay}}}}\n", 4, "networks.one.driver: all containers of a lab share"),
         (f"{WEB}volumes: {{one: {{external: true}}}}\n", 4, "volumes.one.external: a volume is a directory"),
         (f"{WEB}    container_name: A_b\n", 4, "services.web.container_name: 'A_b' is not a name"),
         (f"{WEB}    container_name: two\n  two: {{image: x}}\n", 2, "services.web: 'two' is two's name, too"),
@@ -328,3 +328,30 @@ def test_a_file_that_is_none_is_said_where_it_is_named(tmp_path: Path, compose: 
     topology = TOPOLOGY.replace('{file: shop/compose.yaml, images: {"redis:7": images/redis.tar}}', compose)
     with pytest.raises(InputError, match=words):
         plan_of(tmp_path, WEB, topology)
+
+
+def test_variables_of_programs_have_names_that_no_shell_could_set(tmp_path: Path) -> None:
+    """As of Elasticsearch's image; they go to the container as they are, in a topology's own containers, too."""
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "of.env").write_text("xpack.security=false\n")
+    compose = "services:\n  web:\n    image: web\n    env_file: of.env\n    environment: {VARIABLES}\n"
+    for written in ("{discovery.type: single-node}", "[discovery.type=single-node]"):
+        plan = plan_of(
+            tmp_path,
+            compose.replace("{VARIABLES}", written),
+            TOPOLOGY.replace(', images: {"redis:7": images/redis.tar}', ""),
+        )
+        (web,) = plan.host("a").containers
+        assert web.environment == ("xpack.security=false", "discovery.type=single-node")
+        assert containers.settings(plan.host("a"), web, "x")["Env"] == [*web.environment]
+        assert Plan.model_validate_json(to_json(plan)) == plan
+
+
+def test_what_an_engine_does_by_itself_may_be_said(tmp_path: Path) -> None:
+    compose = """\
+services: {web: {image: web, networks: [own], volumes: ["data:/data"], labels: {a.b/c: d}}}
+networks: {own: {driver: bridge, internal: false, external: "false"}}
+volumes: {data: {driver: local}}
+"""
+    plan = plan_of(tmp_path, compose, TOPOLOGY.replace(', images: {"redis:7": images/redis.tar}', ""))
+    assert [container.name for container in plan.host("a").containers] == ["web"]

@@ -105,13 +105,23 @@ def test_a_word_of_groovy_may_be_a_name(word: str) -> None:
         assert without_lines(reading.read(text, FILES["gts"])) == written, text
 
 
+def _as_read(kind: str, written: Network) -> Network:
+    """As it is read: in a lab that falls apart no host has a route, and a share of a processor is of real time."""
+    if kind == "gts":
+        return written
+    hosts = {machine.name for machine in written.machines if not machine.is_switch}
+    apart = [piece for piece in network.pieces(written.machines, written.links) if not hosts.isdisjoint(piece)]
+    shares = any(machine.cpus is not None and machine.cpus < 1 for machine in written.machines)
+    return replace(written, routing="neighbours" if len(apart) > 1 else "routed", time="real" if shares else "")
+
+
 @pytest.mark.parametrize("kind", FILES)
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_import_after_export_changes_nothing_that_the_format_can_say(kind: str, data: st.DataObject) -> None:
     written = data.draw(networks(kind))
     text, notes, lost = reading.WRITERS[kind](written)
-    assert without_lines(reading.read(text, FILES[kind])) == written, text
+    assert without_lines(reading.read(text, FILES[kind])) == _as_read(kind, written), text
     assert not (notes or lost), (notes, lost)
 
 
@@ -223,7 +233,7 @@ def test_topology_zoo() -> None:
             r"t\.yml:8: topology\.nodes\.br: kind 'ceos'",
         ),
         (CLAB.replace('"h1:eth1"', '"h9:eth1"'), "t.yml", r"t\.yml:10: topology\.links\[0\]\.endpoints: no node 'h9'"),
-        (CLAB.replace("type: veth", "type: host"), "t.yml", r"t\.yml:11: .*leads out of the lab"),
+        (CLAB.replace("type: veth", "type: host"), "t.yml", r"t\.yml:11: .*it leads to an interface of the machine"),
         (NETLAB.replace("linux", "iosv"), "t.yml", r"t\.yml:3: nodes\[0\]: device 'iosv'"),
         (NETLAB.replace("5ms", "5 parsecs"), "t.yml", r"t\.yml:7: links\[2\]\.tc\.delay: "),
         (NETLAB.replace("h-1-h2", "h-1-h9"), "t.yml", r"t\.yml:5: links\[0\]: no node 'h9'"),

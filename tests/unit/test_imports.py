@@ -9,6 +9,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+import foreign_files
 from minigts.cli.app import app
 from minigts.errors import InputError
 from minigts.formats import keys, network, reading
@@ -164,6 +165,88 @@ def test_a_lan_has_its_addresses_in_the_order_of_its_nodes() -> None:
     assert addresses(read) == {"h1": ["192.0.2.2/24"], "h2": ["192.0.2.3/24"], "h3": ["192.0.2.1/24"]}
 
 
+@pytest.mark.parametrize(
+    ("link", "expected"),
+    [
+        ("{h3: , h1: , prefix: 192.0.2.0/24}", {"h3": 2, "h1": 1}),
+        ("{h2: , h1: , type: p2p, prefix: 192.0.2.0/24}", {"h2": 2, "h1": 1}),
+        ("{h3: , h2: , prefix: 192.0.2.0/30}", {"h3": 1, "h2": 2}),
+        ("{h3: , h1: , prefix: {ipv4: 192.0.2.0/24, allocation: sequential}}", {"h3": 1, "h1": 2}),
+        ("{h3: , h1: , prefix: {ipv4: 192.0.2.0/24, allocation: id_based}}", {"h3": 2, "h1": 1}),
+        ("{h1: , type: stub, prefix: 192.0.2.0/24}", {"h1": 1}),
+    ],
+)
+def test_a_links_hosts_have_the_addresses_that_netlab_gives_them(link: str, expected: dict[str, int]) -> None:
+    """As netlab 26.10 does (`netlab create -o yaml`): h1, h2 and h3 have the ids 1, 7 and 2."""
+    read = netlab(link, "h1-h2-h3", file=NETLAB.replace("h2,", "{name: h2, id: 7},"))
+    given = {host: [each for each in own if each.startswith("192.0.2.")] for host, own in addresses(read).items()}
+    prefix = 30 if "/30" in link else 24
+    wanted = {host: [f"192.0.2.{number}/{prefix}"] for host, number in expected.items()}
+    assert {host: own for host, own in given.items() if own} == wanted
+
+
+@pytest.mark.parametrize(("number", "why"), [("x", "is no number"), ("0", "is no number"), ("2", "another node")])
+def test_a_node_of_netlabs_has_a_number_of_its_own(number: str, why: str) -> None:
+    with pytest.raises(InputError, match=rf"t\.yml:3: nodes\[[01]\]\.id: .*{why}"):
+        netlab(file=NETLAB.replace("[h1, h2,", f"[{{name: h1, id: {number}}}, {{name: h2, id: 2}},"))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "written", "ends"),
+    [
+        ("h1, h2, h3", "h1-h2-h3", ["h1", "h2", "h3"]),
+        ("h1, h2, h3", "h1 - h2 - h3", ["h1", "h2", "h3"]),
+        ("h-1, h-2, h", "h-1-h-2-h", ["h-1", "h-2", "h"]),
+        ("c, a-b, b", "a-b-b", ["a-b", "b"]),
+    ],
+)
+def test_a_link_in_one_word_has_as_many_nodes_as_it_names(nodes: str, written: str, ends: list[str]) -> None:
+    read = netlab(written, file=NETLAB.replace("h1, h2, h3", nodes))
+    found = [link.ends[0] for link in read.links] if len(ends) > 2 else [*read.links[0].ends]
+    assert found == ends
+
+
+def test_a_link_in_one_word_names_the_node_that_is_not_there() -> None:
+    with pytest.raises(InputError, match=r"t\.yml:5: links\[0\]: no node 'h9'"):
+        netlab("h1-h9-h3")
+
+
+@pytest.mark.parametrize("written", ["{h1: , type: stub}", "{h1: }", "[h1]", "h1"])
+def test_a_link_of_one_node_leads_to_a_switch_with_nobody_on_it(written: str) -> None:
+    read = netlab(written, "h1-h2", "h2-h3")
+    assert ports_of(read, "h1") == ["lan1", "h2"]
+    assert "the stub link of h1: it leads to a switch, lan1, with nobody else on it" in read.notes
+    require_fit(read, "t.yml")
+
+
+def test_a_link_of_no_node_says_how_one_is_written() -> None:
+    with pytest.raises(InputError, match=r"t\.yml:5: .*no node in this link: write h1-h2"):
+        netlab("{type: lan}")
+
+
+def test_messages_name_a_links_nodes_and_not_its_line() -> None:
+    with pytest.raises(InputError):
+        netlab("{h1: , h2: , shutdown: true}")
+    read = netlab("{h1: , h2: , shutdown: true, role: x}", "h2-h3", leave_out=True)
+    assert {"shutdown of h1-h2", "role of h1-h2"} <= {note.partition(":")[0] for note in read.notes}
+    read = clab('{endpoints: ["a:eth1", "b:eth1"], labels: {x: y}}')
+    assert "labels of a-b" in {note.partition(":")[0] for note in read.notes}
+
+
+def test_a_node_without_a_device_is_told_where_netlab_has_it_from() -> None:
+    with pytest.raises(InputError, match=r"t\.yml:2: .*no device is said: .*Write `defaults\.device: linux`"):
+        netlab(file="name: x\nnodes: [h1]\nlinks:\n")
+
+
+def test_what_containerlab_reads_of_a_netlab_node_is_judged_as_in_its_own_file() -> None:
+    read = netlab(
+        "h1-h2-h3", file=NETLAB.replace("h1,", "{name: h1, clab.image: x, clab.kind: linux},"), leave_out=True
+    )
+    notes = {note.partition(":")[0] for note in read.notes}
+    assert {"image of h1", "kind of h1"} <= notes
+    netlab("h1-h2-h3", file=NETLAB.replace("h1,", "{name: h1, clab.image: x},"))
+
+
 def test_links_are_put_into_the_order_that_gives_each_host_its_ports() -> None:
     read = clab('{endpoints: ["a:eth2", "b:eth1"]}', '{endpoints: ["a:eth1", "c:eth1"]}')
     assert ports_of(read, "a") == ["c", "b"]
@@ -171,11 +254,188 @@ def test_links_are_put_into_the_order_that_gives_each_host_its_ports() -> None:
     assert ports_of(read, "h1") == ["h3", "h2"]
 
 
-def test_ports_that_no_order_of_links_can_give_are_errors() -> None:
+def test_ports_that_no_order_of_links_can_give_are_said_to_be_called_otherwise() -> None:
     links = '{endpoints: ["a:eth1", "b:eth2"]}', '{endpoints: ["a:eth2", "b:eth1"]}'
-    with pytest.raises(InputError, match=r"t\.clab\.yml:5: .*interface eth2 cannot be honoured: it is eth1 here"):
-        clab(*links)
-    assert "interface eth2 of b" in " ".join(clab(*links, leave_out=True).notes)
+    read = clab(*links)
+    assert (ports_of(read, "a"), ports_of(read, "b")) == (["b", "b"], ["a", "a"])
+    notes = " ".join(read.notes)
+    assert "interface eth2 of b: it is eth1 here" in notes
+    assert "interface eth1 of b: it is eth2 here" in notes
+    assert "of a: it is" not in notes
+
+
+def test_interfaces_of_other_names_are_in_their_numbers_order() -> None:
+    read = clab('{endpoints: ["a:net10", "b:data"]}', '{endpoints: ["a:net9", "c:eth1"]}')
+    assert ports_of(read, "a") == ["c", "b"]
+    assert "interface net9 of a: it is eth1 here" in " ".join(read.notes)
+    assert "interface data of b: it is eth1 here" in " ".join(read.notes)
+
+
+def run_of(command: str, *links: str, leave_out: bool = False) -> list[str]:
+    """What host a runs."""
+    file = CLAB.replace("a: {kind: linux}", f"a: {{kind: linux, exec: ['{command}']}}")
+    return [*clab(*links, file=file, leave_out=leave_out).machines[0].run]
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("ip addr add 192.0.2.1/24 dev net0", "ip addr add 192.0.2.1/24 dev eth1"),
+        ("ip link add link net1 name net1.10 type vlan id 10", "ip link add link eth2 name eth2.10 type vlan id 10"),
+        ("sysctl -w net.ipv4.conf.net0.forwarding=1", "sysctl -w net.ipv4.conf.eth1.forwarding=1"),
+        ("echo net00 xnet0 net0x", "echo net00 xnet0 net0x"),
+    ],
+)
+def test_a_command_names_the_interfaces_as_they_are_called_here(command: str, expected: str) -> None:
+    assert run_of(command, '{endpoints: ["a:net0", "b:eth1"]}', '{endpoints: ["a:net1", "c:eth1"]}') == [expected]
+
+
+def test_interfaces_that_change_places_change_them_in_commands() -> None:
+    """b's links are in their order, so a's are not: its first one is the one that the file calls eth2."""
+    links = '{endpoints: ["b:eth1", "a:eth2"]}', '{endpoints: ["b:eth2", "a:eth1"]}'
+    assert run_of("tc qdisc show dev eth1 && echo eth2", *links) == ["tc qdisc show dev eth2 '&&' echo eth1"]
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("ip addr add 192.0.2.1/24 dev uplink", "interface uplink is eth1 here"),
+        ("ip route del default dev eth0", "eth0 leads to the management network"),
+    ],
+)
+def test_a_command_that_would_do_something_else_here_is_an_error(command: str, why: str) -> None:
+    link = '{endpoints: ["a:uplink", "b:eth1"]}'
+    with pytest.raises(InputError, match=rf"t\.clab\.yml:3: .*exec {command[:20]}.* cannot be honoured: {why}"):
+        run_of(command, link)
+    assert run_of(command, link, leave_out=True) == []
+
+
+def test_an_interface_that_is_called_eth0_is_no_management_interface() -> None:
+    assert run_of("ip addr show dev eth0", '{endpoints: ["a:eth0", "b:eth1"]}') == ["ip addr show dev eth1"]
+
+
+@pytest.mark.parametrize("third", ["linux", "bridge"])
+@pytest.mark.parametrize("written", ['["a:eth1", "c:p1"]', "[{node: b, interface: eth1}, {node: a, interface: eth1}]"])
+def test_an_interface_is_the_end_of_one_link(third: str, written: str) -> None:
+    file = CLAB.replace("c: {kind: linux}", f"c: {{kind: {third}}}")
+    first = '{endpoints: ["a:eth1", "c:p1"]}'
+    for leave_out in (False, True):
+        with pytest.raises(InputError) as caught:
+            clab(first, f"{{endpoints: {written}}}", file=file, leave_out=leave_out)
+        said = "interface 'eth1' of a is an end of a-c already: an interface is the end of one link"
+        assert said in str(caught.value)
+        assert {problem.line for problem in caught.value.problems} == {6}
+        assert ("'p1' of c" in str(caught.value)) == ("c:p1" in written)
+
+
+def test_an_interface_of_netlabs_is_the_end_of_one_link() -> None:
+    with pytest.raises(InputError, match=r"t\.yml:6: .*interface 'eth2' of h1 is an end of h1-h2 already"):
+        netlab("{h1: {ifindex: 2}, h2: }", "{h1: {ifname: eth2}, h3: }")
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "{type: dummy, endpoint: {node: a, interface: eth2}, mtu: 1400}",
+        '{type: dummy, endpoint: "a:eth2", mtu: 1400}',
+        '{endpoints: ["a:eth2", "dummy"], mtu: 1400}',
+        '{endpoints: ["dummy:any", "a:eth2"], mtu: 1400}',
+    ],
+)
+def test_an_interface_that_carries_to_nobody_leads_to_a_switch_with_nobody_on_it(written: str) -> None:
+    read = clab(written, '{endpoints: ["a:eth1", "b:eth1"]}', '{endpoints: ["b:eth2", "c:eth1"]}')
+    assert [machine.name for machine in read.machines if machine.is_switch] == ["nobody1"]
+    assert ports_of(read, "a") == ["b", "nobody1"]
+    assert [link.mtu for link in read.links if "nobody1" in link.ends] == [1400]
+    assert "the dummy link of a: it leads to a switch here, nobody1, with nobody else on it" in read.notes
+
+
+def test_a_stitched_link_is_one_between_two_nodes() -> None:
+    written = "{type: veth-stitch, endpoints: [{node: a, interface: eth1}, {node: b, interface: eth1}]}"
+    assert [link.ends for link in clab(written, '{endpoints: ["b:eth2", "c:eth1"]}').links] == [("a", "b"), ("b", "c")]
+
+
+@pytest.mark.parametrize(
+    ("written", "why"),
+    [
+        ('{endpoints: ["a:eth1", "host:eth7"]}', "it leads to an interface of the machine"),
+        ('{endpoints: ["a:eth1", "mgmt-net:x"]}', "it leads to the management network"),
+        ("{type: mgmt-net, endpoint: {node: a}}", "it leads to the management network"),
+        ("{type: macvlan, endpoint: {node: a}}", "it leads out by an interface of the machine"),
+        ("{type: vxlan-stitch, endpoint: {node: a}}", "it leads to another machine, in a tunnel"),
+    ],
+)
+def test_a_link_that_leads_out_of_the_lab_says_where_to(written: str, why: str) -> None:
+    with pytest.raises(InputError, match=rf"t\.clab\.yml:5: .* cannot be honoured: {why}"):
+        clab(written)
+
+
+def test_a_link_of_no_known_type_names_those_that_are() -> None:
+    with pytest.raises(InputError, match=r"t\.clab\.yml:5: .*type 'wire': .*types are veth, .*dummy"):
+        clab('{type: wire, endpoints: ["a:eth1", "b:eth1"]}')
+
+
+@pytest.mark.parametrize("read", [lambda: clab('{endpoints: ["a:eth1", "b:eth1"]}'), lambda: netlab("h1-h2")])
+def test_a_lab_that_falls_apart_has_no_routes_and_says_so(read: Callable[[], Network]) -> None:
+    found = read()
+    require_fit(found, "t.yml")
+    assert found.routing == "neighbours"
+    assert any("no link joins" in note and "no routes" in note for note in found.notes), found.notes
+    plan = parse(network.text(found), "t.yaml")
+    assert (len(plan.hosts), len(plan.links)) == (3, 1)
+
+
+def test_a_share_of_a_processor_stays_one_and_asks_for_real_time() -> None:
+    read = clab(
+        '{endpoints: ["a:eth1", "b:eth1"]}', file=CLAB.replace("b: {kind: linux}", "b: {kind: linux, cpu: 0.5}")
+    )
+    plan = parse(network.text(read), "t.yaml")
+    assert (plan.host("b").cpus, plan.time) == (0.5, "real")
+    assert any(note.startswith("cpu of b: `time: real`") for note in read.notes)
+
+
+def test_what_is_said_of_the_management_network_is_a_note() -> None:
+    file = "mgmt: {network: x, ipv4-subnet: 192.0.2.0/24}\n" + CLAB.replace("a: {", "a: {mgmt-ipv4: 192.0.2.7, ", 1)
+    notes = " ".join(clab('{endpoints: ["a:eth1", "b:eth1"]}', file=file).notes)
+    assert "mgmt of the file: left out: there is no management network" in notes
+    assert "mgmt-ipv4 of a: left out" in notes
+    assert not clab(file=CLAB.replace("a: {kind: linux}", "a: {kind: linux, network-mode: none}")).machines[0].run
+
+
+def test_settings_of_the_kernels_network_are_commands_before_all_others() -> None:
+    file = CLAB.replace(
+        "a: {kind: linux}",
+        "a: {kind: linux, exec: [ls], sysctls: {net.ipv4.ip_forward: 0, net.ipv4.conf.default.rp_filter: 2}}",
+    ).replace("  nodes", "  defaults: {sysctls: {net.ipv4.ip_forward: 1, net.ipv4.tcp_ecn: 1}}\n  nodes")
+    read = clab('{endpoints: ["a:eth1", "b:eth1"]}', '{endpoints: ["a:eth2", "c:eth1"]}', file=file)
+    assert read.machines[0].run == (
+        "sysctl -w net.ipv4.ip_forward=0",
+        "sysctl -w net.ipv4.tcp_ecn=1",
+        "sysctl -w net.ipv4.conf.default.rp_filter=2",
+        "sysctl -w net.ipv4.conf.eth1.rp_filter=2",
+        "sysctl -w net.ipv4.conf.eth2.rp_filter=2",
+        "ls",
+    )
+    assert read.machines[1].run == ("sysctl -w net.ipv4.ip_forward=1", "sysctl -w net.ipv4.tcp_ecn=1")
+
+
+@pytest.mark.parametrize("written", ["{'a b': 1}", "{net.ipv4.ip_forward: [1]}", "{net.ipv4.ip_forward: $X}"])
+def test_what_is_no_setting_of_the_kernels_is_an_error(written: str) -> None:
+    with pytest.raises(InputError, match=r"t\.clab\.yml:3: .*is no setting, as in net\.ipv4\.ip_forward: 1"):
+        clab(file=CLAB.replace("a: {kind: linux}", f"a: {{kind: linux, sysctls: {written}}}"))
+
+
+def test_a_bridge_runs_nothing_in_containerlab_either() -> None:
+    file = CLAB.replace("c: {kind: linux}", "c: {kind: bridge}").replace("  nodes", "  defaults: {exec: [ls]}\n  nodes")
+    read = clab('{endpoints: ["a:eth1", "c:a"]}', '{endpoints: ["b:eth1", "c:b"]}', file=file)
+    assert [machine.run for machine in read.machines] == [("ls",), ("ls",), ()]
+    assert any(note.startswith("exec of c: left out") for note in read.notes)
+
+
+@pytest.mark.parametrize("key", ["kinds", "defaults"])
+def test_settings_beside_the_topology_are_errors_that_say_where_they_stand(key: str) -> None:
+    with pytest.raises(InputError, match=rf"t\.clab\.yml:1: {key}: .*it stands under `topology:`"):
+        clab(file=f"{key}: {{cpu: 2}}\n{CLAB}")
 
 
 def test_a_switchs_ports_may_be_called_as_they_like() -> None:
@@ -240,23 +500,27 @@ def test_a_link_of_containerlab_that_says_no_mtu_is_told_of() -> None:
 LOST = {
     "cpu": (CLAB.replace("b: {kind: linux}", "b: {kind: linux, cpu: 1.5}"), 3, "cpu 1.5"),
     "mac": (CLAB + "    - {endpoints: [{node: a, interface: eth1, mac: '02:00:00:00:00:01'}, {node: b}]}\n", 5, "mac"),
-    "data0": (CLAB + '    - {endpoints: ["a:eth1", "b:data0"]}\n', 5, "interface data0"),
     "host": (CLAB + '    - {endpoints: ["a:eth1", "host:eth7"]}\n', 5, "a link of type 'host'"),
     "vxlan": (CLAB + "    - {type: vxlan, endpoint: {node: a}}\n", 5, "a link of type 'vxlan'"),
     "far-address": (CLAB + '    - {endpoints: ["a:eth1", "b:eth1"], ipv4: ["192.0.2.7/24"]}\n', 5, "address 192.0.2.7"),
     "kept-block": (CLAB + '    - {endpoints: ["a:eth1", "b:eth1"], ipv4: ["172.16.0.1/24"]}\n', 5, "network 172.16"),
     "pair-of-addresses": (CLAB + '    - {endpoints: ["a:eth1", "b:eth1"], ipv4: ["192.0.2.0/31"]}\n', 5, "network 192"),
     "used-kind": (CLAB.replace("  nodes", "  kinds: {linux: {binds: ['a:/b']}}\n  nodes"), 3, "binds"),
-    "stub": (NETLAB + "  - {h1: , type: stub}\n", 5, "a link of 'stub'"),
-    "one-node": (NETLAB + "  - h1-h2\n  - [h3]\n", 6, "a link of 'one node'"),
-    "tunnel": (NETLAB + "  - {h1: , h2: , type: tunnel}\n", 5, "a link of 'tunnel'"),
+    "tunnel": (NETLAB + "  - {h1: , h2: , type: tunnel}\n", 5, "a link of type 'tunnel'"),
+    "clab-binds": (NETLAB.replace("h1, ", "{name: h1, clab.binds: [x]}, "), 3, "binds"),
+    "made": ("input: [a.yml]\n" + NETLAB, 1, "input"),
+    "its-number": (
+        NETLAB.replace("h3", "{name: h3, id: 7}") + "  - {h2: , h3: , prefix: 192.0.2.0/24}\n",
+        5,
+        "address 192.0.2.7",
+    ),
+    "second-and-third": (NETLAB + "  - {h2: , h3: , prefix: 192.0.2.0/24}\n", 5, "address 192.0.2.3"),
     "two-mtus": (NETLAB + "  - {h1: {mtu: 1400}, h2: }\n", 5, "mtu 1400 and 1500"),
     "queue": (NETLAB + "  - {h1: , h2: , tc.queue: 5}\n", 5, "the key 'queue'"),
     "mistyped": (NETLAB + "  - {h1: , h2: , bandwith: 5}\n", 5, "the key 'bandwith'"),
     "unnumbered": (NETLAB + "  - {h1: , h2: , prefix: false}\n", 5, "prefix false"),
     "no-address": (NETLAB + "  - {h1: {ipv4: false}, h2: }\n", 5, "ipv4 false"),
     "ipv6": (NETLAB + "  - {h1: , h2: , prefix.ipv6: '2001:db8::/64'}\n", 5, "ipv6"),
-    "node-id": (NETLAB.replace("[h1, h2, h3]", "{h1: {id: 7}, h2: , h3: }"), 3, "id"),
     "module": ("module: [ospf]\n" + NETLAB, 1, "module"),
     "default-tc": ("defaults.tc.enable: false\n" + NETLAB, 1, "tc"),
     "vlan-group": (NETLAB.replace("links", "groups: {v: {type: vlan, members: [x]}}\nlinks"), 4, "group v"),
@@ -390,6 +654,7 @@ SAMPLES: Mapping[tuple[str, str], object] = {
     ("containerlab", "memory"): "1Gib",
     ("containerlab", "env"): {"A": "b"},
     ("containerlab", "exec"): ["ls"],
+    ("containerlab", "sysctls"): {"net.ipv4.ip_forward": "0"},
     ("containerlab", "labels"): {"location": "AMS"},
     ("containerlab", "mtu"): 1300,
     ("containerlab", "ipv4"): "192.0.2.1/24",
@@ -406,7 +671,9 @@ SAMPLES: Mapping[tuple[str, str], object] = {
     ("netlab", "disable"): True,
     ("netlab", "ifindex"): 4,
     ("netlab", "ifname"): "data0",
-    ("netlab", "allocation"): "id_based",
+    ("netlab", "allocation"): "else",
+    ("netlab", "id"): 7,
+    ("netlab", "clab"): {"binds": ["a:/b"]},
     ("netlab", "type"): "stub",
     ("netlab", "node_data"): {"memory": 256},
     **{("netlab", word): 2 for word in ("delay", "jitter", "loss", "corrupt", "duplicate", "reorder", "rate")},
@@ -414,7 +681,7 @@ SAMPLES: Mapping[tuple[str, str], object] = {
 """A value for each honoured key by which the network changes, or which is refused."""
 STRUCTURE = {
     *("nodes", "links", "groups", "defaults", "kinds", "topology", "endpoints", "interfaces", "members", "node"),
-    *("devices", "interface", "group", "_auto_create", "bridge"),
+    *("devices", "interface", "group", "endpoint", "_auto_create", "bridge"),
 }
 """What other tests of this file try, since it has no one value."""
 
@@ -498,6 +765,15 @@ def test_an_edge_that_is_only_planned_is_no_link(status: str) -> None:
     assert len(graph(more='<edge source="0" target="2"><data key="s">Leased</data></edge>').links) == 3
 
 
+def test_what_yed_draws_of_an_edge_is_a_note() -> None:
+    drawn = '<data key="y"><y:PolyLineEdge xmlns:y="http://www.yworks.com/xml/graphml"><y:EdgeLabel>1</y:EdgeLabel>'
+    text = GRAPH.format(edge=f"{drawn}</y:PolyLineEdge></data>", more="")
+    text = text.replace("<graph ", '<key for="edge" id="y" yfiles.type="edgegraphics"/>\n<graph ')
+    read = reading.read(text, "t.graphml")
+    assert len(read.links) == 2
+    assert "the edges' data of edgegraphics: left out" in read.notes
+
+
 def test_two_edges_between_the_same_nodes_are_two_links() -> None:
     read = graph(more='<edge source="1" target="0" />')
     assert len(parse(network.text(read), "t.yaml").links) == 3
@@ -539,6 +815,74 @@ def test_what_a_graph_says_of_its_links_and_nobody_honours_is_an_error(edge: str
     assert any(note.startswith(what) for note in graph(edge, more, leave_out=True).notes)
 
 
+@pytest.mark.parametrize("text", ["<project><node id='1'/></project>", "<html/>", "<x:graph xmlns:x='y'/>"])
+def test_xml_that_is_no_graphml_is_refused_as_such(text: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"t\.xml:1: no GraphML: this file begins with <.*first element is <graphml>"):
+        reading.read(text, "t.xml")
+    file = tmp_path / "t.xml"
+    file.write_text(text)
+    done = runner.invoke(app, ["plan", str(file)])
+    assert (done.exit_code, "this file is XML, and no topology" in done.stderr) == (2, True)
+
+
+def test_a_graph_as_large_as_the_topology_zoos_largest_is_taken(tmp_path: Path) -> None:
+    """Kdl has 754 nodes and 321 kB."""
+    nodes = "".join(
+        f'<node id="{number}"><data key="n">Town {number}</data>{" " * 320}</node>\n' for number in range(754)
+    )
+    edges = "".join(f'<edge source="{number}" target="{number + 1}"/>\n' for number in range(753))
+    file = tmp_path / "large.graphml"
+    file.write_text(f'<graphml><key attr.name="label" for="node" id="n"/><graph>\n{nodes}{edges}</graph></graphml>')
+    assert file.stat().st_size > 300_000
+    done = runner.invoke(app, ["import", str(file)])
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.count("location: Town") == 0
+    assert done.stdout.count("ends: [") == 753
+    done = runner.invoke(app, ["plan", str(file)])
+    assert (done.exit_code, f"minigts import {file} -o" in done.stderr) == (2, True)
+
+
+def test_a_topology_that_would_be_too_large_is_not_written() -> None:
+    machines = tuple(network.Machine(f"h{number}", location="x" * 300) for number in range(999))
+    with pytest.raises(InputError, match=r"t\.graphml: its topology would have \d+ kB, and a topology has at most 256"):
+        require_fit(Network("x", machines, ()), "t.graphml")
+
+
+# What nobody hears
+
+HEARD: Mapping[str, str] = {
+    "t.clab.yml": CLAB.replace(
+        "a: {kind: linux}", "a: {kind: linux, cpu: 2, env: {A: b}, exec: [ls], sysctls: {a.b: 1}}"
+    )
+    + '    - {endpoints: ["a:eth2", "b:eth1"], mtu: 1400, labels: {x: y}}\n'
+    + "    - endpoints: [{node: a, interface: eth1, ipv4: 192.0.2.1/24}, {node: c, interface: net0}]\n",
+    "t.yml": NETLAB.replace("h3]", "{name: h3, id: 4, memory: 256}]").replace(
+        "links", "groups: {g: {members: ['h?'], cpu: 2}}\nlinks"
+    )
+    + "  - {h1: {tc.delay: 5}, h2: {ifindex: 3}, prefix: 192.0.2.0/24, tc: {loss: 1, rate: 5000}}\n"
+    + "  - {group: g, tc.corrupt: 1, members: [h2-h3]}\n",
+    "t.graphml": GRAPH.format(edge='<data key="r">1000000.0</data>', more=""),
+}
+
+
+@pytest.mark.parametrize("name", HEARD)
+def test_nothing_in_a_file_goes_unheard(name: str, tmp_path: Path) -> None:
+    file = tmp_path / name
+    file.write_text(HEARD[name])
+    tool = foreign_files.tool_of(file)
+    assert tool is not None
+    assert foreign_files.unheard(tool, file, foreign_files.read(tool, file), 1000) == []
+
+
+def test_a_key_that_a_reader_passes_over_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it was with the kinds of containerlab once: the table says honoured, and no reader looks."""
+    file = tmp_path / "t.clab.yml"
+    file.write_text(CLAB.replace("a: {kind: linux}", "a: {kind: linux, colour: red}"))
+    monkeypatch.setitem(keys.CONTAINERLAB["node"], "colour", keys.Key("honoured", "-"))
+    taken = foreign_files.read("containerlab", file)
+    assert foreign_files.unheard("containerlab", file, taken, 1000) == ["topology.nodes.a.colour: red"]
+
+
 # The verbs
 
 
@@ -564,6 +908,20 @@ def test_a_verb_that_wants_a_topology_says_how_another_tools_file_becomes_one(
     assert done.stderr.count("\n") < 3
 
 
+@pytest.mark.parametrize("verb", ["plan", "import"])
+def test_a_compose_file_is_told_from_a_topology(verb: str, tmp_path: Path) -> None:
+    file = tmp_path / "compose.yaml"
+    file.write_text("services: {web: {image: nginx}}\nnetworks: {x: }\n")
+    done = runner.invoke(app, [verb, str(file)])
+    assert (done.exit_code, "a host of a topology takes it" in done.stderr) == (2, True)
+    assert done.stderr.count("\n") < 3
+
+
+def test_a_manifest_with_nodes_is_no_netlab_file() -> None:
+    with pytest.raises(InputError, match=r"t\.yml:1: neither containerlab's nor netlab's"):
+        reading.read("kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nnodes: [{role: worker}]\n", "t.yml")
+
+
 def test_a_topology_of_ours_with_a_key_of_netlabs_is_still_ours() -> None:
     with pytest.raises(InputError, match=r"nodes"):
         parse("name: x\nnodes: {a: , b: }\nlinks:\n  - {ends: [a, b]}\n", "t.yaml")
@@ -581,8 +939,8 @@ def test_import_leaves_out_what_it_is_told_to(tmp_path: Path) -> None:
     assert not done.stdout
     done = runner.invoke(app, ["import", str(file), "--leave-out"])
     assert done.exit_code == 0
-    assert "shutdown of link 5: left out" in done.stderr
-    assert "# shutdown of link 5: left out" in done.stdout
+    assert "shutdown of h1-h2: left out" in done.stderr
+    assert "# shutdown of h1-h2: left out" in done.stdout
 
 
 EXPORTED: Mapping[str, tuple[str, str, Callable[[str], bool]]] = {

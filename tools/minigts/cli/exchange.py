@@ -45,7 +45,7 @@ def import_(
     from minigts.language.source import read_text
     from minigts.topology import load
 
-    read = reading.read(read_text(file, reading.LANGUAGE), str(file), leave_out=leave_out)
+    read = reading.read(read_text(file, reading.language_of(file)), str(file), leave_out=leave_out)
     load.require_fit(read, str(file))
     for note in read.notes:
         screen.note(f"{file}: {note}")

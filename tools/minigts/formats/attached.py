@@ -2,23 +2,25 @@
 
 Ours follow from the links: a host's ports are eth1, eth2, … in their order, and the hosts of a segment have its
 network's first addresses in that order. So links are put into an order that gives what is asked for, where there
-is one.
+is one. An interface that is called otherwise here is renamed, which whoever reads its name elsewhere has to know.
 """
 
 from __future__ import annotations
 
 import heapq
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address, IPv4Network
 from itertools import pairwise
 
-from minigts.formats.network import Link, Machine, ports
+from minigts.formats.network import Link, Machine, Notes, ports
 from minigts.language.blocks import reserved_for
-from minigts.language.problems import Location
+from minigts.language.problems import Location, shown
 
 LONGEST_PREFIX = 30
+_DIGITS = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -50,20 +52,44 @@ class Fitted:
 
     links: list[Link] = field(default_factory=list)
     lost: list[tuple[Location, str, str, str]] = field(default_factory=list)
+    renamed: dict[str, dict[str, str]] = field(default_factory=dict)
+    """By host the interfaces that are called otherwise here than in the file: `{"a": {"net0": "eth1"}}`."""
+    twice: list[tuple[Location, str]] = field(default_factory=list)
+    """Interfaces of which the file makes two ends: where the second stands, and what is wrong."""
+
+    def told(self, notes: Notes) -> None:
+        """Note the names that hosts' interfaces have here instead of the file's."""
+        for host, names in self.renamed.items():
+            for name, ours in names.items():
+                why = f"it is {ours} here, where a host's ports are eth1, eth2, … in the order of the links"
+                notes.add(f"interface {name[:40]}", host, why)
 
 
 def fitted(machines: Mapping[str, Machine], attached: Sequence[Attached]) -> Fitted:
     """The links as near to what is asked for as can be. `machines` by their names here."""
     found = Fitted()
+    _require_apart(attached, found)
     chosen = [attached[index] for index in _order(machines, attached)]
     for (link, numbers), each in zip(ports(each.link for each in chosen), chosen, strict=True):
         for end, number, wanted in zip(link.ends, numbers, each.ends, strict=True):
             if wanted.name is not None and wanted.number != number and not machines[end].is_switch:
-                why = f"it is eth{number} here, where ports are numbered in the order of the links"
-                found.lost.append((wanted.where, f"interface {wanted.name[:40]}", end, why))
+                found.renamed.setdefault(end, {})[wanted.name] = f"eth{number}"
     found.links = [each.link for each in chosen]
     _address(machines, chosen, found)
     return found
+
+
+def _require_apart(attached: Sequence[Attached], found: Fitted) -> None:
+    """An interface is the end of one link."""
+    first: dict[tuple[str, str], str] = {}
+    for each in attached:
+        for end, wanted in zip(each.link.ends, each.ends, strict=True):
+            if wanted.name is None:
+                continue
+            if (end, wanted.name) in first:
+                wrong = f"interface {shown(wanted.name)} of {end} is an end of {first[end, wanted.name]} already"
+                found.twice.append((wanted.where, f"{wrong}: an interface is the end of one link"))
+            first.setdefault((end, wanted.name), "-".join(each.link.ends))
 
 
 def _order(machines: Mapping[str, Machine], attached: Sequence[Attached]) -> list[int]:
@@ -88,11 +114,11 @@ def _order(machines: Mapping[str, Machine], attached: Sequence[Attached]) -> lis
 
 def _after(machines: Mapping[str, Machine], attached: Sequence[Attached]) -> dict[int, set[int]]:
     """By link those that have to come behind it: of each host's links the next."""
-    ends: dict[str, list[tuple[int, int | None]]] = {}
+    ends: dict[str, list[tuple[int, Wanted]]] = {}
     for index, each in enumerate(attached):
         for end, wanted in zip(each.link.ends, each.ends, strict=True):
             if not machines[end].is_switch:
-                ends.setdefault(end, []).append((index, wanted.number))
+                ends.setdefault(end, []).append((index, wanted))
     after: dict[int, set[int]] = {index: set() for index in range(len(attached))}
     for own in ends.values():
         for before, later in pairwise(_numbered(own)):
@@ -101,18 +127,23 @@ def _after(machines: Mapping[str, Machine], attached: Sequence[Attached]) -> dic
     return after
 
 
-def _numbered(own: Sequence[tuple[int, int | None]]) -> list[int]:
-    """A host's links in the order of their numbers; those without one have the numbers that are free, in file order."""
-    given = {number for _, number in own if number is not None}
+def _numbered(own: Sequence[tuple[int, Wanted]]) -> list[int]:
+    """A host's links in the order of their numbers. Those without one have the numbers that are free: in the order of
+    their names, where these differ in their digits alone, else in file order."""
+    given = {wanted.number for _, wanted in own if wanted.number is not None}
+    others = [(index, wanted) for index, wanted in own if wanted.number is None]
+    if len({_DIGITS.sub("0", wanted.name or "") for _, wanted in others}) == 1:
+        others.sort(key=lambda each: [int(digits) for digits in _DIGITS.findall(each[1].name or "")])
     free = iter(number for number in range(1, 2 * len(own) + 1) if number not in given)
-    numbers = [(next(free) if number is None else number, index) for index, number in own]
+    numbers = [(wanted.number, index) for index, wanted in own if wanted.number is not None]
+    numbers += [(next(free), index) for index, _ in others]
     return [index for _, index in sorted(numbers)]
 
 
 def _address(machines: Mapping[str, Machine], chosen: Sequence[Attached], found: Fitted) -> None:
     """Give segments the networks that are asked for, and say which addresses their hosts do not have."""
     taken: list[IPv4Network] = []
-    for segment in _segments(machines, [each.link for each in chosen]):
+    for segment in segments(machines, [each.link for each in chosen]):
         asked = [(chosen[index].network, chosen[index].where, index) for index in segment]
         network, where, index = next(
             ((net, where, index) for net, where, index in asked if net), (None, (), segment[0])
@@ -178,7 +209,7 @@ def _wrong(hosts: Sequence[tuple[str, Wanted]], network: IPv4Network) -> list[tu
     return [(end, wanted, own) for end, wanted, own in given if wanted.address not in (None, own)]
 
 
-def _segments(machines: Mapping[str, Machine], links: Sequence[Link]) -> Iterator[list[int]]:
+def segments(machines: Mapping[str, Machine], links: Sequence[Link]) -> Iterator[list[int]]:
     """Indices of links that share a network: each between two hosts, and those that switches join."""
     of_switch: dict[str, str] = {}
 

@@ -15,11 +15,13 @@ own settings, then its group's, its kind's and the defaults (docs/manual/topo-de
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Iterator, Mapping
-from ipaddress import IPv4Interface
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from ipaddress import IPv4Interface, IPv4Network
 
-from minigts.formats.attached import Attached, Wanted, fitted
+from minigts.formats import containerlab_commands
+from minigts.formats.attached import Attached, Fitted, Wanted, fitted
+from minigts.formats.containerlab_commands import FILLED_IN
 from minigts.formats.foreign import Document, Layers
 from minigts.formats.keys import CONTAINERLAB
 from minigts.formats.network import WAYS, Link, Machine, Names, Network, Notes, Written, flow, ports, title
@@ -32,11 +34,16 @@ _IMAGE = "debian:stable-slim"
 _MEMORY = re.compile(r"([0-9]+)\s*(?:([kmg])i?b?)", re.IGNORECASE | re.ASCII)
 _INTERFACE = re.compile(r"eth([1-9][0-9]{0,4})", re.ASCII)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
-_FILLED_IN = re.compile(r"\$|__clab(?:NodeDir|Dir)__")
-"""What containerlab fills in from where it runs."""
 _OWN_MTU, _OUR_MTU = 9500, 1500
-_LEADS_OUT = ("host", "mgmt-net", "macvlan", "vxlan", "vxlan-stitch", "dummy")
+_LEADS_OUT: Mapping[str, str] = {
+    "host": "it leads to an interface of the machine",
+    "mgmt-net": "it leads to the management network",
+    "macvlan": "it leads out by an interface of the machine",
+    "vxlan": "it leads to another machine, in a tunnel",
+    "vxlan-stitch": "it leads to another machine, in a tunnel",
+}
 _BETWEEN = ("veth", "veth-stitch", "brief")
+_TO_NOBODY = "dummy"
 
 
 def read(tree: Tree, file: str, *, leave_out: bool = False) -> Network:
@@ -46,29 +53,49 @@ def read(tree: Tree, file: str, *, leave_out: bool = False) -> Network:
     document.judge(top, (), CONTAINERLAB["file"], "the file")
     inner = document.mapping(top.get("topology"), ("topology",))
     document.judge(inner, ("topology",), CONTAINERLAB["topology"], "topology")
-    machines = _machines(document, inner, str(top.get("name") or ""))
-    attached = [each for each in _links(document, inner, machines) if each is not None]
-    found = fitted({each.name: each for each in machines.values()}, attached)
-    for loss in found.lost:
-        document.lose(*loss)
+    names = Names(document.notes)
+    machines, settings = _machines(document, inner, names)
+    reading = _Links(document, machines, names)
+    attached = reading.all(inner)
+    found = fitted({each.name: each for each in (*machines.values(), *reading.switches)}, attached)
+    document.settle(found)
+    machines = {
+        name: _with_commands(document, settings[name], name, str(top.get("name") or ""), machine, found, attached)
+        for name, machine in machines.items()
+    }
     if any(link.mtu is None for link in found.links):
         document.notes.add("mtu", "links that say none", f"{_OUR_MTU} here; containerlab's own is {_OWN_MTU}")
-    links = (link if link.mtu != _OUR_MTU else _with_default(link) for link in found.links)
+    links = (link if link.mtu != _OUR_MTU else replace(link, mtu=None) for link in found.links)
     require_none(document.problems, file)
     name = title(str(top.get("name") or ""), "containerlab")
-    return Network(name, tuple(machines.values()), tuple(links), notes=document.notes.lines())
+    return document.network(name, (*machines.values(), *reading.switches), tuple(links))
 
 
-def _with_default(link: Link) -> Link:
-    return Link(**{**vars(link), "mtu": None})
+def _with_commands(
+    document: Document,
+    settings: Layers,
+    name: str,
+    lab: str,
+    machine: Machine,
+    found: Fitted,
+    attached: Sequence[Attached],
+) -> Machine:
+    if machine.is_switch:
+        return machine
+    ends = ((end, wanted.name) for each in attached for end, wanted in zip(each.link.ends, each.ends, strict=True))
+    own = [interface for end, interface in ends if end == machine.name]
+    renamed = found.renamed.get(machine.name, {})
+    return replace(machine, run=containerlab_commands.run(document, settings, name, lab, renamed, own))
 
 
-def _machines(document: Document, inner: Mapping[str, Data], lab: str) -> dict[str, Machine]:
-    """By their names in the file."""
-    names, found = Names(document.notes), {}
+def _machines(
+    document: Document, inner: Mapping[str, Data], names: Names
+) -> tuple[dict[str, Machine], dict[str, Layers]]:
+    """By their names in the file; and all that is said of each."""
+    found, layered = dict[str, Machine](), dict[str, Layers]()
     for name, data in document.mapping(inner.get("nodes"), ("topology", "nodes")).items():
         where: Location = ("topology", "nodes", name)
-        settings = _settings(document, inner, document.mapping(data, where), where)
+        settings = layered[name] = _settings(document, inner, document.mapping(data, where), where)
         kind, _ = settings.get("kind")
         if kind not in (*_HOSTS, *_SWITCHES):
             what = "no kind" if kind is None else f"kind {shown(kind)}"
@@ -87,20 +114,26 @@ def _machines(document: Document, inner: Mapping[str, Data], lab: str) -> dict[s
             cpus=_cpus(document, settings, name),
             memory_mb=_memory(document, *settings.get("memory")),
             environment=_environment(document, settings, name),
-            run=_run(document, settings, name, lab),
         )
-        if kind in _SWITCHES and (found[name].run or found[name].environment):
-            document.lose(settings.get("exec")[1], "exec, env", name, "a switch runs nothing of the file's")
-            found[name] = Machine(found[name].name, found[name].line, is_switch=True)
-    return found
+        if kind in _SWITCHES:
+            found[name] = _switch(document, settings, name, found[name])
+    return found, layered
+
+
+def _switch(document: Document, settings: Layers, name: str, machine: Machine) -> Machine:
+    """containerlab runs nothing on a bridge, and no container is made of it."""
+    for key in ("cpu", "memory", "env", "exec", "sysctls"):
+        if settings.get(key)[0] is not None:
+            document.notes.add(key, name, "left out: a bridge of containerlab's runs nothing")
+    return replace(machine, cpus=None, memory_mb=None, environment=())
 
 
 _NODE = CONTAINERLAB["node"]
 
 
 def _is_said(key: str, data: Data) -> bool:
-    """Whether it says anything: the image that we write ourselves does not."""
-    return data is not None and (key, data) != ("image", _IMAGE)
+    """Whether it says anything: the image that we write ourselves does not, nor that there is no management network."""
+    return data is not None and (key, data) not in (("image", _IMAGE), ("network-mode", "none"))
 
 
 def _settings(document: Document, inner: Mapping[str, Data], own: Mapping[str, Data], where: Location) -> Layers:
@@ -166,7 +199,7 @@ def _environment(document: Document, settings: Layers, name: str) -> tuple[tuple
     for data, where in settings.every("env"):
         for variable, value in document.mapping(data, where).items():
             text = "" if value is None else value
-            if not isinstance(text, str) or not _VARIABLE.fullmatch(variable) or _FILLED_IN.search(text):
+            if not isinstance(text, str) or not _VARIABLE.fullmatch(variable) or FILLED_IN.search(text):
                 why = "a variable has a plain name and a text, in which nothing is filled in"
                 document.lose((*where, variable), f"env {variable[:40]}", name, why)
             elif variable.startswith("__"):
@@ -178,77 +211,93 @@ def _environment(document: Document, settings: Layers, name: str) -> tuple[tuple
     return tuple(found.items())
 
 
-def _run(document: Document, settings: Layers, name: str, lab: str) -> tuple[str, ...]:
-    """`exec` parts words as a shell does and runs no shell, so what a shell would fill in is quoted."""
-    found: dict[str, None] = {}
-    for data, where in settings.every("exec"):
-        for command in document.texts(data, where):
-            plain = command.replace("__clabNodeName__", name).replace("__clabLabName__", f"clab-{lab}")
-            try:
-                words = shlex.split(plain)
-            except ValueError:
-                words = []
-            if not words or _FILLED_IN.search(plain):
-                document.lose(
-                    where, f"exec {command[:40]}", name, "it is a command of plain words, with nothing filled in"
-                )
-            else:
-                found[shlex.join(words)] = None
-    if found:
-        document.notes.add("exec", name, "`run:` here, in minigts' own system, where a command that fails ends `up`")
-    return tuple(found)
+class _Links:
+    """The file's links; and a switch for each that leads to nobody."""
 
+    def __init__(self, document: Document, machines: Mapping[str, Machine], names: Names) -> None:
+        self._document, self._machines, self._names = document, machines, names
+        self.switches: list[Machine] = []
 
-def _links(document: Document, inner: Mapping[str, Data], machines: Mapping[str, Machine]) -> Iterator[Attached | None]:
-    for index, data in enumerate(document.entries(inner.get("links"), ("topology", "links"))):
-        where: Location = ("topology", "links", index)
-        yield _link(document, document.mapping(data, where), where, machines)
-
-
-def _link(
-    document: Document, link: Mapping[str, Data], where: Location, machines: Mapping[str, Machine]
-) -> Attached | None:
-    owner = f"link {document.line(where)}"
-    given = document.entries(link.get("endpoints"), (*where, "endpoints"))
-    ends = [_end(each) for each in given]
-    kind = link.get("type") or next((end for end in ends if end in _LEADS_OUT and end not in machines), None)
-    if isinstance(kind, str) and kind in _LEADS_OUT:
-        document.lose(where, f"a link of type {shown(kind)}", owner, "it leads out of the lab")
-        return None
-    if kind not in (None, *_BETWEEN):
-        document.wrong(where, f"a link of type {shown(kind)}: links are of type veth")
-        return None
-    document.judge(link, where, CONTAINERLAB["link"], owner)
-    unknown = [end for end in ends if end not in machines]
-    if len(ends) != 2:
-        document.wrong(where, f'a link has two endpoints, as in ["h1:eth1", "h2:eth1"]; {len(ends)} given')
-        return None
-    if unknown:
-        document.wrong((*where, "endpoints"), f"no node {shown(unknown[0])}; a link leads from node to node")
-        return None
-    mtu = document.mtu(link.get("mtu"), (*where, "mtu"), owner)
-    addresses = document.texts(link.get("ipv4"), (*where, "ipv4"))
-    wanted, networks = [], []
-    for number, each in enumerate(given):
-        at: Location = (*where, "endpoints", number)
-        end = each if isinstance(each, dict) else {}
-        document.judge(end, at, CONTAINERLAB["endpoint"], ends[number])
-        text = end.get("ipv4") or (addresses[number] if number < len(addresses) else None)
-        address = interface_address(document, text, (*(at if "ipv4" in end else where), "ipv4"))
-        networks += [] if address is None else [address.network]
-        name = end.get("interface") if isinstance(each, dict) else str(each).partition(":")[2]
-        numbered = _INTERFACE.fullmatch(name) if isinstance(name, str) else None
-        wanted.append(
-            Wanted(
-                at,
-                name if isinstance(name, str) and name else None,
-                int(numbered[1]) if numbered else None,
-                None if address is None else address.ip,
-            )
+    def all(self, inner: Mapping[str, Data]) -> list[Attached]:
+        document, where = self._document, ("topology", "links")
+        links = (
+            (document.mapping(data, (*where, index)), (*where, index))
+            for index, data in enumerate(document.entries(inner.get("links"), where))
         )
-    joined = (machines[ends[0]].name, machines[ends[1]].name)
-    network = networks[0] if networks else None
-    return Attached(Link(joined, document.line(where), mtu=mtu), (wanted[0], wanted[1]), network, where)
+        return [found for link, at in links if (found := self._link(link, at)) is not None]
+
+    def _link(self, link: Mapping[str, Data], where: Location) -> Attached | None:
+        document, machines = self._document, self._machines
+        given = document.entries(link.get("endpoints"), (*where, "endpoints"))
+        ends = [_end(each) for each in given]
+        special = (*_LEADS_OUT, _TO_NOBODY)
+        kind = link.get("type") or next((end for end in ends if end in special and end not in machines), None)
+        if kind == _TO_NOBODY:
+            return self._to_nobody(link, given, where)
+        owner = "-".join(end for end in ends if end)[:40] or f"link {document.line(where)}"
+        if isinstance(kind, str) and kind in _LEADS_OUT:
+            document.lose(where, f"a link of type {shown(kind)}", owner, _LEADS_OUT[kind])
+            return None
+        if kind not in (None, *_BETWEEN):
+            known = ", ".join((*_BETWEEN, *special))
+            document.wrong(where, f"a link of type {shown(kind)}: containerlab's types are {known}")
+            return None
+        document.judge(link, where, CONTAINERLAB["link"], owner)
+        unknown = [end for end in ends if end not in machines]
+        if len(ends) != 2:
+            document.wrong(where, f'a link has two endpoints, as in ["h1:eth1", "h2:eth1"]; {len(ends)} given')
+            return None
+        if unknown:
+            document.wrong((*where, "endpoints"), f"no node {shown(unknown[0])}; a link leads from node to node")
+            return None
+        mtu = document.mtu(link.get("mtu"), (*where, "mtu"), owner)
+        addresses = document.texts(link.get("ipv4"), (*where, "ipv4"))
+        found = [
+            self._wanted(each, (*where, "endpoints", number), text, where)
+            for number, (each, text) in enumerate(zip(given, (*addresses, None, None), strict=False))
+        ]
+        joined = (machines[ends[0]].name, machines[ends[1]].name)
+        network = next((network for _, network in found if network is not None), None)
+        return Attached(Link(joined, document.line(where), mtu=mtu), (found[0][0], found[1][0]), network, where)
+
+    def _to_nobody(self, link: Mapping[str, Data], given: Sequence[Data], where: Location) -> Attached | None:
+        """`{type: dummy, endpoint: {node: h1, interface: eth1}}`, or `["h1:eth1", dummy]`: an interface that carries
+        to nobody. Here it leads to a switch with nobody else on it."""
+        document = self._document
+        written, at = link.get("endpoint"), (*where, "endpoint")
+        if written is None:
+            index, written = next(((at, each) for at, each in enumerate(given) if _end(each) != _TO_NOBODY), (0, None))
+            at = (*where, "endpoints", index)
+        node = _end(written)
+        if node not in self._machines:
+            document.wrong(
+                where, f"no node {shown(node)}; a dummy link has one node, as in {{node: h1, interface: eth1}}"
+            )
+            return None
+        document.judge(link, where, CONTAINERLAB["link"], node)
+        mtu = document.mtu(link.get("mtu"), (*where, "mtu"), node)
+        wanted, network = self._wanted(written, at, None, where)
+        switch = Machine(self._names.of(f"nobody{len(self.switches) + 1}"), document.line(where), is_switch=True)
+        self.switches.append(switch)
+        document.notes.add("the dummy link", node, f"it leads to a switch here, {switch.name}, with nobody else on it")
+        ends = self._machines[node].name, switch.name
+        return Attached(Link(ends, document.line(where), mtu=mtu), (wanted, Wanted(where)), network, where)
+
+    def _wanted(
+        self, each: Data, at: Location, of_link: str | None, link: Location
+    ) -> tuple[Wanted, IPv4Network | None]:
+        """What an endpoint asks for, and the network of its address."""
+        document = self._document
+        end = each if isinstance(each, dict) else {}
+        document.judge(end, at, CONTAINERLAB["endpoint"], _end(each))
+        address = interface_address(document, end.get("ipv4") or of_link, (*(at if "ipv4" in end else link), "ipv4"))
+        name = end.get("interface") if isinstance(each, dict) else str(each).partition(":")[2]
+        name = name if isinstance(name, str) and name else None
+        numbered = _INTERFACE.fullmatch(name) if name is not None else None
+        number = int(numbered[1]) if numbered else None
+        if address is None:
+            return Wanted(at, name, number), None
+        return Wanted(at, name, number, address.ip), address.network
 
 
 def interface_address(document: Document, data: Data, where: Location) -> IPv4Interface | None:

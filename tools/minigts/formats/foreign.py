@@ -6,14 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from minigts.errors import Problem
+from minigts.formats.attached import Fitted
 from minigts.formats.keys import Place
-from minigts.formats.network import Notes
-from minigts.language.problems import Location, did_you_mean, shown
+from minigts.formats.network import Link, Machine, Network, Notes, pieces
+from minigts.language.problems import Location, did_you_mean, listed, shown
 from minigts.language.quantities import Quantity
 from minigts.language.tree import DEEPEST, Data, Tree
 
 LEAST_MTU, MOST_MTU = 576, 9500
 """Of a link of ours."""
+NO_ROUTES = "so hosts have no routes here, and reach the far ends of their links alone (`routing: neighbours`)"
 _YES, _NO = ("true", "yes", "on"), ("false", "no", "off")
 
 
@@ -52,6 +54,29 @@ class Document:
                 self.lose((*where, key), key, owner, known.why)
             elif known.fate == "note":
                 self.notes.add(key, owner[:40], f"left out: {known.why}")
+
+    def settle(self, found: Fitted) -> None:
+        """What of interfaces and addresses is otherwise here."""
+        for where, what, owner, why in found.lost:
+            self.lose(where, what, owner, why)
+        for where, message in found.twice:
+            self.wrong(where, message)
+        found.told(self.notes)
+
+    def network(self, name: str, machines: Sequence[Machine], links: Sequence[Link]) -> Network:
+        """All of it. Where no link joins some nodes to the others, hosts have no routes, as they have none there."""
+        hosts = {machine.name for machine in machines if not machine.is_switch}
+        apart = [piece for piece in pieces(machines, links) if not hosts.isdisjoint(piece)]
+        routing, time = "routed", ""
+        if len(apart) > 1:
+            routing = "neighbours"
+            for piece in sorted(apart, key=len)[:-1]:
+                self.notes.add("pieces", "the file", f"no link joins {listed(piece)} to the others, {NO_ROUTES}")
+        if shares := [machine.name for machine in machines if machine.cpus is not None and machine.cpus < 1]:
+            time = "real"
+            for name_of_host in shares:
+                self.notes.add("cpu", name_of_host, "`time: real` here, since a share of a processor is of real time")
+        return Network(name, tuple(machines), tuple(links), routing=routing, time=time, notes=self.notes.lines())
 
     def line(self, where: Location) -> int:
         return max(1, self._tree.line(where))

@@ -4,7 +4,8 @@
     <edge source="0" target="1"><data key="d36">10000000000.0</data></edge>
 
 Keys are named at the top of the file: `label`, `Latitude`, `Longitude`, and of edges `LinkSpeedRaw` in bit/s. A link's
-delay is that of light in fibre between its ends (`geography`). An edge that is only planned is no link.
+delay is that of light in fibre between its ends (`geography`). An edge that is only planned is no link. What yEd has
+drawn is left out.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from xml.parsers import expat
 from minigts.errors import InputError, Problem
 from minigts.formats.geography import Site, distance_km, fibre_ms
 from minigts.formats.keys import GRAPHML
-from minigts.formats.network import Link, Machine, Names, Network, Notes, title
+from minigts.formats.network import Link, Machine, Names, Network, Notes, pieces, title
 from minigts.language.problems import listed, require_none, shown
 
 _LEAST_MBIT, _MOST_MBIT = 0.008, 100_000.0
@@ -47,7 +48,7 @@ class _Parser:
         """Lines and kinds of elements that no network of ours has."""
         self._open: list[_Element] = []
         self._key: str | None = None
-        self._text = ""
+        self._text, self._begun = "", False
         self._parser = expat.ParserCreate()
         self._parser.StartElementHandler = self._start
         self._parser.EndElementHandler = self._end
@@ -66,9 +67,15 @@ class _Parser:
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         kind = name.rpartition(":")[2]
+        if not self._begun and kind != "graphml":
+            line = self._parser.CurrentLineNumber
+            wanted = "GraphML's first element is <graphml>"
+            raise InputError([Problem(self._file, line, f"no GraphML: this file begins with <{name[:40]}>; {wanted}")])
+        self._begun = True
         element = _Element(self._parser.CurrentLineNumber, attributes)
         if kind == "key":
-            self.keys[attributes.get("id", "")] = attributes.get("attr.name", "")
+            named = attributes.get("attr.name") or attributes.get("yfiles.type", "")
+            self.keys[attributes.get("id", "")] = named
         elif kind == "graph":
             self.graph = element
             self._open.append(element)
@@ -204,20 +211,10 @@ class _Reading:
 
     def connected(self, machines: Mapping[str, Machine], links: Sequence[Link]) -> frozenset[str]:
         """The hosts of the largest piece; that there are others is a problem, or leaves them out."""
-        piece_of = {each.name: [each.name] for each in machines.values()}
-        for link in links:
-            one, other = (piece_of[end] for end in link.ends)
-            if one is not other:
-                small, large = sorted((one, other), key=len)
-                large += small
-                piece_of.update(dict.fromkeys(small, large))
-        order = {name: place for place, name in enumerate(piece_of)}
-        pieces = [
-            sorted(each, key=order.__getitem__) for each in {id(each): each for each in piece_of.values()}.values()
-        ]
-        largest = max(pieces, key=len, default=[])
+        apart = pieces(machines.values(), links)
+        largest = max(apart, key=len, default=[])
         lines = {each.name: each.line for each in machines.values()}
-        for piece in pieces:
+        for piece in apart:
             if piece is not largest:
                 why = "no link joins them to the others" if len(piece) > 1 else "no link joins it to the others"
                 self._lose(lines[piece[0]], f"host {listed(piece)}", "the graph", why)

@@ -38,10 +38,13 @@ _PROGRAMS = "every host has minigts' own system and runs no program of the file'
 _ENGINE = "the container engine's own affair"
 _FOREIGN_FILES = "files of this machine's, which may hold addresses and routes; copy them by `files:`"
 _CONTROL_LINE = "a host is reached by `minigts exec` and `shell`, over no network"
+_NO_MANAGEMENT = f"there is no management network: {_CONTROL_LINE}"
+_PORTS = "the ports' order, where the links' order can give it; a port that is called otherwise here is a note"
 _CLAB_LINK = {
     **_honoured(
-        type="`veth` and `veth-stitch`; all others lead out of the lab and are errors",
-        endpoints="the two ends; their interfaces where `eth1`, `eth2`, … follow from the links' order",
+        type="`veth`, `veth-stitch`, and `dummy`, which is a switch with nobody else on it; all others are errors",
+        endpoints=f"the two ends; of their interfaces {_PORTS}",
+        endpoint="of a dummy link its one end",
         mtu="`mtu:`",
         ipv4="`subnet:`, where the two addresses are the first of their network",
     ),
@@ -52,7 +55,8 @@ CONTAINERLAB: Mapping[str, Place] = {
     "file": {
         **_honoured(name="`name:`", topology="the lab"),
         **_all("note", _ENGINE, "prefix settings debug"),
-        **_all("error", f"addresses of the management network: {_CONTROL_LINE}", "mgmt"),
+        **_all("note", _NO_MANAGEMENT, "mgmt"),
+        **_all("error", "it stands under `topology:`", "kinds defaults groups nodes links"),
     },
     "topology": _honoured(
         nodes="hosts and switches",
@@ -68,7 +72,8 @@ CONTAINERLAB: Mapping[str, Place] = {
             cpu="`cpus:`: whole processors, or a share of one",
             memory="`memory:`",
             env="`environment:`",
-            exec="`run:`, in minigts' own system",
+            exec="`run:`, in minigts' own system, with the interfaces' names here; of a bridge a note",
+            sysctls="`run:`, by `sysctl -w`",
             labels="`location:`, of the label `location`; the others are notes",
         ),
         **_all("note", _PROGRAMS, "image type entrypoint cmd user license components extras healthcheck config"),
@@ -81,15 +86,14 @@ CONTAINERLAB: Mapping[str, Place] = {
         **_all("error", _FOREIGN_FILES, "binds volumes env-files"),
         **_all("error", "a configuration sets addresses and routes; say them by `run:`", "startup-config"),
         **_all("error", "its commands may set addresses and routes; say them by `run:`", "stages"),
-        **_all("error", "settings of the kernel's network; say them by `run:`", "sysctls"),
-        **_all("error", f"an address of the management network: {_CONTROL_LINE}", "mgmt-ipv4 mgmt-ipv6"),
-        **_all("error", "a host has a network of its own", "network-mode"),
+        **_all("note", _NO_MANAGEMENT, "mgmt-ipv4 mgmt-ipv6"),
+        **_all("error", "a host has a network of its own; `none` is the same here", "network-mode"),
     },
     "link": _CLAB_LINK,
     "endpoint": {
         **_honoured(
             node="the end",
-            interface="where `eth1`, `eth2`, … follow from the links' order",
+            interface=_PORTS,
             ipv4="as of the link",
         ),
         **_all("error", "a port's MAC address follows from its place in the file", "mac"),
@@ -100,6 +104,7 @@ CONTAINERLAB: Mapping[str, Place] = {
 
 _MODULES = "bgp ospf isis eigrp ripv2 routing srv6 sr mpls evpn vxlan bfd dhcp lag stp gateway vrf vlan vrfs vlans ra"
 _MODULE = "netlab's configuration modules are not here; `routing: ospf` and `vlan:` of minigts may say it"
+_PLUGIN = "a plugin may change everything"
 _OWN_ADDRESSES = "addresses follow from the links' order, or from a link's `prefix`"
 _NETLAB_NODE = {
     **_honoured(
@@ -109,12 +114,14 @@ _NETLAB_NODE = {
         role="`bridge` is a switch; `host` and `router` are hosts, which all forward",
         mtu="`mtu:` of its links that say none",
     ),
+    **_honoured(clab="containerlab's own keys of the node, see below"),
     **_all("note", _PROGRAMS, "box image skip_config unmanaged"),
     **_all("note", _ENGINE, "provider providers libvirt virtualbox tools outputs"),
-    **_all("error", "it may hold files, addresses and a network mode", "clab"),
+    **_all("note", _NO_MANAGEMENT, "mgmt"),
+    **_all("note", "only netlab's drawings have it", "graph"),
+    **_all("error", _PLUGIN, "clone"),
     **_all("error", "its templates may set addresses and routes; say them by `run:`", "config"),
     **_all("error", _OWN_ADDRESSES, "id interfaces loopback"),
-    **_all("error", f"an address of the management network: {_CONTROL_LINE}", "mgmt"),
     **_all("error", _MODULE, f"module {_MODULES}"),
 }
 _NETLAB_TC = _honoured(
@@ -149,7 +156,9 @@ NETLAB: Mapping[str, Place] = {
         ),
         **_all("note", _ENGINE, "provider version tools validate message providers outputs"),
         **_all("error", _OWN_ADDRESSES, "addressing"),
-        **_all("error", "a plugin may change everything", "plugin input"),
+        **_all("error", _PLUGIN, "plugin fabric files configlets"),
+        **_all("error", "netlab has made this file of another one: import that", "input"),
+        **_all("note", "only netlab's drawings have it", "graph"),
         **_all("error", _MODULE, f"module {_MODULES}"),
     },
     "defaults": {
@@ -159,6 +168,7 @@ NETLAB: Mapping[str, Place] = {
             devices="`linux` alone: its `mtu`, `memory` and `cpu`",
         ),
         **_all("note", _ENGINE, "provider providers version tools outputs const netlab multilab warnings paths"),
+        **_all("note", "only netlab reads it", "attributes graph"),
         **_all("error", _OWN_ADDRESSES, "addressing prefix"),
         **_all("error", "say it at its own place", "groups links tc node"),
         **_all("error", _MODULE, f"module {_MODULES}"),
@@ -179,35 +189,45 @@ NETLAB: Mapping[str, Place] = {
         ),
         **_all("note", "only Ansible reads it", "vars"),
     },
-    "node": {**_NETLAB_NODE, **_honoured(group="groups that it is in", name="its name, in a list")},
+    "node": {
+        **_NETLAB_NODE,
+        **_honoured(
+            group="groups that it is in",
+            name="its name, in a list",
+            id="its number, by which netlab gives addresses of a link's `prefix`",
+        ),
+    },
+    "clab": {
+        key: known if known.fate == "note" else Key("error", "a key of netlab's own says it, or nothing here does")
+        for key, known in CONTAINERLAB["node"].items()
+    },
     "link": {
         **_NETLAB_ATTACHED,
         **_honoured(
             interfaces="the ends, as a list",
             name="`name:`, where it is one of ours; else it is a note",
-            type="`p2p` and `lan`; `stub`, `loopback`, `tunnel` and others are errors",
-            prefix="`subnet:`, of IPv4",
+            type="`p2p`, `lan`, and `stub`, which is a switch with nobody else on it; all others are errors",
+            prefix="`subnet:`, of IPv4, where its hosts have the addresses that netlab gives them",
             bridge="the bridge node that the link runs over",
             disable="the link is not there",
-            group="with `members`: links that share settings",
-            members="as above",
+            members="links that share the settings beside it",
         ),
-        **_all("note", "only netlab reads it", "linkindex"),
+        **_all("note", "only netlab reads it", "linkindex graph group"),
     },
     "interface": {
         **_NETLAB_ATTACHED,
         **_honoured(
             node="the end",
-            ipv4="where it is the address that follows from the link's `subnet:`",
-            ifindex="where the links' order can give that number",
-            ifname="where it is `ethN` of that number",
+            ipv4="where it is the address that the host has of the link's `subnet:`",
+            ifindex=_PORTS,
+            ifname=_PORTS,
         ),
         **_all("note", "a port has its number", "name"),
         **_all("error", "IPv6 addresses are minigts' own, by `ipv6:`", "ipv6"),
     },
     "tc": _NETLAB_TC,
     "prefix": {
-        **_honoured(ipv4="`subnet:`", allocation="`sequential` and `p2p`, as minigts does it"),
+        **_honoured(ipv4="`subnet:`", allocation="`p2p`, `sequential` and `id_based`: which address each node has"),
         **_all("error", "IPv6 addresses are minigts' own, by `ipv6:`", "ipv6"),
         **_all("note", "only netlab reads it", "_name"),
     },
@@ -230,7 +250,8 @@ GRAPHML: Mapping[str, Place] = {
             LinkSpeedUnits="as above",
             LinkStatus="an edge that is planned, proposed, future or under construction is no link, which is a note",
         ),
-        **_all("note", "a word about the edge", "LinkLabel LinkNote LinkType id key label NetworkDate"),
+        **_all("note", "a word about the edge", "LinkLabel LinkNote LinkType description id key label NetworkDate"),
+        **_all("note", "yEd's drawing of it", "edgegraphics url"),
     },
 }
 FORMATS: Mapping[str, Mapping[str, Place]] = {"containerlab": CONTAINERLAB, "netlab": NETLAB, "GraphML": GRAPHML}

@@ -17,10 +17,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Network
 
 from minigts.formats import netlab_addresses, netlab_nodes
-from minigts.formats.attached import Attached, Wanted, fitted
+from minigts.formats.attached import Attached, Wanted, fitted, segments
 from minigts.formats.foreign import NO_LAYERS, Document, Layers, undotted
 from minigts.formats.keys import NETLAB
 from minigts.formats.network import WAYS, Link, Machine, Names, Network, Notes, Ways, Written, flow, number, title
@@ -40,6 +40,8 @@ _TC: Mapping[str, tuple[Quantity, str, str]] = {
 """Its words with the units of bare numbers, and what they are of a link."""
 _OF_LINK = NETLAB["link"]
 _OWN_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?", re.ASCII)
+_MOST_HYPHENS = 20
+"""In a node's name."""
 _UNLIMITED = 100_000.0
 """Mbit/s, for a direction without a rate beside one with: our language's highest."""
 
@@ -56,11 +58,9 @@ def read(tree: Tree, file: str, *, leave_out: bool = False) -> Network:
         reading.add(data, layers)
     machines = (*nodes.machines.values(), *reading.switches)
     found = fitted({each.name: each for each in machines}, reading.attached)
-    for loss in found.lost:
-        document.lose(*loss)
+    document.settle(found)
     require_none(document.problems, file)
-    name = title(str(top.get("name") or ""), "netlab")
-    return Network(name, machines, tuple(found.links), notes=document.notes.lines())
+    return document.network(title(str(top.get("name") or ""), "netlab"), machines, found.links)
 
 
 def _flat(
@@ -78,7 +78,8 @@ def _flat(
         if "members" not in settings:
             yield each, layers
             continue
-        document.judge(settings, own, _OF_LINK, f"link {document.line(own)}")
+        group = settings.get("group")
+        document.judge(settings, own, _OF_LINK, group if isinstance(group, str) else f"link {document.line(own)}")
         shared = {key: value for key, value in settings.items() if key not in ("group", "members")}
         yield from _flat(document, settings["members"], (*own, "members"), Layers(((shared, own), *of_group.layers)))
 
@@ -94,7 +95,7 @@ class _End:
 
 class _Links:
     def __init__(self, document: Document, nodes: netlab_nodes.Nodes, networks: Mapping[str, Data]) -> None:
-        self._document, self._machines, self._mtus = document, nodes.machines, nodes.mtus
+        self._document, self._nodes, self._machines, self._mtus = document, nodes, nodes.machines, nodes.mtus
         self._networks = networks
         self.attached: list[Attached] = []
         self.switches: list[Machine] = []
@@ -105,8 +106,8 @@ class _Links:
     def add(self, data: Data, of_link: Layers) -> None:
         """One link: `h1-h2`, `[h1, h2]`, or a mapping. One of several nodes is a switch with a link to each."""
         document, where = self._document, of_link.layers[0][1]
-        settings, owner = of_link.layers[0][0], f"link {document.line(where)}"
-        ends = self._ends(data, where)
+        settings, ends = of_link.layers[0][0], self._ends(data, where)
+        owner = "-".join(end.node for end in ends)[:40] or f"link {document.line(where)}"
         unknown = [end for end in ends if end.node not in self._machines]
         disabled = of_link.get("disable")
         if document.truth(*disabled):
@@ -116,14 +117,12 @@ class _Links:
             known = did_you_mean(unknown[0].node, self._machines)
             document.wrong(where, f"no node {shown(unknown[0].node)}{known}")
             return
-        kind, place = of_link.get("type")
-        if kind not in (None, "p2p", "lan") or len(ends) == 1:
-            document.lose(
-                place if kind else where, f"a link of {shown(kind or 'one node')}", owner, "a link joins nodes"
-            )
+        if not ends:
+            document.wrong(where, "no node in this link: write h1-h2, [h1, h2] or {h1: , h2: }")
             return
-        if len(ends) < 2:
-            document.wrong(where, "a link has two nodes, as in h1-h2")
+        kind, place = of_link.get("type")
+        if kind not in (None, "p2p", "lan", "stub"):
+            document.lose(place, f"a link of type {shown(kind)}", owner, "links here are of type p2p, lan or stub")
             return
         nodes = {end.node for end in ends}
         document.judge({k: v for k, v in settings.items() if k not in nodes}, where, _OF_LINK, owner)
@@ -138,6 +137,10 @@ class _Links:
         interfaces = [(end.node, end.settings, end.where) for end in ends]
         network, place = netlab_addresses.network(document, self._networks, of_link, interfaces, owner)
         wanted = [netlab_addresses.wanted(document, each, network) for each in interfaces]
+        if network is not None and of_link.get("prefix")[0] is not None:
+            wanted = netlab_addresses.allocated(
+                of_link, network, wanted, [self._nodes.members[end.node] for end in ends]
+            )
         bridge = self._bridge(of_link, owner)
         names = [self._machines[end.node].name for end in ends]
         if len(ends) == 2 and bridge is None:
@@ -147,6 +150,10 @@ class _Links:
         if bridge is None:
             bridge = Machine(self._names.of(f"lan{len(self.switches) + 1}"), line, is_switch=True)
             self.switches.append(bridge)
+            if len(ends) == 1:
+                document.notes.add(
+                    "the stub link", owner, f"it leads to a switch, {bridge.name}, with nobody else on it"
+                )
         if of_link.get("name")[0] is not None:
             document.notes.add("name", owner, "left out: its links have names of their own")
         for name, its, at in zip(names, each, wanted, strict=True):
@@ -171,10 +178,19 @@ class _Links:
         return []
 
     def _parted(self, text: str) -> list[str]:
-        """`h1-h2`, also where the nodes' own names have hyphens."""
-        ways = [(text[:at], text[at + 1 :]) for at, sign in enumerate(text[:200]) if sign == "-"]
-        best = max(ways, key=lambda way: sum(each in self._machines for each in way), default=None)
-        return [text] if best is None else [*best]
+        """`h1-h2` and `h1-h2-h3`, also where the nodes' own names have hyphens: with as many nodes as can be."""
+        words = [word.strip() for word in text[:1000].split("-")]
+        best: list[tuple[int, int, list[str]]] = [(0, 0, [])]
+        """Of so many words, the best way: the nodes in it, how many parts it has less, and the parts."""
+        for end in range(1, len(words) + 1):
+            names = ((start, "-".join(words[start:end])) for start in range(max(0, end - _MOST_HYPHENS), end))
+            ways = (
+                (best[start][0] + (name in self._machines), best[start][1] - 1, [*best[start][2], name])
+                for start, name in names
+            )
+            best.append(max(ways))
+        nodes, _, parts = best[-1]
+        return parts if nodes else words
 
     def _settings(self, layers: Layers, owner: str) -> dict[str, float]:
         """Of an interface with its link, in the plan's units."""
@@ -258,24 +274,34 @@ def write(network: Network) -> Written:
     if network.description:
         notes.add("description", network.name, "netlab's file has none")
     lines += ["links:"] if network.links else []
-    hosts = frozenset(machine.name for machine in network.machines if not machine.is_switch)
-    lines += [f"  - {flow(_written(link, hosts))}" for link in network.links]
+    addresses = _addresses(network)
+    lines += [f"  - {flow(_written(link, addresses[index]))}" for index, link in enumerate(network.links)]
     return Written("\n".join(lines) + "\n", notes.lines(), lost.lines())
 
 
-def _written(link: Link, hosts: frozenset[str]) -> Data:
+def _addresses(network: Network) -> list[dict[str, str]]:
+    """By link those of its hosts, where the segment has a network: netlab itself would give others."""
+    machines = {machine.name: machine for machine in network.machines}
+    found: list[dict[str, str]] = [{} for _ in network.links]
+    for segment in segments(machines, network.links):
+        subnet = next((network.links[index].subnet for index in segment if network.links[index].subnet), None)
+        ends = ((index, end) for index in segment for end in network.links[index].ends if not machines[end].is_switch)
+        for count, (index, end) in enumerate(ends, 1):
+            if subnet is not None:
+                found[index][end] = f"{IPv4Network(subnet)[count]}/{IPv4Network(subnet).prefixlen}"
+    return found
+
+
+def _written(link: Link, addresses: Mapping[str, str]) -> Data:
     to, back = (_tc(link, way) for way in (0, 1))
     shared = to == back
-    own: tuple[IPv4Address | None, ...] = (None, None)
-    if link.subnet is not None and hosts.issuperset(link.ends):
-        own = tuple(IPv4Network(link.subnet).network_address + count for count in (1, 2))
     interfaces: list[Data] = [
         {
             "node": end,
             **({} if shared or not tc else {"tc": dict(tc)}),
-            **({} if address is None else {"ipv4": str(address)}),
+            **({"ipv4": addresses[end]} if end in addresses else {}),
         }
-        for end, tc, address in zip(link.ends, (to, back), own, strict=True)
+        for end, tc in zip(link.ends, (to, back), strict=True)
     ]
     settings: dict[str, Data] = {"interfaces": interfaces}
     if link.name is not None:

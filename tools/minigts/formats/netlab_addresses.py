@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv4Network
 from typing import TypeAlias
 
@@ -34,8 +35,8 @@ def network(
     if isinstance(data, dict):
         document.judge(data, where, NETLAB["prefix"], owner)
         allocation = data.get("allocation")
-        if allocation not in (None, "sequential", "p2p"):
-            why = "addresses follow from the links' order"
+        if allocation not in (None, "sequential", "p2p", "id_based"):
+            why = "addresses are given by p2p, sequential or id_based"
             document.lose((*where, "allocation"), f"allocation {shown(allocation)}", owner, why)
         data, where = data.get("ipv4"), (*where, "ipv4")
     if data is None:
@@ -76,6 +77,41 @@ def wanted(document: Document, interface: Interface, of_link: IPv4Network | None
     address = _address(document, interface, of_link)
     place: Location = (*at, "ipv4") if called is None else where
     return Wanted(place, called, int(numbered[1]) if numbered else None, address)
+
+
+@dataclass(frozen=True)
+class Member:
+    """What netlab goes by when it gives a node its addresses."""
+
+    name: str
+    number: int
+    """Its `id`, or the one that it gets."""
+    is_host: bool
+    is_switch: bool = False
+
+
+def allocated(
+    of_link: Layers, network: IPv4Network, wanted: Sequence[Wanted], members: Sequence[Member]
+) -> list[Wanted]:
+    """What is wanted, with the addresses that netlab would give to those that ask for none: on a link between routers
+    the first two, in the order of the nodes' names; else the ones of the nodes' numbers, where the network has as many
+    (docs/addressing.md); else the first, in the link's order."""
+    kind, usable = of_link.get("type")[0], network.num_addresses - 2
+    data = of_link.get("prefix")[0]
+    policy = data.get("allocation") if isinstance(data, dict) else None
+    is_lan = kind == "lan" or (kind is None and (len(members) > 2 or any(each.is_host for each in members)))
+    if policy is None:
+        fits = max(each.number for each in members) <= usable
+        policy = "p2p" if not is_lan and len(members) == 2 else "id_based" if fits else "sequential"
+    by_name = sorted(range(len(members)), key=lambda index: members[index].name)
+    counts = {
+        "p2p": [by_name.index(index) + 1 for index in range(len(members))],
+        "id_based": [each.number for each in members],
+    }.get(str(policy), [*range(1, len(members) + 1)])
+    return [
+        each if each.address is not None or member.is_switch else replace(each, address=_nth(str(count), network))
+        for each, member, count in zip(wanted, members, counts, strict=True)
+    ]
 
 
 def _address(document: Document, interface: Interface, of_link: IPv4Network | None) -> IPv4Address | None:

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 
 from minigts.formats.foreign import Document, Layers
 from minigts.formats.keys import ANSIBLES, NETLAB
+from minigts.formats.netlab_addresses import Member
 from minigts.formats.network import Machine, Names
 from minigts.language.problems import Location, shown
 from minigts.language.quantities import MEMORY_MB
@@ -18,6 +19,8 @@ LONGEST_NAME = 64
 """Of a node, for a pattern that names several."""
 _OF_ALL = ("all", DEVICE)
 """Groups whose members are all nodes, the second since each is of that device."""
+_MOST_ID = 150
+"""Of a node, netlab's own bound (`defaults.const.MAX_NODE_ID`)."""
 _ROLES = ("host", "router", "bridge")
 
 
@@ -28,6 +31,7 @@ class Nodes:
     machines: Mapping[str, Machine]
     mtus: Mapping[str, tuple[int, Location]]
     """Of the nodes that say one for all their links, or for which the defaults do."""
+    members: Mapping[str, Member]
 
 
 @dataclass(frozen=True)
@@ -44,19 +48,46 @@ def read(document: Document, top: Mapping[str, Data]) -> Nodes:
     given = _given(document, top.get("nodes"))
     groups = _groups(document, top.get("groups"), given)
     names, machines, mtus = Names(document.notes), dict[str, Machine](), dict[str, tuple[int, Location]]()
+    members, numbers = dict[str, Member](), _numbers(document, given)
     for name, (node, where) in given.items():
-        own = Layers(((node, where), *_of_groups(document, groups, name, node, where), *defaults))
+        said = ((node, where), *_of_groups(document, groups, name, node, where))
+        own = Layers((*said, *defaults))
         document.judge(_without_ansibles(node), where, NETLAB["node"], name)
+        for clab, place in Layers(said).every("clab"):
+            document.judge(document.mapping(clab, place), place, NETLAB["clab"], name)
         machines[name] = _machine(document, names.of(name), own, where, name)
+        role = own.get("role")[0] or "host"
+        members[name] = Member(name, numbers[name], is_host=role == "host", is_switch=role == "bridge")
         data, place = own.get("mtu")
         if (mtu := document.mtu(data, place, name)) is not None:
             mtus[name] = mtu, place
-    return Nodes(machines, mtus)
+    return Nodes(machines, mtus, members)
+
+
+def _numbers(document: Document, given: Mapping[str, tuple[Mapping[str, Data], Location]]) -> Mapping[str, int]:
+    """The nodes' ids: their own, or the lowest that is free, in file order."""
+    found: dict[str, int] = {}
+    for name, (node, where) in given.items():
+        if (data := node.get("id")) is None:
+            continue
+        if not isinstance(data, str) or not data.isascii() or not data.isdigit() or not 1 <= int(data[:6]) <= _MOST_ID:
+            document.wrong((*where, "id"), f"{shown(data)} is no number of a node, from 1 to {_MOST_ID}")
+        elif int(data) in found.values():
+            document.wrong((*where, "id"), f"{data} is the number of another node already")
+        else:
+            found[name] = int(data)
+            document.notes.add("id", name, "it counts on links with a `prefix`; all other addresses are minigts' own")
+    taken = {*found.values()}
+    free = iter(number for number in range(1, len(taken) + len(given) + 1) if number not in taken)
+    return found | {name: next(free) for name in given if name not in found}
 
 
 def _machine(document: Document, name: str, own: Layers, where: Location, owner: str) -> Machine:
     device, _ = own.get("device")
-    if device != DEVICE:
+    if device is None:
+        wanted = "netlab has it from its command line or the user's defaults. Write `defaults.device: linux`"
+        document.wrong(where, f"no device is said: {wanted}")
+    elif device != DEVICE:
         document.wrong(where, f"device {shown(device)}: Linux nodes alone can be taken over (device: linux)")
     role, place = own.get("role")
     if role not in (None, *_ROLES):

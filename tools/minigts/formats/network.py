@@ -85,6 +85,8 @@ class Network:
     description: str = ""
     routing: str = "routed"
     sites: bool = False
+    time: str = ""
+    """`real` where something in it is of real time alone."""
     notes: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
 
@@ -198,6 +200,8 @@ def _document(network: Network) -> dict[str, Data]:
         document["routing"] = network.routing
     if network.sites:
         document["delays"] = "sites"
+    if network.time:
+        document["time"] = network.time
     document["hosts"] = dict(hosts)
     if switches:
         document["switches"] = dict(switches)
@@ -272,6 +276,19 @@ def flow(value: Data) -> str:
 def _quoted(value: str) -> str:
     escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
     return f'"{escaped}"'
+
+
+def pieces(machines: Iterable[Machine], links: Iterable[Link]) -> list[list[str]]:
+    """Names of the machines that links join to each other, in the order of `machines`."""
+    piece_of = {each.name: [each.name] for each in machines}
+    for link in links:
+        one, other = (piece_of[end] for end in link.ends)
+        if one is not other:
+            small, large = sorted((one, other), key=len)
+            large += small
+            piece_of.update(dict.fromkeys(small, large))
+    order = {name: place for place, name in enumerate(piece_of)}
+    return [sorted(each, key=order.__getitem__) for each in {id(each): each for each in piece_of.values()}.values()]
 
 
 def ports(links: Iterable[Link]) -> Iterator[tuple[Link, tuple[int, int]]]:

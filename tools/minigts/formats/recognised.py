@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import PurePath
+from typing import Literal, TypeAlias
 
 from minigts.errors import InputError, Problem
 from minigts.formats import gts_language
@@ -11,14 +12,21 @@ from minigts.language.tree import Data
 GRAPHML, YAML = (".graphml", ".xml"), (".yaml", ".yml")
 OURS = frozenset({"hosts", "chain", "pair", "star", "switches"})
 """Keys that topologies of ours begin with."""
+COMPOSE = "this file is Compose's: a host of a topology takes it, as in `hosts: {a: {compose: compose.yaml}}`"
+_WHERE_XML_BEGINS = 10_000
 
 
-def of_document(data: Data) -> str | None:
-    """`containerlab` or `netlab`; None for a topology of ours, and for what is neither."""
-    if not isinstance(data, dict) or not OURS.isdisjoint(data):
+Tool: TypeAlias = Literal["containerlab", "netlab", "Compose"]
+
+
+def of_document(data: Data) -> Tool | None:
+    """Whose document of YAML it is; None for a topology of ours, and for what is none of theirs."""
+    if not isinstance(data, dict) or not OURS.isdisjoint(data) or "apiVersion" in data:
         return None
     if isinstance(data.get("topology"), dict):
         return "containerlab"
+    if isinstance(data.get("services"), dict):
+        return "Compose"
     links = data.get("links")
     ours = isinstance(links, list) and any(isinstance(each, dict) and "ends" in each for each in links)
     return "netlab" if not ours and not data.keys().isdisjoint({"nodes", "defaults.device"}) else None
@@ -26,14 +34,26 @@ def of_document(data: Data) -> str | None:
 
 def require_ours(data: Data, file: str) -> None:
     """Raises InputError, with what to do, for another tool's file where a topology of ours is wanted."""
-    if (tool := of_document(data)) is not None:
+    tool = of_document(data)
+    if tool == "Compose":
+        raise InputError([Problem(file, 1, COMPOSE)])
+    if tool is not None:
         raise InputError([Problem(file, 1, _import(f"{tool}'s", file))])
 
 
 def require_our_ending(file: str) -> None:
-    """The same by the name of a file."""
-    if PurePath(file).suffix.lower() in GRAPHML:
+    """The same by the name of a file, before it is read."""
+    if PurePath(file).suffix.lower() == GRAPHML[0]:
         raise InputError([Problem(file, 0, _import("GraphML", file))])
+
+
+def require_no_xml(text: str, file: str) -> None:
+    """The same by how its text begins."""
+    if text.lstrip()[:1] != "<":
+        return
+    if "<graphml" in text[:_WHERE_XML_BEGINS] and PurePath(file).suffix.lower() in GRAPHML:
+        raise InputError([Problem(file, 1, _import("GraphML", file))])
+    raise InputError([Problem(file, 1, "this file is XML, and no topology of minigts', which is YAML")])
 
 
 def _import(what: str, file: str) -> str:

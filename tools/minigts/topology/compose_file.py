@@ -75,6 +75,13 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
 _REFUSED = {key: reason for reason, keys in _REASONS.items() for key in keys}
 _OF_VOLUMES = "a volume is a directory of the host's: write its name and nothing below it"
 _OF_NETWORKS = "all containers of a lab share its overlay's network: write the name and nothing below it"
+_USUAL_VOLUME = {"driver": "local", "external": "false"}
+_USUAL_NETWORK = {
+    "driver": "bridge",
+    **dict.fromkeys(("external", "internal", "attachable", "enable_ipv6"), "false"),
+    "enable_ipv4": "true",
+}
+"""What an engine does by itself."""
 _USER = re.compile(r"[A-Za-z0-9_.-]{1,64}(?::[A-Za-z0-9_.-]{1,64})?", re.ASCII)
 
 
@@ -194,8 +201,8 @@ class _Service(Strict):
 
 class _Document(Strict):
     services: dict[str, _Service]
-    networks: Annotated[dict[str, None], compose_values.nothing_below(_OF_NETWORKS)] | None = None
-    volumes: Annotated[dict[str, None], compose_values.nothing_below(_OF_VOLUMES)] | None = None
+    networks: Annotated[dict[str, None], compose_values.nothing_below(_OF_NETWORKS, _USUAL_NETWORK)] | None = None
+    volumes: Annotated[dict[str, None], compose_values.nothing_below(_OF_VOLUMES, _USUAL_VOLUME)] | None = None
     version: str | None = None
     name: str | None = None
 

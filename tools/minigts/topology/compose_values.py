@@ -15,7 +15,13 @@ from pydantic import BeforeValidator
 from minigts.language.fields import unknown
 from minigts.language.problems import Finding, Misplaced, shown
 from minigts.language.quantities import is_whole_number
-from minigts.topology.containers import LONGEST_TEXT, REFERENCE, VARIABLE, is_path
+from minigts.topology.containers import (
+    CONTAINERS_VARIABLE,
+    CONTAINERS_VARIABLE_HINT,
+    LONGEST_TEXT,
+    REFERENCE,
+    is_path,
+)
 from minigts.topology.fields import NAME, NAME_HINT
 
 _ORDER_ONLY = (
@@ -82,8 +88,8 @@ def pairs(value: object) -> dict[str, str | None]:
     """`A=1` or `A` in a list, or a mapping; None: of the host's own."""
 
     def named(name: str, content: object) -> tuple[str, str | None]:
-        if not VARIABLE.fullmatch(name):
-            raise ValueError(f"{shown(name)} is no variable's name: write letters, digits and underscores")
+        if not CONTAINERS_VARIABLE.fullmatch(name):
+            raise ValueError(f"{shown(name)} is no variable's name: {CONTAINERS_VARIABLE_HINT}")
         return name, None if content is None else a_text(content)
 
     def parse(one: object) -> tuple[str, str | None]:
@@ -249,11 +255,17 @@ def test(value: object) -> tuple[str, ...]:
     return words
 
 
-def nothing_below(reason: str) -> BeforeValidator:
+def nothing_below(reason: str, usual: Mapping[str, str]) -> BeforeValidator:
+    """Names with nothing below them, but for what is so without being said: `usual`."""
+
     def check(value: object) -> object:
         if isinstance(value, dict):
             below: list[Finding] = [
-                ((name, key), reason) for name, each in value.items() if isinstance(each, dict) for key in each
+                ((name, key), reason)
+                for name, each in value.items()
+                if isinstance(each, dict)
+                for key, said in each.items()
+                if said != usual.get(key, ())
             ]
             below += [((name,), reason) for name, each in value.items() if each and not isinstance(each, dict)]
             if below:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from minigts.language.problems import shown
 from minigts.topology.containers import VARIABLE
 
-_ENTRY = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*(?:=(.*))?", re.ASCII)
+_ENTRY = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_.-]*)\s*(?:=(.*))?", re.ASCII)
 _QUOTED = re.compile(r"""(?:'([^']*)'|"([^"\\$]*)")\s*(?:\#.*)?""", re.ASCII)
 
 

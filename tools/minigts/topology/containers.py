@@ -28,6 +28,10 @@ Restart = Literal["no", "on-failure", "always", "unless-stopped"]
 
 REFERENCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}", re.ASCII)
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}", re.ASCII)
+"""As a shell has it, and a Compose file's `$NAME`."""
+CONTAINERS_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}", re.ASCII)
+"""Programs in containers have names like `discovery.type`, too, which no shell could set."""
+CONTAINERS_VARIABLE_HINT = "write letters, digits, underscores, dots and hyphens, no digit first"
 _VOLUME_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{1,62}", re.ASCII)
 _PORTS = re.compile(r"([0-9]{1,5})(?::([0-9]{1,5}))?", re.ASCII)
 
@@ -72,8 +76,8 @@ def _environment(value: object) -> dict[str, str]:
     if not isinstance(value, Mapping):
         raise ValueError(f"{shown(value)} where a mapping is wanted, as in {{LEVEL: debug}}")
     for name in value:
-        if not isinstance(name, str) or not VARIABLE.fullmatch(name):
-            raise ValueError(f"{shown(name)} is no variable's name: write letters, digits and underscores")
+        if not isinstance(name, str) or not CONTAINERS_VARIABLE.fullmatch(name):
+            raise ValueError(f"{shown(name)} is no variable's name: {CONTAINERS_VARIABLE_HINT}")
     return {str(name): _words(text) for name, text in value.items()}
 
 

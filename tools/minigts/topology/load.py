@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from itertools import chain
 from pathlib import Path
 
+from minigts.errors import Problem
 from minigts.formats import gts_language, network, recognised
 from minigts.formats.limits import MOST_NOTES
 from minigts.language.problems import require_none
@@ -58,6 +59,7 @@ def load(
 
     Raises InputError with every problem, each with its line.
     """
+    recognised.require_our_ending(str(path))
     text = read_text(path, gts_language.LANGUAGE if is_gts(path) else LANGUAGE)
     tree = varied(_read(text, str(path)), values)
     return _planned(tree, str(path), known_overlays, time, best, beside or Beside(Path(path).parent))
@@ -114,6 +116,7 @@ def _read(text: str, file: str) -> Tree:
     if is_gts(file):
         return network.tree(_of_gts(text, file))
     recognised.require_our_ending(file)
+    recognised.require_no_xml(text, file)
     tree = read_tree(text, file, LANGUAGE)
     recognised.require_ours(tree.data, file)
     return tree
@@ -132,6 +135,10 @@ def is_gts(file: str | Path) -> bool:
 
 def require_fit(read: network.Network, file: str) -> None:
     """Raise InputError with every problem that a network of another format has as a topology."""
+    size = len(network.text(read).encode())
+    if size > LARGEST_BYTES:
+        too_large = f"its topology would have {size // 1000} kB, and a topology has at most {LARGEST_BYTES // 1000} kB"
+        require_none([Problem(file, 0, too_large)], file)
     _planned(network.tree(read), file, None, None, ANYWHERE, None)
 
 

@@ -1,0 +1,171 @@
+"""Other tools' files, read as `minigts import` reads them; and what a reader passes over without a word.
+
+A place of a file is heard when the network or a note is another one without it, or with another value there. What
+stands below a key that is a note as a whole belongs to that note.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from minigts.errors import InputError
+from minigts.formats import containerlab, gts_language, netlab, network, reading, recognised
+from minigts.language.problems import Location, path_of
+from minigts.language.source import read_text
+from minigts.language.tree import Data, Tree, read_tree
+from minigts.topology import compose_file, load
+
+Tool = Literal["containerlab", "netlab", "GraphML", "Compose", "GTS"]
+TOOLS: tuple[Tool, ...] = ("containerlab", "netlab", "GraphML", "Compose", "GTS")
+_MOST_BYTES = 4_000_000
+_SIGNS: tuple[tuple[Tool, re.Pattern[str]], ...] = (
+    ("containerlab", re.compile(r"^[ \t]*topology[ \t]*:[ \t]*(?:#.*)?$", re.MULTILINE)),
+    ("Compose", re.compile(r"^services[ \t]*:", re.MULTILINE)),
+    ("netlab", re.compile(r"\A(?!.*^apiVersion:).*^(?:nodes|defaults\.device)[ \t]*:", re.MULTILINE | re.DOTALL)),
+)
+"""What stands in a file of YAML, also in one that no reader of ours can read: the first that fits."""
+_DATA = re.compile(r"[ \t]*<data [^<>]*>[^<>]*</data>\s*")
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What came of a file: all that a reader made of it, and its notes."""
+
+    made: object
+    notes: tuple[str, ...]
+
+
+def tool_of(path: Path) -> Tool | None:
+    """Whose file it is; None for what none of them would read."""
+    ending = path.suffix.lower()
+    if ending in gts_language.SUFFIXES:
+        return "GTS"
+    if ending not in (*recognised.YAML, *recognised.GRAPHML) or path.stat().st_size > _MOST_BYTES:
+        return None
+    text = path.read_text(encoding="utf-8", errors="replace")
+    if ending in recognised.GRAPHML:
+        return "GraphML" if "<graphml" in text else None
+    return next((tool for tool, sign in _SIGNS if sign.search(text)), None)
+
+
+def read(tool: Tool, path: Path, *, leave_out: bool = False) -> Taken:
+    """Raises InputError with every reason why it cannot be taken over."""
+    text = read_text(path, compose_file.LANGUAGE if tool == "Compose" else reading.language_of(path))
+    if tool == "Compose":
+        return _composed(read_tree(text, str(path), compose_file.LANGUAGE), path)
+    return _fitting(reading.read(text, str(path), leave_out=leave_out), path)
+
+
+def _fitting(read: network.Network, path: Path) -> Taken:
+    load.require_fit(read, str(path))
+    return Taken(network.text(read).split("\nname:", 1)[-1], read.notes)
+
+
+def _composed(tree: Tree, path: Path) -> Taken:
+    def text_of(name: str) -> str:
+        try:
+            return (path.parent / name).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ValueError(str(error)) from None
+
+    host = compose_file.Host({}, {}, ".", text_of)
+    found = compose_file.read(tree, host)
+    problems = [*tree.problems, *(tree.problem(str(path), finding) for finding in found.findings)]
+    if problems:
+        raise InputError(problems)
+    return Taken(found.services, tuple(f"{key}: {said}" for key, said in found.notes))
+
+
+def unheard(tool: Tool, path: Path, taken: Taken, most: int) -> list[str]:
+    """Places of a file, of at most so many, that change nothing by being there nor by what they say."""
+    if tool == "GTS":
+        return []
+    if tool == "GraphML":
+        return list(_unheard_data(path, taken, most))
+    return _Looking(tool, path, taken, most).found()
+
+
+def _unheard_data(path: Path, taken: Taken, most: int) -> Iterator[str]:
+    text = path.read_text(encoding="utf-8-sig")
+    places = list(_DATA.finditer(text))
+    for place in random.Random(0).sample(places, min(most, len(places))):
+        said = place[0].strip()
+        without = text[: place.start()] + text[place.end() :]
+        otherwise = text[: place.start()] + said.replace("</data>", "9</data>") + text[place.end() :]
+        if all(_of_graph(each, path) == taken for each in (without, otherwise)):
+            yield f"line {text.count(chr(10), 0, place.start()) + 1}: {said[:80]}"
+
+
+def _of_graph(text: str, path: Path) -> Taken | None:
+    try:
+        return _fitting(reading.read(text, str(path)), path)
+    except InputError:
+        return None
+
+
+class _Looking:
+    """Goes from key to key: what is only a note is not looked into."""
+
+    def __init__(self, tool: Tool, path: Path, taken: Taken, most: int) -> None:
+        self._tool, self._path, self._taken, self._left = tool, path, taken, most
+        language = compose_file.LANGUAGE if tool == "Compose" else reading.LANGUAGE
+        self._tree = read_tree(read_text(path, language), str(path), language)
+
+    def found(self) -> list[str]:
+        return list(self._below((), self._tree.data))
+
+    def _below(self, where: Location, data: Data) -> Iterator[str]:
+        keys = [*data] if isinstance(data, dict) else [*range(len(data))] if isinstance(data, list) else []
+        for key in random.Random(0).sample(keys, len(keys)):
+            if self._left <= 0:
+                return
+            self._left -= 1
+            place: Location = (*where, key)
+            value = data[key]  # type: ignore[index, call-overload]  # the one or the other
+            without = self._read(self._changed(place, None))
+            if without is None or without.made != self._taken.made:
+                yield from self._below(place, value)
+            elif without == self._taken and value is not None and not self._says(place, value):
+                yield f"{path_of(place)}: {value!s:.60}"
+
+    def _says(self, place: Location, value: Data) -> bool:
+        """Whether another value there makes a difference."""
+        return any(self._read(self._changed(place, other)) != self._taken for other in _others(value))
+
+    def _changed(self, place: Location, other: Data) -> Data:
+        """The document without what stands there, or with another value."""
+        changed = copy.deepcopy(self._tree.data)
+        at: Data = changed
+        for key in place[:-1]:
+            at = at[key]  # type: ignore[index, call-overload]
+        if other is None:
+            del at[place[-1]]  # type: ignore[union-attr, arg-type]
+        else:
+            at[place[-1]] = other  # type: ignore[index, call-overload]
+        return changed
+
+    def _read(self, data: Data) -> Taken | None:
+        tree = Tree(data, dict(self._tree.lines), [], self._tree.notes)
+        try:
+            if self._tool == "Compose":
+                return _composed(tree, self._path)
+            reader = containerlab if self._tool == "containerlab" else netlab
+            return _fitting(reader.read(tree, str(self._path)), self._path)
+        except InputError:
+            return None
+
+
+def _others(value: Data) -> Iterator[Data]:
+    match value:
+        case str():
+            yield f"{value}7"
+        case list():
+            yield [*value, "something-else"]
+        case dict():
+            yield {**value, "something-else": "7"}

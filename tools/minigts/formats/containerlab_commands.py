@@ -1,0 +1,92 @@
+"""What containerlab runs on a node and sets in its kernel (`exec`, `sysctls`), as commands of our `run:`. Pure.
+
+    exec: ["ip addr add 192.0.2.1/24 dev net0"]        run: ["ip addr add 192.0.2.1/24 dev eth1"]
+    sysctls: {net.ipv4.ip_forward: 0}                  run: ["sysctl -w net.ipv4.ip_forward=0"]
+
+`exec` parts words as a shell does and runs no shell, so what a shell would fill in is quoted. Interfaces that are
+called otherwise here have their names here.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+
+from minigts.formats.foreign import Document, Layers
+from minigts.language.problems import Location, shown
+
+FILLED_IN = re.compile(r"\$|__clab(?:NodeDir|Dir)__")
+"""What containerlab fills in from where it runs."""
+_SYSCTL = re.compile(r"[a-z][a-z0-9_]*(?:[./][A-Za-z0-9_-]+){1,9}", re.ASCII)
+_FOR_LATER = re.compile(r"([./])default([./])")
+_MANAGEMENT = "eth0"
+_WORD = r"(?<![A-Za-z0-9_-]){}(?![A-Za-z0-9_-])"
+
+
+def run(
+    document: Document, settings: Layers, name: str, lab: str, renamed: Mapping[str, str], own: Sequence[str | None]
+) -> tuple[str, ...]:
+    """The commands for node `name` of the lab. `renamed` has its interfaces that are called otherwise here, `own` all
+    of them, as the file calls them."""
+    found = dict.fromkeys(_sysctls(document, settings, len(own)))
+    for what, command, where in _commands(document, settings, name, lab):
+        if (why := _why_not(command, renamed, own)) is not None:
+            document.lose(where, what, name, why)
+        else:
+            found[_in_our_names(command, renamed)] = None
+    for key in ("sysctls", "exec"):
+        if settings.get(key)[0]:
+            document.notes.add(key, name, "`run:` here, in minigts' own system, where a command that fails ends `up`")
+    return tuple(found)
+
+
+def _commands(document: Document, settings: Layers, name: str, lab: str) -> Iterator[tuple[str, str, Location]]:
+    for data, where in settings.every("exec"):
+        for command in document.texts(data, where):
+            what = f"exec {command[:40]}"
+            plain = command.replace("__clabNodeName__", name).replace("__clabLabName__", f"clab-{lab}")
+            try:
+                words = shlex.split(plain)
+            except ValueError:
+                words = []
+            if not words or FILLED_IN.search(plain):
+                document.lose(where, what, name, "it is a command of plain words, with nothing filled in")
+            else:
+                yield what, shlex.join(words), where
+
+
+def _sysctls(document: Document, settings: Layers, ports: int) -> Iterator[str]:
+    """Each with its nearest value, in the order of the places. What holds for interfaces that come later holds for the
+    links' own, too: containerlab sets it before it makes them."""
+    found: dict[str, str] = {}
+    for data, where in settings.every("sysctls"):
+        for key, value in document.mapping(data, where).items():
+            if _SYSCTL.fullmatch(key) and isinstance(value, str) and not FILLED_IN.search(value):
+                found[key] = value
+            else:
+                document.wrong(
+                    (*where, key), f"{shown(value)} of {shown(key)} is no setting, as in net.ipv4.ip_forward: 1"
+                )
+    for key, value in found.items():
+        later = _FOR_LATER.search(key)
+        each = [_FOR_LATER.sub(rf"\1eth{port}\2", key) for port in range(1, ports + 1)] if later else []
+        yield from (shlex.join(["sysctl", "-w", f"{one}={value}"]) for one in (key, *each))
+
+
+def _why_not(command: str, renamed: Mapping[str, str], own: Sequence[str | None]) -> str | None:
+    """Of a command that would do something else here."""
+    if _MANAGEMENT not in own and re.search(_WORD.format(_MANAGEMENT), command):
+        return f"{_MANAGEMENT} leads to the management network, which is not here"
+    for name, ours in renamed.items():
+        if not re.search(r"[0-9]", name) and re.search(_WORD.format(re.escape(name)), command):
+            return f"interface {name[:40]} is {ours} here, and in a command the name may mean something else"
+    return None
+
+
+def _in_our_names(command: str, renamed: Mapping[str, str]) -> str:
+    """With each interface's name here, also as a part of another: `net0.10` becomes `eth1.10`."""
+    names = [re.escape(name) for name in sorted(renamed, key=len, reverse=True) if re.search(r"[0-9]", name)]
+    if not names:
+        return command
+    return re.sub(_WORD.format(f"({'|'.join(names)})"), lambda found: renamed[found[1]], command)
