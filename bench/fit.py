@@ -3,6 +3,9 @@
 No hosts are started. The data are docs/published/gts-2016-throughput.csv (Hermans and de Niet, University of Amsterdam,
 2016, appendix Point-to-Point Throughput Measurements). Two numbers are fitted by least squares to the 18 rows of plain
 machines: what a frame takes, by TCP, and what a datagram's calls take, by UDP. The rows of containers are held out.
+
+Then it asks of the containers' rows what encapsulation would have to take, a frame: each row beside the plain machines
+of the same circuit and instance. `--rows` prints every residual.
 """
 
 from __future__ import annotations
@@ -51,16 +54,48 @@ class Model:
         return (MTU[network] - TCP_HEADERS_BYTES) * 8 / (FRAMES_OF_A_SEGMENT * self.frame_us)
 
     def udp_mbit(self, network: str) -> float:
-        frames = -(-(DATAGRAM_BYTES + UDP_HEADERS_BYTES - 20) // ((MTU[network] - 20) // 8 * 8))
-        return DATAGRAM_BYTES * 8 / max(self.datagram_us, frames * self.frame_us)
+        return DATAGRAM_BYTES * 8 / max(self.datagram_us, frames(network) * self.frame_us)
+
+
+@dataclass(frozen=True)
+class Encapsulation:
+    """What a frame's encapsulation would have to take, in microseconds, by each of a network's circuits."""
+
+    network: str
+    by_udp_us: list[float]
+    by_tcp_us: list[float]
+
+
+def frames(network: str) -> int:
+    """Of a datagram."""
+    return -(-(DATAGRAM_BYTES + UDP_HEADERS_BYTES - 20) // ((MTU[network] - 20) // 8 * 8))
+
+
+def encapsulations(rows: list[dict[str, str]]) -> Iterator[Encapsulation]:
+    """A datagram over the overlay is as many plain ones as it has frames, and the rest is theirs; so is a segment."""
+    plain = {(row["instance"], row["circuit"]): row for row in rows if row["platform"] == "vm"}
+    for network in (each for each in MTU if each != "vm"):
+        by_udp, by_tcp = [], []
+        for row in rows:
+            if (row["platform"], row["instance"]) == ("container", network):
+                beside = plain[network, row["circuit"]]
+                datagram_us = DATAGRAM_BYTES * 8 / float(beside["udp_mbit"])
+                by_udp.append(DATAGRAM_BYTES * 8 / float(row["udp_mbit"]) / frames(network) - datagram_us)
+                segments_us = [segment_us(each, name) for each, name in ((row, network), (beside, "vm"))]
+                by_tcp.append((segments_us[0] - segments_us[1]) / FRAMES_OF_A_SEGMENT)
+        yield Encapsulation(network, by_udp, by_tcp)
+
+
+def segment_us(row: dict[str, str], network: str) -> float:
+    return (MTU[network] - TCP_HEADERS_BYTES) * 8 / float(row["tcp_mbit"])
 
 
 def fitted(rows: list[dict[str, str]]) -> Model:
     """The least squares of one unknown are a mean: of the time a segment takes, and of the time a datagram takes."""
     plain = [row for row in rows if row["platform"] == "vm"]
-    segment_us = statistics.fmean((MTU["vm"] - TCP_HEADERS_BYTES) * 8 / float(row["tcp_mbit"]) for row in plain)
+    of_a_segment_us = statistics.fmean(segment_us(row, "vm") for row in plain)
     datagram_us = statistics.fmean(DATAGRAM_BYTES * 8 / float(row["udp_mbit"]) for row in plain)
-    return Model(segment_us / FRAMES_OF_A_SEGMENT, datagram_us)
+    return Model(of_a_segment_us / FRAMES_OF_A_SEGMENT, datagram_us)
 
 
 def compared(rows: list[dict[str, str]], model: Model) -> list[Row]:
@@ -95,6 +130,27 @@ def lines(rows: list[Row]) -> Iterator[tuple[str, ...]]:
         )
 
 
+def show_rows(rows: list[Row]) -> None:
+    columns = ("network", "circuit", "TCP, Mbit/s", "model", "off by", "UDP, Mbit/s", "model", "off by")
+    screen.show_table("residuals", columns, (residual(row) for row in rows))
+
+
+def residual(row: Row) -> tuple[str, ...]:
+    pairs = (row.tcp_mbit, row.tcp_model_mbit), (row.udp_mbit, row.udp_model_mbit)
+    figures = ((f"{real:.1f}", f"{model:.1f}", f"{error_percent(real, model):+.0f} %") for real, model in pairs)
+    return (row.network, row.circuit, *(each for three in figures for each in three))
+
+
+def show_encapsulations(found: list[Encapsulation]) -> None:
+    columns = ("network", "by UDP, us: least, median, most", "by TCP")
+    lines = ((each.network, spread(each.by_udp_us), spread(each.by_tcp_us)) for each in found)
+    screen.show_table("what a frame's encapsulation would have to take", columns, lines)
+
+
+def spread(values: list[float]) -> str:
+    return ", ".join(f"{each:+.1f}" for each in (min(values), statistics.median(values), max(values)))
+
+
 def off(errors: list[float]) -> str:
     return f"{min(errors):+.0f} to {max(errors):+.0f} %, median {statistics.median(errors):+.0f}"
 
@@ -102,14 +158,23 @@ def off(errors: list[float]) -> str:
 def main() -> None:
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     words.add_argument("--out", type=Path, default=stage.RESULTS, metavar="DIR", help="where the figures go, as JSON")
+    words.add_argument("--rows", action="store_true", help="print each row's residual")
     given = words.parse_args()
     with DATA.open(newline="") as file:
         published = list(csv.DictReader(file))
     model = fitted(published)
     rows = compared(published, model)
     show(rows, model)
+    if given.rows:
+        show_rows(rows)
+    found = list(encapsulations(published))
+    show_encapsulations(found)
     given.out.mkdir(parents=True, exist_ok=True)
-    content = {"model": asdict(model), "rows": [asdict(row) for row in rows]}
+    content = {
+        "model": asdict(model),
+        "rows": [asdict(row) for row in rows],
+        "encapsulation": [asdict(each) for each in found],
+    }
     (given.out / "fit.json").write_text(json.dumps(content, indent=2) + "\n")
 
 

@@ -238,7 +238,7 @@ def test_of_several_in_real_time_those_are_left_out_whose_hosts_have_a_modelled_
     line = "gts: left out, for nothing of it says anything in real time; --time virtual measures it"
     assert campaign.left_out_in_words(every)[0] == line
     assert {part.why for part in every[0].left_out if part.kind == "measurement"} == {
-        "chain6-gts.yaml:10: defaults.host.processor: a modelled processor is of virtual time, and this lab's is "
+        "chain6-gts.yaml:11: defaults.host.processor: a modelled processor is of virtual time, and this lab's is "
         "real: write `time: virtual`, or say --time virtual"
     }
     directories = campaign.begin(tmp_path, every, "uml")
