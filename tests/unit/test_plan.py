@@ -49,7 +49,8 @@ def test_plan_is_the_same_bytes_and_survives_json(path: Path) -> None:
     assert text == to_json(load(path))
     assert Plan.model_validate_json(text) == load(path)
     assert text.endswith("}\n")
-    assert str(TOPOLOGIES) not in text
+    takes_files = any(host.software is not None and host.software.files for host in load(path).hosts)
+    assert takes_files or str(TOPOLOGIES) not in text
 
 
 def test_chain6_adds_up_to_figure_15() -> None:
