@@ -134,7 +134,13 @@ class VirtualUmlProvider(UmlProvider):
         names = {number: name for name, number in self._numbers().items()}
         return {
             (names[one["host"]], f"eth{one['port'] + 1}"): WireState(
-                Wire(**one["wire"]), one["frames"], one["bytes"], one["dropped"], one["lost"], one.get("queued", 0)
+                wire=Wire(**one["wire"]),
+                frames=one["frames"],
+                bytes=one["bytes"],
+                dropped=one["dropped"],
+                lost=one["lost"],
+                queued=one.get("queued", 0),
+                overrun=one.get("overrun", 0),
             )
             for one in clock_client.wires(self.rundir)
         }
