@@ -6,8 +6,8 @@ import json
 import os
 import sys
 import time
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +15,7 @@ import typer
 
 from minigts.cli import files, known, screen, shown_findings, shown_labs, shown_plan
 from minigts.cli.app import app
-from minigts.errors import InputError
+from minigts.errors import InputError, MinigtsError
 from minigts.providers import DEFAULT
 from minigts.topology.time import Time
 
@@ -122,14 +122,28 @@ def up(
     share = _share(processors, memory)
     with screen.progress() as say:
         made = labs.up(planned, provider, lab, say, share)
-        certificate, said = standing.standing(made, say)
-        overlays.join(made, wanted, say)
+        with _left_up(made, wanted):
+            certificate, said = standing.standing(made, say)
+            overlays.join(made, wanted, say)
     _show(certificate, made, topology.parent)
     if said:
         screen.note(said)
     if planned.ways_out:
         screen.note(f"lab {made.name} has {gateway.in_words(host.name for host in planned.ways_out)}")
     screen.note(f"lab {made.name} is up in {made.time} time; try: minigts exec {planned.hosts[0].name} -- ip address")
+
+
+@contextmanager
+def _left_up(lab: Lab, overlay: str) -> Iterator[None]:
+    """What fails once the hosts are up leaves them so, to be looked at; and says it."""
+    try:
+        yield
+    except (MinigtsError, ExceptionGroup) as error:
+        error.add_note(
+            f"lab {lab.name} is left up, without overlay {overlay}, to be looked at; it is taken down by: "
+            f"minigts down {lab.name}"
+        )
+        raise
 
 
 def _share(processors: float | None, memory: str | None) -> Share | None:

@@ -29,6 +29,7 @@ from minigts.topology.ways import completed, fewest_in_burst, link_figures
 M = TypeVar("M", Host, Switch)
 
 SHAPE_TIMEOUT_S = 60.0
+ALL_PERCENT = 100.0
 
 Wires: TypeAlias = Mapping[str, WireState]
 """What a machine sends into, by its ports; see `providers.base.CarriesLinks`."""
@@ -412,6 +413,12 @@ def dead_links(lab: Lab) -> frozenset[str]:
     """The links that carry nothing: those that are cut, and those of machines that are off."""
     record = lab.record
     return record.cut | {link.name for link in lab.plan.links if not record.silent.isdisjoint(link.ends)}
+
+
+def losing_all(lab: Lab) -> frozenset[str]:
+    """The links that are set to lose everything in a direction, so that nothing is ever answered over them."""
+    links = plan_now(lab).links
+    return frozenset(link.name for link in links if any(way.loss_percent >= ALL_PERCENT for way in link.ways))
 
 
 def cut_links(lab: Lab) -> list[str]:
