@@ -18,7 +18,7 @@ import pytest
 from contract.test_attach import CHILD, Terminal
 from live.conftest import MakeLab, quiet
 from live.exact import EXACT_MS
-from live.program import TOPOLOGIES, start_time, with_children
+from live.program import TOPOLOGIES, Program, start_time, with_children
 from minigts import lab as labs
 from minigts import overlays
 from minigts.dataplane.round_trip import echo_ms
@@ -206,6 +206,17 @@ def test_a_program_that_spins_is_ended_by_its_limit_and_the_lab_goes_on(lab: Lab
     calibration.probe(lab.provider, "ams", address, count=1)  # who is where comes with a first packet
     rtts_ms = calibration.probe(lab.provider, "ams", address, count=10).rtts_ms
     assert rtts_ms == pytest.approx([echo_ms(lab.plan, path)] * 10, abs=EXACT_MS, rel=0)
+
+
+def test_a_program_that_computes_goes_on_and_exec_says_that_time_passes_with_it(lab: Lab) -> None:
+    """iperf3's sending thread waits in user mode for another of its threads, which waits for a moment of the clock."""
+    run(lab, "bra", "iperf3", "-s", "-D")
+    address = lab.plan.host("bra").address
+    done = Program(lab.rundir.parents[1]).run(
+        "exec", "--lab", lab.name, "ams", "--", "iperf3", "-c", address, "-n", "1M"
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"iperf3\[\d+\] on ams has computed for 10 s of processor time", done.stderr), done.stderr
 
 
 QUEUE = 256
