@@ -374,13 +374,19 @@ def resume(host: Host, lab: LabName = None) -> None:
 def check(
     lab: LabName = None,
     quick: Annotated[bool, typer.Option("--quick", help="Only the certificate, without `expect:`.")] = False,
+    overlay: Annotated[
+        bool, typer.Option("--overlay", help="Prove the overlay, too: from every host to the next, by a capture.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Measure a lab against its plan: settings, RTT, loss and rate of links and paths. Exit 1 outside the tolerance.
 
-    Changes nothing. A link that `minigts link` has cut is named, and neither it nor a path over it is measured.
+    Changes nothing. A link that `minigts link` has cut is named, and neither it nor a path over it is measured. With
+    --overlay it proves, as a join does, that every host's packets reach the next and cross the links as they should.
 
     Example:  minigts check
+
+    Example:  minigts check --quick --overlay
     """
     from minigts import lab as labs
     from minigts.fidelity.expectations import check as check_all
@@ -393,7 +399,19 @@ def check(
         typer.echo(certificate.model_dump_json(indent=2))
     else:
         _show(certificate, opened)
+    if overlay:
+        _prove_overlay(opened)
     raise typer.Exit(0 if certificate.ok else 1)
+
+
+def _prove_overlay(lab: Lab) -> None:
+    """Raises CommandFailed, or a group of such, where something does not arrive, or not as it should."""
+    from minigts import overlays
+
+    with screen.progress() as say:
+        said = overlays.verify(lab, say)
+    seen = sorted({words.get("ENCAPSULATION", "") for words in said.values()})
+    screen.note(f"the overlay carries what it should from {len(said)} hosts to the next: {', '.join(seen)}")
 
 
 def _show(certificate: Certificate, lab: Lab, beside: Path | None = None) -> None:
