@@ -20,6 +20,7 @@
 #   PROGRAMS                                the directory with its programs; empty without
 #   ENCAPSULATION, OVERLAY_MTU, PROVE_ENCRYPTION, KERNEL_MODULES, POLICY_BY
 #                                           what overlay.yaml says of this variant
+#   PATIENCE_S                              how long an echo may take to come back, by the lab's longest round trip
 
 eval "$(jq -r '@sh "
   HOST_NAME=\(.name)
@@ -48,6 +49,7 @@ eval "$(jq -r '@sh "
   PROVE_ENCRYPTION=\(.prove_encryption)
   KERNEL_MODULES=(\(.kernel_modules))
   POLICY_BY=\(.policy)
+  PATIENCE_S=\(.patience_s // 1)
 "' "${HOST_JSON:-$OVERLAYS/../host.json}")"
 
 is_leader() { [[ $HOST_ADDRESS == "$LEADER_ADDRESS" ]]; }

@@ -35,7 +35,7 @@ source "$OVERLAYS/wire.sh"
 # shellcheck source=provision/overlays/containers.sh
 source "$OVERLAYS/containers.sh"
 
-readonly reach_deadline_s=60
+readonly reach_deadline_s=$((60 + 5 * (PATIENCE_S - 1)))
 
 install() { start_docker --ip-masq=false --bridge=none; }
 
@@ -61,7 +61,7 @@ reach() {
   done
 }
 
-answers() { in_container ping -n -c 1 -W 1 -q "$1" >/dev/null; }
+answers() { in_container ping -n -c 1 -W "$PATIENCE_S" -q "$1" >/dev/null; }
 
 # need_modules NAME…: loads them. By code 3 minigts knows that this machine lacks something.
 need_modules() {

@@ -7,6 +7,7 @@
 readonly payload_bytes=$((1000 + HOST_INDEX % 100 * 3))
 readonly own_packets='udp or ip proto 4 or esp or icmp or icmp6'
 readonly echoes=5
+readonly echo_s=$((PATIENCE_S > 2 ? PATIENCE_S : 2))
 
 # prove_data_path: packets cross the links as overlay.yaml has it.
 prove_data_path() {
@@ -28,9 +29,9 @@ $(cat /tmp/verify.capture)"
 prove_mtu() {
   local headers=28
   [[ $PEER != *:* ]] || headers=48
-  in_container ping -c 3 -i 0.2 -W 2 -q -M "do" -s "$((MTU - headers))" "$PEER" >/tmp/verify.ping 2>&1 ||
+  in_container ping -c 3 -i 0.2 -W "$echo_s" -q -M "do" -s "$((MTU - headers))" "$PEER" >/tmp/verify.ping 2>&1 ||
     fatal "datagrams of $MTU bytes do not reach $PEER: $(tail -n 3 /tmp/verify.ping)"
-  ! in_container ping -c 1 -W 2 -q -M "do" -s "$((MTU - headers + 1))" "$PEER" >/tmp/verify.ping 2>&1 ||
+  ! in_container ping -c 1 -W "$echo_s" -q -M "do" -s "$((MTU - headers + 1))" "$PEER" >/tmp/verify.ping 2>&1 ||
     fatal "a datagram larger than the MTU of $MTU bytes reaches $PEER in one piece"
 }
 
@@ -48,7 +49,7 @@ prove_encryption() {
     captures+=($!)
     wait_until 10 grep -q 'listening on' "/tmp/verify.$link.tcpdump"
   done
-  in_container ping -c "$echoes" -i 0.2 -W 2 -q -p "$(printf %s "$words" | od -An -tx1 | tr -d ' ')" \
+  in_container ping -c "$echoes" -i 0.2 -W "$echo_s" -q -p "$(printf %s "$words" | od -An -tx1 | tr -d ' ')" \
     -s "$payload_bytes" "$PEER" >/tmp/verify.ping || fatal "the container does not reach $PEER"
   wait_until 5 large_enough /tmp/verify.*.pcap || fatal "no packets of the container's size cross the links"
   kill "${captures[@]}"
@@ -71,7 +72,7 @@ seen_on_links() {
     >/tmp/verify.capture 2>/tmp/verify.tcpdump &
   capture=$!
   wait_until 10 grep -q 'listening on' /tmp/verify.tcpdump || fatal "$(cat /tmp/verify.tcpdump)"
-  in_container ping -c "$echoes" -i 0.2 -W 2 -q -s "$payload_bytes" "$PEER" >/tmp/verify.ping ||
+  in_container ping -c "$echoes" -i 0.2 -W "$echo_s" -q -s "$payload_bytes" "$PEER" >/tmp/verify.ping ||
     fatal "the container does not reach $PEER: $(tail -n 2 /tmp/verify.ping)"
   wait_until 5 enough_captured || true
   kill "$capture"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -17,12 +18,12 @@ import pytest
 from contract.test_attach import CHILD, Terminal
 from live.conftest import MakeLab, quiet
 from live.exact import EXACT_MS
-from live.program import TOPOLOGIES, start_time, with_children
+from live.program import TOPOLOGIES, Program, start_time, with_children
 from minigts import lab as labs
 from minigts import overlays
 from minigts.dataplane.round_trip import echo_ms
 from minigts.errors import CommandFailed, CommandTimeout
-from minigts.lab import Lab, calibration
+from minigts.lab import Lab, calibration, links
 from minigts.providers.uml.supervisor import Launch
 from minigts.providers.uml.virtual import VirtualUmlProvider
 from minigts.topology.plan import Plan
@@ -192,12 +193,12 @@ SPINNING = {
     "one that is deaf": ["sh", "-c", DEAF],
     "several": ["sh", "-c", "while :; do :; done & python3 -c 'while True: pass' & wait; exit 1"],
 }
-"""Each of them has 10 s of this machine's processor before it is ended. One without system calls is in
-`test_virtual_kernel`."""
+"""Each of them has 10 s of this machine's processor in which next to no time passes, and then passes it. One without
+system calls is in `test_virtual_kernel`."""
 
 
 @pytest.mark.parametrize("argv", SPINNING.values(), ids=SPINNING.keys())
-def test_a_program_that_spins_is_ended_and_the_lab_goes_on(lab: Lab, argv: list[str]) -> None:
+def test_a_program_that_spins_is_ended_by_its_limit_and_the_lab_goes_on(lab: Lab, argv: list[str]) -> None:
     with pytest.raises((CommandTimeout, CommandFailed)):
         lab.provider.run("bra", ["env", "SPINS=1", *argv], timeout_s=5)
     assert run(lab, "bra", "sh", "-c", "grep -lz ^SPINS= /proc/[0-9]*/environ 2>/dev/null || echo none") == "none\n"
@@ -205,3 +206,56 @@ def test_a_program_that_spins_is_ended_and_the_lab_goes_on(lab: Lab, argv: list[
     calibration.probe(lab.provider, "ams", address, count=1)  # who is where comes with a first packet
     rtts_ms = calibration.probe(lab.provider, "ams", address, count=10).rtts_ms
     assert rtts_ms == pytest.approx([echo_ms(lab.plan, path)] * 10, abs=EXACT_MS, rel=0)
+
+
+def test_a_program_that_computes_goes_on_and_exec_says_that_time_passes_with_it(lab: Lab) -> None:
+    """iperf3's sending thread waits in user mode for another of its threads, which waits for a moment of the clock."""
+    run(lab, "bra", "iperf3", "-s", "-D")
+    address = lab.plan.host("bra").address
+    done = Program(lab.rundir.parents[1]).run(
+        "exec", "--lab", lab.name, "ams", "--", "iperf3", "-c", address, "-n", "1M"
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"iperf3\[\d+\] on ams has computed for 10 s of processor time", done.stderr), done.stderr
+
+
+QUEUE = 256
+"""So many frames are put before a host's port."""
+WITHOUT_RATES = """
+name: free
+hosts: {h1: {}, h2: {}, h3: {}}
+links:
+  - {ends: [h1, h2], rtt: 10ms}
+  - {ends: [h2, h3], rtt: 10ms}
+"""
+
+
+def test_links_without_a_rate_lose_nothing_that_is_sent_at_once(make_lab: MakeLab) -> None:
+    """TCP sends bursts of more frames than a port has buffers, all at the same moment."""
+    lab = make_lab(WITHOUT_RATES)
+    for host in ("h2", "h3"):
+        run(lab, host, "iperf3", "-s", "-D")
+        said = json.loads(run(lab, "h1", "iperf3", "-c", lab.plan.host(host).address, "-t", "1", "-J"))
+        assert said["end"]["sum_sent"]["retransmits"] == 0
+        assert said["end"]["sum_sent"]["bytes"] > 20e6
+    wires = links.read_wires(lab)
+    assert wires is not None
+    assert {(each.dropped, each.overrun, each.lost) for ports in wires.values() for each in ports.values()} == {
+        (0, 0, 0)
+    }
+
+
+def test_what_a_host_does_not_take_is_lost_and_said_to_be_the_hosts_doing(make_lab: MakeLab) -> None:
+    lab = make_lab(WITHOUT_RATES)
+    port, address = lab.plan.host("h2").ports[0], lab.plan.far_address(lab.plan.links[0])
+    calibration.probe(lab.provider, "h1", address, count=1)
+    run(lab, "h2", "ip", "link", "set", port.name, "down")
+    run(lab, "h1", "ip", "neigh", "replace", address, "lladdr", port.mac, "dev", "eth1")
+    lab.provider.run(
+        "h1", ["ping", "-q", "-c", "600", "-i", "0.001", "-W", "1", address], timeout_s=LIMIT_S, check=False
+    )
+    wires = links.read_wires(lab)
+    assert wires is not None
+    sent = wires["h1"]["eth1"]
+    assert (sent.dropped, sent.lost) == (0, 0)
+    assert 600 - QUEUE <= sent.overrun <= 600, "as much as its port holds is not missed"

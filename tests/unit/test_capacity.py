@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from typer.testing import CliRunner
@@ -81,3 +82,22 @@ def test_plan_says_it() -> None:
     done = CliRunner().invoke(app, ["plan", str(PAIR)])
     assert "fit here now" in done.stderr
     assert "fit here" not in done.stdout
+
+
+def with_links(count: int, time: Literal["virtual", "real"]) -> str:
+    links = "".join("  - {ends: [h1, h2], rtt: 1ms}\n" for _ in range(count))
+    return f"name: many\ntime: {time}\nhosts: {{h1: {{}}, h2: {{}}}}\nlinks:\n{links}"
+
+
+@pytest.mark.parametrize(("time", "most"), [("virtual", 43), ("real", 48)])
+def test_a_plan_with_more_links_than_a_machine_can_have_is_refused_beforehand(
+    time: Literal["virtual", "real"], most: int, tmp_path: Path
+) -> None:
+    capacity.require_ports(parse(with_links(most, time), "many.yaml"))
+    file = tmp_path / "many.yaml"
+    file.write_text(with_links(most + 1, time))
+    for verb in ("plan", "up"):
+        done = CliRunner().invoke(app, [verb, str(file)])
+        assert done.exit_code == 2
+        assert f"h1 has {most + 1} links" in done.output
+        assert f"room for {most} at the most" in done.output

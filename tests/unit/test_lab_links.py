@@ -328,3 +328,25 @@ def test_what_was_set_to_its_end_is_settled(lab: Lab) -> None:
     labs.restart(lab, "lon")
     assert lab.record.unsettled == frozenset()
     assert lab.record.unjoined == {"lon"}  # until it is on its overlay again
+
+
+PARALLEL = TEXT + "- {ends: [ams, bra], rtt: 40ms, rate: 50mbit, name: spare}\n"
+
+
+def test_one_of_several_links_between_two_hosts_is_cut_by_its_name_and_all_by_theirs() -> None:
+    lab = labs.up(parse(PARALLEL, "chain.yaml"), tc_hosts.TcHosts.name, None, quiet)
+    said = runner.invoke(app, ["link", "spare", "down"])
+    assert said.exit_code == 0, said.output
+    assert lab.anew.record.cut == {"spare"}
+    assert links.how_to_mend(lab.anew)["spare"] == "minigts link spare up"
+    assert runner.invoke(app, ["link", "ams", "bra", "down"]).exit_code == 0
+    assert lab.anew.record.cut == {"spare", "ams-bra"}
+    assert runner.invoke(app, ["link", "ams-bra", "up"]).exit_code == 0
+    assert lab.anew.record.cut == {"spare"}
+
+
+@pytest.mark.parametrize("words", [["spare"], ["ams", "bra"], ["ams", "bra", "sideways"], ["none", "down"]])
+def test_a_link_that_is_not_said_whole_is_refused_and_nothing_is_cut(words: list[str]) -> None:
+    lab = labs.up(parse(PARALLEL, "chain.yaml"), tc_hosts.TcHosts.name, None, quiet)
+    assert runner.invoke(app, ["link", *words]).exit_code == 2
+    assert lab.anew.record.cut == set()

@@ -14,7 +14,7 @@ from minigts import overlays, paths
 from minigts.artifacts import built
 from minigts.errors import InputError, MinigtsError
 from minigts.overlays import catalogue
-from minigts.overlays.host_file import facts_for
+from minigts.overlays.host_file import facts_for, patience_s
 from minigts.overlays.teams import teams
 from minigts.providers import registry
 from minigts.topology.load import load, parse
@@ -305,3 +305,9 @@ def test_failed_build_keeps_nothing_and_says_why(recipe: Path, tmp_path: Path) -
     with pytest.raises(MinigtsError, match="no compiler"):
         built.ensure(recipe, lambda _: None)
     assert [path.name for path in (tmp_path / "cache" / "programs").iterdir()] == ["lock"]
+
+
+@pytest.mark.parametrize(("rtt", "seconds"), [("20ms", 1), ("900ms", 1), ("950ms", 2), ("4s", 8)])
+def test_phases_wait_as_long_as_an_echo_may_take(rtt: str, seconds: int) -> None:
+    plan = parse(f"name: far\npair: {{hosts: [ams, bra], link: {{rtt: {rtt}}}}}\n", "far.yaml")
+    assert patience_s(plan) == seconds

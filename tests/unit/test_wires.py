@@ -178,6 +178,12 @@ def test_what_a_queue_or_a_loss_takes_is_declared(outgoing: Shaping, expected: i
     assert wire.undeclared_losses(PORT.model_copy(update={"outgoing": outgoing}), state) == expected
 
 
+def test_what_a_host_had_no_room_for_is_declared_by_a_model_of_its_processor_alone() -> None:
+    port = PORT.model_copy(update={"outgoing": Shaping(rate_mbit=50, queue_bytes=64_000)})
+    state = WireState(wire.of(port.outgoing), frames=100, bytes=100_000, dropped=3, lost=0, overrun=2)
+    assert [wire.undeclared_losses(port, state, modelled=modelled) for modelled in (False, True)] == [2, 0]
+
+
 @pytest.mark.parametrize("name", registry.names())
 def test_in_real_time_hosts_shape(name: str, tmp_path: Path) -> None:
     assert not isinstance(registry.make(name, tmp_path), CarriesLinks)

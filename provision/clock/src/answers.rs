@@ -40,7 +40,15 @@ impl Lab {
         // SAFETY: accept4 has just made it.
         let socket = unsafe { <OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(number) };
         watch(&self.epoll, &mut self.sources, &socket, Source::Client)?;
-        self.clients.insert(number, Client { socket, turn: None, said: Vec::new(), unread: Outbox::default() });
+        self.clients.insert(
+            number,
+            Client {
+                socket,
+                turn: None,
+                said: Vec::new(),
+                unread: Outbox::default(),
+            },
+        );
         Ok(())
     }
 
@@ -66,7 +74,12 @@ impl Lab {
             };
             let line: Vec<u8> = client.said.drain(..=end).collect();
             match serde_json::from_slice(&line).map_err(|error| error.to_string()) {
-                Ok(Question::Hosts) => self.tell(fd, &Answer::Hosts { hosts: self.host_states() })?,
+                Ok(Question::Hosts) => self.tell(
+                    fd,
+                    &Answer::Hosts {
+                        hosts: self.host_states(),
+                    },
+                )?,
                 question => self.asked.push((fd, question)),
             }
         }
@@ -79,7 +92,11 @@ impl Lab {
             let answer = match question {
                 Ok(Question::Sleep { until_ns, turn }) if until_ns > self.now => {
                     self.gate.rest(turn);
-                    self.sleepers.push(Sleeper { until: until_ns, fd, turn });
+                    self.sleepers.push(Sleeper {
+                        until: until_ns,
+                        fd,
+                        turn,
+                    });
                     continue;
                 }
                 Ok(question) => self.answer(fd, question),
@@ -92,11 +109,19 @@ impl Lab {
 
     /// Who has slept until now is busy again: time stands still until it waits for something else.
     pub fn wake(&mut self) -> io::Result<()> {
-        let (due, asleep) = std::mem::take(&mut self.sleepers).into_iter().partition(|one| one.until <= self.now);
+        let (due, asleep) = std::mem::take(&mut self.sleepers)
+            .into_iter()
+            .partition(|one| one.until <= self.now);
         self.sleepers = asleep;
         for Sleeper { fd, turn, .. } in due {
             self.gate.resume(turn);
-            self.tell(fd, &Answer::Now { now_ns: self.now, passes: false })?;
+            self.tell(
+                fd,
+                &Answer::Now {
+                    now_ns: self.now,
+                    passes: false,
+                },
+            )?;
         }
         Ok(())
     }
@@ -111,7 +136,11 @@ impl Lab {
         if client.unread.send(fd, &text).is_err() || client.unread.waiting() > MOST_UNREAD {
             self.dismiss(fd);
         } else if client.unread.waiting() > 0 && !waited {
-            expect(&self.epoll, &client.socket, EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT)?;
+            expect(
+                &self.epoll,
+                &client.socket,
+                EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT,
+            )?;
         }
         Ok(())
     }
@@ -142,14 +171,24 @@ impl Lab {
             Question::Rest | Question::Resume => {
                 let turn = self.clients.get(&fd).and_then(|client| client.turn);
                 let Some(turn) = turn else {
-                    return Answer::Refused { error: "this client has no turn".into() };
+                    return Answer::Refused {
+                        error: "this client has no turn".into(),
+                    };
                 };
-                self.gate.set_busy(turn, matches!(question, Question::Resume));
+                self.gate
+                    .set_busy(turn, matches!(question, Question::Resume));
                 Answer::Done {}
             }
-            Question::Now | Question::Sleep { .. } => Answer::Now { now_ns: self.now, passes: self.passes() },
-            Question::Hosts => Answer::Hosts { hosts: self.host_states() },
-            Question::Wires => Answer::Wires { wires: self.wire_states() },
+            Question::Now | Question::Sleep { .. } => Answer::Now {
+                now_ns: self.now,
+                passes: self.passes(),
+            },
+            Question::Hosts => Answer::Hosts {
+                hosts: self.host_states(),
+            },
+            Question::Wires => Answer::Wires {
+                wires: self.wire_states(),
+            },
             Question::Pause { host } => self.pause(host, true),
             Question::GoOn { host } => self.pause(host, false),
             Question::Set { wires } => self.set_wires(wires),
@@ -178,8 +217,16 @@ impl Lab {
         let mut states = Vec::new();
         for (host, ports) in self.ports.iter().enumerate() {
             for (port, Port { wire, .. }) in ports.iter().enumerate() {
-                let settings = PortSettings { host, port, wire: wire.settings().clone() };
-                states.push(WireState { settings, counts: wire.counts(), queued: wire.queued(self.now) });
+                let settings = PortSettings {
+                    host,
+                    port,
+                    wire: wire.settings().clone(),
+                };
+                states.push(WireState {
+                    settings,
+                    counts: wire.counts(),
+                    queued: wire.queued(self.now),
+                });
             }
         }
         states
@@ -198,14 +245,22 @@ impl Lab {
         if done {
             Answer::Done {}
         } else {
-            Answer::Refused { error: format!("host {index} is not up") }
+            Answer::Refused {
+                error: format!("host {index} is not up"),
+            }
         }
     }
 
     fn set_wires(&mut self, wires: Vec<PortSettings>) -> Answer {
-        let known = |one: &PortSettings| self.ports.get(one.host).is_some_and(|ports| one.port < ports.len());
+        let known = |one: &PortSettings| {
+            self.ports
+                .get(one.host)
+                .is_some_and(|ports| one.port < ports.len())
+        };
         if let Some(other) = wires.iter().find(|one| !known(one)) {
-            return Answer::Refused { error: format!("host {} has no port {}", other.host, other.port) };
+            return Answer::Refused {
+                error: format!("host {} has no port {}", other.host, other.port),
+            };
         }
         for one in wires {
             self.ports[one.host][one.port].wire.set(one.wire);
@@ -219,23 +274,43 @@ impl Lab {
     fn lay(&mut self, layout: Layout) -> Answer {
         let mut ports = match wires(&layout) {
             Ok(ports) => ports,
-            Err(error) => return Answer::Refused { error: error.to_string() },
+            Err(error) => {
+                return Answer::Refused {
+                    error: error.to_string(),
+                }
+            }
         };
         for index in 0..self.hosts.len() {
-            if layout.hosts.get(index).is_none_or(|host| host.ports != self.layout.hosts[index].ports) {
+            if layout
+                .hosts
+                .get(index)
+                .is_none_or(|host| host.ports != self.layout.hosts[index].ports)
+            {
                 self.remove(index);
             }
         }
-        let known = self.layout.hosts.iter().zip(std::mem::take(&mut self.ports)).enumerate();
+        let known = self
+            .layout
+            .hosts
+            .iter()
+            .zip(std::mem::take(&mut self.ports))
+            .enumerate();
         let mut kept: HashMap<(usize, String), Port> = known
             .flat_map(|(index, (host, ports))| {
-                host.ports.iter().cloned().zip(ports).map(move |(mac, port)| ((index, mac), port))
+                host.ports
+                    .iter()
+                    .cloned()
+                    .zip(ports)
+                    .map(move |(mac, port)| ((index, mac), port))
             })
             .collect();
         for (index, host) in layout.hosts.iter().enumerate() {
             for (port, mac) in ports[index].iter_mut().zip(&host.ports) {
                 if let Some(before) = kept.remove(&(index, mac.clone())) {
-                    *port = Port { peer: port.peer, ..before };
+                    *port = Port {
+                        peer: port.peer,
+                        ..before
+                    };
                 }
             }
         }
@@ -250,7 +325,12 @@ impl Lab {
     }
 
     pub fn least_ns(&self) -> u64 {
-        self.ports.iter().flatten().map(|port| port.wire.least_ns()).min().unwrap_or(1_000_000_000)
+        self.ports
+            .iter()
+            .flatten()
+            .map(|port| port.wire.least_ns())
+            .min()
+            .unwrap_or(1_000_000_000)
     }
 
     fn dismiss(&mut self, fd: RawFd) {

@@ -85,7 +85,11 @@ pub struct Calendar {
 
 impl Calendar {
     pub fn new(socket: OwnedFd) -> io::Result<Calendar> {
-        Ok(Calendar { socket, page: Page::new()?, behind: 0 })
+        Ok(Calendar {
+            socket,
+            page: Page::new()?,
+            behind: 0,
+        })
     }
 
     pub fn fd(&self) -> &OwnedFd {
@@ -95,30 +99,47 @@ impl Calendar {
     /// The next message, if there is one.
     pub fn receive(&self) -> io::Result<Came<Message>> {
         let mut bytes = [0; SIZE];
-        Ok(match socket::read_message(self.socket.as_raw_fd(), &mut bytes)? {
-            Came::Nothing => Came::Nothing,
-            Came::Gone => Came::Gone,
-            Came::Some(()) => Came::Some(Message::decode(&bytes).ok_or_else(|| lie("it sent what is no message"))?),
-        })
+        Ok(
+            match socket::read_message(self.socket.as_raw_fd(), &mut bytes)? {
+                Came::Nothing => Came::Nothing,
+                Came::Gone => Came::Gone,
+                Came::Some(()) => Came::Some(
+                    Message::decode(&bytes).ok_or_else(|| lie("it sent what is no message"))?,
+                ),
+            },
+        )
     }
 
     pub fn ack(&self, message: &Message, time: u64) -> io::Result<()> {
-        self.send(Message { op: Op::Ack, seq: message.seq, time })
+        self.send(Message {
+            op: Op::Ack,
+            seq: message.seq,
+            time,
+        })
     }
 
     /// Answer a kernel's `Start`, and so let it run for the first time, at `now` of the lab's clock.
     pub fn welcome(&mut self, message: &Message, now: u64) -> io::Result<()> {
         self.page.set_time(now);
         self.page.set_free_until(now);
-        let answer = Message { op: Op::Ack, seq: message.seq, time: u64::from(ID) };
-        let log = std::fs::File::options().write(true).open("/dev/null").or_else(|_| self.page.file.try_clone())?;
+        let answer = Message {
+            op: Op::Ack,
+            seq: message.seq,
+            time: u64::from(ID),
+        };
+        let log = std::fs::File::options()
+            .write(true)
+            .open("/dev/null")
+            .or_else(|_| self.page.file.try_clone())?;
         let descriptors = [self.page.file.as_raw_fd(), log.as_raw_fd()];
         socket::write_with_descriptors(self.socket.as_raw_fd(), &answer.encode(), &descriptors)
     }
 
     /// What the kernel last asked for, in the lab's time, and the time to which it has come.
     pub fn request(&self) -> Option<u64> {
-        self.page.request().map(|request| request.saturating_add(self.behind))
+        self.page
+            .request()
+            .map(|request| request.saturating_add(self.behind))
     }
 
     pub fn time(&self) -> u64 {
@@ -139,11 +160,18 @@ impl Calendar {
     pub fn take_sent(&self) -> io::Result<Vec<Note>> {
         let count = self.page.get::<u32>(SENT_COUNT_AT) as usize;
         if count > NOTES {
-            return Err(lie(format!("it noted {count} frames, and there is room for {NOTES}")));
+            return Err(lie(format!(
+                "it noted {count} frames, and there is room for {NOTES}"
+            )));
         }
         self.page.set(SENT_COUNT_AT, 0u32);
         let notes = (0..count).map(|index| self.page.note(SENT_AT, index));
-        Ok(notes.map(|note| Note { time: note.time.saturating_add(self.behind), ..note }).collect())
+        Ok(notes
+            .map(|note| Note {
+                time: note.time.saturating_add(self.behind),
+                ..note
+            })
+            .collect())
     }
 
     /// How much of what was due in its turn the kernel has taken.
@@ -154,16 +182,34 @@ impl Calendar {
     /// Let the kernel run at `now` of the lab's clock, and by itself on until just before `free_until`. `local` is what
     /// `now` is for the kernel, which counts from its own start; `calls` has a bit for each device with input for it, and
     /// `due` is what comes before its turn is over.
-    pub fn run(&mut self, now: u64, local: u64, free_until: u64, calls: u64, due: &[Note]) -> io::Result<()> {
+    pub fn run(
+        &mut self,
+        now: u64,
+        local: u64,
+        free_until: u64,
+        calls: u64,
+        due: &[Note],
+    ) -> io::Result<()> {
         self.page.set(CALLS_AT, calls);
         self.page.set(DUE_COUNT_AT, due.len() as u32);
         self.page.set(DUE_TAKEN_AT, 0u32);
         for (index, note) in due.iter().enumerate() {
-            self.page.set_note(DUE_AT, index, &Note { time: note.time - self.behind, ..*note });
+            self.page.set_note(
+                DUE_AT,
+                index,
+                &Note {
+                    time: note.time - self.behind,
+                    ..*note
+                },
+            );
         }
         self.page.set_time(now - self.behind);
         self.page.set_free_until(free_until - self.behind);
-        self.send(Message { op: Op::Run, seq: 0, time: local - self.behind })
+        self.send(Message {
+            op: Op::Run,
+            seq: 0,
+            time: local - self.behind,
+        })
     }
 
     fn send(&self, message: Message) -> io::Result<()> {
@@ -262,7 +308,11 @@ impl Page {
     fn note(&self, table: usize, number: usize) -> Note {
         let at = table + number * NOTE;
         let (device, index): (u32, u32) = (self.get(at + 8), self.get(at + 12));
-        Note { time: self.get(at), device: device as usize, index: index as u16 }
+        Note {
+            time: self.get(at),
+            device: device as usize,
+            index: index as u16,
+        }
     }
 
     fn set_note(&self, table: usize, number: usize, note: &Note) {
@@ -279,7 +329,13 @@ impl Page {
 
     fn set<T>(&self, at: usize, value: T) {
         // SAFETY: as for `get`.
-        unsafe { self.memory.cast::<u8>().add(at).cast::<T>().write_volatile(value) }
+        unsafe {
+            self.memory
+                .cast::<u8>()
+                .add(at)
+                .cast::<T>()
+                .write_volatile(value)
+        }
     }
 }
 
@@ -297,7 +353,11 @@ mod tests {
     #[test]
     fn what_is_encoded_is_decoded() {
         for op in OPS {
-            let message = Message { op, seq: 7, time: u64::MAX - 1 };
+            let message = Message {
+                op,
+                seq: 7,
+                time: u64::MAX - 1,
+            };
             assert_eq!(Message::decode(&message.encode()), Some(message));
         }
     }
@@ -315,11 +375,27 @@ mod tests {
     #[test]
     fn a_note_is_read_as_it_was_written() {
         let page = Page::new().unwrap();
-        for (table, number) in [(SENT_AT, 0), (SENT_AT, NOTES - 1), (DUE_AT, 0), (DUE_AT, NOTES - 1)] {
-            page.set_note(table, number, &Note { time: u64::MAX - number as u64, device: 3, index: u16::MAX });
+        for (table, number) in [
+            (SENT_AT, 0),
+            (SENT_AT, NOTES - 1),
+            (DUE_AT, 0),
+            (DUE_AT, NOTES - 1),
+        ] {
+            page.set_note(
+                table,
+                number,
+                &Note {
+                    time: u64::MAX - number as u64,
+                    device: 3,
+                    index: u16::MAX,
+                },
+            );
         }
         let note = page.note(SENT_AT, NOTES - 1);
-        assert_eq!((note.time, note.device, note.index), (u64::MAX - 255, 3, u16::MAX));
+        assert_eq!(
+            (note.time, note.device, note.index),
+            (u64::MAX - 255, 3, u16::MAX)
+        );
         assert_eq!(page.note(DUE_AT, 0).time, u64::MAX);
     }
 
@@ -343,7 +419,12 @@ mod tests {
 
     #[test]
     fn an_unknown_message_is_none() {
-        let mut bytes = Message { op: Op::Ack, seq: 0, time: 0 }.encode();
+        let mut bytes = Message {
+            op: Op::Ack,
+            seq: 0,
+            time: 0,
+        }
+        .encode();
         bytes[0] = 10;
         assert_eq!(Message::decode(&bytes), None);
     }

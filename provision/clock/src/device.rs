@@ -114,7 +114,15 @@ pub struct Device {
 impl Device {
     pub fn new(kind: Kind, socket: OwnedFd) -> Device {
         let queue = || Queue::new(QUEUE_SIZE).expect("a power of two");
-        Device { kind, socket, _calls: None, memory: None, queues: [queue(), queue()], owed: None, waits_for_answers: false }
+        Device {
+            kind,
+            socket,
+            _calls: None,
+            memory: None,
+            queues: [queue(), queue()],
+            owed: None,
+            waits_for_answers: false,
+        }
     }
 
     pub fn fd(&self) -> &OwnedFd {
@@ -124,7 +132,11 @@ impl Device {
     /// The next message of the kernel's, which waits for its answer: `Output` is answered by `done`.
     pub fn receive(&mut self) -> io::Result<Event> {
         let mut message = [0; LONGEST];
-        let piece = if self.waits_for_answers { LONGEST } else { HEADER };
+        let piece = if self.waits_for_answers {
+            LONGEST
+        } else {
+            HEADER
+        };
         let fd = self.socket.as_raw_fd();
         let (count, descriptors) = match socket::read_with_descriptors(fd, &mut message[..piece])? {
             Came::Nothing => return Ok(Event::Nothing),
@@ -139,7 +151,9 @@ impl Device {
         if size > LONGEST - HEADER || count > HEADER + size {
             return Err(lie("it sent a message longer than any of the protocol's"));
         }
-        if count < HEADER + size && socket::read_message(fd, &mut message[count..HEADER + size])? != Came::Some(()) {
+        if count < HEADER + size
+            && socket::read_message(fd, &mut message[count..HEADER + size])? != Came::Some(())
+        {
             return Err(socket::part_of_a_message());
         }
         let payload = &message[HEADER..HEADER + size];
@@ -194,12 +208,17 @@ impl Device {
         self.touching(|device, memory| {
             let queue = &device.queues[INPUT];
             let index = at(queue.used_ring(), USED_INDEX)?;
-            memory.store(queue.next_used().to_le(), index, Ordering::Release).map_err(other)
+            memory
+                .store(queue.next_used().to_le(), index, Ordering::Release)
+                .map_err(other)
         })
     }
 
     /// Do something with the kernel's memory, which the kernel may take away meanwhile. Nothing where it has none yet.
-    fn touching<T: Default>(&mut self, act: impl FnOnce(&mut Device, &GuestMemoryMmap) -> io::Result<T>) -> io::Result<T> {
+    fn touching<T: Default>(
+        &mut self,
+        act: impl FnOnce(&mut Device, &GuestMemoryMmap) -> io::Result<T>,
+    ) -> io::Result<T> {
         let Some(memory) = self.memory.take() else {
             return Ok(T::default());
         };
@@ -207,12 +226,18 @@ impl Device {
         let done = act(self, &memory.mapped);
         self.memory = Some(memory);
         if taken_away::was_any() {
-            return Err(lie("it has taken its memory away, or there is no room for it on this machine"));
+            return Err(lie(
+                "it has taken its memory away, or there is no room for it on this machine",
+            ));
         }
         done
     }
 
-    fn take_from(&mut self, memory: &GuestMemoryMmap, available: Option<u16>) -> io::Result<Vec<Vec<u8>>> {
+    fn take_from(
+        &mut self,
+        memory: &GuestMemoryMmap,
+        available: Option<u16>,
+    ) -> io::Result<Vec<Vec<u8>>> {
         let (header, shortest, longest) = match self.kind {
             Kind::Network { .. } => (NET_HEADER, SHORTEST_FRAME as usize, LONGEST_FRAME),
             Kind::Console => (0, 0, LONGEST_TEXT),
@@ -228,13 +253,20 @@ impl Device {
             for part in chain.readable() {
                 let start = piece.len();
                 if start + part.len() as usize > header + longest {
-                    return Err(lie(format!("it sent more than {longest} bytes at once by a port or its console")));
+                    return Err(lie(format!(
+                        "it sent more than {longest} bytes at once by a port or its console"
+                    )));
                 }
                 piece.resize(start + part.len() as usize, 0);
-                memory.read_slice(&mut piece[start..], part.addr()).map_err(other)?;
+                memory
+                    .read_slice(&mut piece[start..], part.addr())
+                    .map_err(other)?;
             }
             if piece.len() < header + shortest {
-                return Err(lie(format!("it sent a frame of {} bytes", piece.len().saturating_sub(header))));
+                return Err(lie(format!(
+                    "it sent a frame of {} bytes",
+                    piece.len().saturating_sub(header)
+                )));
             }
             queue.add_used(memory, head, 0).map_err(other)?;
             piece.drain(..header);
@@ -243,7 +275,11 @@ impl Device {
         Ok(pieces)
     }
 
-    fn put_frame(&mut self, memory: &GuestMemoryMmap, frame: &[u8]) -> io::Result<(Delivery, usize)> {
+    fn put_frame(
+        &mut self,
+        memory: &GuestMemoryMmap,
+        frame: &[u8],
+    ) -> io::Result<(Delivery, usize)> {
         let Some(buffers) = self.place(memory, frame)? else {
             return Ok((Delivery::NoRoom, 0));
         };
@@ -262,14 +298,20 @@ impl Device {
         for (head, length) in buffers {
             let place = u64::from(queue.next_used() % queue.size());
             let entry = at(queue.used_ring(), USED_HEADER + USED_ENTRY * place)?;
-            memory.write_obj([u32::from(head), length].map(u32::to_le), entry).map_err(other)?;
+            memory
+                .write_obj([u32::from(head), length].map(u32::to_le), entry)
+                .map_err(other)?;
             queue.set_next_used(queue.next_used().wrapping_add(1));
         }
         Ok(Some(queue.next_used()))
     }
 
     /// Write a frame into free buffers of the input queue: which, and how many bytes each holds. None if they do not do.
-    fn place(&mut self, memory: &GuestMemoryMmap, frame: &[u8]) -> io::Result<Option<Vec<(u16, u32)>>> {
+    fn place(
+        &mut self,
+        memory: &GuestMemoryMmap,
+        frame: &[u8],
+    ) -> io::Result<Option<Vec<(u16, u32)>>> {
         let queue = &mut self.queues[INPUT];
         if !queue.ready() {
             return Ok(None);
@@ -305,7 +347,9 @@ impl Device {
         }
         left[10..12].copy_from_slice(&(heads.len() as u16).to_le_bytes());
         for (_, address, from, count) in used {
-            memory.write_slice(&left[from..from + count], address).map_err(other)?;
+            memory
+                .write_slice(&left[from..from + count], address)
+                .map_err(other)?;
         }
         Ok(Some(heads))
     }
@@ -326,10 +370,14 @@ impl Device {
             let (head, before) = (chain.head_index(), taken);
             for part in chain.writable() {
                 let count = (part.len() as usize).min(text.len() - taken);
-                memory.write_slice(&text[taken..taken + count], part.addr()).map_err(other)?;
+                memory
+                    .write_slice(&text[taken..taken + count], part.addr())
+                    .map_err(other)?;
                 taken += count;
             }
-            queue.add_used(memory, head, (taken - before) as u32).map_err(other)?;
+            queue
+                .add_used(memory, head, (taken - before) as u32)
+                .map_err(other)?;
         }
         if taken == 0 {
             return Ok((Delivery::NoRoom, 0));
@@ -338,15 +386,28 @@ impl Device {
     }
 
     fn notice(queue: &mut Queue, memory: &GuestMemoryMmap) -> io::Result<Delivery> {
-        Ok(if queue.needs_notification(memory).map_err(other)? { Delivery::Call } else { Delivery::Silent })
+        Ok(if queue.needs_notification(memory).map_err(other)? {
+            Delivery::Call
+        } else {
+            Delivery::Silent
+        })
     }
 
-    fn answer(&mut self, request: u32, payload: &[u8], mut descriptors: Vec<OwnedFd>) -> io::Result<Option<Vec<u8>>> {
+    fn answer(
+        &mut self,
+        request: u32,
+        payload: &[u8],
+        mut descriptors: Vec<OwnedFd>,
+    ) -> io::Result<Option<Vec<u8>>> {
         let kind = match self.kind {
             Kind::Network { .. } => F_NET_MAC | F_NET_MERGE,
             Kind::Console => 0,
         };
-        let protocol = PROTOCOL_REPLY | PROTOCOL_BACKEND_REQUESTS | PROTOCOL_CONFIG | PROTOCOL_SEND_FD | PROTOCOL_INBAND;
+        let protocol = PROTOCOL_REPLY
+            | PROTOCOL_BACKEND_REQUESTS
+            | PROTOCOL_CONFIG
+            | PROTOCOL_SEND_FD
+            | PROTOCOL_INBAND;
         Ok(match request {
             GET_FEATURES => Some((F_VERSION_1 | F_PROTOCOL | kind).to_ne_bytes().to_vec()),
             GET_PROTOCOL_FEATURES => Some(protocol.to_ne_bytes().to_vec()),
@@ -417,7 +478,9 @@ impl Device {
     }
 
     fn queue(&mut self, index: u32) -> io::Result<&mut Queue> {
-        self.queues.get_mut(index as usize).ok_or_else(|| lie("it spoke of a queue that its device has not"))
+        self.queues
+            .get_mut(index as usize)
+            .ok_or_else(|| lie("it spoke of a queue that its device has not"))
     }
 
     fn reply(&self, request: u32, payload: &[u8]) -> io::Result<()> {
@@ -437,12 +500,19 @@ impl Device {
 fn map(payload: &[u8], descriptors: Vec<OwnedFd>) -> io::Result<Memory> {
     let count = number(payload, 0)? as usize;
     if count != descriptors.len() || count > taken_away::MOST_REGIONS {
-        return Err(lie(format!("it told of {count} regions of memory, and sent {}", descriptors.len())));
+        return Err(lie(format!(
+            "it told of {count} regions of memory, and sent {}",
+            descriptors.len()
+        )));
     }
     let mut ranges = Vec::new();
     for (index, descriptor) in descriptors.into_iter().enumerate() {
         let at = 8 + index * 32;
-        let (address, size, offset) = (long(payload, at)?, long(payload, at + 8)?, long(payload, at + 24)?);
+        let (address, size, offset) = (
+            long(payload, at)?,
+            long(payload, at + 8)?,
+            long(payload, at + 24)?,
+        );
         if !lies_in_memory(&descriptor)? {
             return Err(lie("its memory is no file in this machine's memory"));
         }
@@ -467,18 +537,24 @@ fn lies_in_memory(file: &OwnedFd) -> io::Result<bool> {
 }
 
 fn at(ring: u64, offset: u64) -> io::Result<GuestAddress> {
-    ring.checked_add(offset).map(GuestAddress).ok_or_else(|| lie("its queue lies beyond all memory"))
+    ring.checked_add(offset)
+        .map(GuestAddress)
+        .ok_or_else(|| lie("its queue lies beyond all memory"))
 }
 
 /// The 32-bit number at the given place of a message.
 fn number(payload: &[u8], index: usize) -> io::Result<u32> {
-    let part = payload.get(index * 4..index * 4 + 4).ok_or_else(|| lie("it sent a message that is too short"))?;
+    let part = payload
+        .get(index * 4..index * 4 + 4)
+        .ok_or_else(|| lie("it sent a message that is too short"))?;
     Ok(u32::from_ne_bytes(part.try_into().unwrap()))
 }
 
 /// The 64-bit number at the given byte of a message.
 fn long(payload: &[u8], at: usize) -> io::Result<u64> {
-    let part = payload.get(at..at + 8).ok_or_else(|| lie("it sent a message that is too short"))?;
+    let part = payload
+        .get(at..at + 8)
+        .ok_or_else(|| lie("it sent a message that is too short"))?;
     Ok(u64::from_ne_bytes(part.try_into().unwrap()))
 }
 

@@ -72,7 +72,10 @@ impl FromHost {
                     let head = Head::decode(&self.seen);
                     self.seen.clear();
                     if head.length > LONGEST_FROM_HOST {
-                        return Err(lie(format!("it began a frame of {} bytes on its control line", head.length)));
+                        return Err(lie(format!(
+                            "it began a frame of {} bytes on its control line",
+                            head.length
+                        )));
                     }
                     (head, head.length)
                 }
@@ -92,7 +95,11 @@ impl FromHost {
     fn skip_noise<'a>(&mut self, bytes: &'a [u8]) -> Option<&'a [u8]> {
         let before = self.seen.len();
         self.seen.extend_from_slice(bytes);
-        let Some(at) = self.seen.windows(HELLO.len()).position(|part| part == HELLO) else {
+        let Some(at) = self
+            .seen
+            .windows(HELLO.len())
+            .position(|part| part == HELLO)
+        else {
             let keep = self.seen.len().min(HELLO.len());
             self.seen.drain(..self.seen.len() - keep);
             return None;
@@ -132,26 +139,48 @@ mod tests {
     use super::*;
 
     fn frame(channel: u32, kind: u8, payload: &[u8]) -> Vec<u8> {
-        [&channel.to_be_bytes()[..], &[kind], &(payload.len() as u32).to_be_bytes(), payload].concat()
+        [
+            &channel.to_be_bytes()[..],
+            &[kind],
+            &(payload.len() as u32).to_be_bytes(),
+            payload,
+        ]
+        .concat()
     }
 
     #[test]
     fn frames_are_found_whatever_the_pieces() {
-        let spoken = [b"noise".as_slice(), HELLO, &frame(1, STDOUT, b"hello"), &frame(1, EXIT, b"{}")].concat();
+        let spoken = [
+            b"noise".as_slice(),
+            HELLO,
+            &frame(1, STDOUT, b"hello"),
+            &frame(1, EXIT, b"{}"),
+        ]
+        .concat();
         for size in 1..spoken.len() {
             let mut host = FromHost::default();
-            let heads: Vec<Head> = spoken.chunks(size).flat_map(|piece| host.feed(piece).unwrap()).collect();
+            let heads: Vec<Head> = spoken
+                .chunks(size)
+                .flat_map(|piece| host.feed(piece).unwrap())
+                .collect();
             assert!(host.greeted());
-            assert_eq!(heads.iter().map(|head| head.kind).collect::<Vec<_>>(), [STDOUT, EXIT]);
+            assert_eq!(
+                heads.iter().map(|head| head.kind).collect::<Vec<_>>(),
+                [STDOUT, EXIT]
+            );
         }
     }
 
     #[test]
     fn a_frame_that_no_agent_sends_is_a_lie_and_none_is_kept() {
-        let head = |length: u32| [&1u32.to_be_bytes()[..], &[STDOUT], &length.to_be_bytes()].concat();
+        let head =
+            |length: u32| [&1u32.to_be_bytes()[..], &[STDOUT], &length.to_be_bytes()].concat();
         let mut host = FromHost::default();
         host.feed(HELLO).unwrap();
-        assert!(host.feed(&head(LONGEST_FROM_HOST as u32)).unwrap().is_empty());
+        assert!(host
+            .feed(&head(LONGEST_FROM_HOST as u32))
+            .unwrap()
+            .is_empty());
         assert!(host.feed(&[0; LONGEST_FROM_HOST - 1]).unwrap().is_empty());
         assert!(host.seen.capacity() < 100);
         assert_eq!(host.feed(&[0]).unwrap().len(), 1);
@@ -167,7 +196,10 @@ mod tests {
         let spoken = [frame(3, RUN, b"{}"), frame(3, WAIT, b"")].concat();
         for size in 1..=spoken.len() {
             let mut line = ToHost::default();
-            let frames: Vec<_> = spoken.chunks(size).flat_map(|piece| line.feed(piece)).collect();
+            let frames: Vec<_> = spoken
+                .chunks(size)
+                .flat_map(|piece| line.feed(piece))
+                .collect();
             assert_eq!(frames.len(), 2);
             assert_eq!(frames.concat_bytes(), spoken);
         }

@@ -56,7 +56,11 @@ impl Gate {
             self.channels.remove(&(host, channel));
             self.paced.remove(&(host, channel));
         }
-        if self.waits.get(&(host, channel)).is_some_and(|wait| ends || !wait.for_end) {
+        if self
+            .waits
+            .get(&(host, channel))
+            .is_some_and(|wait| ends || !wait.for_end)
+        {
             self.end_wait(host, channel);
         }
     }
@@ -75,7 +79,12 @@ impl Gate {
 
     /// A host has ended, and what was waited for on it will not come.
     pub fn forget_host(&mut self, host: usize) {
-        let channels: Vec<u32> = self.waits.keys().filter(|key| key.0 == host).map(|key| key.1).collect();
+        let channels: Vec<u32> = self
+            .waits
+            .keys()
+            .filter(|key| key.0 == host)
+            .map(|key| key.1)
+            .collect();
         for channel in channels {
             self.end_wait(host, channel);
         }
@@ -121,7 +130,9 @@ mod tests {
 
     fn gate_with(channels: &[(usize, u32)]) -> Gate {
         let mut gate = Gate::default();
-        channels.iter().for_each(|(host, channel)| gate.begin(*host, *channel));
+        channels
+            .iter()
+            .for_each(|(host, channel)| gate.begin(*host, *channel));
         gate
     }
 

@@ -1,7 +1,7 @@
 //! One kernel on the clock: what it asked for, what comes to it, and whose turn it is.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Instant;
@@ -23,6 +23,9 @@ const BACKLOG_FRAMES: u64 = 1000;
 /// itself as far as it may, so it takes a turn or two: who takes so many wants others to have none.
 const TURNS_IN_A_WINDOW: u64 = 10_000;
 const TURNS_FOR_EACH: u64 = 4;
+/// In how many of its turns a kernel may leave a port's full buffers as they are: it empties them when it is called, or a look
+/// at the clock later where it had its interrupts off. One whose interface is down never does.
+const TURNS_IN_VAIN: u32 = 16;
 /// How many messages a kernel may send while it has no turn: it waits for one, then.
 const MESSAGES_WITHOUT_A_TURN: u64 = 1000;
 
@@ -57,6 +60,26 @@ impl Ord for Arrival {
 impl PartialOrd for Arrival {
     fn partial_cmp(&self, other: &Arrival) -> Option<Ordering> {
         Some(self.cmp(other))
+    }
+}
+
+/// What has come to a port whose buffers in the kernel were full. It waits there in its order, as behind a card with flow
+/// control.
+struct Full {
+    waiting: VecDeque<Arrival>,
+    /// In how many turns since it last took a frame the kernel has made no room.
+    in_vain: u32,
+    /// Whether the kernel has made none when it was called, or has never had any: it is not called, and nothing waits.
+    takes_nothing: bool,
+}
+
+impl Default for Full {
+    fn default() -> Full {
+        Full {
+            waiting: VecDeque::new(),
+            in_vain: 0,
+            takes_nothing: true,
+        }
     }
 }
 
@@ -102,6 +125,12 @@ pub struct Host {
     /// Which devices have input for its next turn, a bit each.
     calls: u64,
     arrivals: BinaryHeap<Reverse<Arrival>>,
+    /// By device, what has come and found the kernel's buffers full.
+    full: Vec<Full>,
+    /// When it is tried again whether there is room. A kernel goes no further in time by itself while something waits.
+    tried_at: Option<u64>,
+    /// When it was last resumed. What came while it was paused comes as far as there is room, and does not wait.
+    resumed_at: Option<u64>,
     /// What comes within its turn, and it knows of already.
     due: Vec<Note>,
     processor: Option<Processor>,
@@ -128,6 +157,7 @@ impl Host {
         processor: Option<Processor>,
         now: u64,
     ) -> io::Result<Host> {
+        let full = devices.iter().map(|_| Full::default()).collect();
         Ok(Host {
             state: State::Starting,
             line,
@@ -145,6 +175,9 @@ impl Host {
             request: None,
             calls: 0,
             arrivals: BinaryHeap::new(),
+            full,
+            tried_at: None,
+            resumed_at: None,
             due: Vec::new(),
             processor,
             processor_free: 0,
@@ -180,8 +213,17 @@ impl Host {
         self.calendar.fall_behind(passed);
         self.request = self.request.map(|request| request.saturating_add(passed));
         self.processor_free = self.processor_free.max(now);
+        self.resumed_at = Some(now);
         let came = std::mem::take(&mut self.arrivals);
-        self.arrivals = came.into_iter().map(|Reverse(one)| Reverse(Arrival { time: one.time.max(now), ..one })).collect();
+        self.arrivals = came
+            .into_iter()
+            .map(|Reverse(one)| {
+                Reverse(Arrival {
+                    time: one.time.max(now),
+                    ..one
+                })
+            })
+            .collect();
     }
 
     /// When it next has something to do.
@@ -190,7 +232,10 @@ impl Host {
             return None;
         }
         let arrival = self.arrivals.peek().map(|first| first.0.time);
-        [self.request, arrival, self.typed_at].into_iter().flatten().min()
+        [self.request, arrival, self.typed_at, self.tried_at]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     pub fn is_busy(&self) -> bool {
@@ -296,17 +341,24 @@ impl Host {
                 self.now = self.time()?;
                 self.request = self.calendar.request().filter(|request| *request < NEVER);
                 if let Some(request) = self.request.filter(|request| *request < self.now) {
-                    return Err(lie(format!("it asked for a time that has passed, by {} ns", self.now - request)));
+                    return Err(lie(format!(
+                        "it asked for a time that has passed, by {} ns",
+                        self.now - request
+                    )));
                 }
                 self.state = State::Waiting;
                 self.unasked = 0;
                 self.give_what_is_left()?;
+                if self.something_waits() {
+                    self.tried_at = Some(self.now);
+                }
                 return Ok(Came::Some(true));
             }
             Op::Ack => self.speaks()?,
             Op::GetTimeOfDay => {
                 self.speaks()?;
-                self.calendar.ack(&message, epoch_ns.saturating_add(self.calendar.own_time()))?;
+                self.calendar
+                    .ack(&message, epoch_ns.saturating_add(self.calendar.own_time()))?;
             }
             Op::Run | Op::FreeUntil | Op::Broadcast => {
                 self.speaks()?;
@@ -334,7 +386,9 @@ impl Host {
         let (began, ends) = self.turn;
         for Note { time, device, .. } in &notes {
             if *device == CONSOLE || *device >= self.devices.len() {
-                return Err(lie(format!("it noted a frame of a port that it has not, number {device}")));
+                return Err(lie(format!(
+                    "it noted a frame of a port that it has not, number {device}"
+                )));
             }
             if !(began..=ends).contains(time) {
                 return Err(lie("it noted a frame for a time that is not in its turn"));
@@ -360,20 +414,35 @@ impl Host {
             return Err(lie(format!("its time went back, by {} ns", began - time)));
         }
         if time > ends {
-            return Err(lie(format!("it went further than it might, by {} ns", time - ends)));
+            return Err(lie(format!(
+                "it went further than it might, by {} ns",
+                time - ends
+            )));
         }
         Ok(time)
     }
 
     /// Whether something is to be taken in at `time`.
     fn due(&self, time: u64) -> bool {
-        self.arrivals.peek().is_some_and(|first| first.0.time <= time) || self.typed_at.is_some_and(|at| at <= time)
+        let come = |at: Option<u64>| at.is_some_and(|at| at <= time);
+        self.arrivals
+            .peek()
+            .is_some_and(|first| first.0.time <= time)
+            || come(self.typed_at)
+            || come(self.tried_at)
     }
 
     /// Take in what comes at `time`.
     fn take_in(&mut self, time: u64) -> io::Result<()> {
         self.now = time;
-        while self.arrivals.peek().is_some_and(|first| first.0.time <= time) {
+        if self.tried_at.take().is_some() {
+            self.give_what_waits(time)?;
+        }
+        while self
+            .arrivals
+            .peek()
+            .is_some_and(|first| first.0.time <= time)
+        {
             let Reverse(mut arrival) = self.arrivals.pop().expect("it was there");
             if self.processor.is_some() && !arrival.processed {
                 match self.process(time, arrival.frame.len()) {
@@ -386,12 +455,7 @@ impl Host {
                 }
                 continue;
             }
-            self.turns_left += TURNS_FOR_EACH;
-            match self.devices[arrival.port].put_input(&arrival.frame)?.0 {
-                Delivery::NoRoom => self.overrun.push((arrival.origin.0, arrival.origin.1)),
-                Delivery::Silent => {}
-                Delivery::Call => self.called(arrival.port, time),
-            }
+            self.take_in_frame(arrival, time)?;
         }
         if self.typed_at.take().is_some() {
             self.turns_left += TURNS_FOR_EACH;
@@ -404,6 +468,70 @@ impl Host {
         Ok(())
     }
 
+    /// A frame goes into the kernel's buffers, or waits there for room behind those that do, or is lost.
+    fn take_in_frame(&mut self, arrival: Arrival, time: u64) -> io::Result<()> {
+        let port = arrival.port;
+        if self.full[port].waiting.is_empty() {
+            if self.give(&arrival, time)? {
+                return Ok(());
+            }
+            if self.full[port].takes_nothing || self.resumed_at == Some(time) {
+                self.overrun.push((arrival.origin.0, arrival.origin.1));
+                return Ok(());
+            }
+            self.called(port, time);
+        }
+        self.turns_left += TURNS_FOR_EACH;
+        self.full[port].waiting.push_back(arrival);
+        Ok(())
+    }
+
+    /// Put a frame into the kernel's buffers; false if they have no room.
+    fn give(&mut self, arrival: &Arrival, time: u64) -> io::Result<bool> {
+        match self.devices[arrival.port].put_input(&arrival.frame)?.0 {
+            Delivery::NoRoom => return Ok(false),
+            Delivery::Silent => {}
+            Delivery::Call => self.called(arrival.port, time),
+        }
+        self.full[arrival.port].takes_nothing = false;
+        self.full[arrival.port].in_vain = 0;
+        self.turns_left += TURNS_FOR_EACH;
+        Ok(true)
+    }
+
+    /// After a turn: what waits for room goes where the kernel has made some, and is lost where it makes none.
+    fn give_what_waits(&mut self, time: u64) -> io::Result<()> {
+        for port in 0..self.full.len() {
+            let before = self.full[port].waiting.len();
+            while let Some(arrival) = self.full[port].waiting.pop_front() {
+                if !self.give(&arrival, time)? {
+                    self.full[port].waiting.push_front(arrival);
+                    break;
+                }
+            }
+            let full = &mut self.full[port];
+            if full.waiting.is_empty() {
+                continue;
+            }
+            full.in_vain += 1;
+            if full.waiting.len() < before {
+                self.called(port, time);
+            } else if full.in_vain >= TURNS_IN_VAIN {
+                full.takes_nothing = true;
+                self.overrun.extend(
+                    full.waiting
+                        .drain(..)
+                        .map(|one| (one.origin.0, one.origin.1)),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn something_waits(&self) -> bool {
+        self.full.iter().any(|port| !port.waiting.is_empty())
+    }
+
     /// When its turn begins, at `time`, the kernel is told that the device has input.
     fn called(&mut self, device: usize, time: u64) {
         self.calls |= 1 << device;
@@ -411,10 +539,11 @@ impl Host {
     }
 
     fn run(&mut self, time: u64, end: u64) -> io::Result<()> {
-        self.turns_left = self
-            .turns_left
-            .checked_sub(1)
-            .ok_or_else(|| lie(format!("it took {TURNS_IN_A_WINDOW} turns, and no time passed that others could have")))?;
+        self.turns_left = self.turns_left.checked_sub(1).ok_or_else(|| {
+            lie(format!(
+                "it took {TURNS_IN_A_WINDOW} turns, and no time passed that others could have"
+            ))
+        })?;
         self.request = None;
         self.now = time;
         self.turn = (time, end);
@@ -426,9 +555,21 @@ impl Host {
             return self.calendar.welcome(&message, time);
         }
         self.state = State::Running;
-        self.note_what_comes_before(end)?;
-        let until = self.next().map_or(end, |next| next.min(end));
-        self.calendar.run(time, time - self.started, until, std::mem::take(&mut self.calls), &self.due)
+        // What waits is to be there before anything else happens: as soon as the kernel has done what it does at this time.
+        let until = if self.something_waits() {
+            self.due.clear();
+            time
+        } else {
+            self.note_what_comes_before(end)?;
+            self.next().map_or(end, |next| next.min(end))
+        };
+        self.calendar.run(
+            time,
+            time - self.started,
+            until,
+            std::mem::take(&mut self.calls),
+            &self.due,
+        )
     }
 
     /// Frames that come before `end`, and before anything else does, are given to the kernel with its turn. It looks at each
@@ -446,7 +587,12 @@ impl Host {
             let Some(index) = self.devices[first.port].put_ahead(&first.frame)? else {
                 break;
             };
-            self.due.push(Note { time: first.time, device: first.port, index });
+            self.due.push(Note {
+                time: first.time,
+                device: first.port,
+                index,
+            });
+            self.full[first.port].takes_nothing = false;
             self.turns_left += TURNS_FOR_EACH;
             self.arrivals.pop();
         }

@@ -124,8 +124,18 @@ impl Lab {
         };
         lab.lookahead = lab.least_ns();
         watch(&lab.epoll, &mut lab.sources, &lab.control, Source::Control)?;
-        watch(&lab.epoll, &mut lab.sources, &lab.listener, Source::Listener)?;
-        watch(&lab.epoll, &mut lab.sources, lab.watchdog.fd(), Source::Watchdog)?;
+        watch(
+            &lab.epoll,
+            &mut lab.sources,
+            &lab.listener,
+            Source::Listener,
+        )?;
+        watch(
+            &lab.epoll,
+            &mut lab.sources,
+            lab.watchdog.fd(),
+            Source::Watchdog,
+        )?;
         Ok(lab)
     }
 
@@ -135,7 +145,8 @@ impl Lab {
         loop {
             self.watchdog.step_begins(None);
             let patience = self.advance()?;
-            self.watchdog.somebody_has_a_turn(self.somebody_has_a_turn());
+            self.watchdog
+                .somebody_has_a_turn(self.somebody_has_a_turn());
             self.watchdog.step_ends();
             let count = match self.epoll.wait(&mut events, patience) {
                 Err(nix::errno::Errno::EINTR) => continue,
@@ -167,7 +178,9 @@ impl Lab {
             Source::Client if events.contains(EpollFlags::EPOLLOUT) => self.go_on_telling(fd)?,
             Source::Client => self.hear_client(fd)?,
             Source::Calendar(host) => self.hear_host(host)?,
-            Source::Line(host) if events.contains(EpollFlags::EPOLLOUT) => self.go_on_saying(host)?,
+            Source::Line(host) if events.contains(EpollFlags::EPOLLOUT) => {
+                self.go_on_saying(host)?
+            }
             Source::Line(host) => {
                 if let Err(error) = self.hear_line(host) {
                     self.lose(host, &error);
@@ -242,7 +255,11 @@ impl Lab {
     }
 
     pub fn passes(&self) -> bool {
-        let starting = self.hosts.iter().flatten().any(|host| host.state == State::Starting);
+        let starting = self
+            .hosts
+            .iter()
+            .flatten()
+            .any(|host| host.state == State::Starting);
         let all_ordered = self.ordered.iter().all(|ordered| *ordered);
         all_ordered
             && !starting
@@ -275,21 +292,40 @@ impl Lab {
             return;
         }
         let now = self.now;
-        for host in self.hosts.iter_mut().flatten().filter(|host| !host.typed.is_empty() && host.said.greeted()) {
+        for host in self
+            .hosts
+            .iter_mut()
+            .flatten()
+            .filter(|host| !host.typed.is_empty() && host.said.greeted())
+        {
             host.typed_at = Some(now);
         }
     }
 
     /// From `start` to where a host could hear of another, or a client is to act.
     fn open_window(&mut self, start: u64, wake: Option<u64>) -> io::Result<()> {
-        let late = |host: &Option<Host>| host.as_ref().is_some_and(|host| host.boots_since(start) > LONGEST_BOOT_NS);
-        for index in (0..self.hosts.len()).filter(|index| late(&self.hosts[*index])).collect::<Vec<_>>() {
+        let late = |host: &Option<Host>| {
+            host.as_ref()
+                .is_some_and(|host| host.boots_since(start) > LONGEST_BOOT_NS)
+        };
+        for index in (0..self.hosts.len())
+            .filter(|index| late(&self.hosts[*index]))
+            .collect::<Vec<_>>()
+        {
             self.lose(index, &io::Error::other("it does not come up"));
         }
-        let end = wake.unwrap_or(u64::MAX).min(start.saturating_add(self.lookahead));
+        let end = wake
+            .unwrap_or(u64::MAX)
+            .min(start.saturating_add(self.lookahead));
         self.window = Some(end);
-        let due = |host: &Option<Host>| host.as_ref().and_then(Host::next).is_some_and(|next| next < end);
-        self.ready = (0..self.hosts.len()).filter(|index| due(&self.hosts[*index])).collect();
+        let due = |host: &Option<Host>| {
+            host.as_ref()
+                .and_then(Host::next)
+                .is_some_and(|next| next < end)
+        };
+        self.ready = (0..self.hosts.len())
+            .filter(|index| due(&self.hosts[*index]))
+            .collect();
         self.ready.reverse();
         self.give_turns()
     }
@@ -299,7 +335,12 @@ impl Lab {
         let Some(end) = self.window else {
             return Ok(());
         };
-        let mut busy = self.hosts.iter().flatten().filter(|host| host.is_busy()).count();
+        let mut busy = self
+            .hosts
+            .iter()
+            .flatten()
+            .filter(|host| host.is_busy())
+            .count();
         while busy < self.at_once {
             let Some(index) = self.ready.pop() else { break };
             let Some(host) = &mut self.hosts[index] else {
@@ -439,14 +480,19 @@ impl Lab {
         for piece in host.devices[CONSOLE].take_output(None)? {
             for head in host.said.feed(&piece)? {
                 if matches!(head.kind, frames::STDOUT | frames::STDERR | frames::EXIT) {
-                    self.gate.heard(index, head.channel, head.kind == frames::EXIT);
+                    self.gate
+                        .heard(index, head.channel, head.kind == frames::EXIT);
                 }
             }
             host.unread.send(host.line.as_raw_fd(), &piece)?;
         }
         host.waits_for_reader = host.unread.waiting() > 0;
         if host.waits_for_reader {
-            return expect(&self.epoll, &host.line, EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT);
+            return expect(
+                &self.epoll,
+                &host.line,
+                EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT,
+            );
         }
         host.devices[CONSOLE].done()
     }
@@ -496,9 +542,14 @@ impl Lab {
                 continue;
             };
             match from.under_way.hold(frame.len(), &from.wire) {
-                Some(held) => {
-                    peer.expect(Arrival { time, origin, port: peer_port + 1, processed: false, frame, _held: held })
-                }
+                Some(held) => peer.expect(Arrival {
+                    time,
+                    origin,
+                    port: peer_port + 1,
+                    processed: false,
+                    frame,
+                    _held: held,
+                }),
                 None => {
                     from.wire.drop_at_end();
                     if !std::mem::replace(&mut self.full[index], true) {
@@ -528,8 +579,11 @@ impl Lab {
             let payload = &frame[frames::HEAD..];
             match head.kind {
                 frames::WAIT => {
-                    let turn = payload.get(..8).map_or(0, |turn| u64::from_be_bytes(turn.try_into().unwrap()));
-                    self.gate.wait(index, head.channel, turn, payload.get(8) == Some(&1));
+                    let turn = payload
+                        .get(..8)
+                        .map_or(0, |turn| u64::from_be_bytes(turn.try_into().unwrap()));
+                    self.gate
+                        .wait(index, head.channel, turn, payload.get(8) == Some(&1));
                 }
                 frames::PACE => self.gate.pace(index, head.channel),
                 frames::KILL => {
@@ -550,27 +604,52 @@ impl Lab {
     /// The supervisor has started a kernel. False when the supervisor has ended.
     fn take_order(&mut self) -> io::Result<bool> {
         let mut bytes = [0; LONGEST_ORDER];
-        let (count, descriptors) = match socket::read_with_descriptors(self.control.as_raw_fd(), &mut bytes)? {
-            Came::Nothing => return Ok(true),
-            Came::Gone => return Ok(false),
-            Came::Some(came) => came,
-        };
+        let (count, descriptors) =
+            match socket::read_with_descriptors(self.control.as_raw_fd(), &mut bytes)? {
+                Came::Nothing => return Ok(true),
+                Came::Gone => return Ok(false),
+                Came::Some(came) => came,
+            };
         let order: orders::Start = serde_json::from_slice(&bytes[..count])?;
         let index = order.host;
         self.remove(index);
         let host = &self.layout.hosts[index];
         let mut descriptors = descriptors.into_iter();
-        let mut next = || descriptors.next().ok_or_else(|| io::Error::other("a host without its descriptors"));
+        let mut next = || {
+            descriptors
+                .next()
+                .ok_or_else(|| io::Error::other("a host without its descriptors"))
+        };
         let (calendar, line) = (next()?, next()?);
         let mut devices = vec![Device::new(Kind::Console, next()?)];
         for port in &host.ports {
-            devices.push(Device::new(Kind::Network { mac: parse_mac(port)? }, next()?));
+            devices.push(Device::new(
+                Kind::Network {
+                    mac: parse_mac(port)?,
+                },
+                next()?,
+            ));
         }
         let host = Host::new(calendar, line, devices, host.processor.clone(), self.now)?;
-        watch(&self.epoll, &mut self.sources, host.calendar_fd(), Source::Calendar(index))?;
-        watch(&self.epoll, &mut self.sources, &host.line, Source::Line(index))?;
+        watch(
+            &self.epoll,
+            &mut self.sources,
+            host.calendar_fd(),
+            Source::Calendar(index),
+        )?;
+        watch(
+            &self.epoll,
+            &mut self.sources,
+            &host.line,
+            Source::Line(index),
+        )?;
         for (number, device) in host.devices.iter().enumerate() {
-            watch(&self.epoll, &mut self.sources, device.fd(), Source::Device(index, number))?;
+            watch(
+                &self.epoll,
+                &mut self.sources,
+                device.fd(),
+                Source::Device(index, number),
+            )?;
         }
         self.hosts[index] = Some(host);
         self.ordered[index] = true;
@@ -583,7 +662,10 @@ impl Lab {
         use io::ErrorKind::{BrokenPipe, ConnectionReset};
         if !matches!(error.kind(), BrokenPipe | ConnectionReset) {
             let why = error.to_string();
-            eprintln!("{}: {why}; it is no longer on the clock", self.layout.hosts[index].name);
+            eprintln!(
+                "{}: {why}; it is no longer on the clock",
+                self.layout.hosts[index].name
+            );
             // Before its sockets are closed, so that whoever finds them closed can be told why.
             self.tell_supervisor(index, &why);
             self.starts[index].1 = Some(why);
@@ -593,7 +675,11 @@ impl Lab {
 
     /// Should it have no room, which takes hundreds of these unread, the kernel still finds its sockets closed.
     fn tell_supervisor(&self, host: usize, why: &str) {
-        let lost = Lost { host, start: self.starts[host].0, why };
+        let lost = Lost {
+            host,
+            start: self.starts[host].0,
+            why,
+        };
         if let Ok(text) = serde_json::to_vec(&lost) {
             let _ = socket::write_some(self.control.as_raw_fd(), &text);
         }
@@ -605,7 +691,9 @@ impl Lab {
             return;
         };
         self.gate.forget_host(index);
-        let fds = [host.calendar_fd(), &host.line].into_iter().chain(host.devices.iter().map(Device::fd));
+        let fds = [host.calendar_fd(), &host.line]
+            .into_iter()
+            .chain(host.devices.iter().map(Device::fd));
         for fd in fds {
             if self.sources.remove(&fd.as_raw_fd()).is_some() {
                 let _ = self.epoll.delete(fd);
@@ -638,16 +726,26 @@ pub fn wires(layout: &Layout) -> io::Result<Vec<Vec<Port>>> {
         peers.insert(*first, *second);
         peers.insert(*second, *first);
     }
-    let mut settings: HashMap<_, _> = layout.wires.iter().map(|one| ((one.host, one.port), one.wire.clone())).collect();
+    let mut settings: HashMap<_, _> = layout
+        .wires
+        .iter()
+        .map(|one| ((one.host, one.port), one.wire.clone()))
+        .collect();
     let mut all = Vec::new();
     for (host, ordered) in layout.hosts.iter().enumerate() {
         let mut ports = Vec::new();
         let of_host: Rc<Cell<usize>> = Rc::default();
         for port in 0..ordered.ports.len() {
-            let missing = || io::Error::other(format!("port {port} of {} leads nowhere", ordered.name));
+            let missing =
+                || io::Error::other(format!("port {port} of {} leads nowhere", ordered.name));
             let peer = *peers.get(&(host, port)).ok_or_else(missing)?;
             let wire = Wire::new(settings.remove(&(host, port)).ok_or_else(missing)?);
-            ports.push(Port { wire, peer, sent: 0, under_way: UnderWay::of_port(&of_host) });
+            ports.push(Port {
+                wire,
+                peer,
+                sent: 0,
+                under_way: UnderWay::of_port(&of_host),
+            });
         }
         all.push(ports);
     }
@@ -655,6 +753,11 @@ pub fn wires(layout: &Layout) -> io::Result<Vec<Vec<Port>>> {
 }
 
 fn parse_mac(text: &str) -> io::Result<[u8; 6]> {
-    let bytes: Vec<u8> = text.split(':').filter_map(|part| u8::from_str_radix(part, 16).ok()).collect();
-    bytes.try_into().map_err(|_| io::Error::other(format!("{text} is no MAC address")))
+    let bytes: Vec<u8> = text
+        .split(':')
+        .filter_map(|part| u8::from_str_radix(part, 16).ok())
+        .collect();
+    bytes
+        .try_into()
+        .map_err(|_| io::Error::other(format!("{text} is no MAC address")))
 }

@@ -43,7 +43,9 @@ fn run() -> io::Result<()> {
 }
 
 fn inherited(number: &str) -> io::Result<OwnedFd> {
-    let number = number.parse().map_err(|_| io::Error::other(format!("{number} is no descriptor")))?;
+    let number = number
+        .parse()
+        .map_err(|_| io::Error::other(format!("{number} is no descriptor")))?;
     // SAFETY: the supervisor hands these two over, and nothing else in this process knows them.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }

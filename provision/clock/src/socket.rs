@@ -6,7 +6,9 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
-use nix::sys::socket::{recv, recvmsg, send, sendmsg, ControlMessage, ControlMessageOwned, MsgFlags, UnixAddr};
+use nix::sys::socket::{
+    recv, recvmsg, send, sendmsg, ControlMessage, ControlMessageOwned, MsgFlags, UnixAddr,
+};
 
 const MOST_DESCRIPTORS: usize = 64;
 
@@ -40,7 +42,10 @@ pub fn read_message(fd: RawFd, bytes: &mut [u8]) -> io::Result<Came<()>> {
 }
 
 /// One message, or as much of a stream as fits, with the descriptors that came along.
-pub fn read_with_descriptors(fd: RawFd, bytes: &mut [u8]) -> io::Result<Came<(usize, Vec<OwnedFd>)>> {
+pub fn read_with_descriptors(
+    fd: RawFd,
+    bytes: &mut [u8],
+) -> io::Result<Came<(usize, Vec<OwnedFd>)>> {
     let mut space = nix::cmsg_space!([RawFd; MOST_DESCRIPTORS]);
     let mut parts = [IoSliceMut::new(bytes)];
     let flags = MsgFlags::MSG_CMSG_CLOEXEC | MsgFlags::MSG_DONTWAIT;
@@ -53,10 +58,18 @@ pub fn read_with_descriptors(fd: RawFd, bytes: &mut [u8]) -> io::Result<Came<(us
     for part in received.cmsgs()? {
         if let ControlMessageOwned::ScmRights(numbers) = part {
             // SAFETY: the kernel has just made these descriptors for this process.
-            descriptors.extend(numbers.into_iter().map(|number| unsafe { OwnedFd::from_raw_fd(number) }));
+            descriptors.extend(
+                numbers
+                    .into_iter()
+                    .map(|number| unsafe { OwnedFd::from_raw_fd(number) }),
+            );
         }
     }
-    Ok(if received.bytes == 0 { Came::Gone } else { Came::Some((received.bytes, descriptors)) })
+    Ok(if received.bytes == 0 {
+        Came::Gone
+    } else {
+        Came::Some((received.bytes, descriptors))
+    })
 }
 
 pub fn part_of_a_message() -> io::Error {
@@ -82,8 +95,17 @@ pub fn write_message(fd: RawFd, bytes: &[u8]) -> io::Result<()> {
 }
 
 pub fn write_with_descriptors(fd: RawFd, bytes: &[u8], descriptors: &[RawFd]) -> io::Result<()> {
-    let (parts, rights) = ([IoSlice::new(bytes)], [ControlMessage::ScmRights(descriptors)]);
-    match sendmsg::<UnixAddr>(fd, &parts, &rights, MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT, None) {
+    let (parts, rights) = (
+        [IoSlice::new(bytes)],
+        [ControlMessage::ScmRights(descriptors)],
+    );
+    match sendmsg::<UnixAddr>(
+        fd,
+        &parts,
+        &rights,
+        MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT,
+        None,
+    ) {
         Ok(count) if count == bytes.len() => Ok(()),
         Ok(_) | Err(Errno::EAGAIN) => Err(does_not_read()),
         Err(error) => Err(error.into()),
@@ -107,7 +129,11 @@ impl Outbox {
     }
 
     pub fn send(&mut self, fd: RawFd, bytes: &[u8]) -> io::Result<()> {
-        let written = if self.waiting.is_empty() { write_some(fd, bytes)? } else { 0 };
+        let written = if self.waiting.is_empty() {
+            write_some(fd, bytes)?
+        } else {
+            0
+        };
         self.waiting.extend_from_slice(&bytes[written..]);
         Ok(())
     }
@@ -134,13 +160,22 @@ mod tests {
     fn a_part_of_a_message_is_none() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let mut bytes = [0; 16];
-        assert_eq!(read_message(ours.as_raw_fd(), &mut bytes).unwrap(), Came::Nothing);
+        assert_eq!(
+            read_message(ours.as_raw_fd(), &mut bytes).unwrap(),
+            Came::Nothing
+        );
         write_message(theirs.as_raw_fd(), b"12345").unwrap();
         assert!(read_message(ours.as_raw_fd(), &mut bytes).is_err());
         write_message(theirs.as_raw_fd(), &[7; 16]).unwrap();
-        assert_eq!(read_message(ours.as_raw_fd(), &mut bytes).unwrap(), Came::Some(()));
+        assert_eq!(
+            read_message(ours.as_raw_fd(), &mut bytes).unwrap(),
+            Came::Some(())
+        );
         drop(theirs);
-        assert_eq!(read_message(ours.as_raw_fd(), &mut bytes).unwrap(), Came::Gone);
+        assert_eq!(
+            read_message(ours.as_raw_fd(), &mut bytes).unwrap(),
+            Came::Gone
+        );
     }
 
     #[test]
@@ -154,8 +189,11 @@ mod tests {
     fn what_waits_comes_in_order_when_it_is_read() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let mut outbox = Outbox::default();
-        let all: Vec<u8> = (0..3_000_000u32).map(|number| (number % 251) as u8).collect();
-        all.chunks(70_000).for_each(|piece| outbox.send(ours.as_raw_fd(), piece).unwrap());
+        let all: Vec<u8> = (0..3_000_000u32)
+            .map(|number| (number % 251) as u8)
+            .collect();
+        all.chunks(70_000)
+            .for_each(|piece| outbox.send(ours.as_raw_fd(), piece).unwrap());
         assert!(outbox.waiting() > 1_000_000);
         let (mut read, mut piece) = (Vec::new(), [0; 65536]);
         while read.len() < all.len() {

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 pub const MOST_REGIONS: usize = 8;
 
 /// Where what is touched now begins and how long it is. One thread touches; the handler runs in it.
-static TOUCHED: [[AtomicUsize; 2]; MOST_REGIONS] = [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; MOST_REGIONS];
+static TOUCHED: [[AtomicUsize; 2]; MOST_REGIONS] =
+    [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; MOST_REGIONS];
 static TAKEN_AWAY: AtomicBool = AtomicBool::new(false);
 
 /// Let the process survive what kernels take away.
@@ -46,7 +47,10 @@ extern "C" fn on_bus_error(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut l
     // SAFETY: the kernel hands a whole siginfo_t over.
     let address = unsafe { (*info).si_addr() } as usize;
     for place in &TOUCHED {
-        let (start, length) = (place[0].load(Ordering::Relaxed), place[1].load(Ordering::Relaxed));
+        let (start, length) = (
+            place[0].load(Ordering::Relaxed),
+            place[1].load(Ordering::Relaxed),
+        );
         if address.wrapping_sub(start) >= length {
             continue;
         }

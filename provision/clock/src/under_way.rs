@@ -27,7 +27,10 @@ pub struct UnderWay {
 
 impl UnderWay {
     pub fn of_port(host: &Rc<Cell<usize>>) -> UnderWay {
-        UnderWay { port: Rc::default(), host: host.clone() }
+        UnderWay {
+            port: Rc::default(),
+            host: host.clone(),
+        }
     }
 
     /// Room for a frame on its way over that wire; None if all is taken.
@@ -35,7 +38,12 @@ impl UnderWay {
         let bytes = bytes + FRAME_OVERHEAD;
         let (port, host) = (self.port.get() + bytes, self.host.get() + bytes);
         let limited = wire.settings().rate_bps.is_some();
-        let room = port <= EVERY_PORT || if limited { port <= most_on(wire) } else { host <= WITHOUT_A_RATE };
+        let room = port <= EVERY_PORT
+            || if limited {
+                port <= most_on(wire)
+            } else {
+                host <= WITHOUT_A_RATE
+            };
         if !room {
             return None;
         }
@@ -44,13 +52,19 @@ impl UnderWay {
             self.host.set(host);
             self.host.clone()
         });
-        Some(Held { port: self.port.clone(), host, bytes })
+        Some(Held {
+            port: self.port.clone(),
+            host,
+            bytes,
+        })
     }
 }
 
 fn most_on(wire: &Wire) -> usize {
     let settings = wire.settings();
-    let lasts_ns = u128::from(settings.delay_ns) + u128::from(settings.jitter_ns) + u128::from(settings.slot_ns);
+    let lasts_ns = u128::from(settings.delay_ns)
+        + u128::from(settings.jitter_ns)
+        + u128::from(settings.slot_ns);
     let delayed = u128::from(settings.rate_bps.unwrap_or(0)) * lasts_ns / 8 / NS_PER_S;
     let most = (u128::from(settings.queue_bytes.unwrap_or(0)) + delayed) * OVERHEAD_TIMES;
     EVERY_PORT.saturating_add(usize::try_from(most).unwrap_or(usize::MAX))
@@ -80,11 +94,18 @@ mod tests {
 
     fn wire(rate_bps: Option<u64>, delay_ns: u64) -> Wire {
         let queue_bytes = rate_bps.map(|_| 1_000_000);
-        Wire::new(Settings { rate_bps, queue_bytes, delay_ns, ..Settings::default() })
+        Wire::new(Settings {
+            rate_bps,
+            queue_bytes,
+            delay_ns,
+            ..Settings::default()
+        })
     }
 
     fn fill(port: &UnderWay, wire: &Wire, bytes: usize) -> Vec<Held> {
-        std::iter::from_fn(|| port.hold(bytes, wire)).take(10_000_000).collect()
+        std::iter::from_fn(|| port.hold(bytes, wire))
+            .take(10_000_000)
+            .collect()
     }
 
     #[test]
@@ -93,7 +114,10 @@ mod tests {
         let port = UnderWay::of_port(&host);
         let held = fill(&port, &free, 65_000);
         let bytes = held.len() * (65_000 + FRAME_OVERHEAD);
-        assert!((WITHOUT_A_RATE - 65_128..=WITHOUT_A_RATE).contains(&bytes), "{bytes}");
+        assert!(
+            (WITHOUT_A_RATE - 65_128..=WITHOUT_A_RATE).contains(&bytes),
+            "{bytes}"
+        );
         let other = UnderWay::of_port(&host);
         assert!(fill(&other, &free, 65_000).len() * (65_000 + FRAME_OVERHEAD) <= EVERY_PORT);
         drop(held);
@@ -104,7 +128,10 @@ mod tests {
     #[test]
     fn empty_frames_take_room_too() {
         let port = UnderWay::of_port(&Rc::default());
-        assert_eq!(fill(&port, &wire(None, 1), 0).len(), WITHOUT_A_RATE / FRAME_OVERHEAD);
+        assert_eq!(
+            fill(&port, &wire(None, 1), 0).len(),
+            WITHOUT_A_RATE / FRAME_OVERHEAD
+        );
     }
 
     #[test]
@@ -113,6 +140,9 @@ mod tests {
         let long = wire(Some(1_000_000_000), 100_000_000);
         let port = UnderWay::of_port(&Rc::default());
         let frames = 13_500_000 / 42 * 2;
-        assert!((0..frames).map(|_| port.hold(42, &long)).collect::<Option<Vec<_>>>().is_some());
+        assert!((0..frames)
+            .map(|_| port.hold(42, &long))
+            .collect::<Option<Vec<_>>>()
+            .is_some());
     }
 }

@@ -51,9 +51,18 @@ impl Watchdog {
         }
         let shared = Arc::new(Shared::default());
         let (its, told) = (shared.clone(), ticks.try_clone()?);
-        let started = thread::Builder::new().name("watchdog".into()).stack_size(STACK);
-        let thread = started.spawn(move || watch(&its, &told, clock))?.thread().clone();
-        Ok(Watchdog { ticks, thread, shared })
+        let started = thread::Builder::new()
+            .name("watchdog".into())
+            .stack_size(STACK);
+        let thread = started
+            .spawn(move || watch(&its, &told, clock))?
+            .thread()
+            .clone();
+        Ok(Watchdog {
+            ticks,
+            thread,
+            shared,
+        })
     }
 
     /// Readable once a second while somebody has a turn.
@@ -65,7 +74,13 @@ impl Watchdog {
     pub fn ticked(&self) -> bool {
         let mut count = [0u8; 8];
         // SAFETY: an eventfd gives eight bytes, or none.
-        unsafe { libc::read(self.ticks.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) == 8 }
+        unsafe {
+            libc::read(
+                self.ticks.as_raw_fd(),
+                count.as_mut_ptr().cast(),
+                count.len(),
+            ) == 8
+        }
     }
 
     pub fn somebody_has_a_turn(&self, turns: bool) {
@@ -77,13 +92,21 @@ impl Watchdog {
 
     /// A message is served: of a host, or of nobody on the clock.
     pub fn step_begins(&self, host: Option<usize>) {
-        self.shared.host.store(host.unwrap_or(NOBODY), Ordering::Relaxed);
-        self.shared.step.store((self.shared.step.load(Ordering::Relaxed) + 2) | 1, Ordering::SeqCst);
+        self.shared
+            .host
+            .store(host.unwrap_or(NOBODY), Ordering::Relaxed);
+        self.shared.step.store(
+            (self.shared.step.load(Ordering::Relaxed) + 2) | 1,
+            Ordering::SeqCst,
+        );
         self.wake();
     }
 
     pub fn step_ends(&self) {
-        self.shared.step.store((self.shared.step.load(Ordering::Relaxed) + 1) & !1, Ordering::SeqCst);
+        self.shared.step.store(
+            (self.shared.step.load(Ordering::Relaxed) + 1) & !1,
+            Ordering::SeqCst,
+        );
     }
 
     /// Either it sees what has just been stored, or it is seen asleep.
@@ -103,8 +126,14 @@ fn watch(shared: &Shared, ticks: &OwnedFd, clock: libc::clockid_t) {
             (step, since_s) = (now, used_s(clock));
         } else if now & 1 == 1 && used_s(clock) - since_s > LONGEST_STEP_S {
             let host = shared.host.load(Ordering::Relaxed);
-            let whose = if host == NOBODY { "nobody on the clock".into() } else { format!("host number {host}") };
-            eprintln!("clock: it has worked for {LONGEST_STEP_S} s on one message of {whose}; it ends");
+            let whose = if host == NOBODY {
+                "nobody on the clock".into()
+            } else {
+                format!("host number {host}")
+            };
+            eprintln!(
+                "clock: it has worked for {LONGEST_STEP_S} s on one message of {whose}; it ends"
+            );
             std::process::abort();
         }
         if turns {
@@ -122,7 +151,10 @@ fn watch(shared: &Shared, ticks: &OwnedFd, clock: libc::clockid_t) {
 }
 
 fn used_s(clock: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: a clock of a thread that is there.
     unsafe { libc::clock_gettime(clock, &mut time) };
     time.tv_sec as u64

@@ -37,13 +37,14 @@ pub struct Settings {
 /// What arrives of one frame, and when: itself, and its duplicate.
 pub type Arrivals = [Option<(u64, Vec<u8>)>; 2];
 
-/// What has come of the frames sent into it. `dropped`: the queue was full, or the host at the other end had no room.
-/// `lost`: by chance, or the link is cut.
+/// What has come of the frames sent into it. `dropped`: the queue was full. `overrun`: a host had no room for it, or the clock
+/// none for more on their way. `lost`: by chance, or the link is cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     pub frames: u64,
     pub bytes: u64,
     pub dropped: u64,
+    pub overrun: u64,
     pub lost: u64,
 }
 
@@ -60,7 +61,14 @@ pub struct Wire {
 impl Wire {
     pub fn new(settings: Settings) -> Wire {
         let chance = Chance(settings.seed.unwrap_or(0));
-        Wire { settings, counts: Counts::default(), chance, free_at: 0, in_burst: false, slot_ends: 0 }
+        Wire {
+            settings,
+            counts: Counts::default(),
+            chance,
+            free_at: 0,
+            in_burst: false,
+            slot_ends: 0,
+        }
     }
 
     pub fn settings(&self) -> &Settings {
@@ -86,8 +94,17 @@ impl Wire {
 
     /// The least time that any frame takes.
     pub fn least_ns(&self) -> u64 {
-        let Settings { delay_ns, jitter_ns, reorder, .. } = self.settings;
-        let delay_ns = if reorder > 0 { 0 } else { delay_ns.saturating_sub(jitter_ns) };
+        let Settings {
+            delay_ns,
+            jitter_ns,
+            reorder,
+            ..
+        } = self.settings;
+        let delay_ns = if reorder > 0 {
+            0
+        } else {
+            delay_ns.saturating_sub(jitter_ns)
+        };
         (delay_ns + self.transmission_ns(SHORTEST_FRAME)).max(LEAST_NS)
     }
 
@@ -113,10 +130,17 @@ impl Wire {
             let time = left + self.delay_ns();
             return [Some((self.slot(time).max(earliest), frame)), None];
         }
-        let copy = self.chance.happens(self.settings.duplicate).then(|| frame.clone());
+        let copy = self
+            .chance
+            .happens(self.settings.duplicate)
+            .then(|| frame.clone());
         [Some(frame), copy].map(|each| {
             let frame = self.survivor(each?)?;
-            let delay_ns = if self.chance.happens(self.settings.reorder) { 0 } else { self.delay_ns() };
+            let delay_ns = if self.chance.happens(self.settings.reorder) {
+                0
+            } else {
+                self.delay_ns()
+            };
             Some((self.slot(left + delay_ns).max(earliest), frame))
         })
     }
@@ -135,12 +159,20 @@ impl Wire {
     }
 
     fn loses(&mut self) -> bool {
-        let Settings { loss, burst_begins, burst_ends, .. } = self.settings;
+        let Settings {
+            loss,
+            burst_begins,
+            burst_ends,
+            ..
+        } = self.settings;
         if burst_ends == 0 {
             return self.chance.happens(loss);
         }
         let lost = self.in_burst;
-        if self.chance.happens(if lost { burst_ends } else { burst_begins }) {
+        if self
+            .chance
+            .happens(if lost { burst_ends } else { burst_begins })
+        {
             self.in_burst = !lost;
         }
         lost
@@ -157,9 +189,9 @@ impl Wire {
         self.slot_ends
     }
 
-    /// A frame that it had taken found no room at the other end.
+    /// A frame found no room at one of its ends, or on its way.
     pub fn drop_at_end(&mut self) {
-        self.counts.dropped += 1;
+        self.counts.overrun += 1;
     }
 
     fn transmission_ns(&self, bytes: u64) -> u64 {
@@ -170,7 +202,11 @@ impl Wire {
     }
 
     fn delay_ns(&mut self) -> u64 {
-        let Settings { delay_ns, jitter_ns, .. } = self.settings;
+        let Settings {
+            delay_ns,
+            jitter_ns,
+            ..
+        } = self.settings;
         if jitter_ns == 0 {
             return delay_ns;
         }
@@ -180,7 +216,11 @@ impl Wire {
 
 /// Whether it says a VLAN before it (IEEE 802.1Q), or none.
 fn is_arp(frame: &[u8]) -> bool {
-    let at = if frame.get(12..14) == Some(&[0x81, 0x00]) { 16 } else { 12 };
+    let at = if frame.get(12..14) == Some(&[0x81, 0x00]) {
+        16
+    } else {
+        12
+    };
     frame.get(at..at + 2) == Some(&[0x08, 0x06])
 }
 
@@ -246,7 +286,11 @@ mod tests {
 
     #[test]
     fn frames_leave_one_after_the_other() {
-        let mut wire = Wire::new(Settings { rate_bps: Some(8_000_000), queue_bytes: Some(5000), ..plain() });
+        let mut wire = Wire::new(Settings {
+            rate_bps: Some(8_000_000),
+            queue_bytes: Some(5000),
+            ..plain()
+        });
         assert_eq!(arrival(&mut wire, 0, 1000), Some(6_000_000));
         assert_eq!(arrival(&mut wire, 0, 1000), Some(7_000_000));
         assert_eq!(arrival(&mut wire, 500_000, 1000), Some(8_000_000));
@@ -254,15 +298,26 @@ mod tests {
 
     #[test]
     fn what_waits_becomes_less_as_it_leaves() {
-        let mut wire = Wire::new(Settings { rate_bps: Some(8_000_000), queue_bytes: Some(10_000), ..plain() });
+        let mut wire = Wire::new(Settings {
+            rate_bps: Some(8_000_000),
+            queue_bytes: Some(10_000),
+            ..plain()
+        });
         assert_eq!(wire.queued(0), 0);
         (0..3).for_each(|_| assert!(arrival(&mut wire, 0, 1000).is_some()));
-        assert_eq!([0, 500_000, 3_000_000, 9_000_000].map(|at| wire.queued(at)), [3000, 2500, 0, 0]);
+        assert_eq!(
+            [0, 500_000, 3_000_000, 9_000_000].map(|at| wire.queued(at)),
+            [3000, 2500, 0, 0]
+        );
     }
 
     #[test]
     fn a_full_queue_drops() {
-        let mut wire = Wire::new(Settings { rate_bps: Some(8_000_000), queue_bytes: Some(2000), ..plain() });
+        let mut wire = Wire::new(Settings {
+            rate_bps: Some(8_000_000),
+            queue_bytes: Some(2000),
+            ..plain()
+        });
         assert!(arrival(&mut wire, 0, 1000).is_some());
         assert!(arrival(&mut wire, 0, 1000).is_some());
         assert_eq!(arrival(&mut wire, 0, 1000), None);
@@ -272,14 +327,23 @@ mod tests {
 
     #[test]
     fn losses_come_with_their_share_and_again() {
-        let some = Settings { loss: ALL / 10, seed: Some(7), ..plain() };
+        let some = Settings {
+            loss: ALL / 10,
+            seed: Some(7),
+            ..plain()
+        };
         let lost = || {
             let mut wire = Wire::new(some.clone());
-            (0..10_000).filter(|&at| arrival(&mut wire, at, 98).is_none()).collect::<Vec<u64>>()
+            (0..10_000)
+                .filter(|&at| arrival(&mut wire, at, 98).is_none())
+                .collect::<Vec<u64>>()
         };
         assert_eq!(lost(), lost());
         assert!((900..1100).contains(&lost().len()));
-        let mut cut = Wire::new(Settings { loss: ALL, ..plain() });
+        let mut cut = Wire::new(Settings {
+            loss: ALL,
+            ..plain()
+        });
         assert!((0..1000).all(|at| arrival(&mut cut, at, 98).is_none()));
     }
 
@@ -287,16 +351,38 @@ mod tests {
     fn arp_is_lost_on_a_cut_link_alone() {
         let mut arp = [0; 60];
         arp[12..14].copy_from_slice(&[0x08, 0x06]);
-        let mut lossy = Wire::new(Settings { loss: ALL - 1, seed: Some(3), ..plain() });
+        let mut lossy = Wire::new(Settings {
+            loss: ALL - 1,
+            seed: Some(3),
+            ..plain()
+        });
         assert!((0..100).all(|at| of(&mut lossy, at, &arp).is_some()));
-        assert_eq!(of(&mut Wire::new(Settings { loss: ALL, ..plain() }), 0, &arp), None);
+        assert_eq!(
+            of(
+                &mut Wire::new(Settings {
+                    loss: ALL,
+                    ..plain()
+                }),
+                0,
+                &arp
+            ),
+            None
+        );
     }
 
     #[test]
     fn jitter_stays_within() {
-        let mut wire = Wire::new(Settings { jitter_ns: 1_000_000, seed: Some(1), ..plain() });
-        let delays: Vec<u64> = (0..1000).map(|at| arrival(&mut wire, at * 100_000, 98).unwrap() - at * 100_000).collect();
-        assert!(delays.iter().all(|delay| (4_000_000..=6_000_000).contains(delay)));
+        let mut wire = Wire::new(Settings {
+            jitter_ns: 1_000_000,
+            seed: Some(1),
+            ..plain()
+        });
+        let delays: Vec<u64> = (0..1000)
+            .map(|at| arrival(&mut wire, at * 100_000, 98).unwrap() - at * 100_000)
+            .collect();
+        assert!(delays
+            .iter()
+            .all(|delay| (4_000_000..=6_000_000).contains(delay)));
         assert!(delays.iter().max() > Some(&5_900_000) && delays.iter().min() < Some(&4_100_000));
         assert!(wire.least_ns() >= 4_000_000);
     }
@@ -305,9 +391,17 @@ mod tests {
     fn bursts_have_their_share_and_their_length() {
         // A tenth, eight frames at a time.
         let (begins, ends) = (ALL / 72, ALL / 8);
-        let some = Settings { loss: ALL / 10, burst_begins: begins, burst_ends: ends, seed: Some(7), ..plain() };
+        let some = Settings {
+            loss: ALL / 10,
+            burst_begins: begins,
+            burst_ends: ends,
+            seed: Some(7),
+            ..plain()
+        };
         let mut wire = Wire::new(some);
-        let lost: Vec<bool> = (0..400_000).map(|at| arrival(&mut wire, at, 98).is_none()).collect();
+        let lost: Vec<bool> = (0..400_000)
+            .map(|at| arrival(&mut wire, at, 98).is_none())
+            .collect();
         let all = lost.iter().filter(|&&each| each).count() as f64;
         let bursts = lost.windows(2).filter(|pair| !pair[0] && pair[1]).count() as f64;
         assert!((0.095..0.105).contains(&(all / lost.len() as f64)), "{all}");
@@ -317,18 +411,34 @@ mod tests {
 
     #[test]
     fn some_frames_take_no_delay_and_overtake() {
-        let mut wire = Wire::new(Settings { reorder: ALL / 4, seed: Some(5), ..plain() });
-        let delays: Vec<u64> = (0..10_000).map(|at| arrival(&mut wire, at * 1000, 98).unwrap() - at * 1000).collect();
+        let mut wire = Wire::new(Settings {
+            reorder: ALL / 4,
+            seed: Some(5),
+            ..plain()
+        });
+        let delays: Vec<u64> = (0..10_000)
+            .map(|at| arrival(&mut wire, at * 1000, 98).unwrap() - at * 1000)
+            .collect();
         let ahead = delays.iter().filter(|&&delay| delay == LEAST_NS).count();
         assert!((2300..2700).contains(&ahead), "{ahead}");
-        assert_eq!(delays.iter().filter(|&&delay| delay == 5_000_000).count(), delays.len() - ahead);
+        assert_eq!(
+            delays.iter().filter(|&&delay| delay == 5_000_000).count(),
+            delays.len() - ahead
+        );
         assert_eq!(wire.least_ns(), LEAST_NS);
     }
 
     #[test]
     fn some_frames_arrive_twice_and_each_may_be_lost() {
-        let mut wire = Wire::new(Settings { duplicate: ALL / 10, loss: ALL / 2, seed: Some(5), ..plain() });
-        let arrived: Vec<usize> = (0..20_000).map(|at| wire.carry(at, vec![0; 98]).iter().flatten().count()).collect();
+        let mut wire = Wire::new(Settings {
+            duplicate: ALL / 10,
+            loss: ALL / 2,
+            seed: Some(5),
+            ..plain()
+        });
+        let arrived: Vec<usize> = (0..20_000)
+            .map(|at| wire.carry(at, vec![0; 98]).iter().flatten().count())
+            .collect();
         assert!((10_700..11_300).contains(&arrived.iter().sum::<usize>()));
         assert!((450..550).contains(&arrived.iter().filter(|&&each| each == 2).count()));
         assert_eq!(wire.counts().frames, 20_000);
@@ -336,7 +446,11 @@ mod tests {
 
     #[test]
     fn one_bit_of_some_frames_is_turned_over_behind_the_addresses() {
-        let mut wire = Wire::new(Settings { corrupt: ALL / 10, seed: Some(5), ..plain() });
+        let mut wire = Wire::new(Settings {
+            corrupt: ALL / 10,
+            seed: Some(5),
+            ..plain()
+        });
         let mut places = std::collections::BTreeSet::new();
         let mut wrong = 0;
         for at in 0..10_000 {
@@ -345,7 +459,13 @@ mod tests {
             let bits: u32 = frame.iter().map(|byte| byte.count_ones()).sum();
             assert!(bits <= 1 && frame[..HEADER].iter().all(|&byte| byte == 0));
             wrong += bits;
-            places.extend(frame.iter().enumerate().filter(|(_, &byte)| byte > 0).map(|(at, &byte)| (at, byte)));
+            places.extend(
+                frame
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, &byte)| byte > 0)
+                    .map(|(at, &byte)| (at, byte)),
+            );
         }
         assert!((900..1100).contains(&wrong), "{wrong}");
         assert_eq!(places.len(), 80);
@@ -353,8 +473,13 @@ mod tests {
 
     #[test]
     fn frames_of_a_slot_arrive_together_and_in_order() {
-        let mut wire = Wire::new(Settings { slot_ns: 10_000_000, ..plain() });
-        let arrivals: Vec<u64> = (0..30).map(|at| arrival(&mut wire, at * 1_000_000, 98).unwrap()).collect();
+        let mut wire = Wire::new(Settings {
+            slot_ns: 10_000_000,
+            ..plain()
+        });
+        let arrivals: Vec<u64> = (0..30)
+            .map(|at| arrival(&mut wire, at * 1_000_000, 98).unwrap())
+            .collect();
         assert!(arrivals.is_sorted());
         assert_eq!(&arrivals[..11], [15_000_000; 11]);
         assert_eq!(&arrivals[11..22], [26_000_000; 11]);
@@ -365,10 +490,22 @@ mod tests {
     fn chance_spares_arp() {
         let mut arp = [0; 60];
         arp[12..14].copy_from_slice(&[0x08, 0x06]);
-        let always = Settings { duplicate: ALL, corrupt: ALL, reorder: ALL, seed: Some(1), ..plain() };
+        let always = Settings {
+            duplicate: ALL,
+            corrupt: ALL,
+            reorder: ALL,
+            seed: Some(1),
+            ..plain()
+        };
         let mut wire = Wire::new(always);
-        assert_eq!(wire.carry(0, arp.to_vec()), [Some((5_000_000, arp.to_vec())), None]);
+        assert_eq!(
+            wire.carry(0, arp.to_vec()),
+            [Some((5_000_000, arp.to_vec())), None]
+        );
         arp[12..18].copy_from_slice(&[0x81, 0x00, 0x00, 0x0a, 0x08, 0x06]);
-        assert_eq!(wire.carry(1_000_000, arp.to_vec()), [Some((6_000_000, arp.to_vec())), None]);
+        assert_eq!(
+            wire.carry(1_000_000, arp.to_vec()),
+            [Some((6_000_000, arp.to_vec())), None]
+        );
     }
 }

@@ -146,7 +146,15 @@ create_network() {
 
 join_swarm() {
   docker_api POST /swarm/join \
-    "{$(addresses), \"RemoteAddrs\": [\"$LEADER_ADDRESS:2377\"], \"JoinToken\": \"$TOKEN\"}" >/dev/null
+    "{$(addresses), \"RemoteAddrs\": [\"$LEADER_ADDRESS:2377\"], \"JoinToken\": \"$TOKEN\"}" >/dev/null || too_far
+}
+
+# PATIENCE_S is twice the longest round trip, where that is longer than a second.
+too_far() {
+  # shellcheck disable=SC2153 # host.sh reads it
+  ((PATIENCE_S < 4)) || fatal "Docker gives up joining a Swarm after 20 s of its own, which are too few for this lab's \
+round trips of up to $((PATIENCE_S / 2)) s: over more than 2 s no Swarm was seen to join"
+  return 1
 }
 
 # A container that is attached while a node is still joining fails after 20 s, so the leader, which starts before the

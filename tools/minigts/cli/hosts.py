@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -86,13 +87,54 @@ def execute(
     if every:
         raise typer.Exit(_on_all(opened, run, timeout, as_json=as_json))
     try:
-        result = run(named, None if as_json else screen.pass_on)
+        with _hearing_of_computing(opened, named):
+            result = run(named, None if as_json else screen.pass_on)
     except CommandTimeout as error:
         screen.note(f"minigts: ended after {timeout:g} s")
         raise typer.Exit(error.code) from error
     if as_json:
         screen.print_json(asdict(result))
     raise typer.Exit(result.code)
+
+
+LOOK_S = 1.0
+"""How often it is looked, by this machine's clock, whether a program of the host computes."""
+
+
+@contextmanager
+def _hearing_of_computing(lab: Lab, host: str) -> Iterator[None]:
+    """Say within it of each program of the host that its processor time is no longer free, as soon as it is so."""
+    from minigts.providers.base import HearsOfComputing
+
+    provider = lab.provider
+    if not isinstance(provider, HearsOfComputing):
+        yield
+        return
+    known = len(provider.computing(host))
+    over = threading.Event()
+
+    def tell() -> None:
+        nonlocal known
+        found = provider.computing(host)
+        for program in found[known:]:
+            screen.note(
+                f"minigts: {program} on {host} has computed for 10 s of processor time without a call to its kernel: "
+                "from now on a second of that is one of the lab"
+            )
+        known = max(known, len(found))
+
+    def watch() -> None:
+        while not over.wait(LOOK_S):
+            tell()
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+        tell()
 
 
 def _on_all(

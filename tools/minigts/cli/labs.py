@@ -6,8 +6,8 @@ import json
 import os
 import sys
 import time
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +15,7 @@ import typer
 
 from minigts.cli import files, known, screen, shown_findings, shown_labs, shown_plan
 from minigts.cli.app import app
-from minigts.errors import InputError
+from minigts.errors import InputError, MinigtsError
 from minigts.providers import DEFAULT
 from minigts.topology.time import Time
 
@@ -122,14 +122,28 @@ def up(
     share = _share(processors, memory)
     with screen.progress() as say:
         made = labs.up(planned, provider, lab, say, share)
-        certificate, said = standing.standing(made, say)
-        overlays.join(made, wanted, say)
+        with _left_up(made, wanted):
+            certificate, said = standing.standing(made, say)
+            overlays.join(made, wanted, say)
     _show(certificate, made, topology.parent)
     if said:
         screen.note(said)
     if planned.ways_out:
         screen.note(f"lab {made.name} has {gateway.in_words(host.name for host in planned.ways_out)}")
     screen.note(f"lab {made.name} is up in {made.time} time; try: minigts exec {planned.hosts[0].name} -- ip address")
+
+
+@contextmanager
+def _left_up(lab: Lab, overlay: str) -> Iterator[None]:
+    """What fails once the hosts are up leaves them so, to be looked at; and says it."""
+    try:
+        yield
+    except (MinigtsError, ExceptionGroup) as error:
+        error.add_note(
+            f"lab {lab.name} is left up, without overlay {overlay}, to be looked at; it is taken down by: "
+            f"minigts down {lab.name}"
+        )
+        raise
 
 
 def _share(processors: float | None, memory: str | None) -> Share | None:
@@ -360,13 +374,19 @@ def resume(host: Host, lab: LabName = None) -> None:
 def check(
     lab: LabName = None,
     quick: Annotated[bool, typer.Option("--quick", help="Only the certificate, without `expect:`.")] = False,
+    overlay: Annotated[
+        bool, typer.Option("--overlay", help="Prove the overlay, too: from every host to the next, by a capture.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Measure a lab against its plan: settings, RTT, loss and rate of links and paths. Exit 1 outside the tolerance.
 
-    Changes nothing. A link that `minigts link` has cut is named, and neither it nor a path over it is measured.
+    Changes nothing. A link that `minigts link` has cut is named, and neither it nor a path over it is measured. With
+    --overlay it proves, as a join does, that every host's packets reach the next and cross the links as they should.
 
     Example:  minigts check
+
+    Example:  minigts check --quick --overlay
     """
     from minigts import lab as labs
     from minigts.fidelity.expectations import check as check_all
@@ -379,7 +399,19 @@ def check(
         typer.echo(certificate.model_dump_json(indent=2))
     else:
         _show(certificate, opened)
+    if overlay:
+        _prove_overlay(opened)
     raise typer.Exit(0 if certificate.ok else 1)
+
+
+def _prove_overlay(lab: Lab) -> None:
+    """Raises CommandFailed, or a group of such, where something does not arrive, or not as it should."""
+    from minigts import overlays
+
+    with screen.progress() as say:
+        said = overlays.verify(lab, say)
+    seen = sorted({words.get("ENCAPSULATION", "") for words in said.values()})
+    screen.note(f"the overlay carries what it should from {len(said)} hosts to the next: {', '.join(seen)}")
 
 
 def _show(certificate: Certificate, lab: Lab, beside: Path | None = None) -> None:

@@ -20,33 +20,46 @@ LONGEST_COMMAND_S = 3600.0
 
 @app.command(rich_help_panel=LABS)
 def link(
-    first: Annotated[str, typer.Argument(metavar="HOST", help="One end.", autocompletion=known.hosts)],
-    second: Annotated[str, typer.Argument(metavar="HOST", help="The other end.", autocompletion=known.neighbours)],
-    state: Annotated[
-        str,
-        typer.Argument(metavar="up|down", help="down: what is sent is lost, both ways.", autocompletion=known.states),
+    first: Annotated[
+        str, typer.Argument(metavar="HOST", help="One end; or a link's name, alone.", autocompletion=known.hosts)
     ],
+    second: Annotated[str, typer.Argument(metavar="[HOST]", help="The other end.", autocompletion=known.neighbours)],
+    state: Annotated[
+        str | None,
+        typer.Argument(metavar="up|down", help="down: what is sent is lost, both ways.", autocompletion=known.states),
+    ] = None,
     lab: LabName = None,
 ) -> None:
     """Cut a link of a lab that is up, or make it whole again, as it was set before. The hosts' interfaces stay up and
-    do not notice.
+    do not notice. Of several links between two hosts it is all of them, or the one that is named.
 
     It stays cut, also over a restart of its hosts, until it is made whole; status and check name it. What somebody has
     changed by hand in its two hosts (queueing disciplines, interfaces, addresses, routes) is set again, and said.
 
     Example:  minigts link ams bra down
+
+    Example:  minigts link ams-bra-2 down
     """
     from minigts import lab as labs
     from minigts.fidelity.mending import mend
     from minigts.lab import links
 
-    one_of("state", state, ("up", "down"))
+    named = state is None and second in ("up", "down")
+    wanted = one_of("state", second if named else state or "", ("up", "down"))
     opened = labs.open_lab(lab)
-    links.links_between(opened.plan, first, second)
-    for host, differences in mend(opened, (first, second)).items():
+    if named:
+        one = links.link_named(opened.plan, first)
+        ends, what = one.ends, f"link {one.name}"
+    else:
+        links.links_between(opened.plan, first, second)
+        ends, what = (first, second), f"the link between {first} and {second}"
+    for host, differences in mend(opened, ends).items():
         screen.note(f"set again on {host}: {'; '.join(differences)}")
-    labs.set_link(opened, first, second, up=state == "up")
-    screen.note(f"the link between {first} and {second} is {state}")
+    if named:
+        labs.set_link_named(opened, first, up=wanted == "up")
+    else:
+        labs.set_link(opened, first, second, up=wanted == "up")
+    screen.note(f"{what} is {wanted}")
 
 
 @app.command("set", rich_help_panel=LABS)

@@ -111,4 +111,5 @@ def _flow(flow: Flow) -> tuple[str, ...]:
 
 
 def _state(flow: Flow) -> str:
-    return "" if flow.up else "down"
+    words = ["" if flow.up else "down", f"hosts had no room for {flow.overrun}" if flow.overrun else ""]
+    return ", ".join(filter(None, words))

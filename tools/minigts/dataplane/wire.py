@@ -112,6 +112,8 @@ class WireState:
     """Frames that were lost by chance, or since the link was cut."""
     queued: int = 0
     """Bytes that wait in front of its rate now."""
+    overrun: int = 0
+    """Frames for which a host at one of its ends, or the clock, had no room."""
 
 
 def of(direction: Shaping) -> Wire:
@@ -168,8 +170,10 @@ def _in_words(value: int | None, scale: float, unit: str) -> str:
     return "none" if value is None else f"{value / scale:.15g} {unit}".strip()
 
 
-def undeclared_losses(port: End, state: WireState) -> int:
-    """How many of the frames that `port` sent got lost where the plan declares neither a loss nor a queue for them."""
+def undeclared_losses(port: End, state: WireState, *, modelled: bool = False) -> int:
+    """How many of the frames that `port` sent got lost where the plan declares neither a loss nor a queue for them,
+    nor, if it is `modelled`, a processor for which only so many frames wait.
+    """
     lost = 0 if port.outgoing.loss_percent else state.lost
     dropped = 0 if port.outgoing.rate_mbit is not None else state.dropped
-    return lost + dropped
+    return lost + dropped + (0 if modelled else state.overrun)

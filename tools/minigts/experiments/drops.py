@@ -42,8 +42,9 @@ class Drops:
     def _now(self) -> int:
         if (wires := links.read_wires(self._lab)) is None:
             return sum(self._lab.on_every_machine(self._of).values())
+        modelled = any(host.processor is not None for host in self._lab.plan.hosts)
         return sum(
-            wire.undeclared_losses(port, wires[machine.name][port.name])
+            wire.undeclared_losses(port, wires[machine.name][port.name], modelled=modelled)
             for machine in self._lab.plan.machines
             for port in machine.ports
         )

@@ -22,7 +22,7 @@ from minigts.fidelity.host_load import recording, taints
 from minigts.lab import Lab, events, links
 from minigts.lab.calibration import RoundTrips, probe
 from minigts.language import documents
-from minigts.tools import iperf3_tcp
+from minigts.tools import iperf3_tcp, ping
 from minigts.tools.base import ParseError
 from minigts.tools.processor import is_modelled
 from minigts.topology.frames import tcp_ceiling_mbit
@@ -37,6 +37,14 @@ OF_A_CERTIFICATE = documents.Bounds(elements=500_000, bytes=LIMIT_BYTES)
 
 PROBES = 120
 LOSSY_PROBES, LOSSY_INTERVAL_S = 1500, 0.002
+ASKED_FIRST_MS = 200.0
+"""Over a way of a longer round trip one echo request goes first: it waits until the hosts at its ends have asked for
+each other's hardware address, and so would half of the probes that follow at their pace."""
+PROBE_PATIENCE_MS = 1500.0
+"""Of a longer round trip the probe loses the last requests, which it awaits for 2 s; ping awaits them twice as long as
+any before. It prints whole milliseconds there, which are a thousandth of such a round trip."""
+LONGEST_PINGS_S = 60.0
+LOSES_ALL = "it is set to lose everything in a direction, so nothing can come back"
 NO_ONE_ROUND_TRIP = "some packets come at once, twice or in slots, so there is no one round trip to judge"
 NO_WAY = "unreachable (os error"
 """What the probe says where a host has no route to another, as when its interface is down."""
@@ -273,14 +281,17 @@ def _path_of(link: Link) -> Path:
 
 
 def _path_rows(lab: Lab, name: str, path: Path, address: str, in_time: InTime) -> Iterator[Row]:
-    if lab.plan.asks_controller(path):
+    if lab.plan.asks_controller(path) or _asks_neighbours(lab, path):
         # A controller makes the pair's flows when it first sees it; until then each packet goes to it.
-        _probe(lab, path.source, address, 1, lab.provider.pace_s)
+        _probe(lab, path.source, address, 1, lab.provider.pace_s, path.rtt_ms)
     for _ in range(ATTEMPTS):
-        echoes = _probe(lab, path.source, address, PROBES, _interval_s(lab, path))
+        echoes = _probe(lab, path.source, address, PROBES, _interval_s(lab, path), path.rtt_ms)
         row = rtt_row(lab.plan, name, path, echoes.rtts_ms)
         if row.ok or not echoes.rtts_ms or not lab.plan.in_order(path) or not _may_differ(lab, in_time):
             break
+    if not echoes.rtts_ms and _loses_all(path):
+        yield row.model_copy(update={"ok": None, "note": LOSES_ALL})
+        return
     if not echoes.sent:
         yield row.model_copy(update={"note": f"{path.source} has no way to {address}"})
         return
@@ -289,8 +300,33 @@ def _path_rows(lab: Lab, name: str, path: Path, address: str, in_time: InTime) -
         yield loss_row(lab.plan, name, path, echoes.sent - len(echoes.rtts_ms), echoes.sent)
 
 
-def _probe(lab: Lab, host: str, address: str, count: int, interval_s: float) -> RoundTrips:
-    """Echo requests; none are sent where the host has no way there."""
+def _asks_neighbours(lab: Lab, path: Path) -> bool:
+    """Whether the ends of a long way have not heard of each other yet: those of a link, or of one by way of switches.
+    On the way over several hosts each link has been measured before."""
+    return path.rtt_ms > ASKED_FIRST_MS and (path.hops == 1 or bool(lab.plan.switches)) and not _loses_all(path)
+
+
+def _loses_all(path: Path) -> bool:
+    return any(way.loss_percent >= links.ALL_PERCENT for way in path.ways)
+
+
+def _pings(lab: Lab, host: str, address: str, count: int, interval_s: float, rtt_ms: float) -> RoundTrips:
+    """The same by ping(8), for a round trip of seconds."""
+    interval_s = max(interval_s, min(rtt_ms / 1000, LONGEST_PINGS_S) / count)
+    patience_s = math.ceil(3 * rtt_ms / 1000)
+    argv = ["ping", "-n", "-c", str(count), "-i", f"{interval_s:g}", "-W", str(patience_s), address]
+    said = lab.provider.run(host, argv, timeout_s=count * interval_s + 2 * patience_s + 30, check=False)
+    try:
+        found = ping.parse(said.stdout, said.stderr)
+    except ParseError:
+        return RoundTrips(count, ())
+    return RoundTrips(found.sent, found.replies_ms)
+
+
+def _probe(lab: Lab, host: str, address: str, count: int, interval_s: float, rtt_ms: float = 0.0) -> RoundTrips:
+    """Echo requests, over a way of that round trip; none are sent where the host has no way there."""
+    if rtt_ms > PROBE_PATIENCE_MS:
+        return _pings(lab, host, address, count, interval_s, rtt_ms)
     try:
         return probe(lab.provider, host, address, count=count, interval_s=interval_s)
     except CommandFailed as error:
@@ -306,7 +342,7 @@ def _losses(lab: Lab, say: Say, dumb: frozenset[str]) -> Iterator[Row]:
     Where the two directions differ, each by itself: the far end's kernel counts the requests that have come.
     """
     for link in labs.whole_links(lab):
-        if link.name in dumb:
+        if link.name in dumb and not _loses_all(_path_of(link)):
             continue
         there, back = link.ways
         if link.lossy:
@@ -340,7 +376,7 @@ def _echoes_counted(lab: Lab, machine: str) -> int:
 
 def _lossy_round_trips(lab: Lab, link: Link) -> RoundTrips:
     address, interval_s = lab.plan.far_address(link), _interval_s(lab, _path_of(link), LOSSY_INTERVAL_S)
-    return _probe(lab, link.ends[0], address, LOSSY_PROBES, interval_s)
+    return _probe(lab, link.ends[0], address, LOSSY_PROBES, interval_s, link.rtt_ms)
 
 
 def _interval_s(lab: Lab, path: Path, usual_s: float | None = None) -> float:
@@ -355,7 +391,7 @@ def _rates(lab: Lab, say: Say, in_time: InTime, dumb: frozenset[str]) -> Iterato
     that are `dumb`, no echo came back: a server would wait there for a client that never comes.
     """
     rated = [way for link in labs.whole_links(lab) for way in _rated(link)]
-    yield from (_judged_rate(lab, way, None, NOTHING_CAME, judged=True) for way in rated if way.link.name in dumb)
+    yield from (_judged_rate(lab, way, None, *_why_dumb(way)) for way in rated if way.link.name in dumb)
     ways = [way for way in rated if way.link.name not in dumb]
     for end in (0, 1):
         for batch in _batches([way for way in ways if way.end == end and not way.link.lossy]):
@@ -369,6 +405,11 @@ def _rates(lab: Lab, say: Say, in_time: InTime, dumb: frozenset[str]) -> Iterato
         if way.link.lossy:
             why = "TCP gives way to loss" if way.figures.loss_percent else "acknowledgements are lost on the way back"
             yield _judged_rate(lab, way, None, why, judged=False)
+
+
+def _why_dumb(way: _OneWay) -> tuple[str, bool]:
+    """Why nothing is measured of a link over which no echo came back, and whether that counts against the lab."""
+    return (LOSES_ALL, False) if _loses_all(_path_of(way.link)) else (NOTHING_CAME, True)
 
 
 def _rated(link: Link) -> Iterator[_OneWay]:
@@ -430,7 +471,7 @@ def _rate_row(lab: Lab, way: _OneWay, *, longer: bool = False) -> Row:
     return _judged_rate(lab, way, measured, note or why, judged=not why)
 
 
-def _judged_rate(lab: Lab, way: _OneWay, measured: float | None, note: str, *, judged: bool) -> Row:
+def _judged_rate(lab: Lab, way: _OneWay, measured: float | None, note: str, judged: bool) -> Row:
     mtu = next(port.mtu for port in lab.plan.machine(way.ends[0]).ports if port.link == way.link.name)
     ceiling_mbit = tcp_ceiling_mbit(way.figures.rate_mbit, None, mtu) or 0
     return rate_row(lab.plan, way.link.name, ceiling_mbit, measured, note, judged=judged, direction=way.name)

@@ -42,6 +42,8 @@ class Carried:
     """Frames that were lost on the way."""
     queued: int = 0
     """Bytes that wait in front of the rate as it is read."""
+    overrun: int = 0
+    """Frames for which a host at one of the link's ends had no room."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,8 @@ class Flow:
     """What waits in front of the rate now."""
     rtt_ms: float | None
     """Of its link as it is now: the delays of both directions, and what waits in front of both. None: it is cut."""
+    overrun: int = 0
+    """Frames for which a host had no room."""
 
 
 @dataclass(frozen=True)
@@ -168,6 +172,7 @@ def between(lab: Lab, before: Reading, after: Reading) -> Activity:
                     rtt_ms=None
                     if port.link in record.cut or (port.peer_host, port.link) not in one_way_ms
                     else round(one_way_ms[machine.name, port.link] + one_way_ms[port.peer_host, port.link], 6),
+                    overrun=max(0, now.overrun - then.overrun),
                 )
             )
     order = {link.name: index for index, link in enumerate(lab.plan.links)}
@@ -222,7 +227,7 @@ def parsed(text: str) -> Counted:
 
 def by_wire(state: WireState) -> Carried:
     """Of a link that has rate and delay of its own."""
-    return Carried(state.bytes, state.frames, state.dropped, state.lost, state.queued)
+    return Carried(state.bytes, state.frames, state.dropped, state.lost, state.queued, state.overrun)
 
 
 def _by_ends(lab: Lab, machine: str, port: End, counted: Mapping[str, Counted]) -> Carried:

@@ -78,6 +78,7 @@ def command(
         "-n",
         "-i",
         where.interface,
+        "--immediate-mode",  # else what has come waits for up to a second, and is lost with it at the end
         *(["--nano"] if nanoseconds else []),
         *(["-l"] if text else ["-U", "-w", "-"]),
         *count,

@@ -29,6 +29,7 @@ from minigts.topology.ways import completed, fewest_in_burst, link_figures
 M = TypeVar("M", Host, Switch)
 
 SHAPE_TIMEOUT_S = 60.0
+ALL_PERCENT = 100.0
 
 Wires: TypeAlias = Mapping[str, WireState]
 """What a machine sends into, by its ports; see `providers.base.CarriesLinks`."""
@@ -189,7 +190,15 @@ def set_link(lab: Lab, first: str, second: str, *, up: bool) -> None:
 
     Raises InputError when there is no such link.
     """
-    names = frozenset(link.name for link in links_between(lab.plan, first, second))
+    _set_whole(lab, frozenset(link.name for link in links_between(lab.plan, first, second)), up=up)
+
+
+def set_link_named(lab: Lab, name: str, *, up: bool) -> None:
+    """The same for one link, of several between the two as well. Raises InputError when there is no such link."""
+    _set_whole(lab, frozenset({link_named(lab.plan, name).name}), up=up)
+
+
+def _set_whole(lab: Lab, names: frozenset[str], *, up: bool) -> None:
     with exclusive(lab.rundir):
         record = lab.record
         cut = record.cut - names if up else record.cut | names
@@ -414,6 +423,12 @@ def dead_links(lab: Lab) -> frozenset[str]:
     return record.cut | {link.name for link in lab.plan.links if not record.silent.isdisjoint(link.ends)}
 
 
+def losing_all(lab: Lab) -> frozenset[str]:
+    """The links that are set to lose everything in a direction, so that nothing is ever answered over them."""
+    links = plan_now(lab).links
+    return frozenset(link.name for link in links if any(way.loss_percent >= ALL_PERCENT for way in link.ways))
+
+
 def cut_links(lab: Lab) -> list[str]:
     """The links of the plan that are cut, in its order: `ams-bra`."""
     cut = lab.record.cut
@@ -430,8 +445,13 @@ def how_to_mend(lab: Lab) -> dict[str, str]:
     """For every link that is cut the command that makes it whole, and for every other that is changed the one that
     makes it as declared.
     """
-    whole = {link.name: f"minigts link {' '.join(link.ends)} up" for link in lab.plan.links}
+    whole = {link.name: f"minigts link {in_a_command(lab.plan, link)} up" for link in lab.plan.links}
     return {name: as_declared(name) for name in changed_links(lab)} | {name: whole[name] for name in cut_links(lab)}
+
+
+def in_a_command(plan: Plan, link: Link) -> str:
+    """How `minigts link` is told which one: its hosts, or its name where several join them."""
+    return " ".join(link.ends) if len(links_between(plan, *link.ends)) == 1 else link.name
 
 
 def as_declared(name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from minigts.dataplane import router
 from minigts.errors import HostFailed
-from minigts.lab.links import dead_links
+from minigts.lab.links import dead_links, losing_all
 from minigts.lab.record import Lab, Progress
 from minigts.topology.parts import Host, Switch
 
@@ -20,7 +20,7 @@ def wait(lab: Lab, progress: Progress) -> None:
     if not plan.has_routers:
         return
     progress(f"waiting for the routes by {plan.routing.upper()}")
-    dead, limit_s = dead_links(lab), 4 * router.WAIT_S
+    dead, limit_s = _without(lab), 4 * router.WAIT_S
 
     def wait_on(host: Host) -> None:
         ways = router.expected(plan, host, dead)
@@ -40,10 +40,15 @@ def wait(lab: Lab, progress: Progress) -> None:
     progress(f"routes are there after {lab.provider.now_s() - started_s:.1f} s")
 
 
+def _without(lab: Lab) -> frozenset[str]:
+    """The links over which no two hosts become neighbours: each has to hear the other."""
+    return dead_links(lab) | losing_all(lab)
+
+
 def differences(lab: Lab, machine: Host | Switch) -> list[str]:
     """How a host's routes differ from those that it should have found; none where no protocol finds them."""
     if not lab.plan.has_routers or not isinstance(machine, Host):
         return []
     argv = ["sh", "-c", router.show(lab.plan)]
     shown = lab.provider.run(machine.name, argv, timeout_s=READ_TIMEOUT_S).stdout.splitlines()
-    return router.differences(router.expected(lab.plan, machine, dead_links(lab)), shown)
+    return router.differences(router.expected(lab.plan, machine, _without(lab)), shown)

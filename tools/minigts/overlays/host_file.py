@@ -5,6 +5,8 @@ provision/overlays/host.sh reads it.
 
 from __future__ import annotations
 
+import math
+
 from pydantic import BaseModel, ConfigDict
 
 from minigts.overlays.catalogue import Engine, Overlay
@@ -71,9 +73,24 @@ class HostFacts(_Part):
     prove_encryption: bool
     kernel_modules: tuple[str, ...]
     policy: str
+    patience_s: int = 1
+    """How long an echo may take to come back."""
 
 
-def facts_for(plan: Plan, host: Host, overlay: Overlay, programs: str, engine: Engine) -> HostFacts:
+QUICK_MS = 900.0
+"""A round trip of no more is waited for as phases always did: a second, and then asked again."""
+
+
+def patience_s(plan: Plan) -> int:
+    """How long an echo may take between any two hosts: twice the longest round trip, since each hop on a way that is
+    new asks for its neighbour's hardware address first."""
+    longest_ms = max((path.rtt_ms for path in plan.paths if path.reachable), default=0.0)
+    return 1 if longest_ms <= QUICK_MS else math.ceil(2 * longest_ms / 1000)
+
+
+def facts_for(
+    plan: Plan, host: Host, overlay: Overlay, programs: str, engine: Engine, patience_s: int = 1
+) -> HostFacts:
     """What lies on `host` while `overlay` is joined; `programs` is the directory there with the overlay's own."""
     team = team_of(plan, overlay.name, host.name)
     number = {link.name: link.index for link in plan.links}
@@ -112,6 +129,7 @@ def facts_for(plan: Plan, host: Host, overlay: Overlay, programs: str, engine: E
         prove_encryption=overlay.data_path.prove_encryption,
         kernel_modules=overlay.kernel_modules,
         policy=overlay.declaration.policy or "",
+        patience_s=patience_s,
     )
 
 

@@ -21,10 +21,10 @@ from pathlib import Path, PurePosixPath
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from minigts.errors import CommandFailed, EnvironmentLacks, InputError, MinigtsError
-from minigts.lab import Lab, Progress, exclusive, whole_paths
+from minigts.lab import Lab, Progress, exclusive, losing_all, plan_now, whole_paths
 from minigts.overlays import catalogue, containers
 from minigts.overlays.catalogue import Overlay
-from minigts.overlays.host_file import facts_for
+from minigts.overlays.host_file import facts_for, patience_s
 from minigts.overlays.teams import UNDERLAYS, team_of, teams
 from minigts.providers.base import Provider
 from minigts.topology import ipv6
@@ -227,12 +227,12 @@ def _bring_containers_up(lab: Lab, now: Joined, hosts: Sequence[Host], progress:
     addresses = containers.bring_up(lab, now.name, hosts, run, progress)
     if not addresses:
         return
-    owners = {name: name.rpartition(".")[2] for name in addresses}
+    owners, timeout_s = {name: name.rpartition(".")[2] for name in addresses}, _reach_timeout_s(lab)
 
     def wait(host: Host) -> None:
         near = team_of(lab.plan, now.name, host.name).names
         peers = " ".join(address for name, address in addresses.items() if owners[name] in near)
-        _run(lab, "reach", host, {**now.ends[host.name], "PEERS": peers})
+        _run(lab, "reach", host, {**now.ends[host.name], "PEERS": peers}, timeout_s)
 
     lab.on_each(_members(lab, now), wait)
     for line in containers.launch(lab, hosts, lambda host: team_of(lab.plan, now.name, host.name), run):
@@ -290,20 +290,21 @@ def _leave(lab: Lab, progress: Progress) -> None:
 
 
 def _wait_until_connected(lab: Lab, now: Joined) -> None:
-    """Every end reaches every other of its network, unless a link on the way is cut; the plain hosts of a lab in mode
-    neighbours never will.
+    """Every end reaches every other of its network, unless a link on the way is cut or loses all; the plain hosts of a
+    lab in mode neighbours never will.
     """
     if now.name in UNDERLAYS and lab.plan.routing == "neighbours":
         return
 
     apart = {frozenset((path.source, path.target)) for path in lab.plan.paths}
-    apart -= {frozenset((path.source, path.target)) for path in whole_paths(lab)}
+    deaf, timeout_s = losing_all(lab), _reach_timeout_s(lab)
+    apart -= {frozenset((path.source, path.target)) for path in whole_paths(lab) if deaf.isdisjoint(path.links)}
 
     def wait(host: Host) -> None:
         team = team_of(lab.plan, now.name, host.name).names
         others = [peer for peer in team if peer != host.name and frozenset((peer, host.name)) not in apart]
         peers = " ".join(now.ends[peer]["ADDRESS"] for peer in others)
-        _run(lab, "reach", host, {**now.ends[host.name], "PEERS": peers})
+        _run(lab, "reach", host, {**now.ends[host.name], "PEERS": peers}, timeout_s)
 
     lab.on_each(_members(lab, now), wait)
 
@@ -324,7 +325,7 @@ def _endpoint(host: str, words: Mapping[str, str]) -> Endpoint:
 
 def _put_scripts(lab: Lab, overlay: Overlay, programs: str, hosts: Sequence[Host]) -> None:
     """The overlay's folders and what its phases use, placed relative to each other as they are here; and host.json."""
-    scripts = catalogue.scripts()
+    scripts, patience = catalogue.scripts(), patience_s(plan_now(lab))
 
     def put(host: Host) -> None:
         with tempfile.TemporaryDirectory(dir=lab.rundir, prefix="staged.") as temporary:
@@ -334,7 +335,7 @@ def _put_scripts(lab: Lab, overlay: Overlay, programs: str, hosts: Sequence[Host
             shutil.copy(scripts.parent / "lib.sh", staged)
             for path in (*scripts.glob("*.sh"), *scripts.glob("*.py")):
                 shutil.copy(path, staged / "overlays")
-            facts = facts_for(lab.plan, host, overlay, programs, lab.provider.engine)
+            facts = facts_for(lab.plan, host, overlay, programs, lab.provider.engine, patience)
             (staged / "host.json").write_text(facts.model_dump_json(indent=1) + "\n")
             lab.provider.put(host.name, staged, IN_HOST)
 
@@ -389,12 +390,14 @@ def own_containers(lab: Lab) -> list[dict[str, str]]:
     return containers.states(lab, partial(_run, lab))
 
 
-def _run(lab: Lab, phase: str, host: Host, words: Mapping[str, str]) -> dict[str, str]:
+def _run(
+    lab: Lab, phase: str, host: Host, words: Mapping[str, str], timeout_s: float = PHASE_TIMEOUT_S
+) -> dict[str, str]:
     """Run a phase of what is joined on one host; its KEY=VALUE lines. `words` are those of phases before it."""
     settings = [f"{key}={value}" for key, value in words.items()]
     argv = ["env", *settings, str(IN_HOST / "overlays" / "phase.sh"), phase]
     try:
-        result = lab.provider.run(host.name, argv, timeout_s=PHASE_TIMEOUT_S)
+        result = lab.provider.run(host.name, argv, timeout_s=timeout_s)
     except CommandFailed as error:
         if error.code == EnvironmentLacks.exit_code:
             now = joined(lab)
@@ -402,6 +405,11 @@ def _run(lab: Lab, phase: str, host: Host, words: Mapping[str, str]) -> dict[str
         raise
     lines = [line.partition("=") for line in result.stdout.splitlines() if "=" in line]
     return {key: value for key, _, value in lines}
+
+
+def _reach_timeout_s(lab: Lab) -> float:
+    """Phase `reach` asks one host after the other, each of which may take a round trip that is seconds long."""
+    return PHASE_TIMEOUT_S + 2 * (patience_s(plan_now(lab)) - 1) * len(lab.plan.hosts)
 
 
 def _write(lab: Lab, content: Joined) -> None:

@@ -106,6 +106,16 @@ class Pauses(Protocol):
 
 
 @runtime_checkable
+class HearsOfComputing(Protocol):
+    """A provider in whose labs processor time is free, until a program has used so much of it without a call that the
+    lab's time passes with it."""
+
+    def computing(self, host: str) -> tuple[str, ...]:
+        """The programs of the host with which it has passed so far, as `python3[72]`; the host is not asked."""
+        ...
+
+
+@runtime_checkable
 class Alters(Protocol):
     """A provider that can take hosts and links into a lab that is up, and out of it, while the other hosts run on."""
 

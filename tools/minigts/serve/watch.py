@@ -64,7 +64,12 @@ def now(lab: Lab, before: activity.Reading, after: activity.Reading) -> dict[str
     for flow in between.flows:
         total = after.carried[flow.source, flow.link]
         flows.setdefault(flow.link, []).append(
-            asdict(flow) | {"total_dropped": total.dropped, "total_lost": total.lost, "total_frames": total.frames}
+            asdict(flow)
+            | {
+                "total_dropped": total.dropped + total.overrun,
+                "total_lost": total.lost,
+                "total_frames": total.frames,
+            }
         )
     return {
         "kind": "now",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import statistics
 from collections.abc import Mapping, Sequence
@@ -81,7 +82,23 @@ class Pings:
 
 def argv(options: PingOptions, way: PathUnderTest) -> tuple[str, ...]:
     """The client's command line."""
-    return ("ping", "-n", "-D", "-c", str(options.count), "-i", f"{options.interval_s:g}", "-W", "3", way.address)
+    return (
+        "ping",
+        "-n",
+        "-D",
+        "-c",
+        str(options.count),
+        "-i",
+        f"{options.interval_s:g}",
+        "-W",
+        _patience(way),
+        way.address,
+    )
+
+
+def _patience(way: PathUnderTest) -> str:
+    """Whole seconds for the replies after the last request."""
+    return str(max(3, math.ceil(2 * way.path.rtt_ms / 1000)))
 
 
 def seconds(options: PingOptions, path: Path) -> float:

@@ -15,8 +15,8 @@ use nix::errno::Errno;
 use nix::sys::memfd::{memfd_create, MemFdCreateFlag};
 use nix::sys::mman::{mmap, munmap, MapFlags, ProtFlags};
 use nix::sys::socket::{
-    recvmsg, send, sendmsg, socketpair, AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType,
-    UnixAddr,
+    recvmsg, send, sendmsg, socketpair, AddressFamily, ControlMessage, ControlMessageOwned,
+    MsgFlags, SockFlag, SockType, UnixAddr,
 };
 use serde_json::{json, Value};
 
@@ -48,7 +48,10 @@ pub fn start(program: &str, lab: &Value, directory: PathBuf, most_data: u64) -> 
     let (control, theirs) = pair(SockType::SeqPacket);
     let inherited = [theirs.as_raw_fd(), listener.as_raw_fd()];
     let mut command = Command::new(program);
-    command.arg(&order).args(inherited.map(|fd| fd.to_string())).stdin(Stdio::null());
+    command
+        .arg(&order)
+        .args(inherited.map(|fd| fd.to_string()))
+        .stdin(Stdio::null());
     command.stderr(File::create(directory.join("log")).unwrap());
     // SAFETY: calls that are safe between fork and exec.
     unsafe {
@@ -56,25 +59,38 @@ pub fn start(program: &str, lab: &Value, directory: PathBuf, most_data: u64) -> 
             inherited.iter().for_each(|fd| {
                 libc::fcntl(*fd, libc::F_SETFD, 0);
             });
-            let limit = libc::rlimit { rlim_cur: most_data, rlim_max: most_data };
+            let limit = libc::rlimit {
+                rlim_cur: most_data,
+                rlim_max: most_data,
+            };
             libc::setrlimit(libc::RLIMIT_DATA, &limit);
             Ok(())
         });
     }
-    Clock { process: command.spawn().unwrap(), control, path }
+    Clock {
+        process: command.spawn().unwrap(),
+        control,
+        path,
+    }
 }
 
 impl Clock {
     pub fn client(&self) -> Client {
         let stream = UnixStream::connect(&self.path).unwrap();
-        Client { answers: BufReader::new(stream.try_clone().unwrap()), stream }
+        Client {
+            answers: BufReader::new(stream.try_clone().unwrap()),
+            stream,
+        }
     }
 
     /// What the process holds that is no file's, in bytes.
     pub fn anonymous(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap_or_default();
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()))
+            .unwrap_or_default();
         let line = status.lines().find(|line| line.starts_with("RssAnon"));
-        line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).unwrap_or(0) << 10
+        line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok())
+            .unwrap_or(0)
+            << 10
     }
 
     pub fn end(mut self) {
@@ -90,7 +106,9 @@ pub struct Client {
 
 impl Client {
     pub fn ask(&mut self, question: Value) -> Option<Value> {
-        self.stream.write_all(format!("{question}\n").as_bytes()).ok()?;
+        self.stream
+            .write_all(format!("{question}\n").as_bytes())
+            .ok()?;
         let mut line = String::new();
         self.answers.read_line(&mut line).ok()?;
         serde_json::from_str(&line).ok()
@@ -123,8 +141,23 @@ impl Shared {
     pub fn of(file: File, length: usize) -> Shared {
         let both = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
         // SAFETY: a new mapping of that file.
-        let memory = unsafe { mmap(None, length.try_into().unwrap(), both, MapFlags::MAP_SHARED, &file, 0).unwrap() };
-        Shared { file, memory: memory.cast(), length, shortened: Cell::new(false) }
+        let memory = unsafe {
+            mmap(
+                None,
+                length.try_into().unwrap(),
+                both,
+                MapFlags::MAP_SHARED,
+                &file,
+                0,
+            )
+            .unwrap()
+        };
+        Shared {
+            file,
+            memory: memory.cast(),
+            length,
+            shortened: Cell::new(false),
+        }
     }
 
     pub fn shorten(&self, length: u64) {
@@ -139,7 +172,9 @@ impl Shared {
             return;
         }
         // SAFETY: within the mapping.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.memory.as_ptr().add(at), bytes.len()) }
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.memory.as_ptr().add(at), bytes.len())
+        }
     }
 
     pub fn get<const N: usize>(&self, at: usize) -> [u8; N] {
@@ -150,7 +185,9 @@ impl Shared {
             return bytes;
         }
         // SAFETY: within the mapping.
-        unsafe { std::ptr::copy_nonoverlapping(self.memory.as_ptr().add(at), bytes.as_mut_ptr(), N) };
+        unsafe {
+            std::ptr::copy_nonoverlapping(self.memory.as_ptr().add(at), bytes.as_mut_ptr(), N)
+        };
         bytes
     }
 }
@@ -180,13 +217,25 @@ pub struct Kernel {
 
 impl Kernel {
     pub fn new(clock: &Clock, host: usize, ports: usize) -> Kernel {
-        let (ours, theirs): (Vec<_>, Vec<_>) = (0..3 + ports).map(|_| pair(SockType::Stream)).unzip();
+        let (ours, theirs): (Vec<_>, Vec<_>) =
+            (0..3 + ports).map(|_| pair(SockType::Stream)).unzip();
         let numbers: Vec<RawFd> = theirs.iter().map(AsRawFd::as_raw_fd).collect();
         let order = json!({"host": host}).to_string();
-        write_with(&clock.control, order.as_bytes(), &numbers, MsgFlags::empty()).unwrap();
+        write_with(
+            &clock.control,
+            order.as_bytes(),
+            &numbers,
+            MsgFlags::empty(),
+        )
+        .unwrap();
         let mut ours = ours.into_iter();
         let (calendar, line) = (ours.next().unwrap(), ours.next().unwrap());
-        Kernel { calendar, line, devices: ours.collect(), page: None }
+        Kernel {
+            calendar,
+            line,
+            devices: ours.collect(),
+            page: None,
+        }
     }
 
     pub fn tell(&self, op: u32) -> bool {
@@ -201,7 +250,9 @@ impl Kernel {
         }
         let mut bytes = [0; 16];
         let (read, files) = read_with(&self.calendar, &mut bytes, MsgFlags::empty());
-        let Some(page) = files.into_iter().next() else { return false };
+        let Some(page) = files.into_iter().next() else {
+            return false;
+        };
         let page = Shared::of(File::from(page), PAGE);
         page.put(OWN, &1u32.to_ne_bytes());
         self.page = Some(page);
@@ -217,7 +268,8 @@ impl Kernel {
     }
 
     pub fn wait(&self, request: Option<u64>) -> bool {
-        self.page().put(OWN + 4, &u32::from(request.is_some()).to_ne_bytes());
+        self.page()
+            .put(OWN + 4, &u32::from(request.is_some()).to_ne_bytes());
         if let Some(request) = request {
             self.page().put(OWN + 8, &request.to_ne_bytes());
         }
@@ -233,7 +285,9 @@ impl Kernel {
         for queue in 0..2u32 {
             let pair = |value: u32| [queue.to_ne_bytes(), value.to_ne_bytes()].concat();
             let base = QUEUE as u64 * u64::from(queue);
-            let addresses = [base, base + USED as u64, base + AVAILABLE as u64, 0].map(u64::to_ne_bytes).concat();
+            let addresses = [base, base + USED as u64, base + AVAILABLE as u64, 0]
+                .map(u64::to_ne_bytes)
+                .concat();
             messages.push((8, pair(QUEUE_ENTRIES)));
             messages.push((10, pair(0)));
             messages.push((9, [pair(0), addresses].concat()));
@@ -244,12 +298,18 @@ impl Kernel {
 }
 
 pub fn vhost(request: u32, payload: &[u8]) -> Vec<u8> {
-    let head = [request, 1 | 8, payload.len() as u32].map(u32::to_ne_bytes).concat();
+    let head = [request, 1 | 8, payload.len() as u32]
+        .map(u32::to_ne_bytes)
+        .concat();
     [&head, payload].concat()
 }
 
 pub fn write(fd: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno> {
-    send(fd.as_raw_fd(), bytes, MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL)
+    send(
+        fd.as_raw_fd(),
+        bytes,
+        MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL,
+    )
 }
 
 /// Whether the other side has something to read yet.
@@ -259,16 +319,32 @@ pub fn has_unread(fd: &OwnedFd) -> bool {
     unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCOUTQ, &mut bytes) == 0 && bytes > 0 }
 }
 
-pub fn write_with(fd: &OwnedFd, bytes: &[u8], files: &[RawFd], flags: MsgFlags) -> Result<usize, Errno> {
+pub fn write_with(
+    fd: &OwnedFd,
+    bytes: &[u8],
+    files: &[RawFd],
+    flags: MsgFlags,
+) -> Result<usize, Errno> {
     let rights = [ControlMessage::ScmRights(files)];
     let rights = if files.is_empty() { &[] } else { &rights[..] };
-    sendmsg::<UnixAddr>(fd.as_raw_fd(), &[IoSlice::new(bytes)], rights, flags | MsgFlags::MSG_NOSIGNAL, None)
+    sendmsg::<UnixAddr>(
+        fd.as_raw_fd(),
+        &[IoSlice::new(bytes)],
+        rights,
+        flags | MsgFlags::MSG_NOSIGNAL,
+        None,
+    )
 }
 
 pub fn read_with(fd: &OwnedFd, bytes: &mut [u8], flags: MsgFlags) -> (Read, Vec<OwnedFd>) {
     let mut space = nix::cmsg_space!([RawFd; 8]);
     let mut parts = [IoSliceMut::new(bytes)];
-    match recvmsg::<UnixAddr>(fd.as_raw_fd(), &mut parts, Some(&mut space), flags | MsgFlags::MSG_CMSG_CLOEXEC) {
+    match recvmsg::<UnixAddr>(
+        fd.as_raw_fd(),
+        &mut parts,
+        Some(&mut space),
+        flags | MsgFlags::MSG_CMSG_CLOEXEC,
+    ) {
         Err(Errno::EAGAIN | Errno::EINTR) => (Read::Nothing, Vec::new()),
         Err(_) => (Read::Gone, Vec::new()),
         Ok(message) => {
@@ -276,10 +352,21 @@ pub fn read_with(fd: &OwnedFd, bytes: &mut [u8], flags: MsgFlags) -> (Read, Vec<
             for part in message.cmsgs().unwrap() {
                 if let ControlMessageOwned::ScmRights(numbers) = part {
                     // SAFETY: they have just been made for this process.
-                    files.extend(numbers.into_iter().map(|number| unsafe { OwnedFd::from_raw_fd(number) }));
+                    files.extend(
+                        numbers
+                            .into_iter()
+                            .map(|number| unsafe { OwnedFd::from_raw_fd(number) }),
+                    );
                 }
             }
-            (if message.bytes == 0 { Read::Gone } else { Read::Bytes(message.bytes) }, files)
+            (
+                if message.bytes == 0 {
+                    Read::Gone
+                } else {
+                    Read::Bytes(message.bytes)
+                },
+                files,
+            )
         }
     }
 }
@@ -295,12 +382,23 @@ impl Card {
         for (request, payload) in Kernel::setup(2 << 20, true) {
             let file = [memory.file.as_raw_fd()];
             let files = if request == 5 { &file[..] } else { &[] };
-            write_with(&kernel.devices[device], &vhost(request, &payload), files, MsgFlags::empty()).unwrap();
+            write_with(
+                &kernel.devices[device],
+                &vhost(request, &payload),
+                files,
+                MsgFlags::empty(),
+            )
+            .unwrap();
             let mut answer = [0; 64];
-            assert!(matches!(read_with(&kernel.devices[device], &mut answer, MsgFlags::empty()).0, Read::Bytes(20)));
+            assert!(matches!(
+                read_with(&kernel.devices[device], &mut answer, MsgFlags::empty()).0,
+                Read::Bytes(20)
+            ));
         }
         for index in 0..256usize {
-            let descriptor = [(BUFFERS + index * 2048) as u64, 2048 | 2 << 32].map(u64::to_le_bytes).concat();
+            let descriptor = [(BUFFERS + index * 2048) as u64, 2048 | 2 << 32]
+                .map(u64::to_le_bytes)
+                .concat();
             memory.put(16 * index, &descriptor);
             memory.put(AVAILABLE + 4 + 2 * index, &(index as u16).to_le_bytes());
         }
@@ -311,17 +409,31 @@ impl Card {
 
     pub fn give_back(&self) {
         let used = u16::from_le_bytes(self.memory.get(USED + 2));
-        self.memory.put(AVAILABLE + 2, &used.wrapping_add(256).to_le_bytes());
+        self.memory
+            .put(AVAILABLE + 2, &used.wrapping_add(256).to_le_bytes());
     }
 
     /// Say something on the console.
     pub fn say(&self, kernel: &Kernel, text: &[u8]) {
         self.memory.put(BUFFERS, text);
-        self.memory.put(QUEUE, &[BUFFERS as u64, text.len() as u64].map(u64::to_le_bytes).concat());
+        self.memory.put(
+            QUEUE,
+            &[BUFFERS as u64, text.len() as u64]
+                .map(u64::to_le_bytes)
+                .concat(),
+        );
         let sent = u16::from_le_bytes(self.memory.get(QUEUE + USED + 2));
-        self.memory.put(QUEUE + AVAILABLE + 2, &sent.wrapping_add(1).to_le_bytes());
-        write(&kernel.devices[0], &vhost(35, &[1u32, 0].map(u32::to_ne_bytes).concat())).unwrap();
+        self.memory
+            .put(QUEUE + AVAILABLE + 2, &sent.wrapping_add(1).to_le_bytes());
+        write(
+            &kernel.devices[0],
+            &vhost(35, &[1u32, 0].map(u32::to_ne_bytes).concat()),
+        )
+        .unwrap();
         let mut answer = [0; 64];
-        assert!(matches!(read_with(&kernel.devices[0], &mut answer, MsgFlags::empty()).0, Read::Bytes(20)));
+        assert!(matches!(
+            read_with(&kernel.devices[0], &mut answer, MsgFlags::empty()).0,
+            Read::Bytes(20)
+        ));
     }
 }

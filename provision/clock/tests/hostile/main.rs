@@ -17,8 +17,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use kernel::{
-    read_with, start, vhost, write, write_with, Card, Clock, Kernel, Read, Shared, AVAILABLE, BUFFERS, HELLO, NOTES, OWN,
-    PAGE, QUEUE, USED,
+    read_with, start, vhost, write, write_with, Card, Clock, Kernel, Read, Shared, AVAILABLE,
+    BUFFERS, HELLO, NOTES, OWN, PAGE, QUEUE, USED,
 };
 use nix::errno::Errno;
 use nix::sys::socket::MsgFlags;
@@ -59,8 +59,24 @@ impl Chance {
 
     /// Numbers that are at the edge of something, and others.
     fn number(&mut self) -> u64 {
-        let near =
-            self.pick(&[0, 1, 2, 12, 14, 255, 256, 4096, 65_535, 65_570, 1 << 20, 1 << 31, 1 << 32, 1 << 62, 1 << 63, 0]);
+        let near = self.pick(&[
+            0,
+            1,
+            2,
+            12,
+            14,
+            255,
+            256,
+            4096,
+            65_535,
+            65_570,
+            1 << 20,
+            1 << 31,
+            1 << 32,
+            1 << 62,
+            1 << 63,
+            0,
+        ]);
         match self.below(4) {
             0 => near,
             1 => near.wrapping_sub(self.below(4) as u64),
@@ -95,13 +111,16 @@ fn wire(rate_bps: Option<u64>) -> Value {
 }
 
 fn lab(rate_bps: Option<u64>) -> Value {
-    let host = |name: &str, ports: &[&str]| json!({"name": name, "ports": ports, "processor": null});
+    let host =
+        |name: &str, ports: &[&str]| json!({"name": name, "ports": ports, "processor": null});
     let processor = json!({"frame_ns": 1000, "byte_ns": 1.0});
     let mut second = host("second", &["02:00:00:00:00:01"]);
     second["processor"] = processor;
     let ends = [(0, 0), (1, 0), (LIAR, 0), (LIAR, 1)];
-    let wires: Vec<Value> =
-        ends.iter().map(|(host, port)| json!({"host": host, "port": port, "wire": wire(rate_bps)})).collect();
+    let wires: Vec<Value> = ends
+        .iter()
+        .map(|(host, port)| json!({"host": host, "port": port, "wire": wire(rate_bps)}))
+        .collect();
     json!({"epoch_ns": 1_000_000_000_000_000_000u64, "at_once": 2, "longest_turn_s": 600,
         "hosts": [host("first", &["02:00:00:00:00:00"]), second, host("liar", &["02:00:00:00:00:02", "02:00:00:00:00:03"])],
         "links": [[[LIAR, 0], [0, 0]], [[LIAR, 1], [1, 0]]], "wires": wires})
@@ -137,12 +156,19 @@ fn honest(clock: &Clock, host: usize, turns: Arc<AtomicU64>) -> JoinHandle<Resul
 }
 
 fn company(clock: &Clock) -> Others {
-    let (turns, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
-    let mut threads: Vec<_> = (0..LIAR).map(|host| honest(clock, host, turns.clone())).collect();
+    let (turns, over) = (
+        Arc::new(AtomicU64::new(0)),
+        Arc::new(AtomicBool::new(false)),
+    );
+    let mut threads: Vec<_> = (0..LIAR)
+        .map(|host| honest(clock, host, turns.clone()))
+        .collect();
     let (mut sleeper, mut asking) = (clock.client(), clock.client());
     threads.push(thread::spawn(move || {
         let mut now = 0;
-        while let Some(answer) = sleeper.ask(json!({"op": "sleep", "until_ns": now + 10 * STEP_NS, "turn": 0})) {
+        while let Some(answer) =
+            sleeper.ask(json!({"op": "sleep", "until_ns": now + 10 * STEP_NS, "turn": 0}))
+        {
             let then = std::mem::replace(&mut now, answer["now_ns"].as_u64().ok_or("no time")?);
             if now <= then {
                 return Err(format!("the lab's time went from {then} to {now}"));
@@ -164,12 +190,20 @@ fn company(clock: &Clock) -> Others {
         }
         Ok(())
     }));
-    Others { turns, over, threads }
+    Others {
+        turns,
+        over,
+        threads,
+    }
 }
 
 /// Until there is something to be read, or so many milliseconds have passed.
 fn await_one(fd: &OwnedFd, patience_ms: i32) {
-    let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let mut poll = libc::pollfd {
+        fd: fd.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    };
     // SAFETY: one descriptor that is open.
     unsafe { libc::poll(&mut poll, 1, patience_ms) };
 }
@@ -189,7 +223,11 @@ impl Liar<'_> {
     /// Send it; what has been answered is thrown away, or not read at all.
     fn send(&mut self, to: usize, bytes: &[u8], files: &[i32]) {
         self.outcome.messages += 1;
-        let fd = if to == 0 { &self.kernel.calendar } else { &self.kernel.devices[to - 1] };
+        let fd = if to == 0 {
+            &self.kernel.calendar
+        } else {
+            &self.kernel.devices[to - 1]
+        };
         let sent = if files.is_empty() {
             write(fd, bytes)
         } else {
@@ -212,7 +250,10 @@ impl Liar<'_> {
             return;
         }
         let began = Instant::now();
-        while !self.gone && began.elapsed() < LONGEST && self.kernel.devices.iter().any(kernel::has_unread) {
+        while !self.gone
+            && began.elapsed() < LONGEST
+            && self.kernel.devices.iter().any(kernel::has_unread)
+        {
             self.drain();
             thread::sleep(Duration::from_micros(50));
         }
@@ -221,7 +262,12 @@ impl Liar<'_> {
 
     fn drain(&mut self) {
         let mut bytes = [0; 4096];
-        let Kernel { calendar, devices, line, .. } = &self.kernel;
+        let Kernel {
+            calendar,
+            devices,
+            line,
+            ..
+        } = &self.kernel;
         for fd in devices.iter().chain([calendar, line]) {
             loop {
                 match read_with(fd, &mut bytes, MsgFlags::MSG_DONTWAIT).0 {
@@ -264,11 +310,26 @@ impl Liar<'_> {
         let device = 1 + self.chance.below(1 + LIAR_PORTS);
         for (request, payload) in Kernel::setup(MEMORY as u64, false) {
             let message = vhost(request, &payload);
-            let message = if self.chance.one_in(150) { self.mutated(message) } else { message };
+            let message = if self.chance.one_in(150) {
+                self.mutated(message)
+            } else {
+                message
+            };
             let own = self.memories[device - 1].file.as_raw_fd();
-            let file = if self.chance.one_in(150) { self.chance.pick(self.numbers().as_slice()) } else { own };
+            let file = if self.chance.one_in(150) {
+                self.chance.pick(self.numbers().as_slice())
+            } else {
+                own
+            };
             let files = if request == 5 {
-                vec![file; if self.chance.one_in(150) { self.chance.below(9) } else { 1 }]
+                vec![
+                    file;
+                    if self.chance.one_in(150) {
+                        self.chance.below(9)
+                    } else {
+                        1
+                    }
+                ]
             } else {
                 vec![]
             };
@@ -286,7 +347,11 @@ impl Liar<'_> {
     /// Write something into queues and what they lead to; then tell of it, or note it.
     fn output(&mut self) {
         self.outcome.pages += 1;
-        let device = if self.chance.one_in(RARE) { 1 } else { 2 + self.chance.below(LIAR_PORTS) };
+        let device = if self.chance.one_in(RARE) {
+            1
+        } else {
+            2 + self.chance.below(LIAR_PORTS)
+        };
         let memory = &self.memories[device - 1];
         let queue = if self.chance.one_in(4) { 0 } else { QUEUE };
         let parts = 1 + self.chance.below(4);
@@ -302,15 +367,36 @@ impl Liar<'_> {
                 (BUFFERS + self.chance.below(1 << 16)) as u64
             };
             let last = part == parts - 1 && !self.chance.one_in(RARE);
-            let flags = if last { 0 } else { 1u16 } | if self.chance.one_in(RARE) { self.chance.number() as u16 } else { 0 };
-            let next = if self.chance.one_in(RARE) { self.chance.number() as u16 } else { part as u16 + 1 };
-            let descriptor =
-                [&address.to_le_bytes()[..], &length.to_le_bytes(), &flags.to_le_bytes(), &next.to_le_bytes()].concat();
+            let flags = if last { 0 } else { 1u16 }
+                | if self.chance.one_in(RARE) {
+                    self.chance.number() as u16
+                } else {
+                    0
+                };
+            let next = if self.chance.one_in(RARE) {
+                self.chance.number() as u16
+            } else {
+                part as u16 + 1
+            };
+            let descriptor = [
+                &address.to_le_bytes()[..],
+                &length.to_le_bytes(),
+                &flags.to_le_bytes(),
+                &next.to_le_bytes(),
+            ]
+            .concat();
             memory.put(queue + 16 * part, &descriptor);
         }
         let used = u16::from_le_bytes(memory.get(queue + USED + 2));
-        let ahead = if self.chance.one_in(RARE) { self.chance.number() as u16 } else { 1 + self.chance.below(8) as u16 };
-        memory.put(queue + AVAILABLE + 2, &used.wrapping_add(ahead).to_le_bytes());
+        let ahead = if self.chance.one_in(RARE) {
+            self.chance.number() as u16
+        } else {
+            1 + self.chance.below(8) as u16
+        };
+        memory.put(
+            queue + AVAILABLE + 2,
+            &used.wrapping_add(ahead).to_le_bytes(),
+        );
         if self.chance.one_in(RARE) {
             let at = self.chance.below(MEMORY - 8);
             memory.put(at, &self.chance.number().to_le_bytes());
@@ -321,17 +407,36 @@ impl Liar<'_> {
         if device > 1 && self.chance.one_in(2) {
             self.note(device - 1, used.wrapping_add(ahead));
         } else {
-            let kick = vhost(35, &[u32::from(queue != 0), 0].map(u32::to_ne_bytes).concat());
-            let kick = if self.chance.one_in(RARE) { self.mutated(kick) } else { kick };
+            let kick = vhost(
+                35,
+                &[u32::from(queue != 0), 0].map(u32::to_ne_bytes).concat(),
+            );
+            let kick = if self.chance.one_in(RARE) {
+                self.mutated(kick)
+            } else {
+                kick
+            };
             self.send(device, &kick, &[]);
         }
     }
 
     fn note(&mut self, device: usize, index: u16) {
         let now = self.kernel.time();
-        let count = if self.chance.one_in(RARE) { self.chance.number() as u32 } else { 1 };
-        let time = if self.chance.one_in(RARE) { self.chance.number() } else { now };
-        let device = if self.chance.one_in(RARE) { self.chance.number() as u32 } else { device as u32 };
+        let count = if self.chance.one_in(RARE) {
+            self.chance.number() as u32
+        } else {
+            1
+        };
+        let time = if self.chance.one_in(RARE) {
+            self.chance.number()
+        } else {
+            now
+        };
+        let device = if self.chance.one_in(RARE) {
+            self.chance.number() as u32
+        } else {
+            device as u32
+        };
         let page = self.kernel.page();
         page.put(NOTES + 24, &time.to_ne_bytes());
         page.put(NOTES + 32, &device.to_ne_bytes());
@@ -341,20 +446,54 @@ impl Liar<'_> {
 
     /// Say something on the console, with frames of an agent that may be anything.
     fn say(&mut self) {
-        let head = [&1u32.to_be_bytes()[..], &[self.chance.below(12) as u8], &5u32.to_be_bytes()].concat();
-        let head = if self.chance.one_in(RARE) { self.mutated(head) } else { head };
+        let head = [
+            &1u32.to_be_bytes()[..],
+            &[self.chance.below(12) as u8],
+            &5u32.to_be_bytes(),
+        ]
+        .concat();
+        let head = if self.chance.one_in(RARE) {
+            self.mutated(head)
+        } else {
+            head
+        };
         let text = [&head[..], b"12345"].concat();
         self.memories[0].put(BUFFERS, &text);
-        self.memories[0].put(QUEUE, &[BUFFERS as u64, text.len() as u64].map(u64::to_le_bytes).concat());
+        self.memories[0].put(
+            QUEUE,
+            &[BUFFERS as u64, text.len() as u64]
+                .map(u64::to_le_bytes)
+                .concat(),
+        );
         let used = u16::from_le_bytes(self.memories[0].get(QUEUE + USED + 2));
         self.memories[0].put(QUEUE + AVAILABLE + 2, &used.wrapping_add(1).to_le_bytes());
-        self.send(1, &vhost(35, &[1u32, 0].map(u32::to_ne_bytes).concat()), &[]);
+        self.send(
+            1,
+            &vhost(35, &[1u32, 0].map(u32::to_ne_bytes).concat()),
+            &[],
+        );
     }
 
     fn page_is_changed(&mut self) {
         self.outcome.pages += 1;
-        let fields = [8, 16, 24, 26, OWN, OWN + 4, OWN + 8, NOTES, NOTES + 8, NOTES + 12, NOTES + 16];
-        let at = if self.chance.one_in(2) { self.chance.pick(&fields) } else { self.chance.below(PAGE - 8) };
+        let fields = [
+            8,
+            16,
+            24,
+            26,
+            OWN,
+            OWN + 4,
+            OWN + 8,
+            NOTES,
+            NOTES + 8,
+            NOTES + 12,
+            NOTES + 16,
+        ];
+        let at = if self.chance.one_in(2) {
+            self.chance.pick(&fields)
+        } else {
+            self.chance.below(PAGE - 8)
+        };
         let number = self.chance.number();
         self.kernel.page().put(at, &number.to_ne_bytes());
     }
@@ -364,7 +503,11 @@ impl Liar<'_> {
         self.settle();
         let now = self.kernel.time();
         let ahead = self.chance.below(3 * STEP_NS as usize) as u64;
-        let request = if self.chance.one_in(200) { self.chance.number() } else { now.saturating_add(ahead) };
+        let request = if self.chance.one_in(200) {
+            self.chance.number()
+        } else {
+            now.saturating_add(ahead)
+        };
         self.outcome.messages += 1;
         let asks = !self.chance.one_in(5 * RARE);
         if !self.kernel.wait(asks.then_some(request)) {
@@ -392,19 +535,41 @@ impl Liar<'_> {
             self.chance.pick(&[0, 6, 7, 8, 9])
         };
         let message = [op.to_ne_bytes(), 7u32.to_ne_bytes(), [0; 4], [0; 4]].concat();
-        let message = if self.chance.one_in(20) { self.mutated(message) } else { message };
+        let message = if self.chance.one_in(20) {
+            self.mutated(message)
+        } else {
+            message
+        };
         self.send(0, &message, &[]);
     }
 
     fn other_message(&mut self) {
-        let request = self.chance.pick(&[1, 2, 3, 11, 15, 17, 21, 24, 35, 36, 40, 4000]);
-        let request = if self.chance.one_in(RARE) { self.chance.pick(&[5, 8, 9, 10, 16, 18]) } else { request };
-        let queue = if self.chance.one_in(200) { self.chance.number() as u32 } else { self.chance.below(2) as u32 };
+        let request = self
+            .chance
+            .pick(&[1, 2, 3, 11, 15, 17, 21, 24, 35, 36, 40, 4000]);
+        let request = if self.chance.one_in(RARE) {
+            self.chance.pick(&[5, 8, 9, 10, 16, 18])
+        } else {
+            request
+        };
+        let queue = if self.chance.one_in(200) {
+            self.chance.number() as u32
+        } else {
+            self.chance.below(2) as u32
+        };
         let others = (0..11).flat_map(|_| (self.chance.number() as u32).to_ne_bytes());
         let payload: Vec<u8> = queue.to_ne_bytes().into_iter().chain(others).collect();
         let message = vhost(request, &payload);
-        let message = if self.chance.one_in(60) { self.mutated(message) } else { message };
-        let files = if self.chance.one_in(8) { self.numbers() } else { vec![] };
+        let message = if self.chance.one_in(60) {
+            self.mutated(message)
+        } else {
+            message
+        };
+        let files = if self.chance.one_in(8) {
+            self.numbers()
+        } else {
+            vec![]
+        };
         let device = 1 + self.chance.below(1 + LIAR_PORTS);
         self.send(device, &message, &files);
     }
@@ -417,8 +582,12 @@ impl Liar<'_> {
             for (request, payload) in Kernel::setup(MEMORY as u64, false) {
                 let own = [self.memories[device - 1].file.as_raw_fd()];
                 let files = if request == 5 { &own[..] } else { &[] };
-                let _ =
-                    write_with(&self.kernel.devices[device - 1], &vhost(request, &payload), files, MsgFlags::MSG_DONTWAIT);
+                let _ = write_with(
+                    &self.kernel.devices[device - 1],
+                    &vhost(request, &payload),
+                    files,
+                    MsgFlags::MSG_DONTWAIT,
+                );
             }
         }
         self.greet();
@@ -437,24 +606,45 @@ impl Liar<'_> {
 
     fn greet(&mut self) {
         self.memories[0].put(BUFFERS, HELLO);
-        self.memories[0].put(QUEUE, &[BUFFERS as u64, HELLO.len() as u64].map(u64::to_le_bytes).concat());
+        self.memories[0].put(
+            QUEUE,
+            &[BUFFERS as u64, HELLO.len() as u64]
+                .map(u64::to_le_bytes)
+                .concat(),
+        );
         let used = u16::from_le_bytes(self.memories[0].get(QUEUE + USED + 2));
         self.memories[0].put(QUEUE + AVAILABLE + 2, &used.wrapping_add(1).to_le_bytes());
-        for (memory, queue) in self.memories.iter().flat_map(|memory| [(memory, 0), (memory, QUEUE)]) {
+        for (memory, queue) in self
+            .memories
+            .iter()
+            .flat_map(|memory| [(memory, 0), (memory, QUEUE)])
+        {
             for index in 0..4 {
                 let descriptor = [BUFFERS as u64, 100].map(u64::to_le_bytes).concat();
                 memory.put(queue + 16 * index, &descriptor);
             }
             for index in 0..256u16 {
-                memory.put(queue + AVAILABLE + 4 + 2 * usize::from(index), &(index % 4).to_le_bytes());
+                memory.put(
+                    queue + AVAILABLE + 4 + 2 * usize::from(index),
+                    &(index % 4).to_le_bytes(),
+                );
             }
         }
-        let _ = write(&self.kernel.devices[0], &vhost(35, &[1u32, 0].map(u32::to_ne_bytes).concat()));
+        let _ = write(
+            &self.kernel.devices[0],
+            &vhost(35, &[1u32, 0].map(u32::to_ne_bytes).concat()),
+        );
     }
 }
 
 /// Until so many lies have been told: what came of it, or what was wrong.
-fn lie(program: &str, lies: u64, seed: u64, rate_bps: Option<u64>, most_data: u64) -> Result<Outcome, String> {
+fn lie(
+    program: &str,
+    lies: u64,
+    seed: u64,
+    rate_bps: Option<u64>,
+    most_data: u64,
+) -> Result<Outcome, String> {
     let directory = env::temp_dir().join(format!("lies-{}-{seed}", std::process::id()));
     let mut clock = start(program, &lab(rate_bps), directory.clone(), most_data);
     let others = company(&clock);
@@ -469,7 +659,14 @@ fn lie(program: &str, lies: u64, seed: u64, rate_bps: Option<u64>, most_data: u6
     while outcome.messages + outcome.pages < lies {
         let kernel = Kernel::new(&clock, LIAR, LIAR_PORTS);
         let memories = (0..=LIAR_PORTS).map(|_| Shared::new(MEMORY)).collect();
-        let mut liar = Liar { kernel, memories, chance: &mut chance, outcome: &mut outcome, strange: &strange, gone: false };
+        let mut liar = Liar {
+            kernel,
+            memories,
+            chance: &mut chance,
+            outcome: &mut outcome,
+            strange: &strange,
+            gone: false,
+        };
         liar.live();
         let ended = liar.gone;
         drop(liar);
@@ -481,12 +678,16 @@ fn lie(program: &str, lies: u64, seed: u64, rate_bps: Option<u64>, most_data: u6
         while others.turns.load(Ordering::Relaxed) == before {
             let done = clock.process.try_wait().unwrap();
             let broken = done.map(|how| format!("the clock ended: {how}"));
-            let late = (over.elapsed() > 20 * LONGEST).then(|| "the others get no turn".to_string());
+            let late =
+                (over.elapsed() > 20 * LONGEST).then(|| "the others get no turn".to_string());
             if let Some(wrong) = broken.or(late) {
                 let _ = clock.process.kill();
                 let log = std::fs::read_to_string(directory.join("log")).unwrap_or_default();
                 let last: Vec<&str> = log.lines().rev().take(5).collect();
-                return Err(format!("{wrong}, with liar {} of seed {seed}; it said {last:?}", outcome.liars));
+                return Err(format!(
+                    "{wrong}, with liar {} of seed {seed}; it said {last:?}",
+                    outcome.liars
+                ));
             }
             thread::sleep(Duration::from_micros(20));
         }
@@ -501,7 +702,10 @@ fn lie(program: &str, lies: u64, seed: u64, rate_bps: Option<u64>, most_data: u6
     show(seed, &outcome, &log);
     let _ = std::fs::remove_dir_all(directory);
     if outcome.slowest > LONGEST {
-        return Err(format!("the others waited {:?} for a turn", outcome.slowest));
+        return Err(format!(
+            "the others waited {:?} for a turn",
+            outcome.slowest
+        ));
     }
     Ok(outcome)
 }
@@ -509,10 +713,26 @@ fn lie(program: &str, lies: u64, seed: u64, rate_bps: Option<u64>, most_data: u6
 fn show(seed: u64, outcome: &Outcome, log: &str) {
     let mut reasons: BTreeMap<String, u64> = BTreeMap::new();
     for line in log.lines().filter_map(|line| line.strip_prefix("liar: ")) {
-        let plain: String = line.chars().filter(|letter| !letter.is_ascii_digit()).collect();
-        *reasons.entry(plain.trim_end_matches("; it is no longer on the clock").into()).or_default() += 1;
+        let plain: String = line
+            .chars()
+            .filter(|letter| !letter.is_ascii_digit())
+            .collect();
+        *reasons
+            .entry(
+                plain
+                    .trim_end_matches("; it is no longer on the clock")
+                    .into(),
+            )
+            .or_default() += 1;
     }
-    let Outcome { messages, pages, liars, ended, slowest, largest } = outcome;
+    let Outcome {
+        messages,
+        pages,
+        liars,
+        ended,
+        slowest,
+        largest,
+    } = outcome;
     println!(
         "{}",
         json!({"seed": seed, "messages": messages, "pages": pages, "liars": liars, "ended": ended,
@@ -521,7 +741,10 @@ fn show(seed: u64, outcome: &Outcome, log: &str) {
 }
 
 fn given(name: &str, otherwise: u64) -> u64 {
-    env::var(name).ok().map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name} is no number")))
+    env::var(name).ok().map_or(otherwise, |text| {
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name} is no number"))
+    })
 }
 
 /// Frames of at most 17 MB for each port, by under_way.rs, and 64 MB for all else.
@@ -529,7 +752,14 @@ fn given(name: &str, otherwise: u64) -> u64 {
 fn nobody_is_held_up_by_a_kernel_that_lies_over_links_with_a_rate() {
     let program = env::var("CLOCK").unwrap_or_else(|_| env!("CARGO_BIN_EXE_clock").into());
     let (lies, seed) = (given("LIES", 40_000) / 2, given("SEED", 1));
-    lie(&program, lies, seed, Some(100_000_000), (64 + 17 * LIAR_PORTS as u64) * MB).unwrap();
+    lie(
+        &program,
+        lies,
+        seed,
+        Some(100_000_000),
+        (64 + 17 * LIAR_PORTS as u64) * MB,
+    )
+    .unwrap();
 }
 
 /// Where links have no rate, 256 MiB are under way for a host and 16 MiB for each of its ports.
@@ -537,5 +767,12 @@ fn nobody_is_held_up_by_a_kernel_that_lies_over_links_with_a_rate() {
 fn nobody_is_held_up_by_a_kernel_that_lies_over_links_without_a_rate() {
     let program = env::var("CLOCK").unwrap_or_else(|_| env!("CARGO_BIN_EXE_clock").into());
     let (lies, seed) = (given("LIES", 40_000) / 2, given("SEED", 1) + 1_000_000);
-    lie(&program, lies, seed, None, (64 + 269 + 17 * LIAR_PORTS as u64) * MB).unwrap();
+    lie(
+        &program,
+        lies,
+        seed,
+        None,
+        (64 + 269 + 17 * LIAR_PORTS as u64) * MB,
+    )
+    .unwrap();
 }

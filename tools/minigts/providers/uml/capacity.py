@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from minigts.errors import InputError
 from minigts.machine import memory, tasks
 from minigts.providers.uml import demand
 from minigts.topology.plan import Plan
+from minigts.topology.time import Time
 
 TASKS_OF_KERNEL = 9
 """Processes and threads outside that a kernel takes, with its share of the supervisor and the clock: what descends from
@@ -21,6 +23,25 @@ CARRIED_MBIT: Mapping[int, float] = {20: 500.0}
 """In real time, up to so many hosts, the highest rate of links that was tried and found within its tolerances, by
 `bench/run carries --rates 50 100 200 500 --runs 2` on two cores: of 24 labs of 2, 6 and 20 hosts 21 were within, and of
 the highest rate all. More was not tried."""
+
+
+MOST_LINKS: Mapping[Time, int] = {"virtual": 43, "real": 48}
+"""Of one machine. In virtual time a kernel has interrupts for no more devices (NR_IRQS of arch/um is 64); in real time
+its command line has no room for many more (COMMAND_LINE_SIZE, 4096 bytes). Two hosts with so many links between them
+came up, and with 44 and 52 they did not."""
+
+
+def require_ports(plan: Plan) -> None:
+    """Raises InputError for a machine with more links than a kernel can have."""
+    most = MOST_LINKS[plan.time]
+    ways_out = {host.name for host in plan.ways_out}
+    counts = {machine.name: len(machine.ports) + (machine.name in ways_out) for machine in plan.machines}
+    name, count = max(counts.items(), key=lambda one: one[1], default=("", 0))
+    if count > most:
+        raise InputError(
+            f"{name} has {count} links, and a machine of provider uml in {plan.time} time has room for {most} at the "
+            "most: spread them over several machines"
+        )
 
 
 @dataclass(frozen=True)
@@ -68,7 +89,11 @@ def bounds(
 
 
 def foresight(plan: Plan, overlay: str, found: Sequence[Bound] | None = None) -> tuple[str, ...]:
-    """How many labs of the plan find room now, and in real time what of it is beyond what was seen to be carried."""
+    """How many labs of the plan find room now, and in real time what of it is beyond what was seen to be carried.
+
+    Raises InputError for a plan of which no lab can come up.
+    """
+    require_ports(plan)
     return tuple(_foresight(plan, overlay, bounds(plan, overlay) if found is None else found))
 
 

@@ -83,6 +83,7 @@ class UmlProvider(AgentProvider):
         carried.load(packed, progress, sha256)
 
     def require_room(self, plan: Plan, overlays: Sequence[str]) -> None:
+        capacity.require_ports(plan)
         demand.require(demand.of_plan(plan), overlays)
 
     def foresight(self, plan: Plan, overlay: str) -> tuple[str, ...]:
@@ -174,6 +175,7 @@ class UmlProvider(AgentProvider):
         guest.wait(self, [host], lambda _: None)
 
     def alter(self, plan: Plan, progress: Callable[[str], None]) -> frozenset[str]:
+        capacity.require_ports(plan)
         before = Launch.read(self.rundir / process.LAUNCH)
         after = altered(before, plan)
         known = {machine.name: machine for machine in before.machines}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -10,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from minigts import paths
 from minigts.dataplane import wire
 from minigts.dataplane.wire import Wire, WireState
 from minigts.errors import HostFailed
@@ -19,10 +21,16 @@ from minigts.providers.agent.patience import Conditions
 from minigts.providers.base import Result
 from minigts.providers.uml import clock_client, layers, made_of, own_roots, parts
 from minigts.providers.uml.clock_process import ClockOrder, layout
+from minigts.providers.uml.console import MOST_BYTES
+from minigts.providers.uml.kernel import console
 from minigts.providers.uml.provider import UmlProvider, launch_of
 from minigts.providers.uml.supervisor import Launch
 from minigts.topology import chance
 from minigts.topology.plan import Plan
+
+COMPUTES = re.compile(rb"time-travel: ([!-~]{1,40}\[\d{1,10}\]) computes at ")
+"""What a kernel says of a program that has used ten seconds of processor time without a call
+(provision/kernel/virtual-time.patch)."""
 
 
 class VirtualUmlProvider(UmlProvider):
@@ -102,6 +110,13 @@ class VirtualUmlProvider(UmlProvider):
         conditions = self._conditions(host)
         return client.converse(self.rundir, host, argv, paced=True, terminal=terminal, conditions=conditions)
 
+    def computing(self, host: str) -> tuple[str, ...]:
+        try:
+            said = paths.read_whole(self.rundir / console(host), MOST_BYTES)
+        except OSError:
+            return ()
+        return tuple(found.decode() for found in COMPUTES.findall(said))
+
     def now_s(self) -> float:
         return clock_client.now_s(self.rundir)
 
@@ -134,7 +149,13 @@ class VirtualUmlProvider(UmlProvider):
         names = {number: name for name, number in self._numbers().items()}
         return {
             (names[one["host"]], f"eth{one['port'] + 1}"): WireState(
-                Wire(**one["wire"]), one["frames"], one["bytes"], one["dropped"], one["lost"], one.get("queued", 0)
+                wire=Wire(**one["wire"]),
+                frames=one["frames"],
+                bytes=one["bytes"],
+                dropped=one["dropped"],
+                lost=one["lost"],
+                queued=one.get("queued", 0),
+                overrun=one.get("overrun", 0),
             )
             for one in clock_client.wires(self.rundir)
         }

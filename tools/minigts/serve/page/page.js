@@ -131,7 +131,7 @@ const ends = (link) => state.topology.links.find((each) => each.name === link.na
 const offAt = (link) => ends(link).filter((end) => state.off.has(end));
 function condition(link) {
   if (!link.up || offAt(link).length) return "down";
-  const lossy = link.flows.some((flow) => flow.dropped + flow.lost > 0);
+  const lossy = link.flows.some((flow) => flow.dropped + flow.overrun + flow.lost > 0);
   if (lossy) return "losing";
   if (link.flows.some((flow) => flow.rate_mbit && flow.mbit > 0.9 * flow.rate_mbit)) return "full";
   return link.flows.some((flow) => flow.frames > 0) ? "busy" : "idle";
@@ -162,7 +162,7 @@ function showNow(now) {
     if (!group) continue;
     for (const each of Object.keys(WORDS)) group.classList.toggle(each, each === how);
     const mbit = link.flows.map((flow) => flow.mbit.toFixed(1)).join(" / ");
-    const lost = link.flows.reduce((sum, flow) => sum + flow.dropped + flow.lost, 0);
+    const lost = link.flows.reduce((sum, flow) => sum + flow.dropped + flow.overrun + flow.lost, 0);
     const first = how === "down" ? words(link, how) : `${figure(link.rtt_ms, 5)} ms`;
     const second = `${mbit} Mbit/s${lost ? ` · ${lost} lost` : ""}`;
     group.querySelector(".first").textContent = first;

@@ -1,0 +1,33 @@
+"""Links whose packets take seconds, and links that lose all of them: a lab comes up with them, and is certified."""
+
+from __future__ import annotations
+
+import pytest
+
+from live.conftest import MakeLab, quiet
+from minigts import overlays
+from minigts.fidelity.measure import LOSES_ALL, certify
+
+pytestmark = pytest.mark.virtual
+
+FAR = """
+name: far
+hosts: {h1: {}, h2: {}, h3: {}, h4: {}}
+links:
+  - {ends: [h1, h2], rtt: 300ms, rate: 10mbit}
+  - {ends: [h2, h3], rtt: 4s}
+  - {ends: [h3, h4], rtt: 20ms, loss: {to: 100%, from: 0%}}
+"""
+
+
+def test_long_round_trips_and_a_link_that_loses_all_are_certified(make_lab: MakeLab) -> None:
+    lab = make_lab(FAR)
+    certificate = certify(lab, quiet)
+    assert certificate.ok, certificate.in_words()
+    rows = {(row.title, row.quantity): row for row in certificate.rows}
+    assert rows["h1-h2", "RTT"].measured == pytest.approx(300.16, abs=0.01)
+    assert rows["h2-h3", "RTT"].measured == pytest.approx(4000, abs=1)
+    assert rows["h2-h3", "loss"].measured == 0
+    assert (rows["h3-h4", "RTT"].ok, rows["h3-h4", "RTT"].note) == (None, LOSES_ALL)
+    assert rows["h3-h4, h3 to h4", "loss"].measured == 100
+    assert {end.host for end in overlays.join(lab, "none", quiet).values()} == {"h1", "h2", "h3", "h4"}
