@@ -30,6 +30,8 @@ _SIGNS: tuple[tuple[Tool, re.Pattern[str]], ...] = (
     ("netlab", re.compile(r"\A(?!.*^apiVersion:).*^(?:nodes|defaults\.device)[ \t]*:", re.MULTILINE | re.DOTALL)),
 )
 """What stands in a file of YAML, also in one that no reader of ours can read: the first that fits."""
+_AS_IT_IS_ANYWAY: tuple[tuple[Tool, str], ...] = (("Compose", "expose"),)
+"""Keys that ask for what every lab has: each port of a container is open to the others."""
 _DATA = re.compile(r"[ \t]*<data [^<>]*>[^<>]*</data>\s*")
 
 
@@ -125,6 +127,8 @@ class _Looking:
         for key in random.Random(0).sample(keys, len(keys)):
             if self._left <= 0:
                 return
+            if (self._tool, key) in _AS_IT_IS_ANYWAY:
+                continue
             self._left -= 1
             place: Location = (*where, key)
             value = data[key]  # type: ignore[index, call-overload]  # the one or the other

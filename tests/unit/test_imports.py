@@ -219,6 +219,13 @@ def test_a_link_of_one_node_leads_to_a_switch_with_nobody_on_it(written: str) ->
     require_fit(read, "t.yml")
 
 
+def test_what_only_ansible_reads_is_a_note() -> None:
+    file = NETLAB.replace("h1,", "{name: h1, ansible_user: x},").replace("links", "groups: {g: {netlab_x: y}}\nlinks")
+    notes = netlab("h1-h2-h3", file=file).notes
+    assert "ansible_user of h1: left out: only Ansible reads it" in notes
+    assert "netlab_x of g: left out: only Ansible reads it" in notes
+
+
 def test_a_link_of_no_node_says_how_one_is_written() -> None:
     with pytest.raises(InputError, match=r"t\.yml:5: .*no node in this link: write h1-h2"):
         netlab("{type: lan}")

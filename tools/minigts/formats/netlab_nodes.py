@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from minigts.formats.foreign import Document, Layers
-from minigts.formats.keys import ANSIBLES, NETLAB
+from minigts.formats.keys import ANSIBLES, NETLAB, Place
 from minigts.formats.netlab_addresses import Member
 from minigts.formats.network import Machine, Names
 from minigts.language.problems import Location, shown
@@ -52,7 +52,7 @@ def read(document: Document, top: Mapping[str, Data]) -> Nodes:
     for name, (node, where) in given.items():
         said = ((node, where), *_of_groups(document, groups, name, node, where))
         own = Layers((*said, *defaults))
-        document.judge(_without_ansibles(node), where, NETLAB["node"], name)
+        _judge(document, node, where, NETLAB["node"], name)
         for clab, place in Layers(said).every("clab"):
             document.judge(document.mapping(clab, place), place, NETLAB["clab"], name)
         machines[name] = _machine(document, names.of(name), own, where, name)
@@ -157,8 +157,8 @@ def _groups(document: Document, data: Data, given: dict[str, tuple[dict[str, Dat
         if kind not in (None, "node"):
             document.lose((*where, "type"), f"group {name[:40]} of type {shown(kind)}", name, "groups are of nodes")
             continue
-        document.judge(_without_ansibles(settings), where, NETLAB["group"], name)
-        document.judge(_without_ansibles(inner), (*where, "node_data"), NETLAB["group"], name)
+        _judge(document, settings, where, NETLAB["group"], name)
+        _judge(document, inner, (*where, "node_data"), NETLAB["group"], name)
         makes = all_made or document.truth(settings.get("_auto_create"), (*where, "_auto_create"))
         found[name] = _Group(name, {**inner, **settings}, where, document.texts(settings.get("members"), where))
         for member in found[name].members if makes else ():
@@ -224,5 +224,9 @@ def _innermost_first(document: Document, groups: Mapping[str, _Group]) -> dict[s
     return found
 
 
-def _without_ansibles(settings: Mapping[str, Data]) -> Mapping[str, Data]:
-    return {key: value for key, value in settings.items() if not key.startswith(ANSIBLES)}
+def _judge(document: Document, settings: Mapping[str, Data], where: Location, place: Place, owner: str) -> None:
+    """By the table; what only Ansible reads has names of its users'."""
+    ansibles = [key for key in settings if key.startswith(ANSIBLES)]
+    for key in ansibles:
+        document.notes.add(key[:40], owner[:40], "left out: only Ansible reads it")
+    document.judge({key: value for key, value in settings.items() if key not in ansibles}, where, place, owner)
