@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from minigts.cli import screen
 from minigts.errors import printable
+from minigts.language.figures import digits
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,8 +42,8 @@ def show_certificate(certificate: Certificate, lab: Lab) -> None:
         if row.ok is not True or (row not in measured and row.quantity != "settings"):
             console.print(f"{row.title} {row.quantity}: {row.in_words()}  {row.note}", markup=False, soft_wrap=True)
     for name in certificate.cut:
-        why = "cut" if name in lab.record.cut else "between machines that are not all on"
-        console.print(f"{name} is {why}: neither it nor what passes it was measured", markup=False, soft_wrap=True)
+        why = certificate.off.get(name, f"{name} is cut")
+        console.print(f"{why}: neither {name} nor what passes it was measured", markup=False, soft_wrap=True)
     if certificate.too_fast and certificate.emulator_overhead_ms:
         console.print(
             "round trips are shorter than declared, since too much was taken off the delays: minigts calibrate",
@@ -66,9 +67,9 @@ def certified(row: Row | None) -> str:
     """`21.76 (21.75) ms`, or nothing; what is outside its tolerance stands out."""
     if row is None:
         return ""
-    measured = "nothing" if row.measured is None else f"{row.measured:.4g}"
+    measured = "nothing" if row.measured is None else digits(row.measured, 4)
     mark = {True: "", False: " OUTSIDE", None: " ?"}[row.ok]
-    return f"{measured} ({row.declared:.4g}) {row.unit}{mark}"
+    return f"{measured} ({digits(row.declared, 4)}) {row.unit}{mark}"
 
 
 def show_explanation(explained: Explanation) -> None:
@@ -122,7 +123,7 @@ def _measured_lines(measured: Measured | None) -> Iterator[str]:
 
 def setting(value: float | None, unit: str) -> str:
     """`8.75 ms`; `none` where nothing is set."""
-    return "none" if value is None else f"{value:.7g} {unit}"
+    return "none" if value is None else f"{digits(value, 7)} {unit}"
 
 
 def show_providers(found: Comparison) -> None:
@@ -142,8 +143,8 @@ def _with_interval(estimate: Estimate | None) -> str:
     if estimate is None:
         return ""
     if estimate.low is None or estimate.high is None:
-        return f"{estimate.median:.3g}"
-    return f"{estimate.median:.3g} [{estimate.low:.3g}, {estimate.high:.3g}]"
+        return digits(estimate.median)
+    return f"{digits(estimate.median)} [{digits(estimate.low)}, {digits(estimate.high)}]"
 
 
 def show_samples(prepared: Iterable[Prepared]) -> None:
