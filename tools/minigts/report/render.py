@@ -123,7 +123,8 @@ def _drawings(data: Results, charts: Sequence[Chart], latency: Sequence[LatencyP
 
     for chart in charts:
         points = derive.from_first([point for point in latency if (point.measurement,) == chart.measurements])
-        if chart.x == "hops" and chart.tool.quantity == "latency" and not chart.relative_to and points:
+        stacked = chart.tool.quantity == "latency" and not (chart.relative_to or chart.by_column)
+        if chart.x == "hops" and stacked and points:
             add(figures.latency_by_hops(points), chart.name, chart.title, captions.latency(data, chart, points))
         elif heat.fits(chart):
             add(heat.draw(chart), chart.name, chart.title, captions.heat(data, chart))
