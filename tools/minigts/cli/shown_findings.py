@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from minigts.cli import screen
+from minigts.cli import screen, tables
 from minigts.errors import printable
 from minigts.language.figures import digits
 
@@ -37,7 +37,7 @@ def show_certificate(certificate: Certificate, lab: Lab) -> None:
         own = {row.quantity: row for row in measured if row.title == title}
         rows.append((title, *(certified(own.get(quantity)) for quantity in CERTIFIED)))
     title = f"lab {lab.name} on {lab.provider.name} in {lab.time} time"
-    screen.show_table(title, ("link or path", *(f">{quantity}" for quantity in CERTIFIED)), rows)
+    tables.show_table(title, ("link or path", *(f">{quantity}" for quantity in CERTIFIED)), rows)
     for row in certificate.rows:
         if row.ok is not True or (row not in measured and row.quantity != "settings"):
             console.print(f"{row.title} {row.quantity}: {row.in_words()}  {row.note}", markup=False, soft_wrap=True)
@@ -91,7 +91,9 @@ def show_explanation(explained: Explanation) -> None:
         for each in explained.quantities
     )
     title = f"{explained.link}  lab {explained.lab} on {explained.provider}"
-    screen.show_table(title, ("direction", "", ">declared", ">should be now", ">shown", "where"), rows)
+    tables.show_table(
+        title, ("direction", "", ">declared", ">should be now", ">shown", "where"), rows, optional=("where",)
+    )
     if not explained.carried:
         own = f"{explained.emulator_overhead_ms:.3f} ms"
         line(f"taken off each delay: {own}, the emulator's own latency a link and way")
@@ -134,7 +136,7 @@ def show_providers(found: Comparison) -> None:
         for quantity, unit, by_provider in found.rows()
     )
     title = f"{found.topology}, {found.path}: medians of {found.rounds} rounds, with 95 % intervals"
-    screen.show_table(title, columns, rows)
+    tables.show_table(title, columns, rows)
     for name, reason in found.absent.items():
         screen.note(f"minigts: {name} is left out: {reason}")
 
@@ -159,7 +161,7 @@ def show_samples(prepared: Iterable[Prepared]) -> None:
         labs = f"{len(several)} labs, " if len(several) > 1 else ""
         takes = screen.duration(sum(each.seconds for each in several))
         title = f"{name}: {labs}{len(samples)} samples, {takes} of measuring, in {several[0].plan.time} time"
-        screen.show_table(title, ("overlay", "measurement", "tool", ">samples"), rows)
+        tables.show_table(title, ("overlay", "measurement", "tool", ">samples"), rows, optional=("tool",))
 
 
 def show_outcome(outcome: Outcome, directory: Path) -> None:
@@ -167,7 +169,7 @@ def show_outcome(outcome: Outcome, directory: Path) -> None:
     from minigts.results.store import is_cell
 
     if not is_cell(directory):
-        show_claims(outcome.verdicts)
+        show_claims(outcome.verdicts, directory.name)
     for overlay, reason in outcome.skipped.items():
         screen.note(f"minigts: {overlay} was skipped: {reason}")
     if outcome.failed:
@@ -176,12 +178,13 @@ def show_outcome(outcome: Outcome, directory: Path) -> None:
             screen.note(f"  {sample}")
 
 
-def show_claims(claims: Sequence[Verdict | Claim]) -> None:
+def show_claims(claims: Sequence[Verdict | Claim], experiment: str = "") -> None:
+    """A row for each verdict, below the name of the experiment's folder."""
     from minigts.judge.verdicts import SHOWN
 
     if claims:
         rows = ((SHOWN[one.verdict], one.overlay, one.claim, one.detail) for one in claims)
-        screen.show_table("", ("verdict", "overlay", "claim", ""), rows)
+        tables.show_table(experiment, ("verdict", "overlay", "claim", ""), rows)
         for whose, own in (
             ("documents", [one for one in claims if one.source]),
             ("our own", [one for one in claims if not one.source]),
@@ -195,10 +198,10 @@ def show_claims(claims: Sequence[Verdict | Claim]) -> None:
                 screen.out().print(f"claims of {whose}: {counts}", markup=False, soft_wrap=True)
 
 
-def show_comparison(headline: Iterable[str], tables: Iterable[Result], notes: Iterable[str]) -> None:
+def show_comparison(headline: Iterable[str], found: Iterable[Result], notes: Iterable[str]) -> None:
     """What differs between two runs, with its tables, and how it was decided."""
     console = screen.out()
-    for table_ in tables:
-        screen.show_table(table_.heading, table_.columns, table_.rows)
+    for each in found:
+        tables.show_table(each.heading, each.columns, each.rows, optional=("Cliff's δ", "n", "p", "95 % interval"))
     for line in (*notes, *headline):
         console.print(line, markup=False, soft_wrap=True)
