@@ -40,6 +40,7 @@ def init(
     for template, file in places.items():
         text = (paths.project_root() / TEMPLATES / template).read_text(encoding="utf-8")
         with Path(file).open("x", encoding="utf-8") as written:
+            paths.users_file(written)
             written.write(text.replace(TEST_FILE, test).replace("NAME", name))
     screen.note(f"{', '.join(places.values())}: read them, then try")
     for line in (f"plan {name}.yaml", f"run {name}-experiment.yaml", f"test --minigts {name}.yaml {test}"):

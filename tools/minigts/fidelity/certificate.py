@@ -18,7 +18,7 @@ from minigts.judge import tolerances
 from minigts.judge.loss import CONFIDENCE, judge_loss
 from minigts.lab.record import OVERHEAD_KEYS
 from minigts.language.figures import digits, span
-from minigts.paths import write_whole
+from minigts.paths import write_for_user
 from minigts.topology.parts import Link, Path, Shaping
 from minigts.topology.plan import Plan
 from minigts.topology.ways import spoilt_percent
@@ -120,7 +120,7 @@ class Certificate(BaseModel):
         return words | {f"{row.title} {row.quantity}": row.in_words() for row in shown}
 
     def write(self, path: FilePath) -> None:
-        write_whole(path, self.model_dump_json(indent=1) + "\n")
+        write_for_user(path, self.model_dump_json(indent=1) + "\n")
 
 
 def settings_row(host: str, differences: Sequence[str], facts: Sequence[str]) -> Row:
