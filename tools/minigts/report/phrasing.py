@@ -97,7 +97,7 @@ def command(results: Results) -> str:
     time = f" --time {results.plan.time}" if results.plan else ""
     number = results.manifest.experiment.replicates if results.manifest else 1
     replicates = f" --replicates {number}" if number > 1 else ""
-    return f"minigts run experiments/{results.name}.yaml{time}{replicates}"
+    return f"minigts run {results.experiment or f'experiments/{results.name}.yaml'}{time}{replicates}"
 
 
 def left_out(parts: Sequence[LeftOut]) -> list[str]:
