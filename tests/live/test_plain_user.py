@@ -14,6 +14,7 @@ import pytest
 
 from live.other_user import free_id, made_for
 from live.program import Program, Traces, kernel, until
+from minigts import paths
 from minigts.providers.agent import process
 
 pytestmark = [
@@ -55,7 +56,8 @@ def test_a_plain_user_has_the_whole_life_of_a_lab(plain: Program) -> None:
 
 
 def test_nobody_else_reads_what_a_run_leaves_or_reaches_what_it_runs(plain: Program) -> None:
-    """Files, sockets and records are their owner's alone; what listens, listens to nobody outside this machine."""
+    """Sockets and records are their owner's alone, results are as the umask says; what listens, listens to nobody
+    outside this machine."""
     home = plain.state.parent
     (home / "small.yaml").write_text(EXPERIMENT.replace("PROJECT", str(plain.project)))
     (home / "small.yaml").chmod(0o644)
@@ -71,10 +73,14 @@ def test_nobody_else_reads_what_a_run_leaves_or_reaches_what_it_runs(plain: Prog
     ours = {f"pid={pid}," for pid in _processes_of(plain)}
     assert len(ours) >= 3  # a supervisor and two kernels
     assert [line for line in new if any(pid in line for pid in ours)] == []
-    left = [results, *(path for place in (plain.state, results) for path in place.rglob("*"))]
+    open_to_all = [results, *(path for path in results.rglob("*") if not path.name.startswith("."))]
+    left = [*open_to_all, *plain.state.rglob("*")]
     kinds = {path.suffix or path.name for path in left}
     assert {".sock", ".log", ".json", ".csv", ".html", ".cow", "failed"} <= kinds
-    assert [str(path) for path in left if path.lstat().st_mode & 0o077] == []
+    assert [str(path) for path in plain.state.rglob("*") if path.lstat().st_mode & 0o077] == []
+    modes = {(path.is_dir(), path.lstat().st_mode & 0o777) for path in open_to_all}
+    umask = paths.users_umask()
+    assert modes == {(True, 0o777 & ~umask), (False, 0o666 & ~umask)}
     assert {path.lstat().st_uid for path in left} == {plain.user}
 
 

@@ -260,6 +260,10 @@ def _suspects(measurement: str, overlay: str, at: Mapping[str, str], rng: random
     return {"value": _around(45 * fall, rng, 0.01)}
 
 
+def _unfair(_measurement: str, _overlay: str, at: Mapping[str, str], rng: random.Random) -> Sample:
+    return {"value": _around({"h1-h2": 2.5, "h1-h3": 16.2}.get(at["path"], 5.0), rng, 0.001)}
+
+
 def _plain(_measurement: str, overlay: str, _at: Mapping[str, str], rng: random.Random) -> Sample:
     return {"value": _around({"none": 94.0}.get(overlay, 89.0), rng), "retransmits": 3.0}
 
@@ -363,6 +367,24 @@ KINDS = (
         _hops,
         overlays=MANY,
         paths=FIVE_HOPS,
+    ),
+    Kind(
+        "healing",
+        "A link that is cut for a while",
+        [{"name": "echoes", "tool": "ping", "cut": {"link": "h1-h2", "at": "3s", "for": "5s"}}],
+        lambda _measurement, overlay, _at, rng: {
+            "value": _around(20, rng),
+            "gap_ms": 5000.0 if overlay == "none" else 4000,
+        },
+        overlays=("none", "mesh"),
+    ),
+    Kind(
+        "unfair",
+        "Two flows at once",
+        [_tcp(congestion=["cubic", "reno"])],
+        _unfair,
+        overlays=("none",),
+        paths=(("h1", "h2", 1), ("h1", "h3", 2)),
     ),
     Kind(
         "star",

@@ -126,6 +126,13 @@ def test_certify_names_what_is_cut_and_neither_measures_nor_mends_it(text: str) 
     assert [row.note for row in certificate.rows if row.quantity == "settings" and not row.ok] == []
 
 
+def test_a_link_of_a_machine_that_is_off_is_not_called_cut(lab: Lab) -> None:
+    lab.write(lab.record.model_copy(update={"off": frozenset({"lon"}), "cut": frozenset({"ams-bra"})}))
+    certificate = measure.certify(lab, quiet)
+    assert certificate.cut == ("ams-bra", "bra-lon")
+    assert certificate.verdict.endswith("; cut, and not measured: ams-bra; lon is off, and not measured: bra-lon")
+
+
 def test_certify_says_faster_than_declared_and_sets_nothing(lab: Lab) -> None:
     """As after an `up` on a busier machine: too much has been taken off every delay."""
     lab.write(lab.record.model_copy(update={"emulator_overhead_ms": 1.0}))

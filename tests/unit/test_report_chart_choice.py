@@ -11,8 +11,10 @@ import synthetic
 from minigts.report import chart_choice, render, tables
 from minigts.report.chart_model import Chart
 from minigts.report.read import read
+from minigts.report.render import tell
 
 KINDS = {kind.name: kind for kind in synthetic.KINDS}
+BRANCH = (("h1", "h2", 1), ("h1", "h3", 2), ("h1", "h4", 2), ("h2", "h3", 1))
 
 
 def charts(where: Path, kind: synthetic.Kind, **how: int) -> dict[str, Chart]:
@@ -33,6 +35,8 @@ def charts(where: Path, kind: synthetic.Kind, **how: int) -> dict[str, Chart]:
         ("placement", "tcp-by-congestion", "congestion", True, ["value"]),
         ("overlay-ovs", "latency-by-path", "path", True, ["value"]),
         ("star", "udp-by-sessions", "sessions", False, ["jitter_ms"]),
+        ("unfair", "tcp-by-congestion", "congestion", True, ["value"]),
+        ("healing", "echoes-by-overlay", "overlay", True, ["value", "gap_ms"]),
     ],
 )
 def test_the_figure_follows_from_the_declaration(
@@ -48,13 +52,77 @@ def test_units_become_numbers_in_one_unit(tmp_path: Path) -> None:
     assert chart.x_label == "rate in Mbit/s"
 
 
-def test_a_point_is_its_summarys_and_several_paths_are_taken_together(tmp_path: Path) -> None:
+def test_a_point_is_its_summarys(tmp_path: Path) -> None:
     alone = charts(tmp_path, KINDS["fragmentation"])["udp-by-datagram"]
     rows = [row for row in read(tmp_path / "fragmentation").summary if row.overlay == "none"]
     assert [point.value for point in alone.panels[0].series[0].points] == [row.median for row in rows]
-    together = charts(tmp_path, KINDS["udp-sweep"])["udp-by-rate"]
-    assert together.pooled == 2
-    assert {point.n for series in together.panels[0].series for point in series.points} == {10}
+
+
+def test_paths_that_share_a_place_are_series_and_never_one_figure(tmp_path: Path) -> None:
+    """Two flows of 2.5 and 16.2 Mbit/s are no bar of 9.35."""
+    chart = charts(tmp_path, KINDS["unfair"])["tcp-by-congestion"]
+    assert [(series.path, [round(p.value, 1) for p in series.points]) for series in chart.panels[0].series] == [
+        ("h1 → h2", [2.5, 2.5]),
+        ("h1 → h3", [16.2, 16.2]),
+    ]
+    assert all(point.high - point.low < 0.5 for series in chart.panels[0].series for point in series.points)
+    assert chart.variants == ("h1 → h2", "h1 → h3")
+    (told,) = [words for words in tell(read(tmp_path / "unfair"))[2] if words.startswith("TCP by")]
+    assert "h1 → h2 2.5 Mbit/s" in told
+    assert "h1 → h3 16.2 Mbit/s" in told
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_every_point_is_of_one_row(tmp_path: Path, kind: synthetic.Kind) -> None:
+    made = chart_choice.charts(read(synthetic.write(tmp_path / "run", kind, repetitions=3)))
+    points = [p for chart in made for panel in chart.panels for series in panel.series for p in series.points]
+    assert {point.n for point in points} == {3}
+
+
+def test_more_paths_than_series_can_show_are_markers_of_their_own(tmp_path: Path) -> None:
+    many = replace(KINDS["unfair"], paths=tuple(("h1", f"h{n}", 1) for n in range(2, 12)))
+    chart = charts(tmp_path, many)["tcp-by-congestion"]
+    assert chart.scattered
+    (series,) = chart.panels[0].series
+    assert [point.path for point in series.points if point.x == 0] == [f"h1 → h{n}" for n in range(2, 12)]
+    text = render(tmp_path / "unfair").read_text()
+    assert "Each marker is one path" in text
+
+
+def test_hosts_equally_far_away_have_a_marker_each(tmp_path: Path) -> None:
+    branch = replace(KINDS["unfair"], measurements=[synthetic._tcp()], paths=BRANCH)
+    chart = charts(tmp_path, branch)["tcp-by-hops"]
+    assert [(point.x, point.path) for point in chart.panels[0].series[0].points] == [
+        (1, "h1 → h2"),
+        (2, "h1 → h3"),
+        (2, "h1 → h4"),
+    ]
+    assert chart.elsewhere == 1
+    assert "1 further path begins at another host" in render(tmp_path / "unfair").read_text()
+
+
+def test_columns_that_are_asked_for_take_the_place_of_stacked_segments(tmp_path: Path) -> None:
+    """A latency by hops would show its median alone."""
+    asked = [{"of": "echoes", "x": "hops", "y": ["gap_ms", "value"]}]
+    kind = replace(KINDS["healing"], paths=synthetic.FIVE_HOPS, figures=asked)
+    chart = charts(tmp_path, kind)["echoes-by-hops"]
+    assert [panel.column for panel in chart.panels] == ["gap_ms", "value"]
+    render(tmp_path / "healing")
+    assert (tmp_path / "healing" / "figures" / "echoes-by-hops.svg").read_text().count('id="axes_') == 2
+
+
+def test_a_share_is_of_the_same_path(tmp_path: Path) -> None:
+    asked = [{"of": "tcp", "x": "congestion", "relative_to": "cubic"}]
+    chart = charts(tmp_path, replace(KINDS["unfair"], figures=asked))["tcp-by-congestion"]
+    assert [round(p.value, -1) for series in chart.panels[0].series for p in series.points] == [100] * 4
+
+
+def test_of_several_paths_none_is_taken_for_the_whole(tmp_path: Path) -> None:
+    asked = [{"of": "tcp", "x": "hops", "relative_to": "2"}]
+    branch = replace(KINDS["unfair"], measurements=[synthetic._tcp()], paths=BRANCH, figures=asked)
+    chart = charts(tmp_path, branch)["tcp-by-hops"]
+    assert [p.path for p in chart.panels[0].series[0].points] == ["h1 → h3", "h1 → h4"]
+    assert [round(p.value) for p in chart.panels[0].series[0].points] == [100, 100]
 
 
 def test_mtus_are_drawn_in_where_datagrams_vary(tmp_path: Path) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -19,9 +21,9 @@ from minigts.experiments import campaign, run
 from minigts.experiments.vocabulary import stepped
 from minigts.language.tree import Data, Tree
 from minigts.report import render
-from minigts.report.sweep import is_sweep, read_sweep
+from minigts.report.sweep import is_sweep, labs_of, read_sweep
 from minigts.results import manifest as manifests
-from minigts.results import store
+from minigts.results import store, sweeps
 from minigts.results.schema import RawSample
 from minigts.topology.load import load
 from minigts.topology.varying import varied
@@ -270,6 +272,58 @@ def test_all_labs_are_one_page(experiment: Path, tmp_path: Path) -> None:
     assert page == top / "report.html"
     assert (top / "figures" / "rtt-by-chain-hosts.svg").is_file()
     assert "vacuous in 4 of 4 labs" in page.read_text()
+    for directory in directories:
+        assert f'<a href="{quote(directory.name)}/">{directory.name}</a>' in page.read_text()
+    written = f"minigts run {top.name}/{found.labs[0]}/experiment.yaml --time virtual"
+    assert written in page.read_text()
+
+
+def table(file: Path) -> list[dict[str, str]]:
+    with file.open(newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def test_a_sweeps_tables_say_what_varied_and_there_is_one_of_all(experiment: Path, tmp_path: Path) -> None:
+    top, directories = begun(experiment, tmp_path / "results")
+    for directory in directories:
+        measured(directory)
+        values = dict(part.split("=") for part in directory.name.split(","))
+        for name in ("samples.csv", "summary.csv"):
+            rows = table(directory / name)
+            assert rows
+            assert all(row[place] == value for row in rows for place, value in values.items())
+    assert sweeps.write_together(top, labs_of(top)) == ("all-samples.csv", "all-summary.csv")
+    whole = table(top / "all-samples.csv")
+    assert whole == [row for directory in labs_of(top) for row in table(directory / "samples.csv")]
+    assert [(row["chain.hosts"], row["chain.link.delay"]) for row in whole[:: 2 * 3]] == [
+        (hosts, delay) for hosts in "23" for delay in ("1ms", "2ms")
+    ]
+    assert is_sweep(top)
+    assert read_sweep(top).files == ("all-samples.csv", "all-summary.csv")
+    columns = {name for row in read_sweep(top).summary for name in row.cell.columns}
+    assert not columns & {"chain.hosts", "chain.link.delay"}
+
+
+@pytest.mark.parametrize(
+    ("claim", "said"),
+    [
+        (
+            "{latency: rises, by: chain.hosts}",
+            "claims[0].by: chain.hosts differs from lab to lab, and a claim is",
+        ),
+        ("{latency: rises, by: chain.hots}", "claims[0].by: no setting that varies 'chain.hots'"),
+        (
+            "{latency: bounded, where: {chain.hosts: 3}, range: under 9 ms}",
+            "claims[0].where: chain.hosts differs",
+        ),
+    ],
+)
+def test_a_claim_across_labs_is_refused(experiment: Path, claim: str, said: str) -> None:
+    """It would be undecided in each of them."""
+    experiment.write_text(experiment.read_text().replace("{latency: as-declared}", claim))
+    with pytest.raises(InputError) as refused:
+        prepared(experiment)
+    assert said in str(refused.value)
 
 
 def test_a_claim_that_fails_in_one_lab_fails_and_says_where(experiment: Path, tmp_path: Path) -> None:

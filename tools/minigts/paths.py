@@ -6,6 +6,7 @@ memory over it.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import os
@@ -14,12 +15,14 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import IO, Any, Literal
 
 _CHUNK_BYTES = 1 << 20
 _LONGEST_LINE_BYTES = 10_000_000
 FILES = "MINIGTS_FILES"
 """The variable with directories, parted by colons, from which topologies may take files beside their own."""
+UMASK = "MINIGTS_UMASK"
+"""The variable in which the command line keeps its user's umask, in octal digits; its own is narrower."""
 BROUGHT = "brought"
 """The folder of an installed package that holds the project's own files; pyproject.toml says which."""
 
@@ -69,6 +72,38 @@ def own_file(given: Path, folder: str) -> Path | None:
         return None
     places = [project_root() / given] if given.parts[:1] == (folder,) else [project_root() / folder / given]
     return next((place for place in places if os.path.lexists(place)), None)
+
+
+def users_umask() -> int:
+    """What files that are the user's own do not let others do; 077 where nobody knows."""
+    try:
+        return int(os.environ.get(UMASK, ""), 8) & 0o777
+    except ValueError:
+        pass
+    with contextlib.suppress(OSError, ValueError, StopIteration):
+        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
+        return int(next(line for line in status if line.startswith("Umask:")).split()[1], 8)
+    return 0o077
+
+
+def users_folder(path: Path, *, exist_ok: bool = False) -> None:
+    """Make a folder of the user's own, and those above it, with the modes that the umask leaves. Raises OSError."""
+    new = [each for each in (path, *path.parents) if not os.path.lexists(each)]
+    path.mkdir(parents=True, exist_ok=exist_ok)
+    for each in new:
+        each.chmod(0o777 & ~users_umask())
+
+
+def users_file(file: IO[Any]) -> None:
+    """Give a file of the user's own, just made, the mode that the umask leaves."""
+    os.fchmod(file.fileno(), 0o666 & ~users_umask())
+
+
+def write_for_user(path: Path, content: str | bytes) -> None:
+    """As `write_whole`, for what is the user's own, such as results: with the mode that the umask leaves."""
+    with replacing(path) as file:
+        users_file(file)
+        file.write(content.encode() if isinstance(content, str) else content)
 
 
 def write_whole(path: Path, content: str | bytes) -> None:

@@ -15,6 +15,7 @@ from minigts.fidelity.measure import SLOW_START_ROUND_TRIPS, serve
 from minigts.judge import tolerances
 from minigts.judge.tolerances import CEILING
 from minigts.lab import Lab, calibration
+from minigts.language.figures import digits
 from minigts.overlays import Endpoint
 from minigts.overlays.catalogue import HEADER_BYTES
 from minigts.tools import iperf3_tcp
@@ -75,7 +76,7 @@ class RoundTrips:
         return abs(self.median_ms - self.expected_ms) <= self.tolerance_ms
 
     def __str__(self) -> str:
-        wanted = f"; expected {self.expected_ms:.4f} ± {self.tolerance_ms:.4g} ms"
+        wanted = f"; expected {self.expected_ms:.4f} ± {digits(self.tolerance_ms, 4)} ms"
         answered = f"median {self.median_ms:.4f} ms of {self.sent}, {self.lost} lost"
         return f"{self.source} to {self.target} over {self.over}: {answered}{wanted}"
 

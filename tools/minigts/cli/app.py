@@ -18,11 +18,13 @@ from typer.main import get_command_name
 from typer.models import CommandInfo
 
 import minigts
+from minigts import paths
 from minigts.cli import screen
 from minigts.machine import interruption
 
 PRIVATE = 0o077
-"""The umask of all that minigts writes: results, labs' records and logs, sockets are their owner's alone."""
+"""The umask of what minigts writes for itself: labs' records and logs, sockets are their owner's alone. What it writes
+for its user, such as results, is as the user's own umask says (paths.users_umask)."""
 
 COMPLETES = "_MINIGTS_COMPLETE"
 """The variable by which a shell asks what may come next (typer's own name for it). The launcher knows it, too."""
@@ -60,7 +62,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _terminate)
     # debugfs and others lie where a plain user's PATH does not look.
     os.environ["PATH"] = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
-    os.umask(PRIVATE)
+    os.environ.setdefault(paths.UMASK, f"{os.umask(PRIVATE):03o}")
     if os.environ.get(COMPLETES):
         from typer.completion import completion_init  # type: ignore[attr-defined]  # what add_completion would do
 

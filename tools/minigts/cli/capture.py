@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import sys
@@ -13,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
+from minigts import paths
 from minigts.cli import known, screen
 from minigts.cli.app import app
 from minigts.cli.hosts import container_network
@@ -229,6 +231,9 @@ def _bytes(most: str) -> int:
 
 def _created(file: Path) -> IO[bytes]:
     try:
-        return file.open("wb")
+        opened = file.open("wb")
     except OSError as error:
         raise InputError(f"capture: {file} cannot be written: {error.strerror}") from error
+    with contextlib.suppress(OSError):  # a pipe or a device stays as it is
+        paths.users_file(opened)
+    return opened

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from minigts import paths
 from minigts.cli import screen
 from minigts.cli.app import app
 from minigts.cli.known import formats
@@ -92,6 +93,7 @@ def _give(text: str, into: Path | None) -> None:
         return
     try:
         with into.open("x", encoding="utf-8") as written:
+            paths.users_file(written)
             written.write(text)
     except FileExistsError:
         raise InputError(f"{into}: here already, and left alone") from None

@@ -271,10 +271,12 @@ def _say_how_much(prepared: Sequence[Prepared]) -> None:
 
 def _report(together: Path) -> None:
     from minigts.report import missing, render, sweep
+    from minigts.results import sweeps
 
     for each in dict.fromkeys((together, *together.iterdir())):
         if sweep.is_sweep(each):
-            shown_findings.show_claims(sweep.read_sweep(each).claims)
+            sweeps.write_together(each, sweep.labs_of(each))
+            shown_findings.show_claims(sweep.read_sweep(each).claims, each.name)
     lacking = missing()
     for line in lacking:
         screen.note(f"minigts: {line}; then: minigts report {together}")

@@ -27,6 +27,8 @@ def init(
 
     Example:  minigts init
     """
+    import importlib.util
+
     from minigts import paths
     from minigts.language.problems import shown
     from minigts.topology.fields import NAME, NAME_HINT
@@ -40,7 +42,10 @@ def init(
     for template, file in places.items():
         text = (paths.project_root() / TEMPLATES / template).read_text(encoding="utf-8")
         with Path(file).open("x", encoding="utf-8") as written:
+            paths.users_file(written)
             written.write(text.replace(TEST_FILE, test).replace("NAME", name))
     screen.note(f"{', '.join(places.values())}: read them, then try")
+    if importlib.util.find_spec("pytest") is None:
+        screen.note("  pipx inject minigts pytest     # once, for minigts test")
     for line in (f"plan {name}.yaml", f"run {name}-experiment.yaml", f"test --minigts {name}.yaml {test}"):
         screen.note(f"  minigts {line}")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from minigts import paths
 from minigts.cli import known, screen
 from minigts.cli.app import app
 from minigts.cli.labs import LABS, AsJson, Host, LabName, lab_with, one_of
@@ -385,7 +386,7 @@ def logs(
 def writable(directory: Path, what: str) -> Path:
     """That directory, which is there. `what` asked for it. Raises InputError."""
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        paths.users_folder(directory, exist_ok=True)
     except OSError as error:
         raise InputError(f"{what}: cannot make the directory {directory}: {error.strerror}") from error
     if not os.access(directory, os.W_OK | os.X_OK):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from minigts.cli import known, screen
+from minigts.cli import known, screen, tables
 from minigts.cli.app import app
 from minigts.errors import InputError
 
@@ -70,7 +70,7 @@ def _list() -> None:
     from minigts.lessons import model
 
     rows = ((str(each.number), each.lesson.title, each.lesson.about) for each in model.all_lessons())
-    screen.show_table("lessons", (">", "title", "about"), rows)
+    tables.show_table("lessons", (">", "title", "about"), rows)
     screen.note("begin with: minigts lesson 1 start")
 
 
@@ -174,11 +174,11 @@ def grade(
                 say(f"doing the work of {handed.student} anew")
             found += grades.rows(handed, seeded, partial(anew.do, say=lambda _: None) if again else None)
     if output is not None:
-        paths.write_whole(output, grades.to_csv(found))
+        paths.write_for_user(output, grades.to_csv(found))
     shown = ("student", "lesson", "prediction", "came_out", "error", "verdict", *(["again"] if again else []), "wrong")
     places = [grades.COLUMNS.index(name) for name in shown]
     rows = ([grades.cells(row)[place] for place in places] for row in found)
-    screen.show_table("grades", [name.replace("_", " ") for name in shown], rows)
+    tables.show_table("grades", [name.replace("_", " ") for name in shown], rows)
     passed = sum(row.passed for row in found)
     screen.note(f"{passed} of {len(found)} passed" + ("" if output is None else f"; {output} has all columns"))
 

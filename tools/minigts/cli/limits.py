@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from minigts.cli import known, screen
+from minigts.cli import known, screen, tables
 from minigts.cli.app import app
 from minigts.cli.labs import LABS, AsJson, read_plan
 from minigts.providers import DEFAULT
@@ -53,4 +53,6 @@ def limits(
         for bound in found
     )
     title = f"{found[0].labs} labs of {plan.name} with the overlay {chosen} fit now, by {found[0].by}"
-    screen.show_table(title, ("bound", ">a lab takes", ">free", ">labs now", ">if nothing ran"), rows)
+    tables.show_table(
+        title, ("bound", ">a lab takes", ">free", ">labs now", ">if nothing ran"), rows, optional=("if nothing ran",)
+    )

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rich.console import Console
-    from rich.table import Table
 
     from minigts.experiments.run import OnProgress
     from minigts.experiments.run import Progress as At
@@ -38,7 +37,17 @@ def out() -> Console:
         def on_broken_pipe(self) -> None:
             raise  # noqa: PLE0704 - it is called where one is handled
 
-    return Out(highlight=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+    return Out(highlight=False, width=window())
+
+
+def window() -> int | None:
+    """How many columns the window has, None for as many as it says itself; PLAIN_WIDTH where there is no window."""
+    return None if sys.stdout.isatty() else PLAIN_WIDTH
+
+
+def has_window() -> bool:
+    """Whether somebody looks at what is printed: else it goes to a file or a program."""
+    return window() != PLAIN_WIDTH
 
 
 def note(text: str) -> None:
@@ -153,28 +162,6 @@ def silence() -> int:
     """Nobody reads stdout any more: write nothing else to it. Returns the exit code of a broken pipe."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 141
-
-
-def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A line and a table below it."""
-    console = out()
-    if title:
-        console.print(title, style="bold", markup=False, soft_wrap=True)
-    console.print(table(columns, rows))
-
-
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """A table; a column whose heading starts with `>` is aligned to the right. Cells are taken literally."""
-    from rich.box import SIMPLE_HEAD
-    from rich.markup import escape
-    from rich.table import Table
-
-    made = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        made.add_column(column.lstrip(">"), justify="right" if column.startswith(">") else "left")
-    for row in rows:
-        made.add_row(*(escape(printable(cell)) for cell in row))
-    return made
 
 
 def ms(value: float | None) -> str:

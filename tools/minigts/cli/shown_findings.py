@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from minigts.cli import screen
+from minigts.cli import screen, tables
 from minigts.errors import printable
+from minigts.language.figures import digits
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,13 +37,13 @@ def show_certificate(certificate: Certificate, lab: Lab) -> None:
         own = {row.quantity: row for row in measured if row.title == title}
         rows.append((title, *(certified(own.get(quantity)) for quantity in CERTIFIED)))
     title = f"lab {lab.name} on {lab.provider.name} in {lab.time} time"
-    screen.show_table(title, ("link or path", *(f">{quantity}" for quantity in CERTIFIED)), rows)
+    tables.show_table(title, ("link or path", *(f">{quantity}" for quantity in CERTIFIED)), rows)
     for row in certificate.rows:
         if row.ok is not True or (row not in measured and row.quantity != "settings"):
             console.print(f"{row.title} {row.quantity}: {row.in_words()}  {row.note}", markup=False, soft_wrap=True)
     for name in certificate.cut:
-        why = "cut" if name in lab.record.cut else "between machines that are not all on"
-        console.print(f"{name} is {why}: neither it nor what passes it was measured", markup=False, soft_wrap=True)
+        why = certificate.off.get(name, f"{name} is cut")
+        console.print(f"{why}: neither {name} nor what passes it was measured", markup=False, soft_wrap=True)
     if certificate.too_fast and certificate.emulator_overhead_ms:
         console.print(
             "round trips are shorter than declared, since too much was taken off the delays: minigts calibrate",
@@ -66,9 +67,9 @@ def certified(row: Row | None) -> str:
     """`21.76 (21.75) ms`, or nothing; what is outside its tolerance stands out."""
     if row is None:
         return ""
-    measured = "nothing" if row.measured is None else f"{row.measured:.4g}"
+    measured = "nothing" if row.measured is None else digits(row.measured, 4)
     mark = {True: "", False: " OUTSIDE", None: " ?"}[row.ok]
-    return f"{measured} ({row.declared:.4g}) {row.unit}{mark}"
+    return f"{measured} ({digits(row.declared, 4)}) {row.unit}{mark}"
 
 
 def show_explanation(explained: Explanation) -> None:
@@ -90,7 +91,9 @@ def show_explanation(explained: Explanation) -> None:
         for each in explained.quantities
     )
     title = f"{explained.link}  lab {explained.lab} on {explained.provider}"
-    screen.show_table(title, ("direction", "", ">declared", ">should be now", ">shown", "where"), rows)
+    tables.show_table(
+        title, ("direction", "", ">declared", ">should be now", ">shown", "where"), rows, optional=("where",)
+    )
     if not explained.carried:
         own = f"{explained.emulator_overhead_ms:.3f} ms"
         line(f"taken off each delay: {own}, the emulator's own latency a link and way")
@@ -122,7 +125,7 @@ def _measured_lines(measured: Measured | None) -> Iterator[str]:
 
 def setting(value: float | None, unit: str) -> str:
     """`8.75 ms`; `none` where nothing is set."""
-    return "none" if value is None else f"{value:.7g} {unit}"
+    return "none" if value is None else f"{digits(value, 7)} {unit}"
 
 
 def show_providers(found: Comparison) -> None:
@@ -133,7 +136,7 @@ def show_providers(found: Comparison) -> None:
         for quantity, unit, by_provider in found.rows()
     )
     title = f"{found.topology}, {found.path}: medians of {found.rounds} rounds, with 95 % intervals"
-    screen.show_table(title, columns, rows)
+    tables.show_table(title, columns, rows)
     for name, reason in found.absent.items():
         screen.note(f"minigts: {name} is left out: {reason}")
 
@@ -142,8 +145,8 @@ def _with_interval(estimate: Estimate | None) -> str:
     if estimate is None:
         return ""
     if estimate.low is None or estimate.high is None:
-        return f"{estimate.median:.3g}"
-    return f"{estimate.median:.3g} [{estimate.low:.3g}, {estimate.high:.3g}]"
+        return digits(estimate.median)
+    return f"{digits(estimate.median)} [{digits(estimate.low)}, {digits(estimate.high)}]"
 
 
 def show_samples(prepared: Iterable[Prepared]) -> None:
@@ -158,7 +161,7 @@ def show_samples(prepared: Iterable[Prepared]) -> None:
         labs = f"{len(several)} labs, " if len(several) > 1 else ""
         takes = screen.duration(sum(each.seconds for each in several))
         title = f"{name}: {labs}{len(samples)} samples, {takes} of measuring, in {several[0].plan.time} time"
-        screen.show_table(title, ("overlay", "measurement", "tool", ">samples"), rows)
+        tables.show_table(title, ("overlay", "measurement", "tool", ">samples"), rows, optional=("tool",))
 
 
 def show_outcome(outcome: Outcome, directory: Path) -> None:
@@ -166,7 +169,7 @@ def show_outcome(outcome: Outcome, directory: Path) -> None:
     from minigts.results.store import is_cell
 
     if not is_cell(directory):
-        show_claims(outcome.verdicts)
+        show_claims(outcome.verdicts, directory.name)
     for overlay, reason in outcome.skipped.items():
         screen.note(f"minigts: {overlay} was skipped: {reason}")
     if outcome.failed:
@@ -175,12 +178,13 @@ def show_outcome(outcome: Outcome, directory: Path) -> None:
             screen.note(f"  {sample}")
 
 
-def show_claims(claims: Sequence[Verdict | Claim]) -> None:
+def show_claims(claims: Sequence[Verdict | Claim], experiment: str = "") -> None:
+    """A row for each verdict, below the name of the experiment's folder."""
     from minigts.judge.verdicts import SHOWN
 
     if claims:
         rows = ((SHOWN[one.verdict], one.overlay, one.claim, one.detail) for one in claims)
-        screen.show_table("", ("verdict", "overlay", "claim", ""), rows)
+        tables.show_table(experiment, ("verdict", "overlay", "claim", ""), rows)
         for whose, own in (
             ("documents", [one for one in claims if one.source]),
             ("our own", [one for one in claims if not one.source]),
@@ -194,10 +198,10 @@ def show_claims(claims: Sequence[Verdict | Claim]) -> None:
                 screen.out().print(f"claims of {whose}: {counts}", markup=False, soft_wrap=True)
 
 
-def show_comparison(headline: Iterable[str], tables: Iterable[Result], notes: Iterable[str]) -> None:
+def show_comparison(headline: Iterable[str], found: Iterable[Result], notes: Iterable[str]) -> None:
     """What differs between two runs, with its tables, and how it was decided."""
     console = screen.out()
-    for table_ in tables:
-        screen.show_table(table_.heading, table_.columns, table_.rows)
+    for each in found:
+        tables.show_table(each.heading, each.columns, each.rows, optional=("Cliff's δ", "n", "p", "95 % interval"))
     for line in (*notes, *headline):
         console.print(line, markup=False, soft_wrap=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from minigts.cli import screen, shown_plan
+from minigts.cli import screen, shown_plan, tables
 from minigts.errors import MinigtsError
 
 if TYPE_CHECKING:
@@ -22,21 +22,12 @@ def show_diagnoses(diagnoses: Iterable[Diagnosis]) -> None:
     """One table a provider, then what can be done about what is not ok."""
     console = screen.out()
     for diagnosis in diagnoses:
-        rows = ((mark(x.state), x.name, x.meaning) for x in diagnosis.findings)
-        made = screen.table(("", "", ""), ())
-        made.show_header = False
-        for state, name, meaning in rows:
-            made.add_row(state, name, meaning)
         console.print(f"[bold]{diagnosis.provider}[/bold]  {diagnosis.verdict}  [dim]{diagnosis.about}[/dim]")
-        console.print(made)
+        rows = ((x.state, x.name, x.meaning) for x in diagnosis.findings)
+        tables.show_table("", ("", "", ""), rows, styles=STATE_STYLES)
         for finding in diagnosis.findings:
             if finding.remedy:
                 console.print(f"  {finding.name}: {finding.remedy}", markup=False, soft_wrap=True)
-
-
-def mark(state: str) -> str:
-    """A state in its colour."""
-    return f"[{STATE_STYLES.get(state, 'default')}]{state}[/]"
 
 
 def lab_facts(lab: Lab) -> dict[str, object]:
@@ -91,11 +82,11 @@ def show_labs(labs: Iterable[Lab]) -> None:
         title += f", held to {lab.record.share.in_words}" if lab.record.share.in_words else ""
         title += f", over each by itself: {in_groups(lab.plan)}" if lab.plan.groups else ""
         title += f", routes by {lab.plan.routing.upper()}" if lab.plan.has_routers else ""
-        screen.show_table(title, ("host", "location", "address", *shown_plan.ipv6_column(lab.plan), "state"), rows)
+        tables.show_table(title, ("host", "location", "address", *shown_plan.ipv6_column(lab.plan), "state"), rows)
         own = facts.get("containers")
         if isinstance(own, list) and own:
             columns = ("container", "host", "address", "image", "state")
-            screen.show_table("", columns, ([each[column] for column in columns] for each in own))
+            tables.show_table("", columns, ([each[column] for column in columns] for each in own))
         for each in lab.plan.links:
             if each.back is not None:
                 declared = "; ".join(shown_plan.both(each, show) for show in DECLARED)
@@ -133,7 +124,7 @@ def show_saved(saved: Iterable[Mapping[str, object]]) -> None:
                 "—" if lab_time is None else str(lab_time)[:19].replace("T", " "),
             )
         )
-    screen.show_table("saved labs", columns, rows)
+    tables.show_table("saved labs", columns, rows, optional=("time in the lab", "saved", "topology"))
 
 
 def saved_facts(saved: Saved) -> dict[str, object]:

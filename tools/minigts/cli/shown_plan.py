@@ -6,19 +6,21 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from minigts.cli import screen
+from minigts.cli import screen, tables
 
 if TYPE_CHECKING:
     from minigts.topology.parts import Direction, Link, Shaping
     from minigts.topology.parts import Path as PathOfPlan
     from minigts.topology.plan import Plan
 
+INDENT = 2
 ROWS_SHOWN, PORTS_SHOWN = 66, 40
 """Of a plan's hosts, links and pairs, of which twelve hosts have as many; and of one host its ports."""
 
 
 def show_plan(plan: Plan, hiding: str | None = None) -> None:
-    """A drawing, hosts, links, and, unless something is in the way of it, what the plan predicts for each pair."""
+    """A drawing, hosts, links, and, unless something is in the way of it, what the plan predicts for each pair; without
+    that no round trip is shown of any link either."""
     from minigts.topology import gateway
 
     console = screen.out()
@@ -27,13 +29,14 @@ def show_plan(plan: Plan, hiding: str | None = None) -> None:
     if len(plan.machines) <= ROWS_SHOWN:
         from minigts.topology import drawing
 
-        for line in drawing.draw(plan):
+        inside = min(console.width - INDENT, drawing.WIDTH)
+        for line in drawing.draw(plan, round_trips=hiding is None, width=inside):
             console.print(f"  {line}", markup=False, soft_wrap=True)
     else:
         console.print(f"  {len(plan.machines)} machines: too many to draw", markup=False, soft_wrap=True)
     console.print()
     columns = ("host", "location", "address", *ipv6_column(plan), "on its links", ">cpus", ">memory")
-    screen.show_table("hosts", columns, _planned_machines(plan))
+    tables.show_table("hosts", columns, _planned_machines(plan), optional=("cpus", "memory", "location"))
     _further(plan.machines, "machines")
     if plan.ways_out:
         words = gateway.in_words(host.name for host in plan.ways_out)
@@ -42,7 +45,7 @@ def show_plan(plan: Plan, hiding: str | None = None) -> None:
         console.print(f"tuned: {words}\n", markup=False, soft_wrap=True)
     if plan.groups:
         groups = ((group.name, ", ".join(group.hosts)) for group in plan.groups)
-        screen.show_table("groups, each with an overlay network of its own", ("group", "hosts"), groups)
+        tables.show_table("groups, each with an overlay network of its own", ("group", "hosts"), groups)
     by_sites = any(link.delay_from for link in plan.links)
     by_vlan = any(each.vlans for each in plan.switches)
     by_chance = any(_mischief(plan, link) for link in plan.links)
@@ -52,7 +55,7 @@ def show_plan(plan: Plan, hiding: str | None = None) -> None:
             ", ".join(subnet for _, subnet in x.segments),
             *([x.vlans_in_words] if by_vlan else []),
             *([] if plan.ipv6 is None else [plan.ipv6.subnet(x.name)]),
-            screen.ms(x.rtt_ms),
+            *([screen.ms(x.rtt_ms)] if hiding is None else []),
             *(both(x, show) for show in (delay, rate, loss)),
             _queues(plan, x),
             *([_mischief(plan, x)] if by_chance else []),
@@ -62,10 +65,12 @@ def show_plan(plan: Plan, hiding: str | None = None) -> None:
         for x in plan.links[:ROWS_SHOWN]
     )
     vlans = ["VLAN"] if by_vlan else []
-    columns = ("link", "subnet", *vlans, *ipv6_column(plan), ">RTT", ">delay", ">rate", ">loss", ">queue")
+    round_trip = [">RTT"] if hiding is None else []
+    columns = ("link", "subnet", *vlans, *ipv6_column(plan), *round_trip, ">delay", ">rate", ">loss", ">queue")
     by_routers = [f">{plan.routing.upper()} cost"] if plan.has_routers else []
     also = ["of its packets"] if by_chance else []
-    screen.show_table("links", (*columns, *also, *(["delay from"] if by_sites else []), *by_routers), links)
+    columns = (*columns, *also, *(["delay from"] if by_sites else []), *by_routers)
+    tables.show_table("links", columns, links, optional=("queue", "subnet", "delay from", "IPv6", "VLAN"))
     _further(plan.links, "links")
     if hiding is not None:
         return
@@ -73,7 +78,7 @@ def show_plan(plan: Plan, hiding: str | None = None) -> None:
         (f"{p.source} – {p.target}", str(p.hops), screen.ms(p.rtt_ms), both(p, tcp_at_most), screen.yes(p.reachable))
         for p in islice((path for host in plan.hosts for path in plan.paths_from(host.name)), ROWS_SHOWN)
     )
-    screen.show_table("expected", ("pair", ">hops", ">RTT", ">TCP at most", "routed"), paths)
+    tables.show_table("expected", ("pair", ">hops", ">RTT", ">TCP at most", "routed"), paths, optional=("routed",))
     _further(range(plan.pairs), "pairs")
 
 

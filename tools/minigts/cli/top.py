@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from minigts.cli import known, screen
+from minigts.cli import known, screen, tables
 from minigts.cli.app import app
 from minigts.cli.labs import LABS
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Group
 
     from minigts.lab import Lab
-    from minigts.lab.activity import Activity, Flow
+    from minigts.lab.activity import Activity, Flow, Load
 
 
 @app.command(rich_help_panel=LABS)
@@ -52,7 +52,7 @@ def top(
             _refreshed(opened, seen)
         else:
             for each in seen:
-                screen.out().print(_shown(opened, each))
+                _print(opened, each)
 
 
 def _looks(lab: Lab, interval_s: float, count: int | None) -> Iterator[Activity]:
@@ -82,24 +82,37 @@ def _refreshed(lab: Lab, seen: Iterator[Activity]) -> None:
             live.update(_shown(lab, each), refresh=True)
 
 
+FLOWS = ("link", "from", "to", ">Mbit/s", ">of its rate", ">frames/s", ">queue", ">dropped", ">lost", ">RTT", "")
+WITHOUT = ("frames/s", "of its rate", "RTT", "queue")
+"""What a narrow window has no room for, the first of it first."""
+LOADS = ("host", ">processor", ">memory")
+
+
 def _shown(lab: Lab, activity: Activity) -> Group:
     from rich.console import Group
 
-    passed = f"{activity.seconds:.3f} s of {'virtual' if lab.plan.time == 'virtual' else 'real'} time"
-    heads = ("link", "from", "to", ">Mbit/s", ">of its rate", ">frames/s", ">queue", ">dropped", ">lost", ">RTT", "")
-    flows = screen.table(heads, (_flow(each) for each in activity.flows))
-    loads = screen.table(
-        ("host", ">processor", ">memory"),
-        (
-            (
-                each.host,
-                "free" if each.processor is None else f"{each.processor:.0%}",
-                f"{each.memory_bytes / 2**20:.0f} of {each.memory_total_bytes / 2**20:.0f} MiB",
-            )
-            for each in activity.loads
-        ),
+    width = screen.out().width
+    flows = tables.fitted(FLOWS, map(_flow, activity.flows), width, optional=WITHOUT)
+    loads = tables.fitted(LOADS, map(_load, activity.loads), width)
+    return Group(_passed(lab, activity), flows, *([loads] if activity.loads else []))
+
+
+def _print(lab: Lab, activity: Activity) -> None:
+    tables.show_table(_passed(lab, activity), FLOWS, map(_flow, activity.flows), optional=WITHOUT)
+    if activity.loads:
+        tables.show_table("", LOADS, map(_load, activity.loads))
+
+
+def _passed(lab: Lab, activity: Activity) -> str:
+    return f"lab {lab.name}: {activity.seconds:.3f} s of {lab.plan.time} time"
+
+
+def _load(load: Load) -> tuple[str, ...]:
+    return (
+        load.host,
+        "free" if load.processor is None else f"{load.processor:.0%}",
+        f"{load.memory_bytes / 2**20:.0f} of {load.memory_total_bytes / 2**20:.0f} MiB",
     )
-    return Group(f"lab {lab.name}: {passed}", flows, *([loads] if activity.loads else []))
 
 
 def _flow(flow: Flow) -> tuple[str, ...]:

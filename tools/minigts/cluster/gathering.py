@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from minigts import paths
 from minigts.cluster.jobs import Job
 from minigts.errors import MinigtsError
 from minigts.language import documents
@@ -45,6 +46,8 @@ def keep(top: Path, job: Job, files: Mapping[str, str]) -> None:
         write(inside(directory, RAW, name), text)
     try:
         with inside(directory, LOG).open("a", encoding="utf-8") as log:
+            if not log.tell():
+                paths.users_file(log)
             log.write(files[LOG])
     except OSError as error:
         raise refused(directory / LOG, error) from error

@@ -20,7 +20,7 @@ from minigts import overlays, paths
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError, Problem
 from minigts.experiments import meaning, provenance, run
 from minigts.experiments.load import LANGUAGE, load, topology_file
-from minigts.experiments.matrix import Sample, matrix
+from minigts.experiments.matrix import Sample, matrix, wrong_places
 from minigts.experiments.model import Experiment, replicates_of
 from minigts.experiments.stage import LabStage
 from minigts.fidelity.certificate import Certificate
@@ -143,17 +143,16 @@ def prepare_sweep(
     if replicates is not None:
         _require_telling(replicates)
     experiment = as_written = load(file)
-    unknown = [name for name in experiment.overlays if name not in overlays.known()]
-    if unknown:
-        if (why := ipv6.why_not(unknown[0], overlays.known())) is not None:
-            raise InputError(f"{file}: overlays: {why}")
-        raise InputError(f"{file}: overlays: no overlay {unknown[0]!r}; there are {', '.join(overlays.known())}")
-    topology = topology_file(experiment, file)
+    wrong = tuple(_unknown_overlays(file, experiment))
+    try:
+        topology = topology_file(experiment, file)
+    except InputError as error:
+        raise InputError([*wrong, *error.problems]) from error
     experiment = _at_scale(experiment, paper=paper, quick=quick)
     if only:
         experiment = experiment.only(only)
     read = _Read(
-        file, topology, as_written, provider, only, quick=quick, leaving_out=leaving_out, replicates=replicates
+        file, topology, as_written, provider, only, wrong, quick=quick, leaving_out=leaving_out, replicates=replicates
     )
     return tuple(_prepared_at(read, each, time or experiment.time) for each in experiment.variations)
 
@@ -167,6 +166,8 @@ class _Read:
     as_written: Experiment
     provider: str
     only: Sequence[str]
+    wrong: tuple[Problem, ...]
+    """What has been found already; it is said together with what is wrong in a lab."""
     quick: bool
     leaving_out: bool
     replicates: int | None
@@ -182,8 +183,10 @@ def _prepared_at(read: _Read, experiment: Experiment, time: Time | None) -> Prep
             raise
         tree = read_tree(read_text(read.file, LANGUAGE), str(read.file), LANGUAGE)
         line = tree.line(("vary",))
-        problems = [Problem(str(read.file), line, f"vary: {experiment.cell}: {said}") for said in _said(error)]
-        raise InputError(problems) from error
+        known = [str(problem) for problem in read.wrong]
+        own = [said for said in _said(error) if said not in known]
+        problems = [Problem(str(read.file), line, f"vary: {experiment.cell}: {said}") for said in own]
+        raise InputError([*read.wrong, *problems]) from error
 
 
 def _said(error: InputError) -> Sequence[str]:
@@ -192,9 +195,14 @@ def _said(error: InputError) -> Sequence[str]:
 
 def _prepared_as_read(read: _Read, experiment: Experiment, time: Time | None) -> Prepared:
     beside = Beside(read.topology.parent)
-    plan, impossible = _plan_of(read.topology, time, read.provider, experiment.values, beside)
-    for name in experiment.overlays:
-        overlays.require_fit(plan, name)
+    try:
+        plan, impossible = _plan_of(read.topology, time, read.provider, experiment.values, beside)
+    except InputError as error:
+        if read.wrong and error.problems:
+            raise InputError([*read.wrong, *error.problems]) from error
+        raise
+    if wrong := [*read.wrong, *_wrong_in_lab(read, experiment, plan)]:
+        raise InputError(wrong)
     as_asked = plan if impossible is None else plan.model_copy(update={"time": impossible.time})
     experiment = experiment.replicated(_replicates(read, experiment, as_asked))
     if read.quick and as_asked.time == "virtual" and experiment.replicates == 1:
@@ -214,6 +222,31 @@ def _prepared_as_read(read: _Read, experiment: Experiment, time: Time | None) ->
         left_out = tuple(_measurements_of(experiment, impossible))
         samples = ()
     return Prepared(experiment, digest, plan, samples, left_out, impossible.time if impossible else None, sources)
+
+
+def _unknown_overlays(file: Path, experiment: Experiment) -> Iterator[Problem]:
+    known = overlays.known()
+    tree = read_tree(read_text(file, LANGUAGE), str(file), LANGUAGE)
+    for index, name in enumerate(experiment.overlays):
+        if name not in known:
+            why = ipv6.why_not(name, known) or f"no overlay {name!r}; there are {', '.join(known)}"
+            yield tree.problem(str(file), (("overlays", index), f"overlays: {why}"))
+
+
+def _wrong_in_lab(read: _Read, experiment: Experiment, plan: Plan) -> Iterator[Problem]:
+    """Overlays that do not fit the topology, and hosts and links that measurements name and it does not have."""
+    tree = read_tree(read_text(read.file, LANGUAGE), str(read.file), LANGUAGE)
+    written = [measurement.name for measurement in read.as_written.measurements]
+    for name in experiment.overlays:
+        try:
+            overlays.require_fit(plan, name)
+        except InputError as error:
+            index = read.as_written.overlays.index(name)
+            yield tree.problem(str(read.file), (("overlays", index), f"overlays: {error}"))
+    for measurement in experiment.measurements:
+        for place, message in wrong_places(measurement, plan):
+            where = ("measurements", written.index(measurement.name), *place)
+            yield tree.problem(str(read.file), (where, message))
 
 
 def _require_telling(replicates: int) -> None:

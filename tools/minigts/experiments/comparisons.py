@@ -13,6 +13,7 @@ from minigts.judge import ranges
 from minigts.judge.cells import PathCell, evidence, have_interval, interval_in_words, plural, ratio_percent
 from minigts.judge.statistics import change
 from minigts.judge.verdicts import Judgement, Word, all_of, together
+from minigts.language.figures import digits, span
 from minigts.language.quantities import magnitude
 from minigts.tools.datagrams import datagram_bytes
 
@@ -141,7 +142,7 @@ def _counterparts(cell: Cell, claim: Claim, everything: Iterable[Cell]) -> list[
 
 
 def _interval(low: float, high: float, *cells: PathCell) -> str:
-    return f" (95 % interval {_short(low)} to {_short(high)})" if have_interval(*cells) else ""
+    return f" (95 % interval {span(_short(low), _short(high))})" if have_interval(*cells) else ""
 
 
 def _interval_percent(low: float, high: float, digits: int, *cells: PathCell) -> str:
@@ -164,7 +165,7 @@ def _figure(cell: Cell, decimals: int = 0) -> str:
 
 def _short(value: float, decimals: int = 0) -> str:
     """Three digits, more where a range has `decimals`, and no exponent: 0.206, 47.6, 2710."""
-    return f"{value:.{3 + decimals}g}" if abs(value) < 1000 else f"{value:.0f}"
+    return digits(value, 3 + decimals) if abs(value) < 1000 else f"{value:.0f}"
 
 
 def _named(cell: Cell) -> str:

@@ -60,16 +60,21 @@ def derive(directory: Path) -> tuple[Verdict, ...]:
     tried = tuple(taken(directory, manifest))
     found = summarise(manifest, tried)
     verdicts = evaluate(meaning.claims(manifest), found, manifest.plan, manifest.experiment, manifest.claims_sha256)
-    varied = tuple(dict.fromkeys(key for each in manifest.experiment.measurements for key in each.vary))
+    of_the_lab = tables.of_a_lab(manifest.experiment.values)
+    of_samples = (key for each in manifest.experiment.measurements for key in each.vary)
+    varied = tuple(dict.fromkeys((*of_the_lab, *of_samples)))
     summary = [cell for cell in found if not cell.metric]
     promised = _Predictions(manifest)
     in_real_time = manifest.plan.time == "real"
-    rows = (_sample_row(promised, entry, timed=in_real_time) for entry in tried)
+    rows = (of_the_lab | _sample_row(promised, entry, timed=in_real_time) for entry in tried)
     several = manifest.experiment.replicates > 1
     columns = tables.with_replicate(tables.SAMPLE_COLUMNS) if several else tables.SAMPLE_COLUMNS
     write(inside(directory, SAMPLES), tables.text((*columns, *varied), rows))
-    write(inside(directory, SUMMARY), tables.text((*tables.SUMMARY_COLUMNS, *varied), map(_summary_row, summary)))
-    if series := [*_series(manifest.experiment, tried)]:
+    write(
+        inside(directory, SUMMARY),
+        tables.text((*tables.SUMMARY_COLUMNS, *varied), (of_the_lab | _summary_row(cell) for cell in summary)),
+    )
+    if series := [of_the_lab | row for row in _series(manifest.experiment, tried)]:
         columns = tables.with_replicate(tables.SERIES_COLUMNS) if several else tables.SERIES_COLUMNS
         write(inside(directory, SERIES), tables.text((*columns, *varied), series))
     claims = Claims(tuple(Claim.model_validate(dataclasses.asdict(verdict)) for verdict in verdicts))
@@ -269,7 +274,7 @@ def _published(entries: Sequence[Published], plan: Plan, key: _Key, hops: int, m
     return None
 
 
-def _sample_row(promised: _Predictions, entry: Taken, *, timed: bool) -> Mapping[str, str]:
+def _sample_row(promised: _Predictions, entry: Taken, *, timed: bool) -> dict[str, str]:
     """`timed`: with when it was taken and how long that took, which two equal runs need not have in common."""
     sample, measured = entry.sample, entry.measured
     expected = promised(sample.overlay, sample.measurement, sample.source, sample.target, sample.condition)
@@ -306,7 +311,7 @@ def _replicate(sample: Sample) -> Mapping[str, str]:
     return {tables.REPLICATE: str(sample.replicate)} if sample.replicate else {}
 
 
-def _series(experiment: Experiment, taken: Sequence[Taken]) -> Iterator[Mapping[str, str]]:
+def _series(experiment: Experiment, taken: Sequence[Taken]) -> Iterator[dict[str, str]]:
     """What was watched while good samples were taken, a row for each moment; where there are very many moments, for the
     mean of several.
     """
@@ -346,7 +351,7 @@ def _machine_columns(raw: RawSample) -> Mapping[str, str]:
     return {name: number(getattr(raw.machine, name)) for name in names}
 
 
-def _summary_row(cell: Cell) -> Mapping[str, str]:
+def _summary_row(cell: Cell) -> dict[str, str]:
     """A single sample has no interval: low and high are then the value itself, and `n` is 1."""
     found = cell.estimate
     return {

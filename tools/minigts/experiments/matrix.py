@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import Literal
 
@@ -13,7 +14,7 @@ from minigts.experiments.commands import estimate_s
 from minigts.experiments.model import MOST_SAMPLES, AnyMeasurement, Experiment, Pair, Paths, too_many
 from minigts.experiments.timetable import require_sense
 from minigts.lab.links import link_named
-from minigts.language.problems import listed, shown
+from minigts.language.problems import Finding, listed, shown
 from minigts.overlays.teams import UNDERLAYS
 from minigts.topology.parts import Path
 from minigts.topology.plan import Plan
@@ -84,6 +85,35 @@ def matrix(experiment: Experiment, plan: Plan) -> tuple[Sample, ...]:
     if len({sample.id for sample in samples}) != len(samples):
         raise InputError(f"experiment {experiment.name}: host names of {plan.name} give two samples the same name")
     return samples
+
+
+def wrong_places(measurement: AnyMeasurement, plan: Plan) -> Iterator[Finding]:
+    """Hosts and links that a measurement names and the plan does not have, each at its place in the measurement: in all
+    of its paths, and where these are right in what happens meanwhile."""
+    wrong = [
+        (("paths", number), said.removeprefix(f"{measurement.name}: paths[{number}]: "))
+        for number in range(len(measurement.paths))
+        if (said := _refusal(partial(_require_pairs, measurement, plan, number)))
+    ]
+    yield from wrong
+    if wrong or measurement.condition_count * sum(1 for _ in pairs(measurement, plan)) > MOST_SAMPLES:
+        return
+    for key, require in (("cut", _require_cut_within), ("cross", _require_crossing), ("schedule", require_sense)):
+        if said := _refusal(partial(require, measurement, plan)):
+            yield (key,), said.removeprefix(f"{measurement.name}: ")
+
+
+def _require_pairs(measurement: AnyMeasurement, plan: Plan, index: int) -> None:
+    for _ in _pairs_of(measurement, plan, index):
+        pass
+
+
+def _refusal(look: Callable[[], object]) -> str:
+    try:
+        look()
+    except InputError as error:
+        return str(error)
+    return ""
 
 
 def batches(experiment: Experiment, samples: Iterable[Sample]) -> Iterator[tuple[Sample, ...]]:
@@ -236,11 +266,16 @@ def pairs(measurement: AnyMeasurement, plan: Plan) -> Iterator[tuple[Path, str, 
         if paths in seen:
             continue
         seen.add(paths)
-        if isinstance(paths, Pair):
-            path = _named_path(paths, plan, f"{measurement.name}: paths[{index}]")
-            yield path, paths.source, paths.target, "path"
-        else:
-            yield from _chosen_pairs(paths, plan, f"{measurement.name}: paths[{index}]")
+        yield from _pairs_of(measurement, plan, index)
+
+
+def _pairs_of(measurement: AnyMeasurement, plan: Plan, index: int) -> Iterator[tuple[Path, str, str, Kind]]:
+    """Those of one entry of its `paths:`."""
+    paths, where = measurement.paths[index], f"{measurement.name}: paths[{index}]"
+    if isinstance(paths, Pair):
+        yield _named_path(paths, plan, where), paths.source, paths.target, "path"
+    else:
+        yield from _chosen_pairs(paths, plan, where)
 
 
 def _chosen_pairs(paths: Paths, plan: Plan, where: str) -> Iterator[tuple[Path, str, str, Kind]]:

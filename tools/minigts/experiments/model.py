@@ -461,11 +461,25 @@ class Experiment(Strict):
             for name in scale.vary if scale else ():
                 if name not in varying:
                     yield (key, "vary", name), unknown("setting that varies", "settings that vary", name, [*varying])
+        yield from self._claims_across_labs()
         at_scales: list[tuple[Location, Experiment]] = [((), self), (("quick",), self.for_a_look())]
         if self.paper is not None:
             at_scales.append((("paper",), self.for_paper()))
         wrong = [(where, count) for where, each in at_scales if (count := each.least_samples) > MOST_SAMPLES]
         yield from ((where, too_many(count, "at least ")) for where, count in wrong[:1])
+
+    def _claims_across_labs(self) -> Iterator[Finding]:
+        """A claim is judged in each lab by itself, in which what varies in the topology has one value."""
+        alone = "differs from lab to lab, and a claim is judged in each lab by itself"
+        for index, claim in enumerate(self.claims):
+            spoken_of = [each for each in self.measurements if claim.of in (None, each.name)]
+            varied = ["hops", *dict.fromkeys(key for each in spoken_of for key in each.vary)]
+            if claim.by in self.vary:
+                yield ("claims", index, "by"), f"{claim.by} {alone}; possible here: {listed(varied)}"
+            elif claim.by is not None and claim.by not in varied:
+                yield ("claims", index, "by"), unknown("setting that varies", "settings that vary", claim.by, varied)
+            for key, named in (("where", claim.where), ("than", claim.than)):
+                yield from ((("claims", index, key), f"{name} {alone}") for name in named if name in self.vary)
 
     @property
     def least_samples(self) -> int:

@@ -8,12 +8,14 @@ experiments on one topology share a lab: each overlay is joined once, and all of
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from minigts import paths
 from minigts.errors import CommandFailed, EnvironmentLacks, MinigtsError
 from minigts.experiments import guard, meaning
 from minigts.experiments.cells import Verdict
@@ -295,7 +297,10 @@ def _log_file(path: Path) -> Iterator[logging.Logger]:
     """A log of this directory alone, appended to when a run resumes. Times are UTC."""
     log = logging.Logger(f"minigts.run.{path.parent.name}", logging.INFO)
     try:
+        new = not os.path.lexists(path)
         handler = _QuietFile(path, encoding="utf-8")
+        if new and handler.stream is not None:
+            paths.users_file(handler.stream)
     except OSError as error:
         raise MinigtsError(f"{path}: cannot be written: {error.strerror}") from error
     formatter = logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%SZ")

@@ -17,7 +17,8 @@ from minigts.dataplane.round_trip import echo_ms
 from minigts.judge import tolerances
 from minigts.judge.loss import CONFIDENCE, judge_loss
 from minigts.lab.record import OVERHEAD_KEYS
-from minigts.paths import write_whole
+from minigts.language.figures import digits, span
+from minigts.paths import write_for_user
 from minigts.topology.parts import Link, Path, Shaping
 from minigts.topology.plan import Plan
 from minigts.topology.ways import spoilt_percent
@@ -55,13 +56,14 @@ class Row(BaseModel):
         return self.quantity == "RTT" and self.ok is False and low
 
     def in_words(self) -> str:
-        measured = "nothing" if self.measured is None else f"{self.measured:g} {self.unit}"
+        measured = "nothing" if self.measured is None else f"{digits(self.measured, 6)} {self.unit}"
         if self.wanted:
             verdict = {True: "held", False: "failed", None: "undecided"}[self.ok]
             return f"{measured}, expected {self.wanted}: {verdict}"
         verdict = {True: "ok", False: "outside", None: "not judged"}[self.ok]
-        tail = "" if self.p99 is None else f", 99 % within {self.p99:g} {self.unit}"
-        return f"{measured}, declared {self.declared:g} ± {self.tolerance:.3g} {self.unit}: {verdict}{tail}"
+        tail = "" if self.p99 is None else f", 99 % within {digits(self.p99, 6)} {self.unit}"
+        declared = f"{digits(self.declared, 6)} ± {digits(self.tolerance)} {self.unit}"
+        return f"{measured}, declared {declared}: {verdict}{tail}"
 
 
 class Certificate(BaseModel):
@@ -81,7 +83,9 @@ class Certificate(BaseModel):
     busy: tuple[str, ...] = ()
     """What else the machine did meanwhile, if it was enough to doubt the figures."""
     cut: tuple[str, ...] = ()
-    """Links that had been cut: neither they nor paths over them were measured."""
+    """Links that carried nothing: neither they nor paths over them were measured."""
+    off: Annotated[dict[str, str], Field(exclude_if=lambda off: not off)] = {}
+    """Why, for those of them that nobody has cut: `bra is off`."""
     changed: tuple[str, ...] = ()
     """Links that had been set otherwise than declared, and how; they were measured against what is declared."""
 
@@ -100,7 +104,10 @@ class Certificate(BaseModel):
         outside = sum(row.ok is False for row in self.rows)
         unsure = sum(row.ok is None for row in self.rows)
         words = "all within tolerance" if self.ok else f"{outside} of {len(self.rows)} outside the tolerance"
-        cut = f"; cut, and not measured: {', '.join(self.cut)}" if self.cut else ""
+        names = [name for name in self.cut if name not in self.off]
+        cut = f"; cut, and not measured: {', '.join(names)}" if names else ""
+        for why in dict.fromkeys(self.off.values()):
+            cut += f"; {why}, and not measured: {', '.join(name for name in self.off if self.off[name] == why)}"
         changed = f"; changed: {'; '.join(self.changed)}" if self.changed else ""
         return words + (f", {unsure} not judged" if unsure else "") + cut + changed
 
@@ -113,7 +120,7 @@ class Certificate(BaseModel):
         return words | {f"{row.title} {row.quantity}": row.in_words() for row in shown}
 
     def write(self, path: FilePath) -> None:
-        write_whole(path, self.model_dump_json(indent=1) + "\n")
+        write_for_user(path, self.model_dump_json(indent=1) + "\n")
 
 
 def settings_row(host: str, differences: Sequence[str], facts: Sequence[str]) -> Row:
@@ -185,7 +192,8 @@ def _loss_row(
 ) -> Row:
     tolerance = tolerances.loss(plan).of(declared_percent)
     ok, low, high = judge_loss(round(lost / alike), round(sent / alike), declared_percent, tolerance)
-    note = f"{direction or 'there and back'}, {sent} probes: {low:.2g} to {high:.2g} %, {CONFIDENCE:.0%} sure"
+    true_loss = f"{span(digits(low, 2), digits(high, 2))} %"
+    note = f"{direction or 'there and back'}, {sent} probes: {true_loss}, {CONFIDENCE:.0%} sure"
     return Row(
         subject=subject,
         quantity="loss",

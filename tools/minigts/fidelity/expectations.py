@@ -16,6 +16,7 @@ from minigts.judge.tolerances import CEILING
 from minigts.judge.verdicts import Judgement
 from minigts.judge.words import WORDS
 from minigts.lab import Lab, whole_links, whole_paths
+from minigts.language.figures import digits
 from minigts.tools import QUANTITIES
 from minigts.tools.processor import is_modelled, is_the_processors
 from minigts.topology.parts import Link, Path
@@ -215,7 +216,7 @@ def _sum_rows(plan: Plan, measured: Measurements) -> Iterator[Row]:
             measured=each.cell.estimate.median,
             tolerance=round(each.tolerance.of(each.total_ms), 4),
             ok=each.agrees,
-            wanted=f"the segments' {each.total_ms:.4f} ± {each.tolerance.of(each.total_ms):.3g} ms",
+            wanted=f"the segments' {each.total_ms:.4f} ± {digits(each.tolerance.of(each.total_ms))} ms",
         )
 
 
@@ -230,7 +231,7 @@ def _ceiling_rows(measured: Measurements) -> Iterator[Row]:
                 measured=cell.estimate.median,
                 tolerance=round((1 - CEILING.low) * cell.predicted, 4),
                 ok=reaches_ceiling(cell),
-                wanted=f"{CEILING.in_words} of {cell.predicted:.4g} Mbit/s",
+                wanted=f"{CEILING.in_words} of {digits(cell.predicted, 4)} Mbit/s",
             )
     for path, note in measured.notes.items():
         yield Row(
@@ -250,7 +251,9 @@ def _shape_row(plan: Plan, quantity: str, word: str, judgement: Judgement, measu
         tolerance=0.0,
         ok=judgement.ok,
         note=judgement.detail,
-        wanted=f"{word} against {both[0].estimate.median:.4g} over {plural(both[0].hops, 'hop')}" if both else word,
+        wanted=f"{word} against {digits(both[0].estimate.median, 4)} over {plural(both[0].hops, 'hop')}"
+        if both
+        else word,
     )
 
 

@@ -156,6 +156,7 @@ def certify(lab: Lab, say: Say, *, bringing_up: bool = False) -> Certificate:
         seconds=round(lab.provider.now_s() - started_s, 2),
         busy=taints(machine.load),
         cut=_not_measured(lab),
+        off=_off(lab),
         changed=_changed(lab),
     )
     keep(lab, certificate)
@@ -242,6 +243,17 @@ def settings(lab: Lab, say: Say) -> Iterator[Row]:
 def _not_measured(lab: Lab) -> tuple[str, ...]:
     dead = labs.dead_links(lab)
     return tuple(link.name for link in lab.plan.links if link.name in dead)
+
+
+def _off(lab: Lab) -> dict[str, str]:
+    """Of links that nobody has cut, and that carry nothing: which of their machines is off or paused."""
+    record = lab.record
+    found: dict[str, str] = {}
+    for link in lab.plan.links:
+        silent = [name for name in link.ends if name in record.silent]
+        if silent and link.name not in record.cut:
+            found[link.name] = " and ".join(f"{name} is {'off' if name in record.off else 'paused'}" for name in silent)
+    return found
 
 
 def _round_trips(lab: Lab, say: Say, in_time: InTime) -> Iterator[Row]:

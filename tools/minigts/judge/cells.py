@@ -27,6 +27,7 @@ from minigts.judge.statistics import (
 )
 from minigts.judge.tolerances import Tolerance
 from minigts.judge.verdicts import Tested
+from minigts.language.figures import span
 
 ENOUGH = 5
 """Five samples on one side of a limit lie there by chance once in 32 times; four once in 16, which decides nothing."""
@@ -178,7 +179,8 @@ def chance_in_words(p: float) -> str:
 
 def interval_in_words(low: float, high: float, digits: str, *cells: PathCell) -> str:
     """` (95 % interval 47.1 to 47.6)`; nothing where the figures have none."""
-    return f" (95 % interval {low:{digits}} to {high:{digits}})" if have_interval(*cells) else ""
+    told = span(f"{low:{digits}}", f"{high:{digits}}")
+    return f" (95 % interval {told})" if have_interval(*cells) else ""
 
 
 def have_interval(*cells: PathCell) -> bool:

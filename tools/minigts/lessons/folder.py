@@ -69,13 +69,13 @@ def start(numbered: Numbered, folder: Path, seed: str | None) -> tuple[str, ...]
         RECORD: record,
     }
     try:
-        folder.mkdir(parents=True)
+        paths.users_folder(folder)
     except FileExistsError:
         raise InputError(f"{folder}: is there already, and left alone; name another folder with --folder") from None
     except OSError as error:
         raise InputError(f"{folder}: cannot be made: {error.strerror}") from None
     for name, written in content.items():
-        paths.write_whole(folder / name, written)
+        paths.write_for_user(folder / name, written)
     return tuple(content)
 
 
@@ -115,8 +115,8 @@ def predict(numbered: Numbered, folder: Path, written: str) -> None:
         figure(numbered.lesson.predict.kind, written)
     except ValueError as error:
         raise InputError(f"lesson {numbered.number} predict: {error}") from None
-    paths.write_whole(folder / PREDICTION, f"prediction: {_quoted(written)}\n")
-    paths.write_whole(folder / PAGE, numbered.text(figures=True))
+    paths.write_for_user(folder / PREDICTION, f"prediction: {_quoted(written)}\n")
+    paths.write_for_user(folder / PAGE, numbered.text(figures=True))
 
 
 def has_predicted(folder: Path) -> bool:

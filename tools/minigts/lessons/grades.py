@@ -63,7 +63,7 @@ def _row(student: str, place: str, files: Mapping[str, bytes], seeded: bool, aga
     with tempfile.TemporaryDirectory(prefix="minigts-grade-") as temporary:
         directory = Path(temporary)
         for name, content in files.items():  # names that lessons have, and no others
-            paths.write_whole(directory / name, content)
+            paths.write_for_user(directory / name, content)
         try:
             work = folder.read(directory)
             measured = kept.read(directory) if kept.FILE in files else None

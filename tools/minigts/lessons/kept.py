@@ -52,7 +52,7 @@ def write(folder: Path, lab: Lab, shown: Evidence) -> None:
         changed=record.changed,
         cut=record.cut,
     )
-    paths.write_whole(folder / FILE, kept.model_dump_json(indent=1) + "\n")
+    paths.write_for_user(folder / FILE, kept.model_dump_json(indent=1) + "\n")
 
 
 def read(folder: Path) -> Kept:

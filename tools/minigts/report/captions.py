@@ -28,20 +28,25 @@ def latency(data: Results, chart: Chart, points: Sequence[LatencyPoint]) -> list
         caption.append("Ringed points rest on samples that were all taken while the machine was too busy.")
     if any(point.published_ms is not None for point in points):
         caption.append(f"Open diamonds are the published values{_sources(data, chart)}.")
-    return [*caption, *_trends(data, chart), *_made_with(data)]
+    return [*caption, *_elsewhere(chart), *_trends(data, chart), *_made_with(data)]
 
 
 def chart(data: Results, chart: Chart) -> list[str]:
     """For any other figure."""
     points = [point for panel in chart.panels for series in panel.series for point in series.points]
     first = [point for series in chart.panels[0].series for point in series.points]
-    caption = [phrasing.middles("Bars" if chart.bars else "Markers", [point.n for point in points], data)]
+    caption = [
+        phrasing.middles(
+            "Bars" if chart.bars and not chart.scattered else "Markers", [point.n for point in points], data
+        )
+    ]
     if (better := chart.tool.value.better) is not None:
         caption.append(f"{better.capitalize()} is better.")
     if chart.relative_to:
         caption.append(f"Each value is a share of that of {chart.relative_to}.")
-    if chart.pooled > 1:
-        caption.append(f"A point stands for the samples of up to {chart.pooled} paths together.")
+    if chart.scattered:
+        caption.append("Each marker is one path; the numbers below name them.")
+    caption += _elsewhere(chart)
     if any(point.predicted is not None for point in first):
         caption.append(f"Lines without markers: {chart.tool.prediction.sentence}.")
     if chart.beyond is not None:
@@ -65,6 +70,14 @@ def heat(data: Results, chart: Chart) -> list[str]:
         *_trends(data, chart),
         *_made_with(data),
     ]
+
+
+def _elsewhere(chart: Chart) -> list[str]:
+    """A figure by hops counts them from one host."""
+    if not chart.elsewhere:
+        return []
+    verb = "begins" if chart.elsewhere == 1 else "begin"
+    return [f"{phrasing.counted(chart.elsewhere, 'further path')} {verb} at another host: see the numbers below."]
 
 
 def _sources(data: Results, chart: Chart) -> str:

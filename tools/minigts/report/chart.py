@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from minigts.language.figures import digits
 from minigts.report import phrasing, signs, style
 from minigts.report.chart_model import Chart, Panel, Point, Series
 
@@ -50,14 +51,17 @@ def draw(chart: Chart) -> Figure:
 def _panel(axes: Axes, chart: Chart, panel: Panel) -> None:
     drawn = list(_drawn(chart, panel))
     for each in drawn:
-        _bars(axes, each) if chart.bars else _line(axes, each, joined=len(chart.ticks) > 1)
+        if chart.bars and not chart.scattered:
+            _bars(axes, each)
+        else:
+            _line(axes, each, joined=len(chart.ticks) > 1 and not chart.scattered)
         points = each.series.points
         signs.excluded(axes, [(point.x + each.offset, value) for point in points for value in point.excluded])
         signs.doubtful(axes, [(point.x + each.offset, point.value) for point in points if point.doubtful])
         signs.published(axes, [(p.x + each.offset, p.published) for p in points if p.published is not None])
     _predicted(axes, chart, drawn)
     _references(axes, panel)
-    if chart.bars:
+    if chart.bars and not chart.scattered:
         _numbers(axes, drawn)
     _y_axis(axes, chart, panel)
 
@@ -72,7 +76,7 @@ def _drawn(chart: Chart, panel: Panel) -> Iterator[_Drawn]:
         look = _look(chart, series)
         name = (
             " · ".join(
-                filter(None, (phrasing.label(series.overlay) if len(chart.overlays) > 1 else "", series.variant))
+                filter(None, (phrasing.label(series.overlay) if len(chart.overlays) > 1 else "", series.condition))
             )
             if labelled or len(chart.variants) > 1
             else ""
@@ -97,7 +101,7 @@ def _look(chart: Chart, series: Series) -> style.Look:
     """Colour and marker tell overlays apart, dashes and fill the variants; or the other way about, if there are more
     variants than overlays to tell."""
     overlays, variants = chart.overlays, chart.variants
-    overlay, variant = overlays.index(series.overlay), variants.index(series.variant)
+    overlay, variant = overlays.index(series.overlay), variants.index(series.condition)
     if len(variants) == 1:
         return style.looks(overlays)[series.overlay]
     if len(variants) > max(len(VARIANT_DASHES) // 2, len(overlays)):
@@ -159,7 +163,9 @@ def _predicted(axes: Axes, chart: Chart, drawn: Sequence[_Drawn]) -> None:
         alone = len(owners) == 1 and len(drawn) > 1
         colour, dashes = (owners[0].look.colour, owners[0].look.dashes) if alone else (style.FAINT, style.SOLID)
         label = f"{what}, {owners[0].label}" if alone else what
-        if chart.bars or chart.x == "hops":
+        if chart.scattered:
+            axes.scatter(*zip(*sorted(set(at)), strict=True), marker="_", color=colour, linewidths=1.0, label=label)
+        elif chart.bars or chart.x == "hops":
             middle, half = (owners[0].offset, owners[0].width / 2) if chart.bars and alone else (0.0, 0.505)
             starts, ends = [x + middle - half for x, _ in at], [x + middle + half for x, _ in at]
             axes.hlines([y for _, y in at], starts, ends, color=colour, linestyles=dashes, linewidth=1.0, label=label)
@@ -245,7 +251,7 @@ def _x_axis(axes: Axes, chart: Chart) -> None:
     else:
         if min(places) > 0 and max(places) / min(places) >= LOGARITHMIC_FROM:
             axes.set_xscale("log")
-        axes.set_xticks(places, [f"{at:g}" for at in places], minor=False)
+        axes.set_xticks(places, [digits(at, 6) for at in places], minor=False)
         axes.minorticks_off()
     axes.set_xlabel(chart.x_label)
 
@@ -260,7 +266,7 @@ def _y_axis(axes: Axes, chart: Chart, panel: Panel) -> None:
     top = max(known, default=1.0)
     if _is_wide(chart, points):
         axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.yaxis.set_major_formatter(lambda value, _: digits(value, 6))
         return
     axes.set_ylim(0, 1.14 * top or 1)
     axes.locator_params(axis="y", nbins=6 if panel is chart.panels[0] else 4, steps=[1, 2, 5, 10])

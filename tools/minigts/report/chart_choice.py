@@ -6,11 +6,8 @@ docs/results.md says the rules in words. Nothing here knows an experiment by its
 from __future__ import annotations
 
 import re
-import statistics
-from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import chain
 
 from minigts.experiments.vocabulary import Figure, Published
 from minigts.judge.statistics import Middle, middle
@@ -20,11 +17,14 @@ from minigts.report.read import Results
 from minigts.results.schema import Manifest
 from minigts.results.tables import SummaryRow
 from minigts.tools import COLUMNS
+from minigts.tools.ping import GAP
 
 PANELS = frozenset(name for name, column in COLUMNS.items() if column.panel)
 """Columns that get a panel of their own without being asked for."""
 FAR = 2.0
 """A prediction so many times higher than everything measured is told instead of drawn."""
+MOST_PATHS = 6
+"""With more paths than this at one place of the axis they are no series of their own any more, but markers."""
 HEADERS_BYTES = 28
 """IP and UDP headers: an MTU less these is the largest datagram in one packet."""
 
@@ -72,22 +72,30 @@ def _free(name: str, taken: Sequence[Chart]) -> str:
 def _chart(results: Results, settings: Sequence[str], figure: Figure, rows: Sequence[SummaryRow]) -> Chart:
     axis = figure.x if figure.x in axes.possible(settings) else axes.chosen(settings, rows)
     rows = [row for row in rows if not figure.overlays or row.overlay in figure.overlays] or rows
+    given = rows
     if axis == "hops":
         rows = [row for row in rows if row.source == rows[0].source]
     place, ticks, unit = axes.places(axis, rows)
+    paths = _sharing(rows, axis, place)
+    by_path = 1 < paths <= MOST_PATHS and axis != "hops"
     whole = axes.place_label(axis, figure.relative_to, rows) if figure.relative_to else None
     printed = [each for each in results.published if each.measurement in figure.measurements]
-    columns = figure.y or (("value",) if figure.relative_to else ("value", *_columns(rows)))
+    cut = any(each.cut is not None for each in results.measurements if each.name in figure.measurements)
+    columns = figure.y or (("value",) if figure.relative_to else ("value", *_columns(rows, cut=cut)))
     panels = [
         Panel(
             column,
             _y_label(column, rows[0], whole),
-            _series(rows, axis, place, column, figure.relative_to, printed),
+            _series(rows, axis, place, column, figure.relative_to, printed, by_path=by_path),
             tuple(line for line in figure.lines if (line.y or columns[0]) == column),
         )
         for column in columns
     ]
     panels = [panel for panel in panels if any(series.points for series in panel.series)] or panels[:1]
+    if (
+        whole and paths > 1 and not any(series.points for series in panels[0].series)
+    ):  # several paths could be the whole
+        return _chart(results, settings, figure.model_copy(update={"relative_to": None}), given)
     beyond = _beyond(panels[0])
     if beyond is not None:
         panels[0] = _without_predictions(panels[0])
@@ -105,7 +113,9 @@ def _chart(results: Results, settings: Sequence[str], figure: Figure, rows: Sequ
         marks=_marks(results, axis, unit, rows),
         relative_to=whole,
         beyond=beyond,
-        pooled=_pooled(rows, axis, place),
+        scattered=paths > 1 and not by_path,
+        by_column=bool(figure.y) or cut,
+        elsewhere=len({_path(row) for row in given} - {_path(row) for row in rows}),
     )
 
 
@@ -131,10 +141,26 @@ def _without_predictions(panel: Panel) -> Panel:
     return replace(panel, series=tuple(series))
 
 
-def _columns(rows: Sequence[SummaryRow]) -> list[str]:
-    """Measured columns that deserve a panel: not those that are 0 throughout."""
-    found = dict.fromkeys(name for row in rows for name in row.cell.columns if name in PANELS)
+def _columns(rows: Sequence[SummaryRow], *, cut: bool) -> list[str]:
+    """Measured columns that deserve a panel: not those that are 0 throughout. Where a link is `cut` meanwhile, so does
+    the longest time without a reply."""
+    wanted = PANELS | ({GAP.name} if cut else set())
+    found = dict.fromkeys(name for row in rows for name in row.cell.columns if name in wanted)
     return [name for name in found if any(value for row in rows for value in row.cell.columns.get(name, ()))]
+
+
+def _path(row: SummaryRow) -> str:
+    return f"{row.source} → {row.target}"
+
+
+def _sharing(rows: Sequence[SummaryRow], axis: str, place: Callable[[SummaryRow], float]) -> int:
+    """How many paths there are, where two of them or more would share a place of the axis in one series; else 1."""
+    found: dict[tuple[object, ...], set[str]] = {}
+    for row in rows:
+        settings = tuple(each for each in row.settings if each[0] != axis)
+        found.setdefault((row.overlay, settings, place(row)), set()).add(_path(row))
+    alone = max(map(len, found.values())) == 1
+    return 1 if alone else len(set().union(*found.values()))
 
 
 def _series(
@@ -144,43 +170,43 @@ def _series(
     column: str,
     relative_to: str | None,
     printed: Sequence[Published],
+    *,
+    by_path: bool,
 ) -> tuple[Series, ...]:
-    groups: dict[tuple[str, str], dict[float, list[SummaryRow]]] = {}
+    """Each row is a point of its own: what is not on the axis tells series apart, with `by_path` the path as well."""
+    groups: dict[tuple[str, str, str], list[Point]] = {}
     for row in rows:
         words_ = (value if name == "measurement" else f"{name} {value}" for name, value in row.settings if name != axis)
-        variant = ", ".join(words_)
-        groups.setdefault((row.overlay, variant), {}).setdefault(place(row), []).append(row)
+        own = groups.setdefault((row.overlay, ", ".join(words_), _path(row) if by_path else ""), [])
+        if point := _point(place(row), row, column, printed):
+            own.append(point)
     made = [
-        Series(overlay, variant, tuple(p for x, own in sorted(at.items()) if (p := _point(x, own, column, printed))))
-        for (overlay, variant), at in groups.items()
+        Series(overlay, variant, tuple(sorted(points, key=lambda point: point.x)), path)
+        for (overlay, variant, path), points in groups.items()
     ]
     at = next((place(row) for row in rows if axes.text_at(row, axis) == relative_to and axis != "overlay"), None)
     return _relative(made, relative_to, at) if relative_to else tuple(made)
 
 
-def _point(x: float, rows: Sequence[SummaryRow], column: str, printed: Sequence[Published]) -> Point | None:
-    """The rows' samples together; a single row's own figures are those of its summary."""
-    excluded = tuple(value for row in rows for value in row.cell.excluded) if column == "value" else ()
-    published = [value for row in rows if (value := _printed(row, column, printed)) is not None]
-    predicted = [row.predicted for row in rows if row.predicted is not None] if column == "value" else []
-    if column == "value" and len(rows) == 1:
-        row = rows[0]
+def _point(x: float, row: SummaryRow, column: str, printed: Sequence[Published]) -> Point | None:
+    """The row's own figures, as its summary has them; of a further column, its samples'. None where it has none."""
+    if column == "value":
         found = Middle(row.n, row.median, row.low, row.high)
-    else:
-        values = array("d", chain.from_iterable(row.cell.columns.get(column, ()) for row in rows))
-        if not values:
-            return None
+    elif values := row.cell.columns.get(column):
         found = middle(values)
+    else:
+        return None
     return Point(
         x,
         found.median,
         found.median if found.low is None else found.low,
         found.median if found.high is None else found.high,
         found.n,
-        statistics.median(published) if published else None,
-        statistics.median(predicted) if predicted else None,
-        excluded,
-        all(row.doubtful for row in rows),
+        _printed(row, column, printed),
+        row.predicted if column == "value" else None,
+        tuple(row.cell.excluded) if column == "value" else (),
+        row.doubtful,
+        _path(row),
     )
 
 
@@ -200,16 +226,22 @@ def _printed(row: SummaryRow, column: str, entries: Sequence[Published]) -> floa
 
 def _relative(made: Sequence[Series], overlay: str, at: float | None) -> tuple[Series, ...]:
     """Each point in per cent of the one over `overlay` at the same x, or, given a place `at`, of its own series's one
-    there. Published values become shares of published ones. A point without its base is dropped."""
+    there: of the same path, or of the only one. Published values become shares of published ones. A point without its
+    base is dropped."""
 
     lone = all(len(each.points) == 1 for each in made)  # as when the overlays themselves stand along the axis
 
     def base(series: Series, point: Point) -> Point | None:
         x = point.x if at is None else at
-        others = [each for each in made if each.overlay == overlay and each.variant == series.variant]
-        owners = others[:1] if at is None else [series, *made]
-        points = (each for owner in owners for each in owner.points)
-        return next((each for each in points if each.value and (each.x == x or (lone and at is None))), None)
+        others = [each for each in made if each.overlay == overlay and each.condition == series.condition]
+        for owner in others[:1] if at is None else [series, *made]:
+            there = [each for each in owner.points if each.value and (each.x == x or (lone and at is None))]
+            own = [each for each in there if each.path == point.path]
+            if not own and at is not None and len(there) == 1:
+                own = there
+            if own:
+                return own[0]
+        return None
 
     return tuple(
         replace(each, points=tuple(_share(point, whole) for point in each.points if (whole := base(each, point))))
@@ -231,14 +263,6 @@ def _share(point: Point, whole: Point) -> Point:
         predicted=None,
         excluded=tuple(value * factor for value in point.excluded),
     )
-
-
-def _pooled(rows: Sequence[SummaryRow], axis: str, place: Callable[[SummaryRow], float]) -> int:
-    paths: dict[tuple[object, ...], set[tuple[str, str]]] = {}
-    for row in rows:
-        settings = tuple(each for each in row.settings if each[0] != axis)
-        paths.setdefault((row.overlay, settings, place(row)), set()).add((row.source, row.target))
-    return max(map(len, paths.values()))
 
 
 def _marks(results: Results, axis: str, unit: str, rows: Sequence[SummaryRow]) -> tuple[Mark, ...]:

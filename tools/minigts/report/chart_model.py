@@ -10,7 +10,7 @@ from minigts.tools.base import Tool
 
 @dataclass(frozen=True)
 class Point:
-    """A median with the ends of its interval at a place of the x axis; `n` samples, some excluded beside them."""
+    """A median over one path, its interval's ends, and its place on the x axis; of `n` samples, and those excluded."""
 
     x: float
     value: float
@@ -22,15 +22,24 @@ class Point:
     excluded: tuple[float, ...] = ()
     doubtful: bool = False
     """Every sample behind it was taken while the machine was starved."""
+    path: str = ""
+    """`ams → bra`"""
 
 
 @dataclass(frozen=True)
 class Series:
-    """What one kind of marker shows: an overlay, and the values of settings that are not on the axis."""
+    """What one kind of marker shows: an overlay, the values of settings that are not on the axis, and the path where
+    several would share a place."""
 
     overlay: str
     variant: str
     points: tuple[Point, ...]
+    path: str = ""
+
+    @property
+    def condition(self) -> str:
+        """What tells it apart from other series of its overlay, in words."""
+        return ", ".join(filter(None, (self.path, self.variant)))
 
 
 @dataclass(frozen=True)
@@ -69,8 +78,12 @@ class Chart:
     relative_to: str | None = None
     beyond: float | None = None
     """The least that the plan predicts, where that lies too far above everything measured to be drawn."""
-    pooled: int = 1
-    """How many paths stand behind a point at the most."""
+    scattered: bool = False
+    """Whether a series has a marker for each of several paths at one place of the axis."""
+    by_column: bool = False
+    """Whether panels of single columns are asked for, so that a latency by hops is not drawn beside its segments."""
+    elsewhere: int = 0
+    """How many paths are not drawn, since they begin at other hosts than the first one."""
 
     @property
     def overlays(self) -> tuple[str, ...]:
@@ -78,4 +91,5 @@ class Chart:
 
     @property
     def variants(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(series.variant for series in self.panels[0].series))
+        """The conditions that tell series of one overlay apart."""
+        return tuple(dict.fromkeys(series.condition for series in self.panels[0].series))

@@ -13,6 +13,7 @@ from typing import Literal
 
 from minigts.errors import InputError
 from minigts.judge.statistics import NOTICEABLE, SIGNIFICANCE, Difference, difference, holm, least_p, significant
+from minigts.language.figures import signed, span
 from minigts.report import chart_choice, phrasing
 from minigts.report.read import Results, read, runs, wholly_left_out
 from minigts.report.settings import Change, changes
@@ -257,7 +258,8 @@ def extent(figure: Figure) -> str:
 def interval(figure: Figure) -> str:
     """Its 95 % interval, `−3.5 to −2.8 %`."""
     _, low, high, _ = _extent(figure)
-    return f"{_signed(figure, low).split(' ')[0]} to {_signed(figure, high)}"
+    *_, unit = _signed(figure, high).partition(" ")
+    return f"{span(*(_signed(figure, end).partition(' ')[0] for end in (low, high)))} {unit}"
 
 
 def _signed(figure: Figure, change: float) -> str:
@@ -267,7 +269,7 @@ def _signed(figure: Figure, change: float) -> str:
         unit = (
             figure.unit if figure.column == "value" else phrasing.column(figure.column, figure.unit).rpartition(" ")[2]
         )
-        text = f"{change:+.3g} {unit}"
+        text = f"{signed(change)} {unit}"
     else:
         text = f"{change:+.1%}".replace("%", " %")
     return text.replace("-", "−")

@@ -20,26 +20,28 @@ COLOURS = "cividis"
 
 def fits(chart: Chart) -> bool:
     """Whether its variants are too many for lines, and are values of one thing that is a number."""
-    if chart.bars or len(chart.variants) <= MOST_LINES:
+    variants = {series.variant for series in chart.panels[0].series}
+    if chart.bars or chart.scattered or len(variants) <= MOST_LINES:
         return False
-    names = {variant.rpartition(" ")[0] for variant in chart.variants}
-    return len(names) == 1 and all(axes.number(_value(variant)) for variant in chart.variants)
+    names = {variant.rpartition(" ")[0] for variant in variants}
+    return len(names) == 1 and all(axes.number(_value(variant)) for variant in variants)
 
 
 def draw(chart: Chart) -> Figure:
-    """A field for each overlay and quantity; each place is a median."""
-    fields = [(panel, overlay) for panel in chart.panels for overlay in chart.overlays]
+    """A field for each overlay, path and quantity; each place is a median."""
+    parts = dict.fromkeys((series.overlay, series.path) for series in chart.panels[0].series)
+    fields = [(panel, *part) for panel in chart.panels for part in parts]
     with style.sheet(3.0 * len(fields) + 0.5) as figure:
         grid = figure.subplots(len(fields), 1, squeeze=False)
-        for place, (panel, overlay) in zip(grid[:, 0], fields, strict=True):
-            _field(place, chart, panel, overlay)
+        for place, (panel, overlay, path) in zip(grid[:, 0], fields, strict=True):
+            _field(place, chart, panel, overlay, path)
     return figure
 
 
-def _field(place: Axes, chart: Chart, panel: Panel, overlay: str) -> None:
+def _field(place: Axes, chart: Chart, panel: Panel, overlay: str, path: str) -> None:
     from matplotlib import rc_context  # noqa: PLC0415
 
-    series = sorted((each for each in panel.series if each.overlay == overlay), key=_height)
+    series = sorted((each for each in panel.series if (each.overlay, each.path) == (overlay, path)), key=_height)
     columns = {at: index for index, (at, _) in enumerate(chart.ticks)}
     values = [[float("nan")] * len(columns) for _ in series]
     for row, each in zip(values, series, strict=True):
@@ -52,8 +54,9 @@ def _field(place: Axes, chart: Chart, panel: Panel, overlay: str) -> None:
     _ticks(place.yaxis.set_ticks, [_value(each.variant) for each in series])
     place.set_xlabel(chart.x_label)
     place.set_ylabel(series[0].variant.rpartition(" ")[0] if series else "")
-    if len(chart.overlays) > 1:
-        place.set_title(phrasing.label(overlay), loc="left", fontsize=9)
+    title = [phrasing.label(overlay)] if len(chart.overlays) > 1 else []
+    if title or path:
+        place.set_title(" · ".join(filter(None, (*title, path))), loc="left", fontsize=9)
 
 
 def _ticks(set_ticks, texts: list[str]) -> None:  # type: ignore[no-untyped-def] # matplotlib's has no one signature

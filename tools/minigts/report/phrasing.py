@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from minigts.judge.verdicts import Word
+from minigts.language.figures import digits, span
 from minigts.report.derive import LatencyPoint, ThroughputPoint
 from minigts.report.read import Results
 from minigts.report.style import PLAIN, PLAIN_IPV6, PLAIN_IPV6_LABEL, PLAIN_LABEL
@@ -96,7 +97,7 @@ def command(results: Results) -> str:
     time = f" --time {results.plan.time}" if results.plan else ""
     number = results.manifest.experiment.replicates if results.manifest else 1
     replicates = f" --replicates {number}" if number > 1 else ""
-    return f"minigts run experiments/{results.name}.yaml{time}{replicates}"
+    return f"minigts run {results.experiment or f'experiments/{results.name}.yaml'}{time}{replicates}"
 
 
 def left_out(parts: Sequence[LeftOut]) -> list[str]:
@@ -172,7 +173,7 @@ def ends(chart: Chart) -> list[str]:
     for series in (each for each in panel.series if each.points):
         ordered = sorted(series.points, key=lambda point: point.value) if chart.bars else series.points
         first, last = (figure(point.value) for point in (ordered[0], ordered[-1]))
-        name = ", ".join(filter(None, (label(series.overlay), series.variant)))
+        name = ", ".join(filter(None, (label(series.overlay), series.condition)))
         told.append(f"{name} {first}" + (f" to {last} {unit}" if first != last else f" {unit}"))
     along = "" if chart.bars or len(chart.ticks) < 2 else f" from {chart.ticks[0][1]} to {chart.ticks[-1][1]}"
     return [f"{chart.title}{along}: {listed(told)}."] if told else []
@@ -180,7 +181,7 @@ def ends(chart: Chart) -> list[str]:
 
 def figure(value: float) -> str:
     """Three digits that count: `0.214`, `94`, `9598`."""
-    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return digits(value)
 
 
 def latency(points: Sequence[LatencyPoint]) -> list[str]:
@@ -230,10 +231,13 @@ def _range(name: str, points: Sequence[ThroughputPoint]) -> str:
     shares = [100 * point.share for point in points if point.share is not None]
     if not shares:
         rates = [point.median_mbit for point in points]
-        return f"{measurement(name)} reached {min(rates):.1f} to {max(rates):.1f} Mbit/s."
-    spread = f"{min(shares):.1f} to {max(shares):.1f}"
+        return f"{measurement(name)} reached {_from_to(rates)} Mbit/s."
     furthest = counted(max(point.hops for point in points), "hop")
-    return f"Of the {measurement(name)} that the plan lets through, {spread} % arrived over up to {furthest}."
+    return f"Of the {measurement(name)} that the plan lets through, {_from_to(shares)} % arrived over up to {furthest}."
+
+
+def _from_to(values: Sequence[float]) -> str:
+    return span(f"{min(values):.1f}", f"{max(values):.1f}")
 
 
 def middles(what: str, numbers: Sequence[int], results: Results) -> str:

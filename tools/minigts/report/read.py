@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
+from minigts import paths
 from minigts.errors import InputError
 from minigts.experiments.model import AnyMeasurement
 from minigts.experiments.vocabulary import Figure, Published
@@ -49,6 +50,10 @@ class Results:
     series: tuple[SeriesRow, ...] = ()
     claims: tuple[Claim, ...] = ()
     files: tuple[str, ...] = field(default=())
+    labs: tuple[str, ...] = ()
+    """Of a sweep: the folders of its labs that have samples."""
+    experiment: str = ""
+    """The experiment's file, seen from beside the folder, where that is not one of minigts' own."""
 
     @property
     def name(self) -> str:
@@ -151,7 +156,7 @@ def read(directory: Path, known: Manifest | None = None) -> Results:
         raise NothingYet(f"{directory}: {reason}")
     measurements = known.experiment.measurements if known else ()
     settings = tuple(dict.fromkeys(name for measurement in measurements for name in measurement.vary))
-    samples = read_samples(directory, settings)
+    samples = read_samples(directory, settings, known.experiment.vary if known else ())
     tools = {measurement.name: measurement.instrument for measurement in measurements}
     return Results(
         directory=directory,
@@ -161,7 +166,21 @@ def read(directory: Path, known: Manifest | None = None) -> Results:
         series=read_series(directory, settings),
         claims=_claims(directory),
         files=tuple(name for name in FILES if (directory / name).exists()),
+        experiment=_of_a_users(directory, known),
     )
+
+
+def _of_a_users(directory: Path, known: Manifest | None) -> str:
+    """`rows-20261121-100000/experiment.yaml`; empty where the folder has none, or it is minigts' own of that name."""
+    file = folder.inside(directory, schema.EXPERIMENT)
+    if known is None or not file.is_file():
+        return ""
+    own = paths.own_file(Path(f"{known.experiment.name}.yaml"), "experiments")
+    try:
+        ours = own is not None and own.read_bytes() == folder.read_bytes(file)
+    except OSError:
+        ours = False
+    return "" if ours else f"{directory.resolve().name}/{file.name}"
 
 
 def _manifest(directory: Path) -> Manifest | None:

@@ -55,7 +55,7 @@ def render(results: Path) -> Path:
 def write(target: Path, text: str) -> Path:
     """Put a page in its place, whole or not at all. Raises MinigtsError."""
     try:
-        paths.write_whole(target, text)
+        paths.write_for_user(target, text)
     except OSError as error:
         raise MinigtsError(f"{target}: cannot be written: {error}") from error
     return target
@@ -115,7 +115,7 @@ def tell(data: Results) -> tuple[Sequence[Chart], Sequence[LatencyPoint], Sequen
 def _drawings(data: Results, charts: Sequence[Chart], latency: Sequence[LatencyPoint]) -> list[Drawing]:
     """Draws what the results hold, and writes it under figures/."""
     place = folder.inside(data.directory, "figures")
-    place.mkdir(exist_ok=True)
+    paths.users_folder(place, exist_ok=True)
     made = []
 
     def add(figure: Figure, name: str, heading: str, caption: Sequence[str]) -> None:
@@ -123,7 +123,8 @@ def _drawings(data: Results, charts: Sequence[Chart], latency: Sequence[LatencyP
 
     for chart in charts:
         points = derive.from_first([point for point in latency if (point.measurement,) == chart.measurements])
-        if chart.x == "hops" and chart.tool.quantity == "latency" and not chart.relative_to and points:
+        stacked = chart.tool.quantity == "latency" and not (chart.relative_to or chart.by_column)
+        if chart.x == "hops" and stacked and points:
             add(figures.latency_by_hops(points), chart.name, chart.title, captions.latency(data, chart, points))
         elif heat.fits(chart):
             add(heat.draw(chart), chart.name, chart.title, captions.heat(data, chart))

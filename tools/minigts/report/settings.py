@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
+from minigts.language.figures import digits
 from minigts.report import phrasing
 from minigts.report.read import provenance
 from minigts.results.schema import Manifest
@@ -78,10 +79,10 @@ def _topology(manifest: Manifest) -> Iterator[tuple[tuple[str, str], str]]:
     for link in plan.links:
         for name in _LINK:
             if (value := getattr(link, name, None)) is not None:
-                yield ("topology", f"{' – '.join(link.ends)}: {name.replace('_', ' ')}"), f"{value:g}"
+                yield ("topology", f"{' – '.join(link.ends)}: {name.replace('_', ' ')}"), digits(value, 9)
         for name in _BACK if link.back is not None else ():
             if (value := getattr(link.back, name, None)) is not None:
-                yield ("topology", f"{' – '.join(link.ends)}: {name.replace('_', ' ')}, back"), f"{value:g}"
+                yield ("topology", f"{' – '.join(link.ends)}: {name.replace('_', ' ')}, back"), digits(value, 9)
 
 
 def _flat(name: str, value: JsonValue) -> Iterator[tuple[str, str]]:

@@ -135,8 +135,8 @@ def save(figure: Figure, folder: Path, name: str) -> str:
     pixels = io.BytesIO()
     with matplotlib.rc_context(RC):
         figure.savefig(pixels, format="png", dpi=PNG_DPI, metadata={"Software": "minigts"})
-    paths.write_whole(folder / f"{name}.svg", text)
-    paths.write_whole(folder / f"{name}.png", pixels.getvalue())
+    paths.write_for_user(folder / f"{name}.svg", text)
+    paths.write_for_user(folder / f"{name}.png", pixels.getvalue())
     return text
 
 

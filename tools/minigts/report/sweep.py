@@ -12,7 +12,7 @@ from minigts.judge.verdicts import Word, together
 from minigts.report import read
 from minigts.report.read import Results
 from minigts.results import manifest as manifests
-from minigts.results import store
+from minigts.results import store, sweeps
 from minigts.results.schema import Claim, Manifest
 from minigts.results.tables import NothingYet, Samples, SummaryRow
 
@@ -31,7 +31,7 @@ def read_sweep(directory: Path) -> Results:
     """All labs' results together. A row's settings begin with its lab's values; a claim's verdict is the gravest of its
     labs', and says in how many it holds. Raises InputError, also when no lab has samples yet.
     """
-    runs = sorted(store.runs_in(directory), key=lambda run: _in_order(run.name))
+    runs = labs_of(directory)
     found: list[Results] = []
     waiting = [manifests.read(run) for run in runs]
     for run, known in zip(runs, waiting, strict=True):
@@ -47,6 +47,9 @@ def read_sweep(directory: Path) -> Results:
         samples=_counted(each.samples for each in found),
         summary=tuple(row for each in found for row in _placed(each)),
         claims=tuple(_claims(found)),
+        files=tuple(name for each in sweeps.TABLES if (directory / (name := sweeps.ALL + each)).exists()),
+        labs=tuple(each.directory.name for each in found),
+        experiment=f"{directory.resolve().name}/{found[0].experiment}" if found[0].experiment else "",
     )
 
 
@@ -98,6 +101,11 @@ def _placed(lab: Results) -> Iterator[SummaryRow]:
     values = tuple(lab.manifest.experiment.values.items())
     for row in lab.summary:
         yield replace(row, settings=(*values, *row.settings))
+
+
+def labs_of(directory: Path) -> list[Path]:
+    """The folders of a sweep's labs, in the order of their values."""
+    return sorted(store.runs_in(directory), key=lambda run: _in_order(run.name))
 
 
 def _claims(labs: Sequence[Results]) -> Iterator[Claim]:

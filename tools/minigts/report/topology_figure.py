@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from minigts.language.figures import digits
 from minigts.report import style
 from minigts.report.layout import Position, positions
 from minigts.topology.parts import Host, Link, Switch
@@ -74,9 +75,10 @@ def link_words(link: Link, arrows: tuple[str, str] = ("→", "←")) -> str:
     there, back = link.ways
 
     def both(first: float, second: float, unit: str) -> str:
-        return f"{first:g} {unit}" if first == second else f"{arrows[0]}{first:g} {arrows[1]}{second:g} {unit}"
+        one, other = digits(first, 6), digits(second, 6)
+        return f"{one} {unit}" if first == second else f"{arrows[0]}{one} {arrows[1]}{other} {unit}"
 
-    parts = [f"{link.rtt_ms:g} ms"]
+    parts = [f"{digits(link.rtt_ms, 6)} ms"]
     if there.delay_ms != back.delay_ms:
         parts.append(both(there.delay_ms, back.delay_ms, "ms"))
     if there.rate_mbit is not None and back.rate_mbit is not None:

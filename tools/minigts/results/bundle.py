@@ -24,6 +24,7 @@ from typing import IO, Annotated
 
 from pydantic import BaseModel, ConfigDict, FailFast, Field, JsonValue
 
+from minigts import paths
 from minigts.errors import InputError, MinigtsError, Problem
 from minigts.language.documents import Bounds
 from minigts.paths import NotRegularError, open_regular, replacing
@@ -94,6 +95,7 @@ def write(directory: Path, target: Path) -> tuple[crate.File, ...]:
     name = directory.resolve().name
     try:
         with replacing(target) as made, zipfile.ZipFile(made, "w", allowZip64=False) as archive:
+            paths.users_file(made)
             _add(archive, crate.METADATA, io.BytesIO(crate.metadata(name, manifests, files).encode()))
             for each in files:
                 with content[each.name].open("rb") as source:
@@ -225,7 +227,7 @@ def _unpack(archive: zipfile.ZipFile, file: Path, into: Path, limits: Limits) ->
         place = into.joinpath(*_plain_name(file, member, limits))
         name = plain(member.filename)[:200]
         try:
-            place.parent.mkdir(parents=True, exist_ok=True)
+            paths.users_folder(place.parent, exist_ok=True)
         except (FileExistsError, NotADirectoryError) as error:
             raise _refusal(file, f"{name!r} lies in what is a file") from error
         try:
@@ -233,6 +235,7 @@ def _unpack(archive: zipfile.ZipFile, file: Path, into: Path, limits: Limits) ->
         except FileExistsError as error:
             raise _refusal(file, f"has {name!r} twice") from error
         with target, archive.open(member) as source:
+            paths.users_file(target)
             size = 0
             while data := source.read(_CHUNK):
                 size += len(data)

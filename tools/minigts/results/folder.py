@@ -131,7 +131,7 @@ def _sweep(folder: Path) -> None:
 def make(directory: Path) -> None:
     """Make the directory that results folders lie in, unless it is there. Raises MinigtsError."""
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        paths.users_folder(directory, exist_ok=True)
     except OSError as error:
         raise MinigtsError(f"{directory}: cannot be made: {error.strerror or error}") from error
 
@@ -152,8 +152,8 @@ def made(directory: Path) -> Iterator[None]:
 def write(path: Path, text: str | bytes) -> None:
     """Put `text` into `path`, whole or not at all. Raises MinigtsError when the disk is full or refuses."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        paths.write_whole(path, text if isinstance(text, bytes) else text.encode("utf-8", "backslashreplace"))
+        paths.users_folder(path.parent, exist_ok=True)
+        paths.write_for_user(path, text if isinstance(text, bytes) else text.encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise refused(path, error) from error
 

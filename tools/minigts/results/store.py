@@ -13,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from minigts import paths
 from minigts.errors import InputError, MinigtsError, Problem
 from minigts.results.folder import inside, named, read_model, refused, write
 from minigts.results.schema import MANIFEST, RAW, SAMPLES, RawSample
@@ -36,7 +37,7 @@ def create(results: Path, experiment: str, now: datetime) -> Path:
     for suffix in ("", *(f"-{number}" for number in range(2, 1000))):
         directory = inside(results, f"{stem}{suffix}")
         try:
-            directory.mkdir(parents=True)
+            paths.users_folder(directory)
         except FileExistsError:
             continue
         except OSError as error:

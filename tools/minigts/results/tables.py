@@ -12,7 +12,7 @@ import os
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import compress
@@ -203,13 +203,21 @@ def _lines(path: Path, most_bytes: int) -> Iterator[str]:
         yield from io.StringIO(plain(ended.replace("\r\n", "\n").replace("\r", "\n")))
 
 
-def read_samples(directory: Path, settings: Sequence[str]) -> Samples:
-    """The samples in the folder; `settings` are the columns of what was varied. Raises InputError for a broken file."""
+def of_a_lab(values: Mapping[str, str]) -> dict[str, str]:
+    """Of what one lab of a sweep has in its topology, by the places there: the columns that its tables have for it, and
+    their cells. A place that is called as a column of every table is has none."""
+    taken = {*SAMPLE_COLUMNS, *SUMMARY_COLUMNS, *SERIES_COLUMNS, REPLICATE}
+    return {place: value for place, value in values.items() if place not in taken}
+
+
+def read_samples(directory: Path, settings: Sequence[str], of_lab: Collection[str] = ()) -> Samples:
+    """The samples in the folder; `settings` are the columns of what was varied, `of_lab` those of what is the same in
+    all of them. Raises InputError for a broken file."""
     path = inside(directory, SAMPLES)
     found = Samples()
     if os.path.lexists(path):
         lines = rows(path, SAMPLES_NEED, MOST_SAMPLES, LARGEST_SAMPLES_BYTES)
-        columns = _Columns(next(lines)[1], settings)
+        columns = _Columns(next(lines)[1], settings, of_lab)
         for line, row in lines:
             found.total += 1
             _take(found, columns, row, path, line)
@@ -221,7 +229,7 @@ def read_samples(directory: Path, settings: Sequence[str]) -> Samples:
 class _Columns:
     """Where in a row what stands, found out once."""
 
-    def __init__(self, header: Sequence[str], settings: Sequence[str]) -> None:
+    def __init__(self, header: Sequence[str], settings: Sequence[str], of_lab: Collection[str]) -> None:
         at = {name: index for index, name in enumerate(header)}
         self.ok, self.error = at["ok"], at["error"]
         self.attempts, self.repeats = at.get("attempts"), at.get("repeats")
@@ -230,7 +238,8 @@ class _Columns:
         # A row is taken apart a million times: what is picked out of it is picked at once.
         self.key = _picked(key)
         value = [("value", at["value"])] if "value" in at else []
-        further = [(name, index) for name, index in at.items() if name not in NO_QUANTITY | set(settings)]
+        no_quantity = NO_QUANTITY | {*settings, *of_lab}
+        further = [(name, index) for name, index in at.items() if name not in no_quantity]
         self.names = [name for name, _ in (*value, *further)]
         self.numbers = _picked([index for _, index in (*value, *further)])
 

@@ -20,10 +20,11 @@ MOST_IN_TABLE = 26
 """Machines; with more, a table of them would be wider than any window."""
 
 
-def draw(plan: Plan) -> list[str]:
-    """The lines of the drawing, one part of the topology below the other.
+def draw(plan: Plan, *, round_trips: bool = True, width: int = WIDTH) -> list[str]:
+    """The lines of the drawing, one part of the topology below the other; a row takes at most `width` columns.
 
-    A pair is `ams ─ 10 ms ─ bra`. A switch stands in brackets.
+    A pair is `ams ─ 10 ms ─ bra`, or without `round_trips` the link's delay, `ams ─ 5 ms ─ bra`. A switch stands
+    in brackets.
     """
     graph: nx.Graph[str] = nx.Graph()
     labels = {each.name: f"[{each.name}]" if isinstance(each, Switch) else each.name for each in plan.machines}
@@ -31,30 +32,32 @@ def draw(plan: Plan) -> list[str]:
     for link in plan.links:
         first, second = (labels[end] for end in link.ends)
         before = graph.get_edge_data(first, second, {"rtts": []})["rtts"]
-        graph.add_edge(first, second, rtts=[*before, f"{link.rtt_ms:g}"])
+        there, back = (f"{way.delay_ms:g}" for way in link.ways)
+        one_way = there if there == back else f"{there} and {back}"
+        graph.add_edge(first, second, rtts=[*before, f"{link.rtt_ms:g}" if round_trips else one_way])
     order = list(graph)
     return [
         line
         for part in nx.connected_components(graph)
         for line in _part(
-            nx.subgraph_view(graph, filter_node=part.__contains__), [node for node in order if node in part]
+            nx.subgraph_view(graph, filter_node=part.__contains__), [node for node in order if node in part], width
         )
     ]
 
 
-def _part(graph: nx.Graph[str], order: Sequence[str]) -> Iterator[str]:
+def _part(graph: nx.Graph[str], order: Sequence[str], width: int) -> Iterator[str]:
     degrees = dict(graph.degree())
     if len(order) == 1:
         yield order[0]
     elif nx.is_tree(graph) and max(degrees.values()) <= 2:
         first = next(node for node in order if degrees[node] == 1)
-        yield from _row(graph, _from(graph, first))
+        yield from _row(graph, _from(graph, first), width)
     elif set(degrees.values()) == {2}:
-        yield from _ring(graph, _from(graph, order[0]))
-    elif nx.is_tree(graph) or len(order) > MOST_IN_TABLE:
+        yield from _ring(graph, _from(graph, order[0]), width)
+    elif nx.is_tree(graph) or len(order) > MOST_IN_TABLE or max(map(len, table := list(_table(graph, order)))) > width:
         yield from _tree(graph, order)
     else:
-        yield from _table(graph, order)
+        yield from table
 
 
 def _from(graph: nx.Graph[str], first: str) -> list[str]:
@@ -62,11 +65,13 @@ def _from(graph: nx.Graph[str], first: str) -> list[str]:
     return list(nx.dfs_preorder_nodes(graph, first))
 
 
-def _row(graph: nx.Graph[str], nodes: Sequence[str]) -> Iterator[str]:
+def _row(graph: nx.Graph[str], nodes: Sequence[str], width: int) -> Iterator[str]:
     line = nodes[0]
-    for node, following in pairwise(nodes):
-        link = f" ─ {_rtt(graph, node, following)} ─"
-        if len(line) + len(link) + 1 + len(following) > WIDTH:
+    links = {pair: f" ─ {_rtt(graph, *pair)} ─" for pair in pairwise(nodes)}
+    hanging = max(map(len, links.values()))
+    for (node, following), link in links.items():
+        last = following == nodes[-1]
+        if len(line) + len(link) + 1 + len(following) + (0 if last else hanging) > width and line.strip() != node:
             yield line + link
             line = f"  {following}"
         else:
@@ -74,9 +79,9 @@ def _row(graph: nx.Graph[str], nodes: Sequence[str]) -> Iterator[str]:
     yield line
 
 
-def _ring(graph: nx.Graph[str], nodes: Sequence[str]) -> Iterator[str]:
+def _ring(graph: nx.Graph[str], nodes: Sequence[str], width: int) -> Iterator[str]:
     """A row whose last leads back to its first."""
-    rows = list(_row(graph, nodes))
+    rows = list(_row(graph, nodes, width - 6))
     closing = f" {_rtt(graph, nodes[-1], nodes[0])} "
     inner = max(map(len, rows))
     for number, row in enumerate(rows):
