@@ -9,6 +9,7 @@ from itertools import chain as chained
 from itertools import repeat
 from pathlib import Path
 
+from minigts.errors import InputError
 from minigts.experiments.load import parse
 from minigts.experiments.matrix import matrix
 from minigts.experiments.model import Experiment
@@ -156,6 +157,12 @@ def host_load(**changed: float | None) -> HostLoad:
     return HostLoad.model_validate({**quiet, "steal_cores": 0.0, "lag_ms": 0.2, **changed})
 
 
+def require_known(host: str) -> None:
+    """As a lab refuses a host that it has not."""
+    if host not in NAMES:
+        raise InputError(f"no host {host!r}; hosts are {', '.join(NAMES)}")
+
+
 class Replay(OnMachineTime):
     """A provider's `run` that answers with recorded outputs, and counts what it was asked for.
 
@@ -174,6 +181,7 @@ class Replay(OnMachineTime):
     def run(
         self, host: str, argv: Sequence[str], *, timeout_s: float, check: bool = True, **_ignored: object
     ) -> Result:
+        require_known(host)
         tool = argv[2]
         if tool == "ping":
             self.warmed.append((host, argv[-1]))

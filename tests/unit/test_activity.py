@@ -100,3 +100,21 @@ def test_a_round_trip_is_the_delays_and_what_waits(lab: Lab) -> None:
     assert there.rtt_ms == back.rtt_ms == 2 + 8 + 1, "50 Mbit/s take 8 ms for 50 kB"
     labs.adjust_link(lab, "ams-bra", {"rate_mbit": 100.0, "delay_ms": 2.0}, None)
     assert activity.between(lab, BEFORE, replace(AFTER, carried=waiting)).flows[0].rtt_ms == 4 + 4 + 0.5
+
+
+@pytest.mark.parametrize(
+    ("drops", "lost"), [({"ifb-eth1": 3, "eth1": 9}, 3), ({"eth1": 9}, 0), (None, 0)], ids=["some", "none", "silent"]
+)
+def test_what_a_direction_loses_is_counted_where_it_ends(lab: Lab, drops: dict[str, int] | None, lost: int) -> None:
+    """The sender's queue drops, the receiver's netem loses; of a host that does not answer nothing is known."""
+    used = Used((0, 1), (0, 1))
+    counted = {"ams": activity.Counted(0, used, {"eth1": (1000, 10)}, {"eth1": 7, "ifb-eth1": 100}, {"eth1": 4500})}
+    if drops is not None:
+        counted["bra"] = activity.Counted(0, used, {}, drops, {})
+    found = activity._by_ends(lab, "ams", lab.plan.host("ams").ports[0], counted)
+    assert found == Carried(1000, 10, 7, lost, 4500)
+
+
+def test_a_sender_that_drops_nothing_shows_none(lab: Lab) -> None:
+    counted = {"ams": activity.Counted(0, Used((0, 1), (0, 1)), {"eth1": (1000, 10)}, {}, {})}
+    assert activity._by_ends(lab, "ams", lab.plan.host("ams").ports[0], counted) == Carried(1000, 10, 0, 0, 0)

@@ -12,6 +12,7 @@ import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 from typer.testing import CliRunner
@@ -19,6 +20,7 @@ from typer.testing import CliRunner
 from minigts.cli.app import app
 from minigts.errors import InputError
 from minigts.experiments import provenance, reproduction
+from minigts.providers.base import Provider
 from minigts.results import bundle, crate, manifest
 from minigts.results.schema import PartFacts
 
@@ -342,3 +344,24 @@ def test_the_verbs_say_what_is_wrong_in_a_line(tmp_path: Path, verb: str, monkey
     result = CliRunner().invoke(app, [verb, "none.zip"])
     assert result.exit_code == 2
     assert result.output.startswith("minigts: none.zip: ")
+
+
+class MadeOfParts:
+    """A provider that says what its labs are made of, and nothing else."""
+
+    def __init__(self, **directories: Path) -> None:
+        self._directories = directories
+
+    def made_of(self) -> dict[str, Path]:
+        return self._directories
+
+
+def test_the_packages_are_those_of_the_part_that_has_their_list(tmp_path: Path) -> None:
+    kernel, image = tmp_path / "kernel", tmp_path / "image"
+    for directory in (kernel, image):
+        directory.mkdir()
+    (image / provenance.LOCK).write_text("iperf3 3.18-2\nno-version\nping 3:1 a\n")
+    packages = provenance.packages(cast("Provider", MadeOfParts(kernel=kernel, image=image)))
+    assert packages == {"iperf3": "3.18-2", "ping": "3:1 a"}
+    assert provenance.packages(cast("Provider", MadeOfParts(kernel=kernel))) == {}
+    assert provenance.packages(cast("Provider", object())) == {}

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 
 from minigts.errors import InputError
+from minigts.fidelity import measure
 from minigts.fidelity.certificate import Certificate, loss_row, rate_row, rtt_row
 from minigts.fidelity.measure import covering
 from minigts.judge.loss import exact_interval, judge_loss
+from minigts.lab import Lab
 from minigts.topology.load import parse
 from minigts.topology.plan import Plan
 
@@ -110,3 +115,17 @@ def test_tolerances_that_are_not_given_keep_their_default() -> None:
 def test_a_tolerance_that_is_none_is_an_error_with_an_example(written: str) -> None:
     with pytest.raises(InputError, match=r"f\.yaml:2: tolerances\.rtt: "):
         parse(f"name: x\ntolerances: {{rtt: {written or repr('')}}}\npair: {{}}\n", "f.yaml")
+
+
+@pytest.mark.parametrize(("passed_s", "in_time"), [(0.0, True), (1.9, True), (2.0, False), (5.0, False)])
+@pytest.mark.parametrize("time", ["real", "virtual"])
+def test_it_is_measured_again_in_real_time_until_the_time_for_it_is_over(
+    passed_s: float, in_time: bool, time: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(measure.time, "monotonic", lambda: now[0])
+    left = measure._within(2.0)
+    now[0] += passed_s
+    assert left() is in_time
+    lab = cast("Lab", SimpleNamespace(plan=CHAIN.model_copy(update={"time": time})))
+    assert measure._may_differ(lab, left) is (in_time and time == "real")

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
-from experiment_lab import begin, chain, endpoints, recorder_of
+from experiment_lab import begin, chain, endpoints, recorder_of, require_known
 
 from minigts.errors import CommandTimeout, InputError
 from minigts.experiments import readings
@@ -20,7 +20,7 @@ from minigts.experiments.derive import derive
 from minigts.experiments.load import parse
 from minigts.experiments.matrix import matrix
 from minigts.experiments.model import Experiment, Links
-from minigts.experiments.procedure import SERVED, Surroundings, procedure
+from minigts.experiments.procedure import LISTENING, SERVED, Surroundings, _listening, procedure
 from minigts.experiments.run import run_together
 from minigts.overlays import Endpoint
 from minigts.providers.base import Result
@@ -232,6 +232,7 @@ class Here(OnMachineTime):
     def run(
         self, host: str, argv: Sequence[str], *, timeout_s: float, check: bool = True, **_ignored: object
     ) -> Result:
+        require_known(host)
         if argv[0] == "ping":
             return Result(host, tuple(argv), 0, "", "", 0.0)
         words = [word.replace(SERVED, self._served) for word in argv]
@@ -376,3 +377,27 @@ def test_what_serves_is_ended_with_all_that_its_line_has_started(tmp_path: Path)
     assert row["ok"] == "true"
     own = Path(f"/proc/{int(float(row['value']))}/cmdline")
     assert not (own.exists() and own.read_text())  # whom nobody has waited for has no command line any more
+
+
+@pytest.mark.parametrize("port", [None, 5201])
+def test_who_serves_is_waited_for_on_its_own_host(port: int | None) -> None:
+    target = Endpoint("bra", "10.0.0.2", 1500, ("docker", "exec", "bra"))
+    call = _listening(target, port)
+    inside = ("nsenter", "--net", "docker", "exec", "bra")
+    assert (call.name, call.host, call.argv[:5]) == (LISTENING, "bra", inside)
+    assert call.argv[5:] == ("sleep", "0.2") if port is None else call.argv[-1] == "5201"
+
+
+@pytest.mark.parametrize(
+    ("stdout", "message"),
+    [
+        ("", "the output is no JSON, line 1: the program printed nothing"),
+        ("\n  \n", "the output is no JSON, line 3: the program printed nothing"),
+        ('{"a": 1}\nusage: x\n', 'the output is no JSON, line 2: {"a": 1}'),
+        ("usage: x\nmore\n", "the output is no JSON, line 1: usage: x"),
+    ],
+)
+def test_an_output_that_is_no_json_is_shown_with_its_line(stdout: str, message: str) -> None:
+    with pytest.raises(ParseError) as caught:
+        command._by_path("a", stdout)
+    assert str(caught.value) == message

@@ -6,7 +6,7 @@ from pydantic import ValidationError
 
 from minigts.experiments.cells import Cell
 from minigts.experiments.claims import evaluate
-from minigts.experiments.comparisons import magnitude
+from minigts.experiments.comparisons import _short, magnitude
 from minigts.experiments.vocabulary import Claim
 from minigts.judge.statistics import Estimate
 
@@ -117,3 +117,30 @@ def test_a_claim_that_says_too_little_is_refused(said: dict[str, object], messag
 def test_magnitudes_of_what_varies() -> None:
     assert sorted(["1gbit", "10mbit", "1mbit"], key=magnitude) == ["1mbit", "10mbit", "1gbit"]
     assert [magnitude(word) for word in ("1400B", "3packets", "40%", "9")] == [1400, 3, 40, 9]
+
+
+@pytest.mark.parametrize(
+    ("value", "decimals", "said"),
+    [
+        (0.2064, 0, "0.206"),
+        (47.63, 0, "47.6"),
+        (999.4, 0, "999"),
+        (1000, 0, "1000"),
+        (2710.4, 0, "2710"),
+        (123456, 0, "123456"),
+        (-2710.4, 0, "-2710"),
+        (-0.2064, 0, "-0.206"),
+        (47.6349, 2, "47.635"),
+        (0, 0, "0"),
+    ],
+)
+def test_a_figure_is_said_in_three_digits_or_whole(value: float, decimals: int, said: str) -> None:
+    assert _short(value, decimals) == said
+
+
+def test_a_change_names_both_ends_and_by_how_much() -> None:
+    falls = claim(throughput="falls", by="stress")
+    cells = [cell(value, 0.1, condition=f"stress={share}") for share, value in {"0%": 2000, "100%": 1500}.items()]
+    [found] = evaluate([falls], cells, PLAN)
+    assert found.detail.startswith("udp: 2000 Mbit/s at stress 0%, 1500 Mbit/s at 100%")
+    assert ": -25%" in found.detail

@@ -18,7 +18,7 @@ from minigts.language import documents
 from minigts.language.documents import Bounds, Unreadable
 from minigts.providers.agent import wire
 from minigts.results import bundle, crate
-from minigts.results.folder import read_json
+from minigts.results.folder import line_of, read_json
 
 PACKAGE = Path(documents.__file__).parents[1]
 FEW = Bounds(elements=5, bytes=1000)
@@ -194,3 +194,46 @@ def test_nothing_else_parses_json(module: Path) -> None:
     words = ("json.loads", "json.load", "json.JSONDecoder", "from_json")
     parsing: set[Any] = {each for each in called if each in words or each.endswith("validate_json")}
     assert parsing <= allowed.get(str(module.relative_to(PACKAGE)), set())
+
+
+NESTED = """{
+ "a": [1,
+  2,
+  {"b": "c",
+   "d": 4}
+ ],
+ "e": [
+ ],
+ "f": {"a": 0
+  , "g": null}
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("where", "line"),
+    [
+        ((), 1),
+        (("a",), 2),
+        (("a", 0), 2),
+        (("a", 1), 3),
+        (("a", 2), 4),
+        (("a", 2, "b"), 4),
+        (("a", 2, "d"), 5),
+        (("e",), 7),
+        (("e", 0), 7),
+        (("f", "a"), 9),
+        (("f", "g"), 10),
+        (("a", 7), 2),
+        (("nobody",), 1),
+        (("a", "b"), 2),
+        (("f", 0), 9),
+    ],
+)
+def test_what_stands_in_a_document_is_found_with_its_line(where: tuple[int | str, ...], line: int) -> None:
+    assert line_of(NESTED, where) == line
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"a"', '{"a": [1,', "[1 2]", "[" * 5000])
+def test_half_a_document_has_the_line_that_is_nearest(text: str) -> None:
+    assert line_of(text, ("a", 1)) == 1

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from experiment_lab import Replay, begin, chain, endpoints, recorded, recorder_of
+from experiment_lab import Replay, begin, chain, endpoints, recorded, recorder_of, require_known
 
 from minigts.errors import CommandFailed, HostFailed, InputError
 from minigts.experiments import readings, run
@@ -112,6 +112,7 @@ class Hosts(Replay):
     def run(
         self, host: str, argv: Sequence[str], *, timeout_s: float, check: bool = True, **_ignored: object
     ) -> Result:
+        require_known(host)
         words = " ".join(argv)
         answers = {
             "ethtool -K": FEATURES,

@@ -283,3 +283,9 @@ def test_a_bad_file_is_exit_code_2(tmp_path: Path, verb: str) -> None:
     done = runner.invoke(app, [verb, str(file)])
     assert done.exit_code == 2
     assert f"{file}:1: " in done.stderr
+
+
+@pytest.mark.parametrize(("wrong", "said"), [(1, 1), (19, 19), (20, 20), (40, 20)])
+def test_of_very_many_problems_the_first_twenty_are_said(wrong: int, said: int) -> None:
+    hosts = "".join(f'  host {{ id="w {number}" }}\n' for number in range(wrong))
+    assert len(problems(PAIR.replace("Pair {\n", f"Pair {{\n{hosts}"))) == said

@@ -14,6 +14,7 @@ from minigts.cli.app import app
 from minigts.errors import InputError
 from minigts.formats import keys, network, reading
 from minigts.formats.network import Network
+from minigts.topology.exchange import network_of
 from minigts.topology.load import load, parse, require_fit
 
 PROJECT = Path(__file__).parents[2]
@@ -976,15 +977,95 @@ def test_an_export_that_loses_something_is_an_error_unless_it_may(case: str, tmp
 def test_what_netlab_can_say_it_is_told() -> None:
     text = "name: t\nsubnets: 192.168.0.0/16\npair: {link: {corrupt: 5%, duplicate: 1%, delay: 2ms, reorder: 3%}}\n"
     plan = parse(text, "t.yaml")
-    from minigts.topology.exchange import network_of  # noqa: PLC0415
-
     written = reading.WRITERS["netlab"](network_of(plan))
     assert not written.lost
     assert parse(network.text(reading.read(written.text, "t.yml")), "t.yaml").links == plan.links
 
 
 def test_an_export_says_the_mtu_that_containerlab_would_have_otherwise() -> None:
-    from minigts.topology.exchange import network_of  # noqa: PLC0415
-
     written = reading.WRITERS["containerlab"](network_of(load(PROJECT / "topologies" / "pair.yaml")))
     assert "mtu: 1500" in written.text
+
+
+DECLARED_ELSEWHERE: Mapping[str, tuple[str, str]] = {
+    "expect": ("pair: {link: {rtt: 1ms}}\nexpect: [{latency: as-declared}]", "expect"),
+    "tolerances": ("pair: {}\ntolerances: {rtt: 1ms}", "tolerances"),
+    "gateway": ("pair: {}\nhosts: {h3: {gateway: true}}\nlinks: [{ends: [h2, h3]}]", "gateway of h3"),
+    "containers": ("pair: {}\ndefaults: {host: {containers: [{name: c, image: c.tar}]}}", "containers of h1"),
+    "packages": ("pair: {}\ndefaults: {host: {packages: [curl]}}", "software and containers of h1, h2"),
+}
+LOST_ABROAD: Mapping[str, tuple[str, str]] = {
+    "overlay": ("pair: {}\noverlay: flannel", "overlay flannel"),
+    "ipv6": ("pair: {}\nipv6: true", "ipv6"),
+    "schedule": ("pair: {link: {rate: 9mbit}}\nschedule: [{at: 1s, link: h1-h2, set: {rate: 5mbit}}]", "schedule"),
+    "burst": ("pair: {link: {loss: 5%, burst: 8packets}}", "burst of h1-h2"),
+    "slot": ("time: virtual\npair: {link: {slot: 2ms}}", "slot of h1-h2"),
+    "queue": ("pair: {link: {rate: 1mbit, queue: 100kB}}", "queue of h1-h2"),
+    "processor": ("time: virtual\npair: {}\ndefaults: {host: {processor: {frame: 3us}}}", "processor of h1"),
+}
+
+
+@pytest.mark.parametrize("case", DECLARED_ELSEWHERE)
+def test_what_other_formats_leave_to_us_is_a_note(case: str) -> None:
+    topology, said = DECLARED_ELSEWHERE[case]
+    found = network_of(parse(f"name: t\n{topology}\n", "t.yaml"))
+    assert [line for line in found.notes if said in line], found.notes
+    assert not found.lost
+
+
+@pytest.mark.parametrize("case", LOST_ABROAD)
+def test_what_no_other_format_can_say_is_lost_and_nothing_else(case: str) -> None:
+    topology, said = LOST_ABROAD[case]
+    found = network_of(parse(f"name: t\n{topology}\n", "t.yaml"))
+    assert [line for line in found.lost if said in line], found.lost
+    assert len(found.lost) == 1
+    plain = network_of(parse("name: t\npair: {}\n", "t.yaml"))
+    assert (plain.lost, plain.notes) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("link", "expected"),
+    [
+        ("", {"mtu": None, "rate_mbit": None, "jitter_ms": None, "loss_percent": None, "subnet": None}),
+        ("mtu: 1500", {"mtu": None}),
+        ("mtu: 1499", {"mtu": 1499}),
+        ("rate: 5mbit", {"rate_mbit": (5, 5)}),
+        ("rate: {to: 5mbit, from: 2mbit}", {"rate_mbit": (5, 2)}),
+        ("delay: {to: 3ms, from: 4ms}", {"delay_ms": (3, 4)}),
+        ("delay: 3ms, jitter: {to: 1ms, from: 0ms}", {"jitter_ms": (1, 0)}),
+        ("loss: {to: 0%, from: 1%}", {"loss_percent": (0, 1)}),
+        (
+            "corrupt: {to: 1%, from: 0%}, duplicate: {to: 0%, from: 2%}",
+            {"corrupt_percent": (1, 0), "duplicate_percent": (0, 2)},
+        ),
+        ("delay: 3ms, reorder: {to: 0%, from: 2%}", {"reorder_percent": (0, 2)}),
+    ],
+)
+def test_a_link_is_exported_as_declared_and_a_default_is_left_open(link: str, expected: Mapping[str, object]) -> None:
+    (found,) = network_of(parse(f"name: t\npair: {{link: {{{link}}}}}\n", "t.yaml")).links
+    assert {name: getattr(found, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [("", (None, None)), ("cpus: 3", (3, 512)), ("memory: 700MB", (1, 700)), ("cpus: 1, memory: 512MB", (None, None))],
+)
+def test_a_hosts_size_is_exported_where_it_is_no_default(host: str, expected: tuple[int | None, int | None]) -> None:
+    first, _ = network_of(parse(f"name: t\npair: {{}}\ndefaults: {{host: {{{host}}}}}\n", "t.yaml")).machines
+    assert (first.cpus, first.memory_mb) == expected
+
+
+@pytest.mark.parametrize("place", ["file", "topology", "links[0]"])
+def test_a_key_of_containerlab_that_nobody_knows_is_named_with_its_place(place: str) -> None:
+    added = {
+        "file": "colour: red\n",
+        "topology": "  colour: red\n",
+        "links[0]": "    - {endpoints: ['a:eth1', 'b:eth1'], colour: red}\n",
+    }
+    with pytest.raises(InputError) as caught:
+        reading.read(CLAB + added[place], "t.clab.yml")
+    (problem,) = caught.value.problems
+    assert str(problem).startswith(
+        "t.clab.yml:5: " + {"file": "", "topology": "topology.", "links[0]": "topology.links[0]"}[place]
+    )
+    assert "colour" in problem.message

@@ -21,7 +21,7 @@ from live.program import until
 from minigts.cluster import doing, engine, worker
 from minigts.cluster.doing import Outcome
 from minigts.cluster.jobs import Job, split
-from minigts.errors import EnvironmentLacks
+from minigts.errors import EnvironmentLacks, InputError
 from minigts.experiments import campaign
 from minigts.experiments.run import Progress
 from minigts.lab import life
@@ -260,3 +260,23 @@ def test_a_worker_that_parts_are_no_use_to_is_given_no_more_jobs(
         pytest.raises(EnvironmentLacks, match=f"no worker can do the jobs: .*{said}"),
     ):
         perform(jobs)
+
+
+def test_a_scheduler_is_waited_for_no_longer_than_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[object, ...]] = []
+    monkeypatch.setattr("distributed.Client", lambda *given, **how: asked.append((*given, how)))
+    engine._client_of("tcp://192.0.2.1:8786")
+    assert asked == [("tcp://192.0.2.1:8786", {"timeout": engine.WAITING_S, "set_as_default": False})]
+
+
+@pytest.mark.parametrize("refused", [TypeError, ValueError])
+def test_what_dask_says_of_an_address_is_said_with_it(
+    refused: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise refused("no certificate")
+
+    monkeypatch.setattr("distributed.Client", refuse)
+    with pytest.raises(InputError, match=r"^--on tls://a+: no certificate$") as caught:
+        engine._client_of("tls://" + "a" * 100)
+    assert str(caught.value) == f"--on tls://{'a' * 54}: no certificate"

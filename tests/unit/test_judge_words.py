@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -12,7 +13,7 @@ from minigts.experiments.claims import evaluate
 from minigts.experiments.vocabulary import Claim
 from minigts.fidelity.certificate import rtt_row
 from minigts.fidelity.expectations import Measurements, expected_rows, judged
-from minigts.judge import tolerances
+from minigts.judge import ranges, tolerances
 from minigts.judge.cells import PathCell, measured_once
 from minigts.judge.statistics import Estimate, estimate
 from minigts.judge.verdicts import current, together
@@ -317,3 +318,83 @@ def test_where_calls_are_modelled_those_of_the_program_that_measures_are_in_ever
     plan = virtual(", host: {processor: {frame: 3us, call: 16us}}")
     path = plan.path("h1", "h4")
     assert tolerances.exchanged(plan, path, 4) == tolerances.round_trip(plan, path)
+
+
+@pytest.mark.parametrize(
+    ("shares", "said"),
+    [
+        (
+            (0.9, 1.0),
+            "all 2 paths lie within 85% to 102% of the ceiling; the furthest, h1 to h2, reaches 43.0 of 47.8 ",
+        ),
+        ((1.0, 0.7), "1 of 2 paths lie outside 85% to 102% of the ceiling; the furthest, h1 to h3, reaches 33.5 of "),
+        ((0.8, 0.7), "2 of 2 paths lie outside 85% to 102% of the ceiling; the furthest, h1 to h3, reaches 33.5 of "),
+        ((1.03, 0.86), "1 of 2 paths lie outside 85% to 102% of the ceiling; the furthest, h1 to h2, reaches 49.3 of "),
+    ],
+)
+def test_a_ceilings_words_count_the_paths_outside_and_name_the_furthest_of_them(
+    shares: tuple[float, ...], said: str
+) -> None:
+    detail = WORDS["within-ceiling"](over(*(share * CEILING_MBIT for share in shares)), PLAN).detail
+    assert detail.startswith(said)
+
+
+def test_where_the_plan_predicts_nothing_a_ceiling_is_undecided() -> None:
+    unlimited = [replace(cell, predicted=None) for cell in over(40.0)]
+    judged = WORDS["within-ceiling"](unlimited, PLAN)
+    assert (judged.word, judged.detail) == (
+        "undecided",
+        "the plan predicts no ceiling: the links have no rate, or acknowledgements may be the limit",
+    )
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "word"),
+    [
+        (2, 3, "held"),
+        (1.99, 3, "undecided"),
+        (2, 3.01, "undecided"),
+        (1, 2, "undecided"),
+        (3, 4, "undecided"),
+        (0, 1.99, "failed"),
+        (3.01, 4, "failed"),
+    ],
+)
+def test_an_interval_is_held_against_a_range_with_both_its_ends(least: float, most: float, word: str) -> None:
+    middle = (least + most) / 2
+    cell = PathCell(
+        source="h1",
+        target="h2",
+        hops=1,
+        unit="ms",
+        estimate=Estimate(2, middle, most - middle, middle, least, most),
+    )
+    assert ranges.bounded(cell, ranges.Range(2, 3, "ms", "2 to 3 ms")).word == word
+
+
+@pytest.mark.parametrize(
+    ("written", "tolerance", "says"),
+    [
+        ("", tolerances.loss, ("0.1 points", tolerances.DEFAULT)),
+        ("tolerances: {loss: 0.5%}\n", tolerances.loss, ("0.5 points", tolerances.FILE)),
+        ("tolerances: {rate: 3%}\n", tolerances.loss, ("0.1 points", tolerances.FILE)),
+        ("tolerances: {rate: 3%}\n", tolerances.rate, ("3 %", tolerances.FILE)),
+        ("", tolerances.rate, ("2 %", tolerances.DEFAULT)),
+    ],
+)
+def test_tolerances_of_loss_and_rate_are_the_files(
+    written: str, tolerance: Callable[[Plan], tolerances.Tolerance], says: tuple[str, str]
+) -> None:
+    found = tolerance(parse(f"name: x\n{written}pair: {{link: {{rate: 50mbit}}}}\n", "f.yaml"))
+    assert (found.in_words, found.source) == says
+
+
+@pytest.mark.parametrize(("measured", "within"), [(10.5, True), (10.51, False), (9.5, True), (9.49, False)])
+def test_a_tolerance_allows_what_lies_on_its_edge(measured: float, within: bool) -> None:
+    half = tolerances.Tolerance(0.5, 0.0, "ms", tolerances.FILE)
+    assert half.allows(measured, 10.0) is within
+
+
+@pytest.mark.parametrize(("share", "within"), [(0.85, True), (0.8499, False), (1.02, True), (1.0201, False)])
+def test_a_band_allows_what_lies_on_its_edge(share: float, within: bool) -> None:
+    assert tolerances.CEILING.allows(share, 1.0) is within

@@ -77,3 +77,18 @@ def test_a_line_without_end_is_refused_before_it_is_in_memory(tmp_path: Path) ->
         os.truncate(file.fileno(), 500_000_000)
     with pytest.raises(OSError, match="has a line of more than 10000000 bytes"):
         list(paths.read_lines(tmp_path / "a", 1 << 30))
+
+
+@pytest.mark.parametrize("column", ["value", "jitter_ms", "retransmits"])
+def test_words_in_a_column_of_ours_are_refused_by_its_name(tmp_path: Path, column: str) -> None:
+    head = HEAD.replace("value", column)
+    written(tmp_path, head + ROW.format(1, "many"))
+    with pytest.raises(InputError, match=rf"samples\.csv:2: {column}: 'many' is not a number"):
+        tables.read_samples(tmp_path, ())
+
+
+def test_words_in_a_column_that_nobody_knows_are_no_quantity(tmp_path: Path) -> None:
+    written(tmp_path, HEAD.replace("error", "error,weather") + ROW.format(1, 7).replace(",\n", ",,fine\n"))
+    cell = tables.read_samples(tmp_path, ()).cells[KEY]
+    assert list(cell.good["value"]) == [7]
+    assert list(cell.good.get("weather", ())) == []

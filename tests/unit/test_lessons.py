@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
+import tc_hosts
 
+from minigts import lab as labs
 from minigts.errors import InputError
-from minigts.lessons import folder
+from minigts.lab import Change, Lab
+from minigts.lessons import again, folder
 from minigts.lessons.hidden import why_hidden
-from minigts.lessons.model import FIGURES, all_lessons, lesson
+from minigts.lessons.kept import Kept
+from minigts.lessons.model import FIGURES, Again, all_lessons, lesson
 from minigts.lessons.verdicts import Evidence, judge, passed
 from minigts.serve import lessons as served
+from minigts.topology.load import parse
 
 
 def work(place: Path, answers: str) -> folder.Work:
@@ -169,3 +176,30 @@ def test_right_and_wrong_solutions(
     found = judge(folder.read(place), Evidence(figures))
     assert passed(found) == (not says), found
     assert not says or any(says in each.says for each in found if each.ok is False), found
+
+
+def test_a_students_links_are_set_again_as_they_were_and_those_that_were_cut_are_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MINIGTS_STATE", str(tmp_path / "state"))
+    monkeypatch.setattr(tc_hosts.TcHosts, "pace_s", 0.0)
+    tc_hosts.register(monkeypatch)
+    plan = parse("name: three\nchain: {hosts: [ams, bra, lju], link: {rtt: 10ms}}\n", "three.yaml")
+    lab = labs.up(plan, tc_hosts.TcHosts.name, None, lambda _: None)
+    measured = Kept(
+        measured="2026-11-23T13:00:00Z",  # type: ignore[arg-type]
+        changed={"bra-lju": Change(delay_ms=38)},
+        cut=frozenset({"ams-bra"}),
+    )
+    again._set(lab, measured)
+    assert lab.record.cut == {"ams-bra"}
+    assert lab.record.changed == measured.changed
+
+
+@pytest.mark.parametrize(("step", "ran"), [("rules.sh", b"echo 1\n"), (None, b"")])
+def test_a_steps_file_is_given_to_its_command_on_its_host(step: str | None, ran: bytes) -> None:
+    runs: list[tuple[object, ...]] = []
+    provider = SimpleNamespace(run=lambda host, argv, *, timeout_s, stdin: runs.append((host, argv, timeout_s, stdin)))
+    lab = cast("Lab", SimpleNamespace(provider=provider))
+    again._take(lab, Again(stdin=step, on="ams", run="cat"), {"rules.sh": b"echo 1\n", "other": b"no"})
+    assert runs == [("ams", ("sh", "-c", "cat"), again.STEP_S, ran)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -10,6 +11,7 @@ from typing import cast
 import pytest
 
 from minigts.errors import InputError
+from minigts.lab import Lab
 from minigts.overlays import containers
 from minigts.providers.base import Provider
 from minigts.topology.expanded import to_json
@@ -125,3 +127,25 @@ def test_a_plans_own_words_are_distrusted(plan: Plan, tmp_path: Path) -> None:
     text = to_json(plan).replace("docker-daemon:shop/web:1", "docker-daemon:--help")
     with pytest.raises(ValueError, match="names no image"):
         Plan.model_validate_json(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "up", "found"),
+    [
+        ("web", ADDRESSES, ("c", "web", "10.0.0.3")),
+        ("cache.b", ADDRESSES, ("b", "cache", "10.0.0.2")),
+        ("web.c", {}, "container web.c is not up: its lab has no overlay joined that it can be on"),
+        ("webb", ADDRESSES, "no container 'webb'; did you mean"),
+        ("cache", ADDRESSES, "no container 'cache'"),
+    ],
+)
+def test_a_container_is_found_by_its_name_where_it_is_up(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch, name: str, up: dict[str, str], found: object
+) -> None:
+    lab = cast("Lab", SimpleNamespace(plan=plan))
+    monkeypatch.setattr(containers, "_addresses", lambda _lab: up)
+    if isinstance(found, str):
+        with pytest.raises(InputError, match=re.escape(found)):
+            containers.find(lab, name)
+    else:
+        assert tuple(vars(containers.find(lab, name)).values()) == found

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
+from types import SimpleNamespace
 
 import pytest
 
@@ -173,3 +174,37 @@ def test_virtual_machines_install_the_same_archives(
         step for host in "abd" for step in ((host, "archives", target), (host, "bash", "-s", target, "the script"))
     )
     assert (machines.rundir / "hosts" / "a" / "packages.lock").read_text() == "curl 8.0\n"
+
+
+def test_a_layer_is_the_changed_copy_and_nothing_that_made_it_is_left(
+    ready: Image, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ready.directory.mkdir(parents=True)
+    ready.root.write_bytes(b"the image")
+    layer = tmp_path / "layer"
+    layer.mkdir()
+    said: list[str] = []
+
+    def changed(place: Path, boot: Path, change: Callable[..., str], what: str) -> str:
+        assert (boot, what) == (ready.boot, "packages")
+        assert (place / layers.ROOT).read_bytes() == b"the image"
+        (place / layers.ROOT).write_bytes(b"the image and curl")
+        return "curl 8.0\n"
+
+    monkeypatch.setattr(layers, "changed", changed)
+    layers._install(["curl"], ready, layer, said.append)
+    assert sorted(path.name for path in layer.iterdir()) == sorted([layers.ROOT, layers.VERSIONS])
+    assert ((layer / layers.ROOT).read_bytes(), ready.root.read_bytes()) == (b"the image and curl", b"the image")
+    assert (layer / layers.VERSIONS).read_text() == "curl 8.0\n"
+    assert said == ["installing curl into a copy of the image, once"]
+
+
+def test_a_disk_without_room_is_said_before_anything_is_copied(
+    ready: Image, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ready.directory.mkdir(parents=True)
+    ready.root.write_bytes(b"the image")
+    monkeypatch.setattr(layers.shutil, "disk_usage", lambda _: SimpleNamespace(free=(layers.SPARE_MB << 20) - 1))
+    with pytest.raises(EnvironmentLacks, match=rf"{layers.SPARE_MB} MB in .*; {layers.SPARE_MB - 1} MB are free"):
+        layers._install(["curl"], ready, tmp_path / "layer", lambda _: None)
+    assert not (tmp_path / "layer").exists()

@@ -47,3 +47,20 @@ def test_modelled_processors_take_their_time_of_every_frame_at_every_port() -> N
         free, free.path("h1", "h3"), 98
     )
     assert added_ns == 2 * 4 * frame_ns
+
+
+@pytest.mark.parametrize(
+    ("link", "payload_bytes", "expected_s"),
+    [
+        ("rtt: 10ms", 56, 0.0),
+        ("rtt: 10ms, rate: 50mbit", 56, 98 * 8 / 50e6),
+        ("rtt: 10ms, rate: 50mbit", 1472, 1514 * 8 / 50e6),
+        ("rate: {to: 50mbit, from: 1mbit}", 56, 98 * 8 / 1e6),
+    ],
+)
+def test_an_echo_is_as_long_as_the_lowest_rate_either_way_makes_it(
+    link: str, payload_bytes: int, expected_s: float
+) -> None:
+    two = plan(f"name: two\npair: {{link: {{{link}}}}}\n")
+    found_s = round_trip.echo_s_at_lowest_rate(two, two.path("h1", "h2"), payload_bytes)
+    assert found_s == pytest.approx(expected_s)

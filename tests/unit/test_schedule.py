@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 import tc_hosts
@@ -12,9 +14,11 @@ from typer.testing import CliRunner
 from fake_provider import WIRINGS
 from minigts import lab as labs
 from minigts.cli.app import app
-from minigts.errors import InputError
+from minigts.errors import HostFailed, InputError
 from minigts.experiments import timetable
 from minigts.lab import Lab, playing
+from minigts.providers import registry
+from minigts.providers.base import Result
 from minigts.topology.load import load, parse
 from minigts.topology.plan import Plan
 from minigts.topology.schedule import MOST_MOMENTS, Moment
@@ -190,3 +194,36 @@ def test_what_was_set_when_is_read_from_a_raw_file() -> None:
     assert timetable.over_time(text) == {"set a-b rate_mbit": [(0, 20), (1.5, 5)]}
     with pytest.raises(ValueError, match="no line of a schedule"):
         timetable.over_time('{"at_s": 1}')
+
+
+class Told(tc_hosts.TcHosts):
+    """Hosts that note how long a schedule may take them, and answer as the script would."""
+
+    limits: ClassVar[list[float]] = []
+    shown = "[]"
+
+    def run(self, host: str, argv: Sequence[str], *, timeout_s: float, **how: Any) -> Result:
+        if list(argv) != ["bash", "-s"]:
+            return super().run(host, argv, timeout_s=timeout_s, **how)
+        self.limits.append(timeout_s)
+        return Result(host, tuple(argv), 0, f"1000000\n{self.shown}\n", "", 0.0)
+
+
+@pytest.mark.parametrize(("at", "at_s"), [("1s", 1.0), ("300s", 300.0)])
+def test_a_host_has_the_schedules_time_and_a_minute_more_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str, at_s: float
+) -> None:
+    monkeypatch.setenv("MINIGTS_STATE", str(tmp_path / "state"))
+    monkeypatch.setattr(Told, "pace_s", 0.0)
+    monkeypatch.setattr(Told, "limits", [])
+    monkeypatch.setitem(registry._PROVIDERS, Told.name, Told)
+    text = TEXT.replace("time: virtual", "time: real")
+    plan = parse(f"{text}- {{at: {at}, link: a-b, from: a, set: {{rate: 5mbit}}}}\n", "pair.yaml")
+    lab = labs.up(plan, Told.name, None, lambda _: None)
+    states = playing._states(lab.plan, lab.record, plan.schedule)
+    with pytest.raises(HostFailed, match="links are not as the schedule has set them"):
+        playing._told(lab, plan.host("a"), plan.schedule, states, 0.0)
+    monkeypatch.setattr(Told, "shown", "")
+    with pytest.raises(HostFailed, match="a has shown 0 of 1 changes of a schedule"):
+        playing._told(lab, plan.host("a"), plan.schedule, states, 0.0)
+    assert Told.limits == [playing.AHEAD_S + at_s + playing.SPARE_S] * 2

@@ -8,18 +8,20 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from experiment_lab import Recorder, Replay, begin, chain, recorder_of
 from test_experiment_run import ONE_OVERLAY, Overlays, go, rows
 
 from minigts.experiments import run
+from minigts.experiments.model import Links
 from minigts.experiments.stage import LabStage
 from minigts.fidelity.expectations import Measurements, expected_rows
 from minigts.fidelity.host_load import Recording, recording, taints
 from minigts.fidelity.measure import link_rows
 from minigts.judge.words import WORDS
+from minigts.lab import Lab, Settings
 from minigts.providers.base import Result
 from minigts.report import comparison as shown
 from minigts.report import render
@@ -239,3 +241,30 @@ def test_results_of_two_times_are_compared_with_a_remark(tmp_path: Path) -> None
     rows_ = [row for table in shown.tables(found) if table.heading == "Settings that differ" for row in table.rows]
     assert ("lab", "time") in [row[:2] for row in rows_]
     assert headline(compare(tmp_path / "b", tmp_path / "c")) == ["No difference: every sample is the same in both."]
+
+
+@pytest.mark.parametrize(("time", "expected"), [("real", True), ("virtual", False)])
+def test_what_a_cut_link_drops_is_expected_in_real_time_alone(
+    time: str, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In virtual time nobody counts drops: there is nothing that could drop by itself."""
+    done: list[tuple[object, ...]] = []
+    lab = SimpleNamespace(plan=chain().model_copy(update={"time": time}), record="before")
+    stage = LabStage(cast("Lab", lab), lambda _: None)
+    drops = SimpleNamespace(expect_once=lambda: done.append(("expected once",)), expected=None)
+    stage.__dict__["drops"] = drops
+    for name in ("set_link", "restore_links", "set_links"):
+        monkeypatch.setattr(
+            f"minigts.lab.{name}", lambda _lab, *what, name=name, **how: done.append((name, *what, how))
+        )
+    once = [("expected once",)] * expected
+    stage.set_link("ams-bra", up=False)
+    assert done == [*once, ("set_link", "ams", "bra", {"up": False})]
+    done.clear()
+    with stage.links_kept():
+        pass
+    assert done == [*once, ("restore_links", "before", {})]
+    done.clear()
+    stage.set_links(Links(rate="unlimited"))
+    assert drops.expected is (True if expected else None)
+    assert done == [("set_links", Settings(unlimited=True), {})]

@@ -144,3 +144,22 @@ def test_a_plan_whose_vlans_contradict_each_other_is_refused(tmp_path: Path) -> 
     data["hosts"][0]["ports"][0]["tagged"][1]["address"] = "10.20.0.9"
     with pytest.raises(ValueError, match=r"router: eth1\.20: 10\.20\.0\.9/24 is no address in 10\.20\.1\.0/24"):
         Plan.model_validate(data)
+
+
+@pytest.mark.parametrize(
+    ("mtus", "said"),
+    [
+        ({"eth1": 1500, "eth1.10": 1500, "eth1.20": 1500}, []),
+        ({"eth1": 1500, "eth1.10": 1500}, ["eth1.20: there is none, should be of VLAN 20 with MTU 1500"]),
+        (
+            {"eth1": 1500, "eth1.10": 1400, "eth1.20": 1500},
+            ["eth1.10: MTU is 1400, should be of VLAN 10 with MTU 1500"],
+        ),
+    ],
+)
+def test_an_interface_of_a_vlan_that_is_missing_or_of_another_mtu_is_named(
+    mtus: dict[str, int], said: list[str]
+) -> None:
+    shown = host_settings.HostSettings(qdiscs="[]", mtus=mtus, features={})
+    found = host_settings.differences(VLANS, VLANS.host("router"), RECORD, shown)
+    assert [each for each in found if "VLAN" in each] == said

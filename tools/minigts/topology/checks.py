@@ -63,9 +63,8 @@ def _machines(drafted: Draft, where: Location) -> Iterator[Finding]:
         if (problem := wrong_with_name(machine.name)) is not None:
             yield machine.where, problem
         if machine.name in seen:
-            first = seen[machine.name]
-            kind = "host" if isinstance(first, DraftHost) else "switch"
-            yield machine.where, f"{kind} {machine.name!r} is already declared in {path_of(first.where)}"
+            first = seen[machine.name]  # a host: hosts come first, and the names of switches are a mapping's keys
+            yield machine.where, f"host {machine.name!r} is already declared in {path_of(first.where)}"
         seen.setdefault(machine.name, machine)
 
 
