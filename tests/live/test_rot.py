@@ -287,7 +287,7 @@ def test_what_a_killed_build_has_left_goes_and_nobody_elses(places: Places) -> N
         (places.work / "tmp" / name / "tree").mkdir(parents=True)
     debian = paths.project_root() / "provision" / "debian.sh"
     begin = f"cd {places.work}/tmp; exec 8<minigts-root.lives; flock 8; source {debian}; TMPDIR=$PWD"
-    code, said = places.bash(f'{begin} make_passing_directory; ls -d /proc/$$/cwd/*', {})
+    code, said = places.bash(f"{begin} make_passing_directory; ls -d /proc/$$/cwd/*", {})
     assert code == 0, said
     here = {Path(line).name for line in said.splitlines() if line.startswith("/proc/")}
     assert {"minigts-root.lives", "another"} < here
