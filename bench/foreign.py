@@ -1,7 +1,7 @@
 """Other tools' files, as many as you have: how many are taken whole, with notes, or refused, and for what reasons.
 
 Reads every file of containerlab, netlab, GraphML, GTS and Compose below a directory of yours, as `minigts import`
-does, and as `compose:` of a host does. Of each file that is taken it looks for what is lost without a word: each thing
+does, and as `compose:` of a host does. Of YAML that is taken it looks for what is lost without a word: each thing
 in it is taken out, and then said otherwise; where both change neither the topology nor a note, nobody has heard it.
 Starts nothing; ends with 1 where something is lost so, or where a reader fails.
 """

@@ -32,7 +32,6 @@ _SIGNS: tuple[tuple[Tool, re.Pattern[str]], ...] = (
 """What stands in a file of YAML, also in one that no reader of ours can read: the first that fits."""
 _AS_IT_IS_ANYWAY: tuple[tuple[Tool, str], ...] = (("Compose", "expose"),)
 """Keys that ask for what every lab has: each port of a container is open to the others."""
-_DATA = re.compile(r"[ \t]*<data [^<>]*>[^<>]*</data>\s*")
 
 
 @dataclass(frozen=True)
@@ -85,30 +84,11 @@ def _composed(tree: Tree, path: Path) -> Taken:
 
 
 def unheard(tool: Tool, path: Path, taken: Taken, most: int) -> list[str]:
-    """Places of a file, of at most so many, that change nothing by being there nor by what they say."""
-    if tool == "GTS":
+    """Places of a file, of at most so many, that change nothing by being there nor by what they say. Of
+    files of YAML: a note on GraphML speaks of a key wherever it stands."""
+    if tool in ("GTS", "GraphML"):
         return []
-    if tool == "GraphML":
-        return list(_unheard_data(path, taken, most))
     return _Looking(tool, path, taken, most).found()
-
-
-def _unheard_data(path: Path, taken: Taken, most: int) -> Iterator[str]:
-    text = path.read_text(encoding="utf-8-sig")
-    places = list(_DATA.finditer(text))
-    for place in random.Random(0).sample(places, min(most, len(places))):
-        said = place[0].strip()
-        without = text[: place.start()] + text[place.end() :]
-        otherwise = text[: place.start()] + said.replace("</data>", "9</data>") + text[place.end() :]
-        if all(_of_graph(each, path) == taken for each in (without, otherwise)):
-            yield f"line {text.count(chr(10), 0, place.start()) + 1}: {said[:80]}"
-
-
-def _of_graph(text: str, path: Path) -> Taken | None:
-    try:
-        return _fitting(reading.read(text, str(path)), path)
-    except InputError:
-        return None
 
 
 class _Looking:

@@ -869,7 +869,6 @@ HEARD: Mapping[str, str] = {
     )
     + "  - {h1: {tc.delay: 5}, h2: {ifindex: 3}, prefix: 192.0.2.0/24, tc: {loss: 1, rate: 5000}}\n"
     + "  - {group: g, tc.corrupt: 1, members: [h2-h3]}\n",
-    "t.graphml": GRAPH.format(edge='<data key="r">1000000.0</data>', more=""),
 }
 
 
