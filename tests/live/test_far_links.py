@@ -31,3 +31,15 @@ def test_long_round_trips_and_a_link_that_loses_all_are_certified(make_lab: Make
     assert (rows["h3-h4", "RTT"].ok, rows["h3-h4", "RTT"].note) == (None, LOSES_ALL)
     assert rows["h3-h4, h3 to h4", "loss"].measured == 100
     assert {end.host for end in overlays.join(lab, "none", quiet).values()} == {"h1", "h2", "h3", "h4"}
+
+
+LONG_AND_FAT = "name: fat\npair: {hosts: [h1, h2], link: {rtt: 100ms, rate: 1gbit}}\n"
+
+
+def test_a_rate_that_the_hosts_windows_cannot_fill_is_held_against_what_they_carry(make_lab: MakeLab) -> None:
+    certificate = certify(make_lab(LONG_AND_FAT), quiet)
+    (row,) = (row for row in certificate.rows if row.quantity == "TCP")
+    assert row.measured is not None
+    assert row.measured < 0.9 * row.declared
+    assert row.ok, row.in_words()
+    assert "the hosts' TCP buffers are the limit" in row.note

@@ -381,6 +381,22 @@ def test_nor_a_lab_in_which_nothing_happens(rundir: Path, agent: Agent) -> None:
         run(rundir, turn=0, conditions=lab_time(5))
 
 
+def test_a_lab_waits_for_a_program_that_computes_in_its_kernels_turn(rundir: Path, agent: Agent) -> None:
+    """Its clock says nothing meanwhile, and time stands."""
+    clock = LabClock([LabTime(5, True)])
+    clock.unanswered_s = 0.5
+    waits = patience.Patience("bra", "true", Conditions(clock=lambda: clock))
+    until = time.monotonic() + 2 * patience.ENDLESS_S
+    while time.monotonic() < until:
+        waits.look()
+        time.sleep(0.05)
+    clock.unanswered_s = 0.0
+    with pytest.raises(HostFailed, match="nothing has happened in the lab"):
+        while time.monotonic() < until + 60:
+            waits.look()
+            time.sleep(0.05)
+
+
 def test_nor_a_lab_whose_time_another_command_keeps(rundir: Path, agent: Agent) -> None:
     agent.greet()
     with pytest.raises(HostFailed, match=r"the lab's time has not passed for 0.6 s: another command keeps it"):

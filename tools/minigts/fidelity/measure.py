@@ -16,9 +16,10 @@ from minigts import lab as labs
 from minigts import paths
 from minigts.dataplane.round_trip import echo_s_at_lowest_rate
 from minigts.errors import CommandFailed, HostFailed
-from minigts.fidelity import host_settings
+from minigts.fidelity import host_settings, windows
 from minigts.fidelity.certificate import Certificate, Row, loss_row, loss_rows, rate_row, rtt_row, settings_row
 from minigts.fidelity.host_load import recording, taints
+from minigts.judge import tolerances
 from minigts.lab import Lab, events, links
 from minigts.lab.calibration import RoundTrips, probe
 from minigts.language import documents
@@ -435,7 +436,10 @@ def _rated(link: Link) -> Iterator[_OneWay]:
 
 def _rate_row_alone(lab: Lab, way: _OneWay, row: Row, say: Say, in_time: InTime) -> Row:
     """In real time again, as the machine may have been busy; in virtual time once more, over so long that what is
-    handed over at the end, when a lost segment has come again, is a small part."""
+    handed over at the end, when a lost segment has come again, is a small part. Not where the hosts' buffers were the
+    limit, and not the link."""
+    if (by_windows := _by_windows(lab, way, row)) is not None:
+        return by_windows
     if lab.plan.time == "virtual":
         say(f"certificate: rate of {way.name or way.link.name}, for longer")
         return _rate_row(lab, way, longer=True)
@@ -444,6 +448,25 @@ def _rate_row_alone(lab: Lab, way: _OneWay, row: Row, say: Say, in_time: InTime)
         say(f"certificate: rate of {way.name or way.link.name}, again")
         row, tries = _rate_row(lab, way), tries + 1
     return row
+
+
+def _by_windows(lab: Lab, way: _OneWay, row: Row) -> Row | None:
+    """The row that is outside, held against what the hosts' windows carry; None where these can fill the link."""
+    if row.measured is None or row.declared * way.link.rtt_ms * 1000 / 8 < windows.LEAST_BYTES:
+        return None
+    window = windows.read(lab, *way.ends)
+    low, high = window.mbit(way.link.rtt_ms)
+    tolerance = tolerances.rate(lab.plan)
+    if low >= row.declared - tolerance.of(row.declared):
+        return None
+    low, high = max(0.0, low - tolerance.of(low)), min(high, row.declared)
+    return row.model_copy(
+        update={
+            "ok": low <= row.measured <= high + tolerance.of(high),
+            "note": window.in_words(way.link.rtt_ms),
+            "wanted": f"{low:.4g} to {high:.4g} Mbit/s, as the hosts' TCP buffers have it",
+        }
+    )
 
 
 def _batches(rated: Sequence[_OneWay]) -> Iterator[list[_OneWay]]:

@@ -195,6 +195,8 @@ class Patience:
             )
         elif self._owed is not None:
             self._owed = now  # nobody can answer meanwhile
+        if self._clock.unanswered_s > LOOK_S:
+            self._moved = now  # a kernel has its turn, in which a program computes: CLOCK_S is for that
         if told.passes and now - self._moved > ENDLESS_S:
             raise self._silence(f"nothing has happened in the lab for {ENDLESS_S:g} s (`{self._what}`)")
         self._look_at_lab(now, told.now_s)
