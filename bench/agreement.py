@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import stage
-from minigts.cli import screen
+from minigts.cli import screen, tables
 from minigts.experiments import campaign
 from minigts.experiments.matrix import matrix
 from minigts.results import manifest
@@ -96,7 +96,7 @@ def show(pairs: list[list[dict[str, Any]]]) -> None:
             )
         )
     heads = ("measurement", ">cells", ">intervals meet", ">by chance alone", ">medians apart", ">at most")
-    screen.show_table(f"{len(pairs)} pairs of runs", (*heads, ">gap at most"), cells)
+    tables.show_table(f"{len(pairs)} pairs of runs", (*heads, ">gap at most"), cells)
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import stage
-from minigts.cli import screen
+from minigts.cli import screen, tables
 from minigts.errors import MinigtsError
 from minigts.machine import shell
 from minigts.providers.uml import image
@@ -122,7 +122,7 @@ def show(found: dict[str, Any]) -> None:
         for what, each in found.items()
         for phase, seconds in each["seconds"].items()
     )
-    screen.show_table("Seconds until it is up", ("", "phase", ">min", ">median", ">runs"), rows)
+    tables.show_table("Seconds until it is up", ("", "phase", ">min", ">median", ">runs"), rows)
 
 
 def ratios(found: dict[str, Any]) -> dict[str, float]:

@@ -177,13 +177,13 @@ def main() -> None:
             )
             for row in rows
         ]
-        screen.show_table(f"{chosen.labs} labs", ("workers", ">took", ">speed-up", "same bytes"), shown)
+        tables.show_table(f"{chosen.labs} labs", ("workers", ">took", ">speed-up", "same bytes"), shown)
         figures.write(chosen.out, {"rows": rows})
     elif chosen.part == "parts":
         if chosen.results is None:
             arguments.error("parts: --results DIR: a sweep that has been run")
         found = parts(chosen.results)
-        screen.show_table(
+        tables.show_table(
             "a job's, of the campaign's process", ("part", ">ms"), [(k, f"{1000 * v:.1f}") for k, v in found.items()]
         )
         figures.write(chosen.out, found)
@@ -203,7 +203,7 @@ def main() -> None:
             )
             for row in rows
         ]
-        screen.show_table(f"{chosen.labs} labs, simulated", columns, shown)
+        tables.show_table(f"{chosen.labs} labs, simulated", columns, shown)
         figures.write(chosen.out, {"rows": rows})
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from bench import stage
-from minigts.cli import screen
+from minigts.cli import screen, tables
 from minigts.fidelity.measure import certify
 from minigts.topology.load import parse
 
@@ -44,7 +44,7 @@ def main() -> None:
         for hosts in chosen.hosts
     ]
     columns = ("hosts", *(f">{rate} Mbit/s" for rate in chosen.rates))
-    screen.show_table("certificates within their tolerances, in real time", columns, shown)
+    tables.show_table("certificates within their tolerances, in real time", columns, shown)
     figures.write(chosen.out, {"kinds": found})
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench import stage
-from minigts.cli import screen
+from minigts.cli import screen, tables
 from minigts.lab import Lab
 from minigts.lab.calibration import probe
 from minigts.topology.load import parse
@@ -99,7 +99,7 @@ def show(found: dict[str, dict[str, list[float]]]) -> None:
         *links, veth = (statistics.median(values) for values in by_way.values())
         rows.append((what, *(spread(values) for values in by_way.values()), *(f"{each / veth:.2f}" for each in links)))
     heads = ("what", ">link", ">link, offloads on", ">veth", ">ratio", ">ratio, on")
-    screen.show_table("A link between two kernels, and a veth in one: least, median, most", heads, rows)
+    tables.show_table("A link between two kernels, and a veth in one: least, median, most", heads, rows)
 
 
 def spread(values: list[float]) -> str:

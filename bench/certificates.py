@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import stage
-from minigts.cli import screen
+from minigts.cli import screen, tables
 from minigts.fidelity.certificate import Row
 from minigts.fidelity.measure import certify, path_rows
 from minigts.lab import Lab
@@ -74,7 +74,7 @@ def show(found: list[dict[str, Any]]) -> None:
             )
         )
     heads = ("topology", "provider", ">links", ">paths", ">furthest median RTT", ">p99 at most above")
-    screen.show_table("Certificates", (*heads, ">furthest rate", "outside", ">certificate"), cells)
+    tables.show_table("Certificates", (*heads, ">furthest rate", "outside", ">certificate"), cells)
 
 
 def worst_rate(rows: list[Row]) -> str:

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from bench import stage
 from minigts import lab as labs
-from minigts.cli import screen
+from minigts.cli import screen, tables
 from minigts.dataplane import wire
 from minigts.fidelity import measure
 from minigts.lab import Lab, altering, links
@@ -262,10 +262,10 @@ def main() -> None:
         "lab_s": round(lab_s, 3),
         "seconds": round(time.monotonic() - began, 1),
     }
-    screen.show_table(
+    tables.show_table(
         "Changes", ("what", ">how often"), ((what, str(count)) for what, count in sorted(found.done.items()))
     )
-    screen.show_table(
+    tables.show_table(
         "What the lab takes", ("what", ">before", ">after"), ((k, str(before[k]), str(after[k])) for k in before)
     )
     figures.write(chosen.out, told)

@@ -12,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 from bench import stage
-from minigts.cli import screen
+from minigts.cli import screen, tables
 from minigts.errors import InputError
 from minigts.experiments import campaign, meaning
 from minigts.experiments.campaign import Prepared
@@ -68,7 +68,7 @@ def main() -> None:
         for sourced, own in found.items():
             sums[sourced].update(own)
         rows.append((several[0].experiment.name, several[0].plan.time, _left_out(several[0]), *_in_words(found)))
-    screen.show_table(
+    tables.show_table(
         "Verdicts: of claims of documents + of our own", HEADS, [*rows, ("all", "", "", *_in_words(sums))]
     )
 

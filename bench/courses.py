@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 from bench import stage
-from minigts.cli import screen
+from minigts.cli import tables
 from minigts.errors import InputError
 from minigts.experiments import meaning
 from minigts.experiments.cells import Cell
@@ -130,7 +130,7 @@ def main() -> None:
     for folder in chosen.folders:
         manifest = manifests.read(folder)
         number = manifest.experiment.replicates
-        screen.show_table(f"{manifest.experiment.name}, {number} replicates", HEADS, rows(folder, plain))
+        tables.show_table(f"{manifest.experiment.name}, {number} replicates", HEADS, rows(folder, plain))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from bench import stage
-from minigts.cli import screen
+from minigts.cli import tables
 
 DATA = stage.PROJECT / "docs" / "published" / "gts-2016-throughput.csv"
 FRAMES_OF_A_SEGMENT = 1.5
@@ -114,7 +114,7 @@ def error_percent(measured: float, model: float) -> float:
 def show(rows: list[Row], model: Model) -> None:
     columns = ("rows of", "rows", "TCP", "off by", "UDP", "off by")
     call_us = model.datagram_us / CALLS_OF_A_DATAGRAM
-    screen.show_table(f"processor: {{frame: {model.frame_us:.1f}us, call: {call_us:.1f}us}}", columns, lines(rows))
+    tables.show_table(f"processor: {{frame: {model.frame_us:.1f}us, call: {call_us:.1f}us}}", columns, lines(rows))
 
 
 def lines(rows: list[Row]) -> Iterator[tuple[str, ...]]:
@@ -132,7 +132,7 @@ def lines(rows: list[Row]) -> Iterator[tuple[str, ...]]:
 
 def show_rows(rows: list[Row]) -> None:
     columns = ("network", "circuit", "TCP, Mbit/s", "model", "off by", "UDP, Mbit/s", "model", "off by")
-    screen.show_table("residuals", columns, (residual(row) for row in rows))
+    tables.show_table("residuals", columns, (residual(row) for row in rows))
 
 
 def residual(row: Row) -> tuple[str, ...]:
@@ -144,7 +144,7 @@ def residual(row: Row) -> tuple[str, ...]:
 def show_encapsulations(found: list[Encapsulation]) -> None:
     columns = ("network", "by UDP, us: least, median, most", "by TCP")
     lines = ((each.network, spread(each.by_udp_us), spread(each.by_tcp_us)) for each in found)
-    screen.show_table("what a frame's encapsulation would have to take", columns, lines)
+    tables.show_table("what a frame's encapsulation would have to take", columns, lines)
 
 
 def spread(values: list[float]) -> str:

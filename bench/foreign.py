@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench import stage
-from minigts.cli import screen
+from minigts.cli import screen, tables
 from minigts.errors import InputError, MinigtsError
 
 sys.path.insert(0, str(stage.PROJECT / "tests"))
@@ -116,12 +116,12 @@ def _show(tallies: dict[str, Found], most: int) -> None:
         )
         for tool, found in tallies.items()
     ]
-    screen.show_table("", COLUMNS, rows)
+    tables.show_table("", COLUMNS, rows)
     for tool, found in tallies.items():
         for title, counted in ((f"{tool}: refused for", found.reasons), (f"{tool}: noted", found.notes)):
             shown = counted.most_common(most)
             if shown:
-                screen.show_table(title, (">files", "kind"), [(str(count), each) for each, count in shown])
+                tables.show_table(title, (">files", "kind"), [(str(count), each) for each, count in shown])
     for each in (line for found in tallies.values() for line in (*found.failed, *found.silent)):
         screen.note(each)
     raise SystemExit(any(found.failed or found.silent for found in tallies.values()))

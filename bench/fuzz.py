@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bench import stage
-from minigts.cli import screen
+from minigts.cli import screen, tables
 
 sys.path.insert(0, str(stage.PROJECT / "tests"))
 
@@ -80,7 +80,7 @@ def _show(outcomes: Iterable[Outcome]) -> None:
         )
         for outcome in outcomes
     )
-    screen.show_table("", COLUMNS, rows)
+    tables.show_table("", COLUMNS, rows)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import stage
-from minigts.cli import screen
+from minigts.cli import screen, tables
 from minigts.errors import MinigtsError
 from minigts.fidelity.host_load import LIMITS, HostLoad, recording, taints
 from minigts.lab import Lab
@@ -181,7 +181,7 @@ def show(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
             cells.append(
                 (load or "none", str(len(own)), str(marked), f"{statistics.median(foreign):.2f}", f"{min(foreign):.2f}")
             )
-    screen.show_table("Samples by load", ("stress-ng", ">samples", ">marked", ">others' cores", ">least"), cells)
+    tables.show_table("Samples by load", ("stress-ng", ">samples", ">marked", ">others' cores", ">least"), cells)
     wrong = []
     for kind in KINDS:
         for name, wanted in (("unmarked", False), ("marked", True)):
@@ -189,7 +189,7 @@ def show(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
             if errors:
                 wrong.append((f"{kind}, {UNITS[kind]}", name, str(len(errors)), *quantiles(errors)))
     heads = ("figure", "", ">samples", ">median", ">90 %", ">worst")
-    screen.show_table("\nHow far samples are from the plan", heads, wrong)
+    tables.show_table("\nHow far samples are from the plan", heads, wrong)
     calm = [(row, marks) for row, marks in judged if not row["load"] and row["before"] <= QUIET_CORES]
     alarms = [row for row, marks in calm if marks]
     found = {

@@ -15,7 +15,7 @@ from typing import Literal, get_args
 
 from bench import memory, stage
 from minigts import lab as labs
-from minigts.cli import screen
+from minigts.cli import screen, tables
 from minigts.lab.record import lab_named
 from minigts.machine.proc import used_s
 from minigts.topology.load import parse
@@ -79,7 +79,7 @@ def main() -> None:
         runs = [measure(hosts, chosen.time) for _ in range(chosen.runs)]
         found[str(hosts)] = {"runs": runs, "median": medians(runs)}
     rows = ((f"{hosts} hosts", *(f"{value:.2f}" for value in each["median"].values())) for hosts, each in found.items())
-    screen.show_table(f"Bare hosts in {chosen.time} time, medians of {chosen.runs}", HEADS, rows)
+    tables.show_table(f"Bare hosts in {chosen.time} time, medians of {chosen.runs}", HEADS, rows)
     figures.write(chosen.out, {"time": chosen.time, "hosts": found})
 
 

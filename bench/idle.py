@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bench import stage
-from minigts.cli import screen
+from minigts.cli import tables
 from minigts.lab import Lab
 from minigts.lab.calibration import probe
 from minigts.topology.load import parse
@@ -65,7 +65,7 @@ def show(kernel: str, rows: list[dict[str, Any]]) -> None:
         for row in rows
     )
     heads = ("link", ">every", ">answers", ">min ms", ">p50 ms", ">p99 ms", ">max ms", f">over min + {LATE_MS:g} ms")
-    screen.show_table(f"Echo requests between idle hosts, {kernel}", heads, cells)
+    tables.show_table(f"Echo requests between idle hosts, {kernel}", heads, cells)
 
 
 def main() -> None:

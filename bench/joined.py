@@ -15,7 +15,7 @@ import time
 from typing import Any
 
 from bench import stage
-from minigts.cli import screen
+from minigts.cli import tables
 
 MESSAGE = bytes(64)
 VIRTUAL_S = 10.0
@@ -69,7 +69,7 @@ def main() -> None:
         for each in rows
     ]
     columns = ("lookahead", ">on loopback", f">with {chosen.network:g} us of round trip")
-    screen.show_table("real time that keeping step takes of each virtual second", columns, shown)
+    tables.show_table("real time that keeping step takes of each virtual second", columns, shown)
     figures.write(chosen.out, {"rows": rows})
 
 

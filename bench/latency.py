@@ -15,7 +15,7 @@ from typing import Any
 
 from bench import stage
 from minigts import overlays
-from minigts.cli import screen
+from minigts.cli import screen, tables
 from minigts.judge.tolerances import round_trip
 from minigts.lab import Lab
 from minigts.lab.calibration import probe
@@ -81,7 +81,7 @@ def show(rows: list[dict[str, Any]]) -> None:
         for row in rows
     )
     heads = ("overlay", "path", ">hops", ">sum ms", ">median ms", ">surplus ms", ">tolerance ms", ">share of it")
-    screen.show_table("Median RTT against the sum of the segments", heads, cells)
+    tables.show_table("Median RTT against the sum of the segments", heads, cells)
     for overlay in dict.fromkeys(row["overlay"] for row in rows):
         worst = max((row for row in rows if row["overlay"] == overlay), key=share)
         screen.out().print(
@@ -92,7 +92,7 @@ def show(rows: list[dict[str, Any]]) -> None:
 def show_own(own: dict[str, dict[int, float]]) -> None:
     rows = ((overlay, *(f"{ms:.3f}" for ms in hops.values())) for overlay, hops in own.items())
     heads = ("overlay", *(f">{hops} hops, ms" for hops in next(iter(own.values()))))
-    screen.show_table("\nRTT of the same chain without delay and rate: the emulator's own", heads, rows)
+    tables.show_table("\nRTT of the same chain without delay and rate: the emulator's own", heads, rows)
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench import stage
 from minigts import paths
-from minigts.cli import screen
+from minigts.cli import screen, tables
 from minigts.errors import EnvironmentLacks
 from minigts.machine import shell
 
@@ -55,7 +55,7 @@ def main() -> None:
     rows = [
         (*(str(each[name]) for name in names), f"{each['slowest_ms']} ms", f"{each['largest_mb']} MB") for each in found
     ]
-    screen.show_table("", COLUMNS, rows)
+    tables.show_table("", COLUMNS, rows)
     if answer.code != 0:
         screen.note(answer.stdout[-4000:] + answer.stderr[-4000:])
     raise SystemExit(answer.code != 0)

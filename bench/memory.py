@@ -16,7 +16,7 @@ from typing import Any
 
 from bench import stage
 from minigts import overlays
-from minigts.cli import screen
+from minigts.cli import screen, tables
 from minigts.errors import MinigtsError
 from minigts.lab import Lab
 from minigts.machine.proc import PROC, shared_files_bytes, stat_fields, text_of, used_s
@@ -132,7 +132,7 @@ def show(found: dict[str, dict[str, Any]], hosts: int) -> None:
         ">idle CPU %, a host",
         ">processes and threads",
     )
-    screen.show_table(f"MiB of {hosts} hosts together", heads, rows)
+    tables.show_table(f"MiB of {hosts} hosts together", heads, rows)
     (bare, first), *_, (full, last) = ((name, each["mib"]["all"]) for name, each in found.items())
     screen.out().print(f"{full} / {bare} = {last / first:.2f}; of 2 GiB {last / 2048:.2f}")
 

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from bench import stage
 from minigts import paths
-from minigts.cli import screen
+from minigts.cli import screen, tables
 
 sys.path.insert(0, str(stage.PROJECT / "tests"))
 
@@ -124,7 +124,7 @@ def _bench(given: argparse.Namespace) -> None:
             }
             name = f"mutants-{room.replace('/', '-')}.json"
             paths.write_whole(out / name, json.dumps(document, indent=1) + "\n")
-    screen.show_table("", COLUMNS, rows)
+    tables.show_table("", COLUMNS, rows)
 
 
 def _modules(room: str) -> list[Path]:

@@ -30,7 +30,7 @@ from typing import Any
 from bench import memory, stage
 from bench.hosts import CALIBRATING
 from minigts import lab as labs
-from minigts.cli import screen
+from minigts.cli import screen, tables
 from minigts.errors import MinigtsError
 from minigts.lab import Lab
 from minigts.machine import proc, shell
@@ -311,7 +311,7 @@ def main() -> None:
             for name, each in runs.items()
             if each
         }
-    screen.show_table(f"A chain, up, pinged and gone: medians of {chosen.runs}", HEADS, rows(found))
+    tables.show_table(f"A chain, up, pinged and gone: medians of {chosen.runs}", HEADS, rows(found))
     for name, reason in why.items():
         if reason:
             screen.note(f"{name}: not measured, {reason}")

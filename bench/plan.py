@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from bench import stage
-from minigts.cli import screen
+from minigts.cli import tables
 from minigts.results import manifest
 from minigts.topology.load import parse
 from minigts.topology.plan import Plan
@@ -116,7 +116,7 @@ def main() -> None:
         ">a host's routes",
         ">all paths",
     )
-    screen.show_table("plans, by processor time", columns, shown)
+    tables.show_table("plans, by processor time", columns, shown)
     given.out.mkdir(parents=True, exist_ok=True)
     document = {
         "machine": manifest.machine().model_dump(),

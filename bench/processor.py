@@ -18,7 +18,7 @@ from typing import Any
 
 from bench import stage
 from minigts import overlays
-from minigts.cli import screen
+from minigts.cli import screen, tables
 from minigts.experiments import commands
 from minigts.experiments.model import MEASUREMENTS
 from minigts.lab import Lab
@@ -124,12 +124,12 @@ def show_pair(found: Mapping[str, Mapping[str, list[dict[str, Any]]]]) -> None:
             for real, virtual in zip(by_time["real"], by_time["virtual"], strict=True)
         ]
         heads = ("flow", ">sent, real", ">sent, model", ">arrived, real", ">arrived, model")
-        screen.show_table(f"A pair over {overlay}: least, median, most", heads, rows)
+        tables.show_table(f"A pair over {overlay}: least, median, most", heads, rows)
 
 
 def show_hops(found: list[dict[str, Any]]) -> None:
     rows = [[each["overlay"], each["flow"], *(f"{one:.0f}" for one in each["arrived"])] for each in found]
-    screen.show_table("The modelled processor, by hops: what arrives", ("over", "flow", *map(str, range(1, 6))), rows)
+    tables.show_table("The modelled processor, by hops: what arrives", ("over", "flow", *map(str, range(1, 6))), rows)
 
 
 def spread(values: list[float]) -> str:

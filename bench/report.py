@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench import stage
-from minigts.cli import screen
+from minigts.cli import screen, tables
 from minigts.machine import shell
 from tests.unit import synthetic
 
@@ -116,7 +116,7 @@ def main() -> None:
             results = made(Path(scratch), given.samples)
             screen.note(f"{name}: reporting")
             found[name] = measured(results)
-    screen.show_table(f"report over {given.samples} samples", HEADS, rows(found))
+    tables.show_table(f"report over {given.samples} samples", HEADS, rows(found))
     figures.write(given.out, {"samples": given.samples, "runs": found})
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from bench import stage
 from minigts import overlays
-from minigts.cli import screen
+from minigts.cli import screen, tables
 from minigts.errors import MinigtsError
 from minigts.experiments import commands
 from minigts.experiments.model import MEASUREMENTS, AnyMeasurement
@@ -114,7 +114,7 @@ def show(rows: list[dict[str, Any]]) -> None:
         for line in lines
     )
     heads = ("", "overlay", ">predicted", *(f">{n} hops" for n in hops))
-    screen.show_table("Mbit/s received, and as a share of what the plan predicts", heads, cells)
+    tables.show_table("Mbit/s received, and as a share of what the plan predicts", heads, cells)
 
 
 def main() -> None:

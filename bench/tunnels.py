@@ -16,7 +16,7 @@ from typing import Any
 
 from bench import stage
 from minigts import overlays
-from minigts.cli import screen
+from minigts.cli import screen, tables
 from minigts.experiments.provider_comparison import Figure, traffic
 from minigts.lab import Lab
 from minigts.lab.calibration import probe
@@ -48,7 +48,7 @@ def show(rows: list[dict[str, Any]]) -> None:
         (row["quantity"], row["unit"], *(f"{statistics.median(row[way]):.3g}" for way in ("tunnel", "bridge")))
         for row in rows
     ]
-    screen.show_table("Medians of the rounds", ("", "", ">UDP tunnel", ">bridge"), cells)
+    tables.show_table("Medians of the rounds", ("", "", ">UDP tunnel", ">bridge"), cells)
 
 
 def main() -> None:

@@ -28,7 +28,7 @@ from typing import Any
 
 from bench import memory, stage
 from minigts import overlays
-from minigts.cli import screen
+from minigts.cli import screen, tables
 from minigts.dataplane import wire
 from minigts.errors import MinigtsError
 from minigts.experiments import commands
@@ -535,7 +535,7 @@ def main() -> None:
         figures = stage.Figures(f"virtual-{name}", chosen.topology)
         part = PARTS[name](chosen)
         for table in part.tables:
-            screen.show_table(table.title, table.heads, table.rows)
+            tables.show_table(table.title, table.heads, table.rows)
         figures.write(
             chosen.out, {"arguments": {key: str(value) for key, value in vars(chosen).items()}, name: part.figures}
         )

@@ -20,7 +20,7 @@ from typing import Any
 
 from bench import stage
 from minigts import api, overlays
-from minigts.cli import screen
+from minigts.cli import screen, tables
 from minigts.lab import Lab
 from minigts.machine import shell
 from minigts.topology.load import load
@@ -120,7 +120,7 @@ def main() -> None:
         for each in rows
         for seconds in [each["seconds"]]
     )
-    screen.show_table(f"Seconds, in {chosen.time} time", ("what", ">least", ">median", ">most"), cells)
+    tables.show_table(f"Seconds, in {chosen.time} time", ("what", ">least", ">median", ">most"), cells)
     figures.write(chosen.out, {"time": chosen.time, "rows": rows})
 
 
