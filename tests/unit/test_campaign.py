@@ -48,7 +48,7 @@ def test_every_experiment_says_what_it_claims_and_what_was_published(file: Path)
     assert experiment.name == file.stem
     assert experiment.claims
     assert bool(experiment.published) != (file.stem in OPEN)
-    documents = ("report", "study", "Hermans and de Niet 2016")
+    documents = ("report", "study", "Hermans and de Niet 2016", "InfraBuilder/benchmark-k8s-cni-2024-01")
     assert all(any(name in entry.source for name in documents) for entry in experiment.published)
     assert experiment.paper is not None
     assert sum(each.seconds for each in campaign.prepare_sweep(file, paper=True, quick=False, only=())) > 60
