@@ -87,6 +87,8 @@ def test_in_mode_neighbours_a_host_reaches_its_neighbours_and_nobody_else(make_l
         return bool(lab.provider.run(first.name, argv, timeout_s=LIMIT_S, check=False).code == 0)
 
     assert answers(first.ports[0].peer_address)
+    assert answers(second.name)
+    assert not answers(third.name)
     routes = lab.plan.routes_of(first.name)
     assert answers(second.address) == any(route.to.startswith(second.address) for route in routes)
     assert not answers(third.address)

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from minigts.dataplane import interfaces
 from minigts.topology.expanded import to_json
 from minigts.topology.load import load, parse
 from minigts.topology.plan import Plan
@@ -98,6 +99,29 @@ def test_ties_go_to_fewer_hops_then_to_the_earlier_segments(links: str, way: tup
     plan = made(f"hosts: {{a: , b: , c: , d: }}\nlinks: [{links}]\nrouting: neighbours")
     routed = made(f"hosts: {{a: , b: , c: , d: }}\nlinks: [{links}, {{ends: [d, c], rtt: 9s}}]")
     assert plan.path("a", "b").links == routed.path("a", "b").links == way
+
+
+def names_on(plan: Plan, host: str) -> list[list[str]]:
+    """What the script of a host writes into its /etc/hosts, by line."""
+    text = interfaces.script(plan, plan.host(host)).partition("printf %s ")[2].partition(" >/etc/hosts")[0]
+    return [line.split() for line in text.strip("'").splitlines()]
+
+
+def test_in_mode_neighbours_the_name_of_a_neighbour_leads_to_its_address_on_the_shared_link() -> None:
+    """Of parallel links to that on the one that the path takes; of who is no neighbour to its own, as everywhere."""
+    text = (
+        "hosts: {a: , b: , c: }\nipv6: true\n"
+        "links: [{ends: [a, b], rtt: 9ms}, {ends: [a, b], rtt: 1ms}, {ends: [b, c]}]\n"
+    )
+    near = made(f"{text}routing: neighbours")
+    four, six = near.host("b").ports[1].address, near.ipv6_of("b").ports[1].address  # type: ignore[union-attr]
+    assert near.address_over(near.path("a", "b")) == four
+    found = names_on(near, "a")
+    assert [address for address, *names in found if names == ["b"]] == [four, six]
+    assert [near.host("c").address, "c"] in found
+    assert [near.host("a").address, "a"] in found
+    routed = made(text)
+    assert [routed.host("b").address, "b"] in names_on(routed, "a")
 
 
 def test_separate_pairs_have_no_path_between_them() -> None:

@@ -52,7 +52,7 @@ def script(plan: Plan, machine: Host | Switch) -> str:
     lines = [
         *_settings([f"kernel.hostname={machine.name}", *SYSCTLS]),
         *_tuned(machine),
-        f"printf %s {shlex.quote(_hosts_file(plan))} >/etc/hosts",
+        f"printf %s {shlex.quote(_hosts_file(plan, machine))} >/etc/hosts",
         *_name_ports([*((port.mac, port.name) for port in machine.ports), *([WAY_OUT] if has_way_out else [])]),
         *(_way_out() if has_way_out else ()),
         *(_vlan(port) for port in on_segments if port.vlan is not None),
@@ -180,7 +180,22 @@ def _without_ipv6(name: str) -> str:
     return f"if [[ -e {folder} ]]; then echo 1 >{folder}/disable_ipv6; fi"
 
 
-def _hosts_file(plan: Plan) -> str:
-    own = "".join(f"{machine.address} {machine.name}\n" for machine in plan.machines)
-    beside = "" if plan.ipv6 is None else "".join(f"{host.address} {host.name}\n" for host in plan.ipv6.hosts)
+def _hosts_file(plan: Plan, machine: Host | Switch) -> str:
+    """Each name with an address that `machine` can reach: where only neighbours have routes, theirs on its segments."""
+    near, near_v6 = _shared(plan, machine) if isinstance(machine, Host) and not plan.is_routed else ({}, {})
+    own = "".join(f"{near.get(each.name, each.address)} {each.name}\n" for each in plan.machines)
+    of_v6 = () if plan.ipv6 is None else plan.ipv6.hosts
+    beside = "".join(f"{near_v6.get(host.name, host.address)} {host.name}\n" for host in of_v6)
     return f"127.0.0.1 localhost\n{own}{beside}"
+
+
+def _shared(plan: Plan, host: Host) -> tuple[dict[str, str], dict[str, str]]:
+    """By name of each neighbour its address on the segment that both are on, and the IPv6 one; of several segments that
+    of the path to it.
+    """
+    ends = dict[str, Port]()
+    for port, other, far in plan.neighbours(host):
+        if other.name not in ends or port.link == plan.path(host.name, other.name).links[0]:
+            ends[other.name] = far
+    beside = {name: there.port(far.name) for name, far in ends.items() if (there := plan.ipv6_of(name)) is not None}
+    return {name: far.address for name, far in ends.items()}, {name: each.address for name, each in beside.items()}
