@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from live.conftest import MakeLab, quiet
+from live.program import Program
 from minigts import lab as labs
+from minigts import overlays
 from minigts.fidelity import measure, mending
 from minigts.fidelity.explanation import explain
 from minigts.fidelity.standing import standing
@@ -75,6 +77,33 @@ def test_what_is_typed_in_a_host_is_found_named_and_mended(
         assert found(lab) == {}, name
     typed(lab, "ip address add 192.0.2.1/24 dev eth1; ip route add 198.51.100.0/24 via 10.20.0.2")
     assert found(lab) == {}  # the user's own
+
+
+@pytest.mark.virtual
+def test_a_filter_of_somebody_s_is_found_where_the_links_delay_by_themselves(make_lab: MakeLab) -> None:
+    lab = make_lab(CHAIN)
+    typed(lab, "tc qdisc add dev eth1 clsact; tc filter add dev eth1 egress matchall action drop")
+    assert "a queueing discipline clsact that is not the lab's" in found(lab)["ams"]
+    mending.mend(lab, ("ams",))
+    assert found(lab) == {}
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize("routing", ["routed", "ospf"])
+def test_a_host_is_started_again_though_its_neighbour_s_port_was_put_down_and_up(
+    make_lab: MakeLab, routing: str
+) -> None:
+    """The neighbour has lost its routes over the link by that, and no host would reach the other."""
+    lab = make_lab(CHAIN + f"routing: {routing}\n")
+    program = Program(lab.rundir.parents[1])
+    overlays.join(lab, "none", quiet)
+    for command in ("ip link set eth1 down && ip link set eth1 up", "ip link set eth1 down"):
+        typed(lab, command)
+        said = program.run("restart", "--lab", lab.name, "bra")
+        assert (said.returncode, "set again on ams: " in said.stderr) == (0, True), said.stderr
+        assert found(lab) == {}
+        typed(lab, f"ping -c 1 {lab.plan.host('lju').address}")
+    assert "set again" not in program.run("restart", "--lab", lab.name, "bra").stderr
 
 
 @pytest.mark.virtual

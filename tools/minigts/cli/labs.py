@@ -299,7 +299,8 @@ def _show_status(as_json: bool, *, in_a_line: bool = False) -> None:
 def restart(host: Host, lab: LabName = None) -> None:
     """End a host as a power cut does, start it again on its disk and its links, and join it to the overlay again.
 
-    The other hosts run on. What ran on it, beside the overlay, has ended.
+    The other hosts run on. What ran on it, beside the overlay, has ended. What somebody has changed by hand at the
+    other ends of its links (interfaces, addresses, routes) is set again, and said.
 
     Example:  minigts restart bra
     """
@@ -309,11 +310,15 @@ def restart(host: Host, lab: LabName = None) -> None:
 def _start_again(opened: Lab, host: str) -> None:
     from minigts import lab as labs
     from minigts import overlays
+    from minigts.fidelity.mending import mend_ways
 
     with screen.progress() as say:
         say(f"starting {host} again")
+        mended = mend_ways(opened, host)
         labs.restart(opened, host)
         overlays.rejoin(opened, host, say)
+    for name, differences in mended.items():
+        screen.note(f"set again on {name}: {'; '.join(differences)}")
     screen.note(f"{host} is up again")
 
 

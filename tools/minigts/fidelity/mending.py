@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from minigts.dataplane import shaping
+from minigts.dataplane import interfaces, shaping
+from minigts.dataplane.reached import Difference
 from minigts.errors import CommandFailed, HostFailed, MinigtsError
 from minigts.fidelity import host_settings
 from minigts.fidelity.host_settings import HostSettings
 from minigts.lab import Lab, life, links
 from minigts.lab.record import Record, exclusive
-from minigts.topology.parts import Host, Switch
+from minigts.topology.parts import End, Host, Switch
 
 
 def mend(lab: Lab, names: Iterable[str]) -> Mapping[str, Sequence[str]]:
@@ -51,13 +52,44 @@ def _mended(lab: Lab, machine: Host | Switch, record: Record) -> list[str]:
     return different
 
 
+def mend_ways(lab: Lab, name: str) -> Mapping[str, Sequence[str]]:
+    """On the machines that share a link with `name`: what somebody has changed by hand of that link's interface,
+    addresses and routes is as it should be again, so that a host that is started again finds its way. Nothing else is
+    touched. What differed, by machine; or why it stays so. One that is off, paused or does not answer is left alone.
+    """
+    plan = lab.plan
+    links_of = {port.link for port in plan.machine(name).ports}
+    found: dict[str, Sequence[str]] = {}
+    with exclusive(lab.rundir):
+        for machine in lab.machines_on:
+            ports = [port for port in machine.ports if port.link in links_of]
+            if machine.name != name and ports and (different := _ways_mended(lab, machine, ports)):
+                found[machine.name] = different
+    return found
+
+
+def _ways_mended(lab: Lab, machine: Host | Switch, ports: Sequence[End]) -> list[str]:
+    try:
+        shown = host_settings.read_back(lab, machine, None)
+        different = host_settings.ways(lab.plan, machine, lab.record, shown, ports)
+        if different:
+            script = _routes_undone(different) + interfaces.script(lab.plan, machine)
+            links.run_script(lab.provider, machine, script)
+    except CommandFailed:  # as in `_mended`
+        return [f"nothing, since it cannot be ({different[0].text}): minigts restart {machine.name}"]
+    except MinigtsError:
+        return []
+    return [each.text for each in different]
+
+
 def _undoing(lab: Lab, machine: Host | Switch, record: Record, shown: HostSettings) -> str:
     """What setting it all again would leave there: foreign queueing disciplines, and routes."""
     foreign = [port for port in machine.ports if links.differences([port], record, shown.qdiscs, shown.wires)]
-    undone = [
-        each.mend
-        for each in host_settings.ways(lab.plan, machine, record, shown, machine.ports)
-        if each.mend is not None
-    ]
+    ways = host_settings.ways(lab.plan, machine, record, shown, machine.ports)
+    return shaping.without_foreign(foreign) + _routes_undone(ways)
+
+
+def _routes_undone(ways: Sequence[Difference]) -> str:
+    undone = [each.mend for each in ways if each.mend is not None]
     batch = ["ip -force -batch - <<'END' 2>/dev/null || true", *undone, "END"] if undone else []
-    return shaping.without_foreign(foreign) + "".join(f"{line}\n" for line in batch)
+    return "".join(f"{line}\n" for line in batch)
