@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import zlib
+from pathlib import Path
 
 import pytest
 
 from minigts.dataplane import shaping
-from minigts.topology.load import parse
+from minigts.topology.load import load, parse
 from minigts.topology.parts import End, Port
 
 CLSACT = {"kind": "clsact", "handle": "ffff:", "dev": "eth1", "parent": "ffff:fff1", "options": {}}
@@ -250,9 +251,23 @@ def test_each_difference_is_said(qdiscs: list[object], difference: str) -> None:
 def test_what_is_set_but_not_declared_is_a_difference() -> None:
     assert shaping.differences(PLAIN, json.dumps([TBF, CLSACT, NETEM])) == [
         "eth1: rate is 50 Mbit/s, should be none",
-        "eth1: arriving frames are redirected, and no delay is declared",
+        "eth1: a queueing discipline clsact that is not the lab's: nothing is held here",
     ]
     assert shaping.differences(PLAIN, "[]") == []
+
+
+def test_a_user_s_own_on_an_interface_of_a_vlan_is_found_and_taken_off() -> None:
+    plan = load(Path(__file__).parents[2] / "topologies" / "vlans.yaml")
+    trunk = next(port for host in plan.hosts for port in host.ports if port.tagged)
+    name = f"{trunk.name}.{trunk.tagged[0].vlan}"
+    none = {"kind": "noqueue", "handle": "0:", "dev": name, "root": True, "options": {}}
+    before = shaping.differences(trunk, json.dumps([none]))
+    netem = {**none, "kind": "netem", "handle": "8001:", "options": {"limit": 1000}}
+    assert shaping.differences(trunk, json.dumps([netem])) == [
+        *before,
+        f"{trunk.name}: the queueing discipline on {name} is netem, should be noqueue",
+    ]
+    assert f"tc qdisc del dev {name} root" in shaping.without_foreign([trunk])
 
 
 @pytest.mark.parametrize("text", ["{", "3", '["x"]', '[{"kind":"tbf","dev":"eth1","options":{}}]', "null"])

@@ -28,7 +28,7 @@ from typing import Any, TypeAlias
 from minigts.errors import InputError
 from minigts.language import documents
 from minigts.topology.frames import ETHERNET_HEADER_BYTES
-from minigts.topology.parts import End, Shaping
+from minigts.topology.parts import End, Port, Shaping
 
 Argv: TypeAlias = tuple[str, ...]
 
@@ -321,7 +321,7 @@ def differences(port: End, tc_json_text: str, emulator_overhead_ms: float = 0.0)
 def _foreign(port: End, qdiscs: list[dict[str, Any]]) -> Iterator[str]:
     """Queueing disciplines that no script of ours sets, on the port and on what delays its arrivals."""
     root = "pfifo" if port.outgoing.rate_mbit is None or port.outgoing.queue_bytes is None else "tbf"
-    own = {port.name: (root, "clsact"), ifb(port): ("netem", "")}
+    own = {port.name: (root, "clsact"), ifb(port): ("netem", ""), **dict.fromkeys(_tagged(port), ("noqueue", ""))}
     for qdisc in qdiscs:
         device, kind = str(qdisc.get("dev")), str(qdisc.get("kind"))
         if device not in own or (device == ifb(port) and not holds_arrivals(port.incoming)):
@@ -336,11 +336,17 @@ def _foreign(port: End, qdiscs: list[dict[str, Any]]) -> Iterator[str]:
             yield f"the queue holds {qdisc['options']['limit']} packets, should hold {_PLAIN_QUEUE_PACKETS}"
 
 
+def _tagged(port: End) -> list[str]:
+    """The interfaces of a trunk, one for each VLAN: nothing of ours is on them."""
+    return [each.name for each in port.on_segments if each.name != port.name] if isinstance(port, Port) else []
+
+
 def without_foreign(ports: Iterable[End]) -> str:
     """What takes every queueing discipline off these ports, before `script` sets theirs again; for `sh`."""
     lines = []
     for port in ports:
-        for device, parent in ((port.name, "root"), (port.name, "ingress"), (port.name, "clsact"), (ifb(port), "root")):
+        places = [(name, parent) for name in (port.name, *_tagged(port)) for parent in ("root", "ingress", "clsact")]
+        for device, parent in (*places, (ifb(port), "root")):
             lines.append(f"tc qdisc del dev {shlex.quote(device)} {parent} 2>/dev/null || true")
     return "".join(f"{line}\n" for line in lines)
 
@@ -363,7 +369,7 @@ def _rate_differences(port: End, shown: ReadBack) -> list[str]:
 def _delay_differences(port: End, shown: ReadBack, emulator_overhead_ms: float) -> list[str]:
     declared = port.incoming
     if not holds_arrivals(declared):
-        return ["arriving frames are redirected, and no delay is declared"] if shown.redirected else []
+        return ["a queueing discipline clsact that is not the lab's: nothing is held here"] if shown.redirected else []
     if not shown.redirected:
         return ["arriving frames are not redirected, so delay and loss have no effect"]
     if shown.delay_ms is None:
