@@ -9,6 +9,7 @@ import pytest
 
 from live import test_policy
 from live.conftest import MakeLab, quiet, skip_without_programs
+from live.program import Program
 from minigts import lab as labs
 from minigts import overlays, paths
 from minigts.judge.tolerances import round_trip
@@ -192,6 +193,33 @@ def test_mesh_crosses_hosts_that_the_underlay_does_not(chain: Lab, meshed: tuple
     assert alone.code != 0
     assert across_ms == pytest.approx(segments_ms, abs=round_trip(chain.plan).of(segments_ms))
     proves_what_is_joined(chain)
+
+
+UNHEARD = """
+nft add table inet unheard
+nft add chain inet unheard arriving '{ type filter hook input priority -10 ; }'
+nft add rule inet unheard arriving udp dport 4789 drop
+"""
+"""The underlay is as before, and nothing that is encapsulated arrives."""
+
+
+@pytest.mark.parametrize("meshed", ["mesh"], indirect=True)
+def test_check_proves_the_overlay_and_fails_where_its_packets_do_not_arrive(
+    chain: Lab, meshed: tuple[overlays.Endpoint, ...]
+) -> None:
+    program = Program(chain.rundir.parents[1])
+    words = ("check", "--lab", chain.name, "--quick")
+    proven = program.run(*words, "--overlay")
+    assert (proven.returncode, "carries what it should from 3 hosts to the next: vxlan" in proven.stderr) == (0, True)
+    deaf = meshed[1].host
+    chain.provider.run(deaf, ["sh", "-ec", UNHEARD], timeout_s=30)
+    try:
+        assert program.run(*words).returncode == 0
+        failed = program.run(*words, "--overlay")
+    finally:
+        chain.provider.run(deaf, ["nft", "delete", "table", "inet", "unheard"], timeout_s=30)
+    assert (failed.returncode, "Traceback" in failed.stderr) == (1, False)
+    assert meshed[1].address in failed.stderr
 
 
 @pytest.mark.parametrize("meshed", ["mesh"], indirect=True)
