@@ -120,6 +120,16 @@ def test_the_verb_writes_a_pcap_and_ends_in_time(lab: Lab, tmp_path: Path) -> No
     assert (refused.returncode, "syntax error" in refused.stderr) == (2, True)
 
 
+def test_what_passes_in_the_last_second_is_captured_too(lab: Lab, tmp_path: Path) -> None:
+    program, file = Program(lab.rundir.parents[1]), tmp_path / "all.pcap"
+    echoes = f"setsid ping -q -i 0.1 -c 3000 {lab.plan.host('bra').address} >/dev/null 2>&1 & echo $!"
+    ping = lab.provider.run("ams", ["sh", "-c", echoes], timeout_s=60).stdout.strip()
+    program.succeeds("capture", "--lab", lab.name, "-w", str(file), "--for", "2", "ams-bra", "icmp")
+    lab.provider.run("ams", ["kill", ping], timeout_s=60)
+    found = moments_ms(file.read_bytes())
+    assert found[-1] - found[0] >= 1800
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
