@@ -19,6 +19,7 @@ from typer.testing import CliRunner, Result
 from live.conftest import quiet, state_directory
 from live.program import Program, kernel, until
 from minigts import lab as labs
+from minigts import overlays
 from minigts.cli.app import app
 from minigts.lab import Lab
 from minigts.providers import archive
@@ -72,6 +73,31 @@ def verb(*words: str) -> Result:
 def freeze(lab: Lab, host: str) -> None:
     lab.provider.run(host, ["sh", "-c", FREEZE], timeout_s=60)
     lab.provider.run("ams", ["sleep", "2"], timeout_s=60)
+
+
+def test_one_interruption_ends_a_join_whose_hosts_do_not_reach_each_other(
+    lab: Lab, program: Program, tmp_path: Path
+) -> None:
+    """They try for a minute, which is soon over in virtual time."""
+    if lab.time == "virtual":
+        pytest.skip("there it ends by itself")
+    (tmp_path / "silent.yaml").write_text(PAIR)
+    words = ("up", str(tmp_path / "silent.yaml"), "--time", lab.time, "--overlay", "none")
+    program.succeeds(*words)
+    overlays.leave(lab, quiet)
+    deaf = "nft add table inet deaf; nft add chain inet deaf in '{ type filter hook input priority 0 ; }'"
+    lab.provider.run("bra", ["sh", "-ec", f"{deaf}; nft add rule inet deaf in ip protocol icmp drop"], timeout_s=60)
+    try:
+        started = program.start(*words)
+        tries = ["pgrep", "-f", "phase.sh reach"]
+        assert until(lambda: lab.provider.run("ams", tries, timeout_s=60, check=False).code == 0, 60)
+        began = time.monotonic()
+        started.send_signal(signal.SIGINT)
+        _, said = started.communicate(timeout=120)
+    finally:
+        lab.provider.run("bra", ["nft", "delete", "table", "inet", "deaf"], timeout_s=60)
+    assert (started.returncode, time.monotonic() - began < ENOUGH_S) == (130, True), said
+    overlays.leave(lab, quiet)
 
 
 def test_output_of_any_length_is_handed_on_in_little_memory(lab: Lab, program: Program) -> None:
