@@ -10,6 +10,7 @@ import pytest
 from live.conftest import quiet, state_directory
 from live.program import Program
 from minigts import lab as labs
+from minigts import overlays
 from minigts.lab import Lab
 from minigts.topology.load import parse
 
@@ -21,6 +22,7 @@ def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     state = tmp_path_factory.mktemp("power")
     with state_directory(state):
         made = labs.up(parse(CHAIN, "power.yaml", time=request.param), "uml", None, quiet)
+        overlays.join(made, "none", quiet)
         Program(state).succeeds("kill", "bra")
         yield made
         labs.down(made)
@@ -104,3 +106,23 @@ def test_a_connection_outlives_a_pause(lab: Lab) -> None:
     mbit = [each["sum"]["bits_per_second"] / 1e6 for each in told["intervals"]]
     assert "error" not in told
     assert min(mbit) < 5 < max(mbit[-2:])
+
+
+def test_hosts_come_and_go_while_another_is_off(lab: Lab, program: Program) -> None:
+    """The one that is off gets its port more, routes and measuring end as it is started."""
+    program.succeeds("kill", "bra")
+    said = program.run("add", "host", "par", "bra", "rtt=2ms")
+    assert said.returncode == 0, said.stderr
+    now = lab.anew
+    assert (now.record.off, now.record.unsettled) == ({"bra"}, frozenset())
+    assert set(now.provider.kernels()) == {"ams", "lju", "par"}  # type: ignore[attr-defined]
+    joined = overlays.joined(now)
+    assert joined is not None
+    assert set(joined.ends) == {"ams", "bra", "lju", "par"}
+    program.succeeds("start", "bra")
+    argv = ["ping", "-c", "1", "-W", "2", now.plan.host("par").address]
+    assert lab.provider.run("ams", argv, timeout_s=60).code == 0
+    program.succeeds("kill", "ams")
+    program.succeeds("remove", "host", "par")
+    program.succeeds("start", "ams")
+    assert set(lab.anew.state_of_hosts().values()) == {"answers"}

@@ -5,7 +5,9 @@ bounded part of it, and has one error for what it cannot read.
 from __future__ import annotations
 
 import fcntl
+import json
 import os
+import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,7 +23,7 @@ from minigts.lab import activity, relay
 from minigts.lab.pcapng import Merged
 from minigts.machine.lines import Lines
 from minigts.providers.agent.provider import MOST_LOG_BYTES, copy_end
-from minigts.providers.uml import console
+from minigts.providers.uml import console, kernel
 from minigts.providers.uml.console import Console
 from minigts.serve import lines as served
 from minigts.tools import iperf3_tcp, iperf3_udp, netperf_rr, ping
@@ -248,3 +250,24 @@ def test_an_end_that_sends_nothing_lets_the_other_fill_no_memory(monkeypatch: py
 def test_a_relay_sends_no_record_of_gigabytes() -> None:
     with pytest.raises(ValueError, match="a record of 2147483647 bytes"):
         list(relay.Records().feed((0x7FFFFFFF).to_bytes(4)))
+
+
+def test_what_a_kernel_has_died_of_is_found_in_what_it_said_since_it_was_started(tmp_path: Path) -> None:
+    kept = _console(tmp_path)
+    os.write(kept.descriptor, b"[ 1.0] all is well\n")
+    assert kept.panic() == ""
+    os.write(kept.descriptor, b"[ 2.0] Kernel panic - not syncing: Out of \x1b[2Jmemory\r\nCPU: 0\n")
+    assert kept.panic() == "Out of [2Jmemory"
+    kept.close()
+    again = _console(tmp_path)
+    assert again.panic() == ""
+    again.close()
+    assert again.panic() == ""
+
+
+def test_of_kernels_those_are_recorded_that_have_not_ended(tmp_path: Path) -> None:
+    """One that is off must not keep the others from being found."""
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    kernel.record(tmp_path, {"ams": os.getpid(), "bra": ended.pid})
+    assert list(json.loads((tmp_path / kernel.RECORD).read_text())) == ["ams"]

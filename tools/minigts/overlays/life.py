@@ -252,6 +252,23 @@ def second(lab: Lab, host: str) -> Endpoint:
     return _endpoint(host, _with_ends(now, {host: end}).ends[host])
 
 
+def follow(lab: Lab, before: Joined, progress: Progress) -> dict[str, Endpoint]:
+    """Plain hosts, `before`, of a lab into which hosts have come or from which they have gone, while one is off: those
+    that are on are measuring ends again, and who is off is one again when it is started.
+    """
+    with exclusive(lab.rundir):
+        members = _members(lab, before)
+        on = _that_are_on(lab, members)
+        _put_scripts(lab, catalogue.find(before.name), before.programs, on)
+        ends = lab.on_each(on, lambda host: _run(lab, "start", host, {}))
+        kept = {host.name: before.ends[host.name] for host in members if host.name in before.ends}
+        now = _with_ends(before, {**kept, **ends})
+        _wait_until_connected(lab, now)
+        _write(lab, now)
+        progress(f"{now.name}: {len(on)} hosts can be measured")
+        return now.endpoints()
+
+
 def verify(lab: Lab, progress: Progress) -> dict[str, dict[str, str]]:
     """Prove the data path of what is joined, from every host to the next of its network; what each host says of it."""
     now = joined(lab)
@@ -306,7 +323,7 @@ def _wait_until_connected(lab: Lab, now: Joined) -> None:
         peers = " ".join(now.ends[peer]["ADDRESS"] for peer in others)
         _run(lab, "reach", host, {**now.ends[host.name], "PEERS": peers}, timeout_s)
 
-    lab.on_each(_members(lab, now), wait)
+    lab.on_each(_that_are_on(lab, _members(lab, now)), wait)
 
 
 def _with_ends(now: Joined, ends: Mapping[str, Mapping[str, str]]) -> Joined:
@@ -355,6 +372,10 @@ def _members(lab: Lab, now: Joined) -> list[Host]:
     """The hosts that are in a team, in the topology's order."""
     joining = {name for team in teams(lab.plan, now.name) for name in team.names}
     return [host for host in lab.plan.hosts if host.name in joining]
+
+
+def _that_are_on(lab: Lab, hosts: Sequence[Host]) -> list[Host]:
+    return [host for host in hosts if host.name not in lab.record.silent]
 
 
 def _on_all(lab: Lab, now: Joined, phase: str) -> dict[str, dict[str, str]]:

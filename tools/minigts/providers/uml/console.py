@@ -26,6 +26,8 @@ MOST_BYTES = 8 << 20
 """The file's size. One that is full keeps its second half."""
 CHUNK_BYTES = 1 << 20
 KEEP_SIZE_PUNCH_HOLE = 3
+PANIC, PANIC_BYTES, PANIC_CHARACTERS = b"Kernel panic - not syncing:", 1 << 16, 160
+"""How a kernel begins its last words, within how much of the end they are looked for, and how much of them is told."""
 MARK = b"[minigts has left out what the console said before]\n"
 
 
@@ -34,7 +36,7 @@ class Console:
 
     def __init__(self, file: Path) -> None:
         self._file = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        self._length = os.lseek(self._file, 0, os.SEEK_END)
+        self._length = self._begin = os.lseek(self._file, 0, os.SEEK_END)
         self.descriptor = os.memfd_create("console", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.truncate(self.descriptor, WINDOW_BYTES)
         seals = fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
@@ -68,9 +70,18 @@ class Console:
         os.close(self.descriptor)
         os.close(self._file)
 
+    def panic(self) -> str:
+        """Of which the kernel has died by what it said since it was started, `Out of memory`; empty if of nothing."""
+        self.take()
+        begin = max(self._begin, self._length - PANIC_BYTES)
+        _, said, rest = os.pread(self._file, PANIC_BYTES, begin).rpartition(PANIC) if self._is_open else (b"",) * 3
+        why = "".join(each for each in rest.split(b"\n")[0].decode(errors="replace") if each.isprintable())
+        return why.strip()[:PANIC_CHARACTERS] or "panic" if said else ""
+
     def _write(self, data: bytes) -> None:
         if self._length + len(data) > MOST_BYTES:
             kept = os.pread(self._file, MOST_BYTES // 2, max(0, self._length - MOST_BYTES // 2))
+            self._begin = 0
             os.ftruncate(self._file, 0)
             os.pwrite(self._file, MARK + kept, 0)
             self._length = len(MARK) + len(kept)

@@ -222,8 +222,11 @@ def end(rundir: Path, host: str) -> None:
 
 
 def record(rundir: Path, kernels: Mapping[str, int]) -> None:
-    """Write down which processes the supervisor has started as kernels: what they say of themselves may be a lie."""
-    started = {name: [pid, process.started_ticks(pid)] for name, pid in kernels.items()}
+    """Write down which processes the supervisor has started as kernels, of those that have not ended: what they say of
+    themselves may be a lie.
+    """
+    ticks = {name: process.started_ticks(pid) for name, pid in kernels.items()}
+    started = {name: [kernels[name], since] for name, since in ticks.items() if since is not None}
     paths.write_whole(rundir / RECORD, json.dumps(started))
 
 
