@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from live.conftest import quiet, state_directory
-from live.program import Program
+from live.program import Program, until
 from minigts import lab as labs
 from minigts import overlays
 from minigts.lab import Lab
@@ -126,3 +126,18 @@ def test_hosts_come_and_go_while_another_is_off(lab: Lab, program: Program) -> N
     program.succeeds("remove", "host", "par")
     program.succeeds("start", "ams")
     assert set(lab.anew.state_of_hosts().values()) == {"answers"}
+
+
+FULL = "echo 1 >/proc/sys/vm/panic_on_oom; mount -t tmpfs -o size=2G full /mnt; cat /dev/zero >/mnt/full"
+
+
+def test_a_kernel_that_has_panicked_says_of_what(lab: Lab, program: Program) -> None:
+    assert program.run("exec", "lju", "--", "sh", "-c", FULL).returncode != 0
+    assert until(lambda: "panicked" in program.succeeds("status"))
+    refused = program.run("exec", "lju", "--", "true")
+    assert (refused.returncode, "lju was ended by its own kernel, which panicked: Out of memory" in refused.stderr) == (
+        1,
+        True,
+    ), refused.stderr
+    program.succeeds("restart", "lju")
+    assert lab.anew.state_of_hosts()["lju"] == "answers"

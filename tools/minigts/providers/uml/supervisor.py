@@ -140,6 +140,8 @@ class Kernels:
         self._running: dict[str, Host] = {}
         self._consoles: dict[str, Console] = {}
         self._stopped = False
+        self._mourned = set[str]()
+        """Whose end has been looked into."""
         self._serving: list[asyncio.Task[None]] = []
 
     def _make_ends(self) -> None:
@@ -225,6 +227,7 @@ class Kernels:
         (self._rundir / machine.console).parent.mkdir(parents=True, exist_ok=True)
         console = self._consoles[name] = Console(self._rundir / machine.console)
         ended.forget(self._rundir, name)
+        self._mourned.discard(name)
         held = Held(self._inside, self._groups.make(name, machine.group), console)
         self._running[name] = host = _start_kernel(machine, self._launch, self._rundir, own, self._clock, held)
         host.on_fault = partial(self._end_for, host, "by its supervisor")
@@ -249,6 +252,9 @@ class Kernels:
             asked.unlink()
             self._start(name)
             return
+        if name not in self._mourned and (why := self._consoles[name].panic()):
+            ended.note(self._rundir, name, f"by its own kernel, which panicked: {why}")
+        self._mourned.add(name)
         for end in self._ends_of(name):
             asyncio.get_running_loop().add_reader(end, _throw_away, end)
 
