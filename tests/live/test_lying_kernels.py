@@ -207,7 +207,7 @@ def test_frames_under_way_have_a_bound_and_are_dropped_and_counted_beyond(tmp_pa
         wires = clock.ask("wires")["wires"]
         sent = next(one for one in wires if one["host"] == 1)
         assert sent["frames"] == 5000
-        assert 4000 < sent["frames"] - sent["dropped"] < 4200
+        assert 4000 < sent["frames"] - sent["overrun"] < 4200
         assert "no more of what it sends is kept under way" in clock.log.read_text()
 
 

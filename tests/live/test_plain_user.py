@@ -16,6 +16,7 @@ from live.other_user import free_id, made_for
 from live.program import Program, Traces, kernel, until
 from minigts import paths
 from minigts.providers.agent import process
+from minigts.results.folder import LOCK
 
 pytestmark = [
     pytest.mark.uml,
@@ -56,7 +57,7 @@ def test_a_plain_user_has_the_whole_life_of_a_lab(plain: Program) -> None:
 
 
 def test_nobody_else_reads_what_a_run_leaves_or_reaches_what_it_runs(plain: Program) -> None:
-    """Sockets and records are their owner's alone, results are as the umask says; what listens, listens to nobody
+    """Sockets and records are their owner's alone, as is a run's lock, results are as the umask says; what listens, listens to nobody
     outside this machine."""
     home = plain.state.parent
     (home / "small.yaml").write_text(EXPERIMENT.replace("PROJECT", str(plain.project)))
@@ -73,14 +74,16 @@ def test_nobody_else_reads_what_a_run_leaves_or_reaches_what_it_runs(plain: Prog
     ours = {f"pid={pid}," for pid in _processes_of(plain)}
     assert len(ours) >= 3  # a supervisor and two kernels
     assert [line for line in new if any(pid in line for pid in ours)] == []
-    open_to_all = [results, *(path for path in results.rglob("*") if not path.name.startswith("."))]
+    open_to_all = [path for path in results.rglob("*") if not path.name.startswith(".") and path.name != LOCK]
+    open_to_all.append(results)
     left = [*open_to_all, *plain.state.rglob("*")]
     kinds = {path.suffix or path.name for path in left}
     assert {".sock", ".log", ".json", ".csv", ".html", ".cow", "failed"} <= kinds
     assert [str(path) for path in plain.state.rglob("*") if path.lstat().st_mode & 0o077] == []
-    modes = {(path.is_dir(), path.lstat().st_mode & 0o777) for path in open_to_all}
     umask = paths.users_umask()
-    assert modes == {(True, 0o777 & ~umask), (False, 0o666 & ~umask)}
+    modes = {str(path): path.lstat().st_mode & 0o777 for path in open_to_all}
+    expected = {str(path): (0o777 if path.is_dir() else 0o666) & ~umask for path in open_to_all}
+    assert modes == expected
     assert {path.lstat().st_uid for path in left} == {plain.user}
 
 

@@ -22,6 +22,7 @@ import pytest
 from live import hostile
 from live.other_user import free_id, made_for
 from live.program import Program, until
+from minigts.machine import processor_share
 from minigts.providers.agent import process
 from minigts.providers.uml import bounds, confinement
 from minigts.providers.uml.system_calls import KERNEL, NUMBERS
@@ -149,9 +150,10 @@ def test_nothing_of_a_taken_kernel_outlives_down(ground: Ground, supervisor: str
             assert until(lambda: not hostile.left(ours), 20), "kernels outlive their supervisor"
         else:
             assert hostile.left(ours), "without namespaces it is `down` that ends them"
+    groups = f"*/{processor_share.prefix(ground.program.rundir('pair'))}*"
     ground.program.succeeds("down")
     assert hostile.left(ours) == []
-    assert not [*Path("/sys/fs/cgroup").glob("*/minigts-*-[ab]")]
+    assert not [*Path("/sys/fs/cgroup").glob(groups)]
 
 
 def test_a_kernel_that_is_started_again_has_no_brother(ground: Ground) -> None:
