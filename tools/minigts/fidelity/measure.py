@@ -23,6 +23,7 @@ from minigts.judge import tolerances
 from minigts.lab import Lab, events, links
 from minigts.lab.calibration import RoundTrips, probe
 from minigts.language import documents
+from minigts.language.figures import digits, span
 from minigts.tools import iperf3_tcp, ping
 from minigts.tools.base import ParseError
 from minigts.tools.processor import is_modelled
@@ -464,7 +465,7 @@ def _by_windows(lab: Lab, way: _OneWay, row: Row) -> Row | None:
         update={
             "ok": low <= row.measured <= high + tolerance.of(high),
             "note": window.in_words(way.link.rtt_ms),
-            "wanted": f"{low:.4g} to {high:.4g} Mbit/s, as the hosts' TCP buffers have it",
+            "wanted": f"{span(digits(low, 4), digits(high, 4))} Mbit/s, as the hosts' TCP buffers have it",
         }
     )
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from minigts.errors import reading_from
 from minigts.lab import Lab
+from minigts.language.figures import digits, span
 
 READ_TIMEOUT_S = 20.0
 RECEIVE, SEND = "/proc/sys/net/ipv4/tcp_rmem", "/proc/sys/net/ipv4/tcp_wmem"
@@ -37,8 +38,8 @@ class Window:
         low, high = self.mbit(rtt_ms)
         buffers = f"tcp_rmem up to {self.receive_bytes}, tcp_wmem up to {self.send_bytes}"
         return (
-            f"the hosts' TCP buffers are the limit: windows of {self.least / 1e6:.3g} to {self.most / 1e6:.3g} MB "
-            f"({buffers}) carry {low:.4g} to {high:.4g} Mbit/s over {rtt_ms:g} ms"
+            f"the hosts' TCP buffers are the limit: windows of {span(digits(self.least / 1e6), digits(self.most / 1e6))} MB "
+            f"({buffers}) carry {span(digits(low, 4), digits(high, 4))} Mbit/s over {rtt_ms:g} ms"
         )
 
 
