@@ -1,4 +1,4 @@
-"""Control groups of the second version, which hosts have: the machine that the tests run on may have the first alone."""
+"""Control groups of the second version, which hosts have; this machine may have the first alone."""
 
 from __future__ import annotations
 

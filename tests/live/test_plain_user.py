@@ -57,8 +57,8 @@ def test_a_plain_user_has_the_whole_life_of_a_lab(plain: Program) -> None:
 
 
 def test_nobody_else_reads_what_a_run_leaves_or_reaches_what_it_runs(plain: Program) -> None:
-    """Sockets, records and a run's lock are their owner's alone, results are as the umask says; what listens, listens to
-    nobody outside this machine."""
+    """Sockets, records and a run's lock are their owner's alone, results are as the umask says; what listens,
+    listens to nobody outside this machine."""
     home = plain.state.parent
     (home / "small.yaml").write_text(EXPERIMENT.replace("PROJECT", str(plain.project)))
     (home / "small.yaml").chmod(0o644)

@@ -36,9 +36,10 @@ class Window:
 
     def in_words(self, rtt_ms: float) -> str:
         low, high = self.mbit(rtt_ms)
+        sizes = span(digits(self.least / 1e6), digits(self.most / 1e6))
         buffers = f"tcp_rmem up to {self.receive_bytes}, tcp_wmem up to {self.send_bytes}"
         return (
-            f"the hosts' TCP buffers are the limit: windows of {span(digits(self.least / 1e6), digits(self.most / 1e6))} MB "
+            f"the hosts' TCP buffers are the limit: windows of {sizes} MB "
             f"({buffers}) carry {span(digits(low, 4), digits(high, 4))} Mbit/s over {rtt_ms:g} ms"
         )
 
