@@ -102,7 +102,7 @@ def test_a_process_gets_its_share_and_no_more() -> None:
 
 def test_groups_of_a_lab_are_known_by_its_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processor_share, "place", lambda: Place(tmp_path, 1))
-    monkeypatch.setattr(processor_share, "candidates", lambda _proc: iter([Place(tmp_path, 1)]))
+    monkeypatch.setattr(processor_share, "candidates", lambda _proc, _controller: iter([Place(tmp_path, 1)]))
     made = of_a_lab.make(plan(), tmp_path / "one")
     other = of_a_lab.make(plan(), tmp_path / "two")["a"]
     assert set(made) == {"a"}

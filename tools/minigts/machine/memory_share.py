@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from minigts.machine.processor_share import Place, candidates, first_place
+from minigts.machine import processor_share
+from minigts.machine.processor_share import Place, first_place
 
 FILES = {1: "memory.limit_in_bytes", 2: "memory.max"}
 
@@ -27,13 +28,5 @@ def make(where: Place, name: str, memory_mb: int) -> Path:
 
 
 def remove(prefix: str, proc: Path = Path("/proc/self")) -> list[str]:
-    """Take away the groups whose names begin so; what could not be removed, a sentence each."""
-    left = []
-    for group in (group for found in candidates(proc, "memory") for group in sorted(found.parent.glob(f"{prefix}*"))):
-        try:
-            group.rmdir()
-        except FileNotFoundError:
-            continue  # in version 2 it was that of the processors, too
-        except OSError as error:
-            left.append(f"control group {group} is not removed: {error.strerror}")
-    return left
+    """As of processors: take away the groups whose names begin so; what could not be removed, a sentence each."""
+    return processor_share.remove(prefix, proc, "memory")

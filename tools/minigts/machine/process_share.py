@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from minigts.machine.processor_share import Place, candidates, first_place
+from minigts.machine import processor_share
+from minigts.machine.processor_share import Place, first_place
 
 FILE = "pids.max"
 
@@ -26,13 +27,5 @@ def make(where: Place, name: str, most: int) -> Path:
 
 
 def remove(prefix: str, proc: Path = Path("/proc/self")) -> list[str]:
-    """Take away the groups whose names begin so; what could not be removed, a sentence each."""
-    left = []
-    for group in (group for found in candidates(proc, "pids") for group in sorted(found.parent.glob(f"{prefix}*"))):
-        try:
-            group.rmdir()
-        except FileNotFoundError:
-            continue  # in version 2 it was another limit's, too
-        except OSError as error:
-            left.append(f"control group {group} is not removed: {error.strerror}")
-    return left
+    """As of processors: take away the groups whose names begin so; what could not be removed, a sentence each."""
+    return processor_share.remove(prefix, proc, "pids")

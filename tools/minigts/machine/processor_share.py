@@ -69,14 +69,16 @@ def prefix(rundir: Path) -> str:
     return f"minigts-{hashlib.sha256(str(rundir).encode()).hexdigest()[:12]}-"
 
 
-def remove(prefix: str, proc: Path = Path("/proc/self")) -> list[str]:
-    """Take away the groups whose names begin so; what could not be removed, a sentence each. Their processes have
-    ended."""
+def remove(prefix: str, proc: Path = Path("/proc/self"), controller: str = "cpu") -> list[str]:
+    """Take away the controller's groups whose names begin so; what could not be removed, a sentence each. Their
+    processes have ended."""
     left = []
-    for found in candidates(proc):
+    for found in candidates(proc, controller):
         for group in sorted(found.parent.glob(f"{prefix}*")):
             try:
                 group.rmdir()
+            except FileNotFoundError:
+                continue  # in version 2 it was another limit's, too
             except OSError as error:
                 left.append(f"control group {group} is not removed: {error.strerror}")
     return left

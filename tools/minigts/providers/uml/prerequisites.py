@@ -27,15 +27,13 @@ from minigts.providers.uml.image import Room
 SHM = Path("/dev/shm")
 TRACE = "c.ptrace(0, 0, 0, 0)"
 """PTRACE_TRACEME: Yama and a container's seccomp filter both show there (ptrace(2))."""
-FILTER_CALLS = (
-    "c.prctl(38, 1, 0, 0, 0)"  # PR_SET_NO_NEW_PRIVS
-    " or c.prctl(22, 2, (ctypes.c_uint64 * 2)(1, ctypes.addressof(rule := ctypes.c_uint64(0x7FFF0000 << 32 | 6))))"
-)
-"""PR_SET_SECCOMP with a filter of one instruction, `return SECCOMP_RET_ALLOW` (seccomp(2), struct sock_fprog)."""
-LISTEN_CALLS = (
-    "c.prctl(38, 1, 0, 0, 0) or c.syscall(317, 1, 8, (ctypes.c_uint64 * 2)(1, "
-    "ctypes.addressof(rule := ctypes.c_uint64(0x7FFF0000 << 32 | 6)))) < 0"
-)
+UNPRIVILEGED = "c.prctl(38, 1, 0, 0, 0)"
+"""PR_SET_NO_NEW_PRIVS, which an unprivileged process owes before it may filter its calls."""
+ALLOW_ALL = "(ctypes.c_uint64 * 2)(1, ctypes.addressof(rule := ctypes.c_uint64(0x7FFF0000 << 32 | 6)))"
+"""A filter of one instruction, `return SECCOMP_RET_ALLOW` (seccomp(2), struct sock_fprog)."""
+FILTER_CALLS = f"{UNPRIVILEGED} or c.prctl(22, 2, {ALLOW_ALL})"
+"""PR_SET_SECCOMP with that filter."""
+LISTEN_CALLS = f"{UNPRIVILEGED} or c.syscall(317, 1, 8, {ALLOW_ALL}) < 0"
 """The same by seccomp(2), with SECCOMP_FILTER_FLAG_NEW_LISTENER. A process may have but one such listener."""
 HANDS_ON_FROM = (5, 14)
 """The Linux that can add a descriptor to a listener's answer at once (SECCOMP_ADDFD_FLAG_SEND)."""
