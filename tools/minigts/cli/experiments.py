@@ -70,7 +70,7 @@ def run(
 
     Example:  minigts run experiments/ --time virtual --on local
     """
-    from minigts.experiments import campaign
+    from minigts.experiments import campaign, decidable
     from minigts.experiments import trust as trusts
     from minigts.lab import checked_name
 
@@ -99,7 +99,7 @@ def run(
                 provider=provider,
                 replicates=replicates,
             )
-        for line in (*campaign.left_out_in_words(prepared), *campaign.too_few_in_words(prepared)):
+        for line in (*campaign.left_out_in_words(prepared), *decidable.too_few_in_words(prepared, provider)):
             screen.note(line)
         if on is not None:
             _refuse_real_time(prepared)

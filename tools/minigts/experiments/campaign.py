@@ -25,7 +25,6 @@ from minigts.experiments.model import Experiment, replicates_of
 from minigts.experiments.stage import LabStage
 from minigts.fidelity.certificate import Certificate
 from minigts.fidelity.measure import certify
-from minigts.judge.cells import ENOUGH, plural
 from minigts.lab import Lab, links
 from minigts.language import documents
 from minigts.language.problems import Location
@@ -412,16 +411,6 @@ def left_out_in_words(prepared: Sequence[Prepared]) -> tuple[str, ...]:
         *dict.fromkeys(f"{each.experiment.name}: {_left_out(each)}" for each in of_the_time),
         *(f"without {name}: {why}" for name, why in absent.items()),
     )
-
-
-def too_few_in_words(prepared: Sequence[Prepared]) -> tuple[str, ...]:
-    """A line for each experiment in real time whose claims so few repetitions cannot decide."""
-    few = {
-        each.experiment.name: plural(each.experiment.repetitions, "repetition")
-        for each in prepared
-        if each.samples and each.plan.time == "real" and each.experiment.claims and each.experiment.repetitions < ENOUGH
-    }
-    return tuple(f"{name}: {number} in real time decide no claim; {ENOUGH} and more do" for name, number in few.items())
 
 
 def _left_out(prepared: Prepared) -> str:

@@ -222,6 +222,16 @@ def least_p(strata: Strata) -> float:
     return min(1.0, 2 / arrangements)
 
 
+def clearest_rank(samples: int) -> float:
+    """The smallest one-sided p of a difference that so many samples on either side can show."""
+    return 1 / math.comb(2 * samples, samples)
+
+
+def clearest_sign(samples: int) -> float:
+    """The smallest p of so many samples that they lie on one side of a limit."""
+    return 0.5**samples
+
+
 def holm(chances: Sequence[float]) -> tuple[float, ...]:
     """The same p values, each raised as Holm's step-down procedure asks for testing them all at once.
 

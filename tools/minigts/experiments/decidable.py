@@ -1,0 +1,93 @@
+"""Which verdicts an experiment can have at all, told from its files before anything is measured."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from minigts.experiments import campaign, meaning
+from minigts.experiments.campaign import Prepared
+from minigts.experiments.claims import foreseen
+from minigts.experiments.derive import Taken, summarise
+from minigts.experiments.vocabulary import Claim
+from minigts.judge.cells import ENOUGH, plural
+from minigts.judge.statistics import clearest_rank, clearest_sign, holm, significant
+from minigts.judge.words import WORDS
+from minigts.results.schema import RawSample
+from minigts.tools.base import Measured
+
+OPEN, VACUOUS, TOO_FEW = "open", "vacuous", "too few"
+
+
+def counted(prepared: Prepared, provider: str) -> Mapping[bool, Counter[str]]:
+    """How many verdicts can be either (OPEN), follow from the plan (VACUOUS), or cannot be decided by so few
+    repetitions (TOO_FEW): True has those on claims of documents, False those on claims of minigts' own.
+    """
+    found: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
+    words: list[str] = []
+    for claim, is_open in _verdicts(prepared, provider):
+        found[bool(claim.source)][OPEN if is_open else VACUOUS] += 1
+        words += [claim.word] if is_open and claim.source else []
+    if prepared.plan.time == "real":
+        repetitions = prepared.experiment.repetitions
+        for sourced, verdicts in found.items():
+            few = verdicts[OPEN] if repetitions < ENOUGH else _undecidable(words, repetitions) if sourced else 0
+            verdicts[OPEN] -= few
+            verdicts[TOO_FEW] = few
+    return found
+
+
+def needed(words: Sequence[str]) -> int:
+    """How many repetitions in real time can decide verdicts on claims of these words, when tested together."""
+    repetitions = ENOUGH
+    while _undecidable(words, repetitions):
+        repetitions += 1
+    return repetitions
+
+
+def too_few_in_words(several: Sequence[Prepared], provider: str) -> tuple[str, ...]:
+    """A line for each experiment in real time with claims that its repetitions cannot decide, however they come out."""
+    lines: dict[str, str] = {}
+    for each in several:
+        experiment = each.experiment
+        if not each.samples or each.plan.time != "real" or not experiment.claims or experiment.name in lines:
+            continue
+        number = plural(experiment.repetitions, "repetition")
+        if experiment.repetitions < ENOUGH:
+            lines[experiment.name] = f"{experiment.name}: {number} in real time decide no claim; {ENOUGH} and more do"
+            continue
+        words = [claim.word for claim, is_open in _verdicts(each, provider) if is_open and claim.source]
+        few = _undecidable(words, experiment.repetitions)
+        if few:
+            lines[experiment.name] = (
+                f"{experiment.name}: {number} in real time cannot decide {few} of {len(words)} verdicts on claims of "
+                f"documents, which are tested together (Holm's procedure); {needed(words)} can"
+            )
+    return tuple(lines.values())
+
+
+def _verdicts(prepared: Prepared, provider: str) -> Iterator[tuple[Claim, bool]]:
+    """Each claim as often as there will be a verdict on it, and whether that can be either."""
+    manifest = campaign.manifest_of(prepared, provider)
+    cells = summarise(manifest, [_made_up(prepared, index) for index in range(len(prepared.samples))])
+    for claim in meaning.claims(manifest):
+        for follows in foreseen(claim, cells, prepared.plan, prepared.experiment).values():
+            yield claim, follows is None
+
+
+def _undecidable(words: Sequence[str], repetitions: int) -> int:
+    """How many of these verdicts stay undecided though each comes out as clear as can be. Words about hops have no p,
+    or several, and are not counted."""
+    tested = [word for word in words if word not in WORDS]
+    clearest = [clearest_sign(repetitions) if word == "bounded" else clearest_rank(repetitions) for word in tested]
+    return sum(not significant(p) for p in holm(clearest))
+
+
+def _made_up(prepared: Prepared, index: int) -> Taken:
+    """A sample of no figure that counts: only its place does."""
+    sample = prepared.samples[index]
+    tool = prepared.experiment.measurement(sample.measurement).instrument
+    raw = RawSample(
+        sample=sample.id, host=sample.source, argv=(), code=0, stdout="", stderr="", started="", seconds=0.0, attempt=1
+    )
+    return Taken(sample, raw, 1, 0, Measured(1.0, {column.name: 1.0 for column in tool.columns}), "")
