@@ -32,7 +32,7 @@ from killed_run import Stage
 from minigts.errors import UNPRINTABLE, MinigtsError
 from minigts.experiments import campaign as campaigns
 from minigts.experiments.derive import derive
-from minigts.experiments.run import run
+from minigts.experiments.run import run_together
 from minigts.report import comparison_page, render
 from minigts.report.compare import compare, headline
 from minigts.report.page import Story, run_page
@@ -84,7 +84,7 @@ def whole_folders(place: Path) -> tuple[Path, ...]:
     small_run = place / "small"
     small_run.mkdir(parents=True)
     begin(small_run, small(), chain())
-    run(small_run, Replay(), Stage(), lambda _progress: None)  # type: ignore[arg-type]
+    run_together([small_run], Replay(), Stage(), lambda _progress: None)  # type: ignore[arg-type]
     (small_run / "certificate.json").write_text('{"verdict": "passed", "rows": []}')
     old = Path(shutil.copytree(HERE / "report_sample", place / "old"))
     kinds = {kind.name: kind for kind in synthetic.KINDS}
