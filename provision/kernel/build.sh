@@ -15,7 +15,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source "$here/../debian.sh"
 
 readonly tools=gcc,libc6-dev,make,flex,bison,bc,xz-utils,kmod,patch,binutils
-readonly recipe=("$here"/{compile.sh,config,*.patch})
+readonly recipe=("$here"/{compile.sh,config,patches})
 
 # It leads no process group, and ends with this one.
 fetch() {

@@ -16,31 +16,14 @@ unpack_source() {
   rm "$fetched/source.tar"
 }
 
-# A processor that goes to sleep looks for alarms that came while its signals were off, and not for input that did. The
-# packet that arrives in that moment waits for the next alarm: docs/decisions/0006-full-kernel.md. So input wakes it, too.
-mend_idle_sleep() {
-  change arch/um/os-Linux/time.c \
-    's/sigaddset(&set, SIGALRM);/& sigaddset(\&set, SIGIO); sigaddset(\&set, SIGCHLD);/'
-  change arch/um/os-Linux/signal.c 's/!!(signals_pending & SIGALRM_MASK)/!!signals_pending/'
-}
-
-# Links need no names to be looked up, so the kernel can do without the machine's C library.
-allow_static_link() { change arch/um/drivers/Kconfig '/select MAY_HAVE_RUNTIME_DEPS/d'; }
-
-# What each patch says of itself. It must fit in whole: a later source that has moved is looked at by somebody.
+# In the order of their numbers; each says at its head why it is there. A patch must fit in whole: a source that has moved
+# is looked at by somebody.
 apply_patches() {
   local each
-  for each in "${0%/*}"/*.patch; do patch -d "$tree" -p1 --fuzz=0 <"$each"; done
-}
-
-# change FILE SED-EXPRESSION: fails if that changes nothing.
-change() {
-  cp "$tree/$1" /tmp/before
-  sed -i "$2" "$tree/$1"
-  ! cmp -s "$tree/$1" /tmp/before || {
-    echo "error: there is nothing left to change in $1: has the kernel been mended?" >&2
-    exit 1
-  }
+  for each in "${0%/*}"/patches/*.patch; do
+    echo "${each##*/}"
+    patch -d "$tree" -p1 --forward --fuzz=0 <"$each"
+  done
 }
 
 # Every line of `config` that this version can have must be met: a name that is gone would take what it stands for with it
@@ -90,8 +73,6 @@ keep_products() {
 }
 
 unpack_source
-mend_idle_sleep
-allow_static_link
 apply_patches
 configure
 compile

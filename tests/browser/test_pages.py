@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from minigts.report import comparison, render
+from minigts.report import comparison_page, render
 from minigts.report.compare import compare
 from unit import synthetic
 
@@ -66,7 +66,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "campaign": render(campaign),
         "run": run / "report.html",
         "by-hops": by_hops / "report.html",
-        "comparison": comparison.page(found, other / "compared.html"),
+        "comparison": comparison_page.page(found, other / "compared.html"),
     }
 
 

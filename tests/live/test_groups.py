@@ -104,7 +104,7 @@ def test_pairs_that_are_measured_at_once_do_nothing_to_each_other(pairs: Lab, tm
     (tmp_path / "at-once.yaml").write_text(TOGETHER.replace("topology: pairs.yaml", f"topology: {tmp_path}/pairs.yaml"))
     prepared = campaign.prepare(tmp_path / "at-once.yaml", paper=False, quick=False, only=(), time="virtual")
     [directory] = campaign.begin(tmp_path / "results", [prepared], "uml")
-    outcome = run.run(directory, pairs.provider, LabStage(pairs, quiet), lambda _: None)
+    (outcome,) = run.run_together([directory], pairs.provider, LabStage(pairs, quiet), lambda _: None)
     assert (outcome.done, outcome.failed, dict(outcome.skipped)) == (4, (), {})
 
     taken = {name: store.good(directory, f"vxlan.{name}.r1") for name in ("together.a1-a2", "together.b1-b2")}

@@ -1,4 +1,4 @@
-"""The full kernel alone on a virtual clock of its own, without a lab: what the project's patch gives it.
+"""The full kernel alone on a virtual clock of its own, without a lab: what the project's patches give it.
 
 Its root is this machine's own file system, read-only, by hostfs.
 """

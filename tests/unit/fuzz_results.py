@@ -32,12 +32,12 @@ from killed_run import Stage
 from minigts.errors import UNPRINTABLE, MinigtsError
 from minigts.experiments import campaign as campaigns
 from minigts.experiments.derive import derive
-from minigts.experiments.run import run
-from minigts.report import comparison, render
+from minigts.experiments.run import run_together
+from minigts.report import comparison_page, render
 from minigts.report.compare import compare, headline
 from minigts.report.page import Story, run_page
 from minigts.report.read import read, runs
-from minigts.report.render import tell
+from minigts.report.render import contents
 
 HERE = Path(__file__).parent
 MOST_S = 2.0
@@ -84,7 +84,7 @@ def whole_folders(place: Path) -> tuple[Path, ...]:
     small_run = place / "small"
     small_run.mkdir(parents=True)
     begin(small_run, small(), chain())
-    run(small_run, Replay(), Stage(), lambda _progress: None)  # type: ignore[arg-type]
+    run_together([small_run], Replay(), Stage(), lambda _progress: None)  # type: ignore[arg-type]
     (small_run / "certificate.json").write_text('{"verdict": "passed", "rows": []}')
     old = Path(shutil.copytree(HERE / "report_sample", place / "old"))
     kinds = {kind.name: kind for kind in synthetic.KINDS}
@@ -319,7 +319,7 @@ def judge(mutant: Mutant, *, drawn: bool = False) -> Judgement:
 
 def _told(folder: Path, *, paged: bool) -> None:
     data = read(folder)
-    _, latency, told = tell(data)
+    _, latency, told = contents(data)
     if paged:
         run_page(Story(data, told, [], latency))
 
@@ -327,8 +327,8 @@ def _told(folder: Path, *, paged: bool) -> None:
 def _compared(mutant: Mutant) -> None:
     found = compare(mutant.folder, mutant.whole)
     headline(found)
-    comparison.tables(found)
-    comparison.notes(found)
+    comparison_page.tables(found)
+    comparison_page.notes(found)
 
 
 def _unfit(error: MinigtsError) -> Iterator[str]:

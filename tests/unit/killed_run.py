@@ -14,7 +14,7 @@ from pathlib import Path
 from experiment_lab import Replay, chain, endpoints, recorder_of
 
 from minigts.experiments.model import Links
-from minigts.experiments.run import run
+from minigts.experiments.run import run_together
 from minigts.overlays import Endpoint
 from minigts.results.folder import exclusive
 from minigts.topology.schedule import Moment
@@ -60,7 +60,7 @@ def main() -> None:
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     with exclusive(Path(sys.argv[1])):
-        run(Path(sys.argv[1]), Replay(_slowly), Stage(), lambda _progress: None)  # type: ignore[arg-type]
+        run_together([Path(sys.argv[1])], Replay(_slowly), Stage(), lambda _progress: None)  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":

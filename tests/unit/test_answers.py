@@ -103,7 +103,7 @@ def agent(rundir: Path) -> Iterator[Agent]:
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Deadlines that a test can wait for."""
     for name, value in {
         "LOOK_S": 0.05,
@@ -122,8 +122,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setattr(patience, name, value)
     monkeypatch.setattr(client, "LOOK_S", 0.05)
     monkeypatch.setattr(client, "GRACE_S", 0.5)
-    yield
-    interruption.forget()
+    monkeypatch.setattr(interruption, "_moments", [])
 
 
 def run(

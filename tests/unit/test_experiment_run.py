@@ -14,7 +14,7 @@ from minigts.experiments.derive import derive
 from minigts.experiments.load import parse
 from minigts.experiments.matrix import matrix
 from minigts.experiments.model import Links
-from minigts.experiments.run import Outcome, Progress, run
+from minigts.experiments.run import Outcome, Progress, run_together
 from minigts.overlays import Endpoint
 from minigts.providers.base import Result
 from minigts.results import manifest as manifests
@@ -70,7 +70,7 @@ def go(
     seen: list[Progress] = []
     used = overlays or Overlays()
     used.recording = recorder
-    outcome = run(directory, replay, used, seen.append)  # type: ignore[arg-type]
+    (outcome,) = run_together([directory], replay, used, seen.append)  # type: ignore[arg-type]
     return outcome, seen
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from minigts.judge.cells import PathCell, direction, evidence, ratio_percent, ratio_within, within
+from minigts.judge.cells import PathCell, directed, evidence, ratio_percent, ratio_within, within
 from minigts.judge.statistics import estimate
 
 
@@ -20,14 +20,14 @@ HIGH, LOW = (47.0, 47.2, 47.1, 47.3, 47.4), (40.0, 40.3, 40.1, 40.2, 40.4)
 
 
 def test_five_below_five_fall_and_the_sentence_names_the_test() -> None:
-    assert direction(cell(*HIGH), cell(*LOW)) == "falls"
-    assert direction(cell(*LOW), cell(*HIGH)) == "rises"
+    assert directed(cell(*HIGH), cell(*LOW))[0] == "falls"
+    assert directed(cell(*LOW), cell(*HIGH))[0] == "rises"
     assert evidence(cell(*HIGH), cell(*LOW)) == "; Wilcoxon–Mann–Whitney, one-sided p = 0.004, Cliff's δ = -1.00"
 
 
 def test_overlapping_samples_are_unclear_and_close_ones_level() -> None:
-    assert direction(cell(47.0, 40.0, 47.1), cell(46.0, 39.0, 41.0)) == "unclear"
-    assert direction(cell(47.0, 47.2, 47.1), cell(46.9, 46.99, 46.95)) == "level"
+    assert directed(cell(47.0, 40.0, 47.1), cell(46.0, 39.0, 41.0))[0] == "unclear"
+    assert directed(cell(47.0, 47.2, 47.1), cell(46.9, 46.99, 46.95))[0] == "level"
 
 
 def test_so_few_samples_are_not_enough_whatever_they_say() -> None:
@@ -37,8 +37,8 @@ def test_so_few_samples_are_not_enough_whatever_they_say() -> None:
 
 
 def test_one_course_is_exact_and_shows_no_test() -> None:
-    assert direction(course(47.0), course(46.0)) == "falls"
-    assert direction(course(47.0), course(46.9)) == "level"
+    assert directed(course(47.0), course(46.0))[0] == "falls"
+    assert directed(course(47.0), course(46.9))[0] == "level"
     assert evidence(course(47.0), course(30.0)) == ""
     assert ratio_percent(course(50.0), course(100.0)) == (50, 50, 50)
 

@@ -18,7 +18,7 @@ from minigts.judge.cells import PathCell, measured_once
 from minigts.judge.statistics import Estimate, estimate
 from minigts.judge.verdicts import current, together
 from minigts.judge.words import WORDS
-from minigts.report.derive import latency_points
+from minigts.report.points import latency_points
 from minigts.report.read import SummaryRow
 from minigts.tools import TOOLS
 from minigts.topology.expectations import EXPECTATIONS, LatencyWord, ThroughputWord

@@ -302,7 +302,7 @@ def test_a_saved_lab_that_is_not_there_is_named_with_those_that_are(lab: Lab) ->
     with pytest.raises(InputError, match="none is saved: minigts save NAME"):
         labs.restore("one", None, quiet)
     labs.save(lab, "first", None, quiet)
-    with pytest.raises(InputError, match=r"no saved lab 'frist'; did you mean 'first'\? Saved are: first"):
+    with pytest.raises(InputError, match=r"no saved lab 'frist'; saved are first; did you mean 'first'\?"):
         labs.delete("frist")
 
 

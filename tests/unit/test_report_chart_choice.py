@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 import synthetic
 
-from minigts.report import chart_choice, render, tables
+from minigts.report import chart_choice, render
 from minigts.report.chart_model import Chart
+from minigts.report.page import result_tables
 from minigts.report.read import read
-from minigts.report.render import tell
+from minigts.report.render import contents
 
 KINDS = {kind.name: kind for kind in synthetic.KINDS}
 BRANCH = (("h1", "h2", 1), ("h1", "h3", 2), ("h1", "h4", 2), ("h2", "h3", 1))
@@ -67,7 +68,7 @@ def test_paths_that_share_a_place_are_series_and_never_one_figure(tmp_path: Path
     ]
     assert all(point.high - point.low < 0.5 for series in chart.panels[0].series for point in series.points)
     assert chart.variants == ("h1 → h2", "h1 → h3")
-    (told,) = [words for words in tell(read(tmp_path / "unfair"))[2] if words.startswith("TCP by")]
+    (told,) = [words for words in contents(read(tmp_path / "unfair"))[2] if words.startswith("TCP by")]
     assert "h1 → h2 2.5 Mbit/s" in told
     assert "h1 → h3 16.2 Mbit/s" in told
 
@@ -155,7 +156,7 @@ def test_several_measurements_share_a_figure(tmp_path: Path) -> None:
     assert [name for _, name in chart.ticks] == ["host-to-host", "within-own", "within-published"]
     assert [point.value for point in chart.panels[0].series[0].points] == pytest.approx([100, 1875, 83.333333])
     assert chart.panels[0].label == "TCP\nin % of host-to-host"
-    (table,) = tables.results(read(tmp_path / "places").summary, [])
+    (table,) = result_tables(read(tmp_path / "places").summary, [])
     assert table.columns[0] == "measurement"
     assert [row[0] for row in table.rows] == ["host-to-host", "within-own", "within-published"]
 

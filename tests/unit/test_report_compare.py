@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from minigts.cli.app import app
 from minigts.errors import InputError
-from minigts.report import comparison as shown
+from minigts.report import comparison_page as shown
 from minigts.report import render
 from minigts.report.compare import Comparison, compare, headline
 

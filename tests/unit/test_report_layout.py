@@ -8,7 +8,7 @@ from itertools import combinations
 
 import pytest
 
-from minigts.report.layout import DOWN, ROW, positions
+from minigts.report.topology_figure import DOWN, ROW, positions
 from minigts.topology.addressing import mac
 from minigts.topology.parts import Host, Link, Port, Shaping
 from minigts.topology.plan import Plan

@@ -21,7 +21,7 @@ from killed_run import Stage
 from minigts import paths
 from minigts.errors import InputError
 from minigts.experiments import campaign as campaigns
-from minigts.experiments.run import run
+from minigts.experiments.run import run_together
 from minigts.report import render
 from minigts.report.read import read
 from minigts.results import folder, manifest, store
@@ -228,7 +228,7 @@ def test_what_is_no_plain_file_is_never_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_raw_file_by_another_samples_name_is_refused(begun: Path) -> None:
-    run(begun, Replay(), Stage(), lambda _progress: None)  # type: ignore[arg-type]
+    run_together([begun], Replay(), Stage(), lambda _progress: None)  # type: ignore[arg-type]
     first, second, *_ = sorted((begun / "raw").glob("*.json"))
     shutil.copy(first, second)
     with pytest.raises(InputError, match=f"{second.name}: is no raw sample; remove it"):
@@ -243,7 +243,7 @@ def test_an_old_folder_still_opens_and_a_new_one_says_its_version(begun: Path) -
 
 
 def test_what_is_written_is_read_back_through_the_same_class(begun: Path) -> None:
-    run(begun, Replay(), Stage(), lambda _progress: None)  # type: ignore[arg-type]
+    run_together([begun], Replay(), Stage(), lambda _progress: None)  # type: ignore[arg-type]
     found = read(begun)
     assert isinstance(found.manifest, Manifest)
     assert found.manifest == manifest.read(begun)

@@ -21,7 +21,7 @@ from minigts.experiments import campaign, run
 from minigts.experiments.vocabulary import stepped
 from minigts.language.tree import Data, Tree
 from minigts.report import render
-from minigts.report.sweep import is_sweep, labs_of, read_sweep
+from minigts.report.read import is_sweep, labs_of, read_sweep
 from minigts.results import manifest as manifests
 from minigts.results import store, sweeps
 from minigts.results.schema import RawSample

@@ -23,7 +23,7 @@ from minigts.fidelity.measure import link_rows
 from minigts.judge.words import WORDS
 from minigts.lab import Lab, Settings
 from minigts.providers.base import Result
-from minigts.report import comparison as shown
+from minigts.report import comparison_page as shown
 from minigts.report import render
 from minigts.report.compare import compare, headline
 from minigts.results import manifest as manifests

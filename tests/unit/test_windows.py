@@ -15,8 +15,8 @@ from minigts.cli import screen, tables
 from minigts.cli.app import app
 from minigts.cli.shown_findings import show_claims, show_comparison
 from minigts.cli.top import FLOWS, WITHOUT
-from minigts.report import comparison
-from minigts.report.tables import Table
+from minigts.report import comparison_page
+from minigts.report.page import Table
 from minigts.results.schema import Claim
 from minigts.topology import drawing
 from minigts.topology.load import load, parse
@@ -81,7 +81,7 @@ def test_a_comparison(width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     row = ("multihop-overlays: tcp", "mesh-sleeve-encrypted", "ams → lon, rate 100mbit", "5", "94.12", "47.06")
     row = (*row, "−50.0 %", "−50.3 to −49.8 %", "−1.00", "0.008", "differs too little to matter")
     monkeypatch.setattr(screen, "window", lambda: width)
-    show_comparison(["one differs"], [Table("Figures", comparison.COLUMNS, (row, row))], [])
+    show_comparison(["one differs"], [Table("Figures", comparison_page.COLUMNS, (row, row))], [])
     shown = capsys.readouterr().out
     assert max(map(len, shown.splitlines())) <= width
     for figure in ("94.12", "47.06", "−50.0 %"):

@@ -256,7 +256,7 @@ const OWN_AT: usize = 4096;
 const CAPABILITIES_AT: usize = OWN_AT;
 const FLAGS_AT: usize = OWN_AT + 4;
 const REQUEST_AT: usize = OWN_AT + 8;
-// Behind it, what our own kernel knows of (provision/kernel/virtual-time.patch).
+// Behind it, what our own kernel knows of (provision/kernel/patches/0008-frames-noted-on-the-calendar.patch).
 const NOTES_AT: usize = OWN_AT + CLIENT;
 const CALLS_AT: usize = NOTES_AT;
 const SENT_COUNT_AT: usize = NOTES_AT + 8;

@@ -270,13 +270,14 @@ def _say_how_much(prepared: Sequence[Prepared]) -> None:
 
 
 def _report(together: Path) -> None:
-    from minigts.report import missing, render, sweep
+    from minigts.report import missing, render
+    from minigts.report.read import is_sweep, labs_of, read_sweep
     from minigts.results import sweeps
 
     for each in dict.fromkeys((together, *together.iterdir())):
-        if sweep.is_sweep(each):
-            sweeps.write_together(each, sweep.labs_of(each))
-            shown_findings.show_claims(sweep.read_sweep(each).claims, each.name)
+        if is_sweep(each):
+            sweeps.write_together(each, labs_of(each))
+            shown_findings.show_claims(read_sweep(each).claims, each.name)
     lacking = missing()
     for line in lacking:
         screen.note(f"minigts: {line}; then: minigts report {together}")
@@ -382,7 +383,7 @@ def compare(
 def compare_runs(a: Path, b: Path, page: Path | None, otherwise: int = 0) -> None:
     """Show and write the comparison. Exits 1 if a figure differs by what matters, else by the code `otherwise`."""
     from minigts.report import compare as comparing
-    from minigts.report import comparison as shown
+    from minigts.report import comparison_page as shown
     from minigts.report import missing
 
     found = comparing.compare(a, b)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from minigts.fidelity.explanation import Explanation, Measured
     from minigts.judge.statistics import Estimate
     from minigts.lab import Lab
-    from minigts.report.tables import Table as Result
+    from minigts.report.page import Table as Result
     from minigts.results.schema import Claim
 
 CERTIFIED = ("RTT", "loss", "TCP")

@@ -394,11 +394,6 @@ class Experiment(Strict):
         return {place: scale.vary.get(place, values) for place, values in self.vary.items()}
 
     @property
-    def lab_count(self) -> int:
-        """How many combinations of what varies in the topology there are, each a lab."""
-        return math.prod(len(values) for values in self.vary.values())
-
-    @property
     def variations(self) -> Iterator[Experiment]:
         """Itself with one combination each of what varies in the topology; itself when nothing does."""
         for chosen in itertools.product(*self.vary.values()):

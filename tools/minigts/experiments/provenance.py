@@ -12,7 +12,6 @@ from minigts.results.schema import PartFacts
 
 LOCK = "packages.lock"
 """Beside what an image is: a line `NAME VERSION` for each of its Debian packages."""
-_LOCK_BYTES = 1_000_000
 _KEY = re.compile("[0-9a-f]{16}")
 
 

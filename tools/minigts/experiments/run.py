@@ -84,11 +84,6 @@ def pending(experiment: Experiment, samples: Sequence[Sample], directory: Path) 
     return tuple(sample for batch in batches(experiment, samples) if lacking.intersection(batch) for sample in batch)
 
 
-def run(directory: Path, provider: Provider, stage: Stage, on_progress: OnProgress) -> Outcome:
-    """Take every sample that `directory` lacks; see `run_together`."""
-    return run_together([directory], provider, stage, on_progress)[0]
-
-
 def run_together(
     directories: Sequence[Path], provider: Provider, stage: Stage, on_progress: OnProgress
 ) -> tuple[Outcome, ...]:

@@ -21,8 +21,6 @@ from minigts.providers.base import Metered
 from minigts.tools.options import size_bytes
 from minigts.topology.schedule import Moment
 
-LIMIT_S = 60.0
-
 
 @dataclass(frozen=True)
 class LabStage:

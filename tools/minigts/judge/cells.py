@@ -84,13 +84,9 @@ def measured_once(value: float, tolerance: Tolerance) -> Estimate:
     return Estimate(1, value, None, value, value - tolerance.of(value), value + tolerance.of(value))
 
 
-def direction(first: PathCell, last: PathCell) -> Trend:
-    """Whether what was measured falls or rises from `first` to `last`: by 1 % at least, and the test is sure of it."""
-    return directed(first, last)[0]
-
-
 def directed(first: PathCell, last: PathCell) -> tuple[Trend, float | None]:
-    """The same, and the chance of as clear a difference were there none; None where no test is made."""
+    """Whether what was measured falls or rises from `first` to `last`, by 1 % at least and the test is sure of it; and
+    the chance of as clear a difference were there none, None where no test is made."""
     if by_intervals(first, last):
         return trend(first.estimate, last.estimate), None
     lower, higher = rank_chances(first.values, last.values)

@@ -13,7 +13,6 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -36,7 +35,7 @@ from minigts.lab.record import (
     require_own,
 )
 from minigts.language import documents
-from minigts.language.problems import listed
+from minigts.language.problems import did_you_mean, listed, shown
 from minigts.machine import sparse
 from minigts.providers.base import Keeps
 from minigts.topology.time import Time
@@ -135,9 +134,7 @@ def saved_named(name: str) -> Saved:
     known = [each.name for each in all_saved()]
     if not known:
         raise InputError(f"no saved lab {name!r}; none is saved: minigts save NAME")
-    close = get_close_matches(name, known, 1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    raise InputError(f"no saved lab {name!r}{hint} Saved are: {listed(known)}")
+    raise InputError(f"no saved lab {shown(name)}; saved are {listed(known)}{did_you_mean(name, known)}")
 
 
 def disk_bytes(saved: Saved) -> int:

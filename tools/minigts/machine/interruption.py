@@ -17,11 +17,6 @@ def note() -> None:
         _moments.append(time.monotonic())
 
 
-def forget() -> None:
-    """It goes on after all."""
-    _moments.clear()
-
-
 def seconds_since() -> float | None:
     """How long ago it was broken off, by this machine's clock; None as long as it is not."""
     return time.monotonic() - _moments[0] if _moments else None

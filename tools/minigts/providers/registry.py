@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable
-from difflib import get_close_matches
 from pathlib import Path
 
 from minigts.errors import InputError
+from minigts.language.problems import did_you_mean, listed, shown
 from minigts.providers.base import Provider
 from minigts.topology.time import Time
 
@@ -68,6 +68,5 @@ def every(rundir: Path) -> tuple[Provider, ...]:
 
 def _require(name: str) -> None:
     if name not in _PROVIDERS:
-        close = get_close_matches(name, _PROVIDERS, 1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise InputError(f"no provider {name!r}{hint} Providers are {', '.join(_PROVIDERS)}")
+        hint = did_you_mean(name, _PROVIDERS)
+        raise InputError(f"no provider {shown(name)}; providers are {listed([*_PROVIDERS])}{hint}")

@@ -1,4 +1,5 @@
-"""Draws any chart of the grammar: lines over numbers, bars over names; panels beneath each other."""
+"""Draws any chart of the grammar: lines over numbers, bars over names; panels beneath each other. With more series than
+lines can be told apart it is a field of colours over two numbers."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from minigts.language.figures import digits
-from minigts.report import phrasing, signs, style
-from minigts.report.chart_model import Chart, Panel, Point, Series
+from minigts.report import phrasing, style
+from minigts.report.chart_model import Chart, Panel, Point, Series, number_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,6 +21,11 @@ MOST_NUMBERED = 12
 """Up to so many bars have their value written over them."""
 LOGARITHMIC_FROM = 30
 """How far the largest place of an axis lies above the smallest before it is drawn in powers of ten."""
+MOST_VARIANTS = 8
+"""From so many variants on lines are no longer told apart."""
+MOST_TICKS = 10
+COLOURS = "cividis"
+"""Told apart without colour vision, and in grey."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +50,7 @@ def draw(chart: Chart) -> Figure:
             _panel(axes, chart, panel)
         _x_axis(panels[-1], chart)
         _marks(panels, chart)
-        signs.legend(figure, panels, [each.label for panel in chart.panels for each in _drawn(chart, panel)])
+        style.legend(figure, panels, [each.label for panel in chart.panels for each in _drawn(chart, panel)])
     return figure
 
 
@@ -56,9 +62,9 @@ def _panel(axes: Axes, chart: Chart, panel: Panel) -> None:
         else:
             _line(axes, each, joined=len(chart.ticks) > 1 and not chart.scattered)
         points = each.series.points
-        signs.excluded(axes, [(point.x + each.offset, value) for point in points for value in point.excluded])
-        signs.doubtful(axes, [(point.x + each.offset, point.value) for point in points if point.doubtful])
-        signs.published(axes, [(p.x + each.offset, p.published) for p in points if p.published is not None])
+        style.mark_excluded(axes, [(point.x + each.offset, value) for point in points for value in point.excluded])
+        style.mark_doubtful(axes, [(point.x + each.offset, point.value) for point in points if point.doubtful])
+        style.mark_published(axes, [(p.x + each.offset, p.published) for p in points if p.published is not None])
     _predicted(axes, chart, drawn)
     _references(axes, panel)
     if chart.bars and not chart.scattered:
@@ -277,3 +283,58 @@ def _is_wide(chart: Chart, points: Sequence[Point]) -> bool:
     places, values = [at for at, _ in chart.ticks], [point.low for point in points]
     wide = not chart.bars and min(places) > 0 and max(places) / min(places) >= LOGARITHMIC_FROM
     return wide and min(values, default=0) > 0 and max(values) / min(values) >= LOGARITHMIC_FROM
+
+
+def is_heatmap(chart: Chart) -> bool:
+    """Whether its variants are too many for lines, and are values of one thing that is a number."""
+    variants = {series.variant for series in chart.panels[0].series}
+    if chart.bars or chart.scattered or len(variants) <= MOST_VARIANTS:
+        return False
+    names = {variant.rpartition(" ")[0] for variant in variants}
+    return len(names) == 1 and all(number_of(_varied(variant)) for variant in variants)
+
+
+def draw_heatmap(chart: Chart) -> Figure:
+    """A field for each overlay, path and quantity; each place is a median."""
+    parts = dict.fromkeys((series.overlay, series.path) for series in chart.panels[0].series)
+    fields = [(panel, *part) for panel in chart.panels for part in parts]
+    with style.sheet(3.0 * len(fields) + 0.5) as figure:
+        grid = figure.subplots(len(fields), 1, squeeze=False)
+        for place, (panel, overlay, path) in zip(grid[:, 0], fields, strict=True):
+            _field(place, chart, panel, overlay, path)
+    return figure
+
+
+def _field(place: Axes, chart: Chart, panel: Panel, overlay: str, path: str) -> None:
+    from matplotlib import rc_context  # noqa: PLC0415
+
+    series = sorted((each for each in panel.series if (each.overlay, each.path) == (overlay, path)), key=_height)
+    columns = {at: index for index, (at, _) in enumerate(chart.ticks)}
+    values = [[float("nan")] * len(columns) for _ in series]
+    for row, each in zip(values, series, strict=True):
+        for point in each.points:
+            row[columns[point.x]] = point.value
+    with rc_context(style.RC):
+        shown = place.imshow(values, aspect="auto", origin="lower", cmap=COLOURS, interpolation="none")
+        place.figure.colorbar(shown, ax=place, label=panel.label)
+    _some_ticks(place.xaxis.set_ticks, [text.partition("\n")[0] for _, text in chart.ticks])
+    _some_ticks(place.yaxis.set_ticks, [_varied(each.variant) for each in series])
+    place.set_xlabel(chart.x_label)
+    place.set_ylabel(series[0].variant.rpartition(" ")[0] if series else "")
+    title = [phrasing.label(overlay)] if len(chart.overlays) > 1 else []
+    if title or path:
+        place.set_title(" · ".join(filter(None, (*title, path))), loc="left", fontsize=9)
+
+
+def _some_ticks(set_ticks, texts: list[str]) -> None:  # type: ignore[no-untyped-def] # matplotlib's has no one signature
+    step = -(-len(texts) // MOST_TICKS)
+    set_ticks(range(0, len(texts), step), texts[::step])
+
+
+def _height(series: Series) -> float:
+    found = number_of(_varied(series.variant))
+    return found[0] if found else 0.0
+
+
+def _varied(variant: str) -> str:
+    return variant.rpartition(" ")[2]

@@ -1,4 +1,5 @@
-"""Which figures an experiment has, from what its file declares: what is varied, what is measured. Pure.
+"""Which figures an experiment has, and what stands along their axes, from what its file declares: what is varied, what
+is measured. Pure.
 
 docs/results.md says the rules in words. Nothing here knows an experiment by its name.
 """
@@ -11,8 +12,8 @@ from dataclasses import replace
 
 from minigts.experiments.vocabulary import Figure, Published
 from minigts.judge.statistics import Middle, middle
-from minigts.report import axes, phrasing
-from minigts.report.chart_model import Chart, Mark, Panel, Point, Series
+from minigts.report import phrasing
+from minigts.report.chart_model import Chart, Mark, Panel, Point, Series, number_of
 from minigts.report.read import Results
 from minigts.results.schema import Manifest
 from minigts.results.tables import SummaryRow
@@ -27,6 +28,8 @@ MOST_PATHS = 6
 """With more paths than this at one place of the axis they are no series of their own any more, but markers."""
 HEADERS_BYTES = 28
 """IP and UDP headers: an MTU less these is the largest datagram in one packet."""
+MOST_PLACES = 24
+"""So many names fit along an axis."""
 
 
 def charts(results: Results) -> tuple[Chart, ...]:
@@ -70,15 +73,15 @@ def _free(name: str, taken: Sequence[Chart]) -> str:
 
 
 def _chart(results: Results, settings: Sequence[str], figure: Figure, rows: Sequence[SummaryRow]) -> Chart:
-    axis = figure.x if figure.x in axes.possible(settings) else axes.chosen(settings, rows)
+    axis = figure.x if figure.x in possible_axes(settings) else chosen_axis(settings, rows)
     rows = [row for row in rows if not figure.overlays or row.overlay in figure.overlays] or rows
     given = rows
     if axis == "hops":
         rows = [row for row in rows if row.source == rows[0].source]
-    place, ticks, unit = axes.places(axis, rows)
+    place, ticks, unit = places(axis, rows)
     paths = _sharing(rows, axis, place)
     by_path = 1 < paths <= MOST_PATHS and axis != "hops"
-    whole = axes.place_label(axis, figure.relative_to, rows) if figure.relative_to else None
+    whole = place_label(axis, figure.relative_to, rows) if figure.relative_to else None
     printed = [each for each in results.published if each.measurement in figure.measurements]
     cut = any(each.cut is not None for each in results.measurements if each.name in figure.measurements)
     columns = figure.y or (("value",) if figure.relative_to else ("value", *_columns(rows, cut=cut)))
@@ -99,14 +102,14 @@ def _chart(results: Results, settings: Sequence[str], figure: Figure, rows: Sequ
     beyond = _beyond(panels[0])
     if beyond is not None:
         panels[0] = _without_predictions(panels[0])
-    numeric = axis == "hops" or (axis in settings and all(axes.number(text) for _, text in ticks))
+    numeric = axis == "hops" or (axis in settings and all(number_of(text) for _, text in ticks))
     return Chart(
         name=_slug(f"{figure.measurements[0]}-by-{axis}"),
         title=figure.title or _title(figure, axis, rows),
         measurements=figure.measurements,
         tool=rows[0].tool,
         x=axis,
-        x_label=axes.label(axis, unit, rows),
+        x_label=axis_label(axis, unit, rows),
         ticks=ticks,
         bars=not numeric,
         panels=tuple(panels),
@@ -184,7 +187,7 @@ def _series(
         Series(overlay, variant, tuple(sorted(points, key=lambda point: point.x)), path)
         for (overlay, variant, path), points in groups.items()
     ]
-    at = next((place(row) for row in rows if axes.text_at(row, axis) == relative_to and axis != "overlay"), None)
+    at = next((place(row) for row in rows if text_at(row, axis) == relative_to and axis != "overlay"), None)
     return _relative(made, relative_to, at) if relative_to else tuple(made)
 
 
@@ -291,3 +294,70 @@ def _y_label(column: str, row: SummaryRow, whole: str | None) -> str:
 def _slug(text: str) -> str:
     """Fit to be a file's name."""
     return re.sub(r"[^a-z0-9]+", "-", text.casefold()).strip("-") or "figure"
+
+
+def possible_axes(varied: Sequence[str]) -> tuple[str, ...]:
+    """What a figure may have along its axis where these settings are varied."""
+    return ("hops", "path", "overlay", *varied)
+
+
+def chosen_axis(settings: Sequence[str], rows: Sequence[SummaryRow]) -> str:
+    """What stands along the axis when the file does not say: see docs/results.md."""
+    varied = [name for name in settings if len({dict(row.settings).get(name) for row in rows}) > 1]
+    numeric = [name for name in varied if all(number_of(dict(row.settings).get(name, "")) for row in rows)]
+    if varied:
+        return (numeric or varied)[0]
+    first = [row for row in rows if row.source == rows[0].source]
+    if len({row.hops for row in first}) > 1:
+        return "hops"
+    paths = {(row.source, row.target) for row in rows}
+    return "path" if 1 < len(paths) <= MOST_PLACES else "overlay"
+
+
+def text_at(row: SummaryRow, axis: str) -> str:
+    """Where a row stands on an axis, as text."""
+    if axis == "path":
+        return f"{row.source} → {row.target}"
+    return {"hops": str(row.hops), "overlay": row.overlay}.get(axis) or dict(row.settings).get(axis, "")
+
+
+def places(
+    axis: str, rows: Sequence[SummaryRow]
+) -> tuple[Callable[[SummaryRow], float], tuple[tuple[float, str], ...], str]:
+    """Where a row stands, the axis's ticks, and its unit; names stand 1 apart from 0 on."""
+    texts = list(dict.fromkeys(text_at(row, axis) for row in rows))
+    numbers = {text: number_of(text) for text in texts}
+    if axis != "overlay" and all(numbers.values()):
+        values = {text: number[0] for text, number in numbers.items() if number}
+        hosts = _hosts(rows) if axis == "hops" else {}
+        ticks = tuple(sorted((value, text + hosts.get(text, "")) for text, value in values.items()))
+        unit = next((number[1] for number in numbers.values() if number), "")
+        return (lambda row: values[text_at(row, axis)]), ticks, unit
+    order = {text: float(index) for index, text in enumerate(texts)}
+    name = phrasing.label if axis == "overlay" else str
+    return (lambda row: order[text_at(row, axis)]), tuple((at, name(text)) for text, at in order.items()), ""
+
+
+def _hosts(rows: Sequence[SummaryRow]) -> dict[str, str]:
+    """Which host lies so many hops away, for the line under the number."""
+    found: dict[str, dict[str, None]] = {}
+    for row in rows:
+        found.setdefault(str(row.hops), {})[row.target] = None
+    return {
+        hops: f"\n{phrasing.short(next(iter(names)))}" if len(names) == 1 else f"\n{len(names)} hosts"
+        for hops, names in found.items()
+    }
+
+
+def axis_label(axis: str, unit: str, rows: Sequence[SummaryRow]) -> str:
+    if axis == "hops":
+        return f"hops from {phrasing.short(rows[0].source)}, and the host there"
+    name = phrasing.axis(axis)
+    return f"{name} in {unit}" if unit else "" if axis in ("path", "overlay") else name
+
+
+def place_label(axis: str, place: str, rows: Sequence[SummaryRow]) -> str:
+    """The name of what values are shares of: a place of the axis, or else an overlay."""
+    if axis == "overlay" or all(text_at(row, axis) != place for row in rows):
+        return phrasing.label(place)
+    return phrasing.counted(int(place), "hop") if axis == "hops" else place

@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from minigts.experiments.vocabulary import Line
 from minigts.tools.base import Tool
+
+_NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z%/]*)")
+FACTORS = {"kbit": 0.001, "mbit": 1.0, "gbit": 1000.0, "ms": 0.001, "s": 1.0, "min": 60.0}
+UNITS = {
+    "kbit": "Mbit/s",
+    "mbit": "Mbit/s",
+    "gbit": "Mbit/s",
+    "ms": "s",
+    "s": "s",
+    "min": "s",
+    "%": "%",
+    "B": "bytes",
+    "packet": "packets",
+    "packets": "packets",
+}
 
 
 @dataclass(frozen=True)
@@ -93,3 +109,11 @@ class Chart:
     def variants(self) -> tuple[str, ...]:
         """The conditions that tell series of one overlay apart."""
         return tuple(dict.fromkeys(series.condition for series in self.panels[0].series))
+
+
+def number_of(text: str) -> tuple[float, str] | None:
+    """`1400B` → 1400 bytes, `1gbit` → 1000 Mbit/s, `5` → 5 of nothing; None for a word."""
+    found = _NUMBER.fullmatch(text)
+    if not found or (found[2] and found[2] not in UNITS):
+        return None
+    return float(found[1]) * FACTORS.get(found[2], 1.0), UNITS.get(found[2], "")

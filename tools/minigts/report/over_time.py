@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from minigts.language.quantities import magnitude
-from minigts.report import phrasing, signs, style
+from minigts.report import phrasing, style
 from minigts.results.tables import SeriesRow
 from minigts.tools.base import Tool
 from minigts.tools.columns import BESIDE, VALUE, Column
@@ -216,7 +216,7 @@ def draw(content: OverTime) -> Figure:
             axes.grid(axis="y")
             axes.tick_params(length=3)
         grid[-1, 0].set_xlabel("seconds since the client began")
-        signs.legend(figure, list(grid[: len(content.panels), 0]), list(names.values()))
+        style.legend(figure, list(grid[: len(content.panels), 0]), list(names.values()))
     return figure
 
 

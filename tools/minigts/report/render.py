@@ -9,23 +9,13 @@ from typing import TYPE_CHECKING
 
 from minigts import paths
 from minigts.errors import EnvironmentLacks, MinigtsError
-from minigts.report import (
-    captions,
-    chart_choice,
-    derive,
-    figures,
-    heat,
-    over_time,
-    phrasing,
-    style,
-    topology_figure,
-)
-from minigts.report.chart import draw
+from minigts.report import chart_choice, over_time, phrasing, style, topology_figure
+from minigts.report.chart import draw, draw_heatmap, is_heatmap
 from minigts.report.chart_model import Chart
-from minigts.report.derive import LatencyPoint
+from minigts.report.latency_figure import latency_by_hops
 from minigts.report.page import Drawing, Story, campaign_page, run_page
-from minigts.report.read import Results, left_out, read, runs, wholly_left_out
-from minigts.report.sweep import is_sweep, read_sweep
+from minigts.report.points import LatencyPoint, from_first, latency_points, measurements, throughput_points
+from minigts.report.read import Results, is_sweep, left_out, read, read_sweep, runs, wholly_left_out
 from minigts.results import folder
 from minigts.results.store import is_campaign, is_cell, is_run
 from minigts.results.tables import NothingYet
@@ -84,7 +74,7 @@ def _campaign(directory: Path) -> Path:
 def _story(directory: Path) -> Story:
     """A run, read, and its figures drawn."""
     data = read_sweep(directory) if is_sweep(directory) else read(directory)
-    charts, latency, told = tell(data)
+    charts, latency, told = contents(data)
     try:
         drawings = _drawings(data, charts, latency)
     except OSError as error:
@@ -92,15 +82,15 @@ def _story(directory: Path) -> Story:
     return Story(data, told, drawings, latency)
 
 
-def tell(data: Results) -> tuple[Sequence[Chart], Sequence[LatencyPoint], Sequence[str]]:
+def contents(data: Results) -> tuple[Sequence[Chart], Sequence[LatencyPoint], Sequence[str]]:
     """What is to be drawn of a run, and the page's first paragraphs. Pure."""
     plan = data.plan
     charts = chart_choice.charts(data)
     by_hops = {name for chart in charts if chart.x == "hops" for name in chart.measurements}
     summary = [row for row in data.summary if row.measurement in by_hops and not row.settings]
-    names = derive.measurements(summary, "latency")
-    latency = [point for name in names for point in derive.latency_points(summary, name, plan)]
-    throughput = derive.throughput_points(summary, plan)
+    names = measurements(summary, "latency")
+    latency = [point for name in names for point in latency_points(summary, name, plan)]
+    throughput = throughput_points(summary, plan)
     told = [*phrasing.latency(latency), *phrasing.throughput(throughput)]
     told += [
         sentence for chart in charts if not by_hops.issuperset(chart.measurements) for sentence in phrasing.ends(chart)
@@ -122,14 +112,14 @@ def _drawings(data: Results, charts: Sequence[Chart], latency: Sequence[LatencyP
         made.append(Drawing(name, style.save(figure, place, name), heading, caption))
 
     for chart in charts:
-        points = derive.from_first([point for point in latency if (point.measurement,) == chart.measurements])
+        points = from_first([point for point in latency if (point.measurement,) == chart.measurements])
         stacked = chart.tool.quantity == "latency" and not (chart.relative_to or chart.by_column)
         if chart.x == "hops" and stacked and points:
-            add(figures.latency_by_hops(points), chart.name, chart.title, captions.latency(data, chart, points))
-        elif heat.fits(chart):
-            add(heat.draw(chart), chart.name, chart.title, captions.heat(data, chart))
+            add(latency_by_hops(points), chart.name, chart.title, phrasing.latency_caption(data, chart, points))
+        elif is_heatmap(chart):
+            add(draw_heatmap(chart), chart.name, chart.title, phrasing.heatmap_caption(data, chart))
         else:
-            add(draw(chart), chart.name, chart.title, captions.chart(data, chart))
+            add(draw(chart), chart.name, chart.title, phrasing.chart_caption(data, chart))
     tools = {measurement.name: measurement.instrument for measurement in data.measurements}
     for content in over_time.figures(data.series, tools):
         add(over_time.draw(content), content.name, content.title, [content.caption])

@@ -1,4 +1,5 @@
-"""How figures look: one palette, one marker and one line style for each overlay, so that colour is never alone.
+"""How figures look: one palette, one marker and one line style for each overlay, so that colour is never alone; and the
+marks that all figures use alike.
 
 Colours are Okabe and Ito's, which colour-blind readers can tell apart. Sizes are those of print: a figure is 5.6
 inches wide and no letter is smaller than 8 points. Letters are drawn as paths in matplotlib's own font, so that an
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import importlib.util
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from minigts import paths
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 INK = "#1f2326"
@@ -78,6 +81,8 @@ RC: dict[Any, Any] = {
 
 Dashes = Literal["-", "--", "-.", ":"]
 SOLID: Dashes = "-"
+Places = Sequence[tuple[float, float]]
+"""x and y of each."""
 
 
 @dataclass(frozen=True)
@@ -190,3 +195,49 @@ def bar_width(count: int) -> float:
 
 def _step(count: int) -> float:
     return min(0.17, 0.8 / max(1, count))
+
+
+def mark_excluded(axes: Axes, at: Places) -> None:
+    """Samples that are in no median: a grey cross at each one's own value."""
+    _mark(axes, at, "x", 4.2, FAINT, "machine too busy", 2.5)
+
+
+def mark_doubtful(axes: Axes, at: Places) -> None:
+    """Points that rest on such samples alone: a grey ring around each."""
+    _mark(axes, at, "o", 10, FAINT, "machine too busy throughout", 2.5)
+
+
+def mark_published(axes: Axes, at: Places) -> None:
+    """Published values: open diamonds."""
+    _mark(axes, at, "D", 5.6, INK, "published", 3.5)
+
+
+def _mark(axes: Axes, at: Places, marker: str, size: float, colour: str, label: str, zorder: float) -> None:
+    if at:
+        axes.plot(
+            [x for x, _ in at],
+            [y for _, y in at],
+            color=FAINT,
+            marker=marker,
+            markersize=size,
+            markerfacecolor="none",
+            markeredgecolor=colour,
+            markeredgewidth=1.0,
+            linestyle="none",
+            label=label,
+            zorder=zorder,
+        )
+
+
+def legend(figure: Figure, panels: Sequence[Axes], first: Sequence[str]) -> None:
+    """Every label once, above the panels: the series, then what else is drawn."""
+    entries: dict[str, Artist] = {}
+    for axes in panels:
+        handles, labels = axes.get_legend_handles_labels()
+        for handle, label in zip(handles, labels, strict=True):
+            entries.setdefault(label, handle)
+    if len(entries) > 1 or any(label != PLAIN_LABEL for label in entries):
+        order = sorted(entries, key=lambda label: label not in first)
+        across = max(1, LETTERS_ACROSS // (max(map(len, order)) + 7))
+        ncols = min(3, across, len(order))
+        figure.legend([entries[label] for label in order], order, loc="outside upper left", ncols=ncols)

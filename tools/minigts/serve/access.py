@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 
 from minigts.errors import InputError
 
-LOOPBACK = "127.0.0.1"
 OPEN = ("/page/", "/xterm/")
 """What the program itself shows to everybody, beside `/`: its page and its scripts, in which nothing is of a lab."""
 SCHEME = "Bearer "

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from minigts.lab import Lab, activity, links
-from minigts.report.layout import positions
+from minigts.report.topology_figure import positions
 from minigts.topology.parts import Switch
 
 _NS = 1_000_000_000

@@ -6,7 +6,6 @@ just that image. User-Mode Linux looks at that by size and time (drivers/block/u
 
 from __future__ import annotations
 
-import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -80,9 +79,3 @@ def require_fit(kept: Kept, launch: Launch, rundir: Path) -> None:
         f"lab {rundir.name}: its disks {trouble}; use the minigts that they were made with, or remove them with: "
         f"minigts down {rundir.name}"
     )
-
-
-def files(launch: Launch, rundir: Path) -> dict[str, Path]:
-    """Each machine's disk, as far as there is one."""
-    disks = {each.name: rundir / each.disk for each in launch.machines}
-    return {name: disk for name, disk in disks.items() if os.path.lexists(disk)}

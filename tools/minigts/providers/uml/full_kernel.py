@@ -2,7 +2,7 @@
 
 Debian's comes with the image and is what hosts run in real time until somebody builds this one; from then on every lab
 that is brought up has it. Virtual time needs it. Its name is a hash of the recipe alone, so a change of the image
-leaves it as it is, and so does a line more among the sources that the recipe was proven on.
+leaves it as it is, and so does a line more among the sources that the recipe was proven on, or in its README.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from pathlib import Path
 from minigts import paths
 from minigts.artifacts import sources
 from minigts.artifacts.product import Product
+
+NOT_COMPILED = {sources.TABLE, "README.md"}
+"""Files of the recipe's folder that no kernel differs by."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ def product() -> Product:
         work_mb=3500,
         step="  CC ",
         steps=1300,
-        parts=tuple(sorted(path.name for path in folder.iterdir() if path.name != sources.TABLE)),
+        parts=tuple(sorted(path.name for path in folder.iterdir() if path.name not in NOT_COMPILED)),
     )
 
 

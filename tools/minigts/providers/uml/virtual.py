@@ -30,7 +30,7 @@ from minigts.topology.plan import Plan
 
 COMPUTES = re.compile(rb"time-travel: ([!-~]{1,40}\[\d{1,10}\]) computes at ")
 """What a kernel says of a program that has used ten seconds of processor time without a call
-(provision/kernel/virtual-time.patch)."""
+(provision/kernel/patches/0006-spinning-programs-give-way.patch)."""
 
 
 class VirtualUmlProvider(UmlProvider):

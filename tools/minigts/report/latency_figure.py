@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from minigts.report import signs, style
-from minigts.report.derive import LatencyPoint
+from minigts.report import phrasing, style
+from minigts.report.points import LatencyPoint
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,19 +28,19 @@ def latency_by_hops(points: Sequence[LatencyPoint]) -> Figure:
             axes = lower = figure.subplots()
         beside = max(0.36, 0.1 - style.offsets(len(_series(points)))[0])
         printed = {(point.hops - beside, point.published_ms) for point in points if point.published_ms is not None}
-        signs.published(axes, sorted(printed))
+        style.mark_published(axes, sorted(printed))
         width = style.bar_width(len(_series(points)))
         for overlay, _, offset, own in _series(points):
             _stacks(axes, own, offset, width, label=overlay == points[0].overlay)
         for _, look, offset, own in _series(points):
             _measured(axes, own, [(p.median_ms, p.low_ms, p.high_ms) for p in own], look, offset)
-            signs.excluded(axes, [(point.hops + offset, value) for point in own for value in point.excluded])
-            signs.doubtful(axes, [(point.hops + offset, point.median_ms) for point in own if point.doubtful])
+            style.mark_excluded(axes, [(point.hops + offset, value) for point in own for value in point.excluded])
+            style.mark_doubtful(axes, [(point.hops + offset, point.median_ms) for point in own if point.doubtful])
         axes.set_ylabel("RTT in ms")
         axes.set_ylim(bottom=0)
         axes.grid(axis="y")
         axes.tick_params(length=3)
-        signs.legend(figure, [axes], [look.label for _, look, _, _ in _series(points)])
+        style.legend(figure, [axes], [look.label for _, look, _, _ in _series(points)])
         _hop_axis(lower, points)
     return figure
 
@@ -119,12 +119,8 @@ def _symmetric(points: Sequence[LatencyPoint]) -> tuple[float, float]:
 def _hop_axis(axes: Axes, points: Sequence[LatencyPoint]) -> None:
     """Hop counts with the host's name beneath."""
     hosts = {point.hops: {p.target for p in points if p.hops == point.hops} for point in points}
-    names = [_short(min(own)) if len(own) == 1 else f"{len(own)} hosts" for own in hosts.values()]
+    names = [phrasing.short(min(own)) if len(own) == 1 else f"{len(own)} hosts" for own in hosts.values()]
     axes.set_xticks(list(hosts), [f"{hops}\n{name}" for hops, name in zip(hosts, names, strict=True)])
     axes.set_xlim(min(hosts) - 0.55, max(hosts) + 0.55)
-    axes.set_xlabel(f"hops from {_short(points[0].source)}, and the host there")
+    axes.set_xlabel(f"hops from {phrasing.short(points[0].source)}, and the host there")
     axes.grid(axis="y")
-
-
-def _short(name: str, most: int = 12) -> str:
-    return name if len(name) <= most else name[: most - 1] + "…"

@@ -70,10 +70,7 @@ class ThroughputPoint:
     hops: int
     n: int
     median_mbit: float
-    low_mbit: float
-    high_mbit: float
     bound_mbit: float | None
-    published_mbit: float | None
 
     @property
     def share(self) -> float | None:
@@ -162,10 +159,7 @@ def throughput_points(summary: Sequence[SummaryRow], plan: Plan | None) -> tuple
             row.hops,
             row.n,
             row.median,
-            row.median - row.below,
-            row.median + row.above,
             row.predicted if row.predicted is not None else _ceiling(row, plan),
-            row.published,
         )
         for measurement in measurements(summary, "throughput")
         for row in paths(summary, measurement)

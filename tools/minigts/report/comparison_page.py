@@ -10,9 +10,8 @@ from minigts.errors import MinigtsError
 from minigts.judge.statistics import NOTICEABLE, SIGNIFICANCE
 from minigts.report import compare, phrasing, style
 from minigts.report.compare import Comparison, Figure
-from minigts.report.page import Drawing, compare_page
+from minigts.report.page import Drawing, Table, compare_page, number_text
 from minigts.report.render import write
-from minigts.report.tables import Table, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Sheet
@@ -102,11 +101,11 @@ def _row(figure: Figure, several: bool) -> tuple[str, ...]:
         phrasing.label(figure.overlay),
         figure.where,
         str(n_a) if n_a == n_b else f"{n_a}, {n_b}",
-        number(figure.a, digits),
-        number(figure.b, digits),
+        number_text(figure.a, digits),
+        number_text(figure.b, digits),
         compare.extent(figure),
         compare.interval(figure),
-        number(figure.difference.delta, 2, sign=True),
+        number_text(figure.difference.delta, 2, sign=True),
         f"{figure.p:.3f}" if figure.p >= 0.001 else "<0.001",
         figure.word,
     )
