@@ -26,8 +26,9 @@ from typing import IO, Literal
 from minigts.dataplane.wire import Wire, WireState
 from minigts.errors import CommandFailed, CommandTimeout, HostFailed
 from minigts.machine import shell
+from minigts.providers import supported
 from minigts.providers.agent import process
-from minigts.providers.base import Finding, Result
+from minigts.providers.base import Finding, Result, Supports
 from minigts.providers.machine_time import OnMachineTime
 from minigts.topology.plan import Plan
 
@@ -46,6 +47,7 @@ class FakeProvider(OnMachineTime):
 
     name = "fake"
     about = "one directory a host"
+    supports = Supports(frozenset(), dict.fromkeys(supported.names(), "its hosts are directories"))
     engine: Literal["docker", "namespace"] = "docker"
     pace_s = 0.004
 

@@ -19,7 +19,8 @@ from minigts.providers.base import Result
 from minigts.providers.machine_time import OnMachineTime
 from minigts.results import manifest as manifests
 from minigts.results.schema import Hardware, Manifest
-from minigts.topology.parts import Host, Link, Port, Shaping
+from minigts.topology.link_settings import Shaping
+from minigts.topology.parts import Host, Link, Port
 from minigts.topology.plan import Plan
 
 RECORDED = Path(__file__).parent / "recorded"

@@ -19,7 +19,7 @@ import pytest
 from minigts.dataplane import kernel_settings
 from minigts.errors import HostFailed
 from minigts.providers import registry
-from minigts.providers.base import Result
+from minigts.providers.base import Result, Supports
 from minigts.providers.machine_time import OnMachineTime
 from minigts.topology import sysctls
 from minigts.topology.parts import End, Host, Port, Switch
@@ -61,6 +61,7 @@ class TcHosts(OnMachineTime):
     """See `providers.base.Provider`."""
 
     name = "tc-hosts"
+    supports = Supports(frozenset({"sysctls of a kernel of its own"}), {})
     engine: Literal["docker", "namespace"] = "docker"
     pace_s = 0.004
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -50,6 +52,40 @@ def test_what_comes_last_is_as_if_it_stood_last_in_the_file() -> None:
         PLAN, "d", "b", {"rtt": "6ms", "rate": "20mbit", "queue": "100kB", "memory": "1GB", "location": "LON"}
     )
     assert with_link(plan, "a", "d", {"delay": "1ms"}) == file
+
+
+def test_what_comes_has_its_addresses_and_its_seed_from_the_file() -> None:
+    head = "name: x\nsubnets: 192.168.0.0/16\nseed: 7\n"
+    file = made(f"{head}hosts: {{a: , b: , c: }}\nlinks:\n- ends: [a, b]\n- {{ends: [c, b], loss: 1%}}\n")
+    before = made(f"{head}hosts: {{a: , b: }}\nlinks:\n- ends: [a, b]\n")
+    lab = Plan.model_validate_json(before.model_dump_json())  # as a lab has it
+    after = with_host(lab, "c", "b", {"loss": "1%"})
+    assert after.host("c").ports[0].address == "192.168.1.1"
+    assert after.host("c").ports[0].outgoing.seed == zlib.crc32(b"7/c-b/1")
+    assert after == file
+
+
+def test_what_comes_into_a_lab_of_sites_has_its_delay_from_them() -> None:
+    head = "name: x\ndelays: sites\n"
+    before = made(f"{head}hosts: {{a: {{location: AMS}}, b: {{location: MIL}}}}\nlinks:\n- ends: [a, b]\n")
+    hosts = "hosts: {a: {location: AMS}, b: {location: MIL}, c: {location: LON}}"
+    file = made(f"{head}{hosts}\nlinks:\n- ends: [a, b]\n- {{ends: [c, b], rate: 10mbit}}\n")
+    assert file.links[1].delay_from == "distance"
+    assert with_host(before, "c", "b", {"location": "LON", "rate": "10mbit"}) == file
+    assert with_host(before, "c", "b", {"location": "LON", "delay": "1ms"}).links[1].delay_from == "file"
+    with pytest.raises(InputError, match="no site 'XYZ'; sites are AMS, "):
+        with_host(before, "c", "b", {"location": "XYZ"})
+
+
+def test_a_file_that_says_neither_has_the_plan_that_it_had() -> None:
+    assert not {"subnets", "seed"} & json.loads(PLAN.model_dump_json()).keys()
+    assert (PLAN.subnets, PLAN.seed) == ("10.20.0.0/14", 0)
+
+
+def test_a_block_that_is_used_up_is_named() -> None:
+    lab = made("name: x\nsubnets: 192.168.4.0/24\nhosts: {a: , b: }\nlinks:\n- ends: [a, b]\n")
+    with pytest.raises(InputError, match=r"no subnet is left in 192\.168\.4\.0/24: give one"):
+        with_host(lab, "c", "b", {})
 
 
 @pytest.mark.parametrize("file", ["chain6", "ipv6", "mesh6", "star"])

@@ -70,6 +70,35 @@ def test_a_borrowed_lab_is_given_back_as_it_was(lab: Lab) -> None:
     assert state(lab) == before
 
 
+def test_a_link_takes_what_can_be_set_in_the_language_s_words(lab: Lab) -> None:
+    link = api.open_lab("chain").link("h1", "h2")
+    link.change(rtt="30ms", rate="10mbit", queue="100kB", loss="1%", burst="8packets")
+    assert lab.record.changed["h1-h2"].given == {
+        "delay_ms": 15,
+        "loss_percent": 1,
+        "rate_mbit": 10,
+        "queue_bytes": 100_000,
+        "burst_packets": 8,
+    }
+    link.mend()
+    assert lab.record.changed == {}
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"delay": "1ms", "rtt": "2ms"}, "change: say delay, which is one way, or rtt, which is both"),
+        ({"delay": "1"}, "change: delay: '1' lacks its unit"),
+        ({"mtu": "9000"}, "change: mtu is nothing that can be set: write delay, jitter, loss, "),
+        ({"burst": "8packets"}, "h1-h2 has no loss from h1, so there are no bursts"),
+    ],
+)
+def test_what_a_link_cannot_be_set_to_is_refused(lab: Lab, settings: dict[str, str], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        api.open_lab("chain").link("h1", "h2").change(**settings)
+    assert lab.record.changed == {}
+
+
 def test_also_when_a_test_breaks_off(lab: Lab) -> None:
     before = state(lab)
     with pytest.raises(KeyboardInterrupt), api.open_lab().given_back():

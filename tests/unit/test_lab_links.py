@@ -19,8 +19,8 @@ from minigts.experiments import campaign
 from minigts.fidelity import measure
 from minigts.lab import DECLARED, Lab, Record, Settings, links
 from minigts.providers.base import Result
+from minigts.topology.link_settings import Shaping
 from minigts.topology.load import parse
-from minigts.topology.parts import Shaping
 
 TEXT = """
 name: chain

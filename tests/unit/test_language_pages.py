@@ -17,10 +17,12 @@ from minigts.experiments import vocabulary
 from minigts.language.validation import keys
 from minigts.overlays import policy
 from minigts.tools import OPEN, TOOLS
+from minigts.topology import host_settings, reference
 from minigts.topology import load as topologies
 from minigts.topology import model as topology
 from minigts.topology.compose_spec import ComposeSpec
 from minigts.topology.containers import ContainerSpec
+from minigts.topology.link_settings import LINK_SETTINGS
 from minigts.topology.schedule import Step
 from minigts.topology.software import FileSpec
 
@@ -44,7 +46,8 @@ class Language:
 
     @property
     def keys(self) -> list[str]:
-        return sorted({prefix + key for prefix, model in self.models.items() for key in keys(model)})
+        found = {prefix + key for prefix, model in self.models.items() for key in keys(model)}
+        return sorted(found | {f"links[].{each.word}" for each in LINK_SETTINGS if "links[]." in self.models})
 
 
 LANGUAGES = {
@@ -54,8 +57,8 @@ LANGUAGES = {
         topology.json_schema_text,
         {
             "": topology.Topology,
-            "hosts.*.": topology.HostSpec,
-            "hosts.*.processor.": topology.ProcessorSpec,
+            "hosts.*.": host_settings.HostSpec,
+            "hosts.*.processor.": host_settings.ProcessorSpec,
             "hosts.*.files[].": FileSpec,
             "hosts.*.containers[].": ContainerSpec,
             "hosts.*.compose.": ComposeSpec,
@@ -130,8 +133,14 @@ def test_shorthand_example_is_good(example: str) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_shipped_schema_is_current(language: str) -> None:
-    """`minigts schema LANGUAGE` prints it."""
+    """`minigts schema LANGUAGE` prints it, and `bench/run reference` writes it."""
     assert (PROJECT / LANGUAGES[language].schema).read_text(encoding="utf-8") == LANGUAGES[language].schema_text()
+
+
+def test_the_page_has_the_settings_of_links_as_their_list_does() -> None:
+    """`bench/run reference` writes them."""
+    page = LANGUAGES["topology"].reference
+    assert reference.written_into(page) == page
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

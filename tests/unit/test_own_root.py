@@ -14,8 +14,7 @@ from typing import Any, cast
 import pytest
 
 from minigts import paths
-from minigts.errors import CommandFailed, EnvironmentLacks, InputError, MinigtsError
-from minigts.providers import own_root
+from minigts.errors import CommandFailed, InputError, MinigtsError
 from minigts.providers.uml import own_roots
 from minigts.providers.uml.image import Image
 from minigts.topology.expanded import to_json
@@ -258,10 +257,3 @@ def test_what_a_host_cannot_unpack_is_named_with_its_place(tmp_path: Path, monke
         InputError, match=rf"lab.yaml:2: pair.host.image: {tmp_path}/a.tar: it cannot be unpacked: why$"
     ):
         own_roots.roots(plan, cast("Image", None), lambda _: None)
-
-
-def test_a_provider_without_a_place_for_it_says_so(tmp_path: Path) -> None:
-    plan = plan_of(tmp_path, "pair: {host: {image: a.tar}}")
-    with pytest.raises(EnvironmentLacks, match=r"lab.yaml:2: pair.host.image: host h1 is to have an image of its own"):
-        own_root.refuse(plan, "some", "it has none")
-    own_root.refuse(plan_of(tmp_path, "pair: {}"), "some", "it has none")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from minigts.errors import EnvironmentLacks, HostFailed
+from minigts.providers import supported
 from minigts.providers.mininet import kernel, provider
 from minigts.topology.load import parse
 from minigts.topology.plan import Plan
@@ -45,8 +46,11 @@ def test_several_processors_are_refused_in_a_kernel_that_has_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kernel, "natively_missing", lambda: ["you are not root"])
-    with pytest.raises(EnvironmentLacks, match="a: a uml kernel has one processor"):
-        provider.MininetProvider(tmp_path).up(plan("name: x\nhosts: {a: {cpus: 2}}\n"), lambda _: None)
+    several = plan("name: x\nhosts: {a: {cpus: 2}}\n")
+    with pytest.raises(EnvironmentLacks, match=r"a with `cpus: 2`: .* since a uml kernel has one processor"):
+        supported.require(several, "mininet", provider.MininetProvider(tmp_path).supports)
+    monkeypatch.setattr(kernel, "natively_missing", list)
+    supported.require(several, "mininet", provider.MininetProvider(tmp_path).supports)
 
 
 def test_natively_it_needs_what_overlays_and_tools_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from minigts.report.topology_figure import DOWN, ROW, positions
 from minigts.topology.addressing import mac
-from minigts.topology.parts import Host, Link, Port, Shaping
+from minigts.topology.link_settings import Shaping
+from minigts.topology.parts import Host, Link, Port
 from minigts.topology.plan import Plan
 
 

@@ -206,7 +206,10 @@ def test_burst_covers_a_late_timer_within_the_queue(rate: float, mtu: int, queue
 
 def test_read_back_of_what_was_set() -> None:
     found = shaping.read_back(SHAPED, json.dumps([TBF, CLSACT, NETEM]))
-    assert found == shaping.ReadBack(50.0, 25_000, 260_938, True, 10.875, 1.0, 0.1, 2906, SEED)
+    of_netem = {"delay_ms": 10.875, "jitter_ms": 1.0, "loss_percent": 0.1, "burst_packets": 0.0, "slot_ms": 0.0}
+    of_netem |= dict.fromkeys(("reorder_percent", "duplicate_percent", "corrupt_percent"), 0.0)
+    settings = {"rate_mbit": 50.0, "queue_bytes": 260_938, **of_netem}
+    assert found == shaping.ReadBack(settings, 25_000, redirected=True, delay_packets=2906, seed=SEED)
     assert shaping.differences(SHAPED, json.dumps([TBF, CLSACT, NETEM])) == []
 
 

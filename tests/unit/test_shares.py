@@ -15,8 +15,6 @@ from minigts.errors import EnvironmentLacks, InputError
 from minigts.machine import processor_share
 from minigts.machine.processor_share import Place
 from minigts.providers import processor_share as of_a_lab
-from minigts.providers import registry
-from minigts.providers.vagrant.prerequisites import define
 from minigts.topology.load import parse
 from minigts.topology.plan import Plan
 
@@ -123,15 +121,6 @@ def test_a_machine_that_cannot_refuses_and_says_why(tmp_path: Path, monkeypatch:
     )
     assert of_a_lab.finding().meaning == f"refused: no such luck; for such topologies {of_a_lab.REMEDY}"
     assert of_a_lab.make(plan(HALF.replace("0.5", "1")), tmp_path) == {}
-
-
-@pytest.mark.parametrize("provider", ["mininet", "vagrant"])
-def test_other_providers_refuse(provider: str, tmp_path: Path) -> None:
-    with pytest.raises(EnvironmentLacks, match=f"a with `cpus: 0.5`: provider {provider} does not limit a host"):
-        if provider == "vagrant":
-            define(plan(), tmp_path)
-        else:
-            registry.make(provider, tmp_path).up(plan(), lambda _: None)
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,6 @@ from typer.testing import CliRunner
 
 from minigts.cli.app import app
 from minigts.dataplane import interfaces, kernel_settings
-from minigts.errors import EnvironmentLacks
-from minigts.providers.mininet.provider import MininetProvider
 from minigts.topology import sysctls
 from minigts.topology.expanded import to_json
 from minigts.topology.load import load, parse
@@ -120,12 +118,6 @@ def test_the_plan_is_shown_with_them(tmp_path: Path) -> None:
     (tmp_path / "tuned.yaml").write_text(TOPOLOGY)
     said = CliRunner().invoke(app, ["plan", str(tmp_path / "tuned.yaml")]).stdout
     assert "tuned: ams: net.core.rmem_default = 4194304, net.ipv4.tcp_congestion_control = bbr" in said
-
-
-def test_mininet_refuses_what_only_a_whole_kernel_has(tmp_path: Path) -> None:
-    with pytest.raises(EnvironmentLacks, match=r"ams: provider mininet does not set 'net.core.rmem_default', since"):
-        MininetProvider(tmp_path).up(PLAN, print)
-    assert not any(tmp_path.iterdir())
 
 
 def test_the_chain_of_the_study_needs_none() -> None:

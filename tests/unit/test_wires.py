@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import astuple, replace
+from dataclasses import asdict, astuple, replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ from fake_provider import WIRINGS, WiredFakeProvider, Wiring
 from minigts import lab as labs
 from minigts.cli.app import app
 from minigts.dataplane import wire
-from minigts.dataplane.wire import LOSS_OF_ALL, Wire, WireState
+from minigts.dataplane.wire import Wire, WireState
 from minigts.errors import HostFailed
 from minigts.experiments import campaign
 from minigts.experiments.drops import Drops
@@ -27,9 +27,10 @@ from minigts.fidelity.explanation import explain
 from minigts.lab import DECLARED, Lab, Settings, links
 from minigts.providers import registry
 from minigts.providers.base import CarriesLinks, Provider
+from minigts.topology.link_settings import BY_FIELD, Shaping
 from minigts.topology.load import parse
-from minigts.topology.parts import Shaping
 from minigts.topology.plan import Plan
+from minigts.topology.setting import LOSS_OF_ALL
 
 TEXT = """
 name: chain
@@ -111,13 +112,8 @@ def declared(plan: Plan) -> Mapping[tuple[str, str], Wire]:
 )
 def test_a_wire_is_the_direction_in_whole_numbers(direction: Shaping, expected: Wire) -> None:
     assert wire.of(direction) == expected
-    assert (expected.rate_mbit, expected.delay_ms, expected.jitter_ms, expected.loss_percent) == pytest.approx(
-        (direction.rate_mbit, direction.delay_ms, direction.jitter_ms, direction.loss_percent)
-    )
-    assert (expected.burst_packets, expected.reorder_percent, expected.duplicate_percent) == pytest.approx(
-        (direction.burst_packets, direction.reorder_percent, direction.duplicate_percent)
-    )
-    assert (expected.corrupt_percent, expected.slot_ms) == (direction.corrupt_percent, direction.slot_ms)
+    for field, setting in BY_FIELD.items():
+        assert expected.amount_of(setting) == pytest.approx(getattr(direction, field))
 
 
 PORT = chain().hosts[0].ports[0]
@@ -415,13 +411,5 @@ def test_a_switch_s_ports_send_into_wires_as_a_host_s_do() -> None:
 def test_a_run_s_manifest_holds_the_wires(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(campaign, "_qdiscs", lambda *_: [])
     readback = campaign._readback(lab)
-    assert readback["ams eth1"] == {
-        "rate_bps": 50_000_000,
-        "queue_bytes": 100_000,
-        "delay_ns": 10_875_000,
-        "jitter_ns": 0,
-        "loss": 0,
-        "seed": None,
-        **dict.fromkeys(("burst_begins", "burst_ends", "reorder", "duplicate", "corrupt", "slot_ns"), 0),
-    }
+    assert readback["ams eth1"] == asdict(FIRST)
     assert set(readback) == {"ams", "bra", "lon", "ams eth1", "bra eth1", "bra eth2", "lon eth1"}

@@ -8,8 +8,8 @@ import pytest
 import tc_hosts
 
 from fake_provider import WIRINGS, CarriedLinks
-from minigts.dataplane.wire import LOSS_OF_ALL
 from minigts.providers import registry
+from minigts.topology.setting import LOSS_OF_ALL
 
 
 class WiredHosts(CarriedLinks, tc_hosts.TcHosts):

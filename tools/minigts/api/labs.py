@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from inspect import Parameter, Signature
 from pathlib import Path, PurePosixPath
 from types import TracebackType
-from typing import Self
+from typing import Any, Self, TypeVar
 
 from minigts import lab as recorded
 from minigts import overlays
@@ -17,19 +18,22 @@ from minigts.fidelity import expectations, measure
 from minigts.fidelity.certificate import Certificate
 from minigts.fidelity.expectations import Measurements
 from minigts.lab import Change, Progress, software
-from minigts.lab.links import links_between
-from minigts.language.problems import did_you_mean, listed
-from minigts.language.quantities import BURST_PACKETS, LOSS_PERCENT, RATE_MBIT, SHARE_PERCENT, TIME_MS, Quantity
+from minigts.lab.links import links_between, require_effect
+from minigts.language.problems import did_you_mean, listed, shown
+from minigts.language.quantities import TIME_MS
 from minigts.overlays import containers
 from minigts.providers import DEFAULT, registry
 from minigts.providers.base import Result, Sized
 from minigts.topology import altering
+from minigts.topology.link_settings import SETTABLE
 from minigts.topology.load import load, parse
 from minigts.topology.plan import Plan
+from minigts.topology.setting import Amount
 from minigts.topology.taking import Beside
 from minigts.topology.time import Time
 
 COMMAND_TIMEOUT_S = 60.0
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def _quiet(_text: str) -> None:
@@ -297,6 +301,20 @@ class OwnContainer:
         return self._lab.provider.run(self.host, inside, timeout_s=timeout_s, check=check, stdin=stdin.encode())
 
 
+_KEYWORDS = {each.word.replace(".", "_"): each for each in SETTABLE.values()}
+_KEYWORDS["rtt"] = SETTABLE["delay"]
+"""Of `Link.change`."""
+
+
+def _with_keywords(change: _F) -> _F:
+    """So that `help` and editors name them."""
+    kind = Parameter.KEYWORD_ONLY
+    own = (Parameter("self", Parameter.POSITIONAL_OR_KEYWORD),)
+    named = (Parameter(word, kind, default=None, annotation="str | None") for word in _KEYWORDS)
+    change.__signature__ = Signature([*own, *named], return_annotation=None)  # type: ignore[attr-defined]
+    return change
+
+
 @dataclass(frozen=True)
 class Link:
     """Every link between two hosts or switches. What is set of it stays so until it is set otherwise."""
@@ -314,45 +332,30 @@ class Link:
         recorded.change_link(self._lab, self.first, self.second, Change())
         recorded.set_link(self._lab, self.first, self.second, up=True)
 
-    def change(
-        self,
-        *,
-        delay: str | None = None,
-        rtt: str | None = None,
-        jitter: str | None = None,
-        loss: str | None = None,
-        rate: str | None = None,
-        burst: str | None = None,
-        reorder: str | None = None,
-        duplicate: str | None = None,
-        corrupt: str | None = None,
-        slot: str | None = None,
-    ) -> None:
-        """Set it so in both directions, in the topology language's units: `change(delay="50ms", loss="1%")`. What is
-        left open is as declared. Raises InputError, and nothing has been changed.
+    @_with_keywords
+    def change(self, **settings: str | None) -> None:
+        """Set it so in both directions, in the topology language's words and units: `change(delay="50ms", loss="1%")`.
+        What is left open is as declared; of delay there is rtt, too. Raises InputError, and nothing has been changed.
         """
-        if delay is not None and rtt is not None:
+        given = {word: written for word, written in settings.items() if written is not None}
+        if "delay" in given and "rtt" in given:
             raise InputError("change: say delay, which is one way, or rtt, which is both; not both of them")
-        round_trip_ms = _amount("rtt", rtt, TIME_MS)
-        change = Change(
-            delay_ms=_amount("delay", delay, TIME_MS) if round_trip_ms is None else round_trip_ms / 2,
-            jitter_ms=_amount("jitter", jitter, TIME_MS),
-            loss_percent=_amount("loss", loss, LOSS_PERCENT),
-            rate_mbit=_amount("rate", rate, RATE_MBIT),
-            burst_packets=_amount("burst", burst, BURST_PACKETS),
-            reorder_percent=_amount("reorder", reorder, SHARE_PERCENT),
-            duplicate_percent=_amount("duplicate", duplicate, SHARE_PERCENT),
-            corrupt_percent=_amount("corrupt", corrupt, SHARE_PERCENT),
-            slot_ms=_amount("slot", slot, TIME_MS),
-        )
+        change = Change(**dict(_amount(word, written) for word, written in given.items()))
+        require_effect(self._lab, self.first, self.second, change)
         recorded.change_link(self._lab, self.first, self.second, change)
 
 
-def _amount(name: str, written: str | None, quantity: Quantity) -> float | None:
+def _amount(keyword: str, written: str) -> tuple[str, Amount]:
+    """The field that a keyword names, and what it is set to."""
+    if keyword not in _KEYWORDS:
+        raise InputError(f"change: {shown(keyword)} is nothing that can be set: write {listed([*_KEYWORDS])}")
     try:
-        return None if written is None else quantity.parse(written)
+        if keyword == "rtt":
+            return "delay_ms", TIME_MS.parse(written) / 2
+        setting = _KEYWORDS[keyword]
+        return setting.field, setting.parse(written)
     except ValueError as error:
-        raise InputError(f"change: {name}: {error}") from error
+        raise InputError(f"change: {keyword}: {error}") from error
 
 
 def planned(topology: Path | str, *, provider: str = DEFAULT, time: Time | None = None) -> Plan:

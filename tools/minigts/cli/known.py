@@ -47,7 +47,7 @@ def link_names(ctx: typer.Context) -> list[str]:
 
 def settings() -> list[str]:
     """What of a link can be set."""
-    from minigts.topology.settable import SETTABLE
+    from minigts.topology.link_settings import SETTABLE
 
     return [f"{what}=" for what in SETTABLE]
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperArgument, TyperCommand
 
 from minigts.cli import known, screen
 from minigts.cli.app import app
 from minigts.cli.labs import LABS, LabName, one_of
 from minigts.errors import InputError, Problem
+
+if TYPE_CHECKING:
+    from minigts.topology.setting import Amount
 
 LONGEST_COMMAND_S = 3600.0
 """By the lab's clock, after a schedule's end."""
@@ -62,7 +66,21 @@ def link(
     screen.note(f"{what} is {wanted}")
 
 
-@app.command("set", rich_help_panel=LABS)
+class _NamesSettings(TyperCommand):
+    """A verb whose help names what of a link can be set, where it says SETTINGS: that list is imported when help is
+    asked for."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        from minigts.topology.link_settings import SETTABLE
+
+        *most, last = SETTABLE
+        for each in self.params:
+            if isinstance(each, TyperArgument) and each.help is not None:
+                each.help = each.help.replace("SETTINGS", f"{', '.join(most)} or {last}")
+        super().format_help(ctx, formatter)
+
+
+@app.command("set", cls=_NamesSettings, rich_help_panel=LABS)
 def set_(
     link: Annotated[
         str, typer.Argument(metavar="LINK", help="As `status` names it: ams-bra.", autocompletion=known.link_names)
@@ -71,8 +89,7 @@ def set_(
         list[str] | None,
         typer.Argument(
             metavar="WHAT=VALUE...",
-            help="delay, jitter, loss, burst, reorder, duplicate, corrupt, slot, rate or queue, in the topology "
-            "language's units: delay=20ms loss=1%; declared: as in the topology.",
+            help="SETTINGS, in the topology language's units: delay=20ms loss=1%; declared: as in the topology.",
             autocompletion=known.settings,
         ),
     ] = None,
@@ -96,7 +113,8 @@ def set_(
     """
     from minigts import lab as labs
     from minigts.lab import links
-    from minigts.topology.settable import DECLARED, SETTABLE
+    from minigts.topology.link_settings import SETTABLE
+    from minigts.topology.setting import DECLARED
 
     if reset == bool(settings):
         raise InputError("set: name what is to be set, as in delay=20ms, or --reset")
@@ -181,11 +199,11 @@ def play(
     screen.note("the schedule is over; every link is as it was before")
 
 
-def _update(settings: Sequence[str]) -> Mapping[str, float | None]:
+def _update(settings: Sequence[str]) -> Mapping[str, Amount | None]:
     """The fields of a link's change that these words name, as in `delay=20ms`. Raises InputError with all problems."""
-    from minigts.topology.settable import SETTABLE, amount
+    from minigts.topology.link_settings import SETTABLE, amount
 
-    update, problems = dict[str, float | None](), list[Problem]()
+    update, problems = dict[str, Amount | None](), list[Problem]()
     for word in settings:
         what, given, value = word.partition("=")
         if what not in SETTABLE or not given:

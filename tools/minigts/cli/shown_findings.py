@@ -123,8 +123,10 @@ def _measured_lines(measured: Measured | None) -> Iterator[str]:
         yield f"the machine was busy meanwhile: {reason}"
 
 
-def setting(value: float | None, unit: str) -> str:
-    """`8.75 ms`; `none` where nothing is set."""
+def setting(value: float | str | None, unit: str) -> str:
+    """`8.75 ms`, or a word; `none` where nothing is set."""
+    if isinstance(value, str):
+        return value
     return "none" if value is None else f"{digits(value, 7)} {unit}"
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from minigts.cli import screen, tables
 
 if TYPE_CHECKING:
-    from minigts.topology.parts import Direction, Link, Shaping
+    from minigts.topology.link_settings import Shaping
+    from minigts.topology.parts import Direction, Link
     from minigts.topology.parts import Path as PathOfPlan
     from minigts.topology.plan import Plan
 
@@ -145,14 +146,11 @@ def _mischief(plan: Plan, link: Link) -> str:
 
 
 def _also(way: Shaping) -> Iterator[str]:
-    yield from (f"bursts of {way.burst_packets:g}",) if way.in_bursts else ()
-    for percent, what in (
-        (way.reorder_percent, "overtake"),
-        (way.duplicate_percent, "twice"),
-        (way.corrupt_percent, "corrupt"),
-    ):
-        yield from (f"{percent:g} % {what}",) if percent else ()
-    yield from (f"slots of {screen.ms(way.slot_ms)}",) if way.slot_ms else ()
+    from minigts.topology.link_settings import other_than_default
+
+    for each in other_than_default(way):
+        if each.rare:
+            yield each.rare.format(getattr(way, each.field))
 
 
 def tcp_at_most(way: Direction) -> str:

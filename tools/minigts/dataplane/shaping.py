@@ -21,25 +21,30 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Iterable, Iterator
-from dataclasses import astuple, dataclass
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
 
 from minigts.errors import InputError
 from minigts.language import documents
 from minigts.topology.frames import ETHERNET_HEADER_BYTES
-from minigts.topology.parts import End, Port, Shaping
-
-Argv: TypeAlias = tuple[str, ...]
+from minigts.topology.link_settings import (
+    AT_RECEIVER,
+    AT_SENDER,
+    LINK_SETTINGS,
+    Shaping,
+    other_than_default,
+)
+from minigts.topology.parts import End, Port
+from minigts.topology.setting import Argv, Setting
 
 _ONE_WORD = re.compile(r"[A-Za-z0-9%+,./:=_-]+", re.ASCII)
 _BURST_FRAMES = 10
 _BURST_MS = 4.0
 _PLAIN_QUEUE_PACKETS = 1000
-# tc counts tbf's burst in ticks of 64 ns, shows its limit in microseconds, and counts losses in 1/2^32.
+# tc counts tbf's burst in ticks of 64 ns.
 _RELATIVE = 0.01
-_DELAY_SLACK_MS = 0.002
-_LOSS_SLACK_PERCENT = 1e-6
 _NETEMS_LEAST_MS = 1e-6
 
 
@@ -61,7 +66,7 @@ def ifb(port: End) -> str:
 
 def holds_arrivals(shaping: Shaping) -> bool:
     """Whether the receiving side needs its netem at all."""
-    return bool(shaping.delay_ms or shaping.slot_ms or shaping.by_chance)
+    return any(not each.at_sender and each.tc is not None for each in other_than_default(shaping))
 
 
 def added_delay_ms(shaping: Shaping, emulator_overhead_ms: float) -> float:
@@ -137,12 +142,9 @@ def _rate(port: End) -> Argv:
     rate_mbit, queue_bytes = port.outgoing.rate_mbit, port.outgoing.queue_bytes
     if rate_mbit is None or queue_bytes is None:
         return _plain_queue(port)
-    limit = ("burst", str(burst_bytes(rate_mbit, port.mtu, queue_bytes)), "limit", str(queue_bytes))
-    return ("qdisc", "replace", "dev", port.name, "root", "tbf", "rate", f"{_bits(rate_mbit)}bit", *limit)
-
-
-def _bits(rate_mbit: float) -> int:
-    return round(rate_mbit * 1_000_000)
+    rate, *others = (each.tc.words(port.outgoing) for each in AT_SENDER if each.tc is not None)
+    burst = ("burst", str(burst_bytes(rate_mbit, port.mtu, queue_bytes)))
+    return ("qdisc", "replace", "dev", port.name, "root", "tbf", *rate, *burst, *chain.from_iterable(others))
 
 
 def _plain_queue(port: End) -> Argv:
@@ -189,49 +191,26 @@ def _no_redirect(port: End) -> tuple[Argv, ...]:
 def _netem(shaping: Shaping, emulator_overhead_ms: float) -> Argv:
     # netem refuses to reorder without a delay, also where the emulator itself takes all of it.
     least_ms = _NETEMS_LEAST_MS if shaping.reorder_percent else 0.0
-    delay = f"{max(least_ms, added_delay_ms(shaping, emulator_overhead_ms)) * 1000:.3f}us"
-    jitter = (f"{shaping.jitter_ms * 1000:.3f}us",) if shaping.jitter_ms else ()
-    reorder = ("reorder", _share(shaping.reorder_percent)) if shaping.reorder_percent else ()
-    duplicate = ("duplicate", _share(shaping.duplicate_percent)) if shaping.duplicate_percent else ()
-    corrupt = ("corrupt", _share(shaping.corrupt_percent)) if shaping.corrupt_percent else ()
-    slot = ("slot", *(f"{shaping.slot_ms * 1000:.3f}us",) * 2) if shaping.slot_ms else ()
+    delay_ms = max(least_ms, added_delay_ms(shaping, emulator_overhead_ms))
+    added = shaping.model_copy(update={"delay_ms": delay_ms})
+    told = chain.from_iterable(each.tc.words(added) for each in AT_RECEIVER if each.tc is not None)
     # Given anew, a seed begins its numbers anew: after each setting the same packets are lost.
     seed = () if shaping.seed is None else ("seed", str(shaping.seed))
-    limit = ("limit", str(shaping.delay_packets))
-    return ("delay", delay, *jitter, *_loss(shaping), *reorder, *duplicate, *corrupt, *slot, *limit, *seed)
-
-
-def _loss(shaping: Shaping) -> Argv:
-    if shaping.bursts is not None:
-        begins, ends = (_share(100 * chance) for chance in shaping.bursts)
-        return ("loss", "gemodel", begins, ends, _share(100), _share(0))
-    return ("loss", "random", _share(shaping.loss_percent)) if shaping.loss_percent else ()
-
-
-def _share(percent: float) -> str:
-    return f"{percent:.7f}%"
+    return (*told, "limit", str(shaping.delay_packets), *seed)
 
 
 @dataclass(frozen=True)
 class ReadBack:
     """What a host says is set on one port. `redirected`: whether arriving frames are taken to the ifb device."""
 
-    rate_mbit: float | None = None
+    settings: Mapping[str, Any]
+    """By field of `Shaping`; None where its queueing discipline is not there, or does not show it."""
     burst_bytes: int | None = None
-    queue_bytes: int | None = None
+    """Of the rate."""
     redirected: bool = False
-    delay_ms: float | None = None
-    """None when there is no netem."""
-    jitter_ms: float = 0.0
-    loss_percent: float = 0.0
     delay_packets: int | None = None
     seed: int | None = None
     """None too where the kernel's netem takes none (before Linux 6.7)."""
-    burst_packets: float = 0.0
-    reorder_percent: float = 0.0
-    duplicate_percent: float = 0.0
-    corrupt_percent: float = 0.0
-    slot_ms: float = 0.0
 
 
 def read_back(port: End, tc_json_text: str) -> ReadBack:
@@ -242,7 +221,8 @@ def read_back(port: End, tc_json_text: str) -> ReadBack:
     """
     try:
         shown = _read_back(port, documents.document(tc_json_text or "[]"))
-        if not all(math.isfinite(0 if value is None else value) for value in astuple(shown)):
+        figures = (*shown.settings.values(), shown.burst_bytes, shown.delay_packets, shown.seed)
+        if not all(math.isfinite(each) for each in figures if each is not None and not isinstance(each, str)):
             raise ValueError("a figure in the output of tc -j qdisc show is none")
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"not the output of tc -j qdisc show: {error!r}") from error
@@ -252,33 +232,19 @@ def read_back(port: End, tc_json_text: str) -> ReadBack:
 def _read_back(port: End, qdiscs: list[dict[str, Any]]) -> ReadBack:
     tbf = _options(qdiscs, port.name, "tbf")
     netem = _options(qdiscs, ifb(port), "netem")
-    delay, gilbert = (netem or {}).get("delay", {}), (netem or {}).get("loss-gemodel")
+    discipline = {True: tbf, False: netem}
     return ReadBack(
-        rate_mbit=None if tbf is None else tbf["rate"] * 8 / 1_000_000,
+        settings={
+            each.field: None
+            if each.tc is None or (options := discipline[each.at_sender]) is None
+            else each.tc.read(options)
+            for each in LINK_SETTINGS
+        },
         burst_bytes=None if tbf is None else int(tbf["burst"]),
-        queue_bytes=None if tbf is None else _limit(tbf),
         redirected=_options(qdiscs, port.name, "clsact") is not None,
-        delay_ms=None if netem is None else delay.get("delay", 0.0) * 1000,
-        jitter_ms=delay.get("jitter", 0.0) * 1000,
-        loss_percent=_share_of(netem, "loss-random", "loss") if gilbert is None else _mean_loss_percent(gilbert),
-        burst_packets=0.0 if gilbert is None else 1 / gilbert["r"],
-        reorder_percent=_share_of(netem, "reorder", "reorder"),
-        duplicate_percent=_share_of(netem, "duplicate", "duplicate"),
-        corrupt_percent=_share_of(netem, "corrupt", "corrupt"),
-        slot_ms=(netem or {}).get("slot", {}).get("min-delay", 0.0) * 1000,
         delay_packets=None if netem is None else int(netem["limit"]),
         seed=(netem or {}).get("seed"),
     )
-
-
-def _share_of(netem: dict[str, Any] | None, what: str, field: str) -> float:
-    """In per cent; netem's own are shares of 1."""
-    return float((netem or {}).get(what, {}).get(field, 0.0)) * 100
-
-
-def _mean_loss_percent(gilbert: dict[str, float]) -> float:
-    """Of bursts in which all is lost, by the chances that one begins and ends with a packet."""
-    return 100 * gilbert["p"] / (gilbert["p"] + gilbert["r"])
 
 
 def dropped(port: End, tc_json_text: str) -> int:
@@ -297,11 +263,6 @@ def _options(qdiscs: list[dict[str, Any]], device: str, kind: str) -> dict[str, 
     matching = (qdisc for qdisc in qdiscs if (qdisc.get("dev"), qdisc.get("kind")) == (device, kind))
     first = next(matching, None)
     return None if first is None else first.get("options", {})
-
-
-def _limit(tbf: dict[str, Any]) -> int:
-    # tc shows the limit as the time that a full queue takes beyond the burst, unless that is negative.
-    return int(tbf["limit"]) if "limit" in tbf else round(tbf["lat"] * tbf["rate"] / 1_000_000 + tbf["burst"])
 
 
 def differences(port: End, tc_json_text: str, emulator_overhead_ms: float = 0.0) -> list[str]:
@@ -352,18 +313,14 @@ def without_foreign(ports: Iterable[End]) -> str:
 
 
 def _rate_differences(port: End, shown: ReadBack) -> list[str]:
-    declared = port.outgoing.rate_mbit
-    if declared is None or shown.rate_mbit is None:
-        same = declared is None and shown.rate_mbit is None
-        return [] if same else [_differ("rate", _or_none(shown.rate_mbit, "Mbit/s"), _or_none(declared, "Mbit/s"))]
-    queue = port.outgoing.queue_bytes or 0
-    burst = burst_bytes(declared, port.mtu, queue)
-    microsecond_bytes = declared / 8
-    return [
-        *_compare("rate", shown.rate_mbit, declared, "Mbit/s", _RELATIVE * declared),
-        *_compare("burst", shown.burst_bytes or 0, burst, "bytes", _RELATIVE * burst + microsecond_bytes),
-        *_compare("queue", shown.queue_bytes or 0, queue, "bytes", _RELATIVE * queue + microsecond_bytes),
-    ]
+    declared, shown_mbit = port.outgoing.rate_mbit, shown.settings["rate_mbit"]
+    if declared is None or shown_mbit is None:
+        same = declared is None and shown_mbit is None
+        return [] if same else [_differ("rate", _or_none(shown_mbit, "Mbit/s"), _or_none(declared, "Mbit/s"))]
+    rate, *others = (_setting_differences(each, port.outgoing, shown) for each in AT_SENDER)
+    burst = burst_bytes(declared, port.mtu, port.outgoing.queue_bytes or 0)
+    slack = _RELATIVE * burst + declared / 8  # what a microsecond holds
+    return [*rate, *_compare("burst", shown.burst_bytes or 0, burst, "bytes", slack), *chain.from_iterable(others)]
 
 
 def _delay_differences(port: End, shown: ReadBack, emulator_overhead_ms: float) -> list[str]:
@@ -372,25 +329,24 @@ def _delay_differences(port: End, shown: ReadBack, emulator_overhead_ms: float) 
         return ["a queueing discipline clsact that is not the lab's: nothing is held here"] if shown.redirected else []
     if not shown.redirected:
         return ["arriving frames are not redirected, so delay and loss have no effect"]
-    if shown.delay_ms is None:
+    if shown.settings["delay_ms"] is None:
         return [f"no netem on {ifb(port)}"]
+    added = declared.model_copy(update={"delay_ms": added_delay_ms(declared, emulator_overhead_ms)})
     return [
-        *_compare("delay", shown.delay_ms, added_delay_ms(declared, emulator_overhead_ms), "ms", _DELAY_SLACK_MS),
-        *_compare("jitter", shown.jitter_ms, declared.jitter_ms, "ms", _DELAY_SLACK_MS),
-        *_compare("loss", shown.loss_percent, declared.loss_percent, "%", _loss_slack_percent(declared)),
-        *_compare("burst", shown.burst_packets, declared.burst_packets, "packets", _RELATIVE * declared.burst_packets),
-        *_compare("reorder", shown.reorder_percent, declared.reorder_percent, "%", _LOSS_SLACK_PERCENT),
-        *_compare("duplicate", shown.duplicate_percent, declared.duplicate_percent, "%", _LOSS_SLACK_PERCENT),
-        *_compare("corrupt", shown.corrupt_percent, declared.corrupt_percent, "%", _LOSS_SLACK_PERCENT),
-        *_compare("slot", shown.slot_ms, declared.slot_ms, "ms", _DELAY_SLACK_MS),
+        *chain.from_iterable(_setting_differences(each, added, shown) for each in AT_RECEIVER),
         *_compare("delay's limit", shown.delay_packets or 0, declared.delay_packets, "packets", 0),
         *([] if None in (declared.seed, shown.seed) else _compare("seed", shown.seed or 0, declared.seed or 0, "", 0)),
     ]
 
 
-def _loss_slack_percent(declared: Shaping) -> float:
-    """Of bursts tc shows two chances with six digits, from which the loss is worked out."""
-    return _LOSS_SLACK_PERCENT if declared.bursts is None else 1e-4 * declared.loss_percent
+def _setting_differences(setting: Setting, wanted: Shaping, shown: ReadBack) -> list[str]:
+    """None where no kernel shows the setting."""
+    if setting.tc is None:
+        return []
+    there, should = shown.settings[setting.field], getattr(wanted, setting.field)
+    if isinstance(should, str):
+        return [] if there == should else [_differ(setting.word, f"{there}", should)]
+    return _compare(setting.word, there or 0, should or 0, setting.unit, setting.tc.slack(wanted))
 
 
 def _compare(what: str, shown: float, wanted: float, unit: str, slack: float) -> list[str]:

@@ -6,14 +6,14 @@ is rounded twice, and what is read back is equal or wrong. Which providers have 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
-from minigts.topology.parts import End, Shaping
+from minigts.topology.link_settings import LINK_SETTINGS, Shaping
+from minigts.topology.parts import End
+from minigts.topology.setting import Setting
 
-LOSS_OF_ALL = 2**32
 _NS_A_S = 1_000_000_000
-_NS_A_MS = 1_000_000
-_BITS_A_MBIT = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -46,55 +46,14 @@ class Wire:
     slot_ns: int = 0
     """Frames that come within so long of the first arrive together at its end; 0: each when it comes."""
 
-    @property
-    def rate_mbit(self) -> float | None:
-        return None if self.rate_bps is None else self.rate_bps / _BITS_A_MBIT
-
-    @property
-    def delay_ms(self) -> float:
-        return self.delay_ns / _NS_A_MS
-
-    @property
-    def jitter_ms(self) -> float:
-        return self.jitter_ns / _NS_A_MS
-
-    @property
-    def loss_percent(self) -> float:
-        return _percent(self.loss)
-
-    @property
-    def burst_packets(self) -> float:
-        """The mean length of bursts; 0 when there are none."""
-        return LOSS_OF_ALL / self.burst_ends if self.burst_ends else 0.0
-
-    @property
-    def reorder_percent(self) -> float:
-        return _percent(self.reorder)
-
-    @property
-    def duplicate_percent(self) -> float:
-        return _percent(self.duplicate)
-
-    @property
-    def corrupt_percent(self) -> float:
-        return _percent(self.corrupt)
-
-    @property
-    def slot_ms(self) -> float:
-        return self.slot_ns / _NS_A_MS
+    def amount_of(self, setting: Setting) -> Any:
+        """What it does of that, in the plan's unit; None: not limited, or no wire does any of it."""
+        return setting.from_wire(vars(self))
 
     def crossing_ns(self, frame_bytes: int) -> int:
         """How long a frame takes from end to end that meets no other: its own time at the rate, then the delay."""
         own = 0 if self.rate_bps is None else -(-frame_bytes * 8 * _NS_A_S // self.rate_bps)
         return own + self.delay_ns
-
-
-def _percent(share: int) -> float:
-    return 100 * share / LOSS_OF_ALL
-
-
-def _share(percent: float) -> int:
-    return round(percent * LOSS_OF_ALL / 100)
 
 
 @dataclass(frozen=True)
@@ -116,24 +75,14 @@ class WireState:
     """Frames for which a host at one of its ends, or the clock, had no room."""
 
 
+_NUMBERS = {number.name: (setting, number) for setting in LINK_SETTINGS for number in setting.wire}
+"""By their names the numbers of a wire that follow from settings: all but its seed."""
+
+
 def of(direction: Shaping) -> Wire:
     """The wire for one direction of a link: for a port, its `outgoing`."""
-    limited = direction.rate_mbit is not None
-    begins, ends = direction.bursts or (0.0, 0.0)
-    return Wire(
-        rate_bps=round((direction.rate_mbit or 0) * _BITS_A_MBIT) if limited else None,
-        queue_bytes=direction.queue_bytes if limited else None,
-        delay_ns=round(direction.delay_ms * _NS_A_MS),
-        jitter_ns=round(direction.jitter_ms * _NS_A_MS),
-        loss=_share(direction.loss_percent),
-        seed=direction.seed,
-        burst_begins=_share(100 * begins),
-        burst_ends=_share(100 * ends),
-        reorder=_share(direction.reorder_percent),
-        duplicate=_share(direction.duplicate_percent),
-        corrupt=_share(direction.corrupt_percent),
-        slot_ns=round(direction.slot_ms * _NS_A_MS),
-    )
+    counts = {number.name: number.value(direction) for _, number in _NUMBERS.values()}
+    return Wire(**counts, seed=direction.seed)  # type: ignore[arg-type]
 
 
 def bare(port: End) -> End:
@@ -144,30 +93,18 @@ def bare(port: End) -> End:
 def differences(port: End, shown: Wire) -> list[str]:
     """How the wire that `port` sends into differs from what it should be, a sentence each; empty when equal."""
     wanted = of(port.outgoing)
-    settings: tuple[tuple[str, int | None, int | None, float, str], ...] = (
-        ("rate", shown.rate_bps, wanted.rate_bps, _BITS_A_MBIT, "Mbit/s"),
-        ("queue", shown.queue_bytes, wanted.queue_bytes, 1, "bytes"),
-        ("delay", shown.delay_ns, wanted.delay_ns, _NS_A_MS, "ms"),
-        ("jitter", shown.jitter_ns, wanted.jitter_ns, _NS_A_MS, "ms"),
-        ("loss", shown.loss, wanted.loss, LOSS_OF_ALL / 100, "%"),
-        ("seed", shown.seed, wanted.seed, 1, ""),
-        ("beginning of bursts", shown.burst_begins, wanted.burst_begins, LOSS_OF_ALL / 100, "%"),
-        ("end of bursts", shown.burst_ends, wanted.burst_ends, LOSS_OF_ALL / 100, "%"),
-        ("reorder", shown.reorder, wanted.reorder, LOSS_OF_ALL / 100, "%"),
-        ("duplicate", shown.duplicate, wanted.duplicate, LOSS_OF_ALL / 100, "%"),
-        ("corrupt", shown.corrupt, wanted.corrupt, LOSS_OF_ALL / 100, "%"),
-        ("slot", shown.slot_ns, wanted.slot_ns, _NS_A_MS, "ms"),
-    )
-    return [
-        f"{port.name}: {name} is {_in_words(value, scale, unit)}, should be {_in_words(should, scale, unit)}"
-        for name, value, should, scale, unit in settings
-        if value != should
-    ]
+    pairs = ((each.name, getattr(shown, each.name), getattr(wanted, each.name)) for each in fields(Wire))
+    return [f"{port.name}: {_difference(name, is_, should)}" for name, is_, should in pairs if is_ != should]
 
 
-def _in_words(value: int | None, scale: float, unit: str) -> str:
+def _difference(name: str, is_: int | None, should: int | None) -> str:
     """With so many digits that no two values look alike."""
-    return "none" if value is None else f"{value / scale:.15g} {unit}".strip()
+    word, per, unit = name, 1.0, ""
+    if name in _NUMBERS:
+        setting, number = _NUMBERS[name]
+        word, per, unit = number.label or setting.word, number.per, number.unit
+    there, wanted = ("none" if each is None else f"{each / per:.15g} {unit}".strip() for each in (is_, should))
+    return f"{word} is {there}, should be {wanted}"
 
 
 def undeclared_losses(port: End, state: WireState, *, modelled: bool = False) -> int:

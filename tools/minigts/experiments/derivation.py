@@ -80,9 +80,12 @@ def _paths(plan: Plan) -> Iterator[str]:
 
 def _comparable(plan: Plan, files: Path | None) -> Any:
     """As data, without what another machine has elsewhere, and without notes on what a file of another language says.
-    Digests of files are known where these are."""
+    Digests of files are known where these are. Plans of before do not say the block of subnets and the seed: what
+    followed of them is compared.
+    """
     hosts = tuple(_without_paths(host, digests=files is not None) for host in plan.hosts)
-    return plan.model_copy(update={"hosts": hosts, "notes": ()}).model_dump(mode="json", exclude={"version"})
+    comparable = plan.model_copy(update={"hosts": hosts, "notes": ()})
+    return comparable.model_dump(mode="json", exclude={"version", "subnets", "seed"})
 
 
 def _without_paths(host: Host, *, digests: bool) -> Host:

@@ -19,7 +19,8 @@ from minigts.judge.loss import CONFIDENCE, judge_loss
 from minigts.lab.record import OVERHEAD_KEYS
 from minigts.language.figures import digits, span
 from minigts.paths import write_for_user
-from minigts.topology.parts import Link, Path, Shaping
+from minigts.topology.link_settings import Shaping
+from minigts.topology.parts import Link, Path
 from minigts.topology.plan import Plan
 from minigts.topology.ways import spoilt_percent
 

@@ -21,8 +21,10 @@ from minigts.fidelity.host_load import recording, taints
 from minigts.fidelity.host_settings import HostSettings
 from minigts.lab import DECLARED, Lab, Record, Settings, links
 from minigts.providers.base import Restarts
+from minigts.topology.link_settings import AT_RECEIVER, AT_SENDER, Shaping
 from minigts.topology.parts import End, Host, Link, Switch
 from minigts.topology.plan import Plan
+from minigts.topology.setting import Amount, Setting
 
 Cause = Literal[
     "no-answer",
@@ -38,21 +40,6 @@ Cause = Literal[
     "not-measured",
     "none",
 ]
-Name = Literal["rate", "queue", "delay", "jitter", "loss", "burst", "reorder", "duplicate", "corrupt", "slot"]
-RATE: Sequence[tuple[Name, str, str]] = (("rate", "Mbit/s", "rate_mbit"), ("queue", "bytes", "queue_bytes"))
-DELAY: Sequence[tuple[Name, str, str]] = (
-    ("delay", "ms", "delay_ms"),
-    ("jitter", "ms", "jitter_ms"),
-    ("loss", "%", "loss_percent"),
-    ("burst", "packets", "burst_packets"),
-    ("reorder", "%", "reorder_percent"),
-    ("duplicate", "%", "duplicate_percent"),
-    ("corrupt", "%", "corrupt_percent"),
-    ("slot", "ms", "slot_ms"),
-)
-"""Name, unit, and the field of `Shaping`, of `ReadBack` and of `Wire` alike."""
-RARE = frozenset({"burst", "reorder", "duplicate", "corrupt", "slot"})
-"""They are told of where there are any."""
 
 
 class _Frozen(BaseModel):
@@ -64,12 +51,13 @@ class Quantity(_Frozen):
 
     source: str
     target: str
-    name: Name
+    name: str
+    """Its word in the topology language."""
     unit: str
-    declared: float | None
-    wanted: float | None
+    declared: Amount | None
+    wanted: Amount | None
     """What should be set now: less the emulator's own latency, as it was cut, as an experiment has set it."""
-    shown: float | None
+    shown: Amount | None
     """What the host's kernel shows, or the wire that its port sends into."""
     where: str
     """The host, the device and the queueing discipline: `bra ifb-eth1 netem`; or `ams eth1 wire`."""
@@ -201,7 +189,6 @@ def explained(
             quantity
             for one, other in (((first.name, there), (second.name, back)), ((second.name, back), (first.name, there)))
             for quantity in direction(one, other, record, shown)
-            if quantity.name not in RARE or quantity.declared or quantity.wanted or quantity.shown
         ),
         emulator_overhead_ms=record.emulator_overhead_ms,
         carried=carried,
@@ -235,30 +222,13 @@ def _direction(
     delay_ms = shaping.added_delay_ms(incoming, record.emulator_overhead_ms)
     netem = incoming.model_copy(update={"delay_ms": delay_ms}) if shaping.holds_arrivals(incoming) else None
     rated, delayed = _read_back(leaving, shown.get(source)), _read_back(arriving, shown.get(target))
-    if delayed is not None and delayed.delay_ms is None:
-        delayed = None
-    for name, unit, field in RATE:
-        yield Quantity(
-            source=source,
-            target=target,
-            name=name,
-            unit=unit,
-            declared=getattr(leaving.outgoing, field),
-            wanted=getattr(outgoing, field),
-            shown=getattr(rated, field, None),
-            where=f"{source} {leaving.name} tbf",
+    for each in (*AT_SENDER, *AT_RECEIVER):
+        declared, now, read = (
+            (leaving.outgoing, outgoing, rated) if each.at_sender else (arriving.incoming, netem, delayed)
         )
-    for name, unit, field in DELAY:
-        yield Quantity(
-            source=source,
-            target=target,
-            name=name,
-            unit=unit,
-            declared=getattr(arriving.incoming, field),
-            wanted=getattr(netem, field, None),
-            shown=getattr(delayed, field, None),
-            where=f"{target} {shaping.ifb(arriving)} netem",
-        )
+        where = f"{source} {leaving.name} tbf" if each.at_sender else f"{target} {shaping.ifb(arriving)} netem"
+        shows = None if read is None else read.settings[each.field]
+        yield from _quantity(each, source, target, declared, now, shows, where)
 
 
 def _carried_direction(
@@ -269,16 +239,27 @@ def _carried_direction(
     outgoing = links.port_now(leaving, record).outgoing
     wires = None if source not in shown else shown[source].wires
     wire = None if wires is None else wires[leaving.name].wire
-    for name, unit, field in (*RATE, *DELAY):
+    for each in (*AT_SENDER, *AT_RECEIVER):
+        shows = None if wire is None else wire.amount_of(each)
+        yield from _quantity(each, source, target, leaving.outgoing, outgoing, shows, f"{source} {leaving.name} wire")
+
+
+def _quantity(
+    setting: Setting, source: str, target: str, declared: Shaping, now: Shaping | None, shows: Amount | None, where: str
+) -> Iterator[Quantity]:
+    """One row; none of a rare setting that is nowhere otherwise than by default."""
+    is_declared = getattr(declared, setting.field)
+    wanted = None if now is None else getattr(now, setting.field)
+    if not setting.rare or any(each not in (None, setting.default) for each in (is_declared, wanted, shows)):
         yield Quantity(
             source=source,
             target=target,
-            name=name,
-            unit=unit,
-            declared=getattr(leaving.outgoing, field),
-            wanted=getattr(outgoing, field),
-            shown=getattr(wire, field, None),
-            where=f"{source} {leaving.name} wire",
+            name=setting.word,
+            unit=setting.unit,
+            declared=is_declared,
+            wanted=wanted,
+            shown=shows,
+            where=where,
         )
 
 

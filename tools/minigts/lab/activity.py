@@ -17,7 +17,8 @@ from minigts.lab import links
 from minigts.lab.record import Lab
 from minigts.language import documents
 from minigts.providers.base import Restarts
-from minigts.topology.parts import End, Host, Shaping, Switch
+from minigts.topology.link_settings import Shaping
+from minigts.topology.parts import End, Host, Switch
 
 LIMIT_S = 10.0
 _BITS, _MEGA, _NS = 8, 1_000_000, 1_000_000_000

@@ -9,6 +9,7 @@ from minigts.errors import EnvironmentLacks, InputError
 from minigts.lab import events, life, links, software
 from minigts.lab.kept import CERTIFICATE
 from minigts.lab.record import Lab, Progress, exclusive
+from minigts.providers import supported
 from minigts.providers.base import Alters
 from minigts.topology.parts import Host, Switch
 from minigts.topology.plan import Plan
@@ -42,6 +43,7 @@ def alter(lab: Lab, after: Plan, progress: Progress) -> Started:
         provider, record, before = require(lab), lab.record, lab.plan
         if lab.anew.plan != before:
             raise InputError(f"lab {lab.name} has been altered meanwhile; say it again")
+        supported.require(after, lab.provider.name, lab.provider.supports)
         machines, names = {each.name for each in after.machines}, {link.name for link in after.links}
         started = provider.alter(after, progress)
         record = record.model_copy(

@@ -80,7 +80,7 @@ def require_same(lab: Lab, plan: Plan, provider_name: str) -> None:
         difference = f"on provider {record.provider}, not on {provider_name}"
     elif lab.time != plan.time:
         difference = f"in {lab.time} time, not in {plan.time} time"
-    elif lab.plan != plan:
+    elif not lab.plan.makes_same_lab(plan):
         difference = "with another plan"
     else:
         return

@@ -23,7 +23,7 @@ from minigts.lab.record import (
     require_own,
     why_foreign,
 )
-from minigts.providers import registry
+from minigts.providers import registry, supported
 from minigts.providers.base import Kills, Pauses, Provider, Restarts, Share, Shares
 from minigts.topology import gateway
 from minigts.topology.parts import Host, Switch
@@ -48,7 +48,8 @@ def up(plan: Plan, provider_name: str, name: str | None, progress: Progress, sha
     lab = lab_named(plan.name if name is None else name)
     require_own(lab.rundir)
     refuse_long_path(lab.rundir)
-    registry.make(provider_name, lab.rundir, plan.time)  # one that cannot be refuses before anything is changed
+    provider = registry.make(provider_name, lab.rundir, plan.time)
+    supported.require(plan, provider.name, provider.supports)  # before anything is changed
     software.require(plan)
     with exclusive(lab.rundir):
         if lab.is_kept:
@@ -280,7 +281,7 @@ def _is_up(lab: Lab, plan: Plan, provider_name: str) -> bool:
         raise InputError(f"lab {lab.name} is up on provider {lab.record.provider}, not on {provider_name}: {remedy}")
     if lab.time != plan.time:
         raise InputError(f"lab {lab.name} is up in {lab.time} time, not in {plan.time} time: {remedy}")
-    if lab.plan != plan:
+    if not lab.plan.makes_same_lab(plan):
         what = "hosts or links added or removed" if lab.record.altered else "another plan"
         raise InputError(f"lab {lab.name} is up with {what}: {remedy}")
     return answers == {"answers"}

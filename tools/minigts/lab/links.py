@@ -18,12 +18,15 @@ from minigts.errors import HostFailed, InputError, reading_from
 from minigts.lab import calibration
 from minigts.lab.record import DECLARED, Change, Lab, Record, Settings, exclusive
 from minigts.language.problems import did_you_mean, listed, shown
+from minigts.providers import supported
 from minigts.providers.base import CarriesLinks, Provider
-from minigts.topology.parts import End, Host, Link, Path, Shaping, Switch
+from minigts.topology.link_settings import BY_FIELD, Shaping
+from minigts.topology.parts import End, Host, Link, Path, Switch
 from minigts.topology.plan import Plan
 from minigts.topology.queues import queue_bytes
 from minigts.topology.routing import connected
 from minigts.topology.schedule import Moment
+from minigts.topology.setting import Amount
 from minigts.topology.ways import completed, fewest_in_burst, link_figures
 
 M = TypeVar("M", Host, Switch)
@@ -46,7 +49,7 @@ def port_now(port: End, record: Record) -> End:
     if (change := record.changed.get(port.link)) is not None:
         # Each direction is set at one end alone, so the seeds that are new need not agree between both ends.
         sends, takes = change.sent_to(port.peer_host), change.sent_by(port.peer_host)
-        rtt_ms = sends.get("delay_ms", outgoing.delay_ms) + takes.get("delay_ms", incoming.delay_ms)
+        rtt_ms = outgoing.model_copy(update=sends).delay_ms + incoming.model_copy(update=takes).delay_ms
         outgoing = _changed(outgoing, sends, rtt_ms, f"{port.link} from {port.mac}")
         incoming = _changed(incoming, takes, rtt_ms, f"{port.link} to {port.mac}")
     if record.settings.unlimited:
@@ -59,7 +62,7 @@ def port_now(port: End, record: Record) -> End:
     return port.model_copy(update={"outgoing": outgoing, "incoming": incoming})
 
 
-def _changed(declared: Shaping, change: Mapping[str, float], rtt_ms: float, name: str) -> Shaping:
+def _changed(declared: Shaping, change: Mapping[str, Amount], rtt_ms: float, name: str) -> Shaping:
     """One direction of a link with what has been changed. Its queue is sized anew where rate or delay are others, if it
     is not set itself; its name gives it random numbers of its own, where it had none.
     """
@@ -219,7 +222,15 @@ def change_link(lab: Lab, first: str, second: str, change: Change) -> None:
         set_anew(lab, record.model_copy(update={"changed": changed}), names)
 
 
-def adjust_link(lab: Lab, name: str, update: Mapping[str, float | None], sender: str | None = None) -> Change:
+def require_effect(lab: Lab, first: str, second: str, change: Change) -> None:
+    """Raises InputError, EnvironmentLacks where something of `change` would do nothing to a link between the two."""
+    for link in links_between(lab.plan, first, second):
+        given = {end: change.sent_by(end).keys() for end in link.ends}
+        _require_possible(lab, link, set().union(*given.values()))
+        _require_sense(lab.plan, link, change, given)
+
+
+def adjust_link(lab: Lab, name: str, update: Mapping[str, Amount | None], sender: str | None = None) -> Change:
     """Set these fields of a link's `Change`, in both directions or in the one in which `sender` sends, None to be as
     declared again; all else stays as it is. How it is changed then.
 
@@ -229,6 +240,7 @@ def adjust_link(lab: Lab, name: str, update: Mapping[str, float | None], sender:
     link = link_named(lab.plan, name)
     if sender is not None and sender not in link.ends:
         raise InputError(f"{shown(sender)} is no end of {link.name}: {' and '.join(link.ends)} are")
+    _require_possible(lab, link, [field for field, value in update.items() if value is not None])
     with exclusive(lab.rundir):
         record = lab.record
         changed = _adjusted(lab.plan, record, link, update, sender)
@@ -236,8 +248,18 @@ def adjust_link(lab: Lab, name: str, update: Mapping[str, float | None], sender:
     return changed.get(link.name, Change())
 
 
+def _require_possible(lab: Lab, link: Link, fields: Iterable[str]) -> None:
+    """Raises InputError, EnvironmentLacks for a setting that is not of the lab's time, or that its links have not."""
+    for setting in map(BY_FIELD.__getitem__, fields):
+        if setting.only not in (None, lab.time):
+            raise InputError(f"{setting.word} is of {setting.only} time, and this lab's is {lab.time}")
+        if setting.feature is not None:
+            asked = supported.Asked(setting.feature, f"{link.name} with `{setting.word}`")
+            supported.refuse(asked, lab.provider.name, lab.provider.supports)
+
+
 def _adjusted(
-    plan: Plan, record: Record, link: Link, update: Mapping[str, float | None], sender: str | None
+    plan: Plan, record: Record, link: Link, update: Mapping[str, Amount | None], sender: str | None
 ) -> dict[str, Change]:
     senders = {end: sender in (None, end) for end in link.ends}
     change = record.changed.get(link.name, Change()).adjusted(senders, update)

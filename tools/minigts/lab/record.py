@@ -29,9 +29,12 @@ from minigts.lab import events
 from minigts.language import documents
 from minigts.providers import registry
 from minigts.providers.base import Provider, Share
-from minigts.topology.fields import BurstPackets, HostName, OneWayMs, Percent, QueueBytes, RateMbit
+from minigts.topology import link_settings
+from minigts.topology.fields import HostName, QueueBytes
+from minigts.topology.link_settings import BY_FIELD
 from minigts.topology.parts import Host, Machine, Switch
 from minigts.topology.plan import Plan
+from minigts.topology.setting import Amount
 from minigts.topology.time import Time
 
 T = TypeVar("T")
@@ -75,33 +78,21 @@ class Settings(BaseModel):
 DECLARED = Settings()
 
 
-class Amounts(BaseModel):
-    """What a direction of a link is set to instead of what is declared. None: as declared."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    delay_ms: OneWayMs | None = None
-    jitter_ms: OneWayMs | None = None
-    loss_percent: Percent | None = None
-    rate_mbit: RateMbit | None = None
-    queue_bytes: QueueBytes | None = None
-    burst_packets: BurstPackets | None = None
-    reorder_percent: Percent | None = None
-    duplicate_percent: Percent | None = None
-    corrupt_percent: Percent | None = None
-    slot_ms: OneWayMs | None = None
+class Amounts(link_settings.Amounts):
+    """What a direction of a link is set to instead of what is declared, by field of a plan's shaping. None: as
+    declared."""
 
     @property
-    def given(self) -> dict[str, float]:
+    def given(self) -> dict[str, Amount]:
         """Those that are not as declared, by field."""
         return {name: value for name in Amounts.model_fields if (value := getattr(self, name)) is not None}
 
     @property
     def in_words(self) -> str:
         """`delay 50 ms, loss 1 %`"""
-        units = {"ms": "ms", "percent": "%", "mbit": "Mbit/s", "bytes": "bytes", "packets": "packets"}
-        parts = ((name.partition("_"), value) for name, value in self.given.items())
-        return ", ".join(f"{what} {value:.10g} {units[unit]}" for (what, _, unit), value in parts)
+        return ", ".join(
+            f"{BY_FIELD[name].word} {BY_FIELD[name].in_words(value)}" for name, value in self.given.items()
+        )
 
 
 class Change(Amounts):
@@ -109,18 +100,18 @@ class Change(Amounts):
     says of one of them.
     """
 
-    one_way: dict[HostName, Amounts] = {}
+    one_way: dict[HostName, Amounts] = Field(default={})
     """By the end that sends."""
 
-    def sent_by(self, end: str) -> dict[str, float]:
+    def sent_by(self, end: str) -> dict[str, Amount]:
         """What is set of the direction in which that end sends, by field of a plan's shaping."""
         return self.given | self.one_way.get(end, Amounts()).given
 
-    def sent_to(self, end: str) -> dict[str, float]:
+    def sent_to(self, end: str) -> dict[str, Amount]:
         """The same of the other direction."""
         return self.given | next((each.given for name, each in self.one_way.items() if name != end), {})
 
-    def adjusted(self, senders: Mapping[str, bool], update: Mapping[str, float | None]) -> Change:
+    def adjusted(self, senders: Mapping[str, bool], update: Mapping[str, Amount | None]) -> Change:
         """With these fields set so as well, None to be as declared again, of what those of the two ends send."""
         sent = {end: {**self.sent_by(end), **(update if chosen else {})} for end, chosen in senders.items()}
         given = [{(name, value) for name, value in each.items() if value is not None} for each in sent.values()]

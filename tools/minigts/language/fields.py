@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 
 from minigts.language.problems import did_you_mean, listed, shown
 from minigts.language.quantities import LARGEST_NUMBER, Quantity, plain_number, whole_number
+from minigts.language.words import Words
 
 
 class Strict(BaseModel):
@@ -64,15 +65,7 @@ def number(what: str) -> tuple[BeforeValidator, WithJsonSchema]:
 
 def choice(what: str, *words: str) -> BeforeValidator:
     """One of a few words; goes before a `Literal` of the same."""
-
-    def parse(value: object) -> str:
-        if not isinstance(value, str) or value not in words:
-            hint = did_you_mean(value, words) if isinstance(value, str) else ""
-            either = " or ".join([", ".join(words[:-1]), words[-1]] if words[1:] else words)
-            raise ValueError(f"{shown(value)} is not {what}: write {either}{hint}")
-        return value
-
-    return BeforeValidator(parse)
+    return BeforeValidator(Words(what, words).parse)
 
 
 def matching(what: str, pattern: re.Pattern[str]) -> tuple[BeforeValidator, WithJsonSchema]:

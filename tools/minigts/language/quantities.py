@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 from minigts.language.problems import shown
 
@@ -75,6 +76,11 @@ class Quantity:
         """A regular expression for the JSON Schema: what an editor accepts."""
         units = "|".join(sorted(self.factors, key=len, reverse=True))
         return rf"^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+) ?({units})$"
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """What the JSON Schema says of one."""
+        return {"type": "string", "pattern": self.pattern, "examples": [self.example]}
 
 
 def whole_number(value: object, what: str, least: int, most: int) -> int:

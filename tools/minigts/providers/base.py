@@ -44,6 +44,16 @@ class Result:
     seconds: float
 
 
+@dataclass(frozen=True)
+class Supports:
+    """Which features a provider's hosts and links have (`supported.names`), and for each other one why they have not.
+    What is in neither is refused, too.
+    """
+
+    features: frozenset[str]
+    why_not: Mapping[str, str]
+
+
 @runtime_checkable
 class Sized(Protocol):
     """A provider that knows what memory its hosts will take."""
@@ -268,6 +278,11 @@ class Provider(Protocol):
     rundir: Path
     engine: Literal["docker", "namespace"]
     """What a host has for containers: Docker, or nothing but what a namespace can do that is a host itself."""
+
+    @property
+    def supports(self) -> Supports:
+        """What of all that a topology may ask for its labs have. `supported.require` refuses the rest."""
+        ...
 
     @property
     def pace_s(self) -> float:

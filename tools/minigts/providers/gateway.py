@@ -1,5 +1,4 @@
-"""What `gateway: true` of a topology's hosts means to providers: the program behind it, and the refusal of who has
-none.
+"""What `gateway: true` of a topology's hosts means to providers: the program behind it.
 
 The program is slirp4netns, a TCP/IP stack in user space: what the host sends out becomes connections of this machine's
 user, without root and without an interface of this machine's. See providers/uml/way_out.py, which starts it.
@@ -39,12 +38,6 @@ def finding() -> Finding:
     if found is None:
         return Finding(name, "ok", f"hosts with `gateway: true` are refused: {PROGRAM} is not installed; {REMEDY}")
     return Finding(name, "ok", f"hosts with `gateway: true` have one, by {found}; no host has one otherwise")
-
-
-def refuse(plan: Plan, provider: str, why: str) -> None:
-    """Raise EnvironmentLacks for a host that is to have a way out."""
-    if plan.ways_out:
-        raise EnvironmentLacks(f"{_named(plan)}: provider {provider} makes no way out, since {why}; provider uml does")
 
 
 def _named(plan: Plan) -> str:

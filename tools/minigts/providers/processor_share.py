@@ -68,14 +68,5 @@ def remove(rundir: Path) -> list[str]:
     ]
 
 
-def refuse(plan: Plan, provider: str, why: str) -> None:
-    """Raise EnvironmentLacks for a host that is to be limited."""
-    if plan.limited:
-        raise EnvironmentLacks(
-            f"{_named(plan)}: provider {provider} does not limit a host, since {why}; provider uml in real time does, "
-            "or write `cpus: 1`"
-        )
-
-
 def _named(plan: Plan) -> str:
     return ", ".join(f"{host.name} with `cpus: {host.cpus}`" for host in plan.limited)

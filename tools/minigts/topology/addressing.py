@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network
 
+DEFAULT_SUBNETS = "10.20.0.0/14"
+"""The block that segments are taken from when the file names none."""
 _SEGMENT_PREFIX = 24
 _FIRST_HOST = IPv4Address("10.255.0.0")
 

@@ -16,18 +16,17 @@ from minigts.errors import InputError
 from minigts.language.blocks import reserved_for
 from minigts.language.problems import did_you_mean, listed, path_of, shown
 from minigts.language.validation import findings_of
-from minigts.topology import checks, ipv6
+from minigts.topology import checks, ipv6, sites
 from minigts.topology.addressing import assign, overlaps
 from minigts.topology.build import end_of, free_name, host_of, link_of, shapings
 from minigts.topology.draft import DraftLink, draft_host, draft_link
 from minigts.topology.fields import MOST_HOSTS
-from minigts.topology.model import HostSpec, LinkSpec
+from minigts.topology.host_settings import OF_A_NEW_HOST, HostSpec
+from minigts.topology.model import LinkSpec
 from minigts.topology.parts import End, Host, Link, Port, Switch
 from minigts.topology.plan import Plan
 
 OF_A_LINK = tuple(key for key in LinkSpec.model_fields if key not in ("ends", "vlan", "vlans"))
-OF_A_HOST = ("memory", "location")
-"""What can be said of a new host; all else of it is as by default."""
 _OF_VLANS = "the links of {} have VLANs: change the topology, and bring the lab up anew"
 M = TypeVar("M", Host, Switch)
 
@@ -42,14 +41,14 @@ def with_host(plan: Plan, name: str, neighbour: str, settings: Mapping[str, str]
         raise InputError(f"{name} is in the lab already")
     if len(plan.machines) >= MOST_HOSTS:
         raise InputError(f"the lab has {len(plan.machines)} hosts and switches; at most {MOST_HOSTS} are possible")
-    of_host = {key: value for key, value in settings.items() if key in OF_A_HOST}
+    of_host = {key: value for key, value in settings.items() if key in OF_A_NEW_HOST}
     try:
         spec = HostSpec.model_validate(of_host)
     except ValidationError as error:
         raise _refusal(error, HostSpec) from error
     index = 1 + max(host.index for host in plan.hosts)
     host = host_of(draft_host((), name, (spec,)), index, (), "")
-    of_link = {key: value for key, value in settings.items() if key not in OF_A_HOST}
+    of_link = {key: value for key, value in settings.items() if key not in OF_A_NEW_HOST}
     return with_link(plan, name, neighbour, of_link, beside=(host,))
 
 
@@ -63,7 +62,8 @@ def with_link(plan: Plan, first: str, second: str, settings: Mapping[str, str], 
         if name not in machines:
             hint = did_you_mean(name, machines)
             raise InputError(f"no host or switch {shown(name)}; there are {listed([*machines])}{hint}")
-    draft = _drafted(first, second, settings)
+    where = {name: each.location for name, each in machines.items()}
+    draft = _drafted(plan, first, second, settings, where)
     taken = {link.name for link in plan.links}
     if draft.name in taken:
         raise InputError(f"link {draft.name!r} is in the lab already")
@@ -74,7 +74,7 @@ def with_link(plan: Plan, first: str, second: str, settings: Mapping[str, str], 
     subnet = _subnet(plan, draft, switch)
     link = link_of(index, draft, draft.name or free_name(draft.ends, taken), {None: subnet})
     given = _addresses(plan, link, switch)
-    towards = shapings(draft, link.name, 0)
+    towards = shapings(draft, link.name, plan.seed)
     joined = {
         name: end_of(link, number, draft.mtu, towards, f"eth{len(machines[name].ports) + 1}")
         for number, name in enumerate(link.ends)
@@ -142,7 +142,9 @@ def _refuse_protocols(plan: Plan) -> None:
         raise InputError(f"{why}: change the topology, and bring the lab up anew")
 
 
-def _drafted(first: str, second: str, settings: Mapping[str, str]) -> DraftLink:
+def _drafted(
+    plan: Plan, first: str, second: str, settings: Mapping[str, str], where: Mapping[str, str | None]
+) -> DraftLink:
     if strange := next((key for key in settings if key not in OF_A_LINK), None):
         raise InputError(f"{shown(strange)} is nothing that a new link has: write {listed([*OF_A_LINK])}")
     try:
@@ -150,10 +152,15 @@ def _drafted(first: str, second: str, settings: Mapping[str, str]) -> DraftLink:
     except ValidationError as error:
         raise _refusal(error, LinkSpec) from error
     draft = draft_link((), spec.ends, (spec,), spec)
+    if any(link.delay_from is not None for link in plan.links):
+        draft = sites.placed_link(draft, where)
+        nowhere = (sites.no_site(where[end]) for end in draft.ends if draft.delay_from == "no site")
+        if problem := next((each for each in nowhere if each is not None), None):
+            raise InputError(problem)
     if first == second:
         raise InputError(f"a link from {first!r} to itself; its two ends must be different hosts")
-    if problem := next(checks.of_link(draft), None):
-        raise InputError(problem[1])
+    if wrong := next(checks.of_link(draft), None):
+        raise InputError(wrong[1])
     return draft
 
 
@@ -199,9 +206,9 @@ def _subnet(plan: Plan, draft: DraftLink, switch: Switch | None) -> str:
     taken = [IPv4Network(subnet) for subnet in dict.fromkeys(each for link in plan.links for _, each in link.segments)]
     if draft.subnet is None:
         # Every subnet that is taken, then the one that is wanted.
-        free = assign([*taken, None], IPv4Network(checks.default_subnets()))[-1]
+        free = assign([*taken, None], IPv4Network(plan.subnets))[-1]
         if free is None:
-            raise InputError("no subnet is left: give one, as in subnet=192.168.7.0/24")
+            raise InputError(f"no subnet is left in {plan.subnets}: give one, as in subnet=192.168.7.0/24")
         return str(free)
     own_network = IPv4Network(draft.subnet)
     if user := reserved_for(own_network):

@@ -11,8 +11,10 @@ from typing import Any, TypeAlias
 from minigts.topology import ipv6, switching
 from minigts.topology.addressing import assign, host_address, mac
 from minigts.topology.containers import planned
-from minigts.topology.draft import DEFAULT_CPUS, Draft, DraftDirection, DraftHost, DraftLink
-from minigts.topology.model import ProcessorSpec, ToleranceSpec, Topology
+from minigts.topology.draft import DEFAULT_CPUS, DEFAULT_MEMORY_MB, Draft, DraftHost, DraftLink
+from minigts.topology.host_settings import ProcessorSpec
+from minigts.topology.link_settings import Shaping
+from minigts.topology.model import ToleranceSpec, Topology
 from minigts.topology.parts import (
     End,
     Group,
@@ -21,7 +23,6 @@ from minigts.topology.parts import (
     OnVlan,
     Port,
     Processor,
-    Shaping,
     Switch,
     Tagged,
     Tolerances,
@@ -67,6 +68,8 @@ def build(topology: Topology, drafted: Draft, time: Time, directory: str) -> Pla
         expect=tuple(expectation.model_dump(exclude_none=True) for expectation in topology.expect or ()),
         tolerances=_tolerances(topology.tolerances),
         ipv6=None if topology.ipv6 is None else ipv6.beside(hosts, links, topology.ipv6),
+        subnets=topology.subnets,
+        seed=topology.seed,
     )
 
 
@@ -75,14 +78,14 @@ def host_of(host: DraftHost, index: int, ports: tuple[Port, ...], directory: str
         name=host.name,
         index=index,
         location=host.location,
-        cpus=_cpus(host.cpus),
-        memory_mb=host.memory_mb,
-        processor=_processor(host.processor),
+        cpus=_cpus(host.spec.cpus or DEFAULT_CPUS),
+        memory_mb=host.spec.memory or DEFAULT_MEMORY_MB,
+        processor=_processor(host.spec.processor),
         address=host_address(index),
         ports=ports,
         containers=planned(host.containers, directory),
-        gateway=host.gateway,
-        sysctls=tuple(Sysctl(name=name, value=value) for name, value in host.sysctls.items()),
+        gateway=host.spec.gateway or False,
+        sysctls=tuple(Sysctl(name=name, value=value) for name, value in (host.spec.sysctls or {}).items()),
     )
 
 
@@ -168,9 +171,9 @@ def free_name(ends: tuple[str, str], taken: Collection[str]) -> str:
     return next(name for name in chain((plain,), (f"{plain}-{number}" for number in count(2))) if name not in taken)
 
 
-def shaping_of(way: DraftDirection, rtt_ms: float, name: str) -> Shaping:
+def shaping_of(way: Shaping, rtt_ms: float, name: str) -> Shaping:
     """One direction of a link of that round trip; its name gives it random numbers of its own."""
-    declared = Shaping(**{**vars(way), "queue_bytes": queue_bytes(way.rate_mbit, rtt_ms, way.queue_bytes)})
+    declared = way.model_copy(update={"queue_bytes": queue_bytes(way.rate_mbit, rtt_ms, way.queue_bytes)})
     return completed(declared, zlib.crc32(name.encode()))
 
 

@@ -13,7 +13,8 @@ import zlib
 from collections.abc import Mapping
 from typing import TypeVar
 
-from minigts.topology.parts import Host, Shaping, Switch
+from minigts.topology.link_settings import Shaping
+from minigts.topology.parts import Host, Switch
 from minigts.topology.plan import Plan
 
 _M = TypeVar("_M", Host, Switch)

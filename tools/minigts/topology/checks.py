@@ -10,12 +10,13 @@ from typing import TypeAlias
 from minigts.language.blocks import reserved_for
 from minigts.language.problems import Finding, Location, did_you_mean, listed, path_of, shown
 from minigts.language.tree import Data
-from minigts.topology import containers, gateway, ipv6, switching
-from minigts.topology.addressing import assign, capacity, overlaps
-from minigts.topology.draft import Draft, DraftDirection, DraftHost, DraftLink, DraftSwitch
+from minigts.topology import containers, ipv6, switching
+from minigts.topology.addressing import DEFAULT_SUBNETS, assign, capacity, overlaps
+from minigts.topology.draft import Draft, DraftHost, DraftLink, DraftSwitch
 from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, MOST_HOSTS
 from minigts.topology.frames import ETHERNET_HEADER_BYTES
-from minigts.topology.model import Topology
+from minigts.topology.host_settings import untimely_keys
+from minigts.topology.link_settings import Shaping, untimely
 from minigts.topology.routing import connected
 from minigts.topology.segments import NO_VLAN, Segment
 from minigts.topology.time import Time
@@ -48,6 +49,8 @@ def check(data: Data, drafted: Draft, known_overlays: Collection[str] | None, ti
         need = "goes over IPv6, and hosts have none: add `ipv6: true`"
         yield ("overlay",), f"overlay {shown(document['overlay'])} {need}"
     yield from _untimely(document, time)
+    for link in drafted.links:
+        yield from ((link.where, problem) for problem in dict.fromkeys(untimely(link.ways, time)))
     yield from containers.check({host.name: (host.where, host.containers) for host in drafted.hosts})
 
 
@@ -115,7 +118,7 @@ def of_link(link: DraftLink) -> Iterator[Finding]:
         yield from ((link.where, message) for message in _impossible(way, words, link.mtu))
 
 
-def _impossible(way: DraftDirection, words: str, mtu: int) -> Iterator[str]:
+def _impossible(way: Shaping, words: str, mtu: int) -> Iterator[str]:
     """What is wrong with one direction of a link; `words` name it: ` from ams to bra`, or nothing."""
     if way.jitter_ms > way.delay_ms:
         hint = "packets would have to arrive before they were sent"
@@ -184,14 +187,9 @@ def _ipv6(drafted: Draft) -> Iterator[Finding]:
 def _pool(subnets: Data) -> IPv4Network | None:
     """The block that segments are taken from; None when the file's is refused elsewhere."""
     try:
-        return IPv4Network(subnets if isinstance(subnets, str) else default_subnets())
+        return IPv4Network(subnets if isinstance(subnets, str) else DEFAULT_SUBNETS)
     except ValueError:
         return None
-
-
-def default_subnets() -> str:
-    """The block that segments are taken from when the file names none."""
-    return str(Topology.model_fields["subnets"].default)
 
 
 _Groups: TypeAlias = "Mapping[str, Sequence[str]]"
@@ -273,24 +271,13 @@ def _overlay(overlay: Data, known: Collection[str] | None) -> Iterator[Finding]:
 
 
 def _untimely(document: Mapping[str, Data], time: Time) -> Iterator[Finding]:
-    """In real time a frame takes what the machine's own processor takes, so there a modelled one means nothing; in
-    virtual time processors are free, so there a share of one means nothing, and nothing outside goes by that time.
-    """
+    """What hosts are to have that means nothing in the lab's time."""
     for where in _with_settings_of_hosts(document):
         settings: Data = {**document}
         for key in where:
             settings = settings.get(str(key)) if isinstance(settings, dict) else None
-        if not isinstance(settings, dict):
-            continue
-        if time == "real" and settings.get("processor") is not None:
-            remedy = "write `time: virtual`, or say --time virtual"
-            yield (*where, "processor"), f"a modelled processor is of virtual time, and this lab's is real: {remedy}"
-        if time == "virtual" and str(settings.get("cpus")).startswith("0."):
-            remedy = "write `time: real`, or say --time real; or give the host a modelled `processor:`"
-            why = "a share of a processor is of real time, and this lab's is virtual, where processors are free"
-            yield (*where, "cpus"), f"{why}: {remedy}"
-        if time == "virtual" and settings.get("gateway") == "true":
-            yield (*where, "gateway"), gateway.OUT_OF_TIME
+        if isinstance(settings, dict):
+            yield from (((*where, key), why) for key, why in untimely_keys(settings, time))
 
 
 def _with_settings_of_hosts(document: Mapping[str, Data]) -> Iterator[Location]:

@@ -47,11 +47,11 @@ def compose(
     problems: dict[Problem, None] = {}
     notes: dict[str, None] = {}
     for host in drafted.hosts:
-        if host.compose is None or beside is None:
+        if host.spec.compose is None or beside is None:
             continue
-        name = str(Path(file).parent / host.compose.file)
+        name = str(Path(file).parent / host.spec.compose.file)
         try:
-            document = _document(beside, host.compose.file, name)
+            document = _document(beside, host.spec.compose.file, name)
             variables = {each.name: each.value for each in software.get(host.name, Software()).environment}
             found = compose_file.read(document, _host(host, variables, beside))
             problems |= dict.fromkeys(document.problems)
@@ -60,7 +60,7 @@ def compose(
             containers[host.name] = found.services
             findings.extend(_unused(tree, host, found.images))
         except CannotBeTaken as problem:
-            findings.append((_place(tree, host), f"{shown(host.compose.file)} {problem}"))
+            findings.append((_place(tree, host), f"{shown(host.spec.compose.file)} {problem}"))
         except InputError as error:
             problems |= dict.fromkeys(error.problems)
     return Composing(containers, tuple(findings), tuple(problems), tuple(notes))
@@ -72,8 +72,8 @@ def _document(beside: Beside, source: str, name: str) -> Tree:
 
 
 def _host(host: DraftHost, variables: Mapping[str, str], beside: Beside) -> compose_file.Host:
-    assert host.compose is not None  # that is why it is read
-    folder = str(PurePosixPath(host.compose.file).parent)
+    assert host.spec.compose is not None  # that is why it is read
+    folder = str(PurePosixPath(host.spec.compose.file).parent)
 
     def text_of(path: str) -> str:
         """Variables go into the plan, so nothing outside of the topology's directory is one."""
@@ -84,7 +84,7 @@ def _host(host: DraftHost, variables: Mapping[str, str], beside: Beside) -> comp
         except InputError as error:
             raise ValueError(f"{shown(path)}: {error.problems[0].message}") from None
 
-    return compose_file.Host(variables, host.compose.images, folder, text_of)
+    return compose_file.Host(variables, host.spec.compose.images, folder, text_of)
 
 
 def _place(tree: Tree, host: DraftHost) -> Location:
@@ -94,11 +94,11 @@ def _place(tree: Tree, host: DraftHost) -> Location:
 
 def _unused(tree: Tree, host: DraftHost, used: frozenset[str]) -> Iterator[Finding]:
     """An image that the file does not name is a slip: the file would get another in its place."""
-    assert host.compose is not None  # that is why it is read
-    for name in host.compose.images:
+    assert host.spec.compose is not None  # that is why it is read
+    for name in host.spec.compose.images:
         if name not in used:
             where = (*_place(tree, host), "images", name)
-            yield where, f"{shown(name)} is no image of {shown(host.compose.file)}; it names {_all(used)}"
+            yield where, f"{shown(name)} is no image of {shown(host.spec.compose.file)}; it names {_all(used)}"
 
 
 def _all(names: frozenset[str]) -> str:

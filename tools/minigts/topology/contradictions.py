@@ -8,6 +8,8 @@ from ipaddress import IPv4Address, IPv4Network
 
 from minigts.topology import ipv6
 from minigts.topology.fields import MOST_HOSTS
+from minigts.topology.host_settings import untimely_hosts
+from minigts.topology.link_settings import untimely
 from minigts.topology.parts import Host, Link, OnVlan, Port, Switch
 from minigts.topology.stored import Stored
 
@@ -57,12 +59,10 @@ def _other_ipv6(plan: Stored) -> Iterator[str]:
 
 def _untimely(plan: Stored) -> Iterator[str]:
     for host in plan.hosts:
-        if host.processor is not None and plan.time != "virtual":
-            yield f"{host.name}: a modelled processor is of virtual time, and the plan's is {plan.time}"
-        if host.cpus < 1 and plan.time != "real":
-            yield f"{host.name}: a share of a processor is of real time, and the plan's is {plan.time}"
-        if host.gateway and plan.time != "real":
-            yield f"{host.name}: a way out is of real time, and the plan's is {plan.time}"
+        yield from untimely_hosts(host, plan.time)
+    for machine in plan.machines:
+        for port in machine.ports:
+            yield from (f"{port.link}: {problem}" for problem in untimely((port.outgoing,), plan.time))
 
 
 def _doubles(plan: Stored) -> Iterator[str]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from pydantic import PlainValidator, WithJsonSchema
 
 from minigts.language.fields import unknown
-from minigts.language.problems import Finding, Misplaced
-from minigts.language.quantities import Quantity
+from minigts.language.problems import Finding, Misplaced, listed, shown
+from minigts.topology.setting import Amount, Setting
 
 T = TypeVar("T")
 TO, FROM = "to", "from"
@@ -24,45 +24,76 @@ class BothWays(NamedTuple, Generic[T]):
     back: T
 
 
-def each_way(kind: Quantity) -> tuple[PlainValidator, WithJsonSchema]:
-    """A quantity that holds for both directions, or a mapping with one for each, as the numbers that the plan counts
-    in."""
-    return PlainValidator(_reader(kind.parse, kind.example)), _schema(kind)
+Read: TypeAlias = Mapping[str, BothWays[Amount]]
+"""What one key of a link's says, by field of `Shaping`."""
 
 
-def whole_each_way(kind: Quantity) -> tuple[PlainValidator, WithJsonSchema]:
-    """The same of what is counted in whole units."""
-    return PlainValidator(_reader(kind.parse_whole, kind.example)), _schema(kind)
+def of_key(settings: Sequence[Setting]) -> tuple[PlainValidator, WithJsonSchema]:
+    """The settings that stand under one key of a link's: mostly one, as under `delay`. Others nest in it: a mapping,
+    such as `queue: {size: 100kB, discipline: fq_codel}`, has them by their keys, and the key's own value as well.
+    """
+    own = next((each for each in settings if each.word == each.head), None)
+    nested = {each.key: each for each in settings}
+
+    def read(value: object) -> Read:
+        if own is not None and (len(nested) == 1 or not isinstance(value, dict) or not {TO, FROM}.isdisjoint(value)):
+            return {own.field: _both(own, value)}
+        if not isinstance(value, dict) or not value:
+            head, (key, example) = settings[0].head, next((each.key, each.kind.example) for each in settings)
+            raise ValueError(f"{shown(value)} is no mapping of {listed([*nested])}: {head}: {{{key}: {example}}}")
+        return dict(_each(value, lambda key, written: (nested[key].field, _both(nested[key], written)), "key", nested))
+
+    one = [_schema(own)] if own is not None else []
+    if len(nested) == 1 and own is not None:
+        return PlainValidator(read), WithJsonSchema({"anyOf": _flat(one)})
+    properties = {key: {"anyOf": _flat([_schema(each)]), "description": each.about} for key, each in nested.items()}
+    mapping = {"type": "object", "properties": properties, "minProperties": 1, "additionalProperties": False}
+    return PlainValidator(read), WithJsonSchema({"anyOf": [*_flat(one), mapping]})
 
 
-def _reader(parse: Callable[[object], T], example: str) -> Callable[[object], BothWays[T]]:
-    def read(value: object) -> BothWays[T]:
-        if not isinstance(value, dict):
-            both = parse(value)
-            return BothWays(both, both)
-        findings: list[Finding] = []
-        found: dict[str, T] = {}
-        for direction, written in value.items():
-            try:
-                if direction in (TO, FROM):
-                    found[direction] = parse(written)
-                else:
-                    findings.append(((direction,), unknown("direction", "directions", direction, (TO, FROM))))
-            except ValueError as error:
-                findings.append(((direction,), str(error)))
-        for direction in (TO, FROM):
-            if direction not in value:
-                hint = f"two directions are written as in {{to: {example}, from: {example}}}"
-                findings.append(((), f"{direction!r} is missing: {hint}"))
-        if findings:
-            raise Misplaced(findings)
-        return BothWays(found[TO], found[FROM])
-
-    return read
+def _both(setting: Setting, value: object) -> BothWays[Amount]:
+    if not isinstance(value, dict):
+        both = setting.parse(value)
+        return BothWays(both, both)
+    findings: list[Finding] = []
+    for direction in (TO, FROM):
+        if direction not in value:
+            example = setting.kind.example
+            hint = f"two directions are written as in {{to: {example}, from: {example}}}"
+            findings.append(((), f"{direction!r} is missing: {hint}"))
+    found = dict(
+        _each(value, lambda way, written: (way, setting.parse(written)), "direction", (TO, FROM), and_then=findings)
+    )
+    return BothWays(found[TO], found[FROM])
 
 
-def _schema(kind: Quantity) -> WithJsonSchema:
-    one = {"type": "string", "pattern": kind.pattern, "examples": [kind.example]}
+def _each(
+    value: Mapping[Any, object],
+    read: Callable[[str, object], tuple[str, T]],
+    what: str,
+    known: Sequence[str] | Mapping[str, object],
+    and_then: Sequence[Finding] = (),
+) -> Iterator[tuple[str, T]]:
+    """What `read` makes of each entry of a mapping whose keys are known. Raises Misplaced with all that is wrong."""
+    findings: list[Finding] = []
+    found: list[tuple[str, T]] = []
+    for key, written in value.items():
+        try:
+            if key in known:
+                found.append(read(key, written))
+            else:
+                findings.append(((key,), unknown(what, f"{what}s", key, [*known])))
+        except Misplaced as error:
+            findings += [((key, *where), message) for where, message in error.findings]
+        except ValueError as error:
+            findings.append(((key,), str(error)))
+    if findings or and_then:
+        raise Misplaced([*findings, *and_then])
+    yield from found
+
+
+def _schema(setting: Setting) -> list[dict[str, Any]]:
+    one = setting.kind.schema
     mapping = {
         "type": "object",
         "properties": {
@@ -72,4 +103,8 @@ def _schema(kind: Quantity) -> WithJsonSchema:
         "required": [TO, FROM],
         "additionalProperties": False,
     }
-    return WithJsonSchema({"anyOf": [one, mapping]})
+    return [one, mapping]
+
+
+def _flat(alternatives: Sequence[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    return [each for several in alternatives for each in several]

@@ -6,28 +6,28 @@ checks on the whole (unknown hosts, overlaps, connectedness) run in the same pas
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from minigts.language.problems import Location
 from minigts.language.tree import Data
-from minigts.topology.compose_spec import ComposeSpec
 from minigts.topology.containers import ContainerSpec
 from minigts.topology.directions import BothWays
+from minigts.topology.host_settings import HostSpec, merged
+from minigts.topology.link_settings import LINK_SETTINGS, Shaping
 from minigts.topology.model import (
     Chain,
     Defaults,
-    HostSpec,
     LinkSettings,
     LinkSpec,
     Pair,
-    ProcessorSpec,
     Star,
     SwitchSpec,
 )
+from minigts.topology.setting import Amount, Setting
 
 DEFAULT_CPUS = 1
 DEFAULT_MEMORY_MB = 512
@@ -40,14 +40,14 @@ _M = TypeVar("_M", bound=BaseModel)
 class DraftHost:
     where: Location
     name: str
-    location: str | None
-    cpus: float
-    memory_mb: int
-    processor: ProcessorSpec | None
+    spec: HostSpec
+    """What the file says of it, with all defaults of the file."""
     containers: tuple[ContainerSpec, ...] = ()
-    compose: ComposeSpec | None = None
-    gateway: bool = False
-    sysctls: Mapping[str, str] = field(default_factory=dict)
+    """Its own, and those of its Compose file."""
+
+    @property
+    def location(self) -> str | None:
+        return self.spec.location
 
 
 @dataclass(frozen=True)
@@ -61,22 +61,6 @@ class DraftSwitch:
 
 
 @dataclass(frozen=True)
-class DraftDirection:
-    """What one direction of a link does."""
-
-    delay_ms: float
-    jitter_ms: float
-    loss_percent: float
-    rate_mbit: float | None
-    queue_bytes: int | None
-    burst_packets: float
-    reorder_percent: float
-    duplicate_percent: float
-    corrupt_percent: float
-    slot_ms: float
-
-
-@dataclass(frozen=True)
 class DraftLink:
     """One link. `name` and `subnet` are None when the file leaves them to the plan."""
 
@@ -84,7 +68,8 @@ class DraftLink:
     ends: tuple[str, str]
     name: str | None
     subnet: str | None
-    ways: BothWays[DraftDirection]
+    ways: BothWays[Shaping]
+    """As the file says it: what follows of it is added in the plan (`ways.completed`)."""
     mtu: int
     own_delay: bool = False
     """Whether the file says one, or an rtt, for this link or for many."""
@@ -232,19 +217,8 @@ def _hosts(where: Location, names: Iterable[str], layers: tuple[HostSpec | None,
 
 def draft_host(where: Location, name: str, layers: tuple[HostSpec | None, ...]) -> DraftHost:
     """A host from its layers of settings, the nearest first."""
-    near = [layer for layer in layers if layer is not None]
-    return DraftHost(
-        where,
-        name,
-        _nearest(near, "location", None),
-        _nearest(near, "cpus", DEFAULT_CPUS),
-        _nearest(near, "memory", DEFAULT_MEMORY_MB),
-        _nearest(near, "processor", None),
-        _nearest(near, "containers", ()),
-        _nearest(near, "compose", None),
-        _nearest(near, "gateway", False),
-        _nearest(near, "sysctls", {}),
-    )
+    spec = merged(layers)
+    return DraftHost(where, name, spec, spec.containers or ())
 
 
 def draft_link(
@@ -256,8 +230,10 @@ def draft_link(
     """A link from its layers of settings, the nearest first; its nearest rtt or delay hides both in the others."""
     near = [layer for layer in layers if layer is not None]
     delays_ms = next((ms for layer in near if (ms := _one_way_ms(layer)) is not None), None)
-    settings = (delays_ms or _NONE, *(_nearest(near, key, otherwise) for key, otherwise in _EACH_WAY.items()))
-    to, back = (DraftDirection(*values) for values in zip(*settings, strict=True))
+    given = {each.field: value for each in LINK_SETTINGS if (value := _first_said(near, each)) is not None}
+    if delays_ms is not None:
+        given["delay_ms"] = delays_ms
+    to, back = (Shaping.model_validate({field: value[number] for field, value in given.items()}) for number in (0, 1))
     own = LinkSpec.model_construct(ends=ends) if written is None else written
     return DraftLink(
         where,
@@ -277,24 +253,14 @@ def _nearest(near: Iterable[BaseModel], key: str, otherwise: Any) -> Any:
     return next((value for layer in near if (value := getattr(layer, key)) is not None), otherwise)
 
 
-_NONE = BothWays(0.0, 0.0)
-_UNLIMITED = BothWays(None, None)
-_EACH_WAY = {
-    "jitter": _NONE,
-    "loss": _NONE,
-    "rate": _UNLIMITED,
-    "queue": _UNLIMITED,
-    "burst": _NONE,
-    "reorder": _NONE,
-    "duplicate": _NONE,
-    "corrupt": _NONE,
-    "slot": _NONE,
-}
-"""What is of each direction but the delay, in the order of `DraftDirection`, with what it is unless somebody says."""
+def _first_said(near: Iterable[LinkSettings], setting: Setting) -> BothWays[Amount] | None:
+    """What the first of the layers that says something of the setting says."""
+    under = (value for layer in near if (value := getattr(layer, setting.head)) is not None)
+    return next((value[setting.field] for value in under if setting.field in value), None)
 
 
-def _one_way_ms(layer: LinkSettings) -> BothWays[float] | None:
+def _one_way_ms(layer: LinkSettings) -> BothWays[Amount] | None:
     if layer.rtt is None:
-        return layer.delay
+        return None if layer.delay is None else layer.delay["delay_ms"]
     half_ms = round(layer.rtt / 2, 6)
     return BothWays(half_ms, half_ms)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from ipaddress import IPv4Network
+from typing import Any
 
-from minigts.formats.network import Link, Machine, Network, Notes, Ways
+from minigts.formats.network import WAYS, Link, Machine, Network, Notes, Ways
 from minigts.topology import parts, switching
-from minigts.topology.checks import default_subnets
+from minigts.topology.addressing import DEFAULT_SUBNETS
 from minigts.topology.draft import DEFAULT_CPUS, DEFAULT_MEMORY_MB, DEFAULT_MTU
+from minigts.topology.host_settings import HOST_SETTINGS
+from minigts.topology.link_settings import LINK_SETTINGS
 from minigts.topology.parts import Tolerances
 from minigts.topology.plan import Plan
 from minigts.topology.queues import queue_bytes
@@ -38,16 +41,7 @@ def network_of(plan: Plan) -> Network:
     for host in plan.hosts:
         _say_of_host(host, notes, lost)
     for link in plan.links:
-        ways = plan.directions(link)
-        for what, there in (
-            ("burst", any(way.in_bursts for way in ways)),
-            ("slot", any(way.slot_ms for way in ways)),
-            ("queue", any(way.queue_bytes != queue_bytes(way.rate_mbit, link.rtt_ms) for way in ways)),
-            ("vlan", link.vlan is not None or bool(link.vlans)),
-        ):
-            if there:
-                why = "the hosts of a switch are one segment there" if what == "vlan" else "no other format has it"
-                lost.add(what, link.name, why)
+        _say_of_link(plan, link, lost)
     return Network(
         name=plan.name,
         machines=tuple(_machine(plan, each) for each in plan.machines),
@@ -60,15 +54,23 @@ def network_of(plan: Plan) -> Network:
     )
 
 
+def _say_of_link(plan: Plan, link: parts.Link, lost: Notes) -> None:
+    ways = plan.directions(link)
+    # Every plan has a queue where there is a rate: it is lost where it is not the one that follows from that.
+    sized = {"queue_bytes": [queue_bytes(way.rate_mbit, link.rtt_ms) for way in ways]}
+    for each in LINK_SETTINGS:
+        has = [getattr(way, each.field) for way in ways]
+        if each.field not in WAYS and has != sized.get(each.field, [each.default, each.default]):
+            lost.add(each.word, link.name, "no other format has it")
+    if link.vlan is not None or link.vlans:
+        lost.add("vlan", link.name, "the hosts of a switch are one segment there")
+
+
 def _say_of_host(host: parts.Host, notes: Notes, lost: Notes) -> None:
-    if host.software is not None or host.containers:
-        notes.add("its software and containers", host.name, "no other format has them as we do")
-    if host.gateway:
-        notes.add("gateway", host.name, "every other format has a way out of its own")
-    if host.sysctls:
-        lost.add("sysctls", host.name, "each format has them otherwise, or not at all")
-    if host.processor is not None:
-        lost.add("processor", host.name, "no other format has it")
+    for setting in HOST_SETTINGS.values():
+        elsewhere = setting.elsewhere
+        if elsewhere is not None and elsewhere.has(host):
+            (lost if elsewhere.lost else notes).add(elsewhere.what, host.name, elsewhere.why)
 
 
 def _machine(plan: Plan, machine: parts.Host | parts.Switch) -> Machine:
@@ -95,20 +97,13 @@ def _controller(plan: Plan, written: str) -> str:
 def _link(plan: Plan, link: parts.Link) -> Link:
     to, back = plan.directions(link)
     mtu = next(port.mtu for port in plan.machine(link.ends[0]).ports if port.link == link.name)
-    rates: Ways | None = None
-    if to.rate_mbit is not None and back.rate_mbit is not None:
-        rates = (to.rate_mbit, back.rate_mbit)
+    said: dict[str, Any] = {field: (getattr(to, field), getattr(back, field)) for field in WAYS}
+    of_sites = ("delay_ms",) if link.delay_from in _FROM_SITES else ()
     return Link(
         ends=link.ends,
         name=link.name,
-        delay_ms=None if link.delay_from in _FROM_SITES else (to.delay_ms, back.delay_ms),
-        jitter_ms=_unless_zero((to.jitter_ms, back.jitter_ms)),
-        loss_percent=_unless_zero((to.loss_percent, back.loss_percent)),
-        rate_mbit=rates,
         mtu=None if mtu == DEFAULT_MTU else mtu,
-        corrupt_percent=_unless_zero((to.corrupt_percent, back.corrupt_percent)),
-        duplicate_percent=_unless_zero((to.duplicate_percent, back.duplicate_percent)),
-        reorder_percent=_unless_zero((to.reorder_percent, back.reorder_percent)),
+        **{field: ways for field, ways in said.items() if field not in of_sites and _says_something(field, ways)},
         subnet=_subnet(plan, link),
     )
 
@@ -116,8 +111,9 @@ def _link(plan: Plan, link: parts.Link) -> Link:
 def _subnet(plan: Plan, link: parts.Link) -> str | None:
     """That of a link which has not the one that would follow from its place, in a file that says none."""
     own = IPv4Network(link.subnet)
-    return None if own.subnet_of(IPv4Network(default_subnets())) or link.vlan or link.vlans else link.subnet
+    return None if own.subnet_of(IPv4Network(DEFAULT_SUBNETS)) or link.vlan or link.vlans else link.subnet
 
 
-def _unless_zero(ways: Ways) -> Ways | None:
-    return ways if any(ways) else None
+def _says_something(field: str, ways: Ways) -> bool:
+    """A delay of none is said, too: where sites would have one."""
+    return None not in ways and (field == "delay_ms" or any(ways))

@@ -40,6 +40,8 @@ LEAST_MTU, MOST_MTU = 576, 9500
 MOST_CPUS = 64
 LEAST_SHARE = 0.05
 """Of a processor that a host may be limited to."""
+LARGEST_SEED = 2**31 - 1
+"""Of a topology: what a file can say."""
 SMALLEST_SEGMENT = 30
 """The longest prefix that leaves two addresses."""
 
@@ -153,5 +155,7 @@ GoodputMbit: TypeAlias = Annotated[float, Field(ge=0, le=_MOST_MBIT, allow_inf_n
 QueueBytes: TypeAlias = Annotated[int, Field(ge=1, le=2**40)]
 """What is derived from the highest rate and the longest delay stays below."""
 Packets: TypeAlias = Annotated[int, Field(ge=1, le=1_000_000)]
+OwnSeed: TypeAlias = Annotated[int, Field(ge=0, le=LARGEST_SEED)]
+"""As a topology says it."""
 Seed: TypeAlias = Annotated[int, Field(ge=0, lt=2**32)]
 """As netem takes it."""

@@ -14,10 +14,6 @@ MAC = "02:6d:67:ff:ff:ff"
 """No link's, whose last byte is 1 or 2."""
 NETWORK, PREFIX = "169.254.77.0/24", 24
 ADDRESS, ROUTER, NAME_SERVER = "169.254.77.100", "169.254.77.2", "169.254.77.3"
-OUT_OF_TIME = (
-    "the way out is of real time, and this lab's is virtual: what lies outside does not go by the lab's clock; "
-    "write `time: real`, or say --time real"
-)
 
 
 def in_words(hosts: Iterable[str]) -> str:

@@ -14,7 +14,7 @@ from minigts.language.problems import Finding, Location, path_of, shown
 from minigts.language.tree import Data, Tree
 from minigts.topology.containers import is_file
 from minigts.topology.draft import Draft, DraftHost
-from minigts.topology.model import HostSpec
+from minigts.topology.host_settings import HostSpec
 from minigts.topology.plan import Plan
 from minigts.topology.software import (
     LONGEST_FILE_NAME,

@@ -10,39 +10,29 @@ import ipaddress
 import re
 from collections import Counter
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, create_model, model_validator
 
 from minigts.language import validation
-from minigts.language.fields import choice, matching, quantity, text, truth, whole
+from minigts.language.fields import choice, matching, quantity, text, whole
 from minigts.language.problems import shown
 from minigts.language.quantities import (
-    BURST_PACKETS,
-    BYTE_NS,
-    CALL_NS,
-    FRAME_NS,
-    LOSS_PERCENT,
     MEMORY_MB,
-    RATE_MBIT,
     SHARE_PERCENT,
-    SIZE_BYTES,
     TIME_MS,
 )
 from minigts.topology import ipv6 as v6
-from minigts.topology import sysctls as tuning
-from minigts.topology.compose_spec import A_FILE, ComposeSpec
-from minigts.topology.containers import IMAGE, ContainerSpec
-from minigts.topology.directions import BothWays, each_way, whole_each_way
+from minigts.topology.addressing import DEFAULT_SUBNETS
+from minigts.topology.directions import Read, of_key
 from minigts.topology.expectations import EXPECTATIONS, LatencyWord, ThroughputWord
 from minigts.topology.fields import (
     HOST_NAME,
     HOST_NAME_HINT,
+    LARGEST_SEED,
     LEAST_MTU,
-    LEAST_SHARE,
     LONGEST_DESCRIPTION,
     LONGEST_LOCATION,
-    MOST_CPUS,
     MOST_HOSTS,
     MOST_MTU,
     NAME,
@@ -50,18 +40,10 @@ from minigts.topology.fields import (
     SMALLEST_SEGMENT,
 )
 from minigts.topology.frames import VLANS
+from minigts.topology.host_settings import HostSpec, Spec
+from minigts.topology.link_settings import LINK_SETTINGS
 from minigts.topology.schedule import Step
-from minigts.topology.software import (
-    ENVIRONMENT,
-    FILES,
-    IMAGE_OF_HOST,
-    PACKAGES,
-    RUN,
-    Commands,
-    Environment,
-    Files,
-    Packages,
-)
+from minigts.topology.setting import Setting
 from minigts.topology.time import Time
 
 
@@ -146,16 +128,6 @@ def _names_schema(least: int) -> WithJsonSchema:
     return WithJsonSchema({"anyOf": [{"type": "integer", "minimum": least, "maximum": MOST_HOSTS}, names]})
 
 
-def _processors(value: object) -> float:
-    if isinstance(value, str) and re.fullmatch(r"0\.[0-9]{1,2}", value, re.ASCII) and float(value) >= LEAST_SHARE:
-        return float(value)
-    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,6}", value, re.ASCII) and 1 <= int(value) <= MOST_CPUS:
-        return int(value)
-    wanted = f"write a whole number from 1 to {MOST_CPUS}, or a share of one, from {LEAST_SHARE} to 0.99, as in 0.5"
-    raise ValueError(f"{shown(value)} is not a number of processors: {wanted}")
-
-
-_PROCESSORS = WithJsonSchema({"type": "number", "minimum": LEAST_SHARE, "maximum": MOST_CPUS})
 CONTROLLER = re.compile(
     r"(?:[a-z](?:[a-z0-9-]{0,13}[a-z0-9])?|[0-9]{1,3}(?:\.[0-9]{1,3}){3})(?::[0-9]{1,5})?", re.ASCII
 )
@@ -180,66 +152,7 @@ _Members: TypeAlias = Annotated[
 ]
 
 
-class _Spec(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class ProcessorSpec(_Spec):
-    """What takes the host's processor in virtual time: frames that pass its ports, one after the other, and calls."""
-
-    frame: Annotated[int, *quantity(FRAME_NS, whole=True)] = Field(
-        0, description="Of each frame, in or out, whatever its size. Default: 0ns."
-    )
-    byte: Annotated[float, *quantity(BYTE_NS)] = Field(
-        0.0, description="Of each byte of a frame, Ethernet header counted. Default: 0ns."
-    )
-    call: Annotated[int, *quantity(CALL_NS, whole=True)] = Field(
-        0, description="Of each system call of the host's programs. Default: 0ns."
-    )
-
-
-class HostSpec(_Spec):
-    """What a host is made of. Nothing is required: `ams:` alone declares a host."""
-
-    location: Annotated[str, text("a location", LONGEST_LOCATION, one_line=True)] | None = Field(
-        None,
-        description="Where the host stands, for figures and tables, such as AMS. With delays: sites, of links too.",
-    )
-    cpus: Annotated[float, BeforeValidator(_processors), _PROCESSORS] | None = Field(
-        None, description="Processors of the host, or in real time a share of one, from 0.05 to 0.99. Default: 1."
-    )
-    memory: Annotated[int, *quantity(MEMORY_MB, whole=True)] | None = Field(
-        None, description="Memory of the host, from 128MB (MB counts 2^20 bytes). Default: 512MB."
-    )
-    processor: ProcessorSpec | None = Field(
-        None,
-        description="A modelled processor, in virtual time only: what frames take of it. Default: none, frames take "
-        "nothing.",
-    )
-    gateway: Annotated[bool, *truth("the host has a way out of the lab")] | None = Field(
-        None,
-        description="Whether the host has a way out to the networks of this machine, in real time on uml only. "
-        "Default: false.",
-    )
-    sysctls: Annotated[dict[str, str], *tuning.WRITTEN] | None = Field(
-        None,
-        description="Settings of the host's kernel by their names: buffers, queues, TCP's congestion control. Default: "
-        "Linux's own.",
-    )
-    image: Annotated[str, *IMAGE] | None = Field(None, description=IMAGE_OF_HOST)
-    packages: Packages | None = Field(None, description=PACKAGES)
-    files: Files | None = Field(None, description=FILES)
-    environment: Environment | None = Field(None, description=ENVIRONMENT)
-    run: Commands | None = Field(None, description=RUN)
-    containers: tuple[ContainerSpec, ...] | None = Field(
-        None, description="Containers of your own on the host, in the lab's overlay. Default: none."
-    )
-    compose: Annotated[ComposeSpec, *A_FILE] | None = Field(
-        None, description="A Compose file whose services are containers on the host. Default: none."
-    )
-
-
-class SwitchSpec(_Spec):
+class SwitchSpec(Spec):
     """Open vSwitch on a machine of its own. Nothing is required: `s1:` alone declares a switch that learns."""
 
     location: Annotated[str, text("a location", LONGEST_LOCATION, one_line=True)] | None = Field(
@@ -255,57 +168,41 @@ class SwitchSpec(_Spec):
     )
 
 
-class LinkSettings(_Spec):
+class _RoundTrip(Spec):
+    rtt: Annotated[float, *quantity(TIME_MS), BeforeValidator(_round_trip)] | None = Field(
+        None, description="Round-trip time; each direction gets half of it. Not together with delay."
+    )
+
+
+def _keys() -> dict[str, Any]:
+    """A link's keys for what it does in each direction, with the settings that stand under each."""
+    under: dict[str, list[Setting]] = {}
+    for each in LINK_SETTINGS:
+        under.setdefault(each.head, []).append(each)
+    return {
+        key: (
+            Annotated[Read, *of_key(settings)] | None,
+            Field(None, description=" ".join(each.about for each in settings)),
+        )
+        for key, settings in under.items()
+    }
+
+
+if TYPE_CHECKING:
+
+    class _EachWay(_RoundTrip):
+        delay: Read | None = None
+
+else:
+    _EachWay = create_model("_EachWay", __base__=_RoundTrip, **_keys())
+
+
+class LinkSettings(_EachWay):
     """What a link does to packets, in each direction on its own; what is not given is not done.
 
     Where the two directions differ, a setting is a mapping: to, from the first of the ends to the second, and from.
     """
 
-    rtt: Annotated[float, *quantity(TIME_MS), BeforeValidator(_round_trip)] | None = Field(
-        None, description="Round-trip time; each direction gets half of it. Not together with delay."
-    )
-    delay: Annotated[BothWays[float], *each_way(TIME_MS)] | None = Field(
-        None, description="One-way delay, of both directions or {to: 10ms, from: 30ms}. Not together with rtt."
-    )
-    jitter: Annotated[BothWays[float], *each_way(TIME_MS)] | None = Field(
-        None,
-        description="How far the one-way delay varies up and down, evenly spread; packets may overtake. Of both "
-        "directions or {to: 1ms, from: 2ms}.",
-    )
-    loss: Annotated[BothWays[float], *each_way(LOSS_PERCENT)] | None = Field(
-        None, description="Share of packets lost at random, in each direction or {to: 0%, from: 1%}."
-    )
-    burst: Annotated[BothWays[float], *each_way(BURST_PACKETS)] | None = Field(
-        None,
-        description="How many packets are lost in a row, in the mean; with a loss. Of both directions or {to: 1packet, "
-        "from: 8packets}. Default: each is lost on its own.",
-    )
-    reorder: Annotated[BothWays[float], *each_way(SHARE_PERCENT)] | None = Field(
-        None,
-        description="Share of packets that take no delay and so overtake others; with a delay. Of both directions or "
-        "{to: 1%, from: 0%}.",
-    )
-    duplicate: Annotated[BothWays[float], *each_way(SHARE_PERCENT)] | None = Field(
-        None, description="Share of packets that arrive twice, in each direction or {to: 1%, from: 0%}."
-    )
-    corrupt: Annotated[BothWays[float], *each_way(SHARE_PERCENT)] | None = Field(
-        None, description="Share of packets with one wrong bit, in each direction or {to: 1%, from: 0%}."
-    )
-    slot: Annotated[BothWays[float], *each_way(TIME_MS)] | None = Field(
-        None,
-        description="What comes within so long arrives together, as over a radio. Of both directions or {to: 10ms, "
-        "from: 0ms}.",
-    )
-    rate: Annotated[BothWays[float], *each_way(RATE_MBIT)] | None = Field(
-        None,
-        description="Highest rate in each direction or {to: 50mbit, from: 5mbit}, Ethernet headers counted. Default: "
-        "unlimited.",
-    )
-    queue: Annotated[BothWays[int], *whole_each_way(SIZE_BYTES)] | None = Field(
-        None,
-        description="Room in front of the rate, of each direction or {to: 100kB, from: 20kB}. Default: rate x (RTT of "
-        "the link + 20ms), at least 64kB.",
-    )
     mtu: Annotated[int, *whole("an MTU", LEAST_MTU, MOST_MTU)] | None = Field(
         None, description="Largest IP packet in bytes. Default: 1500."
     )
@@ -355,14 +252,14 @@ class LinkSpec(LinkSettings):
         return self
 
 
-class Defaults(_Spec):
+class Defaults(Spec):
     """What hosts and links have unless they say otherwise."""
 
     link: LinkSettings | None = Field(None, description="Settings of every link that does not give its own.")
     host: HostSpec | None = Field(None, description="Settings of every host that does not give its own.")
 
 
-class _Shorthand(_Spec):
+class _Shorthand(Spec):
     link: LinkSettings | None = Field(None, description="Settings of every link of the shape.")
     host: HostSpec | None = Field(None, description="Settings of every host of the shape.")
 
@@ -404,7 +301,7 @@ class Star(_Shorthand):
     centre: HostName = Field("centre", description="Name of the host in the middle. Default: centre.")
 
 
-class Expect(_Spec):
+class Expect(Spec):
     """One thing that must hold on a lab of this topology; `minigts check` judges it. One key an entry."""
 
     latency: Annotated[LatencyWord, choice("an expectation", *EXPECTATIONS["latency"])] | None = Field(
@@ -427,7 +324,7 @@ class Expect(_Spec):
         return self
 
 
-class ToleranceSpec(_Spec):
+class ToleranceSpec(Spec):
     """How far a lab may be from its plan in the certificate."""
 
     rtt: Annotated[
@@ -441,7 +338,7 @@ class ToleranceSpec(_Spec):
     )
 
 
-class Topology(_Spec):
+class Topology(Spec):
     """A minigts topology: hosts, the links between them, and what must hold."""
 
     name: _Name = Field(description="Name of the topology; results and labs carry it.")
@@ -463,7 +360,7 @@ class Topology(_Spec):
         "provider uml has it. real: by the machine's clock. Absent: the provider's best, which is virtual on uml.",
     )
     subnets: _Network = Field(
-        "10.20.0.0/14",
+        DEFAULT_SUBNETS,
         description="IPv4 block that segments without a subnet of their own get a /24 each from, or what they need.",
     )
     ipv6: _Beside | None = Field(
@@ -496,7 +393,7 @@ class Topology(_Spec):
     tolerances: ToleranceSpec | None = Field(
         None, description="How far a lab may be from its plan. Default: {rtt: 0.2ms + 1%, rate: 2%, loss: 0.1%}."
     )
-    seed: Annotated[int, *whole("a seed", 0, 2**31 - 1)] = Field(
+    seed: Annotated[int, *whole("a seed", 0, LARGEST_SEED)] = Field(
         0, description="Of the random numbers behind loss and jitter."
     )
 

@@ -12,7 +12,6 @@ from minigts.topology.containers import Container
 from minigts.topology.fields import (
     MOST_HOSTS,
     Address,
-    BurstPackets,
     ByteNs,
     CallNs,
     Controller,
@@ -30,78 +29,21 @@ from minigts.topology.fields import (
     Name,
     Network,
     OneWayMs,
-    Packets,
     PathDelayMs,
     PathRttMs,
     Percent,
     Prefix,
-    QueueBytes,
     RateMbit,
     RttMs,
-    Seed,
     VlanNumber,
 )
+from minigts.topology.link_settings import Shaping
 from minigts.topology.software import Software
 from minigts.topology.sysctls import MOST_SETTINGS, Sysctl
 
 
 class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-_UNLESS_ZERO = Field(exclude_if=lambda amount: not amount)
-
-
-class Shaping(Frozen):
-    """One direction of one link, as declared. None means: not limited, not added."""
-
-    delay_ms: OneWayMs = 0.0
-    jitter_ms: OneWayMs = 0.0
-    loss_percent: Percent = 0.0
-    rate_mbit: RateMbit | None = None
-    queue_bytes: QueueBytes | None = None
-    """The queue in front of the rate limit, in bytes; None exactly when rate_mbit is None."""
-    delay_packets: Packets = 1000
-    """How many packets the delay holds at the most, sized so that the delay itself never drops."""
-    seed: Seed | None = None
-    """Of the random numbers behind what chance decides; None when it decides nothing."""
-    burst_packets: Annotated[BurstPackets, _UNLESS_ZERO] = 0.0
-    """How many packets in a row are lost, in the mean. 0, and then not written, as below: each is lost on its own."""
-    reorder_percent: Annotated[Percent, _UNLESS_ZERO] = 0.0
-    """Share of packets that take no delay, and so overtake others."""
-    duplicate_percent: Annotated[Percent, _UNLESS_ZERO] = 0.0
-    corrupt_percent: Annotated[Percent, _UNLESS_ZERO] = 0.0
-    """Share of packets in which one bit is turned over."""
-    slot_ms: Annotated[OneWayMs, _UNLESS_ZERO] = 0.0
-    """What comes within so long arrives together."""
-
-    @property
-    def bursts(self) -> tuple[float, float] | None:
-        """Of losses in bursts, after Gilbert (1960): the chance that one begins with a packet, and that it ends with
-        one. In it all is lost. None: each packet is lost on its own.
-        """
-        lost = self.loss_percent / 100
-        return (lost / (self.burst_packets * (1 - lost)), 1 / self.burst_packets) if self.in_bursts else None
-
-    @property
-    def in_bursts(self) -> bool:
-        return self.burst_packets > 0 and 0 < self.loss_percent < 100
-
-    @property
-    def by_chance(self) -> bool:
-        """Whether chance decides anything of it, so that it needs a seed."""
-        return bool(self.jitter_ms or self.spoils)
-
-    @property
-    def spoils(self) -> bool:
-        """Whether some packets do not come once, in order and whole."""
-        return any((self.loss_percent, self.reorder_percent, self.duplicate_percent, self.corrupt_percent))
-
-    @property
-    def in_order(self) -> bool:
-        """Whether packets come once, one by one and in order, but for those that are lost and for jitter: only then has
-        the link one round trip, and TCP its ceiling."""
-        return not (self.reorder_percent or self.duplicate_percent or self.slot_ms)
 
 
 class End(Frozen):

@@ -14,7 +14,8 @@ from pydantic import model_validator
 
 from minigts.topology import ipv6 as v6
 from minigts.topology.contradictions import contradictions
-from minigts.topology.parts import End, Group, Host, Link, Path, Port, Route, Shaping, Switch
+from minigts.topology.link_settings import Shaping
+from minigts.topology.parts import End, Group, Host, Link, Path, Port, Route, Switch
 from minigts.topology.stored import Stored
 from minigts.topology.sysctls import in_words
 from minigts.topology.underlay import Underlay
@@ -35,6 +36,12 @@ class Plan(Stored):
             for name in [name for name in vars(copied) if name not in type(self).model_fields]:
                 del vars(copied)[name]
         return copied
+
+    def makes_same_lab(self, other: Plan) -> bool:
+        """Whether a lab of the other plan is one of this: all is the same but for the block and the seed that what is
+        added later takes, which plans of before do not say. What followed of them is among what is compared.
+        """
+        return self.model_copy(update={"subnets": other.subnets, "seed": other.seed}) == other
 
     def set_to(self, hosts: tuple[Host, ...], switches: tuple[Switch, ...], links: tuple[Link, ...]) -> Self:
         """The same lab with its links set otherwise: round trips and rates are others, the ways are the same."""

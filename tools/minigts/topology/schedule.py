@@ -11,7 +11,8 @@ from minigts.language.fields import Strict, matching, text, written
 from minigts.language.problems import Misplaced, shown
 from minigts.language.quantities import MOMENT_S
 from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, NAME, NAME_HINT, HostName, Name
-from minigts.topology.settable import SETTABLE, amount
+from minigts.topology.link_settings import SETTABLE, Amounts, amount
+from minigts.topology.setting import Amount
 
 MOST_MOMENTS = 20_000
 LATEST_S = MOMENT_S.parse(MOMENT_S.most)
@@ -20,10 +21,15 @@ Points: TypeAlias = Sequence[tuple[float, str]]
 """Of a trace: seconds, and what is set then, as it would be written."""
 
 
-def _field(name: str) -> str:
-    if name not in {field for field, _ in SETTABLE.values()}:
-        raise ValueError(f"{shown(name)} is no field of a link's that can be set")
-    return name
+_BY_FIELD = {each.field: each for each in SETTABLE.values()}
+
+
+def _update_of(update: dict[str, Amount | None]) -> dict[str, Amount | None]:
+    for name in update:
+        if name not in _BY_FIELD:
+            raise ValueError(f"{shown(name)} is no field of a link's that can be set")
+    Amounts(**update)
+    return update
 
 
 class Moment(BaseModel):
@@ -35,7 +41,7 @@ class Moment(BaseModel):
     link: Name
     sender: HostName | None = None
     """Whose sending is changed; None: both ends'."""
-    update: dict[Annotated[str, AfterValidator(_field)], float | None] = {}
+    update: Annotated[dict[str, Amount | None], AfterValidator(_update_of)] = {}
     """By field of a plan's shaping what it is set to; None: as declared."""
     up: bool | None = None
     """Whether the link is cut or made whole; None: neither."""
@@ -45,10 +51,8 @@ class Moment(BaseModel):
         """`rate 10 mbit`, `cut`"""
         if self.up is not None:
             return "whole" if self.up else "cut"
-        words = {field: what for what, (field, _) in SETTABLE.items()}
         return ", ".join(
-            f"{words[field]} declared" if value is None else f"{words[field]} {value:.10g} {field.rpartition('_')[2]}"
-            for field, value in self.update.items()
+            f"{_BY_FIELD[field].word} {_BY_FIELD[field].in_plan_words(value)}" for field, value in self.update.items()
         )
 
 
@@ -148,7 +152,7 @@ def _of(step: Step, traces: Mapping[str, tuple[str, Points]]) -> Iterator[Moment
             yield Moment(at_s=at_s, link=step.link, sender=step.sender, update=_update(chosen))
 
 
-def _update(chosen: Mapping[str, str]) -> dict[str, float | None]:
+def _update(chosen: Mapping[str, str]) -> dict[str, Amount | None]:
     return dict(amount(what, written_) for what, written_ in chosen.items())
 
 

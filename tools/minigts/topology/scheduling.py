@@ -14,8 +14,8 @@ from minigts.language.quantities import RATE_MBIT
 from minigts.language.source import Language
 from minigts.topology.build import link_names
 from minigts.topology.draft import Draft
+from minigts.topology.link_settings import amount
 from minigts.topology.schedule import LATEST_S, Moment, Points, Step, moments
-from minigts.topology.settable import amount
 from minigts.topology.taking import Beside, CannotBeTaken
 
 OPPORTUNITY_BYTES = 1500

@@ -66,17 +66,18 @@ def asked_for(data: Data) -> bool:
 def placed(drafted: Draft) -> Draft:
     """With delays between sites for the links that have none of their own."""
     where = {machine.name: machine.location for machine in drafted.machines}
-    return replace(drafted, links=tuple(_placed(link, where) for link in drafted.links))
+    return replace(drafted, links=tuple(placed_link(link, where) for link in drafted.links))
 
 
-def _placed(link: DraftLink, where: Mapping[str, str | None]) -> DraftLink:
+def placed_link(link: DraftLink, where: Mapping[str, str | None]) -> DraftLink:
+    """One link, with `where` each machine stands."""
     if link.own_delay:
         return replace(link, delay_from="file")
     first, second = (where.get(end) for end in link.ends)
     if first is None or second is None or first not in SITES or second not in SITES:
         return replace(link, delay_from="no site")
     both_ms, source = rtt_ms(first, second)
-    to, back = (replace(way, delay_ms=round(both_ms / 2, 6)) for way in link.ways)
+    to, back = (way.model_copy(update={"delay_ms": round(both_ms / 2, 6)}) for way in link.ways)
     return replace(link, ways=BothWays(to, back), delay_from=source)
 
 
@@ -84,6 +85,12 @@ def check(drafted: Draft) -> Iterator[Finding]:
     """Machines that stand where no site is, and have a link whose delay is to come from there."""
     asking: Collection[str] = {end for link in drafted.links if link.delay_from == "no site" for end in link.ends}
     for machine in drafted.machines:
-        if machine.name in asking and machine.location is not None and machine.location not in SITES:
-            message = f"no site {shown(machine.location)}; sites are {', '.join(SITES)}; or give its links a delay"
-            yield (*machine.where, "location"), message
+        if machine.name in asking and (problem := no_site(machine.location)) is not None:
+            yield (*machine.where, "location"), problem
+
+
+def no_site(location: str | None) -> str | None:
+    """Why a link's delay cannot come from there; None where there is no location, and none is asked for."""
+    if location is None or location in SITES:
+        return None
+    return f"no site {shown(location)}; sites are {', '.join(SITES)}; or give its links a delay"

@@ -8,7 +8,17 @@ from pydantic import Field, model_validator
 
 from minigts.formats.limits import MOST_NOTES
 from minigts.topology import ipv6 as v6
-from minigts.topology.fields import MOST_HOSTS, MOST_LINKS, Description, Expectation, Name, Note
+from minigts.topology.addressing import DEFAULT_SUBNETS
+from minigts.topology.fields import (
+    MOST_HOSTS,
+    MOST_LINKS,
+    Description,
+    Expectation,
+    Name,
+    Network,
+    Note,
+    OwnSeed,
+)
 from minigts.topology.parts import Frozen, Group, Host, Link, Switch, Tolerances
 from minigts.topology.schedule import MOST_MOMENTS, Moment
 from minigts.topology.time import Time
@@ -36,6 +46,11 @@ class Stored(Frozen):
     tolerances: Tolerances = Tolerances()
     ipv6: Annotated[v6.Ipv6 | None, Field(exclude_if=lambda beside: beside is None)] = None
     """What each host and each end has beside its IPv4 addresses. None, and then not written: IPv6 is off on links."""
+    subnets: Annotated[Network, Field(exclude_if=lambda block: block == DEFAULT_SUBNETS)] = DEFAULT_SUBNETS
+    """The block that segments without a subnet of their own get one from. The default is not written."""
+    seed: Annotated[OwnSeed, Field(exclude_if=lambda seed: not seed)] = 0
+    """What the random numbers of its links were drawn from, and those of a link that is added will be. 0, and then not
+    written: nothing that a file says."""
     schedule: Annotated[tuple[Moment, ...], Field(max_length=MOST_MOMENTS, exclude_if=lambda each: not each)] = ()
     """What its links do over time, when that is played. None, and then not written: nothing."""
     notes: Annotated[tuple[Note, ...], Field(max_length=MOST_NOTES + 1, exclude_if=lambda notes: not notes)] = ()

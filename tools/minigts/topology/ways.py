@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from minigts.topology.fields import MOST_MTU
 from minigts.topology.frames import tcp_ceiling_mbit
-from minigts.topology.parts import Direction, Shaping
+from minigts.topology.link_settings import Shaping
+from minigts.topology.parts import Direction
 from minigts.topology.queues import delay_packets
 
 Ways: TypeAlias = tuple[Direction, Direction]
@@ -26,20 +27,7 @@ def direction(
     )
 
 
-class Sends(Protocol):
-    """What one end of a link does to what it sends: as drafted, or as planned."""
-
-    @property
-    def delay_ms(self) -> float: ...
-    @property
-    def rate_mbit(self) -> float | None: ...
-    @property
-    def loss_percent(self) -> float: ...
-    @property
-    def corrupt_percent(self) -> float: ...
-
-
-def link_figures(to: Sends, back: Sends, mtu: int) -> dict[str, Any]:
+def link_figures(to: Shaping, back: Shaping, mtu: int) -> dict[str, Any]:
     """What a plan's link has of its two directions, by the names of its fields."""
     there, again = _sent_by(to, back, mtu), _sent_by(back, to, mtu)
     return {
@@ -49,7 +37,7 @@ def link_figures(to: Sends, back: Sends, mtu: int) -> dict[str, Any]:
     }
 
 
-def _sent_by(own: Sends, other: Sends, mtu: int) -> Direction:
+def _sent_by(own: Shaping, other: Shaping, mtu: int) -> Direction:
     loss_percent = spoilt_percent(own.loss_percent, own.corrupt_percent)
     return direction(own.delay_ms, loss_percent, (own.rate_mbit, other.rate_mbit), mtu)
 

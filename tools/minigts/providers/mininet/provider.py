@@ -16,22 +16,18 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter
 
 from minigts import paths
-from minigts.errors import CommandFailed, CommandTimeout, EnvironmentLacks, HostFailed, MinigtsError
+from minigts.errors import CommandFailed, CommandTimeout, HostFailed, MinigtsError
 from minigts.language import documents
-from minigts.language.problems import listed
-from minigts.providers import gateway, own_root, packages, processor_share
 from minigts.providers.agent import client, process
 from minigts.providers.agent.provider import AgentProvider
-from minigts.providers.base import Finding, Result
+from minigts.providers.base import Finding, Result, Supports
 from minigts.providers.mininet import doctor, kernel
 from minigts.providers.uml import demand, guest, image, packing, prerequisites
 from minigts.providers.uml import doctor as uml_doctor
-from minigts.providers.uml.kernel import RETURNED, GuestKernel
+from minigts.providers.uml.kernel import ONE_PROCESSOR, RETURNED, GuestKernel
 from minigts.providers.uml.kernel import missing as uml_missing
-from minigts.providers.uml.provider import refuse_processors
 from minigts.providers.uml.supervisor import Launch
 from minigts.topology.plan import Plan
-from minigts.topology.sysctls import is_of_whole_kernel
 
 MACHINES = "machines.json"
 """In the run directory: each host's and switch's process in the kernel, by name; there when the network stands."""
@@ -50,6 +46,20 @@ class MininetProvider(AgentProvider):
     engine: Literal["docker", "namespace"] = "namespace"
     kernel_log_argv = ("sh", "-c", "dmesg; ip -s link; ss -anp")
 
+    @property
+    def supports(self) -> Supports:
+        shared = "its hosts share the file system of one kernel"
+        why_not = {
+            "a share of a processor": "its hosts share one kernel, whose own work no quota of theirs would count",
+            "a way out": "nothing but its own links leads out of the kernel that its hosts share",
+            "sysctls of a kernel of its own": "its hosts share one kernel, which has one value for all of them",
+            "packages": shared,
+            "an image of its own": shared,
+        }
+        if not self.on_this_machine:
+            return Supports(frozenset(), {**why_not, "several processors": ONE_PROCESSOR})
+        return Supports(frozenset({"several processors"}), why_not)
+
     def missing(self) -> list[str]:
         return [] if not kernel.natively_missing() else uml_missing() + image.missing()
 
@@ -65,13 +75,6 @@ class MininetProvider(AgentProvider):
     def up(self, plan: Plan, progress: Callable[[str], None]) -> None:
         count = len(plan.machines)
         if process.supervisor(self.rundir) is None or not (self.rundir / MACHINES).exists():
-            processor_share.refuse(
-                plan, self.name, "its hosts share one kernel, whose own work no quota of theirs would count"
-            )
-            gateway.refuse(plan, self.name, "nothing but its own links leads out of the kernel that its hosts share")
-            packages.refuse(plan, self.name, "its hosts share the file system of one kernel")
-            own_root.refuse(plan, self.name, "its hosts share the file system of one kernel")
-            _refuse_sysctls(plan)
             try:
                 self._start_kernel(plan, progress)
                 progress(f"Mininet: building {count} machines and {len(plan.links)} links")
@@ -86,7 +89,6 @@ class MininetProvider(AgentProvider):
         reasons = kernel.natively_missing()
         if reasons:
             progress(f"mininet in a User-Mode Linux kernel, since {reasons[0]}")
-            refuse_processors(plan)
             self.require_room(plan, [demand.BARE])
             ready = image.ensure(progress)
             machine = GuestKernel(kernel.NAME, kernel.memory_mb(plan), ())
@@ -202,16 +204,6 @@ class MininetProvider(AgentProvider):
         if host not in machines:
             raise HostFailed(f"there is no host {host} in this lab")
         return [*ENTER, str(machines[host]), "--"]
-
-
-def _refuse_sysctls(plan: Plan) -> None:
-    """Raise EnvironmentLacks for a host that wants what only a whole kernel has."""
-    for host in plan.tuned:
-        if names := [each.name for each in host.sysctls if is_of_whole_kernel(each.name)]:
-            raise EnvironmentLacks(
-                f"{host.name}: provider mininet does not set {listed(names)}, since its hosts share one kernel, which "
-                "has one value for all of them; providers uml and vagrant do"
-            )
 
 
 def _wanted(plan: Plan) -> dict[str, object]:

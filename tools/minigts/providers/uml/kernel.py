@@ -31,6 +31,7 @@ VIRTIO_NETWORK, VIRTIO_CONSOLE = 1, 3
 """Device numbers of the virtio specification, section 5."""
 WITHOUT_SENT_INTERRUPTS = ("virtio_net.napi_tx=0",)
 """The clock takes a frame in the moment in which it is sent; there is nothing to be told afterwards."""
+ONE_PROCESSOR = "a uml kernel has one processor"
 RETURNED = "returned"
 DISK = "disk.cow"
 RECORD, RECORD_LIMIT_BYTES = "kernels.json", 1 << 20

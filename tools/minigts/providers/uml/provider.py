@@ -22,7 +22,7 @@ from minigts.providers import gateway, processor_share
 from minigts.providers.agent import ended, process
 from minigts.providers.agent.patience import Conditions
 from minigts.providers.agent.provider import AgentProvider
-from minigts.providers.base import Finding, Share
+from minigts.providers.base import Finding, Share, Supports
 from minigts.providers.uml import (
     capacity,
     carried,
@@ -42,7 +42,7 @@ from minigts.providers.uml import (
     way_out,
 )
 from minigts.providers.uml.full_kernel import FullKernel
-from minigts.providers.uml.kernel import GuestKernel, Port
+from minigts.providers.uml.kernel import ONE_PROCESSOR, GuestKernel, Port
 from minigts.providers.uml.supervisor import Launch
 from minigts.topology.gateway import MAC
 from minigts.topology.parts import Machine
@@ -59,6 +59,18 @@ class UmlProvider(AgentProvider):
     name = "uml"
     about = "one User-Mode Linux kernel a host; no root, no KVM"
     engine: Literal["docker", "namespace"] = "docker"
+    supports = Supports(
+        frozenset(
+            {
+                "a share of a processor",
+                "a way out",
+                "sysctls of a kernel of its own",
+                "packages",
+                "an image of its own",
+            }
+        ),
+        {"several processors": ONE_PROCESSOR},
+    )
     _share = Share()
 
     def missing(self) -> list[str]:
@@ -96,7 +108,6 @@ class UmlProvider(AgentProvider):
         names = [machine.name for machine in plan.machines]
         starts = process.supervisor(self.rundir) is None
         if starts:
-            refuse_processors(plan)
             refuse_share(plan, self._share)
             gateway.require(plan)
             self.require_room(plan, [demand.BARE])  # an overlay, which may be another than the plan's, is the caller's
@@ -332,15 +343,6 @@ def refuse_share(plan: Plan, share: Share) -> None:
     if share.memory_mb is not None:
         room = memory.Limit("--memory", share.memory_mb, share.memory_mb, "hand the lab more by --memory")
         demand.require(demand.of_plan(plan), [plan.overlay], [room])
-
-
-def refuse_processors(plan: Plan) -> None:
-    """Raises EnvironmentLacks for a host that is to have several."""
-    several = [host.name for host in plan.hosts if host.cpus > 1]
-    if several:
-        raise EnvironmentLacks(
-            f"{', '.join(several)}: a uml kernel has one processor; write `cpus: 1` or choose another provider"
-        )
 
 
 def going_on(launch: Launch, kept: disks.Kept) -> Launch:

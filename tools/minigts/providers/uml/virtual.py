@@ -18,7 +18,7 @@ from minigts.errors import HostFailed
 from minigts.machine.together import NoTurn, Together, Turn, current_turn, together
 from minigts.providers.agent import client, process
 from minigts.providers.agent.patience import Conditions
-from minigts.providers.base import Result
+from minigts.providers.base import Result, Supports
 from minigts.providers.uml import clock_client, layers, made_of, own_roots, parts
 from minigts.providers.uml.clock_process import ClockOrder, layout
 from minigts.providers.uml.console import MOST_BYTES
@@ -37,6 +37,10 @@ class VirtualUmlProvider(UmlProvider):
     """See `providers.base.Provider` and `CarriesLinks`. Time passes while somebody waits for a host."""
 
     about = "one User-Mode Linux kernel a host, all on a clock of the lab's own"
+    supports = Supports(
+        frozenset({"a modelled processor", "sysctls of a kernel of its own", "packages", "an image of its own"}),
+        UmlProvider.supports.why_not,
+    )
 
     def missing(self) -> list[str]:
         """Also what only virtual time takes, when what real time takes is there."""

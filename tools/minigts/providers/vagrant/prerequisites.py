@@ -11,13 +11,22 @@ from typing import Literal
 
 from minigts import paths
 from minigts.errors import EnvironmentLacks
-from minigts.providers import gateway, processor_share, system_packages
+from minigts.providers import supported, system_packages
+from minigts.providers.base import Supports
 from minigts.providers.system_packages import Package
 from minigts.providers.uml import image
 from minigts.providers.vagrant import accelerator, box, definition, libvirt
 from minigts.providers.vagrant.definition import Definition
 from minigts.topology.plan import Plan
 
+SUPPORTS = Supports(
+    frozenset({"several processors", "sysctls of a kernel of its own", "packages"}),
+    {
+        "a share of a processor": "its machines are libvirt's, in which minigts sets no quota",
+        "a way out": "whether its machines have one is up to libvirt's network, by which they are reached",
+        "an image of its own": "its virtual machines start from one box",
+    },
+)
 BOX_S = 300
 """How long Vagrant may take to add a new box and put its disk into the pool."""
 QEMU_MB = 160
@@ -103,8 +112,8 @@ def prepare(progress: Callable[[str], None]) -> None:
 def define(plan: Plan, rundir: Path) -> Definition:
     """The lab's definition. Before `prepare` it is good for everything but bringing machines up.
 
-    Raises EnvironmentLacks for a host that is to have a share of a processor, or a way out, and for more machines than
-    their common network has addresses for.
+    Raises EnvironmentLacks for what no machine of vagrant has, and for more machines than their common network has
+    addresses for.
     """
     if len(plan.machines) > definition.MOST_MACHINES:
         raise EnvironmentLacks(
@@ -112,10 +121,7 @@ def define(plan: Plan, rundir: Path) -> Definition:
             f"{definition.NETWORK_ADDRESS}, has "
             f"addresses for {definition.MOST_MACHINES}: --provider uml"
         )
-    gateway.refuse(
-        plan, "vagrant", "whether its machines have one is up to libvirt's network, by which they are reached"
-    )
-    processor_share.refuse(plan, "vagrant", "its machines are libvirt's, in which minigts sets no quota")
+    supported.require(plan, "vagrant", SUPPORTS)
     ready, verdict = box.present(), _verdict()
     ours = box.keys()
     cores, hosts = len(os.sched_getaffinity(0)), len(plan.machines)

@@ -20,7 +20,7 @@ from minigts import paths
 from minigts.errors import CommandFailed, HostFailed, MinigtsError, noting_failures
 from minigts.language import documents
 from minigts.machine import shell
-from minigts.providers import archive, own_root, packages
+from minigts.providers import archive, packages
 from minigts.providers.agent import process
 from minigts.providers.agent.provider import PACE_S, AgentProvider
 from minigts.providers.base import Finding
@@ -50,6 +50,7 @@ class VagrantProvider(AgentProvider):
     name = "vagrant"
     about = "one libvirt virtual machine a host"
     engine: Literal["docker", "namespace"] = "docker"
+    supports = prerequisites.SUPPORTS
 
     @property
     def pace_s(self) -> float:
@@ -73,7 +74,6 @@ class VagrantProvider(AgentProvider):
 
     def up(self, plan: Plan, progress: Callable[[str], None]) -> None:
         if process.supervisor(self.rundir) is None:
-            own_root.refuse(plan, self.name, "its virtual machines start from one box")
             self.prepare(progress)
             defined = prerequisites.define(plan, self.rundir)
             self.rundir.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,35 @@
+"""Writes again what comes of the languages' models: three JSON Schemas, and the reference page's settings of links.
+
+After a change to a model, or to the list of link settings. Tests hold these files to what this writes. No hosts.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from bench import stage
+from minigts.cli import screen
+from minigts.experiments import model as experiments
+from minigts.overlays import policy
+from minigts.topology import model as topologies
+from minigts.topology import reference
+
+PAGE = stage.PROJECT / "docs" / "topology-language.md"
+
+
+def main() -> None:
+    argparse.ArgumentParser(description=__doc__).parse_args()
+    texts = {
+        stage.PROJECT / "topologies" / "schema.json": topologies.json_schema_text(),
+        stage.PROJECT / "experiments" / "schema.json": experiments.json_schema_text(),
+        stage.PROJECT / "docs" / "policy.schema.json": policy.json_schema_text(),
+        PAGE: reference.written_into(PAGE.read_text(encoding="utf-8")),
+    }
+    for path, text in texts.items():
+        if path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+            screen.note(f"{path.relative_to(stage.PROJECT)} is written again")
+
+
+if __name__ == "__main__":
+    main()

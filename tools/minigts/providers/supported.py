@@ -1,0 +1,71 @@
+"""What a topology asks for that not every provider has: each declares what it supports, and all else is refused here.
+
+What there is to ask for stands with the setting that asks (`topology.host_settings`, `topology.link_settings`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from minigts.errors import EnvironmentLacks
+from minigts.providers import registry
+from minigts.providers.base import Supports
+from minigts.topology.host_settings import FEATURES
+from minigts.topology.link_settings import LINK_SETTINGS
+from minigts.topology.plan import Plan
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A feature that a plan asks for."""
+
+    feature: str
+    by: str
+    """`ams, bra with `cpus: 0.5``, and where that is written, if that is known."""
+    instead: str = ""
+    """What to write where no provider supports it."""
+
+
+def names() -> tuple[str, ...]:
+    """Of every feature, in the order of the settings that ask for them."""
+    of_links = (each.feature for each in LINK_SETTINGS if each.feature is not None)
+    return tuple(dict.fromkeys((*(feature.name for feature in FEATURES), *of_links)))
+
+
+def asked(plan: Plan) -> Iterator[Asked]:
+    """What of them the plan asks for."""
+    for feature in FEATURES:
+        hosts = [host for host in plan.hosts if feature.asks(host)]
+        if hosts:
+            words = " and ".join(dict.fromkeys(f"`{feature.asks(host)}`" for host in hosts))
+            place = feature.place(hosts[0])
+            by = f"{f'{place}: ' if place else ''}{', '.join(host.name for host in hosts)} with {words}"
+            yield Asked(feature.name, by, feature.instead)
+    for setting in (each for each in LINK_SETTINGS if each.feature is not None):
+        ways = ((link.name, way) for link in plan.links for way in plan.directions(link))
+        links = dict.fromkeys(name for name, way in ways if getattr(way, setting.field) != setting.default)
+        if links and setting.feature is not None:
+            yield Asked(setting.feature, f"{', '.join(links)} with `{setting.word}`")
+
+
+def require(plan: Plan, provider: str, supports: Supports) -> None:
+    """Raises EnvironmentLacks for what the plan asks for and that provider does not support, before anything is made.
+
+    It says who asks, why this provider has it not, and which others have.
+    """
+    for each in asked(plan):
+        refuse(each, provider, supports)
+
+
+def refuse(what: Asked, provider: str, supports: Supports) -> None:
+    """Raises EnvironmentLacks unless it is supported."""
+    if what.feature in supports.features:
+        return
+    why = supports.why_not.get(what.feature, "it does not say that it does")
+    others = dict.fromkeys(each.name for each in registry.every(Path()) if what.feature in each.supports.features)
+    able = f"provider {next(iter(others))} does" if len(others) == 1 else f"providers {' and '.join(others)} do"
+    hints = [*([able] if others else []), *([what.instead] if what.instead else [])]
+    hint = f"; {', or '.join(hints)}" if hints else ""
+    raise EnvironmentLacks(f"{what.by}: provider {provider} does not support {what.feature}, since {why}{hint}")

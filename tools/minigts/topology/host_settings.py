@@ -1,0 +1,288 @@
+"""What a file may say of a host, key by key: the one list of it, with what becomes of each key elsewhere.
+
+A key is a field of `HostSpec`. Its `HostSetting` says whether a host that is added to a lab may have it, what other
+formats make of it, and which `Feature`s it asks for: what not every provider has, or not in each time. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from minigts.language.fields import quantity, text, truth
+from minigts.language.problems import listed, shown
+from minigts.language.quantities import BYTE_NS, CALL_NS, FRAME_NS, MEMORY_MB
+from minigts.language.tree import Data
+from minigts.topology import sysctls as tuning
+from minigts.topology.compose_spec import A_FILE, ComposeSpec
+from minigts.topology.containers import IMAGE, ContainerSpec
+from minigts.topology.fields import LEAST_SHARE, LONGEST_LOCATION, MOST_CPUS
+from minigts.topology.parts import Host
+from minigts.topology.software import (
+    ENVIRONMENT,
+    FILES,
+    IMAGE_OF_HOST,
+    PACKAGES,
+    RUN,
+    Commands,
+    Environment,
+    Files,
+    Packages,
+)
+from minigts.topology.time import Time
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Feature:
+    """Something that a host may ask for and that not every lab has. A provider declares which it supports."""
+
+    name: str
+    asks: Callable[[Host], str]
+    """How a planned host asks for it, as a file says it: `cpus: 0.5`; empty when it does not."""
+    place: Callable[[Host], object] = lambda _: ""
+    """Where its file says so, as far as the plan knows."""
+    only: Time | None = None
+    """The one time in which it means something; None: in both."""
+    written: Callable[[Data], bool] = lambda _: False
+    """Whether the value of the key, as it stands in a file, asks for it. Only where it is of one time."""
+    untimely: str = ""
+    """Why it is refused in a file of the other time, and what to write instead."""
+    instead: str = ""
+    """What to write where no provider is to be had that supports it."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Elsewhere:
+    """What becomes of a key in the files of other tools, which have no word for it."""
+
+    what: str
+    why: str
+    has: Callable[[Host], object]
+    lost: bool
+    """Whether it bears on the network: then a file without it is another lab's."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class HostSetting:
+    """What there is to know of one key of a host."""
+
+    of_new: bool = False
+    """Whether a host that is added to a lab may have it. All else of such a host is as by default."""
+    features: tuple[Feature, ...] = ()
+    elsewhere: Elsewhere | None = None
+
+
+def _processors(value: object) -> float:
+    if isinstance(value, str) and re.fullmatch(r"0\.[0-9]{1,2}", value, re.ASCII) and float(value) >= LEAST_SHARE:
+        return float(value)
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,6}", value, re.ASCII) and 1 <= int(value) <= MOST_CPUS:
+        return int(value)
+    wanted = f"write a whole number from 1 to {MOST_CPUS}, or a share of one, from {LEAST_SHARE} to 0.99, as in 0.5"
+    raise ValueError(f"{shown(value)} is not a number of processors: {wanted}")
+
+
+_PROCESSORS = WithJsonSchema({"type": "number", "minimum": LEAST_SHARE, "maximum": MOST_CPUS})
+_SOFTWARE = HostSetting(
+    elsewhere=Elsewhere(
+        what="its software and containers",
+        why="no other format has them as we do",
+        has=lambda host: host.software is not None or host.containers,
+        lost=False,
+    )
+)
+
+
+def _of_whole_kernel(host: Host) -> str:
+    names = [each.name for each in host.sysctls if tuning.is_of_whole_kernel(each.name)]
+    return f"sysctls: {listed(names)}" if names else ""
+
+
+class Spec(BaseModel):
+    """The base of what a topology file has."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ProcessorSpec(Spec):
+    """What takes the host's processor in virtual time: frames that pass its ports, one after the other, and calls."""
+
+    frame: Annotated[int, *quantity(FRAME_NS, whole=True)] = Field(
+        0, description="Of each frame, in or out, whatever its size. Default: 0ns."
+    )
+    byte: Annotated[float, *quantity(BYTE_NS)] = Field(
+        0.0, description="Of each byte of a frame, Ethernet header counted. Default: 0ns."
+    )
+    call: Annotated[int, *quantity(CALL_NS, whole=True)] = Field(
+        0, description="Of each system call of the host's programs. Default: 0ns."
+    )
+
+
+class HostSpec(Spec):
+    """What a host is made of. Nothing is required: `ams:` alone declares a host."""
+
+    location: Annotated[
+        Annotated[str, text("a location", LONGEST_LOCATION, one_line=True)] | None, HostSetting(of_new=True)
+    ] = Field(
+        None,
+        description="Where the host stands, for figures and tables, such as AMS. With delays: sites, of links too.",
+    )
+    cpus: Annotated[
+        Annotated[float, BeforeValidator(_processors), _PROCESSORS] | None,
+        HostSetting(
+            features=(
+                Feature(
+                    name="a share of a processor",
+                    asks=lambda host: f"cpus: {host.cpus}" if host.cpus < 1 else "",
+                    only="real",
+                    written=lambda value: str(value).startswith("0."),
+                    untimely="a share of a processor is of real time, and this lab's is virtual, where processors are "
+                    "free: write `time: real`, or say --time real; or give the host a modelled `processor:`",
+                    instead="write `cpus: 1`",
+                ),
+                Feature(
+                    name="several processors",
+                    asks=lambda host: f"cpus: {host.cpus}" if host.cpus > 1 else "",
+                    instead="write `cpus: 1`",
+                ),
+            )
+        ),
+    ] = Field(
+        None, description="Processors of the host, or in real time a share of one, from 0.05 to 0.99. Default: 1."
+    )
+    memory: Annotated[Annotated[int, *quantity(MEMORY_MB, whole=True)] | None, HostSetting(of_new=True)] = Field(
+        None, description="Memory of the host, from 128MB (MB counts 2^20 bytes). Default: 512MB."
+    )
+    processor: Annotated[
+        ProcessorSpec | None,
+        HostSetting(
+            features=(
+                Feature(
+                    name="a modelled processor",
+                    asks=lambda host: "" if host.processor is None else "processor:",
+                    only="virtual",
+                    written=lambda value: value is not None,
+                    untimely="a modelled processor is of virtual time, and this lab's is real: write `time: virtual`, "
+                    "or say --time virtual",
+                ),
+            ),
+            elsewhere=Elsewhere(
+                what="processor", why="no other format has it", has=lambda host: host.processor, lost=True
+            ),
+        ),
+    ] = Field(
+        None,
+        description="A modelled processor, in virtual time only: what frames take of it. Default: none, frames take "
+        "nothing.",
+    )
+    gateway: Annotated[
+        Annotated[bool, *truth("the host has a way out of the lab")] | None,
+        HostSetting(
+            features=(
+                Feature(
+                    name="a way out",
+                    asks=lambda host: "gateway: true" if host.gateway else "",
+                    only="real",
+                    written=lambda value: value == "true",
+                    untimely="the way out is of real time, and this lab's is virtual: what lies outside does not go by "
+                    "the lab's clock; write `time: real`, or say --time real",
+                ),
+            ),
+            elsewhere=Elsewhere(
+                what="gateway",
+                why="every other format has a way out of its own",
+                has=lambda host: host.gateway,
+                lost=False,
+            ),
+        ),
+    ] = Field(
+        None,
+        description="Whether the host has a way out to the networks of this machine, in real time on uml only. "
+        "Default: false.",
+    )
+    sysctls: Annotated[
+        Annotated[dict[str, str], *tuning.WRITTEN] | None,
+        HostSetting(
+            features=(Feature(name="sysctls of a kernel of its own", asks=_of_whole_kernel),),
+            elsewhere=Elsewhere(
+                what="sysctls",
+                why="each format has them otherwise, or not at all",
+                has=lambda host: host.sysctls,
+                lost=True,
+            ),
+        ),
+    ] = Field(
+        None,
+        description="Settings of the host's kernel by their names: buffers, queues, TCP's congestion control. Default: "
+        "Linux's own.",
+    )
+    image: Annotated[
+        Annotated[str, *IMAGE] | None,
+        HostSetting(
+            features=(
+                Feature(
+                    name="an image of its own",
+                    asks=lambda host: "image:" if host.software is not None and host.software.root else "",
+                    place=lambda host: host.software and host.software.root and host.software.root.place,
+                ),
+            ),
+            elsewhere=_SOFTWARE.elsewhere,
+        ),
+    ] = Field(None, description=IMAGE_OF_HOST)
+    packages: Annotated[
+        Packages | None,
+        HostSetting(
+            features=(
+                Feature(
+                    name="packages",
+                    asks=lambda host: "packages:" if host.software is not None and host.software.packages else "",
+                    place=lambda host: host.software and host.software.packages[0].place,
+                ),
+            ),
+            elsewhere=_SOFTWARE.elsewhere,
+        ),
+    ] = Field(None, description=PACKAGES)
+    files: Annotated[Files | None, _SOFTWARE] = Field(None, description=FILES)
+    environment: Annotated[Environment | None, _SOFTWARE] = Field(None, description=ENVIRONMENT)
+    run: Annotated[Commands | None, _SOFTWARE] = Field(None, description=RUN)
+    containers: Annotated[tuple[ContainerSpec, ...] | None, _SOFTWARE] = Field(
+        None, description="Containers of your own on the host, in the lab's overlay. Default: none."
+    )
+    compose: Annotated[Annotated[ComposeSpec, *A_FILE] | None, _SOFTWARE] = Field(
+        None, description="A Compose file whose services are containers on the host. Default: none."
+    )
+
+
+HOST_SETTINGS: Mapping[str, HostSetting] = {
+    key: each for key, info in HostSpec.model_fields.items() for each in info.metadata if isinstance(each, HostSetting)
+}
+"""By key, in the order in which they are listed."""
+FEATURES = tuple(feature for each in HOST_SETTINGS.values() for feature in each.features)
+OF_A_NEW_HOST = tuple(key for key, each in HOST_SETTINGS.items() if each.of_new)
+
+
+def merged(layers: tuple[HostSpec | None, ...]) -> HostSpec:
+    """The settings of a host from its layers, the nearest first: each key from the first that says something of it."""
+    near = [layer for layer in layers if layer is not None]
+    given = {
+        key: next((value for each in near if (value := getattr(each, key)) is not None), None) for key in HOST_SETTINGS
+    }
+    return HostSpec.model_construct(**given)  # each of them has been accepted
+
+
+def untimely_keys(settings: Mapping[str, Data], time: Time) -> Iterator[tuple[str, str]]:
+    """The keys of a host's settings, as they stand in a file, that mean nothing in a lab of that time, and why."""
+    for key, setting in HOST_SETTINGS.items():
+        for feature in setting.features:
+            if feature.only not in (None, time) and feature.written(settings.get(key)):
+                yield key, feature.untimely
+
+
+def untimely_hosts(host: Host, time: Time) -> Iterator[str]:
+    """What a planned host asks for that means nothing in a lab of that time."""
+    for feature in FEATURES:
+        if feature.only not in (None, time) and feature.asks(host):
+            yield f"{host.name}: {feature.name} is of {feature.only} time, and the plan's is {time}"

@@ -1,0 +1,360 @@
+"""What a link does to packets, setting by setting: the one list of them.
+
+A setting is a field of `Shaping` with a `Setting` in its annotation. From here come the keys of a topology's links,
+what `minigts set`, schedules and `Link.change` take, what lab.json records, what `tc` is told and shows, what a wire is
+set to, the rows of `plan` and `explain`, the JSON Schema, and each setting's section in docs/topology-language.md.
+A new one is a field here; `bench/run reference` then writes the schemas and the page again. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from operator import getitem
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from minigts.language.problems import listed, shown
+from minigts.language.quantities import BURST_PACKETS, LOSS_PERCENT, RATE_MBIT, SIZE_BYTES
+from minigts.topology.fields import BurstPackets, OneWayMs, Packets, Percent, QueueBytes, RateMbit, Seed
+from minigts.topology.setting import (
+    DECLARED,
+    LOSS_OF_ALL,
+    Amount,
+    Setting,
+    Tc,
+    WireField,
+    burst_field,
+    loss,
+    microseconds,
+    of_share,
+    of_time,
+    shown_burst,
+    shown_limit,
+    shown_loss,
+    wire_share,
+)
+from minigts.topology.time import Time
+
+_BITS_A_MBIT = 1_000_000
+_UNLESS_ZERO = Field(exclude_if=lambda amount: not amount)
+
+
+class Shaping(BaseModel):
+    """One direction of one link, as declared. None means: not limited, not added."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    delay_ms: Annotated[
+        OneWayMs,
+        Setting(
+            word="delay",
+            about="One-way delay, of both directions or {to: 10ms, from: 30ms}. Not together with rtt.",
+            page="""\
+optional · time, or one for each [direction](#two-directions) · default: `0ms` · `delay: 10ms`
+
+One-way delay: `delay: 10ms` is `rtt: 20ms`, and `delay: {to: 10ms, from: 30ms}` has a round trip of 40 ms. Not
+together with `rtt`.""",
+            **of_time(
+                "delay_ns",
+                "delay_ms",
+                lambda ms: ("delay", microseconds(ms)),
+                lambda netem: netem.get("delay", {}).get("delay", 0.0),
+            ),
+        ),
+    ] = 0.0
+    jitter_ms: Annotated[
+        OneWayMs,
+        Setting(
+            word="jitter",
+            about="How far the one-way delay varies up and down, evenly spread; packets may overtake. Of both "
+            "directions or {to: 1ms, from: 2ms}.",
+            page="""\
+optional · time, at most the one-way delay, or one for each direction · default: `0ms` · `jitter: 1ms`
+
+The one-way delay varies evenly between delay − jitter and delay + jitter, anew for each packet; packets may overtake
+each other.""",
+            **of_time(
+                "jitter_ns",
+                "jitter_ms",
+                lambda ms: (microseconds(ms),) if ms else (),  # the delay's second figure
+                lambda netem: netem.get("delay", {}).get("jitter", 0.0),
+            ),
+        ),
+    ] = 0.0
+    loss_percent: Annotated[
+        Percent,
+        Setting(
+            word="loss",
+            kind=LOSS_PERCENT,
+            unit="%",
+            about="Share of packets lost at random, in each direction or {to: 0%, from: 1%}.",
+            page="""\
+optional · loss, or one for each direction · default: `0%` · `loss: 0.1%`
+
+Share of packets lost at random, in each direction: each on its own, or in [bursts](#linksburst).""",
+            tc=Tc(
+                words=loss,
+                read=shown_loss,
+                # Of bursts tc shows two chances with six digits, from which the loss is worked out.
+                slack=lambda way: 1e-6 if way.bursts is None else 1e-4 * way.loss_percent,
+            ),
+            wire=(
+                WireField(name="loss", value=lambda way: wire_share(way.loss_percent), per=LOSS_OF_ALL / 100, unit="%"),
+            ),
+        ),
+    ] = 0.0
+    rate_mbit: Annotated[
+        RateMbit | None,
+        Setting(
+            word="rate",
+            kind=RATE_MBIT,
+            unit="Mbit/s",
+            at_sender=True,
+            about="Highest rate in each direction or {to: 50mbit, from: 5mbit}, Ethernet headers counted. Default: "
+            "unlimited.",
+            page="""\
+optional · rate, or one for each direction · default: unlimited · `rate: 50mbit`
+
+Highest rate in each direction. Ethernet headers count (14 bytes a frame), so TCP gets at most 1448/1514 of it at MTU
+1500: 47.8 of 50 Mbit/s. The plan predicts that ceiling where the way back can carry an acknowledgement for every
+segment, 66 bytes for 1514, or 4.4 % of the rate. Below that acknowledgements may be the limit, and the plan predicts
+none.""",
+            tc=Tc(
+                words=lambda way: () if way.rate_bps is None else ("rate", f"{way.rate_bps}bit"),
+                read=lambda tbf: tbf["rate"] * 8 / _BITS_A_MBIT,
+                slack=lambda way: 0.01 * (way.rate_mbit or 0),
+            ),
+            wire=(WireField(name="rate_bps", value=lambda way: way.rate_bps, per=_BITS_A_MBIT, unit="Mbit/s"),),
+        ),
+    ] = None
+    queue_bytes: Annotated[
+        QueueBytes | None,
+        Setting(
+            word="queue",
+            kind=SIZE_BYTES,
+            unit="bytes",
+            inside="size",
+            counted=True,
+            at_sender=True,
+            about="Room in front of the rate, of each direction or {to: 100kB, from: 20kB}. Default: rate x (RTT of "
+            "the link + 20ms), at least 64kB.",
+            page="""\
+optional, only with a rate · size, at least one frame, or one for each direction · default: rate × (RTT of the link +
+20 ms), at least 64 kB · `queue: 100kB`
+
+What may wait in front of the rate, in bytes. The default is one bandwidth-delay product of the link and 20 ms for the
+rest of the way.""",
+            tc=Tc(
+                words=lambda way: () if way.queue_bytes is None else ("limit", str(way.queue_bytes)),
+                read=shown_limit,
+                slack=lambda way: 0.01 * (way.queue_bytes or 0) + (way.rate_mbit or 0) / 8,  # what a microsecond holds
+            ),
+            wire=(
+                WireField(
+                    name="queue_bytes",
+                    value=lambda way: None if way.rate_mbit is None else way.queue_bytes,
+                    per=1,
+                    unit="bytes",
+                ),
+            ),
+        ),
+    ] = None
+    """None exactly when rate_mbit is None, in a plan."""
+    delay_packets: Packets = 1000
+    """How many packets the delay holds at the most, sized so that the delay itself never drops."""
+    seed: Seed | None = None
+    """Of the random numbers behind what chance decides; None when it decides nothing."""
+    burst_packets: Annotated[
+        BurstPackets,
+        _UNLESS_ZERO,
+        Setting(
+            word="burst",
+            kind=BURST_PACKETS,
+            unit="packets",
+            rare="bursts of {:g}",
+            about="How many packets are lost in a row, in the mean; with a loss. Of both directions or {to: 1packet, "
+            "from: 8packets}. Default: each is lost on its own.",
+            page="""\
+optional, only with a loss · number of packets, from `1packet`, or one for each direction · default: each packet is
+lost on its own · `burst: 8packets`
+
+Losses come in bursts of so many packets in the mean, as on a radio link or in a full buffer; `loss` stays the share
+of all packets that is lost. It is Gilbert's model (1960), netem's `loss gemodel` with `1-h` = 100 % and `1-k` = 0 %:
+in a burst all is lost, and between two bursts nothing. With a loss L and a burst of n packets, a burst ends with
+each packet by the chance 1/n, and begins by L / (n (1 − L)). So 2 % in bursts of 8 packets begins with every 392nd
+packet. Half of all lost needs no burst at all to lie in a row, so from there on n has a least value, which the error
+names.""",
+            tc=Tc(
+                words=lambda _: (),  # what the loss is told says it
+                read=shown_burst,
+                slack=lambda way: 0.01 * way.burst_packets,
+            ),
+            wire=(
+                burst_field("burst_begins", 0, "beginning of bursts"),
+                burst_field("burst_ends", 1, "end of bursts"),
+            ),
+            read_wire=lambda wire: LOSS_OF_ALL / wire["burst_ends"] if wire["burst_ends"] else 0.0,
+        ),
+    ] = 0.0
+    """How many packets in a row are lost, in the mean. 0, and then not written, as below: each is lost on its own."""
+    reorder_percent: Annotated[
+        Percent,
+        _UNLESS_ZERO,
+        Setting(
+            rare="{:g} % overtake",
+            about="Share of packets that take no delay and so overtake others; with a delay. Of both directions or "
+            "{to: 1%, from: 0%}.",
+            page="""\
+optional, only with a delay · share, or one for each direction · default: `0%` · `reorder: 5%`
+
+Share of packets that take no delay, and so overtake those that do. Such a link has no one round trip: the
+certificate measures it and does not judge it, nor TCP.""",
+            **of_share("reorder"),
+        ),
+    ] = 0.0
+    duplicate_percent: Annotated[
+        Percent,
+        _UNLESS_ZERO,
+        Setting(
+            rare="{:g} % twice",
+            about="Share of packets that arrive twice, in each direction or {to: 1%, from: 0%}.",
+            page="""\
+optional · share, or one for each direction · default: `0%` · `duplicate: 1%`
+
+Share of packets that are sent twice; each of the two is then lost, delayed and corrupted on its own.""",
+            **of_share("duplicate"),
+        ),
+    ] = 0.0
+    corrupt_percent: Annotated[
+        Percent,
+        _UNLESS_ZERO,
+        Setting(
+            rare="{:g} % corrupt",
+            about="Share of packets with one wrong bit, in each direction or {to: 1%, from: 0%}.",
+            page="""\
+optional · share, or one for each direction · default: `0%` · `corrupt: 0.1%`
+
+Share of packets in which one bit is turned over. A checksum finds it and the packet is thrown away, so the plan
+counts it as lost. In virtual time the bit lies behind the Ethernet header. In real time it may lie in it, and what
+only carries a wrong sender there arrives: 6 of the 98 bytes of an echo.""",
+            **of_share("corrupt"),
+        ),
+    ] = 0.0
+    slot_ms: Annotated[
+        OneWayMs,
+        _UNLESS_ZERO,
+        Setting(
+            word="slot",
+            rare="slots of {:.2f} ms",
+            about="What comes within so long arrives together, as over a radio. Of both directions or {to: 10ms, "
+            "from: 0ms}.",
+            page="""\
+optional · time, or one for each direction · default: `0ms` · `slot: 10ms`
+
+What comes within so long of a first packet arrives together at its end, as where a radio or a cable modem gives each
+station its turn. A packet waits for a slot at the most, on top of its delay; when a slot begins is netem's own
+affair in real time.""",
+            **of_time(
+                "slot_ns",
+                "slot_ms",
+                lambda ms: ("slot", microseconds(ms), microseconds(ms)) if ms else (),
+                lambda netem: netem.get("slot", {}).get("min-delay", 0.0),
+            ),
+        ),
+    ] = 0.0
+
+    @property
+    def rate_bps(self) -> int | None:
+        return None if self.rate_mbit is None else round(self.rate_mbit * _BITS_A_MBIT)
+
+    @property
+    def bursts(self) -> tuple[float, float] | None:
+        """Of losses in bursts, after Gilbert (1960): the chance that one begins with a packet, and that it ends with
+        one. In it all is lost. None: each packet is lost on its own.
+        """
+        lost = self.loss_percent / 100
+        return (lost / (self.burst_packets * (1 - lost)), 1 / self.burst_packets) if self.in_bursts else None
+
+    @property
+    def in_bursts(self) -> bool:
+        return self.burst_packets > 0 and 0 < self.loss_percent < 100
+
+    @property
+    def by_chance(self) -> bool:
+        """Whether chance decides anything of it, so that it needs a seed."""
+        return bool(self.jitter_ms or self.spoils)
+
+    @property
+    def spoils(self) -> bool:
+        """Whether some packets do not come once, in order and whole."""
+        return any((self.loss_percent, self.reorder_percent, self.duplicate_percent, self.corrupt_percent))
+
+    @property
+    def in_order(self) -> bool:
+        """Whether packets come once, one by one and in order, but for those that are lost and for jitter: only then has
+        the link one round trip, and TCP its ceiling."""
+        return not (self.reorder_percent or self.duplicate_percent or self.slot_ms)
+
+
+def _found() -> Iterator[Setting]:
+    for field, info in Shaping.model_fields.items():
+        for each in info.metadata:
+            if isinstance(each, Setting):
+                yield replace(each, field=field, default=info.default)
+
+
+BY_FIELD: Mapping[str, Setting] = {each.field: each for each in _found()}
+AT_RECEIVER = tuple(each for each in BY_FIELD.values() if not each.at_sender)
+AT_SENDER = tuple(each for each in BY_FIELD.values() if each.at_sender)
+LINK_SETTINGS = AT_RECEIVER + AT_SENDER
+"""In the order in which a file's keys are listed."""
+SETTABLE: Mapping[str, Setting] = {each.word: each for each in LINK_SETTINGS if each.under_traffic}
+"""By word what can be set while a lab is up."""
+
+
+def other_than_default(way: Shaping) -> Iterator[Setting]:
+    """The settings that this direction of a link has otherwise than one of which nothing is said."""
+    return (each for each in LINK_SETTINGS if getattr(way, each.field) != each.default)
+
+
+def untimely(ways: Iterable[Shaping], time: Time) -> Iterator[str]:
+    """What these directions of a link have that means nothing in a lab of that time."""
+    other = [each for each in LINK_SETTINGS if each.only not in (None, time)]
+    for way in ways:
+        for each in other:
+            if getattr(way, each.field) != each.default:
+                yield f"{each.word} is of {each.only} time, and this lab's is {time}"
+
+
+def amount(word: str, written: object) -> tuple[str, Amount | None]:
+    """The field that the word names, and what it is set to; None: as declared. Raises ValueError."""
+    if word not in SETTABLE:
+        raise ValueError(f"{shown(word)} is nothing that can be set: write {listed([*SETTABLE])}")
+    setting = SETTABLE[word]
+    return setting.field, None if written == DECLARED else setting.parse(written)
+
+
+def _optional() -> dict[str, Any]:
+    """The fields of `Shaping` that can be set under traffic, each with its own bounds, or None."""
+    fields = {each.field: Shaping.model_fields[each.field] for each in BY_FIELD.values() if each.under_traffic}
+    bounded: dict[str, Any] = {
+        name: getitem(Annotated, (info.annotation, *info.metadata)) for name, info in fields.items()
+    }
+    return {name: (each | None, None) for name, each in bounded.items()}
+
+
+if TYPE_CHECKING:
+
+    class Amounts(BaseModel):
+        """What a direction of a link is set to instead of what is declared, by field. None: as declared."""
+
+        model_config = ConfigDict(frozen=True, extra="forbid")
+
+        def __init__(self, **amounts: Any) -> None: ...
+
+        def __getattr__(self, field: str) -> Any: ...
+
+else:
+    Amounts = create_model("Amounts", __config__=ConfigDict(frozen=True, extra="forbid"), **_optional())
