@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -88,7 +88,7 @@ def execute(
     if every:
         raise typer.Exit(_on_all(opened, run, timeout, as_json=as_json))
     try:
-        with _hearing_of_computing(opened, named):
+        with _hearing(opened, named):
             result = run(named, None if as_json else screen.pass_on)
     except CommandTimeout as error:
         screen.note(f"minigts: ended after {timeout:g} s")
@@ -99,43 +99,77 @@ def execute(
 
 
 LOOK_S = 1.0
-"""How often it is looked, by this machine's clock, whether a program of the host computes."""
+"""How often it is looked, by this machine's clock, what the host's kernel has said."""
+MOST_TOLD = 3
+"""Of programs of which it says the same, so many are named, and the others are counted."""
 
 
 @contextmanager
-def _hearing_of_computing(lab: Lab, host: str) -> Iterator[None]:
-    """Say within it of each program of the host that its processor time is no longer free, as soon as it is so."""
-    from minigts.providers.base import HearsOfComputing
-
-    provider = lab.provider
-    if not isinstance(provider, HearsOfComputing):
-        yield
-        return
-    known = len(provider.computing(host))
+def _hearing(lab: Lab, host: str) -> Iterator[None]:
+    """Say within it, as soon as it is so, of each program of the host that its processor time is no longer free, and
+    which ones its kernel has ended for want of memory."""
+    heard = _heard(lab, host)
     over = threading.Event()
-
-    def tell() -> None:
-        nonlocal known
-        found = provider.computing(host)
-        for program in found[known:]:
-            screen.note(
-                f"minigts: {program} on {host} has computed for 10 s of processor time without a call to its kernel: "
-                "from now on a second of that is one of the lab"
-            )
-        known = max(known, len(found))
 
     def watch() -> None:
         while not over.wait(LOOK_S):
-            tell()
+            for each in heard:
+                each.tell()
 
     watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
+    if heard:
+        watcher.start()
     try:
         yield
     finally:
         over.set()
-        watcher.join()
-        tell()
+        if heard:
+            watcher.join()
+        for each in heard:
+            each.tell()
+            each.count_others()
+
+
+def _heard(lab: Lab, host: str) -> list[_Heard]:
+    """What the lab's provider hears of its kernels."""
+    from minigts.providers.base import HearsOfComputing, HearsOfMemory
+
+    provider, heard = lab.provider, []
+    if isinstance(provider, HearsOfComputing):
+        computes = f"{{}} on {host} has computed for 10 s of processor time without a call to its kernel: "
+        passes = "from now on a second of that is one of the lab"
+        heard.append(_Heard(partial(provider.computing, host), computes + passes))
+    if isinstance(provider, HearsOfMemory):
+        memory_mb = lab.plan.machine(host).memory_mb
+        ended = f"{{}} was ended by the kernel of {host}, whose memory of {memory_mb} MB is used up"
+        heard.append(_Heard(partial(provider.ended_for_memory, host), ended))
+    return heard
+
+
+@dataclass
+class _Heard:
+    """Programs of which a kernel says the same, those that it has spoken of before left out; `sentence` is said of each
+    of the first."""
+
+    programs: Callable[[], tuple[str, ...]]
+    sentence: str
+    known: int = 0
+    told: int = 0
+
+    def __post_init__(self) -> None:
+        self.known = len(self.programs())
+
+    def tell(self) -> None:
+        found = self.programs()
+        for program in found[self.known :]:
+            self.told += 1
+            if self.told <= MOST_TOLD:
+                screen.note(f"minigts: {self.sentence.format(program)}")
+        self.known = max(self.known, len(found))
+
+    def count_others(self) -> None:
+        if self.told > MOST_TOLD:
+            screen.note(f"minigts: the same of {self.told - MOST_TOLD} further processes")
 
 
 def _on_all(
