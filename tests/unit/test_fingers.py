@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -86,3 +89,24 @@ def test_every_experiment_and_topology_of_ours_is_what_it_is() -> None:
     for folder, wrong in (("experiments", "up"), ("topologies", "run")):
         for file in sorted((PROJECT / folder).glob("*.yaml")):
             assert "this file is a" in do(wrong, str(file)).stderr, file
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        ("def test_it(): pass\n", 0),
+        ("def test_it(): assert False\n", 1),
+        ("import nothing_of_that_name\n", 2),
+        ("def test_it(): raise KeyboardInterrupt\n", 130),
+    ],
+)
+def test_tests_that_cannot_be_read_are_no_interruption(content: str, code: int, tmp_path: Path) -> None:
+    """In a process of its own, since this one is pytest's."""
+    (tmp_path / "test_own.py").write_text(content)
+    (tmp_path / "own.yaml").write_text("name: own\npair: {hosts: [a, b]}\n")
+    words = ["test", "--minigts", "own.yaml", "-p", "no:cacheprovider", "test_own.py"]
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT / "tools")}
+    done = subprocess.run(
+        [sys.executable, "-m", "minigts", *words], cwd=tmp_path, env=environment, capture_output=True, check=False
+    )
+    assert done.returncode == code, done.stdout
