@@ -219,6 +219,21 @@ def test_a_program_that_computes_goes_on_and_exec_says_that_time_passes_with_it(
     assert re.search(r"iperf3\[\d+\] on ams has computed for 10 s of processor time", done.stderr), done.stderr
 
 
+SUM = "print(sum(range(600_000_000)))"
+"""Some fifteen seconds of a processor without a call to the kernel."""
+
+
+def test_programs_that_compute_for_long_end_of_themselves_with_what_is_right(lab: Lab) -> None:
+    """Side by side on two hosts: a long sum, and a measurement that ends by an alarm of the clock."""
+    signing = ["openssl", "speed", "-seconds", "1", "-bytes", "1024", "sha256"]
+    with lab.provider.together() as company:
+        summed, signed = company.all(
+            [partial(run, lab, "bra", "python3", "-c", SUM), partial(run, lab, "mil", *signing)]
+        )
+    assert summed == "179999999700000000\n"
+    assert re.search(r"^sha256 +\d+\.\d+k$", signed, re.MULTILINE), signed
+
+
 QUEUE = 256
 """So many frames are put before a host's port."""
 WITHOUT_RATES = """

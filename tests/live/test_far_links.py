@@ -6,6 +6,7 @@ import pytest
 
 from live.conftest import MakeLab, quiet
 from minigts import overlays
+from minigts.fidelity.expectations import check
 from minigts.fidelity.measure import LOSES_ALL, certify
 
 pytestmark = pytest.mark.virtual
@@ -33,13 +34,21 @@ def test_long_round_trips_and_a_link_that_loses_all_are_certified(make_lab: Make
     assert {end.host for end in overlays.join(lab, "none", quiet).values()} == {"h1", "h2", "h3", "h4"}
 
 
-LONG_AND_FAT = "name: fat\npair: {hosts: [h1, h2], link: {rtt: 100ms, rate: 1gbit}}\n"
+LONG_AND_FAT = (
+    "name: fat\npair: {hosts: [h1, h2], link: {rtt: 100ms, rate: 1gbit}}\nexpect: [{throughput: within-ceiling}]\n"
+)
 
 
 def test_a_rate_that_the_hosts_windows_cannot_fill_is_held_against_what_they_carry(make_lab: MakeLab) -> None:
-    certificate = certify(make_lab(LONG_AND_FAT), quiet)
-    (row,) = (row for row in certificate.rows if row.quantity == "TCP")
+    lab = make_lab(LONG_AND_FAT)
+    row, expected = (row for row in check(lab, quiet).rows if row.quantity.startswith("TCP"))
     assert row.measured is not None
     assert row.measured < 0.9 * row.declared
     assert row.ok, row.in_words()
     assert "the hosts' TCP buffers are the limit" in row.note
+    path = lab.plan.path("h1", "h2")
+    assert expected.measured is not None
+    assert path.tcp_least_mbit is not None
+    assert path.tcp_ceiling_mbit is not None
+    assert path.tcp_least_mbit <= expected.measured <= path.tcp_ceiling_mbit < 0.4 * row.declared
+    assert (expected.ok, "as the hosts' TCP buffers have it" in expected.wanted) == (True, True)

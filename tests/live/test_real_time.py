@@ -15,6 +15,8 @@ from minigts import lab as labs
 from minigts import overlays
 from minigts.dataplane import shaping
 from minigts.fidelity import measure
+from minigts.fidelity.explanation import explain
+from minigts.fidelity.mending import mend
 from minigts.judge.tolerances import round_trip
 from minigts.lab import Lab, calibration, playing
 from minigts.overlays import Endpoint
@@ -85,6 +87,28 @@ def test_the_certificate_has_every_link_and_what_is_set(real_lab: Lab) -> None:
         assert rate.measured is not None and rate.measured > 5
     assert ("ams-lju", "RTT") in rows
     assert measure.of(real_lab) == made
+
+
+BY_HAND = (
+    "tc filter del dev eth1 ingress pref 1 handle 800::2 u32",
+    "tc filter add dev eth1 ingress pref 1 protocol all u32 match u32 0 0 action drop",
+    "tc filter add dev eth1 egress protocol ip flower dst_ip 10.0.0.0/8 action drop",
+)
+
+
+@pytest.mark.parametrize("command", BY_HAND)
+def test_filters_that_a_user_has_set_are_named_and_taken_off_again(real_lab: Lab, command: str) -> None:
+    def notes() -> list[str]:
+        return [row.note for row in measure.settings(real_lab, quiet) if not row.ok]
+
+    assert notes() == []
+    real_lab.provider.run("ams", command.split(), timeout_s=LIMIT_S)
+    (note,) = notes()
+    assert "filter" in note
+    told = explain(real_lab, real_lab.plan.links[0])
+    assert (told.cause, "filter" in told.answer) == ("settings", True), told.answer
+    assert [*mend(real_lab, ["ams"])] == ["ams"]
+    assert notes() == []
 
 
 def test_a_lab_that_is_faster_than_declared_is_told_and_calibrated_when_asked(real_lab: Lab) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import pytest
 
-from minigts.dataplane import kernel_settings
+from minigts.dataplane import filters, kernel_settings
 from minigts.errors import HostFailed
 from minigts.providers import registry
 from minigts.providers.base import Result, Supports
@@ -37,6 +37,8 @@ class Network:
     tbf: dict[tuple[str, str], tuple[float, int, int]] = field(default_factory=dict)
     """By host and port: bit/s, burst, limit in bytes."""
     netem: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    filters: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
+    """By host and port: handle, and the last word of what the lab's rule does: `ok`, or the device that it leads to."""
     gro: set[tuple[str, str]] = field(default_factory=set)
     surplus_ms: float = 0.1
     """What a link takes one way beyond what netem adds."""
@@ -55,6 +57,18 @@ NETWORKS: dict[Path, Network] = {}
 def _kernel(machine: Host | Switch) -> list[str]:
     settings = sysctls.set_to(machine.sysctls if isinstance(machine, Host) else ())
     return [kernel_settings.BEGIN, *(f"/proc/sys/{name.replace('.', '/')}:{value}" for name, value in settings.items())]
+
+
+def _filters(network: Network, machine: Host | Switch) -> list[str]:
+    """As `tc filter show` prints them where arriving frames are delayed: the lab's own two."""
+    lines = [filters.BEGIN]
+    for port in machine.ports:
+        lines.append(f"--filters of {port.name} ingress")
+        for handle, does in network.filters.get((machine.name, port.name), {}).items():
+            shown = "gact action pass" if does == "ok" else f"mirred (Egress Redirect to device {does}) stolen"
+            lines += [f"filter protocol all pref 1 u32 chain 0 fh {handle} order 1", f"\taction order 1: {shown}"]
+        lines.append(f"--filters of {port.name} egress")
+    return lines
 
 
 class TcHosts(OnMachineTime):
@@ -104,7 +118,7 @@ class TcHosts(OnMachineTime):
     def restart(self, host: str) -> None:
         """Whatever was set on it is lost."""
         network = NETWORKS[self.rundir]
-        for held in (network.tbf, network.netem):
+        for held in (network.tbf, network.netem, network.filters):
             for key in [key for key in held if key[0] == host]:
                 del held[key]
         network.gro -= {key for key in network.gro if key[0] == host}
@@ -150,6 +164,9 @@ class TcHosts(OnMachineTime):
                     network.netem[host, device.removeprefix("ifb-")] = _netem(options)
                 case ["qdisc", "del", "dev", port, "clsact"]:
                     network.netem.pop((host, port), None)
+                    network.filters.pop((host, port), None)
+                case ["filter", "replace", "dev", port, "ingress", "pref", "1", "handle", handle, *_, does]:
+                    network.filters.setdefault((host, port), {})[handle] = does
                 case ["ethtool", "-K", port, "gro", state]:
                     (network.gro.add if state == "on" else network.gro.discard)((host, port))
                 case _:
@@ -187,6 +204,7 @@ class TcHosts(OnMachineTime):
                 "--forwarding--",
                 "1",
                 *_kernel(machine),
+                *_filters(network, machine),
             ]
         )
 

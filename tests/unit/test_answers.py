@@ -146,6 +146,39 @@ def test_a_host_that_takes_nothing_does_not_answer(rundir: Path, agent: Agent) -
     assert time.monotonic() - began < 2
 
 
+def test_what_is_known_to_ail_it_is_told_as_well(rundir: Path, agent: Agent) -> None:
+    agent.greet()
+    told = r"for 0.6 s .`true`.; its memory is exhausted; mend it starts it again"
+    with pytest.raises(HostFailed, match=told):
+        run(rundir, conditions=Conditions(remedy="mend it", ailment=lambda: "its memory is exhausted"))
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("Resource temporarily unavailable (os error 11)", "it has as many processes as its kernel allows"),
+        ("Cannot allocate memory (os error 12)", "its memory is exhausted"),
+        ("No such file or directory (os error 2)", None),
+    ],
+)
+def test_a_host_that_can_start_no_command_says_what_it_lacks(
+    rundir: Path, agent: Agent, said: str, told: str | None
+) -> None:
+    def answer() -> None:
+        agent.take_until_end_of_input()
+        agent.say(wire.STDERR, f"true: {said}\n".encode())
+        agent.end(127)
+
+    agent.greet()
+    answering = beside(answer)
+    if told is None:
+        assert run(rundir).code == 127
+    else:
+        with pytest.raises(HostFailed, match=f"host ams cannot start `true`: {told}; mend it starts it again"):
+            run(rundir, conditions=Conditions(remedy="mend it"))
+    answering.join(LIMIT_S)
+
+
 def test_one_that_never_greets_has_not_come_up(rundir: Path, agent: Agent) -> None:
     with pytest.raises(HostFailed, match=r"it has not come up for 0.8 s"):
         run(rundir)

@@ -232,3 +232,68 @@ def test_a_command_is_run_in_the_container(lab: Lab, tmp_path: Path, monkeypatch
     joined(lab, "swarm", ENTER="77")
     done = do("exec", "-c", "ams", "--", "ip", "route")
     assert (done.exit_code, done.stdout) == (0, "--all --root --wd --target 77 -- ip route\n")
+
+
+def test_several_files_go_into_a_directory_there(lab: Lab, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).write_text(name)
+    assert do("cp", "one", "two", "ams:/srv/data").exit_code == 0
+    assert do("cp", "one", "two", "ams:").exit_code == 0
+    assert {"one", "two"} <= {*names(on(lab, "ams") / "srv" / "data")} & {*names(on(lab, "ams") / "root")}
+    assert do("cp", "--all", "one", "two", ":/srv").exit_code == 0
+    assert {"one", "two"} <= {*names(on(lab, "bra") / "srv")}
+
+
+def test_several_files_come_into_a_directory_here_from_any_hosts(lab: Lab, tmp_path: Path) -> None:
+    (on(lab, "ams") / "srv" / "a").write_text("of ams")
+    (on(lab, "bra") / "srv" / "b").write_text("of bra")
+    (tmp_path / "here").mkdir()
+    assert do("cp", "ams:/srv/a", "bra:/srv/b", "here").exit_code == 0
+    assert [(tmp_path / "here" / name).read_text() for name in ("a", "b")] == ["of ams", "of bra"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("one", "nothing", "ams:/srv/data"), "no file or directory nothing on this machine"),
+        (("one", "two", "ams:/srv/absent"), "no directory"),
+        (("ams:/srv/x", "bra:/srv/y", "one"), "several files go into a directory, and one is none on this machine"),
+        (("one",), "say what is copied, and where to"),
+    ],
+)
+def test_what_is_wrong_with_one_of_several_is_said_before_any_is_copied(
+    lab: Lab, tmp_path: Path, words: tuple[str, ...], told: str
+) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).write_text(name)
+    before = everything(lab.rundir)
+    done = do("cp", *words)
+    assert (done.exit_code, told in " ".join(done.stderr.split())) == (2, True), done.stderr
+    assert everything(lab.rundir) == before
+
+
+@pytest.mark.parametrize(
+    ("line", "better"),
+    [("ping -c 1 bra", "ping -c 1 bra"), ("ls | wc -l", "sh -c 'ls | wc -l'")],
+)
+def test_a_command_line_as_one_word_is_told_to_be_words(lab: Lab, line: str, better: str) -> None:
+    done = do("exec", "ams", line)
+    assert done.exit_code == 127
+    told = "minigts: a command is words here, and no shell parts them: minigts exec ams -- "
+    assert done.stderr.splitlines()[-1] == f"{told}{better}"
+    assert "a command is words" not in do("exec", "ams", "--", "sh", "-c", "exit 127").stderr
+
+
+def test_exec_on_a_terminal_attaches_it(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[str, ...]] = []
+
+    def attach(_provider: FakeProvider, host: str, argv: tuple[str, ...]) -> int:
+        seen.append((host, *argv))
+        return 7
+
+    monkeypatch.setattr(FakeProvider, "attach", attach)
+    assert do("exec", "-it", "ams", "bash", "-l").exit_code == 7
+    assert seen == [("ams", "bash", "-l")]
+    for more in ("--all", "--json"):
+        done = do("exec", "-t", more, "ams", "bash")
+        assert (done.exit_code, "one host has the terminal" in done.stderr) == (2, True)

@@ -99,6 +99,9 @@ def test_settings_that_differ_are_named(run: Path, tmp_path: Path) -> None:
 
 def test_runs_with_nothing_in_common_are_refused(run: Path, tmp_path: Path) -> None:
     other = synthetic.write(tmp_path / "b", next(kind for kind in synthetic.KINDS if kind.name == "star"))
+    with pytest.raises(InputError, match="no experiment in common: the one has udp-sweep, the other star"):
+        compare(run, other)
+    edit(other, lambda manifest: manifest["experiment"].update(name=KIND.name))
     with pytest.raises(InputError, match="have no measurement in common"):
         compare(run, other)
     with pytest.raises(InputError, match="no such results directory"):

@@ -10,7 +10,7 @@ from minigts import lab as labs
 from minigts import overlays
 from minigts.dataplane.round_trip import echo_ms
 from minigts.errors import InputError, MinigtsError
-from minigts.experiments.commands import outer_mtu, underlay_mtu
+from minigts.experiments.commands import buffers_of, outer_mtu, underlay_mtu
 from minigts.fidelity.measure import SLOW_START_ROUND_TRIPS, serve
 from minigts.judge import tolerances
 from minigts.judge.tolerances import CEILING
@@ -84,7 +84,8 @@ class RoundTrips:
 @dataclass(frozen=True)
 class Throughput:
     """One TCP flow from `source` to `target`: what arrived, in Mbit/s of payload. `ceiling_mbit` is the most that the
-    links on the way allow as they are set now; None where they have no rate.
+    links on the way allow as they are set now, and the buffers of the two hosts as their file has them; None where the
+    links have no rate. Where the buffers may be the limit, `least_mbit` is what they carry at the least.
     """
 
     source: str
@@ -92,14 +93,21 @@ class Throughput:
     over: str
     mbit: float
     ceiling_mbit: float | None
+    least_mbit: float | None = None
 
     @property
     def reaches_ceiling(self) -> bool:
-        """Whether it is 85 to 102 % of the ceiling; False without one."""
-        return self.ceiling_mbit is not None and CEILING.allows(self.mbit, self.ceiling_mbit)
+        """Whether it is 85 to 102 % of the ceiling, or between 85 % of the least and 102 % of the most that the hosts'
+        buffers carry; False without one."""
+        if self.ceiling_mbit is None:
+            return False
+        least_mbit = self.ceiling_mbit if self.least_mbit is None else self.least_mbit
+        return CEILING.allows_between(self.mbit, least_mbit, self.ceiling_mbit)
 
     def __str__(self) -> str:
         wanted = "" if self.ceiling_mbit is None else f"; the ceiling is {self.ceiling_mbit:.2f} Mbit/s"
+        if self.least_mbit is not None:
+            wanted += f", of the hosts' TCP buffers, which carry {self.least_mbit:.2f} at the least"
         return f"{self.source} to {self.target} over {self.over}: {self.mbit:.2f} Mbit/s of TCP{wanted}"
 
 
@@ -146,12 +154,12 @@ def throughput(
     if slow_start_s is None:
         slow_start_s = max(1, math.ceil(SLOW_START_ROUND_TRIPS * way.path.rtt_ms / 1000))
     options = TcpOptions(duration=f"{seconds}s", omit=f"{slow_start_s}s" if slow_start_s else None)
-    mtu, outer = way.source.mtu, underlay_mtu(lab.plan)
+    mtu, outer, buffers = way.source.mtu, underlay_mtu(lab.plan), buffers_of(lab.plan, source, target)
     if containers:
         outer = outer_mtu(mtu, outer, [overlays.find(way.over).data_path.encapsulation])
-        asked = PathUnderTest(way.target.address, mtu, outer, way.path)
+        asked = PathUnderTest(way.target.address, mtu, outer, way.path, buffers=buffers)
     else:
-        asked = PathUnderTest(way.target.address, mtu, outer, way.path, SERVER_PORT)
+        asked = PathUnderTest(way.target.address, mtu, outer, way.path, SERVER_PORT, buffers=buffers)
         serve(lab, target, SERVER_PORT)
     argv = (*way.source.prefix, *iperf3_tcp.TOOL.argv(options, asked))
     result = lab.provider.run(source, argv, timeout_s=START_TIMEOUT_S + seconds + slow_start_s, check=False)
@@ -161,6 +169,7 @@ def throughput(
         over=way.over,
         mbit=round(iperf3_tcp.TOOL.read(result.stdout, result.stderr).value, 4),
         ceiling_mbit=iperf3_tcp.TOOL.predicted(options, asked),
+        least_mbit=iperf3_tcp.TOOL.least(options, asked),
     )
 
 

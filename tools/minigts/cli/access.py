@@ -9,7 +9,7 @@ import typer
 from minigts.cli import known, screen
 from minigts.cli.app import app
 from minigts.cli.hosts import Inside
-from minigts.cli.labs import LABS, Host, LabName, lab_with
+from minigts.cli.labs import LABS, Host, LabName, WhichLab, lab_with, which
 from minigts.errors import InputError
 
 if TYPE_CHECKING:
@@ -56,14 +56,8 @@ def forward(
         forwarding.forward(opened, wanted, listener, lambda text: screen.note(f"minigts: {text}"))
 
 
-Which = Annotated[
-    str | None,
-    typer.Argument(metavar="[LAB]", help="Which lab, when several are up.", autocompletion=known.labs),
-]
-
-
 @app.command("ssh-config", rich_help_panel=LABS)
-def ssh_config(lab: Which = None) -> None:
+def ssh_config(lab: WhichLab = None, named: LabName = None) -> None:
     """Print what ssh, scp, sftp and rsync need to reach the hosts of a lab: a file for their option -F.
 
     Nothing listens for it: a connection goes over its host's control line, by keys that are the lab's own, and takes no
@@ -74,11 +68,11 @@ def ssh_config(lab: Which = None) -> None:
     from minigts.cli.hosts import opened_lab
     from minigts.lab import ssh
 
-    typer.echo(ssh.write_config(opened_lab(lab)), nl=False)
+    typer.echo(ssh.write_config(opened_lab(which(lab, named))), nl=False)
 
 
 @app.command(rich_help_panel=LABS)
-def inventory(lab: Which = None) -> None:
+def inventory(lab: WhichLab = None, named: LabName = None) -> None:
     """Print a lab's hosts as an inventory for Ansible, which reaches them as `ssh-config` says.
 
     The groups of the lab's overlay are groups of the inventory.
@@ -88,7 +82,7 @@ def inventory(lab: Which = None) -> None:
     from minigts.cli.hosts import opened_lab
     from minigts.lab import ssh
 
-    typer.echo(ssh.inventory(opened_lab(lab)), nl=False)
+    typer.echo(ssh.inventory(opened_lab(which(lab, named))), nl=False)
 
 
 @app.command("ssh-line", hidden=True)

@@ -20,6 +20,7 @@ from typer.models import CommandInfo
 import minigts
 from minigts import paths
 from minigts.cli import screen
+from minigts.errors import InputError
 from minigts.machine import interruption
 
 PRIVATE = 0o077
@@ -31,7 +32,16 @@ COMPLETES = "_MINIGTS_COMPLETE"
 
 
 class _Guarded(TyperGroup):
-    """Turns an error that minigts can explain into its message and exit code; others are bugs."""
+    """Turns an error that minigts can explain into its message and exit code; others are bugs. Whoever types a verb of
+    a similar program is told of ours."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] not in self.commands:
+            from minigts.cli.help_from_source import SPOKEN
+
+            if (ours := SPOKEN.get(args[0])) is not None:
+                raise InputError(f"no verb {args[0]!r}: {ours}")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         debug = bool(ctx.params.get("verbose")) or bool(os.environ.get("MINIGTS_DEBUG"))

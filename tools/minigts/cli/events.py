@@ -8,16 +8,14 @@ from typing import Annotated
 
 import typer
 
-from minigts.cli import known
 from minigts.cli.app import app
-from minigts.cli.labs import LABS
+from minigts.cli.labs import LABS, LabName, WhichLab, which
 
 
 @app.command(rich_help_panel=LABS)
 def events(
-    lab: Annotated[
-        str | None, typer.Argument(metavar="[LAB]", help="Which lab, when several are up.", autocompletion=known.labs)
-    ] = None,
+    lab: WhichLab = None,
+    named: LabName = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the lab is down, or ctrl-c.")] = False,
 ) -> None:
     """Tell what has happened to a lab since it was begun, a line of JSON each: hosts killed and started, links cut and
@@ -30,7 +28,7 @@ def events(
     from minigts import lab as labs
     from minigts.lab import events as happened
 
-    opened = labs.open_lab(lab)
+    opened = labs.open_lab(which(lab, named))
     with suppress(KeyboardInterrupt):
         for event in happened.follow(opened.rundir) if follow else happened.read(opened.rundir):
             typer.echo(json.dumps(event))

@@ -41,6 +41,19 @@ MODULES = (
     "libvirt",
 )
 """In the order in which verbs are listed."""
+_STATUS = "labs that are up, and their hosts, are listed by: minigts status"
+_DOWN = "a lab is taken down by: minigts down"
+_UP = "a lab is brought up by: minigts up TOPOLOGY"
+_SHELL = "a shell on a host is opened by: minigts shell HOST; a command runs there by: minigts exec HOST -- COMMAND"
+_PLAN = "what a topology means, with a drawing, is shown by: minigts plan TOPOLOGY"
+SPOKEN = {
+    **dict.fromkeys(("ps", "ls", "list", "inspect", "show"), _STATUS),
+    **dict.fromkeys(("destroy", "delete", "stop", "rm"), _DOWN),
+    **dict.fromkeys(("deploy", "create"), _UP),
+    **dict.fromkeys(("ssh", "login", "connect", "attach"), _SHELL),
+    **dict.fromkeys(("graph", "validate"), _PLAN),
+}
+"""Verbs of similar programs, which are none here, and what is said to whoever types one."""
 AFTERWARDS = (
     "Options are shown once minigts has its virtual environment. The first verb that runs makes it, in half a\n"
     "minute; `./minigts doctor` is one that starts nothing."
@@ -112,6 +125,8 @@ def answer(arguments: Sequence[str], verb: Verb) -> int:
         elif word not in ROOT_OPTIONS or name != "minigts":
             close = get_close_matches(word, verb.verbs, 1)
             hint = f"; did you mean {close[0]!r}?" if close else ""
+            if name == "minigts" and word in SPOKEN:
+                hint = f": {SPOKEN[word]}."
             what = "option" if word.startswith("-") else "verb"
             sys.stderr.write(f"{name}: no {what} {word!r}{hint} Verbs are: {', '.join(verb.verbs)}\n")
             return 2

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -57,6 +59,7 @@ def execute(
     container: Inside = False,
     timeout: Annotated[float, typer.Option(help="Seconds until it is ended; exit 124.")] = DAY_S,
     stdin: Annotated[bool, typer.Option("--stdin", "-i", help="Hand it what comes in on standard input.")] = False,
+    terminal: Annotated[bool, typer.Option("--terminal", "-t", help="On this terminal, as a shell is.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a command on a host; ends with the command's exit code. Options go before the host.
@@ -79,63 +82,117 @@ def execute(
     prefixes = _into_containers(opened, hosts) if container and every else {}
     if container and not every:
         named, prefixes = _into_container(opened, named)
-    given = sys.stdin.buffer.read() if stdin else b""
+
+    def argv_on(host: str) -> Sequence[str]:
+        return [*prefixes[host], *command] if container else software.in_environment(opened, host, command)
 
     def run(host: str, show: Callable[[bytes], None] | None) -> Result:
-        argv = [*prefixes[host], *command] if container else software.in_environment(opened, host, command)
-        return opened.provider.run(host, argv, timeout_s=timeout, check=False, stdin=given, on_output=show)
+        return opened.provider.run(host, argv_on(host), timeout_s=timeout, check=False, stdin=given, on_output=show)
 
+    if terminal:
+        if every or as_json:
+            raise InputError("exec --terminal: one host has the terminal, and its output is no JSON")
+        raise typer.Exit(opened.provider.attach(named, argv_on(named)))
+    given = sys.stdin.buffer.read() if stdin else b""
     if every:
         raise typer.Exit(_on_all(opened, run, timeout, as_json=as_json))
     try:
-        with _hearing_of_computing(opened, named):
+        with _hearing(opened, named):
             result = run(named, None if as_json else screen.pass_on)
     except CommandTimeout as error:
         screen.note(f"minigts: ended after {timeout:g} s")
         raise typer.Exit(error.code) from error
     if as_json:
         screen.print_json(asdict(result))
+    _advise_words(named, command, result)
     raise typer.Exit(result.code)
 
 
+NOT_FOUND = 127
+BLANKS, FOR_A_SHELL = re.compile(r"\s"), re.compile(r"[|&;<>$`*?~(){}\n]")
+
+
+def _advise_words(host: str, command: Sequence[str], result: Result) -> None:
+    """Of a command line that was handed over as one word, as a shell would take it."""
+    (first, *others) = command
+    if result.code != NOT_FOUND or others or not BLANKS.search(first.strip()):
+        return
+    better = f"sh -c {shlex.quote(first)}" if FOR_A_SHELL.search(first) else first.strip()
+    screen.note(f"minigts: a command is words here, and no shell parts them: minigts exec {host} -- {better}")
+
+
 LOOK_S = 1.0
-"""How often it is looked, by this machine's clock, whether a program of the host computes."""
+"""How often it is looked, by this machine's clock, what the host's kernel has said."""
+MOST_TOLD = 3
+"""Of programs of which it says the same, so many are named, and the others are counted."""
 
 
 @contextmanager
-def _hearing_of_computing(lab: Lab, host: str) -> Iterator[None]:
-    """Say within it of each program of the host that its processor time is no longer free, as soon as it is so."""
-    from minigts.providers.base import HearsOfComputing
-
-    provider = lab.provider
-    if not isinstance(provider, HearsOfComputing):
-        yield
-        return
-    known = len(provider.computing(host))
+def _hearing(lab: Lab, host: str) -> Iterator[None]:
+    """Say within it, as soon as it is so, of each program of the host that its processor time is no longer free, and
+    which ones its kernel has ended for want of memory."""
+    heard = _heard(lab, host)
     over = threading.Event()
-
-    def tell() -> None:
-        nonlocal known
-        found = provider.computing(host)
-        for program in found[known:]:
-            screen.note(
-                f"minigts: {program} on {host} has computed for 10 s of processor time without a call to its kernel: "
-                "from now on a second of that is one of the lab"
-            )
-        known = max(known, len(found))
 
     def watch() -> None:
         while not over.wait(LOOK_S):
-            tell()
+            for each in heard:
+                each.tell()
 
     watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
+    if heard:
+        watcher.start()
     try:
         yield
     finally:
         over.set()
-        watcher.join()
-        tell()
+        if heard:
+            watcher.join()
+        for each in heard:
+            each.tell()
+            each.count_others()
+
+
+def _heard(lab: Lab, host: str) -> list[_Heard]:
+    """What the lab's provider hears of its kernels."""
+    from minigts.providers.base import HearsOfComputing, HearsOfMemory
+
+    provider, heard = lab.provider, []
+    if isinstance(provider, HearsOfComputing):
+        computes = f"{{}} on {host} has computed for 10 s of processor time without a call to its kernel: "
+        passes = "from now on a second of that is one of the lab"
+        heard.append(_Heard(partial(provider.computing, host), computes + passes))
+    if isinstance(provider, HearsOfMemory):
+        memory_mb = lab.plan.machine(host).memory_mb
+        ended = f"{{}} was ended by the kernel of {host}, whose memory of {memory_mb} MB is used up"
+        heard.append(_Heard(partial(provider.ended_for_memory, host), ended))
+    return heard
+
+
+@dataclass
+class _Heard:
+    """Programs of which a kernel says the same, those that it has spoken of before left out; `sentence` is said of each
+    of the first."""
+
+    programs: Callable[[], tuple[str, ...]]
+    sentence: str
+    known: int = 0
+    told: int = 0
+
+    def __post_init__(self) -> None:
+        self.known = len(self.programs())
+
+    def tell(self) -> None:
+        found = self.programs()
+        for program in found[self.known :]:
+            self.told += 1
+            if self.told <= MOST_TOLD:
+                screen.note(f"minigts: {self.sentence.format(program)}")
+        self.known = max(self.known, len(found))
+
+    def count_others(self) -> None:
+        if self.told > MOST_TOLD:
+            screen.note(f"minigts: the same of {self.told - MOST_TOLD} further processes")
 
 
 def _on_all(
@@ -213,12 +270,13 @@ def shell(host: Host, lab: LabName = None, container: Inside = False) -> None:
 
 @app.command(rich_help_panel=LABS)
 def cp(
-    source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="A file here, or HOST:PATH.", autocompletion=known.places)
-    ],
-    target: Annotated[
-        str,
-        typer.Argument(metavar="TARGET", help="A file or directory here, or HOST:PATH.", autocompletion=known.places),
+    places: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SOURCE... TARGET",
+            help="Files here, or HOST:PATH; at last where to: of several a directory.",
+            autocompletion=known.places,
+        ),
     ],
     recursive: Annotated[bool, typer.Option("--recursive", "-r", help="A directory, with all that is in it.")] = False,
     every: Annotated[bool, typer.Option("--all", "-a", help="To or from all hosts, which are written :PATH.")] = False,
@@ -232,19 +290,37 @@ def cp(
 
     Example:  minigts cp server.py ams:/usr/local/bin/
 
+    Example:  minigts cp a.py b.py ams:/srv/
+
     Example:  minigts cp -r ams:/var/log logs
 
     Example:  minigts cp --all server.py :/usr/local/bin/
     """
+    *sources, target = places
+    if not sources:
+        raise InputError(f"cp: say what is copied, and where to: minigts cp {target} HOST:PATH")
     opened = opened_lab(lab)
-    begun = time.monotonic()
-    with screen.progress() as say:
-        say(f"copying {source} to {target}")
-        if every:
-            size_bytes = _copy_all(opened, source, target, recursive=recursive)
-        else:
-            size_bytes = _copy(opened, source, target, recursive=recursive)
-    screen.note(f"{source} is at {target}: {screen.amount(size_bytes, time.monotonic() - begun)}")
+    target = target if len(sources) == 1 else _as_directory(target)
+    for source in sources if len(sources) > 1 else ():
+        if ":" not in source and not Path(source).exists():  # before anything is copied
+            raise InputError(f"no file or directory {source} on this machine")
+    for source in sources:
+        begun = time.monotonic()
+        with screen.progress() as say:
+            say(f"copying {source} to {target}")
+            copy = _copy_all if every else _copy
+            size_bytes = copy(opened, source, target, recursive=recursive)
+        screen.note(f"{source} is at {target}: {screen.amount(size_bytes, time.monotonic() - begun)}")
+
+
+def _as_directory(target: str) -> str:
+    """Written so that it has to be one. Raises InputError for one here that is none."""
+    place, colon, path = target.partition(":")
+    if colon and "/" not in place:
+        return target if path.endswith("/") else f"{target}{'/' if path else './'}"
+    if not Path(target).is_dir():
+        raise InputError(f"cp: several files go into a directory, and {target} is none on this machine")
+    return target
 
 
 def _copy(lab: Lab, source: str, target: str, *, recursive: bool) -> int:

@@ -41,6 +41,11 @@ LabName = Annotated[
     str | None,
     typer.Option("--lab", metavar="NAME", help="Which lab, when several are up.", autocompletion=known.labs),
 ]
+WhichLab = Annotated[
+    str | None,
+    typer.Argument(metavar="[LAB]", help="Which lab, when several are up.", autocompletion=known.labs),
+]
+"""Of a verb that takes `--lab`, too: see `which`."""
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout, for programs.")]
 Host = Annotated[
     str,
@@ -208,9 +213,8 @@ def require_room(planned: Plan, provider: str, overlays: Collection[str], name: 
 
 @app.command(rich_help_panel=LABS)
 def down(
-    lab: Annotated[
-        str | None, typer.Argument(metavar="[LAB]", help="Which lab, when several are up.", autocompletion=known.labs)
-    ] = None,
+    lab: WhichLab = None,
+    named: LabName = None,
     every: Annotated[bool, typer.Option("--all", help="Every lab of yours.")] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the hosts' disks for the next up.")] = False,
 ) -> None:
@@ -225,9 +229,9 @@ def down(
     """
     from minigts import lab as labs
 
-    if every and lab:
+    if every and (lab or named):
         raise InputError("name a lab, or say --all; not both")
-    doomed = labs.all_labs() if every else [labs.open_lab(lab, also_kept=True)]
+    doomed = labs.all_labs() if every else [labs.open_lab(which(lab, named), also_kept=True)]
     failures: list[Exception] = []
     for each in labs.running(doomed) if every and keep else doomed:
         try:
@@ -258,6 +262,7 @@ def _down(lab: Lab) -> str:
 
 @app.command(rich_help_panel=LABS)
 def status(
+    lab: LabName = None,
     as_json: AsJson = False,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Again and again, until ctrl-c.")] = False,
     interval_s: Annotated[
@@ -271,20 +276,20 @@ def status(
     Example:  minigts status --watch
     """
     if not watch:
-        _show_status(as_json)
+        _show_status(lab, as_json)
         return
     with suppress(KeyboardInterrupt):
         while True:
             if not as_json and sys.stdout.isatty():
                 screen.out().clear()
-            _show_status(as_json, in_a_line=True)
+            _show_status(lab, as_json, in_a_line=True)
             time.sleep(interval_s)
 
 
-def _show_status(as_json: bool, *, in_a_line: bool = False) -> None:
+def _show_status(lab: str | None, as_json: bool, *, in_a_line: bool = False) -> None:
     from minigts import lab as labs
 
-    found = labs.all_labs()
+    found = labs.all_labs() if lab is None else [labs.open_lab(lab, also_kept=True)]
     if as_json and in_a_line:
         typer.echo(json.dumps([shown_labs.lab_facts(each) for each in found]))
     elif as_json:
@@ -467,11 +472,7 @@ def explain(
 
 
 @app.command(rich_help_panel=LABS)
-def calibrate(
-    lab: Annotated[
-        str | None, typer.Argument(metavar="[LAB]", help="Which lab, when several are up.", autocompletion=known.labs)
-    ] = None,
-) -> None:
+def calibrate(lab: WhichLab = None, named: LabName = None) -> None:
     """Measure what links take by themselves, and set every delay so that with it a link takes what is declared.
 
     `up` does so, too. Again, when `check` finds round trips that are shorter than declared: `up` met a busier machine.
@@ -481,7 +482,7 @@ def calibrate(
     """
     from minigts import lab as labs
 
-    opened = labs.open_lab(lab)
+    opened = labs.open_lab(which(lab, named))
     if labs.carrier(opened) is not None:
         screen.note(f"lab {opened.name} has nothing to calibrate: its links take just what is declared")
         return
@@ -489,6 +490,13 @@ def calibrate(
         say("measuring the emulator's own latency")
         overhead_ms = labs.calibrate(opened)
     screen.note(f"{overhead_ms:.3f} ms a link and way are taken off the delays; minigts check measures the lab anew")
+
+
+def which(lab: str | None, named: str | None) -> str | None:
+    """The lab that a verb is to work on: its argument, or --lab. Raises InputError where these are two labs."""
+    if lab and named and lab != named:
+        raise InputError(f"{lab} and --lab {named} are two labs: name one")
+    return lab or named
 
 
 def read_plan(file: Path, provider: str, time: Time | None) -> Plan:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -92,10 +92,27 @@ def test(
         raise EnvironmentLacks("pytest is missing; start the tests with ./minigts test, which fetches it") from error
     if not arguments:
         _prepare()
-    codes = {pytest.ExitCode.OK: 0, pytest.ExitCode.USAGE_ERROR: 2, pytest.ExitCode.INTERRUPTED: 130}
+    codes = {pytest.ExitCode.OK: 0, pytest.ExitCode.USAGE_ERROR: 2}
     # Loaded before its options are read, also where the tests are the user's own.
     always = ["-p", "minigts.testing.plugin", *([] if _of_the_user(arguments or []) else _of_the_program(arguments))]
-    raise typer.Exit(codes.get(pytest.ExitCode(pytest.main([*always, *(arguments or ["tests"])])), 1))
+    broken_off = _BrokenOff()
+    ended = pytest.ExitCode(pytest.main([*always, *(arguments or ["tests"])], plugins=[broken_off]))
+    raise typer.Exit(broken_off.code if ended is pytest.ExitCode.INTERRUPTED else codes.get(ended, 1))
+
+
+class _BrokenOff:
+    """Why pytest has not run all tests; `code` is 130 where its user has interrupted it, and 2 where a file of tests
+    could not be read, for both of which pytest has one code."""
+
+    code = 1
+
+    def pytest_keyboard_interrupt(self, excinfo: Any) -> None:
+        import pytest
+
+        if not excinfo.errisinstance(pytest.Session.Interrupted):
+            self.code = 130
+        elif "during collection" in str(excinfo.value):
+            self.code = 2
 
 
 def _of_the_program(arguments: Sequence[str] | None) -> list[str]:

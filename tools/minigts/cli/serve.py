@@ -7,17 +7,16 @@ from typing import Annotated
 
 import typer
 
-from minigts.cli import known, screen
+from minigts.cli import screen
 from minigts.cli.app import app
-from minigts.cli.labs import LABS
+from minigts.cli.labs import LABS, LabName, WhichLab, which
 from minigts.errors import EnvironmentLacks
 
 
 @app.command(rich_help_panel=LABS)
 def serve(
-    lab: Annotated[
-        str | None, typer.Argument(metavar="[LAB]", help="Which lab, when several are up.", autocompletion=known.labs)
-    ] = None,
+    lab: WhichLab = None,
+    named: LabName = None,
     listen: Annotated[
         str, typer.Option("--listen", metavar="ADDRESS", help="Of this machine; others than loopback let others in.")
     ] = "127.0.0.1",
@@ -44,7 +43,7 @@ def serve(
     from minigts import lab as labs
     from minigts.serve.access import Access, checked_address, is_loopback
 
-    opened = labs.open_lab(lab)
+    opened = labs.open_lab(which(lab, named))
     address = checked_address(listen)
     with bound(address, port) as listening:
         access = Access(address, listening.getsockname()[1])

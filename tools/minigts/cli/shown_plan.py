@@ -75,11 +75,14 @@ def show_plan(plan: Plan, hiding: str | None = None) -> None:
     _further(plan.links, "links")
     if hiding is not None:
         return
-    paths = (
-        (f"{p.source} – {p.target}", str(p.hops), screen.ms(p.rtt_ms), both(p, tcp_at_most), screen.yes(p.reachable))
-        for p in islice((path for host in plan.hosts for path in plan.paths_from(host.name)), ROWS_SHOWN)
+    paths = [*islice((path for host in plan.hosts for path in plan.paths_from(host.name)), ROWS_SHOWN)]
+    expected = (
+        (f"{p.source} – {p.target}", str(p.hops), screen.ms(p.rtt_ms), at_most, limit, screen.yes(p.reachable))
+        for p in paths
+        for at_most, limit in [tcp_at_most(plan, p)]
     )
-    tables.show_table("expected", ("pair", ">hops", ">RTT", ">TCP at most", "routed"), paths, optional=("routed",))
+    columns = ("pair", ">hops", ">RTT", ">TCP at most", "limit", "routed")
+    tables.show_table("expected", columns, expected, optional=("routed", "limit"))
     _further(range(plan.pairs), "pairs")
 
 
@@ -153,5 +156,29 @@ def _also(way: Shaping) -> Iterator[str]:
             yield each.rare.format(getattr(way, each.field))
 
 
-def tcp_at_most(way: Direction) -> str:
-    return "acknowledgements may limit it" if way.unacknowledged else screen.mbit(way.tcp_ceiling_mbit)
+def tcp_at_most(plan: Plan, path: PathOfPlan) -> tuple[str, str]:
+    """How much of TCP goes over a path, and what sets that: `47.8 Mbit/s` and `rate`; of directions that differ both.
+    Links without a rate leave it to the hosts' buffers, unless these carry more than any link may."""
+    from minigts.topology.fields import MOST_MBIT
+    from minigts.topology.tcp import between, buffers, goodput
+
+    source, target = (buffers(plan.host(name).sysctls) for name in (path.source, path.target))
+    ways = []
+    for way, ends in zip(path.ways, ((source, target), (target, source)), strict=True):
+        most_mbit, least_mbit = way.tcp_ceiling_mbit, way.tcp_least_mbit
+        if way.rate_mbit is None:
+            by_buffers = goodput(MOST_MBIT, between(*ends), path.rtt_ms)
+            most_mbit, least_mbit = by_buffers if by_buffers.most_mbit < MOST_MBIT else (None, None)
+        ways.append(_tcp(way, most_mbit, least_mbit))
+    (there, why), (back, why_back) = ways
+    if there == back:
+        return there, why
+    return f"{there}, back {back}", why if why == why_back else f"{why}, back {why_back}"
+
+
+def _tcp(way: Direction, most_mbit: float | None, least_mbit: float | None) -> tuple[str, str]:
+    if way.unacknowledged:
+        return "acknowledgements may limit it", "acknowledgements"
+    if least_mbit is not None:
+        return f"{round(least_mbit, 1):g} to {screen.mbit(most_mbit)}", "hosts' buffers"
+    return screen.mbit(most_mbit), "rate" if most_mbit is not None else "nothing"

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from minigts.cli import known, screen, tables
+from minigts.cli import screen, tables
 from minigts.cli.app import app
-from minigts.cli.labs import LABS
+from minigts.cli.labs import LABS, LabName, WhichLab, which
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -23,9 +23,8 @@ if TYPE_CHECKING:
 
 @app.command(rich_help_panel=LABS)
 def top(
-    lab: Annotated[
-        str | None, typer.Argument(metavar="[LAB]", help="Which lab, when several are up.", autocompletion=known.labs)
-    ] = None,
+    lab: WhichLab = None,
+    named: LabName = None,
     interval_s: Annotated[
         float, typer.Option("--every", metavar="SECONDS", min=0.1, max=3600, help="Of yours, between two looks.")
     ] = 1.0,
@@ -42,7 +41,7 @@ def top(
     """
     from minigts import lab as labs
 
-    opened = labs.open_lab(lab)
+    opened = labs.open_lab(which(lab, named))
     seen = _looks(opened, interval_s, count)
     with suppress(KeyboardInterrupt):
         if as_json:

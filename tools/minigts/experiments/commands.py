@@ -13,6 +13,7 @@ from minigts.overlays.catalogue import HEADER_BYTES
 from minigts.tools.base import PathUnderTest
 from minigts.topology.parts import Path
 from minigts.topology.plan import Plan
+from minigts.topology.tcp import Buffers, buffers
 
 
 def command(measurement: AnyMeasurement, source: Endpoint, way: PathUnderTest, pace_s: float | None) -> tuple[str, ...]:
@@ -64,6 +65,17 @@ def timeout_s(measurement: AnyMeasurement, path: Path) -> float:
 def predicted(measurement: AnyMeasurement, way: PathUnderTest) -> float | None:
     """What the plan promises, in the tool's unit; None when the links have no rate."""
     return measurement.instrument.predicted(measurement.options, way)
+
+
+def least(measurement: AnyMeasurement, way: PathUnderTest) -> float | None:
+    """The least of it, where the hosts' buffers may be the limit of TCP; else None."""
+    return measurement.instrument.least(measurement.options, way)
+
+
+def buffers_of(plan: Plan, source: str, target: str) -> tuple[Buffers, Buffers]:
+    """Of the host that sends, and of the one that receives, by their file."""
+    sender, receiver = (buffers(plan.host(name).sysctls) for name in (source, target))
+    return sender, receiver
 
 
 def underlay_mtu(plan: Plan) -> int:

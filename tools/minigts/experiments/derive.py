@@ -16,7 +16,7 @@ from statistics import fmean, median
 from minigts.experiments import meaning
 from minigts.experiments.cells import FURTHER, Cell, Verdict
 from minigts.experiments.claims import evaluate
-from minigts.experiments.commands import outer_mtu, predicted, underlay_mtu
+from minigts.experiments.commands import buffers_of, least, outer_mtu, predicted, underlay_mtu
 from minigts.experiments.matrix import Cell as Row
 from minigts.experiments.matrix import Sample, cells, path_between
 from minigts.experiments.model import Experiment, Links, settings
@@ -154,6 +154,7 @@ def _cell(
         every=every if virtual else (),
         basis="samples" if not virtual else "replicates" if manifest.experiment.replicates > 1 else "course",
         predicted=promised(*key) if metric == "" or metric in MIDDLES else None,
+        predicted_least=promised.least(*key) if metric == "" else None,
         published=_published(manifest.experiment.published, plan, key, what.hops, metric),
         tainted=tainted,
     )
@@ -200,13 +201,21 @@ class _Predictions:
 
     def __init__(self, manifest: Manifest) -> None:
         self._manifest = manifest
-        self._known: dict[_Key, float | None] = {}
+        self._known: dict[_Key, tuple[float | None, float | None]] = {}
 
     def __call__(self, overlay: str, measurement: str, source: str, target: str, condition: str) -> float | None:
-        key = (overlay, measurement, source, target, condition)
-        if key not in self._known:
-            self._known[key] = self._predicted(*key)
-        return self._known[key]
+        return self._of(overlay, measurement, source, target, condition)[0]
+
+    def least(self, overlay: str, measurement: str, source: str, target: str, condition: str) -> float | None:
+        """Where the hosts' buffers may be the limit."""
+        return self._of(overlay, measurement, source, target, condition)[1]
+
+    def _of(self, *key: str) -> tuple[float | None, float | None]:
+        overlay, measurement, source, target, condition = key
+        cell = (overlay, measurement, source, target, condition)
+        if cell not in self._known:
+            self._known[cell] = self._predicted(*cell)
+        return self._known[cell]
 
     def unit(self, measurement: str) -> str:
         return self._manifest.experiment.measurement(measurement).instrument.unit
@@ -231,17 +240,20 @@ class _Predictions:
         known = [each.get("ENCAPSULATION") for each in proofs.values() if isinstance(each, dict)]
         return {name for name in known if isinstance(name, str)}
 
-    def _predicted(self, overlay: str, measurement: str, source: str, target: str, condition: str) -> float | None:
+    def _predicted(
+        self, overlay: str, measurement: str, source: str, target: str, condition: str
+    ) -> tuple[float | None, float | None]:
         plan = self._manifest.plan
         mtu = self.mtu(overlay, target)
         outer = outer_mtu(mtu, underlay_mtu(plan), self._encapsulations(overlay))
-        way = PathUnderTest(self._address(overlay, target), mtu, outer, path_between(plan, source, target))
+        path, buffers = path_between(plan, source, target), buffers_of(plan, source, target)
+        way = PathUnderTest(self._address(overlay, target), mtu, outer, path, buffers=buffers)
         asked = self._manifest.experiment.measurement(measurement).under(condition)
         # What the plan promises holds for the links as it declares them, and for one flow over each.
         usual = asked.links == Links() and not asked.schedule and asked.play is None
         usual &= getattr(asked.options, "sessions", None) is None
         usual &= not asked.together or not self._shares_links(measurement, overlay)
-        return predicted(asked, way) if usual else None
+        return (predicted(asked, way), least(asked, way)) if usual else (None, None)
 
     def _shares_links(self, measurement: str, overlay: str) -> bool:
         """Whether two of its paths pass one link."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from minigts import paths
 from minigts.errors import InputError, Problem
 from minigts.experiments.model import Experiment
+from minigts.formats import recognised
 from minigts.language.source import Language, read_text
 from minigts.language.tree import read_tree
 from minigts.language.validation import read_model
@@ -27,7 +28,9 @@ def load(path: Path) -> Experiment:
 
 def parse(text: str, name: str) -> Experiment:
     """The experiment in `text`; `name` is the file's name in messages. Raises InputError."""
-    return read_model(read_tree(text, name, LANGUAGE), name, Experiment, Experiment.wrong_as_written)
+    tree = read_tree(text, name, LANGUAGE)
+    recognised.require_no_topology(tree.data, name)
+    return read_model(tree, name, Experiment, Experiment.wrong_as_written)
 
 
 def topology_file(experiment: Experiment, path: Path) -> Path:

@@ -11,7 +11,7 @@ from minigts.fidelity.measure import NO_ONE_ROUND_TRIP, MeasuredPath, Say, certi
 from minigts.judge import tolerances
 from minigts.judge.cells import PathCell, by_hops, ends, measured_once, plural
 from minigts.judge.latency import segment_sums
-from minigts.judge.throughput import reaches_ceiling
+from minigts.judge.throughput import ceiling_in_words, reaches_ceiling
 from minigts.judge.tolerances import CEILING
 from minigts.judge.verdicts import Judgement
 from minigts.judge.words import WORDS
@@ -108,6 +108,7 @@ class Measurements:
                     unit="Mbit/s",
                     estimate=measured_once(measured, tolerances.rate(plan)),
                     predicted=path.tcp_ceiling_mbit,
+                    predicted_least=path.tcp_least_mbit,
                 )
 
 
@@ -223,15 +224,16 @@ def _sum_rows(plan: Plan, measured: Measurements) -> Iterator[Row]:
 def _ceiling_rows(measured: Measurements) -> Iterator[Row]:
     for cell in by_hops(measured.throughputs):
         if cell.predicted is not None:
+            lowest = CEILING.low * (cell.predicted if cell.predicted_least is None else cell.predicted_least)
             yield Row(
                 subject=_name(cell),
                 quantity=f"TCP over {plural(cell.hops, 'hop')}",
                 unit="Mbit/s",
                 declared=cell.predicted,
                 measured=cell.estimate.median,
-                tolerance=round((1 - CEILING.low) * cell.predicted, 4),
+                tolerance=round(cell.predicted - lowest, 4),
                 ok=reaches_ceiling(cell),
-                wanted=f"{CEILING.in_words} of {digits(cell.predicted, 4)} Mbit/s",
+                wanted=f"{CEILING.in_words} of {ceiling_in_words(cell.predicted, cell.predicted_least)}",
             )
     for path, note in measured.notes.items():
         yield Row(

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from minigts.dataplane import kernel_settings, reached, shaping, switch
+from minigts.dataplane import filters, kernel_settings, reached, shaping, switch
 from minigts.errors import HostFailed
 from minigts.lab import Lab, Record, links, routes
 from minigts.language import documents
@@ -42,6 +42,8 @@ class HostSettings:
     """Settings of the host's kernel by name (`topology/sysctls`); None in what was recorded before they were read."""
     by_protocol: tuple[str, ...] = ()
     """How the routes that the host's routing protocol has found differ; empty where there is none."""
+    filters: filters.Shown | None = None
+    """Those on its ports; read where these delay what arrives, and the links have not delays of their own."""
 
     def gro(self, port: End) -> str:
         """Generic receive offload of a port: `on` or `off`."""
@@ -70,21 +72,25 @@ def read_back(lab: Lab, machine: Host | Switch, wires: Mapping[str, links.Wires]
     vlans = f"{switch.SHOW_VLANS}; " if isinstance(machine, Switch) and machine.vlans else ""
     features = f"for port in {ports}; do ethtool --json -k $port 2>/dev/null || echo '[{{}}]'; done"
     script = f"tc -j qdisc show; ip -j address show; {vlans}{features}; {reached.SHOW}; {kernel_settings.SHOW}"
+    delayed_here = links.carrier(lab) is None
+    script += f"; {filters.show(machine.ports)}" if delayed_here else ""
     shown = parse(machine, lab.provider.run(machine.name, ["sh", "-c", script], timeout_s=READ_TIMEOUT_S).stdout)
-    if shown.reached is None or shown.kernel is None:
-        raise HostFailed(f"{machine.name}: its addresses, routes and kernel settings are not all shown")
+    if None in (shown.reached, shown.kernel) or (delayed_here and shown.filters is None):
+        raise HostFailed(f"{machine.name}: its addresses, routes, kernel settings and filters are not all shown")
     found = tuple(routes.differences(lab, machine))
     return replace(shown, wires=None if wires is None else wires[machine.name], by_protocol=found)
 
 
 def parse(machine: Host | Switch, text: str) -> HostSettings:
     """The JSON documents of `tc -j qdisc show`, `ip -j link show` or `ip -j address show`, of a switch with VLANs those
-    of its ports, and for each port `ethtool --json -k`; then what `reached.SHOW` and `kernel_settings.SHOW` print.
+    of its ports, and for each port `ethtool --json -k`; then what `reached.SHOW`, `kernel_settings.SHOW` and
+    `filters.show` print.
 
     Raises HostFailed when it is no such output.
     """
     try:
-        of_network, shows_kernel, of_kernel = text.partition(kernel_settings.BEGIN)
+        of_host, shows_filters, of_filters = text.partition(filters.BEGIN)
+        of_network, shows_kernel, of_kernel = of_host.partition(kernel_settings.BEGIN)
         of_ports, shows_routes, of_routes = of_network.partition(reached.BEGIN)
         qdiscs, devices, *features = _documents(of_ports)
         vlans = switch.shown_vlans(features.pop(0)) if isinstance(machine, Switch) and machine.vlans else {}
@@ -96,6 +102,7 @@ def parse(machine: Host | Switch, text: str) -> HostSettings:
             features={port.name: dict(of_port) for port, (of_port,) in zip(machine.ports, features, strict=True)},
             reached=reached.read(devices, of_routes) if shows_routes else None,
             kernel=kernel_settings.read(of_kernel) if shows_kernel else None,
+            filters=filters.read(of_filters) if shows_filters else None,
         )
         for port in machine.ports:
             shaping.read_back(port, settings.qdiscs)
@@ -115,13 +122,20 @@ def differences(
     beside = plan.ipv6_of(machine.name)
     return [
         *(difference.text for difference in ways(plan, machine, record, shown, ports)),
-        *links.differences(ports, record, shown.qdiscs, shown.wires),
+        *shaping_differences(ports, record, shown),
         *(difference for port in ports for difference in _interface_differences(port, record, shown)),
         *(difference for port in ports for difference in _vlan_differences(plan, machine, port, shown)),
         *(difference for port in ports if beside is not None for difference in _ipv6_differences(port, beside, shown)),
         *shown.by_protocol,
         *(() if shown.kernel is None or only is not None else kernel_settings.differences(machine, shown.kernel)),
     ]
+
+
+def shaping_differences(ports: Sequence[End], record: Record, shown: HostSettings) -> list[str]:
+    """How the shaping of these ports differs from what it should be now, and the filters that lead to it."""
+    now = [links.port_now(port, record) for port in ports]
+    also = () if shown.filters is None else (text for port in now for text in filters.differences(port, shown.filters))
+    return [*links.differences(ports, record, shown.qdiscs, shown.wires), *also]
 
 
 def ways(

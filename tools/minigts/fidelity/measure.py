@@ -20,15 +20,16 @@ from minigts.fidelity import host_settings, windows
 from minigts.fidelity.certificate import Certificate, Row, loss_row, loss_rows, rate_row, rtt_row, settings_row
 from minigts.fidelity.host_load import recording, taints
 from minigts.judge import tolerances
+from minigts.judge.throughput import ceiling_in_words
 from minigts.lab import Lab, events, links
 from minigts.lab.calibration import RoundTrips, probe
 from minigts.language import documents
-from minigts.language.figures import digits, span
 from minigts.tools import iperf3_tcp, ping
 from minigts.tools.base import ParseError
 from minigts.tools.processor import is_modelled
 from minigts.topology.frames import tcp_ceiling_mbit
 from minigts.topology.parts import Direction, Host, Link, Path, Switch
+from minigts.topology.tcp import goodput
 
 Say = Callable[[str], None]
 InTime = Callable[[], bool]
@@ -456,16 +457,16 @@ def _by_windows(lab: Lab, way: _OneWay, row: Row) -> Row | None:
     if row.measured is None or row.declared * way.link.rtt_ms * 1000 / 8 < windows.LEAST_BYTES:
         return None
     window = windows.read(lab, *way.ends)
-    low, high = window.mbit(way.link.rtt_ms)
+    high, low = goodput(row.declared, window, way.link.rtt_ms)
     tolerance = tolerances.rate(lab.plan)
-    if low >= row.declared - tolerance.of(row.declared):
+    if low is None or low >= row.declared - tolerance.of(row.declared):
         return None
-    low, high = max(0.0, low - tolerance.of(low)), min(high, row.declared)
+    low = max(0.0, low - tolerance.of(low))
     return row.model_copy(
         update={
             "ok": low <= row.measured <= high + tolerance.of(high),
             "note": window.in_words(way.link.rtt_ms),
-            "wanted": f"{span(digits(low, 4), digits(high, 4))} Mbit/s, as the hosts' TCP buffers have it",
+            "wanted": ceiling_in_words(high, low),
         }
     )
 

@@ -84,7 +84,7 @@ def _ways_mended(lab: Lab, machine: Host | Switch, ports: Sequence[End]) -> list
 
 def _undoing(lab: Lab, machine: Host | Switch, record: Record, shown: HostSettings) -> str:
     """What setting it all again would leave there: foreign queueing disciplines, and routes."""
-    foreign = [port for port in machine.ports if links.differences([port], record, shown.qdiscs, shown.wires)]
+    foreign = [port for port in machine.ports if host_settings.shaping_differences([port], record, shown)]
     ways = host_settings.ways(lab.plan, machine, record, shown, machine.ports)
     return shaping.without_foreign(foreign) + _routes_undone(ways)
 

@@ -13,6 +13,8 @@ GRAPHML, YAML = (".graphml", ".xml"), (".yaml", ".yml")
 OURS = frozenset({"hosts", "chain", "pair", "star", "switches"})
 """Keys that topologies of ours begin with."""
 COMPOSE = "this file is Compose's: a host of a topology takes it, as in `hosts: {a: {compose: compose.yaml}}`"
+MEASURES = "measurements"
+"""The key that experiments have, and topologies have not."""
 _WHERE_XML_BEGINS = 10_000
 
 
@@ -33,12 +35,23 @@ def of_document(data: Data) -> Tool | None:
 
 
 def require_ours(data: Data, file: str) -> None:
-    """Raises InputError, with what to do, for another tool's file where a topology of ours is wanted."""
+    """Raises InputError, with what to do, for another tool's file where a topology of ours is wanted, and for an
+    experiment."""
+    if isinstance(data, dict) and MEASURES in data and OURS.isdisjoint(data):
+        named = f"; the topology that it names is {data['topology']}" if isinstance(data.get("topology"), str) else ""
+        raise InputError([Problem(file, 1, f"this file is an experiment: minigts run {file} measures it{named}")])
     tool = of_document(data)
     if tool == "Compose":
         raise InputError([Problem(file, 1, COMPOSE)])
     if tool is not None:
         raise InputError([Problem(file, 1, _import(f"{tool}'s", file))])
+
+
+def require_no_topology(data: Data, file: str) -> None:
+    """Raises InputError, with what to do, for a topology of ours where an experiment is wanted."""
+    if isinstance(data, dict) and MEASURES not in data and not OURS.isdisjoint(data):
+        by_one = f"an experiment, which says what is measured of it, names it by `topology: {file}`"
+        raise InputError([Problem(file, 1, f"this file is a topology: minigts up {file} brings it up; {by_one}")])
 
 
 def require_our_ending(file: str) -> None:

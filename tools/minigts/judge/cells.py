@@ -38,7 +38,8 @@ Basis = Literal["samples", "course", "replicates"]
 class PathCell:
     """All good samples of one quantity between two hosts, in `unit`, and their `estimate`.
 
-    `predicted` is what the plan promises, in the same unit; None where it promises nothing.
+    `predicted` is what the plan promises, in the same unit; None where it promises nothing. Of TCP whose hosts' buffers
+    may be the limit that is the most of it, and `predicted_least` the least.
     """
 
     source: str
@@ -48,6 +49,7 @@ class PathCell:
     unit: str
     estimate: Estimate
     predicted: float | None = None
+    predicted_least: float | None = None
     values: tuple[float, ...] = ()
     """The independent values that `estimate` is of; none where a tolerance stands for its interval."""
     basis: Basis = "samples"

@@ -21,19 +21,21 @@ from minigts.judge.cells import (
 from minigts.judge.statistics import change
 from minigts.judge.tolerances import CEILING, SLIGHT
 from minigts.judge.verdicts import Judgement, Tested, Word, all_of
+from minigts.language.figures import digits, span
 from minigts.topology.plan import Plan
 
 _ONE_HOP_COUNT = Judgement("undecided", "only one hop count was measured")
 
 
 def within_ceiling(cells: Sequence[PathCell], _plan: Plan) -> Judgement:
-    """The median of each path at 85 % to 102 % of the ceiling that the plan predicts for it."""
+    """The median of each path at 85 % to 102 % of the ceiling that the plan predicts for it; where the hosts' buffers
+    are that, from 85 % of the least to 102 % of the most that they carry."""
     shares = [(cell.estimate.median / cell.predicted, cell) for cell in by_hops(cells) if cell.predicted]
     if not shares:
         why = "the links have no rate, or acknowledgements may be the limit"
         return Judgement("undecided", f"the plan predicts no ceiling: {why}")
     tested = [
-        within(cell, CEILING.low * cell.predicted, CEILING.high * cell.predicted)
+        within(cell, CEILING.low * _least(cell), CEILING.high * cell.predicted)
         if cell.values
         else Tested("held" if reaches_ceiling(cell) else "failed")
         for _, cell in shares
@@ -46,14 +48,31 @@ def within_ceiling(cells: Sequence[PathCell], _plan: Plan) -> Judgement:
     return Judgement(
         word,
         f"{which} {CEILING.in_words} of the ceiling; the furthest, {cell.source} to {cell.target}, reaches "
-        f"{cell.estimate.median:.1f} of {cell.predicted:.1f} {cell.unit} ({share:.0%})",
+        f"{cell.estimate.median:.1f} of {cell.predicted:.1f} {cell.unit} ({share:.0%}){_by_buffers(cell)}",
         p,
     )
 
 
 def reaches_ceiling(cell: PathCell) -> bool:
     """Whether the path's median lies within the band around its ceiling; False without one."""
-    return cell.predicted is not None and CEILING.allows(cell.estimate.median, cell.predicted)
+    return cell.predicted is not None and CEILING.allows_between(cell.estimate.median, _least(cell), cell.predicted)
+
+
+def ceiling_in_words(predicted: float, least: float | None) -> str:
+    """`47.82 Mbit/s`, or `168 to 336 Mbit/s, as the hosts' TCP buffers have it`."""
+    if least is None:
+        return f"{digits(predicted, 4)} Mbit/s"
+    return f"{span(digits(least, 4), digits(predicted, 4))} Mbit/s, as the hosts' TCP buffers have it"
+
+
+def _least(cell: PathCell) -> float:
+    return cell.predicted or 0.0 if cell.predicted_least is None else cell.predicted_least
+
+
+def _by_buffers(cell: PathCell) -> str:
+    if cell.predicted_least is None:
+        return ""
+    return f", where the hosts' TCP buffers carry {cell.predicted_least:.1f} at the least"
 
 
 def falls_with_hops(cells: Sequence[PathCell], _plan: Plan) -> Judgement:

@@ -56,7 +56,11 @@ class Band:
     source: str
 
     def allows(self, measured: float, reference: float) -> bool:
-        return self.low <= measured / reference <= self.high
+        return self.allows_between(measured, reference, reference)
+
+    def allows_between(self, measured: float, least: float, most: float) -> bool:
+        """Of what is held against all from `least` to `most`."""
+        return self.low <= measured / least and measured / most <= self.high
 
     @property
     def in_words(self) -> str:

@@ -126,6 +126,15 @@ class HearsOfComputing(Protocol):
 
 
 @runtime_checkable
+class HearsOfMemory(Protocol):
+    """A provider that hears when a host's kernel ends processes for want of memory."""
+
+    def ended_for_memory(self, host: str) -> tuple[str, ...]:
+        """Those that it has ended since it was started, as `bash[812]`; the host is not asked."""
+        ...
+
+
+@runtime_checkable
 class Alters(Protocol):
     """A provider that can take hosts and links into a lab that is up, and out of it, while the other hosts run on."""
 

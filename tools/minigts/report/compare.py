@@ -115,6 +115,9 @@ def compare(a: Path, b: Path) -> Comparison:
     """Hold the run or campaign `b` against `a`. Raises InputError when there is nothing that both have."""
     first, second = ({name: run for name, run in runs(each).items() if not wholly_left_out(run)} for each in (a, b))
     names = [name for name in first if name in second]
+    if first and second and not names:
+        one, other = (", ".join(sorted(each)) for each in (first, second))
+        raise InputError(f"{a} and {b} have no experiment in common: the one has {one}, the other {other}")
     pairs = tuple(_pair(name, read(first[name]), read(second[name])) for name in names)
     figures, cells = _figures(pairs)
     if not figures:

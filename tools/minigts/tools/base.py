@@ -12,6 +12,7 @@ from minigts.tools.columns import Column
 from minigts.tools.options import Options
 from minigts.topology.frames import Family, family_of
 from minigts.topology.parts import Path
+from minigts.topology.tcp import Buffers
 
 START_S = 0.25
 """What starting a program in a container on an emulated host costs, beside the measuring itself."""
@@ -40,6 +41,8 @@ class PathUnderTest:
     into_source: tuple[str, ...] = ()
     """In front of a program that the user names, what runs it in the near host's root; `into_target` in the far's."""
     into_target: tuple[str, ...] = ()
+    buffers: tuple[Buffers, Buffers] | None = None
+    """Of the host that sends, and of the one that receives. None: nobody asks for TCP's limit."""
 
     @property
     def family(self) -> Family:
@@ -113,6 +116,9 @@ class Tool:
     at_most_s: Callable[[Any], float] = lambda _options: 0.0
     """So long it has to be waited for, where its options say so."""
     failure: Callable[[int, str, str], str] = lambda _code, _stdout, _stderr: ""
+    least: Callable[[Any, PathUnderTest], float | None] = lambda _options, _way: None
+    """Where the hosts' buffers, and not the links, may set a ceiling that is `predicted`: what they carry at the least.
+    Else None."""
 
     @property
     def quantity(self) -> str:

@@ -14,9 +14,10 @@ from minigts.language.fields import matching, whole
 from minigts.tools import iperf3
 from minigts.tools.base import START_S, Measured, PathUnderTest, Prediction, Tool
 from minigts.tools.columns import SENT, Column, value
+from minigts.tools.goodput import tcp_goodput
 from minigts.tools.options import Duration, Size, WholeSeconds, size_bytes, written_duration
-from minigts.topology.frames import tcp_ceiling_mbit
 from minigts.topology.parts import Path
+from minigts.topology.tcp import Goodput
 
 RETRANSMITS = Column("retransmits", "retransmits", "", tabled=True)
 RTT = Column("rtt_ms", "RTT", "ms")
@@ -135,12 +136,21 @@ def series(stdout: str) -> Mapping[str, Sequence[tuple[float, float]]]:
     return found
 
 
-def predicted(_options: TcpOptions, way: PathUnderTest) -> float | None:
-    """The lowest rate times payload over frame; the payload is the overlay's MTU less 52 bytes of IP and TCP
-    headers with timestamps, over IPv6 72, the frame what the links carry of it. None where acknowledgements are the
-    limit."""
-    there, back = way.path.ways
-    return tcp_ceiling_mbit(there.rate_mbit, back.rate_mbit, way.mtu, way.outer_mtu, way.family)
+def predicted(options: TcpOptions, way: PathUnderTest) -> float | None:
+    """The most of all streams together."""
+    expected = _expected(options, way)
+    return None if expected is None else expected.most_mbit
+
+
+def least(options: TcpOptions, way: PathUnderTest) -> float | None:
+    """The least of them, where buffers may be the limit."""
+    expected = _expected(options, way)
+    return None if expected is None else expected.least_mbit
+
+
+def _expected(options: TcpOptions, way: PathUnderTest) -> Goodput | None:
+    asked_bytes = None if options.window is None else size_bytes(options.window)
+    return tcp_goodput(way, asked_bytes=asked_bytes, streams=options.streams)
 
 
 TOOL = Tool(
@@ -155,5 +165,6 @@ TOOL = Tool(
     read=read,
     series=series,
     predicted=predicted,
+    least=least,
     prediction=Prediction("ceiling", "the highest TCP goodput that the plan allows"),
 )

@@ -12,6 +12,7 @@ from minigts.errors import InputError
 from minigts.tools.base import START_S, Measured, ParseError, PathUnderTest, Prediction, Tool
 from minigts.tools.columns import LOSS, SENT, value
 from minigts.tools.datagrams import Datagram, carried_mbit, datagram_bytes
+from minigts.tools.goodput import tcp_goodput
 from minigts.tools.netperf import PORT, Printed, client
 from minigts.tools.options import Options, WholeSeconds
 from minigts.topology.parts import Path
@@ -87,9 +88,16 @@ def read(stdout: str, stderr: str) -> Measured:
 def predicted(options: StreamOptions, way: PathUnderTest) -> float | None:
     """What the path's lowest rate carries of it, less the links' declared loss for datagrams."""
     if options.protocol == "tcp":
-        return way.path.tcp_ceiling_mbit
+        expected = tcp_goodput(way)
+        return None if expected is None else expected.most_mbit
     carried = carried_mbit(options.datagram, way)
     return None if carried is None else carried * (1 - way.path.loss_percent / 100)
+
+
+def least(options: StreamOptions, way: PathUnderTest) -> float | None:
+    """Of TCP, where the hosts' buffers may be the limit."""
+    expected = tcp_goodput(way) if options.protocol == "tcp" else None
+    return None if expected is None else expected.least_mbit
 
 
 TOOL = Tool(
@@ -103,6 +111,7 @@ TOOL = Tool(
     seconds=seconds,
     read=read,
     predicted=predicted,
+    least=least,
     prediction=Prediction("ceiling", "what the links carry of it"),
     endless=lambda options: options.protocol == "udp",
 )

@@ -117,7 +117,7 @@ def _limits(kind: Quantity) -> tuple[float, float]:
 
 
 _LONGEST_MS = _limits(TIME_MS)[1]
-_LEAST_MBIT, _MOST_MBIT = _limits(RATE_MBIT)
+_LEAST_MBIT, MOST_MBIT = _limits(RATE_MBIT)
 _LEAST_MB, _MOST_MB = _limits(MEMORY_MB)
 
 HostName: TypeAlias = Annotated[str, _held_to(HOST_NAME, HOST_NAME_HINT)]
@@ -150,8 +150,8 @@ PathRttMs: TypeAlias = Annotated[float, Field(ge=0, le=2 * _LONGEST_MS * MOST_HO
 PathDelayMs: TypeAlias = Annotated[float, Field(ge=0, le=_LONGEST_MS * MOST_HOSTS, allow_inf_nan=False)]
 BurstPackets: TypeAlias = Annotated[float, Field(ge=0, le=_limits(BURST_PACKETS)[1], allow_inf_nan=False)]
 Percent: TypeAlias = Annotated[float, Field(ge=0, le=_limits(LOSS_PERCENT)[1], allow_inf_nan=False)]
-RateMbit: TypeAlias = Annotated[float, Field(ge=_LEAST_MBIT, le=_MOST_MBIT, allow_inf_nan=False)]
-GoodputMbit: TypeAlias = Annotated[float, Field(ge=0, le=_MOST_MBIT, allow_inf_nan=False)]
+RateMbit: TypeAlias = Annotated[float, Field(ge=_LEAST_MBIT, le=MOST_MBIT, allow_inf_nan=False)]
+GoodputMbit: TypeAlias = Annotated[float, Field(ge=0, le=MOST_MBIT, allow_inf_nan=False)]
 QueueBytes: TypeAlias = Annotated[int, Field(ge=1, le=2**40)]
 """What is derived from the highest rate and the longest delay stays below."""
 Packets: TypeAlias = Annotated[int, Field(ge=1, le=1_000_000)]

@@ -120,7 +120,9 @@ optional · rate, or one for each direction · default: unlimited · `rate: 50mb
 Highest rate in each direction. Ethernet headers count (14 bytes a frame), so TCP gets at most 1448/1514 of it at MTU
 1500: 47.8 of 50 Mbit/s. The plan predicts that ceiling where the way back can carry an acknowledgement for every
 segment, 66 bytes for 1514, or 4.4 % of the rate. Below that acknowledgements may be the limit, and the plan predicts
-none.""",
+none. Between two hosts whose [TCP buffers](#hostssysctls) may carry less than the links over the round trip, the plan
+predicts a range: the least and the most that their windows carry. `minigts plan` says in the column `limit` which of
+these it is.""",
             tc=Tc(
                 words=lambda way: () if way.rate_bps is None else ("rate", f"{way.rate_bps}bit"),
                 read=lambda tbf: tbf["rate"] * 8 / _BITS_A_MBIT,

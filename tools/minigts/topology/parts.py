@@ -46,6 +46,9 @@ class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+_UNLESS_NONE = Field(exclude_if=lambda value: value is None)
+
+
 class End(Frozen):
     """A machine's end of a link. `name` is the interface inside the machine (eth1, eth2, …; eth0 is never a link)."""
 
@@ -187,6 +190,9 @@ class Direction(Frozen):
     loss_percent: Percent
     tcp_ceiling_mbit: GoodputMbit | None
     """None, too, where the other direction is too thin for the acknowledgements of as much."""
+    tcp_least_mbit: Annotated[GoodputMbit | None, _UNLESS_NONE] = None
+    """Of a path whose hosts' buffers may be TCP's limit: what they carry at the least (`topology.tcp`). None, and then
+    not written: the links are the limit, and it is of a link."""
 
     @property
     def unacknowledged(self) -> bool:
@@ -272,8 +278,10 @@ class Path(Frozen):
     rate_mbit: RateMbit | None
     """Lowest rate on the way."""
     tcp_ceiling_mbit: GoodputMbit | None
-    """Highest TCP goodput over the underlay: the lowest rate times payload over frame, with the lowest MTU. None: see
-    `Direction`."""
+    """Highest TCP goodput over the underlay: the lowest rate times payload over frame, with the lowest MTU, and no more
+    than the hosts' buffers carry over the round trip. None: see `Direction`."""
+    tcp_least_mbit: Annotated[GoodputMbit | None, _UNLESS_NONE] = None
+    """See `Direction`."""
     loss_percent: Percent
     """Chance to lose a packet on the way, in one direction."""
     back: Direction | None = None
@@ -305,6 +313,7 @@ class Path(Frozen):
             rtt_ms=self.rtt_ms,
             rate_mbit=back.rate_mbit,
             tcp_ceiling_mbit=back.tcp_ceiling_mbit,
+            tcp_least_mbit=back.tcp_least_mbit,
             loss_percent=back.loss_percent,
             back=None if self.back is None else there,
         )
@@ -339,5 +348,6 @@ def _ways(of: Link | Path) -> tuple[Direction, Direction]:
         rate_mbit=of.rate_mbit,
         loss_percent=of.loss_percent,
         tcp_ceiling_mbit=of.tcp_ceiling_mbit,
+        tcp_least_mbit=of.tcp_least_mbit if isinstance(of, Path) else None,
     )
     return there, of.back or there

@@ -14,6 +14,7 @@ from functools import cached_property
 from minigts.topology.parts import Direction, Host, Link, Path, Route, Switch
 from minigts.topology.protocol_costs import protocol_costs
 from minigts.topology.routing import Edge, Graph, connected, costs
+from minigts.topology.tcp import Buffers, between, buffers, goodput
 from minigts.topology.ways import Row, turned
 
 
@@ -130,6 +131,11 @@ class Underlay:
         return (*own, *segments)
 
     @cached_property
+    def _buffers(self) -> list[Buffers]:
+        """By host."""
+        return [buffers(host.sysctls) for host in self.hosts]
+
+    @cached_property
     def _indices(self) -> dict[str, int]:
         return {host.name: index for index, host in enumerate(self.hosts)}
 
@@ -196,7 +202,9 @@ class Underlay:
         return row.then(lying, edge.link.rtt_ms, edge.mtu), (*names, edge.link.name)
 
     def _path(self, source: int, target: int, row: Row, links: tuple[str, ...], *, reachable: bool) -> Path:
-        there = row.there
+        by_links = row.there
+        there = self._through_buffers(by_links, row.rtt_ms, source, target)
+        back = self._through_buffers(row.back or by_links, row.rtt_ms, target, source)
         return Path(
             source=self.hosts[source].name,
             target=self.hosts[target].name,
@@ -205,9 +213,21 @@ class Underlay:
             rtt_ms=round(row.rtt_ms, 6),
             rate_mbit=there.rate_mbit,
             tcp_ceiling_mbit=there.tcp_ceiling_mbit,
+            tcp_least_mbit=there.tcp_least_mbit,
             loss_percent=there.loss_percent,
-            back=row.back,
+            back=None if back is there or back == there else back,
         )
+
+    def _through_buffers(self, way: Direction, rtt_ms: float, source: int, target: int) -> Direction:
+        """No more of TCP than the buffers of its two hosts carry. Of links without a rate it stays without a figure."""
+        if way.tcp_ceiling_mbit is None:
+            return way
+        by = between(self._buffers[source], self._buffers[target])
+        most_mbit, least_mbit = goodput(way.tcp_ceiling_mbit, by, rtt_ms)
+        if least_mbit is None:
+            return way
+        rounded = {"tcp_ceiling_mbit": round(most_mbit, 6), "tcp_least_mbit": round(least_mbit, 6)}
+        return way.model_copy(update=rounded)
 
 
 def with_costs(hosts: Sequence[Host], switches: Sequence[Switch], links: Sequence[Link]) -> tuple[Link, ...]:

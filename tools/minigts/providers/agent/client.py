@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import select
@@ -33,6 +34,13 @@ MOST_KEPT_BYTES = 32 << 20
 """Of what a command says on both streams together, in memory: a host may say more than there is room for."""
 MOST_KEPT_STREAMED_BYTES = 256 << 10
 """The same where it is handed over as it comes, so that what is kept is a courtesy."""
+NOT_STARTED = 127
+"""The code of a command that an agent could not start."""
+LACKS = {
+    errno.EAGAIN: "it has as many processes as its kernel allows",
+    errno.ENOMEM: "its memory is exhausted",
+}
+"""Why not, where that is no matter of the command: by what fork(2) fails with."""
 CUT_MARK = "\n[minigts keeps no more of this output than {} bytes]\n"
 
 
@@ -94,6 +102,8 @@ def run(
                     line.send(_wait(turn, for_end=False))
     if ended is None:
         raise _gone(rundir, host, argv, conditions)
+    if (lack := kept.lack(ended)) is not None:
+        raise HostFailed(f"host {host} cannot start `{argv[0]}`: {lack}{_why(rundir, host, conditions)}")
     return kept.result(ended, timeout_s, time.monotonic() - started, check=check)
 
 
@@ -282,6 +292,15 @@ class _Kept:
         self._is_cut |= len(frame.payload) > room
         if self._is_cut and not self._is_streamed:
             raise OutputTooLong(self._host, self._argv, self._most_bytes)
+
+    def lack(self, ended: wire.Ended) -> str | None:
+        """Of what the host's kernel has had too little to start the command at all; None where it was started, or is no
+        program there. Its agent says so: `true: Resource temporarily unavailable (os error 11)`.
+        """
+        said = self._said[wire.STDERR].decode(errors="replace")
+        if ended.code != NOT_STARTED or not said.startswith(f"{self._argv[0]}: "):
+            return None
+        return next((lack for number, lack in LACKS.items() if said.endswith(f" (os error {number})\n")), None)
 
     def result(self, ended: wire.Ended, timeout_s: float, seconds: float, *, check: bool) -> Result:
         """It is marked where the streams were cut. Raises CommandTimeout, CommandFailed."""

@@ -79,6 +79,8 @@ class Conditions:
     """Whether the process of its kernel is stopped."""
     remedy: str = ""
     """What is to be done about one that does not answer: `minigts restart bra`."""
+    ailment: Callable[[], str] = lambda: ""
+    """A clause that says what the host itself is known to lack; empty for nothing."""
 
 
 class Patience:
@@ -220,4 +222,5 @@ class Patience:
 
     def _silence(self, why: str) -> HostFailed:
         remedy = f"; {self._conditions.remedy} starts it again" if self._conditions.remedy else ""
-        return HostFailed(f"host {self._host} does not answer: {why}{remedy}")
+        ailment = self._conditions.ailment()
+        return HostFailed(f"host {self._host} does not answer: {why}{ailment and '; '}{ailment}{remedy}")

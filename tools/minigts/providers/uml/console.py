@@ -29,6 +29,8 @@ KEEP_SIZE_PUNCH_HOLE = 3
 PANIC, PANIC_BYTES, PANIC_CHARACTERS = b"Kernel panic - not syncing:", 1 << 16, 160
 """How a kernel begins its last words, within how much of the end they are looked for, and how much of them is told."""
 MARK = b"[minigts has left out what the console said before]\n"
+STARTED = b"[minigts has started the kernel anew]\n"
+"""What stands between what a kernel has said and what the next one of the same host says."""
 
 
 class Console:
@@ -43,6 +45,17 @@ class Console:
         fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, seals)
         self._taken = 0
         self._is_open = True
+
+    def begin(self) -> None:
+        """Mark in the file where this start begins, unless it is the first."""
+        if self._length:
+            self._write(STARTED)
+            self._begin = self._length
+
+    def said(self) -> bytes:
+        """All that is in the file, at the most; nothing once it is closed."""
+        self.take()
+        return os.pread(self._file, MOST_BYTES, 0) if self._is_open else b""
 
     def take(self) -> None:
         """Move what is new into the file, if there is room on this machine; nothing once it is closed."""

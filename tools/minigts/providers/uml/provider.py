@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
+from minigts import paths
 from minigts.errors import CommandFailed, EnvironmentLacks, HostFailed, MinigtsError
 from minigts.machine import memory
 from minigts.machine.proc import is_stopped, stat_fields
@@ -36,11 +37,13 @@ from minigts.providers.uml import (
     kernel,
     layers,
     made_of,
+    memory_lack,
     own_roots,
     packing,
     prerequisites,
     way_out,
 )
+from minigts.providers.uml.console import MOST_BYTES
 from minigts.providers.uml.full_kernel import FullKernel
 from minigts.providers.uml.kernel import ONE_PROCESSOR, GuestKernel, Port
 from minigts.providers.uml.supervisor import Launch
@@ -169,7 +172,18 @@ class UmlProvider(AgentProvider):
             is_held=partial(self._is_held, host),
             is_stopped=_StoppedKernel(self.rundir, host).is_stopped,
             remedy=f"minigts restart {host}",
+            ailment=lambda: memory_lack.in_words(self.ended_for_memory(host)),
         )
+
+    def ended_for_memory(self, host: str) -> tuple[str, ...]:
+        return memory_lack.ended(self._console(host))
+
+    def _console(self, host: str) -> bytes:
+        """What the host's console has said; nothing where there is none."""
+        try:
+            return paths.read_whole(self.rundir / kernel.console(host), MOST_BYTES)
+        except OSError:
+            return b""
 
     def _is_held(self, host: str) -> bool:
         return kernel.paused(self.rundir, host).exists() or kernel.standstill(self.rundir).exists()

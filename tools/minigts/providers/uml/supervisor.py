@@ -32,7 +32,7 @@ from minigts.machine import contained, processor_share, processors, shell
 from minigts.machine.contained import Namespaces
 from minigts.providers.agent import ended, process, wire
 from minigts.providers.agent.host import Host, Process
-from minigts.providers.uml import bounds, confinement
+from minigts.providers.uml import bounds, confinement, memory_lack
 from minigts.providers.uml.clock_process import Clock, ClockOrder
 from minigts.providers.uml.confinement import Rule
 from minigts.providers.uml.console import Console
@@ -226,6 +226,7 @@ class Kernels:
             self._consoles.pop(name).close()
         (self._rundir / machine.console).parent.mkdir(parents=True, exist_ok=True)
         console = self._consoles[name] = Console(self._rundir / machine.console)
+        console.begin()
         ended.forget(self._rundir, name)
         self._mourned.discard(name)
         held = Held(self._inside, self._groups.make(name, machine.group), console)
@@ -243,8 +244,13 @@ class Kernels:
 
     def _end_for(self, host: Host, by: str, why: str) -> None:
         if self._running.get(host.name) is host:
-            ended.note(self._rundir, host.name, f"{by}: {why}")
+            self._note_end(host.name, f"{by}: {why}")
             host.process.kill()
+
+    def _note_end(self, name: str, why: str) -> None:
+        """With what the kernel itself has lacked, by its console."""
+        lack = memory_lack.in_words(memory_lack.ended(self._consoles[name].said()))
+        ended.note(self._rundir, name, f"{why}; {lack}" if lack else why)
 
     def _ended(self, name: str) -> None:
         asked = again(self._rundir, name)
@@ -253,7 +259,7 @@ class Kernels:
             self._start(name)
             return
         if name not in self._mourned and (why := self._consoles[name].panic()):
-            ended.note(self._rundir, name, f"by its own kernel, which panicked: {why}")
+            self._note_end(name, f"by its own kernel, which panicked: {why}")
         self._mourned.add(name)
         for end in self._ends_of(name):
             asyncio.get_running_loop().add_reader(end, _throw_away, end)

@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from minigts import paths
 from minigts.dataplane import wire
 from minigts.dataplane.wire import Wire, WireState
 from minigts.errors import HostFailed
@@ -21,8 +20,6 @@ from minigts.providers.agent.patience import Conditions
 from minigts.providers.base import Result, Supports
 from minigts.providers.uml import clock_client, layers, made_of, own_roots, parts
 from minigts.providers.uml.clock_process import ClockOrder, layout
-from minigts.providers.uml.console import MOST_BYTES
-from minigts.providers.uml.kernel import console
 from minigts.providers.uml.provider import UmlProvider, launch_of
 from minigts.providers.uml.supervisor import Launch
 from minigts.topology import chance
@@ -115,11 +112,7 @@ class VirtualUmlProvider(UmlProvider):
         return client.converse(self.rundir, host, argv, paced=True, terminal=terminal, conditions=conditions)
 
     def computing(self, host: str) -> tuple[str, ...]:
-        try:
-            said = paths.read_whole(self.rundir / console(host), MOST_BYTES)
-        except OSError:
-            return ()
-        return tuple(found.decode() for found in COMPUTES.findall(said))
+        return tuple(found.decode() for found in COMPUTES.findall(self._console(host)))
 
     def now_s(self) -> float:
         return clock_client.now_s(self.rundir)

@@ -1,0 +1,103 @@
+"""The filters on a port's frames: those that lead arrivals to what delays them (`shaping`), and any that somebody else
+has set beside them. Pure.
+
+`tc filter show dev eth1 ingress` prints a table's own two lines and then each rule, with what is done below it:
+
+    filter protocol all pref 1 u32 chain 0
+    filter protocol all pref 1 u32 chain 0 fh 800: ht divisor 1
+    filter protocol all pref 1 u32 chain 0 fh 800::1 order 1 key ht 800 bkt 0 terminal flowid not_in_hw
+      match 00000806/0000ffff at -4
+            action order 1: mirred (Egress Redirect to device ifb-eth1) stolen
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TypeAlias
+
+from minigts.dataplane.shaping import holds_arrivals, ifb, spares_arp
+from minigts.topology.parts import End
+
+BEGIN, _PLACE = "--filters--", "--filters of "
+_SIDES = {"ingress": "arriving", "egress": "leaving"}
+_ARP, _ALL = "800::1", "800::2"
+"""The handles of the lab's own two rules."""
+_TABLE = (None, "800:")
+_PASSES = "gact action pass"
+
+
+@dataclass
+class Rule:
+    """One, and the lines that say what it does."""
+
+    pref: str
+    kind: str
+    handle: str | None
+    does: list[str] = field(default_factory=list)
+
+    @property
+    def is_own(self) -> bool:
+        return (self.pref, self.kind) == ("1", "u32") and self.handle in (*_TABLE, _ARP, _ALL)
+
+
+Shown: TypeAlias = Mapping[tuple[str, str], tuple[Rule, ...]]
+"""By port and side, `ingress` or `egress`."""
+
+
+def show(ports: Iterable[End]) -> str:
+    """What prints the filters of these ports, for `sh`. A port without a place for any has none."""
+    names = " ".join(shlex.quote(port.name) for port in ports)
+    each = f'echo "{_PLACE}$port $side"; tc filter show dev $port $side 2>/dev/null || true'
+    return f"echo '{BEGIN}'; for port in {names}; do for side in {' '.join(_SIDES)}; do {each}; done; done"
+
+
+def read(text: str) -> Shown:
+    """What `show` has printed, without its first line. Raises ValueError for what it would not print."""
+    found: dict[tuple[str, str], list[Rule]] = {}
+    here: list[Rule] = []
+    for line in filter(str.strip, text.splitlines()):
+        if line.startswith(_PLACE):
+            port, side = line.removeprefix(_PLACE).split()
+            here = found.setdefault((port, side), [])
+        elif line.startswith("filter "):
+            here.append(_rule(line.split()))
+        elif here:
+            here[-1].does.append(line.strip())
+        else:
+            raise ValueError(f"{line[:80]!r} is of no filter")
+    return {place: tuple(rules) for place, rules in found.items()}
+
+
+def _rule(words: list[str]) -> Rule:
+    try:
+        _, pref, kind, *_ = words[words.index("pref") :]
+    except ValueError as error:
+        raise ValueError(f"{' '.join(words)[:80]!r} is no filter") from error
+    return Rule(pref, kind, next((after for word, after in pairwise(words) if word == "fh"), None))
+
+
+def differences(port: End, shown: Shown) -> list[str]:
+    """How the filters of a port, which is as it should be now, differ from what `shaping` sets, a sentence each. Where
+    nothing is to be delayed there is no place for any, which `shaping.differences` sees to."""
+    return [f"{port.name}: {text}" for text in _differences(port, shown)]
+
+
+def _differences(port: End, shown: Shown) -> Iterator[str]:
+    if not holds_arrivals(port.incoming):
+        return
+    own = {rule.handle: rule for rule in shown.get((port.name, "ingress"), ()) if rule.is_own}
+    leads = f"Egress Redirect to device {ifb(port)}"
+    for handle, does in ((_ALL, leads), (_ARP, _PASSES if spares_arp(port.incoming) else leads)):
+        what = "ARP" if handle == _ARP else "arriving frames"
+        actions = [line for line in own[handle].does if line.startswith("action order")] if handle in own else []
+        if not actions:
+            yield f"no filter leads {what} where they are delayed"
+        elif len(actions) > 1 or does not in actions[0]:
+            yield f"the filter for {what} does something else: {actions[-1].partition(': ')[2].strip()}"
+    for side, which in _SIDES.items():
+        foreign = [rule for rule in shown.get((port.name, side), ()) if side == "egress" or not rule.is_own]
+        for rule in {(each.pref, each.kind): each for each in foreign}.values():
+            yield f"a filter {rule.kind} for {which} frames that is not the lab's (pref {rule.pref})"
