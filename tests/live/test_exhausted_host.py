@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -13,7 +14,8 @@ from minigts.lab import Lab
 from minigts.topology.load import parse
 
 PAIR = "name: small\nhosts: {ams: {memory: 128MB}, bra: }\nlinks: [{ends: [ams, bra], rtt: 4ms}]\n"
-GREEDY = "kept = [bytes(b'x' * (1 << 20)) for _ in range(1000)]"
+USED_UP = re.compile(r"its memory is exhausted|all of its memory of 128 MB is in use")
+"""Whether its kernel comes to ending a process before it looks for memory without end is the kernel's affair."""
 BOMB = "bomb() { bomb | bomb & }; bomb; sleep 1000"
 """It runs in a guest, whose processes its bounds hold to some number here."""
 
@@ -32,24 +34,14 @@ def program(lab: Lab) -> Program:
 
 
 @pytest.mark.virtual
-def test_exec_says_which_program_has_taken_all_memory(lab: Lab, program: Program) -> None:
-    done = program.run("exec", "ams", "--", "python3", "-c", GREEDY)
-    assert done.returncode == 137
-    assert "python3[" in done.stderr
-    assert "was ended by the kernel of ams, whose memory of 128 MB is used up" in done.stderr
-    assert program.run("exec", "ams", "--", "true").returncode == 0
-
-
-@pytest.mark.virtual
 @pytest.mark.timeout(900)
 def test_a_host_that_its_root_has_filled_with_processes_says_why_it_answers_no_more(lab: Lab, program: Program) -> None:
     """Its kernel looks for memory and ends no turn, until the lab's clock goes on without it. The others run on."""
     program.run("exec", "--timeout", "20", "ams", "--", "bash", "-c", BOMB)
     for words in (["exec", "ams", "--", "true"], ["check", "--quick"]):
         said = program.run(*words)
-        assert (said.returncode, "its memory is exhausted" in said.stderr) == (1, True), said.stderr
-    told = program.succeeds("status")
-    assert "its memory is exhausted" in " ".join(told.split())
+        assert (said.returncode, bool(USED_UP.search(said.stderr))) == (1, True), said.stderr
+    assert USED_UP.search(" ".join(program.succeeds("status").split()))
     assert program.run("exec", "bra", "--", "true").returncode == 0
     program.succeeds("restart", "ams")
     assert lab.anew.state_of_hosts()["ams"] == "answers"

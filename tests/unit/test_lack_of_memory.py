@@ -62,6 +62,16 @@ def test_each_start_of_a_kernel_begins_at_a_mark_of_its_own(tmp_path: Path) -> N
     assert console.said() == b""
 
 
+@pytest.mark.parametrize(
+    ("kilobytes", "told"), [(104_858, "all of its memory of 128 MB is in use"), (104_000, ""), (27_568, "")]
+)
+def test_a_kernel_that_has_touched_all_its_memory_is_told_of(tmp_path: Path, kilobytes: int, told: str) -> None:
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "status").write_text(f"Name:\tlinux\nRssFile:\t   15376 kB\nRssShmem:\t  {kilobytes} kB\n")
+    assert memory_lack.in_use(7, 128, tmp_path) == told
+    assert memory_lack.in_use(8, 128, tmp_path) == ""
+
+
 class Starved(FakeProvider):
     """Its kernel ends some processes while a command runs."""
 

@@ -172,8 +172,16 @@ class UmlProvider(AgentProvider):
             is_held=partial(self._is_held, host),
             is_stopped=_StoppedKernel(self.rundir, host).is_stopped,
             remedy=f"minigts restart {host}",
-            ailment=lambda: memory_lack.in_words(self.ended_for_memory(host)),
+            ailment=partial(self._lack_of_memory, host),
         )
+
+    def _lack_of_memory(self, host: str) -> str:
+        """What is known of it on this machine, for one that does not answer."""
+        if told := memory_lack.in_words(self.ended_for_memory(host)):
+            return told
+        machines = {each.name: each for each in Launch.read(self.rundir / process.LAUNCH).machines}
+        pid = self.kernels().get(host)
+        return "" if pid is None else memory_lack.in_use(pid, machines[host].memory_mb)
 
     def ended_for_memory(self, host: str) -> tuple[str, ...]:
         return memory_lack.ended(self._console(host))

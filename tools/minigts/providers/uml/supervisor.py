@@ -250,6 +250,7 @@ class Kernels:
     def _note_end(self, name: str, why: str) -> None:
         """With what the kernel itself has lacked, by its console."""
         lack = memory_lack.in_words(memory_lack.ended(self._consoles[name].said()))
+        lack = lack or memory_lack.in_use(self._running[name].process.pid, self._machines[name].memory_mb)
         ended.note(self._rundir, name, f"{why}; {lack}" if lack else why)
 
     def _ended(self, name: str) -> None:
