@@ -19,6 +19,7 @@ from minigts.experiments import timetable
 from minigts.lab import Lab, playing
 from minigts.providers import registry
 from minigts.providers.base import Result
+from minigts.topology.link_settings import SETTABLE
 from minigts.topology.load import load, parse
 from minigts.topology.plan import Plan
 from minigts.topology.schedule import MOST_MOMENTS, Moment
@@ -148,7 +149,8 @@ def test_each_change_is_made_at_its_moment_and_taken_back_at_the_end(lab: Lab) -
 
     def see(change: playing.Played) -> None:
         wire = WIRINGS[lab.rundir].wires["a", "eth1"]
-        seen.append((change.in_words, wire.rate_mbit, wire.loss_percent, dict(change.amounts)))
+        rate_mbit, loss_percent = (wire.amount_of(SETTABLE[word]) for word in ("rate", "loss"))
+        seen.append((change.in_words, rate_mbit, loss_percent, dict(change.amounts)))
         assert change.moment.at_s <= change.at_s < change.moment.at_s + 5
 
     playing.play(lab, lab.plan.schedule, see)

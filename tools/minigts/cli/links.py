@@ -203,7 +203,8 @@ def _update(settings: Sequence[str]) -> Mapping[str, Amount | None]:
     """The fields of a link's change that these words name, as in `delay=20ms`. Raises InputError with all problems."""
     from minigts.topology.link_settings import SETTABLE, amount
 
-    update, problems = dict[str, Amount | None](), list[Problem]()
+    update: dict[str, Amount | None] = {}
+    problems: list[Problem] = []
     for word in settings:
         what, given, value = word.partition("=")
         if what not in SETTABLE or not given:
