@@ -88,9 +88,9 @@ class Rounds:
                 self._pause()
                 self._chance.choice(kinds)()
             self.found.echoes += "transmitted" in echoes.result().stdout
-        for name in sorted(self._lab.record.paused):
+        for name in sorted(self._lab.read_record().paused):
             self._count("resume", partial(labs.resume, self._lab, name))
-        for name in sorted(self._lab.record.off):
+        for name in sorted(self._lab.read_record().off):
             self._count("start", partial(labs.restart, self._lab, name))
         self._count("heal", lambda: labs.mend_all(self._lab))
 
@@ -99,12 +99,12 @@ class Rounds:
         shown = links.read_wires(self._lab) or {}
         for machine in self._lab.plan.machines:
             for port in machine.ports:
-                now = links.port_now(port, self._lab.record)
+                now = links.port_now(port, self._lab.read_record())
                 for text in wire.differences(now, shown[machine.name][port.name].wire):
                     self._expect(False, f"{machine.name}: {text}")
         for name, state in self._lab.state_of_hosts().items():
             self._expect(state == "answers", f"{name}: {state}")
-        self._expect(not self._lab.record.unsettled, "machines are unsettled")
+        self._expect(not self._lab.read_record().unsettled, "machines are unsettled")
 
     def _set(self) -> None:
         link = self._chance.choice(self._lab.plan.links)
@@ -131,7 +131,9 @@ class Rounds:
         self._count("cut", lambda: labs.set_link(self._lab, *link.ends, up=False))
 
     def _whole(self) -> None:
-        name = self._chance.choice(labs.cut_links(self._lab) or [self._lab.plan.links[0].name])
+        name = self._chance.choice(
+            labs.cut_links(self._lab.plan, self._lab.read_record()) or [self._lab.plan.links[0].name]
+        )
         link = links.link_named(self._lab.plan, name)
         self._count("whole", lambda: labs.set_link(self._lab, *link.ends, up=True))
 
@@ -145,14 +147,14 @@ class Rounds:
             self._count("pause", partial(labs.pause, self._lab, self._chance.choice(on)))
 
     def _resume(self) -> None:
-        for name in sorted(self._lab.record.paused)[:1]:
+        for name in sorted(self._lab.read_record().paused)[:1]:
             self._count("resume", partial(labs.resume, self._lab, name))
 
     def _awake(self) -> list[str]:
-        return [name for name in self._others if name not in self._lab.record.silent]
+        return [name for name in self._others if name not in self._lab.read_record().silent]
 
     def _start(self) -> None:
-        for name in sorted(self._lab.record.off)[:1]:
+        for name in sorted(self._lab.read_record().off)[:1]:
             self._count("start", partial(labs.restart, self._lab, name))
 
     def _restart(self) -> None:
@@ -161,7 +163,7 @@ class Rounds:
             self._count("restart", lambda: labs.restart(self._lab, name))
 
     def _add(self) -> None:
-        if len(self._guests) < MOST_GUESTS and not self._lab.record.paused:
+        if len(self._guests) < MOST_GUESTS and not self._lab.read_record().paused:
             name = f"guest{self.found.done['add'] + 1}"
             rtt = f"{self._chance.uniform(1, 20):.3f}ms"
             self._alter(
@@ -171,7 +173,7 @@ class Rounds:
             self._guests.append(name)
 
     def _remove(self) -> None:
-        if self._guests and not self._lab.record.paused:
+        if self._guests and not self._lab.read_record().paused:
             self._alter("remove", without_host(self._lab.plan, self._guests.pop(0)))
 
     def alone(self) -> Lab:

@@ -103,7 +103,7 @@ def main() -> None:
     chosen = arguments.parse_args()
     figures = stage.Figures("latency", chosen.topology)
     with stage.lab_of(stage.plan_of(chosen.topology)) as lab:
-        taken_off_ms = lab.record.emulator_overhead_ms
+        taken_off_ms = lab.read_record().emulator_overhead_ms
         rows = [row for overlay in chosen.overlays for row in measure_pairs(lab, overlay, chosen.count, chosen.rounds)]
     with stage.lab_of(parse(BARE, "bare.yaml")) as lab:
         own = {

@@ -26,7 +26,7 @@ SHARES = ("reorder_percent", "duplicate_percent", "corrupt_percent")
 @pytest.fixture(autouse=True)
 def as_before(lab: Lab) -> Iterator[None]:
     """Other tests have this lab, too."""
-    before = lab.record
+    before = lab.read_record()
     yield
     labs.restore_links(lab, before)
 
@@ -39,7 +39,7 @@ def round_trip_ms(lab: Lab) -> float:
 
 
 def expected_ms(lab: Lab) -> float:
-    plan = labs.plan_now(lab)
+    plan = labs.plan_now(lab.plan, lab.read_record())
     return echo_ms(plan, plan.path("ams", "bra"))
 
 
@@ -150,7 +150,7 @@ def test_a_connection_outlives_every_change(lab: Lab) -> None:
     assert len(mbit) == STREAM_S
     assert mbit[2] < 20
     assert mbit[-1] > 20
-    assert labs.changed_links(lab) == {}
+    assert labs.changed_links(lab.plan, lab.read_record()) == {}
 
 
 def test_a_schedule_is_played_at_its_very_moments(lab: Lab) -> None:
@@ -172,7 +172,7 @@ def test_a_schedule_is_played_at_its_very_moments(lab: Lab) -> None:
     assert first_slow == pytest.approx(1.0 / 0.05, abs=1)
     assert max(rtts_ms.values()) == pytest.approx(80.1, abs=0.2)
     assert 8 <= 70 - len(rtts_ms) <= 13  # half a second of requests, and those whose reply was under way
-    assert labs.changed_links(lab) == {}
+    assert labs.changed_links(lab.plan, lab.read_record()) == {}
 
 
 def test_a_partition_is_healed(lab: Lab) -> None:

@@ -76,7 +76,7 @@ def test_a_host_comes_in_while_the_others_talk(lab: Lab, program: Program) -> No
 def test_its_link_can_be_set_and_a_second_one_gives_another_way(lab: Lab, program: Program) -> None:
     program.succeeds("set", "par-ams", "delay=10ms")
     program.succeeds("add", "link", "par", "mil", "rtt=4ms")
-    assert lab.record.changed["par-ams"].delay_ms == 10
+    assert lab.read_record().changed["par-ams"].delay_ms == 10
     assert lab.anew.plan.path("par", "mil").hops == 1
     assert abs(off_ms(lab, "par", "mil")) <= allowed_ms(lab)
     assert abs(off_ms(lab, "lju", "par")) <= allowed_ms(lab)

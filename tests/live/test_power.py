@@ -54,7 +54,7 @@ def test_what_passes_it_is_lost_and_not_measured(lab: Lab, program: Program) -> 
 
 def test_up_leaves_it_off(lab: Lab) -> None:
     labs.up(lab.plan, "uml", lab.name, quiet)
-    assert lab.record.off == {"bra"}
+    assert lab.read_record().off == {"bra"}
 
 
 def test_started_again_it_has_its_links_as_they_were_set_meanwhile(lab: Lab, program: Program) -> None:
@@ -114,7 +114,7 @@ def test_hosts_come_and_go_while_another_is_off(lab: Lab, program: Program) -> N
     said = program.run("add", "host", "par", "bra", "rtt=2ms")
     assert said.returncode == 0, said.stderr
     now = lab.anew
-    assert (now.record.off, now.record.unsettled) == ({"bra"}, frozenset())
+    assert (now.read_record().off, now.read_record().unsettled) == ({"bra"}, frozenset())
     assert set(now.provider.kernels()) == {"ams", "lju", "par"}  # type: ignore[attr-defined]
     joined = overlays.joined(now)
     assert joined is not None

@@ -41,7 +41,7 @@ def everywhere(lab: Lab, *argv: str) -> dict[str, str]:
 
 def test_every_port_is_shaped_as_planned(real_lab: Lab) -> None:
     shown = everywhere(real_lab, "tc", "-j", "qdisc", "show")
-    emulator_overhead_ms = real_lab.record.emulator_overhead_ms
+    emulator_overhead_ms = real_lab.read_record().emulator_overhead_ms
     assert [
         difference
         for host in real_lab.plan.hosts
@@ -51,7 +51,7 @@ def test_every_port_is_shaped_as_planned(real_lab: Lab) -> None:
 
 
 def test_what_the_emulator_adds_by_itself_is_little_and_known(real_lab: Lab) -> None:
-    assert 0 < real_lab.record.emulator_overhead_ms < 1
+    assert 0 < real_lab.read_record().emulator_overhead_ms < 1
 
 
 def test_a_second_is_a_second(real_lab: Lab) -> None:
@@ -66,7 +66,11 @@ def test_a_schedule_is_played_by_the_hosts_own_clocks(real_lab: Lab) -> None:
     playing.play(real_lab, moments, seen.append)
     assert [change.moment.at_s for change in seen] == [0.3, 0.6]
     assert all(change.moment.at_s <= change.at_s < change.moment.at_s + 10 for change in seen)  # the machine is shared
-    assert (real_lab.record.changed, real_lab.record.cut, real_lab.record.unsettled) == ({}, frozenset(), frozenset())
+    assert (real_lab.read_record().changed, real_lab.read_record().cut, real_lab.read_record().unsettled) == (
+        {},
+        frozenset(),
+        frozenset(),
+    )
 
 
 def test_the_certificate_has_every_link_and_what_is_set(real_lab: Lab) -> None:
@@ -113,15 +117,15 @@ def test_filters_that_a_user_has_set_are_named_and_taken_off_again(real_lab: Lab
 
 def test_a_lab_that_is_faster_than_declared_is_told_and_calibrated_when_asked(real_lab: Lab) -> None:
     """As after an `up` on a busier machine: too much has been taken off every delay."""
-    too_much_ms = real_lab.record.emulator_overhead_ms + 3
-    real_lab.write(real_lab.record.model_copy(update={"emulator_overhead_ms": too_much_ms}))
-    labs.reshape(real_lab)
+    too_much_ms = real_lab.read_record().emulator_overhead_ms + 3
+    real_lab.write(real_lab.read_record().model_copy(update={"emulator_overhead_ms": too_much_ms}))
+    labs.reshape(real_lab, real_lab.read_record())
 
     made = measure.certify(real_lab, quiet)
 
     assert made.too_fast
-    assert made.emulator_overhead_ms == real_lab.record.emulator_overhead_ms == too_much_ms
-    assert labs.calibrate(real_lab) == real_lab.record.emulator_overhead_ms < too_much_ms - 0.5
+    assert made.emulator_overhead_ms == real_lab.read_record().emulator_overhead_ms == too_much_ms
+    assert labs.calibrate(real_lab) == real_lab.read_record().emulator_overhead_ms < too_much_ms - 0.5
     again = measure.certify(real_lab, quiet)
     assert [row.note for row in again.rows if row.quantity == "settings" and not row.ok] == []
 
@@ -166,7 +170,7 @@ def test_a_paths_latency_is_the_sum_of_its_segments(
             return
     pytest.fail(
         f"path {path_ms:.3f}, sum of segments {sum_ms:.3f}, declared {declared_ms:.3f}, allowed {allowed_ms:.3f} and "
-        f"{apart_ms:.3f} ms; own latency taken off {real_lab.record.emulator_overhead_ms} ms; {seen}"
+        f"{apart_ms:.3f} ms; own latency taken off {real_lab.read_record().emulator_overhead_ms} ms; {seen}"
     )
 
 

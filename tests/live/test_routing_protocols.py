@@ -38,7 +38,7 @@ def hops(lab: Lab, source: str, address: str) -> int:
 
 
 def test_routes_are_the_plans_and_the_certificate_reads_them_back(ring: Lab) -> None:
-    assert all(routes.differences(ring, host) == [] for host in ring.plan.hosts)
+    assert all(routes.differences(ring, host, ring.read_record()) == [] for host in ring.plan.hosts)
     ring.provider.run(
         "a", ["ip", "route", "add", "table", "20", ring.plan.host("b").address, "dev", "eth2"], timeout_s=LIMIT_S
     )
@@ -57,24 +57,24 @@ def test_behind_a_cut_the_other_way_is_found_and_then_the_first_again(ring: Lab)
     addresses = (ring.plan.host("b").address, beside.address)
     assert [hops(ring, "a", address) for address in addresses] == [1, 1]
     labs.set_link(ring, "a", "b", up=False)
-    routes.wait(ring, quiet)
+    routes.wait(ring, ring.read_record(), quiet)
     assert [hops(ring, "a", address) for address in addresses] == [2, 2]
-    assert all(routes.differences(ring, host) == [] for host in ring.plan.hosts)
+    assert all(routes.differences(ring, host, ring.read_record()) == [] for host in ring.plan.hosts)
     labs.set_link(ring, "a", "b", up=True)
-    routes.wait(ring, quiet)
+    routes.wait(ring, ring.read_record(), quiet)
     assert [hops(ring, "a", address) for address in addresses] == [1, 1]
 
 
 def test_a_host_that_was_started_again_has_its_routes(ring: Lab) -> None:
     labs.restart(ring, "c")
-    assert all(routes.differences(ring, host) == [] for host in ring.plan.hosts)
+    assert all(routes.differences(ring, host, ring.read_record()) == [] for host in ring.plan.hosts)
 
 
 def test_a_link_that_loses_all_in_one_direction_is_no_way_for_a_protocol_either(ring: Lab) -> None:
     labs.adjust_link(ring, "a-b", {"loss_percent": 100.0}, "a")
-    routes.wait(ring, quiet)
+    routes.wait(ring, ring.read_record(), quiet)
     assert hops(ring, "a", ring.plan.host("b").address) == 2
-    assert all(routes.differences(ring, host) == [] for host in ring.plan.hosts)
+    assert all(routes.differences(ring, host, ring.read_record()) == [] for host in ring.plan.hosts)
     labs.adjust_link(ring, "a-b", {"loss_percent": None}, "a")
-    routes.wait(ring, quiet)
+    routes.wait(ring, ring.read_record(), quiet)
     assert hops(ring, "a", ring.plan.host("b").address) == 1

@@ -84,8 +84,8 @@ def test_two_pages_at_work_on_one_lab(served: tuple[subprocess.Popen[str], str],
     desk.click("#declared")
     phone.click("#cut")
     expect(desk.locator("#map .first")).to_have_text("17.7 ms")
-    assert pair.record.changed == {}
-    assert pair.record.cut == frozenset()
+    assert pair.read_record().changed == {}
+    assert pair.read_record().cut == frozenset()
     assert said == []
 
     now = Lab(pair.rundir)

@@ -167,7 +167,7 @@ def test_a_paused_host_is_not_asked(lab: Lab, tmp_path: Path) -> None:
 
 def test_it_can_be_started_again_all_the_same(lab: Lab) -> None:
     done = verb("restart", "bra")
-    assert (done.exit_code, lab.record.paused) == (0, frozenset()), done.stderr
+    assert (done.exit_code, lab.read_record().paused) == (0, frozenset()), done.stderr
     assert set(lab.state_of_hosts().values()) == {"answers"}
 
 

@@ -61,7 +61,7 @@ def test_links_are_shaped_as_planned_and_read_back(pair: Lab) -> None:
     for host in pair.plan.hosts:
         shown = said(pair, host.name, "tc", "-j", "qdisc", "show")
         for port in host.ports:
-            assert shaping.differences(port, shown, pair.record.emulator_overhead_ms) == []
+            assert shaping.differences(port, shown, pair.read_record().emulator_overhead_ms) == []
 
 
 def test_test_traffic_never_takes_the_management_interface(pair: Lab) -> None:
@@ -92,7 +92,7 @@ def test_the_lowest_round_trip_is_the_declared_one(pair: Lab, overlay: str) -> N
         measured = calibration.probe(pair.provider, "ams", address, count=PROBES, prefix=inside)
         assert len(measured.rtts_ms) >= PROBES - 2
         lowest_ms.append(min(measured.rtts_ms))
-        below_ms, above_ms = allowed_ms + 2 * pair.record.emulator_overhead_ms, allowed_ms + ends_ms(pair)
+        below_ms, above_ms = allowed_ms + 2 * pair.read_record().emulator_overhead_ms, allowed_ms + ends_ms(pair)
         if declared_ms - below_ms <= min(lowest_ms) <= declared_ms + above_ms:
             return
     pytest.fail(f"the tries gave {lowest_ms} ms; declared are {declared_ms} -{below_ms:.2f} +{above_ms:.2f} ms")

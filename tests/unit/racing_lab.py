@@ -10,6 +10,7 @@ import time
 import tc_hosts
 
 from minigts import lab as labs
+from minigts import paths
 from minigts.errors import MinigtsError
 from minigts.providers import registry
 from minigts.topology.load import parse
@@ -23,7 +24,7 @@ def quiet(_said: str) -> None:
 
 def enter() -> None:
     """The lock alone: nobody else is inside."""
-    rundir = labs.labs_directory() / "two"
+    rundir = paths.labs_root() / "two"
     with labs.exclusive(rundir):
         inside = rundir.parent / "inside"
         inside.touch(exist_ok=False)
@@ -44,7 +45,7 @@ def execute() -> None:
 
 def status() -> None:
     for lab in labs.all_labs():
-        assert set(lab.state_of_hosts()) == {"ams", "bra"}, lab.record
+        assert set(lab.state_of_hosts()) == {"ams", "bra"}, lab.read_record()
 
 
 def cut() -> None:

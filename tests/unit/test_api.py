@@ -54,8 +54,8 @@ def meddle(lab: Lab) -> None:
     labs.set_link(lab, "h2", "h3", up=True)
     labs.change_link(lab, "h1", "h2", Change(delay_ms=20, rate_mbit=10))
     labs.set_links(lab, Settings(unlimited=True, gro="on"))
-    lab.write(lab.record.model_copy(update={"emulator_overhead_ms": 3.0}))
-    labs.reshape(lab)
+    lab.write(lab.read_record().model_copy(update={"emulator_overhead_ms": 3.0}))
+    labs.reshape(lab, lab.read_record())
     tc_hosts.NETWORKS[lab.rundir].netem["h1", "eth1"]["delay"]["delay"] = 0.5
     measure.certify(lab, quiet)
     overlays.leave(lab, quiet)
@@ -73,7 +73,7 @@ def test_a_borrowed_lab_is_given_back_as_it_was(lab: Lab) -> None:
 def test_a_link_takes_what_can_be_set_in_the_language_s_words(lab: Lab) -> None:
     link = api.open_lab("chain").link("h1", "h2")
     link.change(rtt="30ms", rate="10mbit", queue="100kB", loss="1%", burst="8packets")
-    assert lab.record.changed["h1-h2"].given == {
+    assert lab.read_record().changed["h1-h2"].given == {
         "delay_ms": 15,
         "loss_percent": 1,
         "rate_mbit": 10,
@@ -81,7 +81,7 @@ def test_a_link_takes_what_can_be_set_in_the_language_s_words(lab: Lab) -> None:
         "burst_packets": 8,
     }
     link.mend()
-    assert lab.record.changed == {}
+    assert lab.read_record().changed == {}
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_link_takes_what_can_be_set_in_the_language_s_words(lab: Lab) -> None:
 def test_what_a_link_cannot_be_set_to_is_refused(lab: Lab, settings: dict[str, str], says: str) -> None:
     with pytest.raises(InputError, match=says):
         api.open_lab("chain").link("h1", "h2").change(**settings)
-    assert lab.record.changed == {}
+    assert lab.read_record().changed == {}
 
 
 def test_also_when_a_test_breaks_off(lab: Lab) -> None:
@@ -133,7 +133,7 @@ def test_what_is_expected_follows_what_is_set_of_the_links(lab: Lab) -> None:
     changed = opened.rtt("h3", "h1")
     assert (declared.expected_ms, declared.lost, declared.as_expected) == (20, 0, True)
     assert (changed.expected_ms, changed.median_ms, changed.as_expected) == (60, pytest.approx(60, abs=0.01), True)
-    plan = labs.plan_now(lab)
+    plan = labs.plan_now(lab.plan, lab.read_record())
     near, far = plan.path("h1", "h2"), plan.path("h1", "h3")
     assert (near.rtt_ms, near.rate_mbit, far.rtt_ms, far.rate_mbit) == (50, 20, 60, 20)
     assert near.tcp_ceiling_mbit == pytest.approx(20 * 1448 / 1514)
@@ -150,15 +150,15 @@ def test_nothing_comes_back_over_a_link_that_was_cut(lab: Lab) -> None:
 def test_a_change_is_recorded_shown_and_gone_when_the_link_is_mended(lab: Lab) -> None:
     link = api.open_lab().link("h2", "h1")
     link.change(delay="20ms", jitter="1ms", loss="5%", rate="10mbit")
-    (change,) = labs.changed_links(lab).values()
+    (change,) = labs.changed_links(lab.plan, lab.read_record()).values()
     assert change.in_words == "delay 20 ms, jitter 1 ms, loss 5 %, rate 10 Mbit/s"
     assert measure.of(lab) is None
-    port = labs.links.port_now(lab.plan.host("h1").ports[0], lab.record)
-    other = labs.links.port_now(lab.plan.host("h2").ports[0], lab.record)
+    port = labs.links.port_now(lab.plan.host("h1").ports[0], lab.read_record())
+    other = labs.links.port_now(lab.plan.host("h2").ports[0], lab.read_record())
     assert port.outgoing.queue_bytes == 75_000
     assert len({port.outgoing.seed, port.incoming.seed, other.outgoing.seed, other.incoming.seed} - {None}) == 4
     link.mend()
-    assert labs.changed_links(lab) == {}
+    assert labs.changed_links(lab.plan, lab.read_record()) == {}
 
 
 @pytest.mark.parametrize(

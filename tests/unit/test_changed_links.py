@@ -52,7 +52,7 @@ def minigts(*words: str, code: int = 0) -> str:
 
 def ways(lab: Lab, link: str = "ams-bra") -> list[tuple[float, float | None, float]]:
     """One-way delay in ms, rate in Mbit/s and loss in % as they should be now, there and back."""
-    plan = labs.plan_now(lab)
+    plan = labs.plan_now(lab.plan, lab.read_record())
     (one,) = (each for each in plan.links if each.name == link)
     return [(each.delay_ms, each.rate_mbit, each.loss_percent) for each in one.ways]
 
@@ -70,7 +70,7 @@ def test_each_direction_is_set_on_its_own(lab: Lab) -> None:
     said = minigts("set", "ams-bra", "delay=1ms", "rate=declared", "--from", "bra")
     assert "ams-bra is set: from ams: delay 20 ms, rate 10 Mbit/s; from bra: delay 1 ms" in said
     assert ways(lab) == [(20, 10, 0), (1, 50, 0)]
-    assert lab.record.unsettled == frozenset()
+    assert lab.read_record().unsettled == frozenset()
     network = tc_hosts.NETWORKS[lab.rundir]
     assert network.netem["bra", "eth1"]["delay"]["delay"] == pytest.approx(0.020, abs=OVERHEAD_S)
     assert network.netem["ams", "eth1"]["delay"]["delay"] == pytest.approx(0.001, abs=OVERHEAD_S)
@@ -89,7 +89,7 @@ def test_what_else_a_link_does_to_packets_is_set_each_direction_on_its_own(lab: 
     assert "loss-gemodel" not in netem["bra", "eth1"]
     minigts("set", "ams-bra", "loss=1%", "burst=3packets", "--from", "bra")  # a burst from ams without a loss is let be
     minigts("set", "ams-bra", "--reset")
-    assert labs.changed_links(lab) == {}
+    assert labs.changed_links(lab.plan, lab.read_record()) == {}
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_what_else_a_link_does_to_packets_is_set_each_direction_on_its_own(lab: 
 )
 def test_what_has_no_effect_is_refused(lab: Lab, words: tuple[str, ...], expected: str) -> None:
     assert expected in minigts("set", "ams-bra", *words, code=2)
-    assert labs.changed_links(lab) == {}
+    assert labs.changed_links(lab.plan, lab.read_record()) == {}
 
 
 def test_a_link_that_is_cut_and_made_whole_keeps_what_was_set(lab: Lab) -> None:
@@ -118,7 +118,7 @@ def test_a_link_that_is_cut_and_made_whole_keeps_what_was_set(lab: Lab) -> None:
 def test_a_link_is_as_declared_again(lab: Lab) -> None:
     minigts("set", "ams-bra", "delay=20ms", "queue=100kB", "--from", "bra")
     assert "ams-bra is as declared" in minigts("set", "ams-bra", "--reset")
-    assert labs.changed_links(lab) == {}
+    assert labs.changed_links(lab.plan, lab.read_record()) == {}
     assert ways(lab) == [(5, 50, 0), (5, 50, 0)]
 
 
@@ -139,7 +139,7 @@ def test_a_link_is_as_declared_again(lab: Lab) -> None:
 def test_what_cannot_be_set_is_refused_and_nothing_is_changed(lab: Lab, words: list[str], says: str) -> None:
     before = tc_hosts.NETWORKS[lab.rundir].set
     assert says in minigts("set", *words, code=2)
-    assert labs.changed_links(lab) == {}
+    assert labs.changed_links(lab.plan, lab.read_record()) == {}
     assert tc_hosts.NETWORKS[lab.rundir].set == before
 
 
@@ -159,7 +159,7 @@ def test_what_does_not_come_back_as_it_was_set_is_said(lab: Lab, monkeypatch: py
     monkeypatch.setattr(tc_hosts.TcHosts, "run", meddled)
     with pytest.raises(HostFailed, match="links are not as they were set:\nbra: "):
         labs.adjust_link(lab, "ams-bra", {"delay_ms": 20})
-    assert lab.record.unsettled == {"ams", "bra"}
+    assert lab.read_record().unsettled == {"ams", "bra"}
 
 
 @pytest.mark.parametrize(
@@ -182,9 +182,9 @@ def test_a_change_has_one_form(
 def test_a_partition_cuts_what_joins_its_groups_and_healing_mends_all(lab: Lab) -> None:
     minigts("set", "mil-ams", "delay=9ms")
     assert "cut: bra-lon, mil-ams" in minigts("partition", "ams,bra", "lon,mil")
-    assert labs.cut_links(lab) == ["bra-lon", "mil-ams"]
+    assert labs.cut_links(lab.plan, lab.read_record()) == ["bra-lon", "mil-ams"]
     assert "whole again: bra-lon, mil-ams" in minigts("partition", "--heal")
-    assert labs.cut_links(lab) == []
+    assert labs.cut_links(lab.plan, lab.read_record()) == []
     assert ways(lab, "mil-ams") == [(9, None, 0), (9, None, 0)]
 
 
@@ -202,7 +202,7 @@ def test_a_partition_cuts_what_joins_its_groups_and_healing_mends_all(lab: Lab) 
 )
 def test_groups_that_cannot_be_parted_are_refused(lab: Lab, words: list[str], says: str) -> None:
     assert says in minigts("partition", *words, code=2)
-    assert labs.cut_links(lab) == []
+    assert labs.cut_links(lab.plan, lab.read_record()) == []
 
 
 def test_a_command_that_was_killed_while_it_set_is_made_up_for(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,7 +215,7 @@ def test_a_command_that_was_killed_while_it_set_is_made_up_for(lab: Lab, monkeyp
     with monkeypatch.context() as patch, pytest.raises(Killed):
         patch.setattr(tc_hosts.TcHosts, "run", killed)
         labs.adjust_link(lab, "ams-bra", {"delay_ms": 20})
-    assert lab.record.unsettled == {"ams", "bra"}
+    assert lab.read_record().unsettled == {"ams", "bra"}
     labs.up(lab.plan, tc_hosts.TcHosts.name, None, quiet)
-    assert lab.record.unsettled == frozenset()
+    assert lab.read_record().unsettled == frozenset()
     assert tc_hosts.NETWORKS[lab.rundir].netem["bra", "eth1"]["delay"]["delay"] == pytest.approx(0.020, abs=OVERHEAD_S)

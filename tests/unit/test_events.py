@@ -62,7 +62,7 @@ def test_a_host_that_is_paused_is_told_and_can_be_given_up(lab: Lab, monkeypatch
     monkeypatch.setattr(tc_hosts.TcHosts, "resume", lambda _self, _host: None, raising=False)
     labs.pause(lab, "h2")
     assert lab.state_of_hosts()["h2"] == "paused"
-    assert labs.dead_links(lab) == {"h1-h2"}
+    assert labs.dead_links(lab.plan, lab.read_record()) == {"h1-h2"}
     labs.resume(lab, "h2")
     assert [each["event"] for each in told(lab)[-2:]] == ["paused", "resumed"]
     monkeypatch.setattr(tc_hosts.TcHosts, "resume", ended)
@@ -70,7 +70,7 @@ def test_a_host_that_is_paused_is_told_and_can_be_given_up(lab: Lab, monkeypatch
     with pytest.raises(HostFailed):
         labs.resume(lab, "h2")
     labs.restart(lab, "h2")
-    assert (lab.record.paused, lab.record.unsettled) == (frozenset(), frozenset())
+    assert (lab.read_record().paused, lab.read_record().unsettled) == (frozenset(), frozenset())
 
 
 def test_what_is_put_back_is_told_too(lab: Lab) -> None:

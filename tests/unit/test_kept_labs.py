@@ -139,10 +139,14 @@ def test_the_provider_of_these_tests_is_one_that_keeps() -> None:
 
 def test_a_kept_lab_comes_up_on_its_disks_with_its_links_as_they_were(lab: Lab) -> None:
     assert labs.keep(lab, quiet) > 0
-    assert (lab.record.state, lab.is_kept, lab.rundir in tc_hosts.NETWORKS) == ("kept", True, False)
+    assert (lab.read_record().state, lab.read_state() == "kept", lab.rundir in tc_hosts.NETWORKS) == (
+        "kept",
+        True,
+        False,
+    )
     again = up()
-    assert (contents(again), again.record.state, again.record.cut) == (OWN, "up", {"ams-bra"})
-    assert again.record.unjoined == {"ams", "bra", "lon"}
+    assert (contents(again), again.read_record().state, again.read_record().cut) == (OWN, "up", {"ams-bra"})
+    assert again.read_record().unjoined == {"ams", "bra", "lon"}
     assert sum(each["loss-random"]["loss"] == 1.0 for each in losses(again)) == 2
 
 
@@ -178,7 +182,7 @@ def test_a_kept_lab_that_does_not_come_up_is_kept_as_before(lab: Lab, state: Pat
     (state / "image").write_text("second")
     with pytest.raises(InputError, match="of another image"):
         up()
-    assert (lab.is_kept, contents(lab)) == (True, OWN)
+    assert (lab.read_state() == "kept", contents(lab)) == (True, OWN)
 
 
 @pytest.mark.parametrize("moment", ["note", "down"])
@@ -197,7 +201,7 @@ def test_up_of_a_kept_lab_killed_keeps_it(lab: Lab, moment: str) -> None:
     KeepingHosts.dies_at = moment
     with pytest.raises(BrokenOff):
         up()
-    assert (lab.is_kept, contents(lab)) == (True, OWN)
+    assert (lab.read_state() == "kept", contents(lab)) == (True, OWN)
     assert contents(up()) == OWN
 
 
@@ -212,11 +216,11 @@ def test_a_provider_that_cannot_keep_says_so_and_its_lab_stays_up(monkeypatch: p
         labs.keep(plain, quiet)
     with pytest.raises(EnvironmentLacks, match="cannot keep"):
         labs.save(plain, "one", None, quiet)
-    assert plain.record.state == "up"
+    assert plain.read_record().state == "up"
 
 
 def test_a_lab_that_was_never_complete_cannot_be_kept(lab: Lab) -> None:
-    lab.write(lab.record.model_copy(update={"state": "starting"}))
+    lab.write(lab.read_record().model_copy(update={"state": "starting"}))
     with pytest.raises(InputError, match="was never complete"):
         labs.keep(lab, quiet)
 
@@ -245,7 +249,7 @@ def test_down_all_keep_keeps_what_is_up_and_down_all_removes_what_is_kept(lab: L
     up(name="second")
     done = runner.invoke(app, ["down", "--all", "--keep"])
     assert done.exit_code == 0, done.output
-    assert [each.is_kept for each in labs.all_labs()] == [True, True]
+    assert [each.read_state() == "kept" for each in labs.all_labs()] == [True, True]
     assert runner.invoke(app, ["down", "--all", "--keep"]).exit_code == 0
     gone = runner.invoke(app, ["down", "--all"])
     assert gone.stderr.count("it was kept, and 0.0 MB of disks are gone") == 2
@@ -256,11 +260,11 @@ def test_a_saved_lab_is_restored_beside_itself(lab: Lab) -> None:
     saved = labs.save(lab, "one", "swarm", quiet)
     assert (saved.lab, saved.overlay, saved.lab_time, saved.hosts) == ("chain", "swarm", NOON, ("ams", "bra", "lon"))
     assert labs.all_saved() == [labs.saved_named("one")] == [saved]
-    assert lab.record.state == "up" and lab.rundir in tc_hosts.NETWORKS
+    assert lab.read_record().state == "up" and lab.rundir in tc_hosts.NETWORKS
     for file in disks(lab).values():
         file.write_text("later")
     second = labs.restore("one", "second", quiet)
-    assert (second.is_kept, contents(second), second.record.cut) == (True, OWN, {"ams-bra"})
+    assert (second.read_state() == "kept", contents(second), second.read_record().cut) == (True, OWN, {"ams-bra"})
     assert contents(up(name="second")) == OWN
     assert set(contents(lab).values()) == {"later"}
 
@@ -275,7 +279,7 @@ def test_disks_are_copied_while_no_host_runs(lab: Lab, monkeypatch: pytest.Monke
 def test_a_kept_lab_can_be_saved_and_goes_on_being_kept(lab: Lab) -> None:
     labs.keep(lab, quiet)
     labs.save(lab, "one", None, quiet)
-    assert lab.is_kept
+    assert lab.read_state() == "kept"
     labs.down(lab)
     assert contents(labs.restore("one", None, quiet)) == OWN
     assert contents(up()) == OWN
@@ -337,7 +341,7 @@ def test_a_restore_that_is_killed_is_no_lab_and_down_removes_it(
         patch.setattr("minigts.lab.saved.sparse.copy", die)
         labs.restore("one", None, quiet)
     (half,) = labs.all_labs()
-    assert not half.is_complete
+    assert half.read_state() not in ("up", "kept")
     labs.down(half)
     assert files_of(state) == {"image", "saved"}
 

@@ -194,10 +194,10 @@ def test_others_refuse_virtual_time_before_anything_is_changed(place: Path, argv
 def test_a_lab_that_is_up_is_not_touched_when_the_time_is_refused(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(registry._PROVIDERS, tc_hosts.TcHosts.name, tc_hosts.TcHosts)
     lab = labs.up(load(place / "small.yaml"), tc_hosts.TcHosts.name, None, quiet)
-    record = lab.record
+    record = lab.read_record()
     with pytest.raises(InputError, match="tc-hosts has no virtual time"):
         labs.up(load(place / "virtual.yaml"), tc_hosts.TcHosts.name, None, quiet)
-    assert lab.record == record
+    assert lab.read_record() == record
     assert set(lab.state_of_hosts().values()) == {"answers"}
 
 
@@ -221,7 +221,7 @@ def test_a_lab_knows_its_time_by_its_plan(place: Path, virtual: type[tc_hosts.Tc
 
 def test_a_lab_is_taken_down_without_reading_its_plan(place: Path, virtual: type[tc_hosts.TcHosts]) -> None:
     lab = labs.up(load(place / "virtual.yaml"), tc_hosts.TcHosts.name, None, quiet)
-    assert lab.record.time == "virtual"
+    assert lab.read_record().time == "virtual"
     (lab.rundir / "plan.json").write_text("{")
     again = labs.open_lab("small")
     assert (again.time, type(again.provider)) == ("virtual", virtual)
@@ -231,7 +231,7 @@ def test_a_lab_is_taken_down_without_reading_its_plan(place: Path, virtual: type
 
 def test_a_lab_of_before_knows_its_time_by_its_plan(place: Path, virtual: type[tc_hosts.TcHosts]) -> None:
     lab = labs.up(load(place / "virtual.yaml"), tc_hosts.TcHosts.name, None, quiet)
-    lab.write(lab.record.model_copy(update={"time": None}))
+    lab.write(lab.read_record().model_copy(update={"time": None}))
     assert (labs.open_lab("small").time, type(labs.open_lab("small").provider)) == ("virtual", virtual)
     labs.down(lab)
 

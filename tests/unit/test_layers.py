@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from minigts import paths
 from minigts.providers import registry
 
 PACKAGE = Path(__file__).parents[2] / "tools" / "minigts"
@@ -137,6 +138,20 @@ def test_only_shell_starts_processes(module: Path) -> None:
 @pytest.mark.parametrize("module", [module for module in MODULES if part_of(module) != "cli"], ids=name)
 def test_only_the_command_line_prints_and_exits(module: Path) -> None:
     assert not {call for call in calls(module) if call in ("print", "sys.exit", "exit", "quit", "sys.stdout.write")}
+
+
+OF_A_RUN_DIRECTORY = {paths.LAB, paths.PLAN, paths.CERTIFICATE, paths.LAUNCH, paths.SUPERVISOR, paths.CLOCK}
+
+
+@pytest.mark.parametrize("file", sorted(OF_A_RUN_DIRECTORY))
+def test_a_name_of_a_run_directorys_file_stands_once(file: str) -> None:
+    constants = [
+        name(module)
+        for module in MODULES
+        for node in ast.walk(tree(module))
+        if isinstance(node, ast.Constant) and node.value == file
+    ]
+    assert constants == ["paths.py"]
 
 
 def test_the_list_of_rooms_for_contributors_is_the_whole_truth() -> None:

@@ -192,8 +192,8 @@ def test_a_students_links_are_set_again_as_they_were_and_those_that_were_cut_are
         cut=frozenset({"ams-bra"}),
     )
     again._set(lab, measured)
-    assert lab.record.cut == {"ams-bra"}
-    assert lab.record.changed == measured.changed
+    assert lab.read_record().cut == {"ams-bra"}
+    assert lab.read_record().changed == measured.changed
 
 
 @pytest.mark.parametrize(("step", "ran"), [("rules.sh", b"echo 1\n"), (None, b"")])

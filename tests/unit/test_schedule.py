@@ -160,7 +160,11 @@ def test_each_change_is_made_at_its_moment_and_taken_back_at_the_end(lab: Lab) -
         ("a-b: whole", 5, 0, {"a-b up": 1}),
     ]
     assert WIRINGS[lab.rundir].wires == before
-    assert (lab.record.changed, lab.record.cut, lab.record.unsettled) == ({}, frozenset(), frozenset())
+    assert (lab.read_record().changed, lab.read_record().cut, lab.read_record().unsettled) == (
+        {},
+        frozenset(),
+        frozenset(),
+    )
 
 
 def test_a_schedule_that_is_broken_off_leaves_links_as_they_were(lab: Lab) -> None:
@@ -169,7 +173,7 @@ def test_a_schedule_that_is_broken_off_leaves_links_as_they_were(lab: Lab) -> No
 
     with pytest.raises(KeyboardInterrupt):
         playing.play(lab, lab.plan.schedule, stop)
-    assert lab.record.changed == {}
+    assert lab.read_record().changed == {}
 
 
 def test_the_verb_says_what_it_plays(lab: Lab) -> None:
@@ -188,7 +192,7 @@ def test_the_verb_says_what_it_plays(lab: Lab) -> None:
 def test_what_has_no_effect_is_refused_before_anything_is_changed(lab: Lab) -> None:
     with pytest.raises(InputError, match="has no loss from a"):
         playing.play(lab, [Moment(at_s=0, link="a-b", update={"burst_packets": 8})], lambda _: None)
-    assert lab.record.changed == {}
+    assert lab.read_record().changed == {}
 
 
 def test_what_was_set_when_is_read_from_a_raw_file() -> None:
@@ -222,7 +226,7 @@ def test_a_host_has_the_schedules_time_and_a_minute_more_for_it(
     text = TEXT.replace("time: virtual", "time: real")
     plan = parse(f"{text}- {{at: {at}, link: a-b, from: a, set: {{rate: 5mbit}}}}\n", "pair.yaml")
     lab = labs.up(plan, Told.name, None, lambda _: None)
-    states = playing._states(lab.plan, lab.record, plan.schedule)
+    states = playing._states(lab.plan, lab.read_record(), plan.schedule)
     with pytest.raises(HostFailed, match="links are not as the schedule has set them"):
         playing._told(lab, plan.host("a"), plan.schedule, states, 0.0)
     monkeypatch.setattr(Told, "shown", "")

@@ -70,12 +70,12 @@ def test_a_topology_that_is_named_is_brought_up_tested_and_taken_down(run: Run) 
 def test_a_lab_that_runs_it_is_used_and_given_back(run: Run) -> None:
     lab = api.up(CHAIN, provider=ON)
     lab.link("h1", "h2").change(delay="7ms")
-    before = lab._lab.record
+    before = lab._lab.read_record()
     done = run(RTT, "--minigts", "my.yaml", "--minigts-on", ON)
     done.assert_outcomes(passed=1)
     done.stdout.fnmatch_lines([f"minigts: lab mine, which is up and is given back as it was: mine on {ON}*"])
     assert [each.name for each in api.all_labs()] == ["mine"]
-    assert lab._lab.record == before
+    assert lab._lab.read_record() == before
 
 
 def test_without_a_topology_it_is_the_lab_that_is_up(run: Run) -> None:

@@ -211,7 +211,7 @@ def tc_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
 def test_a_lab_is_set_and_read_back_by_direction(tc_lab: Lab) -> None:
     explanation = explain(tc_lab, PLAN.links[0])
     shown = {(each.source, each.target, each.name): each.shown for each in explanation.quantities}
-    taken_off_ms = tc_lab.record.emulator_overhead_ms
+    taken_off_ms = tc_lab.read_record().emulator_overhead_ms
     assert taken_off_ms > 0
     assert explanation.differences == ()
     assert (shown["a", "b", "rate"], shown["b", "a", "rate"]) == (50, 5)

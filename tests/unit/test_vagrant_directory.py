@@ -131,7 +131,7 @@ def test_a_lab_of_another_provider_outlives_vagrants_machines_of_its_name(place:
     place.vagrant.remember(PAIR, load(PAIR))
     place.has_lab(provider)
     verbs.libvirt_left(place.vagrant.path)
-    assert place.lab.record.provider == provider
+    assert place.lab.read_record().provider == provider
     assert place.vagrant.memory() is None
 
 
@@ -169,7 +169,7 @@ def test_a_lab_whose_machines_all_run_stays(place: Place) -> None:
     place.has_machine("ams")
     place.has_machine("bra")
     verbs.libvirt_left(place.vagrant.path)
-    assert place.lab.record.provider == "vagrant"
+    assert place.lab.read_record().provider == "vagrant"
     assert place.vagrant.memory() is not None
 
 
@@ -180,7 +180,7 @@ def test_machines_that_are_up_do_not_become_a_lab_whose_name_is_taken(place: Pla
     place.has_machine("bra")
     with pytest.raises(InputError, match="a lab pair already, of the provider uml"):
         verbs.libvirt_joined(place.vagrant.path)
-    assert place.lab.record.provider == "uml"
+    assert place.lab.read_record().provider == "uml"
 
 
 @pytest.fixture

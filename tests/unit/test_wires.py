@@ -212,7 +212,7 @@ def test_up_measures_no_latency_of_the_emulators_own(monkeypatch: pytest.MonkeyP
     steps: list[str] = []
     lab = labs.up(parse(TEXT, "chain.yaml"), tc_hosts.TcHosts.name, None, steps.append)
     assert not any("latency" in step for step in steps)
-    assert (labs.calibrate(lab), lab.record.emulator_overhead_ms) == (0.0, 0.0)
+    assert (labs.calibrate(lab), lab.read_record().emulator_overhead_ms) == (0.0, 0.0)
     done = runner.invoke(app, ["calibrate"])
     assert (done.exit_code, done.stdout, done.stderr) == (
         0,
@@ -286,16 +286,16 @@ def test_a_cut_that_was_broken_off_is_finished_by_the_next_up(lab: Lab, monkeypa
     with monkeypatch.context() as patch, pytest.raises(BrokenOff):
         patch.setattr(wired_hosts.WiredHosts, "set_wires", set_wires)
         labs.set_link(lab, "ams", "bra", up=False)
-    assert lab.record.unsettled == {"ams", "bra"}
+    assert lab.read_record().unsettled == {"ams", "bra"}
     wiring(lab).wires = before
     again = brought_up(TEXT)
     assert {wiring(again).wires[port].loss for port in (AMS, BRA)} == {LOSS_OF_ALL}
-    assert again.record.unsettled == frozenset()
+    assert again.read_record().unsettled == frozenset()
 
 
 def test_reshape_begins_the_seeds_anew_and_asks_no_host(lab: Lab) -> None:
     asked = network(lab).asked
-    labs.reshape(lab)
+    labs.reshape(lab, lab.read_record())
     assert set(wiring(lab).set[-1]) == {AMS, BRA, TO_LON, FROM_LON}
     assert network(lab).asked == asked
 
@@ -304,7 +304,7 @@ def test_reshape_reads_back(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wired_hosts.WiredHosts, "set_wires", lambda *_: None)
     wiring(lab).wires[BRA] = replace(FIRST, delay_ns=FIRST.delay_ns + 1)
     with pytest.raises(HostFailed, match=r"\nbra: eth1: delay is 10.875001 ms, should be 10.875 ms$"):
-        labs.reshape(lab)
+        labs.reshape(lab, lab.read_record())
 
 
 def test_a_port_that_is_not_known_between_the_hosts_is_named(lab: Lab) -> None:
@@ -332,7 +332,7 @@ def test_a_lab_that_is_too_fast_is_not_calibrated_when_it_is_brought_up(lab: Lab
     steps: list[str] = []
     assert measure.after_up(lab, steps.append).too_fast
     assert not any("latency" in step for step in steps)
-    assert lab.record.emulator_overhead_ms == 0.0
+    assert lab.read_record().emulator_overhead_ms == 0.0
     done = runner.invoke(app, ["check", "--quick"])
     assert done.exit_code == 1
     assert "calibrate" not in done.stdout
@@ -402,8 +402,8 @@ def test_a_switch_s_ports_send_into_wires_as_a_host_s_do() -> None:
     assert wiring(lab).wires == declared(lab.plan)
     assert {("s1", "eth1"), ("s1", "eth2")} < wiring(lab).wires.keys()
     switch = lab.plan.machine("s1")
-    shown = host_settings.read_back(lab, switch, links.read_wires(lab))
-    assert host_settings.differences(lab.plan, switch, lab.record, shown) == []
+    shown = host_settings.read_back(lab, switch, lab.read_record(), links.read_wires(lab))
+    assert host_settings.differences(lab.plan, switch, lab.read_record(), shown) == []
     labs.set_link(lab, "a", "s1", up=False)
     assert [port for port, each in wiring(lab).wires.items() if each.loss] == [("a", "eth1"), ("s1", "eth1")]
 

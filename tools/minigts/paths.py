@@ -25,6 +25,10 @@ UMASK = "MINIGTS_UMASK"
 """The variable in which the command line keeps its user's umask, in octal digits; its own is narrower."""
 BROUGHT = "brought"
 """The folder of an installed package that holds the project's own files; pyproject.toml says which."""
+LAB, PLAN, CERTIFICATE = "lab.json", "plan.json", "certificate.json"
+"""Files of a lab's run directory that several rooms know: its record, its plan, what was measured of it last."""
+LAUNCH, SUPERVISOR, CLOCK = "launch.json", "supervisor.json", "clock.json"
+"""Files there that a provider keeps of what runs: what was to be started, the process that did, and the clock's."""
 
 
 def cache_root() -> Path:
@@ -40,6 +44,11 @@ def data_root() -> Path:
 def state_root() -> Path:
     """Run directories of labs; `MINIGTS_STATE` overrides the XDG directory."""
     return _chosen("MINIGTS_STATE", "state")
+
+
+def labs_root() -> Path:
+    """Where the run directories of labs lie, each by its lab's name."""
+    return state_root() / "labs"
 
 
 def files_roots() -> tuple[Path, ...]:

@@ -69,7 +69,7 @@ class Lab:
 
     @property
     def provider(self) -> str:
-        return self._lab.record.provider
+        return self._lab.read_record().provider
 
     @property
     def time(self) -> Time:
@@ -89,7 +89,7 @@ class Lab:
     @property
     def cut(self) -> frozenset[str]:
         """The names of the links that are cut."""
-        return frozenset(recorded.cut_links(self._lab))
+        return frozenset(recorded.cut_links(self._lab.plan, self._lab.read_record()))
 
     @property
     def hosts(self) -> tuple[Host, ...]:
@@ -188,7 +188,7 @@ class Lab:
     @contextmanager
     def links_given_back(self) -> Iterator[Self]:
         """Afterwards links are cut and changed as they were before, whatever was done to them meanwhile."""
-        before = self._lab.record
+        before = self._lab.read_record()
         try:
             yield self
         finally:
@@ -198,7 +198,7 @@ class Lab:
     def given_back(self) -> Iterator[Self]:
         """Afterwards its links, its calibration, its certificate and its overlay are what they were."""
         lab = self._lab
-        record, certificate, overlay = lab.record, measure.last(lab), overlays.joined(lab)
+        record, certificate, overlay = lab.read_record(), measure.last(lab), overlays.joined(lab)
         try:
             yield self
         finally:
@@ -416,6 +416,6 @@ def all_labs() -> tuple[Lab, ...]:
 
 def _is_up(lab: recorded.Lab) -> bool:
     try:
-        return lab.record.state == "up"
+        return lab.read_record().state == "up"
     except MinigtsError:
         return False

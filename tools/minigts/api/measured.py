@@ -182,7 +182,7 @@ def end_of(lab: Lab, host: str) -> tuple[str, Endpoint]:
 
 
 def _way(lab: Lab, source: str, target: str, *, containers: bool) -> _Way:
-    plan = labs.plan_now(lab)
+    plan = labs.plan_now(lab.plan, lab.read_record())
     if source == target:
         raise InputError(f"from {source} to {source} there is nothing to measure: name two hosts")
     try:

@@ -25,7 +25,7 @@ _VARIANT = re.compile(r"^ +([a-z][a-z0-9-]*): *(?:[{#]|$)", re.MULTILINE)
 def labs() -> list[str]:
     """Names of the labs that are up, or were."""
     try:
-        return sorted(path.parent.name for path in (paths.state_root() / "labs").glob("*/lab.json"))
+        return sorted(path.parent.name for path in paths.labs_root().glob(f"*/{paths.LAB}"))
     except OSError:
         return []
 
@@ -109,7 +109,7 @@ def _plans(ctx: typer.Context) -> list[dict[str, Any]]:
         if chosen in (None, name):
             try:
                 content = documents.document(
-                    paths.read_whole(paths.state_root() / "labs" / name / "plan.json", PLAN_LIMIT_BYTES), OF_A_PLAN
+                    paths.read_whole(paths.labs_root() / name / paths.PLAN, PLAN_LIMIT_BYTES), OF_A_PLAN
                 )
             except (OSError, ValueError):
                 continue

@@ -170,7 +170,7 @@ def kept_overlay(name: str) -> str | None:
     from minigts import lab as labs
     from minigts import overlays
 
-    lab = next((each for each in labs.all_labs() if each.name == name and each.is_kept), None)
+    lab = next((each for each in labs.all_labs() if each.name == name and each.read_state() == "kept"), None)
     now = None if lab is None else overlays.joined(lab)
     return None if now is None else now.name
 
@@ -255,7 +255,7 @@ def _keep(lab: Lab) -> str:
 def _down(lab: Lab) -> str:
     from minigts import lab as labs
 
-    size = labs.disk_bytes(lab) if lab.is_kept else None
+    size = labs.disk_bytes(lab) if lab.read_state() == "kept" else None
     labs.down(lab)
     return "down" if size is None else f"down; it was kept, and {screen.megabytes(size)} of disks are gone"
 
@@ -349,7 +349,7 @@ def start(host: Host, lab: LabName = None) -> None:
     Example:  minigts start bra
     """
     opened = lab_with(host, lab, also_off=True)
-    if host not in opened.record.off:
+    if host not in opened.read_record().off:
         raise InputError(f"start: {host} is not off; minigts restart {host} ends it and starts it again")
     _start_again(opened, host)
 
@@ -520,7 +520,7 @@ def lab_with(host: str, lab: str | None, *, also_off: bool = False) -> Lab:
     opened = labs.open_lab(lab)
     one_of("host", host, [each.name for each in opened.plan.machines])
     if not also_off:
-        opened.require_on([host])
+        opened.read_record().require_on([host])
     return opened
 
 

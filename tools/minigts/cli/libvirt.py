@@ -137,7 +137,7 @@ def _lab(plan: Plan) -> Lab:
     from minigts import paths
     from minigts.lab import Lab
 
-    return Lab(paths.state_root() / "labs" / plan.name)
+    return Lab(paths.labs_root() / plan.name)
 
 
 def _whose(lab: Lab) -> str:
@@ -148,7 +148,7 @@ def _whose(lab: Lab) -> str:
     if not lab.rundir.exists():
         return ""
     try:
-        provider = lab.record.provider
+        provider = lab.read_record().provider
     except MinigtsError:
         return "a command that did not end well"
     if provider != VagrantProvider.name:

@@ -185,7 +185,7 @@ def play(
         raise InputError(f"play: say what {host} is to do: minigts play {host} -- ping -c 60 bra")
     opened = labs.open_lab(lab)
     if host is not None:
-        opened.require_on([host])
+        opened.read_record().require_on([host])
     plan = opened.plan
     length_s = plan.schedule[-1].at_s if plan.schedule else 0.0
     screen.note(f"{len(plan.schedule)} changes in {length_s:g} s")

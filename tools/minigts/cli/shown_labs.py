@@ -9,7 +9,7 @@ from minigts.cli import screen, shown_plan, tables
 from minigts.errors import MinigtsError
 
 if TYPE_CHECKING:
-    from minigts.lab import Lab, Saved
+    from minigts.lab import Lab, Record, Saved
     from minigts.providers.doctor import Diagnosis
     from minigts.topology.plan import Plan
 
@@ -37,7 +37,7 @@ def lab_facts(lab: Lab) -> dict[str, object]:
 
     facts: dict[str, object] = {"name": lab.name, "rundir": str(lab.rundir)}
     try:
-        record, joined = lab.record, overlays.joined(lab)
+        record, joined = lab.read_record(), overlays.joined(lab)
         kept = record.state == "kept"
         return facts | {
             "topology": lab.plan.name,
@@ -49,11 +49,11 @@ def lab_facts(lab: Lab) -> dict[str, object]:
             "ipv6": None if lab.plan.ipv6 is None else {host.name: host.address for host in lab.plan.ipv6.hosts},
             "groups": {group.name: list(group.hosts) for group in lab.plan.groups},
             "created": record.created.isoformat(),
-            "cut": labs.cut_links(lab),
-            "changed": {name: change.in_words for name, change in labs.changed_links(lab).items()},
+            "cut": labs.cut_links(lab.plan, record),
+            "changed": {name: change.in_words for name, change in labs.changed_links(lab.plan, record).items()},
             "settings": record.settings.model_dump(),
             "share": record.share.model_dump(),
-            "hosts": {each.name: "kept" for each in lab.plan.machines} if kept else lab.state_of_hosts(),
+            "hosts": {each.name: "kept" for each in lab.plan.machines} if kept else lab.state_of_hosts(record),
             "containers": [] if kept else overlays.own_containers(lab),
             "disk_bytes": labs.disk_bytes(lab),
         }
@@ -77,9 +77,9 @@ def show_labs(labs: Iterable[Lab]) -> None:
             (h.name, h.location or "", h.address, *shown_plan.ipv6_address(lab.plan, h.name), str(states.get(h.name)))
             for h in lab.plan.machines
         )
-        where = f"{facts['provider']} in {facts['time']} time"
+        record, where = lab.read_record(), f"{facts['provider']} in {facts['time']} time"
         title = f"{lab.name}  {facts['topology']} on {where}, overlay {facts['overlay'] or '—'}"
-        title += f", held to {lab.record.share.in_words}" if lab.record.share.in_words else ""
+        title += f", held to {record.share.in_words}" if record.share.in_words else ""
         title += f", over each by itself: {in_groups(lab.plan)}" if lab.plan.groups else ""
         title += f", routes by {lab.plan.routing.upper()}" if lab.plan.has_routers else ""
         tables.show_table(title, ("host", "location", "address", *shown_plan.ipv6_column(lab.plan), "state"), rows)
@@ -91,7 +91,7 @@ def show_labs(labs: Iterable[Lab]) -> None:
             if each.back is not None:
                 declared = "; ".join(shown_plan.both(each, show) for show in DECLARED)
                 console.print(f"{each.name}, there and back: {declared}", markup=False, soft_wrap=True)
-        for line in deviations(lab):
+        for line in deviations(lab, record):
             console.print(line, markup=False, soft_wrap=True)
 
 
@@ -139,21 +139,21 @@ def in_groups(plan: Plan) -> str:
     return ", ".join(f"{group.name} ({', '.join(group.hosts)})" for group in plan.groups)
 
 
-def deviations(lab: Lab) -> list[str]:
+def deviations(lab: Lab, record: Record) -> list[str]:
     """In what the links of a lab are not as declared, and what puts them back, a line each."""
     from minigts.lab import DECLARED, links
 
-    mend, changed = links.how_to_mend(lab), links.changed_links(lab)
-    lines = [f"{name} is off; on again by: minigts start {name}" for name in sorted(lab.record.off)]
-    lines += [f"{name} is paused; it goes on by: minigts resume {name}" for name in sorted(lab.record.paused)]
-    lines += [f"{name} is cut; whole again by: {mend[name]}" for name in links.cut_links(lab)]
+    mend, changed = links.how_to_mend(lab.plan, record), links.changed_links(lab.plan, record)
+    lines = [f"{name} is off; on again by: minigts start {name}" for name in sorted(record.off)]
+    lines += [f"{name} is paused; it goes on by: minigts resume {name}" for name in sorted(record.paused)]
+    lines += [f"{name} is cut; whole again by: {mend[name]}" for name in links.cut_links(lab.plan, record)]
     lines += [
         f"{name} is changed ({how.in_words}); as declared by: {links.as_declared(name)}"
         for name, how in changed.items()
     ]
-    if lab.record.settings != DECLARED:
+    if record.settings != DECLARED:
         lines.append(
-            f"links are set by an experiment that runs or was broken off ({lab.record.settings.in_words}); the next "
+            f"links are set by an experiment that runs or was broken off ({record.settings.in_words}); the next "
             f"one, minigts run --lab {lab.name}, begins by putting the links back"
         )
     return lines

@@ -573,7 +573,7 @@ def lab_for(plan: Plan, provider: str, named: str | None, *, keep: bool, say: Sa
         if found.plan.time != plan.time:
             raise InputError(f"lab {named} is in {found.plan.time} time; the run is in {plan.time} time")
         _require_whole(found)
-        if found.record.settings != labs.DECLARED:
+        if found.read_record().settings != labs.DECLARED:
             say("links are as an experiment that was broken off has left them: setting them as declared")
             labs.set_links(found, labs.DECLARED)
         yield found
@@ -587,9 +587,13 @@ def lab_for(plan: Plan, provider: str, named: str | None, *, keep: bool, say: Sa
 
 
 def _require_whole(lab: Lab) -> None:
-    mend = links.how_to_mend(lab)
+    mend = links.how_to_mend(lab.plan, lab.read_record())
     if mend:
-        kind, verb = ("cut", "make them whole") if labs.cut_links(lab) else ("changed", "set them as declared")
+        kind, verb = (
+            ("cut", "make them whole")
+            if labs.cut_links(lab.plan, lab.read_record())
+            else ("changed", "set them as declared")
+        )
         commands = ", ".join(mend.values())
         raise InputError(f"lab {lab.name} has links that are {kind} ({', '.join(mend)}); {verb} first: {commands}")
 

@@ -63,7 +63,7 @@ class LabStage:
 
     @contextmanager
     def links_kept(self) -> Iterator[None]:
-        before = self.lab.record
+        before = self.lab.read_record()
         try:
             yield
         finally:
@@ -72,7 +72,7 @@ class LabStage:
             labs.restore_links(self.lab, before)
 
     def play(self, moments: Sequence[Moment]) -> Iterator[tuple[float, Mapping[str, float]]]:
-        yield 0.0, playing.amounts(self.lab.plan, self.lab.record, moments)
+        yield 0.0, playing.amounts(self.lab.plan, self.lab.read_record(), moments)
         if not self._virtual:
             self.drops.expect_once()
         for each in playing.played(self.lab, moments):

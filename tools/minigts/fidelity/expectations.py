@@ -78,11 +78,12 @@ class Measurements:
 
     def _round_trips(self) -> Iterator[Row]:
         measured = {row.subject for row in self._rows if row.quantity == "RTT"}
-        for link in whole_links(self._lab):
+        record = self._lab.read_record()
+        for link in whole_links(self._lab.plan, record):
             if link.name not in measured:
                 self._say(f"round trips over {link.name}")
                 yield from link_rows(self._lab, link)
-        for path in whole_paths(self._lab):
+        for path in whole_paths(self._lab.plan, record):
             if path.reachable and path.hops > 1 and _name(path) not in measured:
                 self._say(f"round trips from {path.source} to {path.target}")
                 yield from path_rows(self._lab, _name(path), path)
@@ -90,7 +91,8 @@ class Measurements:
     def _throughputs(self) -> Iterator[PathCell]:
         plan = self._lab.plan
         first = plan.hosts[0].name
-        reached = [path for path in whole_paths(self._lab) if path.reachable and path.source == first]
+        whole = whole_paths(plan, self._lab.read_record())
+        reached = [path for path in whole if path.reachable and path.source == first]
         paths = [path for path in reached if not path.lossy and plan.in_order(path)]
         for path in sorted(paths, key=lambda path: path.hops):
             self._say(f"throughput over {plural(path.hops, 'hop')}")

@@ -140,12 +140,12 @@ def explain(lab: Lab, link: Link, *, measuring: bool = False) -> Explanation:
 
     Nothing is set. A link that is cut is not measured. A host that does not answer is named.
     """
-    record, wires = lab.record, links.read_wires(lab)
+    record, wires = lab.read_record(), links.read_wires(lab)
     shown: dict[str, HostSettings] = {}
     unread: dict[str, str] = {}
     for machine in _ends(lab.plan, link):
         try:
-            shown[machine.name] = host_settings.read_back(lab, machine, wires)
+            shown[machine.name] = host_settings.read_back(lab, machine, record, wires)
         except MinigtsError as error:
             unread[machine.name] = str(error)
     whole = link.name not in record.cut and not unread

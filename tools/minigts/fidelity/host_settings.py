@@ -63,7 +63,9 @@ class HostSettings:
         return (f"kernel: {listed}",) if listed else ()
 
 
-def read_back(lab: Lab, machine: Host | Switch, wires: Mapping[str, links.Wires] | None) -> HostSettings:
+def read_back(
+    lab: Lab, machine: Host | Switch, record: Record, wires: Mapping[str, links.Wires] | None
+) -> HostSettings:
     """What the machine shows now, of all its ports, with the wires that were read of the lab (`links.read_wires`).
 
     Raises what `Provider.run` raises.
@@ -77,7 +79,7 @@ def read_back(lab: Lab, machine: Host | Switch, wires: Mapping[str, links.Wires]
     shown = parse(machine, lab.provider.run(machine.name, ["sh", "-c", script], timeout_s=READ_TIMEOUT_S).stdout)
     if None in (shown.reached, shown.kernel) or (delayed_here and shown.filters is None):
         raise HostFailed(f"{machine.name}: its addresses, routes, kernel settings and filters are not all shown")
-    found = tuple(routes.differences(lab, machine))
+    found = tuple(routes.differences(lab, machine, record))
     return replace(shown, wires=None if wires is None else wires[machine.name], by_protocol=found)
 
 

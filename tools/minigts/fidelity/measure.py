@@ -21,7 +21,7 @@ from minigts.fidelity.certificate import Certificate, Row, loss_row, loss_rows, 
 from minigts.fidelity.host_load import recording, taints
 from minigts.judge import tolerances
 from minigts.judge.throughput import ceiling_in_words
-from minigts.lab import Lab, events, links
+from minigts.lab import Lab, Record, events, links
 from minigts.lab.calibration import RoundTrips, probe
 from minigts.language import documents
 from minigts.tools import iperf3_tcp, ping
@@ -29,12 +29,13 @@ from minigts.tools.base import ParseError
 from minigts.tools.processor import is_modelled
 from minigts.topology.frames import tcp_ceiling_mbit
 from minigts.topology.parts import Direction, Host, Link, Path, Switch
+from minigts.topology.plan import Plan
 from minigts.topology.tcp import goodput
 
 Say = Callable[[str], None]
 InTime = Callable[[], bool]
 """Whether there is time left to measure something again."""
-FILE = "certificate.json"
+FILE = paths.CERTIFICATE
 LIMIT_BYTES = 16 << 20
 OF_A_CERTIFICATE = documents.Bounds(elements=500_000, bytes=LIMIT_BYTES)
 
@@ -137,19 +138,21 @@ def certify(lab: Lab, say: Say, *, bringing_up: bool = False) -> Certificate:
     started_s = lab.provider.now_s()
     with recording(lab.provider.processes(), lab.plan.time) as machine:
         in_time = _within(BUDGET_S)
-        as_set = links.as_set(lab)
-        round_trips = tuple(_round_trips(as_set, say, in_time))
+        record = lab.read_record()
+        as_set = links.as_set(lab, record)
+        round_trips = tuple(_round_trips(as_set, record, say, in_time))
         if bringing_up and links.carrier(lab) is None and any(row.too_fast for row in round_trips):
             say("certificate: faster than declared; the emulator's own latency, again")
             labs.calibrate(lab)
-            round_trips = tuple(_round_trips(as_set, say, in_time))
+            record = lab.read_record()
+            round_trips = tuple(_round_trips(as_set, record, say, in_time))
         set_so = tuple(settings(lab, say))
         dumb = frozenset(row.subject for row in round_trips if row.quantity == "RTT" and row.measured is None)
-        rows = (*set_so, *round_trips, *_losses(as_set, say, dumb), *_rates(as_set, say, in_time, dumb))
-    record = lab.record
+        whole = labs.whole_links(as_set.plan, record)
+        rows = (*set_so, *round_trips, *_losses(as_set, whole, say, dumb), *_rates(as_set, whole, say, in_time, dumb))
     seeded = any(port.incoming.seed is not None for machine in lab.plan.machines for port in machine.ports)
     if seeded and all(row.ok for row in set_so):
-        labs.reshape(lab)
+        labs.reshape(lab, lab.read_record())  # somebody may have set links meanwhile
     certificate = Certificate(
         lab=lab.name,
         provider=record.provider,
@@ -158,9 +161,9 @@ def certify(lab: Lab, say: Say, *, bringing_up: bool = False) -> Certificate:
         rows=rows,
         seconds=round(lab.provider.now_s() - started_s, 2),
         busy=taints(machine.load),
-        cut=_not_measured(lab),
-        off=_off(lab),
-        changed=_changed(lab),
+        cut=_not_measured(lab.plan, record),
+        off=_off(lab.plan, record),
+        changed=_changed(lab.plan, record),
     )
     keep(lab, certificate)
     return certificate
@@ -204,7 +207,8 @@ def holds_still(certificate: Certificate, lab: Lab) -> bool:
     """Whether links are set as they were when it was measured, and no host has been started again since."""
     if _started_since(lab, certificate.measured_at):
         return False
-    now = (lab.record.emulator_overhead_ms, _not_measured(lab), _changed(lab))
+    record = lab.read_record()
+    now = (record.emulator_overhead_ms, _not_measured(lab.plan, record), _changed(lab.plan, record))
     return (certificate.emulator_overhead_ms, certificate.cut, certificate.changed) == now
 
 
@@ -214,8 +218,8 @@ def _started_since(lab: Lab, moment: datetime | None) -> bool:
     return any(moment is None or str(each.get("time")) > moment.isoformat(timespec="milliseconds") for each in started)
 
 
-def _changed(lab: Lab) -> tuple[str, ...]:
-    return tuple(f"{name} ({change.in_words})" for name, change in labs.changed_links(lab).items())
+def _changed(plan: Plan, record: Record) -> tuple[str, ...]:
+    return tuple(f"{name} ({change.in_words})" for name, change in labs.changed_links(plan, record).items())
 
 
 def covering(among: Sequence[Path]) -> list[Path]:
@@ -232,39 +236,38 @@ def covering(among: Sequence[Path]) -> list[Path]:
 def settings(lab: Lab, say: Say) -> Iterator[Row]:
     """What each host's kernel shows of its links and ways, and the wires that carry the links: a row for each."""
     say("certificate: reading back what is set")
-    record, wires = lab.record, links.read_wires(lab)
+    record, wires = lab.read_record(), links.read_wires(lab)
 
     def row_of(machine: Host | Switch) -> Row:
-        shown = host_settings.read_back(lab, machine, wires)
+        shown = host_settings.read_back(lab, machine, record, wires)
         different = host_settings.differences(lab.plan, machine, record, shown)
         facts = [*(shown.fact(port) for port in machine.ports), *shown.facts_of_kernel]
         return settings_row(machine.name, different, facts)
 
-    yield from lab.on_every_machine(row_of).values()
+    yield from lab.on_each(lab.machines_on(record), row_of).values()
 
 
-def _not_measured(lab: Lab) -> tuple[str, ...]:
-    dead = labs.dead_links(lab)
-    return tuple(link.name for link in lab.plan.links if link.name in dead)
+def _not_measured(plan: Plan, record: Record) -> tuple[str, ...]:
+    dead = labs.dead_links(plan, record)
+    return tuple(link.name for link in plan.links if link.name in dead)
 
 
-def _off(lab: Lab) -> dict[str, str]:
+def _off(plan: Plan, record: Record) -> dict[str, str]:
     """Of links that nobody has cut, and that carry nothing: which of their machines is off or paused."""
-    record = lab.record
     found: dict[str, str] = {}
-    for link in lab.plan.links:
+    for link in plan.links:
         silent = [name for name in link.ends if name in record.silent]
         if silent and link.name not in record.cut:
             found[link.name] = " and ".join(f"{name} is {'off' if name in record.off else 'paused'}" for name in silent)
     return found
 
 
-def _round_trips(lab: Lab, say: Say, in_time: InTime) -> Iterator[Row]:
+def _round_trips(lab: Lab, record: Record, say: Say, in_time: InTime) -> Iterator[Row]:
     """One after the other: hosts share processors, and two at once would not be as one alone."""
-    for link in labs.whole_links(lab):
+    for link in labs.whole_links(lab.plan, record):
         say(f"certificate: round trips over {link.name}")
         yield from link_rows(lab, link, in_time)
-    for path in covering(labs.whole_paths(lab)):
+    for path in covering(labs.whole_paths(lab.plan, record)):
         name = f"{path.source}-{path.target}"
         say(f"certificate: round trips from {path.source} to {path.target}")
         yield from path_rows(lab, name, path, in_time)
@@ -350,13 +353,13 @@ def _probe(lab: Lab, host: str, address: str, count: int, interval_s: float, rtt
         return RoundTrips(0, ())
 
 
-def _losses(lab: Lab, say: Say, dumb: frozenset[str]) -> Iterator[Row]:
+def _losses(lab: Lab, whole: Sequence[Link], say: Say, dumb: frozenset[str]) -> Iterator[Row]:
     """Links with a declared loss, with as many probes as its judgement needs, up to a limit; but for those that are
     `dumb`, over which nothing came back.
 
     Where the two directions differ, each by itself: the far end's kernel counts the requests that have come.
     """
-    for link in labs.whole_links(lab):
+    for link in whole:
         if link.name in dumb and not _loses_all(_path_of(link)):
             continue
         there, back = link.ways
@@ -400,12 +403,12 @@ def _interval_s(lab: Lab, path: Path, usual_s: float | None = None) -> float:
     return max(usual_s, 2 * echo_s_at_lowest_rate(lab.plan, path))
 
 
-def _rates(lab: Lab, say: Say, in_time: InTime, dumb: frozenset[str]) -> Iterator[Row]:
+def _rates(lab: Lab, whole: Sequence[Link], say: Say, in_time: InTime, dumb: frozenset[str]) -> Iterator[Row]:
     """TCP from first end to second, over several links at once; those outside their tolerance again, alone. Where the
     two directions have not the same rate, the way back after it: at once they would be in each other's way. Over those
     that are `dumb`, no echo came back: a server would wait there for a client that never comes.
     """
-    rated = [way for link in labs.whole_links(lab) for way in _rated(link)]
+    rated = [way for link in whole for way in _rated(link)]
     yield from (_judged_rate(lab, way, None, *_why_dumb(way)) for way in rated if way.link.name in dumb)
     ways = [way for way in rated if way.link.name not in dumb]
     for end in (0, 1):

@@ -24,8 +24,8 @@ def mend(lab: Lab, names: Iterable[str]) -> Mapping[str, Sequence[str]]:
     chosen = frozenset(names)
     found: dict[str, Sequence[str]] = {}
     with exclusive(lab.rundir):
-        record = lab.record
-        for machine in lab.machines_on:
+        record = lab.read_record()
+        for machine in lab.machines_on(record):
             if machine.name in chosen and (different := _mended(lab, machine, record)):
                 found[machine.name] = different
     return found
@@ -33,7 +33,7 @@ def mend(lab: Lab, names: Iterable[str]) -> Mapping[str, Sequence[str]]:
 
 def _mended(lab: Lab, machine: Host | Switch, record: Record) -> list[str]:
     try:
-        shown = host_settings.read_back(lab, machine, links.read_wires(lab))
+        shown = host_settings.read_back(lab, machine, record, links.read_wires(lab))
     except MinigtsError as error:
         return [f"nothing, since it does not answer ({error})"]
     different = host_settings.differences(lab.plan, machine, record, shown)
@@ -42,11 +42,11 @@ def _mended(lab: Lab, machine: Host | Switch, record: Record) -> list[str]:
     links.set_wires(lab, record, [machine])
     try:
         links.run_script(lab.provider, machine, _undoing(lab, machine, record, shown))
-        life.configure(lab, machine)
+        life.configure(lab, machine, record)
     except CommandFailed as error:  # User-Mode Linux in real time cannot open an interface again that was closed
         why = f"{machine.name} cannot be set as it should be ({different[0]}): minigts restart {machine.name}"
         raise HostFailed(why) from error
-    again = host_settings.read_back(lab, machine, links.read_wires(lab))
+    again = host_settings.read_back(lab, machine, record, links.read_wires(lab))
     if left := host_settings.differences(lab.plan, machine, record, again):
         raise HostFailed(f"{machine.name} cannot be set as it should be ({left[0]}): minigts restart {machine.name}")
     return different
@@ -61,17 +61,18 @@ def mend_ways(lab: Lab, name: str) -> Mapping[str, Sequence[str]]:
     links_of = {port.link for port in plan.machine(name).ports}
     found: dict[str, Sequence[str]] = {}
     with exclusive(lab.rundir):
-        for machine in lab.machines_on:
+        record = lab.read_record()
+        for machine in lab.machines_on(record):
             ports = [port for port in machine.ports if port.link in links_of]
-            if machine.name != name and ports and (different := _ways_mended(lab, machine, ports)):
+            if machine.name != name and ports and (different := _ways_mended(lab, machine, record, ports)):
                 found[machine.name] = different
     return found
 
 
-def _ways_mended(lab: Lab, machine: Host | Switch, ports: Sequence[End]) -> list[str]:
+def _ways_mended(lab: Lab, machine: Host | Switch, record: Record, ports: Sequence[End]) -> list[str]:
     try:
-        shown = host_settings.read_back(lab, machine, None)
-        different = host_settings.ways(lab.plan, machine, lab.record, shown, ports)
+        shown = host_settings.read_back(lab, machine, record, None)
+        different = host_settings.ways(lab.plan, machine, record, shown, ports)
         if different:
             script = _routes_undone(different) + interfaces.script(lab.plan, machine)
             links.run_script(lab.provider, machine, script)

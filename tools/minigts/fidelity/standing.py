@@ -22,22 +22,22 @@ def standing(lab: Lab, say: Say) -> Standing:
     """An old certificate is taken when links are set and hosts have been started as they were then, and when what every
     host shows now is as it should be, as it was then. Else the lab is measured anew. Raises what `certify` raises.
     """
-    old, current = measure.last(lab), measure.of(lab)
+    old = measure.last(lab)
     if old is None:
         return Standing(measure.certify(lab, say, bringing_up=True), "")
     made = f"the certificate of {_moment(old)}"
-    if current is None:
+    if not measure.holds_still(old, lab):
         why = "links have been set otherwise, or hosts started again, since"
         return Standing(measure.certify(lab, say), f"measured anew: {why} {made}")
     now = {row.subject: row for row in measure.settings(lab, say)}
-    then = {row.subject: row for row in current.rows if row.quantity == "settings"}
+    then = {row.subject: row for row in old.rows if row.quantity == "settings"}
     changed = [name for name, row in now.items() if (row.ok, row.note) != _of(then.get(name)) and not row.ok]
     mended = [name for name, row in then.items() if not row.ok and name in now and now[name].ok]
     if changed or mended:
         whys = [f"{name}: {now[name].note}" for name in changed] + [f"{name} is as it should be" for name in mended]
         why = "; ".join(whys)
         return Standing(measure.certify(lab, say), f"measured anew, since the lab has changed since {made} ({why})")
-    return Standing(current, f"this is {made}, not measured now; links and hosts show what they showed then")
+    return Standing(old, f"this is {made}, not measured now; links and hosts show what they showed then")
 
 
 def _of(row: Row | None) -> tuple[bool | None, str] | None:

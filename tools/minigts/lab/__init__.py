@@ -8,7 +8,7 @@ on it and are elsewhere.
 """
 
 from minigts.lab.kept import disk_bytes, keep, running
-from minigts.lab.life import down, kill, pause, restart, resume, up
+from minigts.lab.life import bring_up, down, kill, pause, restart, resume, up, wanted
 from minigts.lab.links import (
     adjust_link,
     calibrate,
@@ -39,7 +39,6 @@ from minigts.lab.record import (
     all_labs,
     checked_name,
     exclusive,
-    labs_directory,
     open_lab,
 )
 from minigts.lab.saved import Saved, all_saved, delete, restore, save, saved_named
@@ -55,6 +54,7 @@ __all__ = [
     "adjust_link",
     "all_labs",
     "all_saved",
+    "bring_up",
     "calibrate",
     "carrier",
     "change_link",
@@ -68,7 +68,6 @@ __all__ = [
     "exclusive",
     "keep",
     "kill",
-    "labs_directory",
     "losing_all",
     "mend_all",
     "open_lab",
@@ -87,6 +86,7 @@ __all__ = [
     "set_link_named",
     "set_links",
     "up",
+    "wanted",
     "whole_links",
     "whole_paths",
 ]

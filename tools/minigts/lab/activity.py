@@ -124,7 +124,8 @@ class Activity:
 
 def read(lab: Lab) -> Reading:
     """Ask all machines side by side. Raises HostFailed when one does not answer."""
-    counted = lab.on_every_machine(partial(_ask, lab))
+    on = lab.machines_on(lab.read_record())
+    counted = lab.on_each(on, partial(_ask, lab))
     wires = links.read_wires(lab)
     # A host that can be started again by itself has a kernel of its own, which counts for it alone.
     own_kernels = isinstance(lab.provider, Restarts)
@@ -134,7 +135,7 @@ def read(lab: Lab) -> Reading:
             (machine.name, port.link): _by_ends(lab, machine.name, port, counted)
             if wires is None
             else by_wire(wires[machine.name][port.name])
-            for machine in lab.machines_on
+            for machine in on
             for port in machine.ports
         },
         used={name: each.used for name, each in counted.items()} if own_kernels else {},
@@ -143,7 +144,7 @@ def read(lab: Lab) -> Reading:
 
 def between(lab: Lab, before: Reading, after: Reading) -> Activity:
     """What happened from one reading to the next."""
-    record = lab.record
+    record = lab.read_record()
     both = before.at_ns.keys() & after.at_ns.keys()  # not those that were off
     seconds = {name: max(0, after.at_ns[name] - before.at_ns[name]) / _NS for name in both}
     flows = []

@@ -8,7 +8,7 @@ from minigts.dataplane import interfaces
 from minigts.errors import EnvironmentLacks, InputError
 from minigts.lab import events, life, links, software
 from minigts.lab.kept import CERTIFICATE
-from minigts.lab.record import Lab, Progress, exclusive
+from minigts.lab.record import Lab, Progress, Record, exclusive
 from minigts.providers import supported
 from minigts.providers.base import Alters
 from minigts.topology.parts import Host, Switch
@@ -18,9 +18,9 @@ Started = frozenset[str]
 """Hosts and switches that were started, for the first time or again."""
 
 
-def require(lab: Lab) -> Alters:
+def require(lab: Lab, record: Record) -> Alters:
     """The lab's provider, which can alter it now. Raises EnvironmentLacks, InputError."""
-    provider, record = lab.provider, lab.record
+    provider = lab.provider
     if not isinstance(provider, Alters):
         raise EnvironmentLacks(f"provider {provider.name} cannot add or remove hosts or links; uml can")
     if record.state != "up":
@@ -40,28 +40,30 @@ def alter(lab: Lab, after: Plan, progress: Progress) -> Started:
     HostFailed.
     """
     with exclusive(lab.rundir):
-        provider, record, before = require(lab), lab.record, lab.plan
-        if lab.anew.plan != before:
+        found, before = lab.read_record(), lab.plan
+        provider = require(lab, found)
+        if lab.read_plan(found) != before:
             raise InputError(f"lab {lab.name} has been altered meanwhile; say it again")
         supported.require(after, lab.provider.name, lab.provider.supports)
         machines, names = {each.name for each in after.machines}, {link.name for link in after.links}
         started = provider.alter(after, progress)
-        record = record.model_copy(
+        record = found.model_copy(
             update={
                 "altered": True,
-                "off": record.off & machines,
-                "cut": record.cut & names,
-                "changed": {name: each for name, each in record.changed.items() if name in names},
+                "off": found.off & machines,
+                "cut": found.cut & names,
+                "changed": {name: each for name, each in found.changed.items() if name in names},
                 "plan_sha256": lab.write_plan(after),
             }
         )
-        lab.write(record.model_copy(update={"unsettled": frozenset(machines - record.off)}))
+        meanwhile = record.model_copy(update={"unsettled": frozenset(machines - record.off)})
+        lab.write(meanwhile, found)
         lab.note(*({**event, "started": sorted(started)} for event in _happened(before, after)))
-        now = lab.anew
+        now = Lab.known(lab.rundir, after, lab.provider)
         (now.rundir / CERTIFICATE).unlink(missing_ok=True)
         progress("configuring addresses, routes and links")
-        _configure(now, before, started)
-        now.write(record)
+        _configure(now, meanwhile, before, started)
+        now.write(record, meanwhile)
     return started
 
 
@@ -76,17 +78,18 @@ def _happened(before: Plan, after: Plan) -> Iterator[events.Event]:
         yield from ({"event": what, "link": link.name} for link in links_of_both if link.name not in there)
 
 
-def _configure(lab: Lab, before: Plan, started: Started) -> None:
-    booted = [machine for machine in lab.machines_on if machine.name in started]
-    links.set_wires(lab, lab.record, booted)
+def _configure(lab: Lab, record: Record, before: Plan, started: Started) -> None:
+    on = lab.machines_on(record)
+    booted = [machine for machine in on if machine.name in started]
+    links.set_wires(lab, record, booted)
 
     def configure(machine: Host | Switch) -> None:
         if machine.name in started:
-            life.configure(lab, machine)
+            life.configure(lab, machine, record)
         else:
             links.run_script(lab.provider, machine, interfaces.script_again(before, lab.plan, machine))
 
-    lab.on_every_machine(configure)
+    lab.on_each(on, configure)
     for machine in booted:
         if isinstance(machine, Switch):
             life.take_step(lab, machine, "ask_controller")

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from minigts import paths
 from minigts.errors import EnvironmentLacks, InputError
-from minigts.lab.record import Lab, Progress, Record, exclusive, require_own
+from minigts.lab.record import KEPT, Lab, Progress, Record, exclusive, require_own
 from minigts.machine import sparse
 from minigts.providers.base import Keeps
 from minigts.topology.plan import Plan
 
-CERTIFICATE = "certificate.json"
+CERTIFICATE = paths.CERTIFICATE
 """What was measured of a lab in its run directory (fidelity/measure.py): true as long as its hosts run."""
 
 
@@ -28,15 +29,16 @@ def keep(lab: Lab, progress: Progress) -> int:
     """
     require_own(lab.rundir)
     with exclusive(lab.rundir):
-        provider = keeping(lab)
-        if lab.record.altered:
+        record = lab.read_record()
+        provider = keeping(lab, record)
+        if record.altered:
             why = "hosts or links were added or removed, so it could not be brought up by its topology"
             raise InputError(f"lab {lab.name} cannot be kept: {why}; minigts save NAME and minigts restore NAME can")
         progress("writing the hosts' disks out")
         with provider.standstill():
-            if lab.record.state != "kept":
+            if record.state != KEPT:
                 provider.note(lab.rundir)
-                lab.write(as_kept(lab))
+                lab.write(as_kept(lab.plan, record), record)
             lab.provider.down()
         files = provider.disks().values()
         for file in files:
@@ -44,22 +46,22 @@ def keep(lab: Lab, progress: Progress) -> int:
         return sum(map(sparse.occupied_bytes, files))
 
 
-def keeping(lab: Lab) -> Keeps:
+def keeping(lab: Lab, record: Record) -> Keeps:
     """The lab's provider, which can keep it. Raises EnvironmentLacks, and InputError for a lab that is half made."""
-    if lab.record.state == "starting":
+    if record.state == "starting":
         raise InputError(f"lab {lab.name} was never complete: there is nothing to keep; minigts down {lab.name}")
     if not isinstance(lab.provider, Keeps):
         raise EnvironmentLacks(f"provider {lab.provider.name} cannot keep its hosts' disks")
-    if paused := sorted(lab.record.paused):
+    if paused := sorted(record.paused):
         raise InputError(f"{paused[0]} is paused, so its disk cannot be written out: minigts resume {paused[0]}")
     return lab.provider
 
 
-def as_kept(lab: Lab) -> Record:
-    """Its record for the time that nothing of it runs: whoever brings it up has to join every host to its overlay."""
-    hosts = frozenset(host.name for host in lab.plan.hosts)
+def as_kept(plan: Plan, record: Record) -> Record:
+    """The record for the time that nothing of it runs: whoever brings it up has to join every host to its overlay."""
+    hosts = frozenset(host.name for host in plan.hosts)
     nothing: frozenset[str] = frozenset()
-    return lab.record.model_copy(update={"state": "kept", "unsettled": nothing, "off": nothing, "unjoined": hosts})
+    return record.model_copy(update={"state": KEPT, "unsettled": nothing, "off": nothing, "unjoined": hosts})
 
 
 def disk_bytes(lab: Lab) -> int | None:
@@ -70,21 +72,20 @@ def disk_bytes(lab: Lab) -> int | None:
 
 def running(labs: Iterable[Lab]) -> list[Lab]:
     """Those that are not kept: they run, or did."""
-    return [lab for lab in labs if not lab.is_kept]
+    return [lab for lab in labs if lab.read_state() != KEPT]
 
 
-def require_same(lab: Lab, plan: Plan, provider_name: str) -> None:
-    """Raises InputError unless a kept lab is of this plan, on this provider."""
-    record = lab.record
-    if record.provider != provider_name:
-        difference = f"on provider {record.provider}, not on {provider_name}"
-    elif lab.time != plan.time:
-        difference = f"in {lab.time} time, not in {plan.time} time"
-    elif not lab.plan.makes_same_lab(plan):
+def require_same(kept: Lab, record: Record, wanted: Lab) -> None:
+    """Raises InputError unless a kept lab, whose record this is, is of the plan that is wanted, on its provider."""
+    if record.provider != wanted.provider.name:
+        difference = f"on provider {record.provider}, not on {wanted.provider.name}"
+    elif kept.time != wanted.time:
+        difference = f"in {kept.time} time, not in {wanted.time} time"
+    elif not kept.plan.makes_same_lab(wanted.plan):
         difference = "with another plan"
     else:
         return
     raise InputError(
-        f"lab {lab.name} is kept {difference}, and its disks fit no other: bring it up as it was, remove them with "
-        f"minigts down {lab.name}, or choose another name with --lab NAME"
+        f"lab {kept.name} is kept {difference}, and its disks fit no other: bring it up as it was, remove them with "
+        f"minigts down {kept.name}, or choose another name with --lab NAME"
     )

@@ -13,6 +13,7 @@ from minigts.errors import EnvironmentLacks, HostFailed, InputError, MinigtsErro
 from minigts.lab import links, routes, software
 from minigts.lab.kept import CERTIFICATE, require_same
 from minigts.lab.record import (
+    KEPT,
     MARKER,
     Lab,
     Progress,
@@ -34,39 +35,57 @@ LONGEST_PATH_BYTES = 200
 elsewhere; mount(8) takes no longer one. Sockets are reached through an open directory: their 107 bytes are no limit."""
 
 
+def wanted(plan: Plan, provider_name: str, name: str | None) -> Lab:
+    """The lab that `plan` is to be as `name` (the plan's own by default), whatever is there now; nothing is changed.
+
+    Raises InputError when the name is none, or taken by something that is no lab, and when the provider has not the
+    plan's time; EnvironmentLacks when the plan asks for what the provider does not support.
+    """
+    rundir = lab_named(plan.name if name is None else name).rundir
+    require_own(rundir)
+    refuse_long_path(rundir)
+    provider = registry.make(provider_name, rundir, plan.time)
+    supported.require(plan, provider.name, provider.supports)
+    return Lab.known(rundir, plan, provider)
+
+
 def up(plan: Plan, provider_name: str, name: str | None, progress: Progress, share: Share | None = None) -> Lab:
-    """Bring `plan` up as the lab `name` (the plan's own by default) and return when it is configured and shaped.
+    """`bring_up` of the lab that is `wanted`; raises what the two raise."""
+    return bring_up(wanted(plan, provider_name, name), progress, share)
+
+
+def bring_up(lab: Lab, progress: Progress, share: Share | None = None) -> Lab:
+    """Bring up a lab that is `wanted`, and return when it is configured and shaped.
 
     A lab of that name that is up with the same plan on the same provider is left as it is; only what a command that was
     broken off has left half set is set to its end. One that is kept comes up on its hosts' disks. On failure nothing is
     left running, and a kept lab is kept as before. All of it together takes no more of the machine than its `share`;
     None: as before, which for a new lab is all.
 
-    Raises InputError when the name is none, or taken by another plan, another provider or something that is no
-    lab, or when the provider has not the plan's time; EnvironmentLacks, HostFailed.
+    Raises InputError when another plan or provider has the name; EnvironmentLacks, HostFailed.
     """
-    lab = lab_named(plan.name if name is None else name)
-    require_own(lab.rundir)
-    refuse_long_path(lab.rundir)
-    provider = registry.make(provider_name, lab.rundir, plan.time)
-    supported.require(plan, provider.name, provider.supports)  # before anything is changed
-    software.require(plan)
+    software.require(lab.plan)
     with exclusive(lab.rundir):
-        if lab.is_kept:
-            require_same(lab, plan, provider_name)
+        there = Lab(lab.rundir)
+        record = there.read_record_if_any()
+        if record is not None and record.state == KEPT:
+            require_same(there, record, lab)
+            lab = Lab.known(lab.rundir, there.plan, lab.provider)  # a plan of before says less, and makes the same lab
             if share is not None:
-                lab.write(lab.record.model_copy(update={"share": share}))
-            _bring_up_again(lab, progress)
+                before, record = record, record.model_copy(update={"share": share})
+                lab.write(record, before)
+            _bring_up_again(lab, record, progress)
             return lab
-        if _is_up(lab, plan, provider_name):
-            if share not in (None, lab.record.share):
-                had = lab.record.share.in_words or "no share of its own"
+        if record is not None and _is_up(there, record, lab):
+            lab = Lab.known(lab.rundir, there.plan, lab.provider)
+            if share not in (None, record.share):
+                had = record.share.in_words or "no share of its own"
                 raise InputError(f"lab {lab.name} is up with {had}: a share is handed as a lab comes up; down it first")
-            _settle(lab)
+            _settle(lab, record)
             return lab
-        lab = begin_anew(lab)
+        begin_anew(there)
         try:
-            _bring_up(lab, plan, provider_name, progress, share or Share())
+            _bring_up(lab, progress, share or Share())
         except BaseException as error:
             if isinstance(error, Exception):  # and not that the user broke it off
                 with noting_failures(error):
@@ -77,12 +96,11 @@ def up(plan: Plan, provider_name: str, name: str | None, progress: Progress, sha
     return lab
 
 
-def begin_anew(lab: Lab) -> Lab:
-    """An empty run directory, in place of what was there; the caller holds the lab."""
+def begin_anew(lab: Lab) -> None:
+    """Make an empty run directory, in place of what was there; the caller holds the lab."""
     _remove(lab)
     lab.rundir.mkdir(mode=0o700)
     (lab.rundir / MARKER).touch(mode=0o600)
-    return Lab(lab.rundir)  # the one before remembers its plan and its provider
 
 
 def down(lab: Lab) -> None:
@@ -105,20 +123,19 @@ def restart(lab: Lab, name: str) -> None:
         raise EnvironmentLacks(f"provider {lab.provider.name} cannot start one host again")
     machine = next(each for each in lab.plan.machines if each.name == name)
     with exclusive(lab.rundir):
-        record = lab.record
+        before = lab.read_record()
         hosts = {name} if isinstance(machine, Host) else set()
-        lab.write(
-            record.model_copy(
-                update={
-                    "off": record.off - {name},
-                    "paused": record.paused - {name},
-                    "unsettled": record.unsettled | {name},
-                    "unjoined": record.unjoined | hosts,
-                },
-            )
+        record = before.model_copy(
+            update={
+                "off": before.off - {name},
+                "paused": before.paused - {name},
+                "unsettled": before.unsettled | {name},
+                "unjoined": before.unjoined | hosts,
+            },
         )
+        lab.write(record, before)
         lab.provider.restart(name)
-        _settle(lab)
+        _settle(lab, record)
         if isinstance(machine, Host):
             software.run_commands(lab, machine)
 
@@ -132,7 +149,8 @@ def kill(lab: Lab, name: str) -> None:
     if not isinstance(lab.provider, Kills):
         raise EnvironmentLacks(f"provider {lab.provider.name} cannot leave one host off")
     with exclusive(lab.rundir):
-        lab.write(lab.record.model_copy(update={"off": lab.record.off | {name}}))
+        record = lab.read_record()
+        lab.write(record.model_copy(update={"off": record.off | {name}}), record)
         lab.provider.kill(name)
 
 
@@ -145,8 +163,9 @@ def pause(lab: Lab, name: str) -> None:
     if not isinstance(provider, Pauses):
         raise EnvironmentLacks(f"provider {provider.name} cannot pause one host")
     with exclusive(lab.rundir):
-        lab.require_on([name])
-        lab.write(lab.record.model_copy(update={"paused": lab.record.paused | {name}}))
+        record = lab.read_record()
+        record.require_on([name])
+        lab.write(record.model_copy(update={"paused": record.paused | {name}}), record)
         provider.pause(name)
 
 
@@ -157,32 +176,33 @@ def resume(lab: Lab, name: str) -> None:
     """
     provider = lab.provider
     with exclusive(lab.rundir):
-        if name not in lab.record.paused or not isinstance(provider, Pauses):
+        before = lab.read_record()
+        if name not in before.paused or not isinstance(provider, Pauses):
             raise InputError(f"{name} is not paused")
-        record = lab.record.model_copy(update={"paused": lab.record.paused - {name}})
+        record = before.model_copy(update={"paused": before.paused - {name}})
         try:
             provider.resume(name)
         except HostFailed:  # its kernel has ended meanwhile: it can be started again
-            lab.write(record)
+            lab.write(record, before)
             raise
-        lab.write(record.model_copy(update={"unsettled": record.unsettled | {name}}))
+        meanwhile = record.model_copy(update={"unsettled": record.unsettled | {name}})
+        lab.write(meanwhile, before)
         links.set_ports(lab, record, [each for each in lab.plan.machines if each.name == name])
-        lab.write(record)
+        lab.write(record, meanwhile)
 
 
-def _settle(lab: Lab) -> None:
+def _settle(lab: Lab, record: Record) -> None:
     """Set what has not been set to its end: machines that were started again, or whose links were being set."""
-    record = lab.record
     if not record.unsettled:
         return
-    unsettled = [machine for machine in lab.machines_on if machine.name in record.unsettled]
+    unsettled = [machine for machine in lab.machines_on(record) if machine.name in record.unsettled]
     links.set_wires(lab, record, unsettled)
     for machine in unsettled:
-        configure(lab, machine)
+        configure(lab, machine, record)
         if isinstance(machine, Switch):
             take_step(lab, machine, "ask_controller")
-    routes.wait(lab, lambda _: None)
-    lab.write(record.model_copy(update={"unsettled": frozenset()}))
+    routes.wait(lab, record, lambda _: None)
+    lab.write(record.model_copy(update={"unsettled": frozenset()}), record)
 
 
 def refuse_long_path(rundir: Path) -> None:
@@ -195,18 +215,18 @@ def refuse_long_path(rundir: Path) -> None:
         )
 
 
-def _bring_up(lab: Lab, plan: Plan, provider_name: str, progress: Progress, share: Share) -> None:
-    provider = registry.make(provider_name, lab.rundir, plan.time)
+def _bring_up(lab: Lab, progress: Progress, share: Share) -> None:
+    plan, provider = lab.plan, lab.provider
     lacking = provider.missing()
     if lacking:
         raise EnvironmentLacks("\n".join(lacking))
-    digest = lab.write_plan(plan)
-    record = Record(provider=provider_name, created=datetime.now(UTC), time=plan.time, plan_sha256=digest)
-    lab.write(record.model_copy(update={"share": share}))
-    _start(lab, "", progress)
+    digest, created = lab.write_plan(plan), datetime.now(UTC)
+    record = Record(provider=provider.name, created=created, time=plan.time, plan_sha256=digest, share=share)
+    lab.write(record)
+    _start(lab, record, "", progress)
 
 
-def _bring_up_again(lab: Lab, progress: Progress) -> None:
+def _bring_up_again(lab: Lab, record: Record, progress: Progress) -> None:
     """A lab that is kept. It is so until it is up, and again when it does not come up."""
     lacking = lab.provider.missing()
     if lacking:
@@ -214,7 +234,7 @@ def _bring_up_again(lab: Lab, progress: Progress) -> None:
     try:
         lab.provider.down()  # what a command that was broken off has left
         (lab.rundir / CERTIFICATE).unlink(missing_ok=True)
-        _start(lab, " on the disks that were kept", progress)
+        _start(lab, record, " on the disks that were kept", progress)
     except BaseException as error:
         if isinstance(error, Exception):
             with noting_failures(error):
@@ -224,24 +244,27 @@ def _bring_up_again(lab: Lab, progress: Progress) -> None:
         raise
 
 
-def _start(lab: Lab, on: str, progress: Progress) -> None:
+def _start(lab: Lab, record: Record, on: str, progress: Progress) -> None:
     provider, plan = lab.provider, lab.plan
     also = f" and {len(plan.switches)} switches" if plan.switches else ""
     progress(f"starting {len(plan.hosts)} hosts{also}{on}")
     if plan.ways_out:
         progress(f"the lab has {gateway.in_words(host.name for host in plan.ways_out)}")
-    _hand(provider, lab.record.share)
+    _hand(provider, record.share)
     provider.up(plan, progress)
     progress("configuring addresses, routes and links")
-    links.set_wires(lab, lab.record, plan.machines)
-    lab.on_every_machine(lambda machine: configure(lab, machine))
-    routes.wait(lab, progress)
-    if links.carrier(lab) is None and (links.whole_paths(lab) or not plan.pairs):
+    links.set_wires(lab, record, plan.machines)
+    on_now = lab.machines_on(record)
+    lab.on_each(on_now, lambda machine: configure(lab, machine, record))
+    routes.wait(lab, record, progress)
+    calibrated = record
+    if links.carrier(lab) is None and (links.whole_paths(plan, record) or not plan.pairs):
         progress("measuring the emulator's own latency")
-        links.calibrate_held(lab)
-    lab.on_every_switch(lambda machine: take_step(lab, machine, "ask_controller"))
+        calibrated = links.calibrated(lab, record)
+    switches = [machine for machine in on_now if isinstance(machine, Switch)]
+    lab.on_each(switches, lambda machine: take_step(lab, machine, "ask_controller"))
     software.bring(lab, progress)
-    lab.write(lab.record.model_copy(update={"state": "up", "unsettled": frozenset()}))
+    lab.write(calibrated.model_copy(update={"state": "up", "unsettled": frozenset()}), calibrated)
 
 
 def _hand(provider: Provider, share: Share) -> None:
@@ -256,34 +279,36 @@ def take_step(lab: Lab, machine: Switch, step: switch.Step) -> None:
     links.run_script(lab.provider, machine, switch.script(lab.plan, machine, step))
 
 
-def configure(lab: Lab, machine: Host | Switch) -> None:
+def configure(lab: Lab, machine: Host | Switch, record: Record) -> None:
     """A machine that has just booted: its addresses, routes and links, and what a switch does."""
     text = interfaces.script(lab.plan, machine)
     if isinstance(machine, Switch):
         links.run_script(lab.provider, machine, text)
         take_step(lab, machine, "make_switch")
         text = ""
-    links.run_script(lab.provider, machine, text + links.script(lab, machine, lab.record))
+    links.run_script(lab.provider, machine, text + links.script(lab, machine, record))
 
 
-def _is_up(lab: Lab, plan: Plan, provider_name: str) -> bool:
-    """Whether the lab runs already. A lab that started and never finished, or lost a host, does not count.
+def _is_up(there: Lab, record: Record, wanted: Lab) -> bool:
+    """Whether the lab that is there, whose record this is, runs already. A lab that started and never finished, or lost
+    a host, does not count.
 
-    Raises InputError when what runs has another plan or is on another provider.
+    Raises InputError when what runs has another plan than is wanted, or is on another provider.
     """
-    if not lab.rundir.is_dir() or not (lab.rundir / "lab.json").exists() or lab.record.state != "up":
+    if record.state != "up":
         return False
-    answers = set(lab.state_of_hosts().values()) - {"off"}
+    answers = set(there.state_of_hosts(record).values()) - {"off"}
     if "answers" not in answers:
         return False
-    remedy = f"minigts down {lab.name}, or choose another name with --lab NAME"
-    if lab.record.provider != provider_name:
-        raise InputError(f"lab {lab.name} is up on provider {lab.record.provider}, not on {provider_name}: {remedy}")
-    if lab.time != plan.time:
-        raise InputError(f"lab {lab.name} is up in {lab.time} time, not in {plan.time} time: {remedy}")
-    if not lab.plan.makes_same_lab(plan):
-        what = "hosts or links added or removed" if lab.record.altered else "another plan"
-        raise InputError(f"lab {lab.name} is up with {what}: {remedy}")
+    remedy = f"minigts down {there.name}, or choose another name with --lab NAME"
+    on, wanted_on = record.provider, wanted.provider.name
+    if on != wanted_on:
+        raise InputError(f"lab {there.name} is up on provider {on}, not on {wanted_on}: {remedy}")
+    if there.time != wanted.time:
+        raise InputError(f"lab {there.name} is up in {there.time} time, not in {wanted.time} time: {remedy}")
+    if not there.plan.makes_same_lab(wanted.plan):
+        what = "hosts or links added or removed" if record.altered else "another plan"
+        raise InputError(f"lab {there.name} is up with {what}: {remedy}")
     return answers == {"answers"}
 
 

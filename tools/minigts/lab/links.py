@@ -133,26 +133,27 @@ def differences(ports: Iterable[End], record: Record, tc_json_text: str, wires: 
 
 
 @contextmanager
-def settling(lab: Lab, record: Record, machines: Collection[str]) -> Iterator[None]:
-    """Write `record` down before these machines are set so, and that they are when they have been.
+def settling(lab: Lab, before: Record, record: Record, machines: Collection[str]) -> Iterator[None]:
+    """Write `record` down, in place of `before`, before these machines are set so, and that they are when they have
+    been.
 
     A command that is broken off in between leaves them `unsettled`, and the next `up` sets them again.
     """
-    lab.write(record.model_copy(update={"unsettled": record.unsettled | set(machines)}))
+    meanwhile = record.model_copy(update={"unsettled": record.unsettled | set(machines)})
+    lab.write(meanwhile, before)
     yield
-    lab.write(record.model_copy(update={"unsettled": record.unsettled - set(machines)}))
+    lab.write(record.model_copy(update={"unsettled": record.unsettled - set(machines)}), meanwhile)
 
 
-def reshape(lab: Lab) -> None:
+def reshape(lab: Lab, record: Record) -> None:
     """Set every link's delay and loss again as they should be now, and read all shaping back. Raises HostFailed."""
-    wrong = _reshaped_wires(lab) if carrier(lab) is not None else _reshaped_machines(lab)
+    wrong = _reshaped_wires(lab, record) if carrier(lab) is not None else _reshaped_machines(lab, record)
     if wrong:
         raise HostFailed("links are not shaped as declared:\n" + "\n".join(wrong))
 
 
-def _reshaped_machines(lab: Lab) -> list[str]:
+def _reshaped_machines(lab: Lab, record: Record) -> list[str]:
     """Set them so on the machines; how what these show then differs."""
-    record = lab.record
 
     def reshape_and_read_back(machine: Host | Switch) -> list[str]:
         ports = _ports(machine, record, None)
@@ -162,12 +163,11 @@ def _reshaped_machines(lab: Lab) -> list[str]:
         with reading_from(machine.name, "what it shows of its links"):
             return [f"{machine.name}: {text}" for text in differences(machine.ports, record, qdiscs)]
 
-    return [text for texts in lab.on_every_machine(reshape_and_read_back).values() for text in texts]
+    return [text for texts in lab.on_each(lab.machines_on(record), reshape_and_read_back).values() for text in texts]
 
 
-def _reshaped_wires(lab: Lab) -> list[str]:
+def _reshaped_wires(lab: Lab, record: Record) -> list[str]:
     """Set them so between the machines, which are not asked; how what is read back then differs."""
-    record = lab.record
     set_wires(lab, record, lab.plan.machines)
     return [
         f"{machine}: {text}"
@@ -180,8 +180,9 @@ def _reshaped_wires(lab: Lab) -> list[str]:
 def set_links(lab: Lab, settings: Settings) -> None:
     """Set every link so, for as long as an experiment measures; `DECLARED` puts them back. A cut link stays cut."""
     with exclusive(lab.rundir):
-        record = lab.record.model_copy(update={"settings": settings})
-        with settling(lab, record, [machine.name for machine in lab.plan.machines]):
+        before = lab.read_record()
+        record = before.model_copy(update={"settings": settings})
+        with settling(lab, before, record, [machine.name for machine in lab.plan.machines]):
             set_ports(lab, record, lab.plan.machines)
 
 
@@ -203,9 +204,9 @@ def set_link_named(lab: Lab, name: str, *, up: bool) -> None:
 
 def _set_whole(lab: Lab, names: frozenset[str], *, up: bool) -> None:
     with exclusive(lab.rundir):
-        record = lab.record
+        record = lab.read_record()
         cut = record.cut - names if up else record.cut | names
-        set_anew(lab, record.model_copy(update={"cut": cut}), names)
+        set_anew(lab, record, record.model_copy(update={"cut": cut}), names)
 
 
 def change_link(lab: Lab, first: str, second: str, change: Change) -> None:
@@ -216,10 +217,10 @@ def change_link(lab: Lab, first: str, second: str, change: Change) -> None:
     """
     names = frozenset(link.name for link in links_between(lab.plan, first, second))
     with exclusive(lab.rundir):
-        record = lab.record
+        record = lab.read_record()
         others = {name: each for name, each in record.changed.items() if name not in names}
         changed = others if change == Change() else {**others, **dict.fromkeys(sorted(names), change)}
-        set_anew(lab, record.model_copy(update={"changed": changed}), names)
+        set_anew(lab, record, record.model_copy(update={"changed": changed}), names)
 
 
 def require_effect(lab: Lab, first: str, second: str, change: Change) -> None:
@@ -242,9 +243,9 @@ def adjust_link(lab: Lab, name: str, update: Mapping[str, Amount | None], sender
         raise InputError(f"{shown(sender)} is no end of {link.name}: {' and '.join(link.ends)} are")
     _require_possible(lab, link, [field for field, value in update.items() if value is not None])
     with exclusive(lab.rundir):
-        record = lab.record
+        record = lab.read_record()
         changed = _adjusted(lab.plan, record, link, update, sender)
-        set_anew(lab, record.model_copy(update={"changed": changed}), [link.name], reading_back=True)
+        set_anew(lab, record, record.model_copy(update={"changed": changed}), [link.name], reading_back=True)
     return changed.get(link.name, Change())
 
 
@@ -299,21 +300,24 @@ def separate(lab: Lab, groups: Sequence[Collection[str]]) -> list[str]:
     """
     group_of = _groups(lab.plan, groups)
     apart = [link for link in lab.plan.links if _parts(link, group_of)]
-    for part in connected((), (link.ends for link in whole_links(lab) if link not in apart)):
+    whole = whole_links(lab.plan, lab.read_record())
+    for part in connected((), (link.ends for link in whole if link not in apart)):
         if len({group_of[name] for name in part if name in group_of}) > 1:
             others = listed(sorted({*part} - group_of.keys()))
             raise InputError(f"the groups are joined by way of machines that are in none: {others}; put them into one")
     names = frozenset(link.name for link in apart)
     with exclusive(lab.rundir):
-        set_anew(lab, lab.record.model_copy(update={"cut": lab.record.cut | names}), names)
+        record = lab.read_record()
+        set_anew(lab, record, record.model_copy(update={"cut": record.cut | names}), names)
     return [link.name for link in apart]
 
 
 def mend_all(lab: Lab) -> list[str]:
     """Make every link whole that is cut, as it was set before; their names."""
     with exclusive(lab.rundir):
-        record, names = lab.record, cut_links(lab)
-        set_anew(lab, record.model_copy(update={"cut": frozenset()}), names)
+        record = lab.read_record()
+        names = cut_links(lab.plan, record)
+        set_anew(lab, record, record.model_copy(update={"cut": frozenset()}), names)
     return names
 
 
@@ -336,20 +340,21 @@ def _parts(link: Link, group_of: Mapping[str, int]) -> bool:
 def restore_links(lab: Lab, before: Record) -> None:
     """Set every link that is cut or changed otherwise than it was `before` as it was then."""
     with exclusive(lab.rundir):
-        record = lab.record
+        record = lab.read_record()
         known = record.changed.keys() | before.changed.keys()
         other = record.cut ^ before.cut
         other |= {name for name in known if record.changed.get(name) != before.changed.get(name)}
         if other:
-            set_anew(lab, record.model_copy(update={"cut": before.cut, "changed": before.changed}), other)
+            as_before = record.model_copy(update={"cut": before.cut, "changed": before.changed})
+            set_anew(lab, record, as_before, other)
 
 
-def set_anew(lab: Lab, record: Record, names: Collection[str], *, reading_back: bool = False) -> None:
-    """Set the ends of these links as `record` has them; the caller holds the lab. Reading back takes a host's time, by
-    which a cut would last longer.
+def set_anew(lab: Lab, before: Record, record: Record, names: Collection[str], *, reading_back: bool = False) -> None:
+    """Set the ends of these links as `record` has them, in place of `before`; the caller holds the lab. Reading back
+    takes a host's time, by which a cut would last longer.
     """
     ends = [machine for machine in lab.plan.machines if any(port.link in names for port in machine.ports)]
-    with settling(lab, record, [machine.name for machine in ends]):
+    with settling(lab, before, record, [machine.name for machine in ends]):
         if carrier(lab) is None:
             set_ports(lab, record, ends, names)
         else:  # on the hosts nothing changes, and to ask them would take time
@@ -408,67 +413,65 @@ def calibrate(lab: Lab) -> float:
     when no path is whole that it could be measured over.
     """
     with exclusive(lab.rundir):
-        return calibrate_held(lab)
+        return 0.0 if carrier(lab) is not None else calibrated(lab, lab.read_record()).emulator_overhead_ms
 
 
-def calibrate_held(lab: Lab) -> float:
-    """The same for who holds the lab's lock."""
-    if carrier(lab) is not None:
-        return 0.0
-    record = lab.record
-    plan, paths = lab.plan, whole_paths(lab)
+def calibrated(lab: Lab, record: Record) -> Record:
+    """The same for who holds the lock of a lab whose links are set on its hosts: its record then."""
+    plan, paths = lab.plan, whole_paths(lab.plan, record)
     if not paths and plan.pairs:
-        raise InputError(f"every path of lab {lab.name} passes a link that is cut: {', '.join(cut_links(lab))}")
+        cut = ", ".join(cut_links(plan, record))
+        raise InputError(f"every path of lab {lab.name} passes a link that is cut: {cut}")
     emulator_overhead_ms = calibration.emulator_overhead_ms(lab.provider, plan, paths, record.emulator_overhead_ms)
-    if emulator_overhead_ms != record.emulator_overhead_ms:
-        calibrated = record.model_copy(update={"emulator_overhead_ms": emulator_overhead_ms})
-        with settling(lab, calibrated, [machine.name for machine in plan.machines]):
-            reshape(lab)
-    return emulator_overhead_ms
+    if emulator_overhead_ms == record.emulator_overhead_ms:
+        return record
+    before, record = record, record.model_copy(update={"emulator_overhead_ms": emulator_overhead_ms})
+    every = frozenset(machine.name for machine in plan.machines)
+    with settling(lab, before, record, every):
+        reshape(lab, record)
+    return record.model_copy(update={"unsettled": record.unsettled - every})
 
 
-def whole_links(lab: Lab) -> tuple[Link, ...]:
+def whole_links(plan: Plan, record: Record) -> tuple[Link, ...]:
     """The plan's links that are not cut, between machines that are on."""
-    dead = dead_links(lab)
-    return tuple(link for link in lab.plan.links if link.name not in dead)
+    dead = dead_links(plan, record)
+    return tuple(link for link in plan.links if link.name not in dead)
 
 
-def whole_paths(lab: Lab) -> tuple[Path, ...]:
+def whole_paths(plan: Plan, record: Record) -> tuple[Path, ...]:
     """The plan's paths that pass no link that is cut, and no machine that is off."""
-    dead = dead_links(lab)
-    return tuple(path for path in lab.plan.paths if dead.isdisjoint(path.links))
+    dead = dead_links(plan, record)
+    return tuple(path for path in plan.paths if dead.isdisjoint(path.links))
 
 
-def dead_links(lab: Lab) -> frozenset[str]:
+def dead_links(plan: Plan, record: Record) -> frozenset[str]:
     """The links that carry nothing: those that are cut, and those of machines that are off."""
-    record = lab.record
-    return record.cut | {link.name for link in lab.plan.links if not record.silent.isdisjoint(link.ends)}
+    return record.cut | {link.name for link in plan.links if not record.silent.isdisjoint(link.ends)}
 
 
-def losing_all(lab: Lab) -> frozenset[str]:
+def losing_all(plan: Plan, record: Record) -> frozenset[str]:
     """The links that are set to lose everything in a direction, so that nothing is ever answered over them."""
-    links = plan_now(lab).links
+    links = plan_now(plan, record).links
     return frozenset(link.name for link in links if any(way.loss_percent >= ALL_PERCENT for way in link.ways))
 
 
-def cut_links(lab: Lab) -> list[str]:
+def cut_links(plan: Plan, record: Record) -> list[str]:
     """The links of the plan that are cut, in its order: `ams-bra`."""
-    cut = lab.record.cut
-    return [link.name for link in lab.plan.links if link.name in cut]
+    return [link.name for link in plan.links if link.name in record.cut]
 
 
-def changed_links(lab: Lab) -> dict[str, Change]:
+def changed_links(plan: Plan, record: Record) -> dict[str, Change]:
     """The links of the plan that are set otherwise than declared, in its order."""
-    changed = lab.record.changed
-    return {link.name: changed[link.name] for link in lab.plan.links if link.name in changed}
+    return {link.name: record.changed[link.name] for link in plan.links if link.name in record.changed}
 
 
-def how_to_mend(lab: Lab) -> dict[str, str]:
+def how_to_mend(plan: Plan, record: Record) -> dict[str, str]:
     """For every link that is cut the command that makes it whole, and for every other that is changed the one that
     makes it as declared.
     """
-    whole = {link.name: f"minigts link {in_a_command(lab.plan, link)} up" for link in lab.plan.links}
-    return {name: as_declared(name) for name in changed_links(lab)} | {name: whole[name] for name in cut_links(lab)}
+    changed, cut = changed_links(plan, record), cut_links(plan, record)
+    whole = {link.name: f"minigts link {in_a_command(plan, link)} up" for link in plan.links}
+    return {name: as_declared(name) for name in changed} | {name: whole[name] for name in cut}
 
 
 def in_a_command(plan: Plan, link: Link) -> str:
@@ -481,26 +484,23 @@ def as_declared(name: str) -> str:
     return f"minigts set {name} --reset"
 
 
-def plan_now(lab: Lab) -> Plan:
+def plan_now(plan: Plan, record: Record) -> Plan:
     """The plan with what has been changed of its links: what should be measured now. Cut links are as if whole."""
-    record = lab.record.model_copy(update={"cut": frozenset(), "settings": DECLARED})
     if not record.changed:
-        return lab.plan
+        return plan
+    whole = record.model_copy(update={"cut": frozenset(), "settings": DECLARED})
 
     def with_ports(machine: M) -> M:
-        return machine.model_copy(update={"ports": tuple(port_now(port, record) for port in machine.ports)})
+        return machine.model_copy(update={"ports": tuple(port_now(port, whole) for port in machine.ports)})
 
-    plan = lab.plan
     hosts, switches = tuple(map(with_ports, plan.hosts)), tuple(map(with_ports, plan.switches))
     with_ends = plan.model_copy(update={"hosts": hosts, "switches": switches})
     return plan.set_to(hosts, switches, tuple(_link_now(with_ends, link) for link in plan.links))
 
 
-def as_set(lab: Lab) -> Lab:
+def as_set(lab: Lab, record: Record) -> Lab:
     """The lab, with `plan_now` as its plan: what it should be measured against."""
-    now = lab.anew
-    vars(now)["plan"] = plan_now(lab)  # where it remembers its plan
-    return now
+    return Lab.known(lab.rundir, plan_now(lab.plan, record), lab.provider)
 
 
 def _link_now(plan: Plan, link: Link) -> Link:

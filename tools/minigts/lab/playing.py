@@ -6,6 +6,7 @@ machine is told its changes beforehand and makes them by its own clock, which ha
 
 from __future__ import annotations
 
+import itertools
 import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -84,7 +85,7 @@ def play(
     """
     if not moments:
         raise InputError(f"the topology of lab {lab.name} has no schedule: write one as `schedule:` into its file")
-    before = lab.record
+    before = lab.read_record()
     try:
         with lab.provider.together() as company:
             task = company.start(beside) if beside is not None else None
@@ -97,8 +98,8 @@ def play(
 
 def played(lab: Lab, moments: Sequence[Moment]) -> Iterator[Played]:
     """The same, and links stay as the last change has left them."""
-    states = _states(lab.plan, lab.record, moments)
     with exclusive(lab.rundir):
+        states = _states(lab.plan, lab.read_record(), moments)
         if links.carrier(lab) is None:
             yield from _by_machines(lab, moments, states)
         else:
@@ -131,11 +132,11 @@ def _states(plan: Plan, record: Record, moments: Sequence[Moment]) -> list[Recor
 def _by_wires(lab: Lab, moments: Sequence[Moment], states: Sequence[Record]) -> Iterator[Played]:
     with lab.provider.together():
         begin_s = lab.provider.now_s()
-        for moment, state in zip(moments, states[1:], strict=True):
+        for moment, (before, state) in zip(moments, itertools.pairwise(states), strict=True):
             lab.provider.sleep_until(begin_s + moment.at_s)
             at_s = lab.provider.now_s() - begin_s
             name = links.link_named(lab.plan, moment.link).name
-            links.set_anew(lab, state, [name], reading_back=True)
+            links.set_anew(lab, before, state, [name], reading_back=True)
             yield Played(moment, round(at_s, 9), amounts(lab.plan, state, [moment]))
 
 
@@ -145,7 +146,7 @@ def _by_machines(lab: Lab, moments: Sequence[Moment], states: Sequence[Record]) 
     machines = [
         each for each in lab.plan.machines if each.name not in silent and any(port.link in names for port in each.ports)
     ]
-    with links.settling(lab, states[-1], [machine.name for machine in machines]):
+    with links.settling(lab, states[0], states[-1], [machine.name for machine in machines]):
         ahead_s = lab.on_each(machines, partial(_ahead_s, lab))
         for machine in machines:
             links.run_script(lab.provider, machine, _devices(machine, states, names))

@@ -44,9 +44,11 @@ Progress = Callable[[str], None]
 
 MARKER = "minigts-lab"
 """The first thing that is made in a run directory: what lacks it, and lab.json, is no lab."""
-RECORD, PLAN = "lab.json", "plan.json"
+RECORD, PLAN = paths.LAB, paths.PLAN
 OVERHEAD_KEYS = AliasChoices("emulator_overhead_ms", "own_latency_ms")
 """What lab.json and certificate.json call the emulator's own latency, and what those of before called it."""
+KEPT: Literal["kept"] = "kept"
+"""The state of a lab whose hosts' disks wait for `up` (lab/kept.py)."""
 LIMIT_BYTES, PLAN_LIMIT_BYTES = 4 << 20, 128 << 20
 """Of every record; plans of before had all routes and paths, 61 MB for 250 hosts in a row. A plan is parsed when its
 digest is the recorded one."""
@@ -164,6 +166,16 @@ class Record(BaseModel):
         """Machines that are off or paused: they carry nothing, and cannot be asked."""
         return self.off | self.paused
 
+    def require_on(self, names: Iterable[str]) -> None:
+        """Raises HostFailed for machines whose power is cut, or that are paused."""
+        paused = sorted(self.paused.intersection(names := [*names]))
+        if paused:
+            words = f"{' and '.join(paused)} {'is' if len(paused) == 1 else 'are'} paused"
+            raise HostFailed(f"{words}: minigts resume {paused[0]}")
+        off = sorted(self.off.intersection(names))
+        if off:
+            raise HostFailed(f"{' and '.join(off)} {'is' if len(off) == 1 else 'are'} off: minigts start {off[0]}")
+
     def since(self, before: Record | None) -> Iterator[events.Event]:
         """What has happened when this is recorded after `before`; None: nothing was."""
         if before is None or before.created != self.created:
@@ -208,9 +220,20 @@ class Record(BaseModel):
 
 @dataclass(frozen=True)
 class Lab:
-    """A lab, up or not, told apart by its run directory."""
+    """A lab, up or not, told apart by its run directory.
+
+    Its plan, its time and its provider stay the same as long as it is up: they are read when they are first asked for,
+    and remembered. All else of it changes, and is read by `read_record`, once an act, which hands the record on.
+    """
 
     rundir: Path
+
+    @classmethod
+    def known(cls, rundir: Path, plan: Plan, provider: Provider) -> Lab:
+        """One of which nothing has to be read: who makes a lab knows its plan and its provider."""
+        lab = cls(rundir)
+        vars(lab).update(plan=plan, time=plan.time, provider=provider)
+        return lab
 
     @property
     def name(self) -> str:
@@ -219,7 +242,14 @@ class Lab:
     @cached_property
     def plan(self) -> Plan:
         """Raises MinigtsError when plan.json is not what the lab was made of."""
-        digest, content = self.record.plan_sha256, self._content(PLAN)
+        try:
+            return self.read_plan(self._first)
+        except MinigtsError:  # hosts or links may have come or gone since the record was first read
+            return self.read_plan(self.read_record())
+
+    def read_plan(self, record: Record) -> Plan:
+        """The plan that the lab with this record was made of. Raises MinigtsError when plan.json is another."""
+        digest, content = record.plan_sha256, self._content(PLAN)
         if content is None:
             raise self.damaged(PLAN, "is missing")
         if digest and hashlib.sha256(content).hexdigest() != digest:
@@ -234,40 +264,42 @@ class Lab:
     @cached_property
     def time(self) -> Time:
         """What the lab goes by. Read from its record, which is less than its plan."""
-        return self.record.time or self.plan.time
+        return self._first.time or self.plan.time
 
-    @property
-    def record(self) -> Record:
-        """As it stands on disk now. Raises MinigtsError when the lab has no readable record."""
-        record = self.read(RECORD, Record)
+    @cached_property
+    def _first(self) -> Record:
+        """The record as it was first read: for what stays the same as long as the lab is up."""
+        return self.read_record()
+
+    def read_record(self) -> Record:
+        """lab.json as it stands on disk now. Raises MinigtsError when the lab has no readable record."""
+        record = self.read_record_if_any()
         if record is None:
             if not self.rundir.is_dir():
                 raise MinigtsError(f"lab {self.name} has been taken down")
             raise MinigtsError(f"lab {self.name} was never complete: minigts down {self.name}")
         return record
 
-    @property
-    def is_kept(self) -> bool:
-        return self._state == "kept"
+    def read_record_if_any(self) -> Record | None:
+        """The same; None where there is no lab, or one of which nothing is recorded yet. Raises MinigtsError when the
+        record is damaged."""
+        record = self.read(RECORD, Record)
+        if record is not None:
+            vars(self).setdefault("_first", record)
+        return record
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether it is or was up, or is kept: not one whose making was broken off, nor one with a damaged record."""
-        return self._state in ("up", "kept")
-
-    @property
-    def _state(self) -> str:
+    def read_state(self) -> Literal["starting", "up", "kept", ""]:
+        """Of its record; empty where there is none that can be read."""
         try:
-            return self.record.state
+            return self.read_record().state
         except MinigtsError:
             return ""
 
-    def write(self, record: Record) -> None:
-        """Write lab.json, and note what has changed by it."""
-        try:
-            before = self.read(RECORD, Record)
-        except MinigtsError:
-            before = None
+    def write(self, record: Record, before: Record | None = None) -> None:
+        """Write lab.json, and note what has changed since `before`, which is what stands there; None: it is read."""
+        if before is None:
+            with suppress(MinigtsError):
+                before = self.read_record_if_any()
         self.put(RECORD, record.model_dump_json(indent=2) + "\n")
         self.note(*record.since(before))
 
@@ -326,29 +358,19 @@ class Lab:
 
     @cached_property
     def provider(self) -> Provider:
-        named = self.record.provider
+        named = self._first.provider
         if named not in registry.names():
             raise self.damaged(RECORD, f"names a provider that there is not, {named[:60]!a}")
         return registry.make(named, self.rundir, self.time)
 
-    @property
-    def machines_on(self) -> tuple[Host | Switch, ...]:
-        """Hosts and switches but those whose power is cut, or that are paused."""
-        silent = self.record.silent
-        return tuple(machine for machine in self.plan.machines if machine.name not in silent)
+    def machines_on(self, record: Record) -> tuple[Host | Switch, ...]:
+        """Hosts and switches but those whose power is cut, or that are paused, by that record."""
+        return tuple(machine for machine in self.plan.machines if machine.name not in record.silent)
 
-    def require_on(self, names: Iterable[str]) -> None:
-        """Raises HostFailed for machines whose power is cut, or that are paused."""
-        paused = sorted(self.record.paused.intersection(names := [*names]))
-        if paused:
-            words = f"{' and '.join(paused)} {'is' if len(paused) == 1 else 'are'} paused"
-            raise HostFailed(f"{words}: minigts resume {paused[0]}")
-        off = sorted(self.record.off.intersection(names))
-        if off:
-            raise HostFailed(f"{' and '.join(off)} {'is' if len(off) == 1 else 'are'} off: minigts start {off[0]}")
-
-    def state_of_hosts(self) -> dict[str, str]:
-        """For each host and switch `answers`, `off`, `paused`, or why it does not answer."""
+    def state_of_hosts(self, record: Record | None = None) -> dict[str, str]:
+        """For each host and switch `answers`, `off`, `paused`, or why it does not answer; by that record, or the one
+        that stands on disk."""
+        by = record or self.read_record()
 
         def ask(machine: Host | Switch) -> str:
             try:
@@ -357,24 +379,20 @@ class Lab:
                 return str(error)
             return "answers"
 
-        answers = self.on_every_machine(ask)
-        paused = dict.fromkeys(self.record.paused, "paused")
+        answers = self.on_each(self.machines_on(by), ask)
+        paused = dict.fromkeys(by.paused, "paused")
         return {each.name: answers.get(each.name, paused.get(each.name, "off")) for each in self.plan.machines}
 
     def on_every_host(self, work: Callable[[Host], T]) -> dict[str, T]:
-        """Do `work` for all hosts that are on, at once; the first error is raised after all have ended."""
-        return self.on_each([machine for machine in self.machines_on if isinstance(machine, Host)], work)
+        """`on_each` of the hosts that are on, by the record that stands on disk."""
+        return self.on_each([each for each in self.machines_on(self.read_record()) if isinstance(each, Host)], work)
 
     def on_every_machine(self, work: Callable[[Host | Switch], T]) -> dict[str, T]:
-        """The same for all hosts and switches."""
-        return self.on_each(self.machines_on, work)
-
-    def on_every_switch(self, work: Callable[[Switch], T]) -> dict[str, T]:
-        """The same for all switches."""
-        return self.on_each([machine for machine in self.machines_on if isinstance(machine, Switch)], work)
+        """The same for hosts and switches."""
+        return self.on_each(self.machines_on(self.read_record()), work)
 
     def on_each(self, machines: Sequence[M], work: Callable[[M], T]) -> dict[str, T]:
-        """The same for these machines."""
+        """Do `work` for these machines, at once; the first error is raised after all have ended."""
         with self.provider.together() as company:
             results = company.all([partial(work, machine) for machine in machines])
         return dict(zip((machine.name for machine in machines), results, strict=True))
@@ -391,19 +409,14 @@ def checked_name(name: str) -> str:
     return name
 
 
-def labs_directory() -> Path:
-    """Where run directories lie."""
-    return paths.state_root() / "labs"
-
-
 def lab_named(name: str) -> Lab:
     """The lab of that name, whether there is one or not. Raises InputError for what is no name."""
-    return Lab(labs_directory() / checked_name(name))
+    return Lab(paths.labs_root() / checked_name(name))
 
 
 def all_labs() -> list[Lab]:
     """Every lab of this user with a run directory, up or not, by name. What is no lab of minigts' is left out."""
-    directory = labs_directory()
+    directory = paths.labs_root()
     rundirs = sorted(directory.iterdir()) if directory.is_dir() else []
     return [Lab(path) for path in rundirs if _NAME.fullmatch(path.name) and why_foreign(path) is None]
 
@@ -416,7 +429,7 @@ def open_lab(name: str | None = None, *, also_kept: bool = False) -> Lab:
         require_own(lab.rundir)
     labs = {lab.name: lab for lab in all_labs()}
     if name is not None and name in labs:
-        if not also_kept and labs[name].is_kept:
+        if not also_kept and labs[name].read_state() == KEPT:
             raise InputError(_is_kept(name))
         return labs[name]
     if not labs:
@@ -424,13 +437,15 @@ def open_lab(name: str | None = None, *, also_kept: bool = False) -> Lab:
     known = ", ".join(labs)
     if name is None:
         # One that is kept is meant only where no other can be.
-        chosen = [each for each in labs.values() if not each.is_kept] or list(labs.values())
+        states = {name: lab.read_state() for name, lab in labs.items()}
+        chosen = [lab for name, lab in labs.items() if states[name] != KEPT] or list(labs.values())
+        is_kept = states[chosen[0].name] == KEPT
         if len(chosen) > 1:
-            how = "kept" if chosen[0].is_kept else "up"
+            how = KEPT if is_kept else "up"
             raise InputError(
                 f"several labs are {how} ({', '.join(each.name for each in chosen)}): say which with --lab"
             )
-        if not also_kept and chosen[0].is_kept:
+        if not also_kept and is_kept:
             raise InputError(f"no lab is up; {_is_kept(chosen[0].name)}")
         return chosen[0]
     close = get_close_matches(name, labs, 1)
@@ -465,8 +480,8 @@ def why_foreign(rundir: Path) -> str | None:
 def require_own(rundir: Path) -> None:
     """Raises InputError unless what is there, if anything is, lies among the labs and is one that minigts made."""
     name = checked_name(rundir.name)
-    if rundir.parent != labs_directory():
-        raise InputError(f"{rundir} does not lie in {labs_directory()}: it is left alone")
+    if rundir.parent != paths.labs_root():
+        raise InputError(f"{rundir} does not lie in {paths.labs_root()}: it is left alone")
     foreign = why_foreign(rundir)
     if foreign is not None:
         raise InputError(

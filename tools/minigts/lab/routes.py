@@ -5,13 +5,14 @@ from __future__ import annotations
 from minigts.dataplane import router
 from minigts.errors import HostFailed
 from minigts.lab.links import dead_links, losing_all
-from minigts.lab.record import Lab, Progress
+from minigts.lab.record import Lab, Progress, Record
 from minigts.topology.parts import Host, Switch
+from minigts.topology.plan import Plan
 
 READ_TIMEOUT_S = 20.0
 
 
-def wait(lab: Lab, progress: Progress) -> None:
+def wait(lab: Lab, record: Record, progress: Progress) -> None:
     """Return when every host has the routes that the plan says, less what links that are cut would carry.
 
     Raises HostFailed, with what is missing. Nothing is waited for in a lab without a protocol.
@@ -20,7 +21,8 @@ def wait(lab: Lab, progress: Progress) -> None:
     if not plan.has_routers:
         return
     progress(f"waiting for the routes by {plan.routing.upper()}")
-    dead, limit_s = _without(lab), 4 * router.WAIT_S
+    dead, limit_s = _without(plan, record), 4 * router.WAIT_S
+    hosts = [each for each in lab.machines_on(record) if isinstance(each, Host)]
 
     def wait_on(host: Host) -> None:
         ways = router.expected(plan, host, dead)
@@ -31,24 +33,24 @@ def wait(lab: Lab, progress: Progress) -> None:
             raise HostFailed(f"{host.name}: {plan.routing.upper()} has not converged: {'; '.join(different[:4])}")
 
     started_s = lab.provider.now_s()
-    lab.on_every_host(wait_on)
+    lab.on_each(hosts, wait_on)
     # Each had them at a moment of its own; one that was started again may since have taken others' away for a moment.
-    while any(lab.on_every_host(lambda host: differences(lab, host)).values()):
-        lab.on_every_host(wait_on)
+    while any(lab.on_each(hosts, lambda host: differences(lab, host, record)).values()):
+        lab.on_each(hosts, wait_on)
         if lab.provider.now_s() - started_s > limit_s:
             raise HostFailed(f"the routes by {plan.routing.upper()} come and go: not all were there within {limit_s} s")
     progress(f"routes are there after {lab.provider.now_s() - started_s:.1f} s")
 
 
-def _without(lab: Lab) -> frozenset[str]:
+def _without(plan: Plan, record: Record) -> frozenset[str]:
     """The links over which no two hosts become neighbours: each has to hear the other."""
-    return dead_links(lab) | losing_all(lab)
+    return dead_links(plan, record) | losing_all(plan, record)
 
 
-def differences(lab: Lab, machine: Host | Switch) -> list[str]:
+def differences(lab: Lab, machine: Host | Switch, record: Record) -> list[str]:
     """How a host's routes differ from those that it should have found; none where no protocol finds them."""
     if not lab.plan.has_routers or not isinstance(machine, Host):
         return []
     argv = ["sh", "-c", router.show(lab.plan)]
     shown = lab.provider.run(machine.name, argv, timeout_s=READ_TIMEOUT_S).stdout.splitlines()
-    return router.differences(router.expected(lab.plan, machine, _without(lab)), shown)
+    return router.differences(router.expected(lab.plan, machine, _without(lab.plan, record)), shown)

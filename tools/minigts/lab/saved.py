@@ -24,11 +24,13 @@ from minigts.errors import EnvironmentLacks, InputError, noting_failures
 from minigts.lab import life
 from minigts.lab.kept import CERTIFICATE, as_kept, keeping
 from minigts.lab.record import (
+    KEPT,
     LIMIT_BYTES,
     PLAN_LIMIT_BYTES,
     RECORD,
     Lab,
     Progress,
+    Record,
     checked_name,
     exclusive,
     lab_named,
@@ -45,7 +47,7 @@ HALF = "saving"
 """What is being saved, in the lab's run directory."""
 GOING = ".going-"
 """What is being deleted begins with it."""
-LEFT_OUT = (RECORD, FILE, "launch.json", "supervisor.json", "clock.json", CERTIFICATE)
+LEFT_OUT = (RECORD, FILE, paths.LAUNCH, paths.SUPERVISOR, paths.CLOCK, CERTIFICATE)
 """What is written at the end; records of what runs, and of what was measured on it."""
 
 
@@ -84,21 +86,22 @@ def save(lab: Lab, name: str, overlay: str | None, progress: Progress) -> Saved:
     place = _place(name)
     require_own(lab.rundir)
     with exclusive(lab.rundir):
-        provider, half = keeping(lab), lab.rundir / HALF
+        record, half = lab.read_record(), lab.rundir / HALF
+        provider = keeping(lab, record)
         _refuse_taken(place)
         shutil.rmtree(half, ignore_errors=True)
         half.mkdir(mode=0o700)
         try:
             progress("copying the hosts' disks")
-            with _enough_room(half), _unchanging(lab, provider):
+            with _enough_room(half), _unchanging(lab, record, provider):
                 lab_time = provider.note(half)
                 _copy(lab.rundir, half, provider.disks())
-            Lab(half).write(as_kept(lab))
+            Lab(half).write(as_kept(lab.plan, record))
             saved = Saved(
                 name=name,
                 lab=lab.name,
                 topology=lab.plan.name,
-                provider=lab.record.provider,
+                provider=record.provider,
                 time=lab.time,
                 overlay=overlay,
                 hosts=tuple(host.name for host in lab.plan.hosts),
@@ -165,7 +168,7 @@ def restore(name: str, lab_name: str | None, progress: Progress) -> Lab:
     require_own(lab.rundir)
     life.refuse_long_path(lab.rundir)
     with exclusive(lab.rundir):
-        if lab.is_complete:
+        if lab.read_state() in ("up", KEPT):
             raise InputError(
                 f"there is a lab {lab.name}: take it down with minigts down {lab.name}, or choose another name with "
                 f"--lab NAME"
@@ -205,9 +208,9 @@ def _refuse_taken(place: Path) -> None:
 
 
 @contextmanager
-def _unchanging(lab: Lab, provider: Keeps) -> Iterator[None]:
+def _unchanging(lab: Lab, record: Record, provider: Keeps) -> Iterator[None]:
     """Within it nothing is written to the lab's disks."""
-    if lab.record.state == "kept":
+    if record.state == KEPT:
         lab.provider.down()  # what a `down --keep` that was killed has left
         yield
         return

@@ -43,7 +43,7 @@ class Kept(BaseModel):
 
 def write(folder: Path, lab: Lab, shown: Evidence) -> None:
     """Put down what a check has measured in the lab, in place of what an earlier one has."""
-    record = lab.record
+    record = lab.read_record()
     lacking = tuple(why[:500] for why in shown.lacking[:MOST])
     kept = Kept(
         measured=datetime.now(UTC).replace(microsecond=0),

@@ -14,8 +14,9 @@ def alter(lab: Lab, after: Plan, progress: Progress) -> tuple[Lab, Started]:
     """See `lab.altering.alter`. The lab as it is then. Raises InputError too where a machine is off without which an
     overlay can be neither left nor joined; plain hosts do without.
     """
-    altering.require(lab)
-    overlay, off = joined(lab), sorted(lab.record.off)
+    record = lab.read_record()
+    altering.require(lab, record)
+    overlay, off = joined(lab), sorted(record.off)
     if overlay is not None and off and overlay.name not in UNDERLAYS:
         raise InputError(
             f"every host leaves overlay {overlay.name} and joins it anew when a host or link comes or goes, and "

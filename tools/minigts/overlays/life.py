@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from minigts.errors import CommandFailed, EnvironmentLacks, InputError, MinigtsError
-from minigts.lab import Lab, Progress, exclusive, losing_all, plan_now, whole_paths
+from minigts.lab import Lab, Progress, Record, exclusive, losing_all, plan_now, whole_paths
 from minigts.overlays import catalogue, containers
 from minigts.overlays.catalogue import Overlay
 from minigts.overlays.host_file import facts_for, patience_s
@@ -31,7 +31,7 @@ from minigts.topology import ipv6
 from minigts.topology.parts import Host
 from minigts.topology.plan import Plan
 
-RECORD = "overlay.json"
+FILE = "overlay.json"
 IN_HOST = PurePosixPath("/run/minigts")
 PROGRAMS_IN_HOST = PurePosixPath("/var/lib/minigts/programs")
 PHASE_TIMEOUT_S = 180.0
@@ -92,12 +92,12 @@ def enforce(lab: Lab, rules: Mapping[str, str]) -> None:
 
 def joined(lab: Lab) -> Joined | None:
     """What is joined on this lab now. Raises MinigtsError when overlay.json is damaged, or of other hosts."""
-    now = lab.read(RECORD, Joined)
+    now = lab.read(FILE, Joined)
     if now is None:
         return None
     hosts = {host.name for host in _members(lab, now)}
     if now.name not in catalogue.known() or set(now.ends) not in (set(), hosts):
-        raise lab.damaged(RECORD, "names an overlay or hosts that there are not")
+        raise lab.damaged(FILE, "names an overlay or hosts that there are not")
     return now
 
 
@@ -111,8 +111,7 @@ def join(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
     require_fit(lab.plan, name)
     overlay = catalogue.find(name)
     with exclusive(lab.rundir):
-        _require(lab)
-        return _join(lab, overlay, progress)
+        return _join(lab, overlay, _required(lab), progress)
 
 
 def require(plan: Plan, provider: Provider, name: str) -> None:
@@ -147,23 +146,24 @@ def require_fit(plan: Plan, name: str) -> None:
         )
 
 
-def _join(lab: Lab, overlay: Overlay, progress: Progress) -> dict[str, Endpoint]:
+def _join(lab: Lab, overlay: Overlay, record: Record, progress: Progress) -> dict[str, Endpoint]:
     before = joined(lab)
-    all_anew = before is not None and {host.name for host in _members(lab, before)} <= lab.record.unjoined
+    all_anew = before is not None and {host.name for host in _members(lab, before)} <= record.unjoined
     if before is not None and before.name == overlay.name and before.ends and not all_anew:
-        for host in sorted(lab.record.unjoined):
-            before = _rejoin(lab, before, host, progress)
-        _bring_containers_up(lab, before, containers.lacking(lab, before.name, _members(lab, before)), progress)
+        for host in sorted(record.unjoined):
+            before, record = _rejoin(lab, before, record, host, progress)
+        lacking = containers.lacking(lab, before.name, _members(lab, before))
+        _bring_containers_up(lab, before, record, lacking, progress)
         return before.endpoints()
     programs = overlay.programs(progress)
     if before is not None and all_anew and before.name != overlay.name:
-        _start_to_leave(lab, before)
+        _start_to_leave(lab, before, record)
     if before is not None and not (all_anew and before.name == overlay.name):
-        _leave(lab, progress)
+        _leave(lab, before, progress)
     now = Joined(name=overlay.name, programs="" if programs is None else str(PROGRAMS_IN_HOST / programs.name))
     members = _members(lab, now)
     where = f"{len(members)} hosts{f' in {len(lab.plan.groups)} groups' if lab.plan.groups else ''}"
-    _put_scripts(lab, overlay, now.programs, members)
+    _put_scripts(lab, overlay, record, now.programs, members)
     if programs is not None:
         progress(f"{overlay.name}: handing its programs to {where}")
         lab.on_each(members, lambda host: _put_programs(lab, host, programs))
@@ -175,17 +175,17 @@ def _join(lab: Lab, overlay: Overlay, progress: Progress) -> dict[str, Endpoint]
     _leaders_first(lab, now, "join")
     progress(f"{overlay.name}: starting the measuring ends")
     now = _with_ends(now, _leaders_first(lab, now, "start"))
-    _wait_until_connected(lab, now)
+    _wait_until_connected(lab, now, record)
     _write(lab, now)
-    _bring_containers_up(lab, now, members, progress)
-    lab.write(lab.record.model_copy(update={"unjoined": frozenset()}))
+    _bring_containers_up(lab, now, record, members, progress)
+    lab.write(record.model_copy(update={"unjoined": frozenset()}), record)
     lab.note({"event": "joined", "overlay": now.name})
     return now.endpoints()
 
 
-def _start_to_leave(lab: Lab, before: Joined) -> None:
+def _start_to_leave(lab: Lab, before: Joined, record: Record) -> None:
     """On hosts that have all been started again: nothing of the overlay runs there, and its disks still know it."""
-    _put_scripts(lab, catalogue.find(before.name), before.programs, _members(lab, before))
+    _put_scripts(lab, catalogue.find(before.name), record, before.programs, _members(lab, before))
     _on_all(lab, before, "install")
 
 
@@ -197,17 +197,18 @@ def rejoin(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
     without an overlay.
     """
     with exclusive(lab.rundir):
-        now = joined(lab)
+        now, record = joined(lab), lab.read_record()
         if now is None or not now.ends or name not in now.ends:
-            lab.write(lab.record.model_copy(update={"unjoined": lab.record.unjoined - {name}}))
+            lab.write(record.model_copy(update={"unjoined": record.unjoined - {name}}), record)
             return {}
-        return _rejoin(lab, now, name, progress).endpoints()
+        return _rejoin(lab, now, record, name, progress)[0].endpoints()
 
 
-def _rejoin(lab: Lab, now: Joined, name: str, progress: Progress) -> Joined:
+def _rejoin(lab: Lab, now: Joined, record: Record, name: str, progress: Progress) -> tuple[Joined, Record]:
+    """What is joined, and the lab's record, then."""
     progress(f"{now.name}: joining {name} again")
     host, leader = lab.plan.host(name), team_of(lab.plan, now.name, name).leader
-    _put_scripts(lab, catalogue.find(now.name), now.programs, [host])
+    _put_scripts(lab, catalogue.find(now.name), record, now.programs, [host])
     _run(lab, "install", host, {})
     words = _run(lab, "join", leader, {})
     if host != leader:
@@ -215,19 +216,20 @@ def _rejoin(lab: Lab, now: Joined, name: str, progress: Progress) -> Joined:
     end = _run(lab, "start", host, {} if host == leader else now.ends[leader.name])
     now = _with_ends(now, {**now.ends, name: end})
     _write(lab, now)
-    _wait_until_connected(lab, now)
-    _bring_containers_up(lab, now, [host], progress)
-    lab.write(lab.record.model_copy(update={"unjoined": lab.record.unjoined - {name}}))
-    return now
+    _wait_until_connected(lab, now, record)
+    _bring_containers_up(lab, now, record, [host], progress)
+    before, record = record, record.model_copy(update={"unjoined": record.unjoined - {name}})
+    lab.write(record, before)
+    return now, record
 
 
-def _bring_containers_up(lab: Lab, now: Joined, hosts: Sequence[Host], progress: Progress) -> None:
+def _bring_containers_up(lab: Lab, now: Joined, record: Record, hosts: Sequence[Host], progress: Progress) -> None:
     """The user's own containers of these hosts, once every end reaches each of them; what ended badly is said."""
     run = partial(_run, lab)
     addresses = containers.bring_up(lab, now.name, hosts, run, progress)
     if not addresses:
         return
-    owners, timeout_s = {name: name.rpartition(".")[2] for name in addresses}, _reach_timeout_s(lab)
+    owners, timeout_s = {name: name.rpartition(".")[2] for name in addresses}, _reach_timeout_s(lab, record)
 
     def wait(host: Host) -> None:
         near = team_of(lab.plan, now.name, host.name).names
@@ -257,13 +259,13 @@ def follow(lab: Lab, before: Joined, progress: Progress) -> dict[str, Endpoint]:
     that are on are measuring ends again, and who is off is one again when it is started.
     """
     with exclusive(lab.rundir):
-        members = _members(lab, before)
-        on = _that_are_on(lab, members)
-        _put_scripts(lab, catalogue.find(before.name), before.programs, on)
+        members, record = _members(lab, before), lab.read_record()
+        on = _that_are_on(record, members)
+        _put_scripts(lab, catalogue.find(before.name), record, before.programs, on)
         ends = lab.on_each(on, lambda host: _run(lab, "start", host, {}))
         kept = {host.name: before.ends[host.name] for host in members if host.name in before.ends}
         now = _with_ends(before, {**kept, **ends})
-        _wait_until_connected(lab, now)
+        _wait_until_connected(lab, now, record)
         _write(lab, now)
         progress(f"{now.name}: {len(on)} hosts can be measured")
         return now.endpoints()
@@ -284,29 +286,28 @@ def verify(lab: Lab, progress: Progress) -> dict[str, dict[str, str]]:
 def leave(lab: Lab, progress: Progress) -> None:
     """Take the overlay that is joined, or was being joined, off the lab."""
     with exclusive(lab.rundir):
-        _require(lab)
-        _leave(lab, progress)
+        _required(lab)
+        if (now := joined(lab)) is not None:
+            _leave(lab, now, progress)
 
 
-def _require(lab: Lab) -> None:
-    """Whoever waited for the lab may find that it was taken down meanwhile."""
-    if not lab.rundir.is_dir():
-        raise MinigtsError(f"lab {lab.name} has been taken down")
-    lab.require_on(machine.name for machine in lab.plan.machines)
+def _required(lab: Lab) -> Record:
+    """The record of a lab all of whose machines are on. Raises HostFailed; MinigtsError for one that was taken down
+    while somebody waited for it."""
+    record = lab.read_record()
+    record.require_on(machine.name for machine in lab.plan.machines)
+    return record
 
 
-def _leave(lab: Lab, progress: Progress) -> None:
-    now = joined(lab)
-    if now is None:
-        return
+def _leave(lab: Lab, now: Joined, progress: Progress) -> None:
     progress(f"{now.name}: leaving")
     _on_all(lab, now, "leave")
     containers.forget(lab)
-    (lab.rundir / RECORD).unlink()
+    (lab.rundir / FILE).unlink()
     lab.note({"event": "left", "overlay": now.name})
 
 
-def _wait_until_connected(lab: Lab, now: Joined) -> None:
+def _wait_until_connected(lab: Lab, now: Joined, record: Record) -> None:
     """Every end reaches every other of its network, unless a link on the way is cut or loses all; the plain hosts of a
     lab in mode neighbours never will.
     """
@@ -314,8 +315,9 @@ def _wait_until_connected(lab: Lab, now: Joined) -> None:
         return
 
     apart = {frozenset((path.source, path.target)) for path in lab.plan.paths}
-    deaf, timeout_s = losing_all(lab), _reach_timeout_s(lab)
-    apart -= {frozenset((path.source, path.target)) for path in whole_paths(lab) if deaf.isdisjoint(path.links)}
+    deaf, timeout_s = losing_all(lab.plan, record), _reach_timeout_s(lab, record)
+    whole = whole_paths(lab.plan, record)
+    apart -= {frozenset((path.source, path.target)) for path in whole if deaf.isdisjoint(path.links)}
 
     def wait(host: Host) -> None:
         team = team_of(lab.plan, now.name, host.name).names
@@ -323,7 +325,7 @@ def _wait_until_connected(lab: Lab, now: Joined) -> None:
         peers = " ".join(now.ends[peer]["ADDRESS"] for peer in others)
         _run(lab, "reach", host, {**now.ends[host.name], "PEERS": peers}, timeout_s)
 
-    lab.on_each(_that_are_on(lab, _members(lab, now)), wait)
+    lab.on_each(_that_are_on(record, _members(lab, now)), wait)
 
 
 def _with_ends(now: Joined, ends: Mapping[str, Mapping[str, str]]) -> Joined:
@@ -340,9 +342,9 @@ def _endpoint(host: str, words: Mapping[str, str]) -> Endpoint:
     return Endpoint(host, words["ADDRESS"], int(words["MTU"]), enter, words.get("OWN", ""))
 
 
-def _put_scripts(lab: Lab, overlay: Overlay, programs: str, hosts: Sequence[Host]) -> None:
+def _put_scripts(lab: Lab, overlay: Overlay, record: Record, programs: str, hosts: Sequence[Host]) -> None:
     """The overlay's folders and what its phases use, placed relative to each other as they are here; and host.json."""
-    scripts, patience = catalogue.scripts(), patience_s(plan_now(lab))
+    scripts, patience = catalogue.scripts(), patience_s(plan_now(lab.plan, record))
 
     def put(host: Host) -> None:
         with tempfile.TemporaryDirectory(dir=lab.rundir, prefix="staged.") as temporary:
@@ -374,8 +376,8 @@ def _members(lab: Lab, now: Joined) -> list[Host]:
     return [host for host in lab.plan.hosts if host.name in joining]
 
 
-def _that_are_on(lab: Lab, hosts: Sequence[Host]) -> list[Host]:
-    return [host for host in hosts if host.name not in lab.record.silent]
+def _that_are_on(record: Record, hosts: Sequence[Host]) -> list[Host]:
+    return [host for host in hosts if host.name not in record.silent]
 
 
 def _on_all(lab: Lab, now: Joined, phase: str) -> dict[str, dict[str, str]]:
@@ -428,10 +430,10 @@ def _run(
     return {key: value for key, _, value in lines}
 
 
-def _reach_timeout_s(lab: Lab) -> float:
+def _reach_timeout_s(lab: Lab, record: Record) -> float:
     """Phase `reach` asks one host after the other, each of which may take a round trip that is seconds long."""
-    return PHASE_TIMEOUT_S + 2 * (patience_s(plan_now(lab)) - 1) * len(lab.plan.hosts)
+    return PHASE_TIMEOUT_S + 2 * (patience_s(plan_now(lab.plan, record)) - 1) * len(lab.plan.hosts)
 
 
 def _write(lab: Lab, content: Joined) -> None:
-    lab.put(RECORD, content.model_dump_json(indent=1) + "\n")
+    lab.put(FILE, content.model_dump_json(indent=1) + "\n")

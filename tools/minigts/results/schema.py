@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, RootModel
 
+from minigts import paths
 from minigts.experiments.model import Experiment
 from minigts.fidelity.host_load import HostLoad
 from minigts.judge.verdicts import Word, current
@@ -20,7 +21,7 @@ FIRST, VERSION = 1, 2
 MANIFEST, SAMPLES, SUMMARY, CLAIMS = "manifest.json", "samples.csv", "summary.csv", "claims.json"
 SERIES = "series.csv"
 """What was watched over time; there is none where nothing was."""
-CERTIFICATE, LOG, RAW = "certificate.json", "run.log", "raw"
+CERTIFICATE, LOG, RAW = paths.CERTIFICATE, "run.log", "raw"
 EXPERIMENT, TOPOLOGY, BESIDE = "experiment.yaml", "topology.yaml", "beside"
 """The files that a run was made from, as they were; folders of before have none. BESIDE is the folder of the texts that
 the topology's plan is made of as well, such as traces; a file's name there is its path, `/` written as %2F."""

@@ -206,11 +206,11 @@ class Server:
 
     async def _watch(self) -> None:
         """Look at the lab as long as a page is open, and tell all of them."""
-        before, plan = None, self.lab.record.plan_sha256
+        before, plan = None, self.lab.read_record().plan_sha256
         while True:
             if self._pages:
                 try:
-                    if (now := self.lab.record.plan_sha256) != plan:
+                    if (now := self.lab.read_record().plan_sha256) != plan:
                         before, plan, self.lab = None, now, self.lab.anew
                         await self._tell(watch.topology(self.lab))
                     after = await asyncio.to_thread(watch.read, self.lab)

@@ -59,7 +59,7 @@ def read(lab: Lab) -> activity.Reading:
 def now(lab: Lab, before: activity.Reading, after: activity.Reading) -> dict[str, Any]:
     """What has happened between two readings, and how each link is set. Raises MinigtsError."""
     between = activity.between(lab, before, after)
-    cut = lab.record.cut
+    record = lab.read_record()
     flows: dict[str, list[Mapping[str, Any]]] = {}
     for flow in between.flows:
         total = after.carried[flow.source, flow.link]
@@ -76,17 +76,17 @@ def now(lab: Lab, before: activity.Reading, after: activity.Reading) -> dict[str
         "seconds": between.seconds,
         "clock_s": lab.provider.now_s() if lab.time == "virtual" else None,
         "loads": [asdict(load) for load in between.loads],
-        "off": sorted(lab.record.silent),
+        "off": sorted(record.silent),
         "links": [
             {
                 "name": link.name,
-                "up": link.name not in cut,
+                "up": link.name not in record.cut,
                 "delay_ms": [way.delay_ms for way in link.ways],
                 "loss_percent": [way.loss_percent for way in link.ways],
                 "rate_mbit": [way.rate_mbit for way in link.ways],
                 "rtt_ms": link.rtt_ms,
                 "flows": [flow for end in link.ends for flow in flows.get(link.name, []) if flow["source"] == end],
             }
-            for link in links.plan_now(lab).links
+            for link in links.plan_now(lab.plan, record).links
         ],
     }

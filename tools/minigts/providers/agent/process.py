@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 MARK = "MINIGTS_RUNDIR"
 """Environment variable that every process of a lab carries; its value is the lab's run directory."""
-LAUNCH = "launch.json"
+LAUNCH = paths.LAUNCH
 """What the supervisor is to start, in the run directory."""
 _LAUNCH_LIMIT_BYTES = 16 << 20
 _OF_A_LAUNCH = documents.Bounds(elements=1_000_000, bytes=_LAUNCH_LIMIT_BYTES)
@@ -45,7 +45,7 @@ _OF_A_LAUNCH = documents.Bounds(elements=1_000_000, bytes=_LAUNCH_LIMIT_BYTES)
 UNUSED_LIMIT = 10
 """RLIMIT_LOCKS, which no Linux since 2.4 goes by (setrlimit(2)); /proc/PID/limits calls it `Max file locks`."""
 _LIMIT_NAMED = re.compile(r"^Max file locks +(\d+) +(\d+) ", re.MULTILINE)
-_RECORD = "supervisor.json"
+_RECORD = paths.SUPERVISOR
 _RECORD_LIMIT_BYTES = 4096
 _HIGHEST_PID = 1 << 22
 """PID_MAX_LIMIT of a 64-bit Linux, proc(5)."""

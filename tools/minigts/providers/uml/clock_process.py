@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from minigts import paths
 from minigts.language import documents
 from minigts.machine import shell
 from minigts.providers.agent import process, sockets
@@ -24,7 +25,7 @@ from minigts.providers.uml.kernel import Connection, GuestKernel
 
 SOCKET = "clock.sock"
 """Where the clock listens for clients, in the run directory, which is where the supervisor works."""
-LAB = "clock.json"
+LAB = paths.CLOCK
 EPOCH_NS = 1_767_225_600 * 10**9
 """1 January 2026: the time of day at which every lab on a clock of its own begins, but for one that goes on."""
 

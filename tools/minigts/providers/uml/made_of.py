@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from minigts import paths
 from minigts.providers.uml import clock, full_kernel, image
 from minigts.providers.uml.supervisor import Launch
 
@@ -13,7 +14,7 @@ IMAGE, KERNEL, CLOCK = "image", "kernel", "clock"
 
 def of_lab(rundir: Path) -> Mapping[str, Path]:
     """The directories that the lab of this run directory was started from; none when it was not."""
-    path = rundir / "launch.json"
+    path = rundir / paths.LAUNCH
     if not path.exists():
         return {}
     launch = Launch.read(path)

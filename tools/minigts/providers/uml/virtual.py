@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from minigts import paths
 from minigts.dataplane import wire
 from minigts.dataplane.wire import Wire, WireState
 from minigts.errors import HostFailed
@@ -188,7 +189,7 @@ class VirtualUmlProvider(UmlProvider):
     def _numbers(self) -> dict[str, int]:
         """What the clock knows the machines by."""
         try:
-            return {machine.name: machine.number for machine in Launch.read(self.rundir / "launch.json").machines}
+            return {machine.name: machine.number for machine in Launch.read(self.rundir / paths.LAUNCH).machines}
         except OSError as error:
             raise HostFailed("the lab is not up") from error
 

@@ -177,7 +177,7 @@ class VagrantProvider(AgentProvider):
         if not (self.rundir / FOUND).exists():
             return False
         try:
-            record = documents.document(paths.read_whole(self.rundir / "lab.json", documents.USUAL.bytes))
+            record = documents.document(paths.read_whole(self.rundir / paths.LAB, documents.USUAL.bytes))
             return bool(record["state"] != "up")
         except (OSError, ValueError, TypeError, KeyError):
             return True
