@@ -23,6 +23,7 @@ from minigts.cli import screen, tables
 from minigts.experiments import campaign
 from minigts.experiments.matrix import matrix
 from minigts.results import manifest
+from minigts.session.campaign import Means, lab_for
 
 PLACE = ("overlay", "measurement", "source", "target")
 Summary = Mapping[tuple[str, ...], Mapping[str, str]]
@@ -39,7 +40,7 @@ def take(runs: Path, experiment: Path, only: list[str], repetitions: int, wanted
     read = campaign.prepare(experiment, paper=False, quick=False, only=only)
     longer = read.experiment.model_copy(update={"repetitions": repetitions})
     prepared = dataclasses.replace(read, experiment=longer, samples=matrix(longer, read.plan))
-    with campaign.lab_for(prepared.plan, "uml", None, keep=False, say=screen.note) as lab:
+    with lab_for(prepared.plan, Means(), screen.note) as lab:
         for number in range(wanted):
             screen.note(f"run {number + 1} of {wanted}")
             directories = campaign.begin(runs, [prepared], lab.provider.name)

@@ -29,11 +29,11 @@ from typing import Any
 
 from bench import memory, stage
 from bench.hosts import CALIBRATING
-from minigts import lab as labs
 from minigts.cli import screen, tables
 from minigts.errors import MinigtsError
 from minigts.lab import Lab
 from minigts.machine import proc, shell
+from minigts.session.bring_up import bare
 from minigts.topology.load import parse
 from minigts.topology.taking import Beside
 
@@ -199,8 +199,7 @@ def alone(what: str, hosts: int) -> None:
         if text.startswith(CALIBRATING) and not inside:  # in virtual time there is nothing to calibrate
             announce("up")
 
-    lab = labs.up(plan, "uml", f"bench-{os.getpid()}", say)
-    try:
+    with bare(plan, "uml", f"bench-{os.getpid()}", say) as lab:
         first, last = plan.hosts[0].name, plan.hosts[-1]
         ping = ["ping", "-n", "-c", "1", "-w", "60", str(last.address)]
         if inside:
@@ -213,8 +212,6 @@ def alone(what: str, hosts: int) -> None:
         processor_s = sum(map(proc.used_s, family)) + proc.used_s(os.getpid())
         announce(json.dumps({"processor_s": processor_s, "mib": memory.memory(lab)["all"]}))
         sys.stdin.readline()
-    finally:
-        labs.down(lab)
 
 
 def announce(line: str) -> None:

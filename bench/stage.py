@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from minigts import lab as labs
 from minigts import overlays, paths
 from minigts.cli import screen
 from minigts.lab import Lab
 from minigts.results import manifest
+from minigts.session.bring_up import bare
 from minigts.topology.load import load
 from minigts.topology.plan import Plan
 
@@ -39,11 +39,8 @@ def plan_of(topology: Path) -> Plan:
 @contextmanager
 def lab_of(plan: Plan, provider: str = "uml") -> Iterator[Lab]:
     """A lab for this bench alone, without overlay; taken down at the end."""
-    made = labs.up(plan, provider, f"bench-{os.getpid()}", screen.note)
-    try:
+    with bare(plan, provider, f"bench-{os.getpid()}", screen.note) as made:
         yield made
-    finally:
-        labs.down(made)
 
 
 def perform(bench: Callable[[], None]) -> None:

@@ -33,6 +33,16 @@ claims:
   - {{latency: as-declared, of: rtt}}
 """
 LABS, SAMPLES = 4, 8
+BY_PYTHON = """\
+import sys
+
+from minigts import api
+
+if __name__ == "__main__":
+    found = api.run_experiment(sys.argv[1], time="virtual", on="local:2", results=sys.argv[2])
+    found.report()
+    print(len(found.runs), found.failed, [claim.verdict for claim in found.claims])
+"""
 
 
 @pytest.fixture
@@ -81,6 +91,18 @@ def test_workers_give_the_same_bytes_though_one_is_killed_and_leave_no_lab(
     assert f"0 of {SAMPLES} samples" in told and f"{SAMPLES} of {SAMPLES} samples" in told
     assert tables(tmp_path / "results") == alone
     assert not traces.left()
+
+
+def test_a_program_in_python_gets_the_same_bytes_of_workers(
+    program: Program, sweep: Path, alone: dict[str, bytes], tmp_path: Path
+) -> None:
+    script, results = tmp_path / "by_python.py", tmp_path / "results"
+    script.write_text(BY_PYTHON)
+    running = program.start(str(sweep), str(results), main=(str(script),))
+    said, told = running.communicate(timeout=200)
+    assert (running.returncode, said) == (0, f"{LABS} 0 ['vacuous']\n"), told
+    assert tables(results) == alone
+    assert not labs_of_jobs(program)
 
 
 def test_a_campaign_that_is_killed_goes_on_where_it_was(

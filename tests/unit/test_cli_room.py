@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from minigts.cli import labs
 from minigts.cli.app import app
 from minigts.experiments import campaign
 from minigts.machine import memory
 from minigts.machine.memory import Limit
 from minigts.providers import registry
+from minigts.session import bring_up
 
 HUGE = """name: huge
 hosts: {a: {memory: 1024GB}, b: }
@@ -62,22 +62,21 @@ def test_an_experiment_needs_room_for_the_heaviest_of_its_overlays(
     (prepared,) = campaign.prepare_all([place / "small.yaml"], paper=False, quick=False, only=["none"])
     ((plan, overlays),) = campaign.overlays_by_plan([prepared])
     assert overlays == ("none",)
-    labs.require_room(plan, "uml", overlays, "")
+    assert plan == prepared.plan
+    bring_up.require_room(plan, registry.make("uml", Path(), plan.time), overlays)
 
 
 def test_one_that_is_up_has_its_room(place: Path) -> None:
-    plan = labs.read_plan(place / "huge.yaml", "uml", None)
+    plan = bring_up.planned(place / "huge.yaml")
     (place / "state" / "labs" / "huge").mkdir(parents=True)
-    labs.require_room(plan, "uml", ["none"], "huge")
+    assert not bring_up.ready(bring_up.Request(plan)).is_new
 
 
 @pytest.mark.parametrize(("provider", "user", "warned"), [("uml", 0, 1), ("uml", 1000, 0), ("vagrant", 0, 0)])
 def test_root_is_told_once_that_a_plain_user_is_enough(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], provider: str, user: int, warned: int
+    monkeypatch: pytest.MonkeyPatch, provider: str, user: int, warned: int
 ) -> None:
     assert provider in registry.names()
     monkeypatch.setattr(os, "geteuid", lambda: user)
-    labs.warn_of_root(provider)
-    captured = capsys.readouterr()
-    assert (captured.out, captured.err.count("\n")) == ("", warned)
-    assert ("plain user is enough" in captured.err) == bool(warned)
+    said = bring_up.as_root(registry.make(provider, Path()))
+    assert ["plain user is enough" in line for line in said] == [True] * warned

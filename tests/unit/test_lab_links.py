@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 from minigts import lab as labs
 from minigts.cli.app import app
 from minigts.errors import HostFailed, InputError
-from minigts.experiments import campaign
 from minigts.fidelity import measure
 from minigts.lab import DECLARED, Lab, Record, Settings, links
 from minigts.providers.base import Result
+from minigts.session.campaign import Means, lab_for
 from minigts.topology.link_settings import Shaping
 from minigts.topology.load import parse
 
@@ -195,7 +195,7 @@ def test_status_and_up_name_what_is_cut(lab: Lab, tmp_path: Path) -> None:
 def test_an_experiment_refuses_a_lab_with_a_cut_link(lab: Lab) -> None:
     labs.set_link(lab, "ams", "bra", up=False)
     refusal = pytest.raises(InputError, match=r"are cut \(ams-bra\); make them whole first: minigts link ams")
-    with refusal, campaign.lab_for(lab.plan, "uml", "chain", keep=True, say=quiet):
+    with refusal, lab_for(lab.plan, Means(lab="chain"), quiet):
         pytest.fail("it began")
     assert losses(lab) == CUT
 
@@ -204,7 +204,7 @@ def test_an_experiment_begins_with_links_as_declared(lab: Lab) -> None:
     """One that was killed has left them otherwise; the next would take them for the declared ones."""
     labs.set_links(lab, Settings(unlimited=True, gro="on"))
     assert (network(lab).tbf, len(network(lab).gro)) == ({}, 4)
-    with campaign.lab_for(lab.plan, "uml", "chain", keep=True, say=quiet):
+    with lab_for(lab.plan, Means(lab="chain"), quiet):
         assert lab.read_record().settings == DECLARED
         assert (len(network(lab).tbf), network(lab).gro) == (4, set())
 

@@ -22,6 +22,7 @@ from minigts.providers import registry
 from minigts.providers.uml.provider import UmlProvider
 from minigts.providers.uml.virtual import VirtualUmlProvider
 from minigts.results import manifest as manifests
+from minigts.session.campaign import Means, lab_for
 from minigts.topology.expanded import to_json
 from minigts.topology.load import load, parse
 from minigts.topology.parts import Processor
@@ -269,11 +270,11 @@ def test_an_experiment_on_a_lab_that_is_up_has_its_time(place: Path, virtual: ty
     (prepared,) = campaign.prepare_all([place / "experiment.yaml"], paper=False, quick=False, only=(), time="real")
     with (
         pytest.raises(InputError, match="lab small is in virtual time; the run is in real time"),
-        campaign.lab_for(prepared.plan, tc_hosts.TcHosts.name, "small", keep=True, say=quiet),
+        lab_for(prepared.plan, Means(lab="small"), quiet),
     ):
         pass
     (prepared,) = campaign.prepare_all([place / "experiment.yaml"], paper=False, quick=False, only=(), time="virtual")
-    with campaign.lab_for(prepared.plan, tc_hosts.TcHosts.name, "small", keep=True, say=quiet) as found:
+    with lab_for(prepared.plan, Means(lab="small"), quiet) as found:
         assert found == made
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from minigts import paths
 from minigts.providers import registry
+from minigts.results import schema
 
 PACKAGE = Path(__file__).parents[2] / "tools" / "minigts"
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -40,7 +41,6 @@ CHAIN = (
     {"results"},
     {"experiments"},
     {"cluster"},
-    {"lessons"},
 )
 """From the bottom up: a part may import from every lower row."""
 
@@ -50,8 +50,8 @@ ASIDE = {
 }
 """Parts beside the chain, and the only ones they may import."""
 
-ABOVE = ({"api"}, {"testing"})
-"""What stands on all of these, from the bottom up."""
+ABOVE = ({"session"}, {"lessons"}, {"api"}, {"testing"}, {"cli"})
+"""What stands on all of these, from the bottom up: the one door, and those who come in by it."""
 
 
 def part_of(module: Path) -> str:
@@ -71,7 +71,6 @@ def allowed() -> dict[str, set[str]]:
         rules |= {part: set(below) for part in row}
         below |= row
     below |= set(ASIDE)
-    rules["cli"] = set(below)
     for row in ABOVE:
         rules |= {part: set(below) for part in row}
         below |= row
@@ -102,6 +101,16 @@ def _imports(module: Path) -> Iterator[str]:
 def calls(module: Path) -> tuple[str, ...]:
     """The callables that a module calls by a plain or a dotted name."""
     return tuple(ast.unparse(node.func) for node in ast.walk(tree(module)) if isinstance(node, ast.Call))
+
+
+def called(module: Path) -> set[str]:
+    """The package's own callables that a module calls, by their dotted names below it, whatever it calls them."""
+    known: dict[str, str] = {}
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.ImportFrom):
+            known |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+    found = (call.partition(".") for call in calls(module))
+    return {f"{known[first]}{dot}{rest}".removeprefix("minigts.") for first, dot, rest in found if first in known}
 
 
 def name(module: Path) -> str:
@@ -140,24 +149,45 @@ def test_only_the_command_line_prints_and_exits(module: Path) -> None:
     assert not {call for call in calls(module) if call in ("print", "sys.exit", "exit", "quit", "sys.stdout.write")}
 
 
-OF_A_RUN_DIRECTORY = {paths.LAB, paths.PLAN, paths.CERTIFICATE, paths.LAUNCH, paths.SUPERVISOR, paths.CLOCK}
+BRING_UP = {"lab.up", "lab.bring_up", "lab.life.up", "lab.life.bring_up"}
+BELOW_THE_DOOR = {
+    "cluster/worker.py": "a job's lab, of bare hosts, on whatever machine the worker is",
+    "experiments/provider_comparison.py": "measures what bringing bare hosts up takes",
+}
 
 
-@pytest.mark.parametrize("file", sorted(OF_A_RUN_DIRECTORY))
-def test_a_name_of_a_run_directorys_file_stands_once(file: str) -> None:
+@pytest.mark.parametrize("module", [module for module in MODULES if name(module) not in BELOW_THE_DOOR], ids=name)
+def test_only_the_door_brings_labs_up(module: Path) -> None:
+    """So that whoever asks for a lab, from the command line or from Python, gets the same checks and the same one."""
+    if part_of(module) not in ("session", "lab"):
+        assert not BRING_UP.intersection(called(module))
+
+
+@pytest.mark.parametrize("module", BELOW_THE_DOOR)
+def test_who_brings_labs_up_below_the_door_does_so(module: str) -> None:
+    assert BRING_UP.intersection(called(PACKAGE / module))
+
+
+OF_A_RUN_DIRECTORY = (paths.LAB, paths.PLAN, paths.CERTIFICATE, paths.LAUNCH, paths.SUPERVISOR, paths.CLOCK)
+OF_A_RESULTS_FOLDER = (schema.SAMPLES, schema.SUMMARY, schema.SERIES, schema.CLAIMS, schema.REPORT, schema.LOG)
+NAMED_IN = dict.fromkeys(OF_A_RUN_DIRECTORY, "paths.py") | dict.fromkeys(OF_A_RESULTS_FOLDER, "results/schema.py")
+
+
+@pytest.mark.parametrize("file", NAMED_IN)
+def test_a_files_name_that_several_rooms_know_stands_once(file: str) -> None:
     constants = [
         name(module)
         for module in MODULES
         for node in ast.walk(tree(module))
         if isinstance(node, ast.Constant) and node.value == file
     ]
-    assert constants == ["paths.py"]
+    assert constants == [NAMED_IN[file]]
 
 
 def test_the_list_of_rooms_for_contributors_is_the_whole_truth() -> None:
     rows = (sorted(row - {EXPERIMENT_LANGUAGE}) for row in reversed(CHAIN))
     above = [part for row in reversed(ABOVE) for part in sorted(row)]
-    rooms = ["cli", *above, *ASIDE, *(part for row in rows for part in row)]
+    rooms = [*above, *ASIDE, *(part for row in rows for part in row)]
     section = (
         (PACKAGE.parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("this list to the code:")[2]
     )
@@ -169,7 +199,7 @@ def test_nothing_lies_loose_beside_the_rooms() -> None:
     assert {path.name for path in PACKAGE.glob("*.py")} == {"__init__.py", "__main__.py", "errors.py", "paths.py"}
     assert {path.parent.name for path in PACKAGE.glob("*/__init__.py")} == {
         room for row in (*CHAIN, *ABOVE) for room in row if room not in (EXPERIMENT_LANGUAGE, "errors", "paths")
-    } | {"cli", *ASIDE}
+    } | {*ASIDE}
 
 
 def test_no_module_comes_back_to_itself() -> None:

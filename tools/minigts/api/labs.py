@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar
 from minigts import lab as recorded
 from minigts import overlays
 from minigts.api.measured import PROBES, RoundTrips, Throughput, end_of, round_trips, throughput
-from minigts.errors import InputError, MinigtsError
+from minigts.errors import InputError
 from minigts.fidelity import expectations, measure
 from minigts.fidelity.certificate import Certificate
 from minigts.fidelity.expectations import Measurements
@@ -22,14 +22,14 @@ from minigts.lab.links import links_between, require_effect
 from minigts.language.problems import did_you_mean, listed, shown
 from minigts.language.quantities import TIME_MS
 from minigts.overlays import containers
-from minigts.providers import DEFAULT, registry
-from minigts.providers.base import Result, Sized
+from minigts.providers import DEFAULT
+from minigts.providers.base import Result
+from minigts.session import bring_up
+from minigts.session.bring_up import planned
 from minigts.topology import altering
 from minigts.topology.link_settings import SETTABLE
-from minigts.topology.load import load, parse
 from minigts.topology.plan import Plan
 from minigts.topology.setting import Amount
-from minigts.topology.taking import Beside
 from minigts.topology.time import Time
 
 COMMAND_TIMEOUT_S = 60.0
@@ -69,7 +69,7 @@ class Lab:
 
     @property
     def provider(self) -> str:
-        return self._lab.read_record().provider
+        return self._lab.provider.name
 
     @property
     def time(self) -> Time:
@@ -89,7 +89,7 @@ class Lab:
     @property
     def cut(self) -> frozenset[str]:
         """The names of the links that are cut."""
-        return frozenset(recorded.cut_links(self._lab.plan, self._lab.read_record()))
+        return frozenset(recorded.cut_links(self.plan, self._lab.read_record()))
 
     @property
     def hosts(self) -> tuple[Host, ...]:
@@ -358,17 +358,6 @@ def _amount(keyword: str, written: str) -> tuple[str, Amount]:
         raise InputError(f"change: {keyword}: {error}") from error
 
 
-def planned(topology: Path | str, *, provider: str = DEFAULT, time: Time | None = None) -> Plan:
-    """The plan of a topology: a file's, or, where `topology` has several lines, of the text itself.
-
-    Its time is `time`, else the file's, else the provider's best. Raises InputError with every problem and its line.
-    """
-    known, best = overlays.known(), registry.best_time(provider)
-    if isinstance(topology, str) and "\n" in topology:
-        return parse(topology, "topology", known_overlays=known, time=time, best=best, beside=Beside(Path.cwd()))
-    return load(topology, known_overlays=known, time=time, best=best)
-
-
 def up(
     topology: Path | str | Plan,
     *,
@@ -378,30 +367,16 @@ def up(
     overlay: str | None = None,
     say: Progress = _quiet,
 ) -> Lab:
-    """Bring a lab up, as `minigts up` does: hosts, links, certificate, and its overlay or another one.
+    """Bring a lab up, as `minigts up` does: hosts, links, certificate, and `overlay`, else the one that a kept lab had,
+    else the topology's.
 
     `topology` is a file, a text of several lines, or a plan. A lab of that name that is up with the same plan is left
     as it is; one that is kept comes up on its hosts' disks, and is not taken down at the end of a `with`.
     `say` is told what is being done. Raises InputError, EnvironmentLacks, HostFailed; then nothing is left.
     """
     plan = topology if isinstance(topology, Plan) else planned(topology, provider=provider, time=time)
-    wanted = plan.overlay if overlay is None else overlay
-    made = registry.make(provider, Path(), plan.time)
-    overlays.require(plan, made, wanted)
-    known = {each.name for each in recorded.all_labs()}
-    running = {each.name for each in recorded.running(recorded.all_labs())}
-    if isinstance(made, Sized) and (name or plan.name) not in running:
-        made.require_room(plan, [wanted])
-    brought = recorded.up(plan, provider, name, say)
-    lab = Lab(brought, ours=brought.name not in known, _say=say)
-    try:
-        lab.certificate()
-        lab.join(wanted)
-    except BaseException:
-        if lab.ours:
-            lab.down()
-        raise
-    return lab
+    ready = bring_up.ready(bring_up.Request(plan, provider, name, overlay))
+    return Lab(bring_up.bring_up(ready, say).lab, ours=ready.is_new, _say=say)
 
 
 def open_lab(name: str | None = None, *, say: Progress = _quiet) -> Lab:
@@ -411,11 +386,4 @@ def open_lab(name: str | None = None, *, say: Progress = _quiet) -> Lab:
 
 def all_labs() -> tuple[Lab, ...]:
     """Every lab of this user that is up, by name; one whose making was broken off is left out."""
-    return tuple(Lab(each) for each in recorded.all_labs() if _is_up(each))
-
-
-def _is_up(lab: recorded.Lab) -> bool:
-    try:
-        return lab.read_record().state == "up"
-    except MinigtsError:
-        return False
+    return tuple(Lab(each) for each in recorded.all_labs() if each.read_state() == "up")

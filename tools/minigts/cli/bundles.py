@@ -9,7 +9,6 @@ import typer
 
 from minigts.cli import experiments, screen, shown_findings
 from minigts.cli.app import app
-from minigts.cli.labs import warn_of_root
 from minigts.errors import InputError
 
 
@@ -65,10 +64,11 @@ def reproduce(
     """
     from contextlib import ExitStack
 
-    from minigts.experiments import campaign, reproduction
+    from minigts.experiments import reproduction
     from minigts.experiments import trust as trusts
     from minigts.results import bundle as bundles
     from minigts.results import folder
+    from minigts.session import campaign
 
     if taken is not None and not taken.is_dir():
         raise InputError(f"--files {taken}: there is no such directory")
@@ -84,8 +84,7 @@ def reproduce(
         for each in original.prepared:
             _tell(each.experiment.name, len(each.samples), each.plan.time, each.experiment.seed, original.provider)
         if not dry_run:
-            experiments.require_room_for_all(original.prepared, original.provider)
-            warn_of_root(original.provider)
+            screen.note_all(campaign.require_room(original.prepared, original.provider))
         with screen.progress() as say:
             different = reproduction.differences(original, say, build=not dry_run)
         for line in different or ["program, image, kernel, clock and packages are the same here"]:
@@ -94,12 +93,13 @@ def reproduce(
             shown_findings.show_samples(original.prepared)
             return
         trusts.remember(original.prepared, original.provider)
-        directories = campaign.begin(results, original.prepared, original.provider)
-        together = experiments.folder_of(directories)
+        directories = stack.enter_context(campaign.begun(results, original.prepared, original.provider))
+        together = campaign.folder_of(directories)
         first = found.rename(together.with_name(f"{together.name}-original"))
         screen.note(f"what was in the bundle lies in {first}")
-        stack.enter_context(campaign.alone_in(together))
-        complete = experiments.measure_all(directories, original.prepared, original.provider, None, keep=False)
+        means, watcher = campaign.Means(original.provider), experiments.OnScreen()
+        complete = campaign.measure(directories, original.prepared, means, watcher).complete
+        experiments.show_report(together)
     if all(each.plan.time == "virtual" for each in original.prepared):
         _say_which_bytes_differ(bundles.tables(first), bundles.tables(together))
     if not complete:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +14,7 @@ import typer
 
 from minigts.cli import files, known, screen, shown_findings, shown_labs, shown_plan
 from minigts.cli.app import app
-from minigts.errors import InputError, MinigtsError
+from minigts.errors import InputError
 from minigts.providers import DEFAULT
 from minigts.topology.time import Time
 
@@ -69,6 +68,8 @@ def plan(
     Example:  minigts plan topologies/chain6.yaml
     """
     from minigts.lessons import hidden
+    from minigts.providers import registry
+    from minigts.session import bring_up
     from minigts.topology.expanded import pieces
 
     planned = read_plan(topology, provider, time)
@@ -78,7 +79,8 @@ def plan(
             typer.echo(piece, nl=False)
     else:
         shown_plan.show_plan(planned, hiding)
-        foretell(planned, provider, planned.overlay)
+        if planned.time == "real" or registry.has_virtual_time(provider):  # any plan may be looked at
+            screen.note_all(bring_up.foreseen(planned, registry.make(provider, Path(), planned.time), planned.overlay))
     if hiding is not None:
         screen.note(hiding)
 
@@ -109,46 +111,24 @@ def up(
 
     Example:  minigts up topologies/pair.yaml --processors 0.5 --memory 1GB
     """
-    from minigts import lab as labs
-    from minigts import overlays
-    from minigts.fidelity import standing
-    from minigts.providers import registry
-    from minigts.topology import gateway, ipv6
+    from minigts.session import bring_up
+    from minigts.topology import gateway
 
     planned = read_plan(topology, provider, time)
-    if (why := ipv6.why_not(overlay or "", overlays.known())) is not None:
-        raise InputError(why)
-    wanted = one_of("overlay", overlay or kept_overlay(lab or planned.name) or planned.overlay, overlays.known())
-    overlays.require(planned, registry.make(provider, Path(), planned.time), wanted)
-    require_room(planned, provider, [wanted], lab or planned.name)
+    ready = bring_up.ready(bring_up.Request(planned, provider, lab, overlay, _share(processors, memory)))
     if planned.time == "real":
-        foretell(planned, provider, wanted)
-    warn_of_root(provider)
-    share = _share(processors, memory)
+        screen.note_all(bring_up.foreseen(planned, ready.lab.provider, ready.overlay or planned.overlay))
+    screen.note_all(bring_up.as_root(ready.lab.provider))
     with screen.progress() as say:
-        made = labs.up(planned, provider, lab, say, share)
-        with _left_up(made, wanted):
-            certificate, said = standing.standing(made, say)
-            overlays.join(made, wanted, say)
-    _show(certificate, made, topology.parent)
-    if said:
-        screen.note(said)
+        brought = bring_up.bring_up(ready, say, left_up=True)
+    made = brought.lab
+    if brought.certificate is not None:
+        _show(brought.certificate, made, topology.parent)
+    if brought.remark:
+        screen.note(brought.remark)
     if planned.ways_out:
         screen.note(f"lab {made.name} has {gateway.in_words(host.name for host in planned.ways_out)}")
     screen.note(f"lab {made.name} is up in {made.time} time; try: minigts exec {planned.hosts[0].name} -- ip address")
-
-
-@contextmanager
-def _left_up(lab: Lab, overlay: str) -> Iterator[None]:
-    """What fails once the hosts are up leaves them so, to be looked at; and says it."""
-    try:
-        yield
-    except (MinigtsError, ExceptionGroup) as error:
-        error.add_note(
-            f"lab {lab.name} is left up, without overlay {overlay}, to be looked at; it is taken down by: "
-            f"minigts down {lab.name}"
-        )
-        raise
 
 
 def _share(processors: float | None, memory: str | None) -> Share | None:
@@ -163,52 +143,6 @@ def _share(processors: float | None, memory: str | None) -> Share | None:
     except ValueError as error:
         raise InputError(f"--memory: {error}") from error
     return Share(processors=processors, memory_mb=memory_mb)
-
-
-def kept_overlay(name: str) -> str | None:
-    """The overlay that a kept lab of that name comes up with; None where there is no such lab."""
-    from minigts import lab as labs
-    from minigts import overlays
-
-    lab = next((each for each in labs.all_labs() if each.name == name and each.read_state() == "kept"), None)
-    now = None if lab is None else overlays.joined(lab)
-    return None if now is None else now.name
-
-
-def warn_of_root(provider: str) -> None:
-    """One line for whoever brings hosts up as root and need not."""
-    from minigts.providers import registry
-    from minigts.providers.base import Metered
-
-    if os.geteuid() == 0 and isinstance(registry.make(provider, Path()), Metered):
-        screen.note("minigts: the hosts' kernels run as root, since you are; a plain user is enough, and safer")
-
-
-def foretell(planned: Plan, provider: str, overlay: str) -> None:
-    """Say what this machine makes of the plan, where that is known beforehand."""
-    from minigts.providers import registry
-    from minigts.providers.base import Foresees
-
-    if planned.time == "virtual" and not registry.has_virtual_time(provider):
-        return  # a plan may be looked at all the same
-    made = registry.make(provider, Path(), planned.time)
-    for line in made.foresight(planned, overlay) if isinstance(made, Foresees) else ():
-        screen.note(line)
-
-
-def require_room(planned: Plan, provider: str, overlays: Collection[str], name: str) -> None:
-    """Raise EnvironmentLacks when there is not the memory for a lab with each of the overlays, one at a time, and
-    InputError when the provider has not the plan's time.
-
-    One that is up under that name has its memory.
-    """
-    from minigts import lab as labs
-    from minigts.providers import registry
-    from minigts.providers.base import Sized
-
-    made = registry.make(provider, Path(), planned.time)
-    if isinstance(made, Sized) and name not in {each.name for each in labs.running(labs.all_labs())}:
-        made.require_room(planned, sorted(overlays))
 
 
 @app.command(rich_help_panel=LABS)
@@ -254,8 +188,9 @@ def _keep(lab: Lab) -> str:
 
 def _down(lab: Lab) -> str:
     from minigts import lab as labs
+    from minigts.lab.record import KEPT
 
-    size = labs.disk_bytes(lab) if lab.read_state() == "kept" else None
+    size = labs.disk_bytes(lab) if lab.read_state() == KEPT else None
     labs.down(lab)
     return "down" if size is None else f"down; it was kept, and {screen.megabytes(size)} of disks are gone"
 
@@ -503,11 +438,10 @@ def read_plan(file: Path, provider: str, time: Time | None) -> Plan:
     """The plan of a topology file, or of minigts' own of that name: in `time`, else in the file's, else in the
     provider's best. Raises InputError.
     """
-    from minigts.providers import registry
-    from minigts.topology.load import load
+    from minigts.session import bring_up
 
     found = files.found(file, files.TOPOLOGIES)
-    planned = load(found, known_overlays=known.overlays(), time=time, best=registry.best_time(provider))
+    planned = bring_up.planned(found, provider=provider, time=time)
     for note in planned.notes:
         screen.note(f"{found}: {note}")
     return planned

@@ -92,9 +92,9 @@ def libvirt_definition(
 def libvirt_joined(directory: Directory = VAGRANTS) -> None:
     """Called by the Vagrantfile when a machine is up: with the last one, the lab is configured as `minigts up` does."""
     from minigts import lab as labs
-    from minigts import overlays
     from minigts.providers.vagrant.directory import Directory as Vagrants
     from minigts.providers.vagrant.provider import VagrantProvider
+    from minigts.session.bring_up import Request, bring_up, ready
 
     memory = Vagrants(directory.absolute()).memory()
     if memory is None:
@@ -109,8 +109,7 @@ def libvirt_joined(directory: Directory = VAGRANTS) -> None:
             return
         provider.forget()
         with screen.progress() as say:
-            made = labs.up(plan, provider.name, None, say)
-            overlays.join(made, plan.overlay, say)
+            bring_up(ready(Request(plan, provider.name)), say, certified=False, left_up=True)
 
 
 @libvirt_app.command("left", hidden=True)

@@ -9,8 +9,8 @@ import typer
 
 from minigts.cli import screen, shown_findings, shown_labs
 from minigts.cli.app import app
-from minigts.cli.labs import LABS, AsJson, LabName, one_of, require_room
-from minigts.errors import InputError, noting_failures
+from minigts.cli.labs import LABS, AsJson, LabName
+from minigts.errors import InputError
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="What the saved lab is called.")]
 
@@ -50,28 +50,13 @@ def restore(
 
     Example:  minigts restore before-the-upgrade --lab second
     """
-    from minigts import lab as labs
-    from minigts import overlays
-    from minigts.fidelity import standing
+    from minigts.session.bring_up import restore as restored
 
-    found = labs.saved_named(name)
-    if overlay is not None:
-        one_of("overlay", overlay, overlays.known())
     with screen.progress() as say:
-        made = labs.restore(name, lab, say)
-        try:
-            require_room(made.plan, found.provider, [overlay or found.overlay or "none"], made.name)
-            labs.up(made.plan, found.provider, made.name, say)
-        except BaseException as error:
-            with noting_failures(error):
-                labs.down(made)
-            raise
-        certificate, _ = standing.standing(made, say)
-        wanted = overlay or found.overlay
-        if wanted is not None:
-            overlays.join(made, wanted, say)
-    shown_findings.show_certificate(certificate, made)
-    screen.note(f"lab {made.name} is up as it was saved in {name}")
+        brought = restored(name, lab, overlay, say)
+    if brought.certificate is not None:
+        shown_findings.show_certificate(brought.certificate, brought.lab)
+    screen.note(f"lab {brought.lab.name} is up as it was saved in {name}")
 
 
 @app.command(rich_help_panel=LABS)

@@ -7,12 +7,13 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING
 
 from minigts.errors import InputError, MinigtsError, printable
+from minigts.language.figures import duration
 from minigts.machine.lines import Lines
 
 if TYPE_CHECKING:
@@ -53,6 +54,12 @@ def has_window() -> bool:
 def note(text: str) -> None:
     """A line or several for the person who watches; what would change the terminal is shown as its escape."""
     print(printable(text), file=sys.stderr, flush=True)
+
+
+def note_all(lines: Iterable[str]) -> None:
+    """Each of them."""
+    for line in lines:
+        note(line)
 
 
 @contextmanager
@@ -172,14 +179,6 @@ def ms(value: float | None) -> str:
 def mbit(value: float | None) -> str:
     """A rate in Mbit/s; `unlimited` where there is no limit."""
     return "unlimited" if value is None else f"{round(value, 1):g} Mbit/s"
-
-
-def duration(seconds: float) -> str:
-    """`3 h 05 min`, `4 min 20 s`, `9 s`."""
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes >= 60:
-        return f"{minutes // 60} h {minutes % 60:02d} min"
-    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
 
 
 def yes(value: bool) -> str:

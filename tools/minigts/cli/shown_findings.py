@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from minigts.cli import screen, tables
 from minigts.errors import printable
-from minigts.language.figures import digits
+from minigts.language.figures import digits, duration
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -161,7 +161,7 @@ def show_samples(prepared: Iterable[Prepared]) -> None:
         counts = Counter((sample.overlay, sample.measurement, sample.tool) for sample in samples)
         rows = ((*cell, str(count)) for cell, count in counts.items())
         labs = f"{len(several)} labs, " if len(several) > 1 else ""
-        takes = screen.duration(sum(each.seconds for each in several))
+        takes = duration(sum(each.seconds for each in several))
         title = f"{name}: {labs}{len(samples)} samples, {takes} of measuring, in {several[0].plan.time} time"
         tables.show_table(title, ("overlay", "measurement", "tool", ">samples"), rows, optional=("tool",))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -15,7 +14,6 @@ from urllib.parse import quote
 from pydantic import JsonValue
 
 import minigts
-from minigts import lab as labs
 from minigts import overlays, paths
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError, Problem
 from minigts.experiments import meaning, provenance, run
@@ -557,45 +555,6 @@ def manifest_of(prepared: Prepared, provider: str) -> Manifest:
         samples_planned=len(prepared.samples),
         started=manifests.now(),
     )
-
-
-@contextmanager
-def lab_for(plan: Plan, provider: str, named: str | None, *, keep: bool, say: Say) -> Iterator[Lab]:
-    """A lab of `plan`: the one that is up as `named`, or a new one, taken down at the end unless kept.
-
-    Raises InputError when the one that is up has other hosts, links or groups, or when a link of it is cut: the
-    results would be of another topology than their manifest says.
-    """
-    if named is not None:
-        found = labs.open_lab(named)
-        if (found.plan.hosts, found.plan.links, found.plan.groups) != (plan.hosts, plan.links, plan.groups):
-            raise InputError(f"lab {named} is {found.plan.name}; the experiment is made for {plan.name}")
-        if found.plan.time != plan.time:
-            raise InputError(f"lab {named} is in {found.plan.time} time; the run is in {plan.time} time")
-        _require_whole(found)
-        if found.read_record().settings != labs.DECLARED:
-            say("links are as an experiment that was broken off has left them: setting them as declared")
-            labs.set_links(found, labs.DECLARED)
-        yield found
-        return
-    made = labs.up(plan, provider, f"{plan.name}-{os.getpid()}", say)
-    try:
-        yield made
-    finally:
-        if not keep:
-            labs.down(made)
-
-
-def _require_whole(lab: Lab) -> None:
-    mend = links.how_to_mend(lab.plan, lab.read_record())
-    if mend:
-        kind, verb = (
-            ("cut", "make them whole")
-            if labs.cut_links(lab.plan, lab.read_record())
-            else ("changed", "set them as declared")
-        )
-        commands = ", ".join(mend.values())
-        raise InputError(f"lab {lab.name} has links that are {kind} ({', '.join(mend)}); {verb} first: {commands}")
 
 
 def describe_lab(directories: Sequence[Path], lab: Lab, say: Say, *, fresh: bool) -> None:

@@ -21,6 +21,14 @@ def signed(value: float, count: int = 3) -> str:
     return f"{'' if value < 0 else '+'}{digits(value, count)}"
 
 
+def duration(seconds: float) -> str:
+    """`3 h 05 min`, `4 min 20 s`, `9 s`."""
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes >= 60:
+        return f"{minutes // 60} h {minutes % 60:02d} min"
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+
+
 def span(low: str, high: str) -> str:
     """`95.7 to 100`; one figure where both read the same."""
     return low if low == high else f"{low} to {high}"

@@ -8,7 +8,6 @@ import os
 from collections.abc import Mapping
 
 from minigts import lab as labs
-from minigts import overlays
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError
 from minigts.lab import Lab, Progress
 from minigts.lab.links import link_named
@@ -17,7 +16,7 @@ from minigts.lessons.folder import Work
 from minigts.lessons.kept import Kept
 from minigts.lessons.verdicts import Evidence, Verdict
 from minigts.overlays import policy
-from minigts.providers import DEFAULT
+from minigts.session.bring_up import Request, bring_up, ready
 
 STEP_S = 60.0
 
@@ -28,9 +27,8 @@ def do(work: Work, measured: Kept, files: Mapping[str, bytes], say: Progress) ->
     plan = work.numbered.plan(work.seed)
     name = f"again-{os.getpid()}"
     try:
-        lab = labs.up(plan, DEFAULT, name, say)
+        lab = bring_up(ready(Request(plan, name=name)), say, certified=False).lab
         try:
-            overlays.join(lab, plan.overlay, say)
             _set(lab, measured)
             for step in work.numbered.lesson.again:
                 _take(lab, step, files)

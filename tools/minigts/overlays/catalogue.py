@@ -189,7 +189,7 @@ def find(name: str) -> Overlay:
     if overlay is None:
         if (why := ipv6.why_not(name, known())) is not None:
             raise InputError(why)
-        raise InputError(f"no overlay {name!r}; overlays are {', '.join(known())}")
+        raise InputError(f"no overlay {name!r}; there are {', '.join(known())}{did_you_mean(name, known())}")
     return overlay
 
 

@@ -16,14 +16,14 @@ from minigts.report.latency_figure import latency_by_hops
 from minigts.report.page import Drawing, Story, campaign_page, run_page
 from minigts.report.points import LatencyPoint, from_first, latency_points, measurements, throughput_points
 from minigts.report.read import Results, is_sweep, left_out, read, read_sweep, runs, wholly_left_out
-from minigts.results import folder
+from minigts.results import folder, schema
 from minigts.results.store import is_campaign, is_cell, is_run
 from minigts.results.tables import NothingYet
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PAGE = "report.html"
+PAGE = schema.REPORT
 
 
 def render(results: Path) -> Path:

@@ -34,11 +34,11 @@ from minigts.results.folder import LARGEST_BYTES, inside, named, plain, read_mod
 TOP = "results"
 OF_A_RUN = (
     *(schema.MANIFEST, schema.EXPERIMENT, schema.TOPOLOGY, schema.SAMPLES, schema.SUMMARY, schema.SERIES),
-    *(schema.CLAIMS, schema.CERTIFICATE, schema.LOG, "report.html"),
+    *(schema.CLAIMS, schema.CERTIFICATE, schema.LOG, schema.REPORT),
 )
 FOLDERS_OF_A_RUN = (schema.RAW, schema.BESIDE, "figures")
 """What of a run's folder goes into a bundle, the files in these folders, and nothing else that may lie there."""
-OF_A_CAMPAIGN = ("report.html",)
+OF_A_CAMPAIGN = (schema.REPORT,)
 DATED = (1980, 1, 1, 0, 0, 0)
 """Of every file in the archive: the least that it can say."""
 MODE = stat.S_IFREG | 0o644

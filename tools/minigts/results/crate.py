@@ -36,7 +36,7 @@ ABOUT = {
     schema.EXPERIMENT: "the experiment's file",
     schema.TOPOLOGY: "the topology's file",
     schema.LOG: "what the run did and when",
-    "report.html": "figures and tables",
+    schema.REPORT: "figures and tables",
 }
 
 

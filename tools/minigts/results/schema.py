@@ -19,6 +19,7 @@ from minigts.topology.plan import Plan
 
 FIRST, VERSION = 1, 2
 MANIFEST, SAMPLES, SUMMARY, CLAIMS = "manifest.json", "samples.csv", "summary.csv", "claims.json"
+REPORT = "report.html"
 SERIES = "series.csv"
 """What was watched over time; there is none where nothing was."""
 CERTIFICATE, LOG, RAW = paths.CERTIFICATE, "run.log", "raw"

@@ -18,10 +18,10 @@ from typing import Any
 from minigts import paths
 from minigts.errors import InputError
 from minigts.machine import shell
+from minigts.report.render import PAGE
 
 LINES = 12
 PATIENCE_S = 60.0
-REPORT = "report.html"
 
 
 def names() -> list[str]:
@@ -31,7 +31,7 @@ def names() -> list[str]:
 
 def reports(results: Path) -> list[str]:
     """Results folders with a report, the newest first."""
-    found = [file for file in results.glob(f"*/{REPORT}") if file.is_file()]
+    found = [file for file in results.glob(f"*/{PAGE}") if file.is_file()]
     return [file.parent.name for file in sorted(found, key=lambda file: file.stat().st_mtime, reverse=True)]
 
 
@@ -39,7 +39,7 @@ def report(results: Path, name: str) -> Path:
     """Raises InputError when no folder of that name has one."""
     if name not in reports(results):
         raise InputError("there is no such report")
-    return results / name / REPORT
+    return results / name / PAGE
 
 
 @dataclass
