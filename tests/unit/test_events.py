@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
@@ -100,6 +101,19 @@ def test_who_follows_hears_all_until_the_lab_is_down(lab: Lab) -> None:
     assert heard[0] == "begun"
     assert heard[-1] == "down"
     assert not listening.is_alive()
+
+
+def test_who_follows_hears_what_came_just_before_the_lab_went(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rundir = tmp_path / "lab"
+    rundir.mkdir()
+    events.note(rundir, [{"event": "up"}], None)
+
+    def between_two_looks(_seconds: float) -> None:
+        events.note(rundir, [{"event": "cut"}], None)
+        shutil.rmtree(rundir)
+
+    monkeypatch.setattr(events.time, "sleep", between_two_looks)
+    assert [each["event"] for each in events.follow(rundir)] == ["up", "cut", "down"]
 
 
 @pytest.mark.parametrize("broken", [b'{"event": "cu', b"\xff\xfe\n", b"[1]\n", b"\n\n"])

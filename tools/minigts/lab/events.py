@@ -9,12 +9,13 @@ import json
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeAlias
+from typing import BinaryIO, TypeAlias
 
 from minigts.language import documents
-from minigts.paths import read_whole, write_whole
+from minigts.paths import open_regular, read_whole, write_whole
 
 Event: TypeAlias = Mapping[str, object]
 FILE = "events.jsonl"
@@ -49,19 +50,50 @@ def read(rundir: Path) -> list[Event]:
 
 
 def follow(rundir: Path) -> Iterator[Event]:
-    """The same, then each as it comes, until the lab is gone."""
+    """The same, then each as it comes, until the lab is gone; also those that came just before it went."""
     told = 0
-    while True:
-        gone = not os.path.lexists(rundir)
-        content = _content(rundir / FILE)
-        told = told if told <= len(content) else 0  # its older half has gone
-        whole = content.rfind(b"\n") + 1
-        yield from _events(content[told:whole])
-        told = max(told, whole)
-        if gone:
-            yield {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": "down"}
+    with _Held(rundir / FILE) as held:
+        while True:
+            gone = not os.path.lexists(rundir)
+            content = held.content()
+            told = told if told <= len(content) else 0  # its older half has gone
+            whole = content.rfind(b"\n") + 1
+            yield from _events(content[told:whole])
+            told = max(told, whole)
+            if gone:
+                yield {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": "down"}
+                return
+            time.sleep(LOOK_EVERY_S)
+
+
+class _Held(AbstractContextManager["_Held"]):
+    """A file that is kept open: what is in it can be read when it has been removed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: BinaryIO | None = None
+
+    def content(self) -> bytes:
+        """All of the file that is there now, else of the one that was; empty where there was none, or too much."""
+        self._look_again()
+        if self._file is None:
+            return b""
+        self._file.seek(0)
+        content = self._file.read(2 * LIMIT_BYTES + 1)
+        return content if len(content) <= 2 * LIMIT_BYTES else b""
+
+    def _look_again(self) -> None:
+        try:
+            now = open_regular(self._path, os.O_NOFOLLOW)
+        except OSError:
             return
-        time.sleep(LOOK_EVERY_S)
+        if self._file is not None:
+            self._file.close()
+        self._file = now
+
+    def __exit__(self, *_exception: object) -> None:
+        if self._file is not None:
+            self._file.close()
 
 
 def _make_room(path: Path) -> None:
