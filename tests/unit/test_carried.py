@@ -94,6 +94,16 @@ def test_the_sum_of_the_parts_is_known_afterwards(file: Path, monkeypatch: pytes
     assert len(content.total(content.entries(ready.directory))) == 64
 
 
+def test_sums_that_are_kept_beside_a_directory_within_are_no_part_of_the_whole(tmp_path: Path) -> None:
+    (tmp_path / "image" / "boot").mkdir(parents=True)
+    (tmp_path / "image" / "boot" / "linux").write_text("kernel")
+    (tmp_path / "image" / "root.ext4").write_text("disk")
+    before = content.entries(tmp_path / "image")
+    content.entries(tmp_path / "image" / "boot")
+    assert (tmp_path / "image" / ".boot.sums").is_file()
+    assert content.entries(tmp_path / "image") == before
+
+
 def test_a_part_that_changed_has_another_sum(file: Path) -> None:
     carried.load(file, quiet)
     ready = image.present()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,8 +18,8 @@ from typing import Any
 from minigts import paths
 from minigts.language import documents
 
-NOT_CONTENT = frozenset({"log"})
-"""What tells of a build and is no part of what was built."""
+NOT_CONTENT = re.compile(r"log|(.*/)?\.[^/]+\.sums")
+"""What tells of a build and is no part of what was built; and the sums that are kept beside a directory within."""
 _SUMS_BYTES = 10_000_000
 
 
@@ -72,7 +73,7 @@ def total(found: Iterable[Entry]) -> str:
 def _files(directory: Path) -> Iterator[tuple[str, Path]]:
     for path in sorted(directory.rglob("*")):
         name = path.relative_to(directory).as_posix()
-        if path.is_file() and not path.is_symlink() and name not in NOT_CONTENT:
+        if path.is_file() and not path.is_symlink() and NOT_CONTENT.fullmatch(name) is None:
             yield name, path
 
 

@@ -97,8 +97,9 @@ def execute(
     if every:
         raise typer.Exit(_on_all(opened, run, timeout, as_json=as_json))
     try:
-        with _hearing(opened, named):
+        with _hearing(opened, named) as hear_why:
             result = run(named, None if as_json else screen.pass_on)
+            hear_why(result)
     except CommandTimeout as error:
         screen.note(f"minigts: ended after {timeout:g} s")
         raise typer.Exit(error.code) from error
@@ -108,7 +109,7 @@ def execute(
     raise typer.Exit(result.code)
 
 
-NOT_FOUND = 127
+NOT_FOUND, KILLED = 127, 128 + signal.SIGKILL
 BLANKS, FOR_A_SHELL = re.compile(r"\s"), re.compile(r"[|&;<>$`*?~(){}\n]")
 
 
@@ -125,12 +126,14 @@ LOOK_S = 1.0
 """How often it is looked, by this machine's clock, what the host's kernel has said."""
 MOST_TOLD = 3
 """Of programs of which it says the same, so many are named, and the others are counted."""
+LAST_WORDS_S = 2.0
+"""What a kernel says of a program that it ends comes here tenths of a second later; so long it is waited for."""
 
 
 @contextmanager
-def _hearing(lab: Lab, host: str) -> Iterator[None]:
+def _hearing(lab: Lab, host: str) -> Iterator[Callable[[Result], None]]:
     """Say within it, as soon as it is so, of each program of the host that its processor time is no longer free, and
-    which ones its kernel has ended for want of memory."""
+    which ones its kernel has ended for want of memory. Gives what waits for a word of that, if it was killed."""
     heard = _heard(lab, host)
     over = threading.Event()
 
@@ -140,10 +143,16 @@ def _hearing(lab: Lab, host: str) -> Iterator[None]:
                 each.tell()
 
     watcher = threading.Thread(target=watch, daemon=True)
+
+    def hear_why(result: Result) -> None:
+        until = time.monotonic() + (LAST_WORDS_S if result.code == KILLED else 0)
+        while heard and time.monotonic() < until and not any(each.is_new() for each in heard):
+            time.sleep(LAST_WORDS_S / 20)
+
     if heard:
         watcher.start()
     try:
-        yield
+        yield hear_why
     finally:
         over.set()
         if heard:
@@ -181,6 +190,10 @@ class _Heard:
 
     def __post_init__(self) -> None:
         self.known = len(self.programs())
+
+    def is_new(self) -> bool:
+        """Whether there is one that was not there when the command began."""
+        return self.told > 0 or len(self.programs()) > self.known
 
     def tell(self) -> None:
         found = self.programs()
