@@ -141,7 +141,7 @@ class TcHosts(OnMachineTime):
                 self._set(network, host, stdin)
                 return self._qdiscs(network, host)
             case ["sh", "-c", script] if script.startswith("tc -j qdisc show; ip -j address show"):
-                return self._settings(network, host)
+                return self._settings(network, host, script)
             case [program, address, count, _] if program.endswith("/probe"):
                 return self._probe(network, host, address, int(count))
             case ["cat", "/proc/net/snmp"]:
@@ -184,7 +184,7 @@ class TcHosts(OnMachineTime):
                 shown.append({"kind": "netem", "dev": f"ifb-{port}", "root": True, "options": options})
         return json.dumps(shown)
 
-    def _settings(self, network: Network, host: str) -> str:
+    def _settings(self, network: Network, host: str, script: str) -> str:
         ports, machine = network.plan.machine(host).ports, network.plan.machine(host)
         links = [
             {"ifname": port.name, "mtu": port.mtu, "flags": ["UP"], "addr_info": _addresses(port)} for port in ports
@@ -204,7 +204,7 @@ class TcHosts(OnMachineTime):
                 "--forwarding--",
                 "1",
                 *_kernel(machine),
-                *_filters(network, machine),
+                *(_filters(network, machine) if filters.BEGIN in script else ()),
             ]
         )
 

@@ -13,7 +13,7 @@ from minigts.experiments import campaign
 from minigts.machine import memory
 from minigts.machine.memory import Limit
 from minigts.providers import registry
-from minigts.session import bring_up
+from minigts.session import bring_up, plans
 
 HUGE = """name: huge
 hosts: {a: {memory: 1024GB}, b: }
@@ -67,7 +67,7 @@ def test_an_experiment_needs_room_for_the_heaviest_of_its_overlays(
 
 
 def test_one_that_is_up_has_its_room(place: Path) -> None:
-    plan = bring_up.planned(place / "huge.yaml")
+    plan = plans.planned(place / "huge.yaml")
     (place / "state" / "labs" / "huge").mkdir(parents=True)
     assert not bring_up.ready(bring_up.Request(plan)).is_new
 

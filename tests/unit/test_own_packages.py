@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from minigts.errors import EnvironmentLacks, InputError
+from minigts.providers import supported
 from minigts.providers.base import Result
 from minigts.providers.mininet.provider import MininetProvider
 from minigts.providers.uml import image, layers
@@ -131,8 +132,9 @@ def test_a_machine_starts_from_its_own_layer_and_others_from_the_image(ready: Im
 
 
 def test_mininet_refuses_them_before_it_starts_anything(tmp_path: Path) -> None:
-    with pytest.raises(EnvironmentLacks, match=r"x.yaml:4: hosts.a.packages\[0\]: host a is to have packages"):
-        MininetProvider(tmp_path).up(plan(), lambda _: None)
+    provider = MininetProvider(tmp_path)
+    with pytest.raises(EnvironmentLacks, match=r"x.yaml:4: hosts.a.packages\[0\]: a, b, d .* not support packages"):
+        supported.require(plan(), provider.name, provider.supports)
     assert list(tmp_path.iterdir()) == []
 
 

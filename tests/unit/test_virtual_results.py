@@ -249,7 +249,7 @@ def test_what_a_cut_link_drops_is_expected_in_real_time_alone(
 ) -> None:
     """In virtual time nobody counts drops: there is nothing that could drop by itself."""
     done: list[tuple[object, ...]] = []
-    lab = SimpleNamespace(plan=chain().model_copy(update={"time": time}), record="before")
+    lab = SimpleNamespace(plan=chain().model_copy(update={"time": time}), read_record=lambda: "before")
     stage = LabStage(cast("Lab", lab), lambda _: None)
     drops = SimpleNamespace(expect_once=lambda: done.append(("expected once",)), expected=None)
     stage.__dict__["drops"] = drops

@@ -14,7 +14,7 @@ docs/python.md shows it whole. Errors are `minigts.errors.MinigtsError`s: `Input
 from minigts.api.experiments import Results, open_results, run_experiment
 from minigts.api.labs import Container, Host, Lab, Link, OwnContainer, all_labs, open_lab, up
 from minigts.api.measured import RoundTrips, Throughput
-from minigts.session.bring_up import planned
+from minigts.session.plans import planned
 
 VERSION = (1, 2)
 """Of this interface. The first number grows when something goes or means something else, the second when something

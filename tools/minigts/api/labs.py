@@ -25,7 +25,7 @@ from minigts.overlays import containers
 from minigts.providers import DEFAULT
 from minigts.providers.base import Result
 from minigts.session import bring_up
-from minigts.session.bring_up import planned
+from minigts.session.plans import planned
 from minigts.topology import altering
 from minigts.topology.link_settings import SETTABLE
 from minigts.topology.plan import Plan

@@ -69,7 +69,7 @@ def plan(
     """
     from minigts.lessons import hidden
     from minigts.providers import registry
-    from minigts.session import bring_up
+    from minigts.session.plans import foreseen
     from minigts.topology.expanded import pieces
 
     planned = read_plan(topology, provider, time)
@@ -80,7 +80,7 @@ def plan(
     else:
         shown_plan.show_plan(planned, hiding)
         if planned.time == "real" or registry.has_virtual_time(provider):  # any plan may be looked at
-            screen.note_all(bring_up.foreseen(planned, registry.make(provider, Path(), planned.time), planned.overlay))
+            screen.note_all(foreseen(planned, registry.make(provider, Path(), planned.time), planned.overlay))
     if hiding is not None:
         screen.note(hiding)
 
@@ -112,12 +112,13 @@ def up(
     Example:  minigts up topologies/pair.yaml --processors 0.5 --memory 1GB
     """
     from minigts.session import bring_up
+    from minigts.session.plans import foreseen
     from minigts.topology import gateway
 
     planned = read_plan(topology, provider, time)
     ready = bring_up.ready(bring_up.Request(planned, provider, lab, overlay, _share(processors, memory)))
     if planned.time == "real":
-        screen.note_all(bring_up.foreseen(planned, ready.lab.provider, ready.overlay or planned.overlay))
+        screen.note_all(foreseen(planned, ready.lab.provider, ready.overlay or planned.overlay))
     screen.note_all(bring_up.as_root(ready.lab.provider))
     with screen.progress() as say:
         brought = bring_up.bring_up(ready, say, left_up=True)
@@ -438,10 +439,10 @@ def read_plan(file: Path, provider: str, time: Time | None) -> Plan:
     """The plan of a topology file, or of minigts' own of that name: in `time`, else in the file's, else in the
     provider's best. Raises InputError.
     """
-    from minigts.session import bring_up
+    from minigts.session import plans
 
     found = files.found(file, files.TOPOLOGIES)
-    planned = bring_up.planned(found, provider=provider, time=time)
+    planned = plans.planned(found, provider=provider, time=time, known_overlays=known.overlays())
     for note in planned.notes:
         screen.note(f"{found}: {note}")
     return planned

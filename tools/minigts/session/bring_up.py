@@ -11,7 +11,6 @@ import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from minigts import lab as labs
 from minigts import overlays
@@ -20,12 +19,9 @@ from minigts.fidelity.certificate import Certificate
 from minigts.fidelity.standing import standing
 from minigts.lab import Lab, Progress
 from minigts.lab.record import KEPT
-from minigts.providers import DEFAULT, registry
-from minigts.providers.base import Foresees, Metered, Provider, Share, Sized
-from minigts.topology.load import load, parse
+from minigts.providers import DEFAULT
+from minigts.providers.base import Metered, Provider, Share, Sized
 from minigts.topology.plan import Plan
-from minigts.topology.taking import Beside
-from minigts.topology.time import Time
 
 RUN_AS_ROOT = "minigts: the hosts' kernels run as root, since you are; a plain user is enough, and safer"
 
@@ -65,17 +61,6 @@ class Brought:
     """None where none was wanted."""
     remark: str = ""
     """Of a certificate that was measured before: when, and whether it holds still."""
-
-
-def planned(topology: Path | str, *, provider: str = DEFAULT, time: Time | None = None) -> Plan:
-    """The plan of a topology: a file's, or, where `topology` has several lines, of the text itself.
-
-    Its time is `time`, else the file's, else the provider's best. Raises InputError with every problem and its line.
-    """
-    known, best = overlays.known(), registry.best_time(provider)
-    if isinstance(topology, str) and "\n" in topology:
-        return parse(topology, "topology", known_overlays=known, time=time, best=best, beside=Beside(Path.cwd()))
-    return load(topology, known_overlays=known, time=time, best=best)
 
 
 def ready(request: Request) -> Ready:
@@ -128,11 +113,6 @@ def require_room(plan: Plan, provider: Provider, names: Collection[str]) -> None
     """Raise EnvironmentLacks when there is not the memory for a lab with each of the overlays, one at a time."""
     if isinstance(provider, Sized):
         provider.require_room(plan, sorted(names))
-
-
-def foreseen(plan: Plan, provider: Provider, overlay: str) -> tuple[str, ...]:
-    """What this machine makes of the plan, where that is known beforehand; a sentence each."""
-    return provider.foresight(plan, overlay) if isinstance(provider, Foresees) else ()
 
 
 def as_root(provider: Provider) -> tuple[str, ...]:
