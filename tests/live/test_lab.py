@@ -69,6 +69,30 @@ def test_every_host_has_the_plans_routes_and_no_others(lab: Lab) -> None:
         assert via == wanted
 
 
+KERNEL = {
+    "net.ipv4.ip_forward": "1",
+    "net.ipv4.conf.all.rp_filter": "0",
+    "net.ipv4.conf.eth1.rp_filter": "0",
+    "net.ipv4.conf.all.arp_ignore": "1",
+    "net.ipv4.conf.all.arp_announce": "2",
+    "net.ipv4.tcp_no_metrics_save": "1",
+    "net.ipv4.tcp_rmem": "4096\t131072\t16777216",
+    "net.ipv4.tcp_wmem": "4096\t65536\t16777216",
+    "net.core.rmem_max": "16777216",
+    "net.core.wmem_max": "16777216",
+    "net.core.rmem_default": "4194304",
+    "net.core.netdev_max_backlog": "10000",
+    "net.ipv6.conf.eth1.disable_ipv6": "1",
+}
+"""As docs/trust.md and the figures take them to be: whoever changes one changes what is measured."""
+
+
+def test_every_kernel_has_the_settings_of_a_labs(lab: Lab) -> None:
+    said = everywhere(lab, "sysctl", *KERNEL)
+    wanted = [f"{name} = {value}" for name, value in KERNEL.items()]
+    assert {host: text.splitlines() for host, text in said.items()} == {host.name: wanted for host in lab.plan.hosts}
+
+
 @pytest.mark.parametrize("feature", ["generic-receive-offload"])
 def test_no_port_glues_packets_together(lab: Lab, feature: str) -> None:
     for host in lab.plan.hosts:

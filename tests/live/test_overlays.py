@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from live import test_policy
+from live import overlay_settings, test_policy
 from live.conftest import MakeLab, quiet, skip_without_programs
 from live.program import Program
 from minigts import lab as labs
@@ -41,11 +41,13 @@ ip -o address | awk '{ print $2, $4 }' | sort
 ip -4 route show table all
 ip rule
 ip neighbour show proxy
+ip xfrm state 2>/dev/null
+ip xfrm policy 2>/dev/null
 nft list ruleset 2>/dev/null
 processes=$(ps --no-headers -e -o ppid,comm)
 awk '$1 != 2 && $2 != "kthreadd" { print $2 }' <<<"$processes" | sort
 """
-"""All that an overlay could leave: interfaces, addresses, routes, rules, and the processes before the pipe."""
+"""All that an overlay could leave: interfaces, addresses, routes, keys, rules, and the processes before the pipe."""
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +104,7 @@ def test_overlay_joins_proves_its_path_and_leaves_nothing(name: str, request: py
     try:
         endpoints = overlays.join(pair, name, quiet)
         proven = overlays.verify(pair, quiet)
+        overlay_settings.are_as_they_should_be(pair, name)
         if name in SURVIVORS:
             survives_a_power_cut(pair, name)
         if name in test_policy.ENFORCING:

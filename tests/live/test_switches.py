@@ -90,6 +90,19 @@ def learns(lab: Lab) -> None:
     }
     for host, towards in (("ams1", "ams1"), ("ams3", "ams3"), ("bra2", "s2")):
         assert behind[lab.plan.host(host).ports[0].mac] == numbers[towards]
+    is_set_as_a_switch(lab, "s1")
+
+
+def is_set_as_a_switch(lab: Lab, name: str) -> None:
+    """Read back: it forwards frames by itself and no packets, and leaves its ports the queues that links put there."""
+    assert said(lab, name, "ovs-vsctl", "get-fail-mode", "br0").strip() == "standalone"
+    assert said(lab, name, "cat", "/proc/sys/net/ipv4/ip_forward").strip() == "0"
+    kept = said(lab, name, "ovs-vsctl", "--bare", "--columns=_uuid", "find", "qos", "type=linux-noop").split()
+    queues = [
+        said(lab, name, "ovs-vsctl", "get", "port", port.name, "qos").strip() for port in lab.plan.machine(name).ports
+    ]
+    assert len(kept) == 1
+    assert set(queues) == set(kept)
 
 
 def does_as_it_is_told(lab: Lab) -> None:
