@@ -32,15 +32,15 @@ def commands() -> list[Sequence[str]]:
 
 
 def main() -> None:
-    """Ends with 1 when any of them finds something, or is not installed; all are run."""
+    """Ends with 1 when any of them finds something; all are run. One that is not installed is left out, and named."""
     wrong = []
     for argv in commands():
         name, begun = (argv[2] if argv[0] == sys.executable else argv[0]), time.monotonic()
         try:
             code = subprocess.run(argv, check=False).returncode
         except FileNotFoundError:
-            print(f"{name} is not installed: apt-get install {name}", file=sys.stderr)  # noqa: T201
-            code = 127
+            print(f"{name}: left out, it is not installed; apt-get install {name}", file=sys.stderr)  # noqa: T201
+            continue
         print(f"{name}: {'passed' if code == 0 else 'FAILED'}, {time.monotonic() - begun:.0f} s", file=sys.stderr)  # noqa: T201
         wrong += [name] if code else []
     sys.exit(1 if wrong else 0)

@@ -96,7 +96,7 @@ def test_containers_live_as_they_are_declared(directory: Path) -> None:
             words = ("capture", "-w", str(file), "--count", "3", "--container", "meter", "tcp", "port", "5201")
             seen = beside.submit(program.run, *words)
             lju = lab.host("lju")
-            assert until(lambda: lju.run("pgrep", "-x", "tcpdump", check=False).code == 0, 60)
+            assert until(lambda: lju.run("pgrep", "-x", "tcpdump", check=False).code == 0)
             greeter.run("iperf3", "-c", "meter", "-t", "1")
             assert "3 packets captured" in seen.result(60).stderr
 

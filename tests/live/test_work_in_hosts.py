@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from live.program import Program, until
+from live.program import PATIENCE_S, Program, until
 from minigts.lab import Lab, files
 from minigts.lab.files import There
 
@@ -59,6 +59,6 @@ def test_interrupted_on_all_hosts_it_ends_at_once_and_so_do_the_commands(lab: La
     assert started.stdout is not None
     assert all(started.stdout.readline().endswith("begun\n") for _ in lab.plan.hosts)
     started.send_signal(signal.SIGINT)
-    assert started.wait(5) == 130
+    assert started.wait(PATIENCE_S) == 130
     look = ["pgrep", "-f", "^sleep 5000123$"]
-    assert until(lambda: lab.provider.run("lon", look, timeout_s=10, check=False).code != 0)
+    assert until(lambda: lab.provider.run("lon", look, timeout_s=PATIENCE_S, check=False).code != 0)

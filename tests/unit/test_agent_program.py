@@ -207,7 +207,7 @@ def test_commands_end_with_the_line(line: Line) -> None:
     assert line.next().payload == b"begun\n"
     assert line.agent.stdin is not None
     line.agent.stdin.close()
-    assert line.agent.wait(timeout=10) == 0
+    assert line.agent.wait(timeout=60) == 0
 
 
 def test_a_probe_is_answered_by_this_machine(program: Path, tmp_path: Path) -> None:

@@ -280,7 +280,7 @@ def test_interrupted_while_it_is_being_loaded_it_ends_without_a_word(tmp_path: P
         assert started.stdout is not None
         assert started.stdout.readline() == "loading\n"
         started.send_signal(number)
-        _, stderr = started.communicate(timeout=20)
+        _, stderr = started.communicate(timeout=60)
     assert (started.returncode, stderr) == (-number, "")
 
 

@@ -359,4 +359,4 @@ def test_signals_reach_the_program(copy: Path) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         process.terminate()
-        assert process.wait(timeout=10) == -15
+        assert process.wait(timeout=60) == -15
