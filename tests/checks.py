@@ -34,10 +34,11 @@ def commands() -> list[Sequence[str]]:
 def main() -> None:
     """Ends with 1 when any of them finds something; all are run. One that is not installed is left out, and named."""
     wrong = []
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # mypy knows its own way
     for argv in commands():
         name, begun = (argv[2] if argv[0] == sys.executable else argv[0]), time.monotonic()
         try:
-            code = subprocess.run(argv, check=False).returncode
+            code = subprocess.run(argv, check=False, env=environment).returncode
         except FileNotFoundError:
             print(f"{name}: left out, it is not installed; apt-get install {name}", file=sys.stderr)  # noqa: T201
             continue

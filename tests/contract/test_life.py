@@ -13,7 +13,7 @@ from live.program import start_time
 from minigts.errors import MinigtsError
 from minigts.providers.base import Provider
 
-LIMIT_S = 30.0
+LIMIT_S = 120.0
 
 
 def boots(lab: Provider, hosts: tuple[str, ...] = ("h1", "h2")) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 from minigts.lab import Lab
 from minigts.topology.parts import Host
 
-LIMIT_S = 30.0
+LIMIT_S = 120.0
 FILTERING = {"--iptables=false", "--ip6tables=false"}
 PLAIN = FILTERING | {"--userland-proxy=false", "--ip-masq=false", "--bridge=none"}
 """Of an engine that is to set nothing up by itself."""

@@ -43,11 +43,13 @@ def server(lab: Lab, host: str, address: str, inside: tuple[str, ...] = ()) -> I
         'setsid "$@" >/tmp/shout.log 2>&1 </dev/null & echo $!; until grep -q ready /tmp/shout.log; do sleep 0.1; done'
     )
     words = [*inside, "python3", "-c", SHOUT, address, str(PORT)]
-    pid = lab.provider.run(host, ["sh", "-c", f": >/tmp/shout.log; {start}", "sh", *words], timeout_s=30).stdout.strip()
+    pid = lab.provider.run(
+        host, ["sh", "-c", f": >/tmp/shout.log; {start}", "sh", *words], timeout_s=120
+    ).stdout.strip()
     try:
         yield
     finally:
-        lab.provider.run(host, ["sh", "-c", 'kill "$1"; rm /tmp/shout.log', "sh", pid], timeout_s=30, check=False)
+        lab.provider.run(host, ["sh", "-c", 'kill "$1"; rm /tmp/shout.log', "sh", pid], timeout_s=120, check=False)
 
 
 @contextmanager

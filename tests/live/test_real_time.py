@@ -23,7 +23,7 @@ from minigts.topology.schedule import Moment
 pytestmark = pytest.mark.uml
 HOSTS = ("ams", "bra", "lju")
 PAIRS = (("ams", "lju"),)
-LIMIT_S = 30.0
+LIMIT_S = 120.0
 LARGE = "name: large\nhosts: {a: , b: , c: }\nlinks: [{ends: [a, b], mtu: 9000}, {ends: [b, c]}]\n"
 LARGEST = ("ping", "-c", "2", "-M", "do", "-s", "8972")
 """20 bytes of IP and 8 of ICMP more."""

@@ -34,7 +34,7 @@ def test_what_goes_to_a_host_comes_back_by_way_of_another(lab: Lab, tmp_path: Pa
     assert back.stat().st_mode & 0o7777 == 0o741
     mounted = 'mount | grep hostfs | grep -v " on /usr/lib/modules"'  # what its kernel has built in stays
     left = ["sh", "-c", f'ls -A /var/tmp | grep "^\\."; rm /var/tmp/first /var/tmp/last; {mounted}']
-    assert lab.provider.run("lon", left, timeout_s=20, check=False).stdout == ""
+    assert lab.provider.run("lon", left, timeout_s=120, check=False).stdout == ""
     assert list((lab.rundir / "shared" / "lon" / "returned").iterdir()) == []
 
 
