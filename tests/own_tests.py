@@ -9,6 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from crates import CARGO
+from crates import lacking as lacking_of_cargo
 from minigts.providers import registry
 from minigts.providers.base import Provider
 from minigts.providers.uml import clock, full_kernel
@@ -36,7 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--require",
         action="append",
         default=[],
-        choices=(*registry.names(), BROWSER, FULL_KERNEL, VIRTUAL),
+        choices=(*registry.names(), BROWSER, CARGO, FULL_KERNEL, VIRTUAL),
         metavar="WHAT",
         help="fail, instead of skipping, when this machine cannot run the provider WHAT, or has no such thing",
     )
@@ -80,6 +82,8 @@ def what_it_lacks(item: pytest.Item) -> Iterator[tuple[str, list[str]]]:
     for name in (*registry.names(), BROWSER, FULL_KERNEL, VIRTUAL):
         if item.get_closest_marker(name) is not None and (lacking := _missing(name, item.config)):
             yield name, lacking
+    if CARGO in getattr(item, "fixturenames", ()) and (without := lacking_of_cargo()):
+        yield CARGO, [*without]
 
 
 def _missing(name: str, config: pytest.Config) -> list[str]:

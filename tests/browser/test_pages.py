@@ -15,7 +15,7 @@ from minigts.report import comparison_page, render
 from minigts.report.compare import compare
 from unit import synthetic
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 SAMPLE = Path(__file__).parents[1] / "unit" / "report_sample"
 PAGES = ("campaign", "run", "by-hops", "comparison")

@@ -18,7 +18,7 @@ from minigts.lab.forwarding import LISTENS_AT as FORWARDED
 from minigts.serve.access import Access
 from minigts.serve.server import Server, bound
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 ASK = """async () => (await fetch('/lesson/1-delay-adds-up',
   {headers: {Authorization: `Bearer ${sessionStorage.getItem('minigts-token')}`}})).status"""

@@ -21,7 +21,7 @@ import pytest
 from minigts.providers.base import Provider
 
 PROJECT = Path(__file__).parents[2]
-PATIENCE_S = 15.0
+PATIENCE_S = 120.0
 CTRL_C, CTRL_D = "\x03", "\x04"
 CHILD = """
 import sys
@@ -164,12 +164,15 @@ def test_control_c_interrupts_the_command_and_not_the_client(attach: Attach) -> 
 
 
 def test_the_command_knows_the_windows_size(attach: Attach) -> None:
-    terminal = attach("sh", "-c", "stty size; read go; stty size")
+    terminal = attach("sh", "-c", "stty size; while read go && [ $go = go ]; do stty size; done")
     terminal.sees("24 80\r\n")
     terminal.resize(50, 132)
-    time.sleep(0.5)
-    terminal.type("go\r")
-    terminal.sees("50 132\r\n")
+    until_s = time.monotonic() + PATIENCE_S
+    while "50 132\r\n" not in terminal.seen:
+        assert time.monotonic() < until_s, terminal.seen
+        terminal.type("go\r")
+        terminal._read(0.2)
+    terminal.type("end\r")
     assert terminal.code() == 0
 
 

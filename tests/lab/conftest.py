@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from live.patience import ends_ms
+from live.real_time import ends_ms
 from minigts import api
 from minigts.api.measured import PLAIN_HOSTS
 from minigts.fidelity import expectations

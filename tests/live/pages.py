@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-PATIENCE_MS = 30_000
+PATIENCE_MS = 120_000
 
 
 @contextmanager

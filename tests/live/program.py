@@ -17,9 +17,12 @@ from typing import Any
 PROJECT = Path(__file__).parents[2]
 TOPOLOGIES = PROJECT / "topologies"
 LIMIT_S = 240.0
+PATIENCE_S = 120.0
+"""For what comes by itself, and soon where nothing else runs: nobody waits longer than it takes, and a busy machine has
+to be waited for."""
 
 
-def until(condition: Callable[[], bool], patience_s: float = 10.0) -> bool:
+def until(condition: Callable[[], bool], patience_s: float = PATIENCE_S) -> bool:
     """Whether `condition` came to hold in time."""
     deadline = time.monotonic() + patience_s
     while not condition():
@@ -102,7 +105,7 @@ class Traces:
 
     def left(self, but: str = "") -> list[str]:
         """What is left of the lab after some patience, `but` for that folder of its state; empty when nothing is."""
-        until(lambda: not self._now(but), 5)
+        until(lambda: not self._now(but))
         return self._now(but)
 
     def _now(self, but: str) -> list[str]:

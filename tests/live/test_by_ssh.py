@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from live.conftest import MakeLab
-from live.program import TOPOLOGIES, Program, until
+from live.program import PATIENCE_S, TOPOLOGIES, Program, until
 from minigts.lab import Lab
 
 SIZE_BYTES = 1_000_000
@@ -34,7 +34,7 @@ def done(program: str, config: Path, *words: str) -> subprocess.CompletedProcess
 def sessions(lab: Lab) -> int:
     """How many sshd run on `ams`. The search does not find itself."""
     count = ["sh", "-c", "grep -l '[s]shd' /proc/[0-9]*/cmdline 2>/dev/null | wc -l"]
-    return int(lab.provider.run("ams", count, timeout_s=20).stdout)
+    return int(lab.provider.run("ams", count, timeout_s=PATIENCE_S).stdout)
 
 
 def stands_still(lab: Lab) -> bool:
@@ -74,4 +74,4 @@ def test_a_user_s_ssh_that_is_killed_leaves_no_session_and_the_clock_stands_stil
         started.send_signal(signal.SIGKILL)
     assert until(lambda: sessions(lab) == 0)
     assert until(lambda: stands_still(lab))
-    assert lab.provider.run("ams", ["pgrep", "--full", "sleep 1000"], timeout_s=20, check=False).code == 1
+    assert lab.provider.run("ams", ["pgrep", "--full", "sleep 1000"], timeout_s=PATIENCE_S, check=False).code == 1

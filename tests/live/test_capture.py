@@ -43,7 +43,7 @@ def captured(lab: Lab, end: str, count: int) -> list[float]:
         )
     )
     thread.start()
-    assert until(lambda: b"listening on" in said, 60)
+    assert until(lambda: b"listening on" in said)
     lab.provider.run("ams", ["ping", "-c", str(count // 2), "-i", "0.5", lab.plan.host("bra").address], timeout_s=60)
     thread.join(60)
     assert codes == [0], bytes(said)
@@ -66,7 +66,7 @@ def test_both_ends_are_one_file_in_which_a_frame_takes_the_links_delay(lab: Lab,
     words = ("capture", "--lab", lab.name, "-w", str(file), "--count", "4", "--at", "ams", "--at", "bra")
     with ThreadPoolExecutor() as beside:
         capturing_both = beside.submit(program.run, *words, "ams-bra", "icmp")
-        assert until(lambda: listening(lab, "ams") and listening(lab, "bra"), 60)
+        assert until(lambda: listening(lab, "ams") and listening(lab, "bra"))
         lab.provider.run("ams", ["sleep", "1"], timeout_s=60)  # a process that there is does not listen yet
         lab.provider.run("ams", ["ping", "-c", "2", "-i", "0.5", lab.plan.host("bra").address], timeout_s=60)
         assert capturing_both.result(60).returncode == 0

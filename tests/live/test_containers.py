@@ -21,6 +21,7 @@ from minigts.topology.load import parse
 pytestmark = [pytest.mark.virtual, pytest.mark.timeout(600)]
 
 SAVE = "curl -sSf --unix-socket /run/docker.sock -o /root/measure.tar http://docker/images/minigts/measure/get"
+IMAGES = ("curl", "-sSf", "--unix-socket", "/run/docker.sock", "http://docker/images/json")
 TOPOLOGY = """\
 name: own
 overlay: swarm
@@ -96,7 +97,7 @@ def test_containers_live_as_they_are_declared(directory: Path) -> None:
             words = ("capture", "-w", str(file), "--count", "3", "--container", "meter", "tcp", "port", "5201")
             seen = beside.submit(program.run, *words)
             lju = lab.host("lju")
-            assert until(lambda: lju.run("pgrep", "-x", "tcpdump", check=False).code == 0, 60)
+            assert until(lambda: lju.run("pgrep", "-x", "tcpdump", check=False).code == 0)
             greeter.run("iperf3", "-c", "meter", "-t", "1")
             assert "3 packets captured" in seen.result(60).stderr
 
@@ -109,6 +110,13 @@ def test_containers_live_as_they_are_declared(directory: Path) -> None:
         assert program.succeeds("exec", "-c", "greeter", "--", "sh", "-c", "echo $WHO") == "greeter\n"
         with pytest.raises(CommandFailed, match="Read-only file system"):
             greeter.run("sh", "-c", "echo >/srv/word")
+
+        # An image goes to those who have it not, and has the file's name there.
+        file = str(directory / "root.tar")
+        assert "root:latest: on ams, lju: " in program.run("load", file).stderr
+        assert "root:latest: every host had it already" in program.run("load", file, "--on", "ams").stderr
+        images = json.loads(lab.host("ams").run(*IMAGES).stdout)
+        assert "root:latest" in [name for each in images for name in each["RepoTags"] or ()]
 
         # Its program ends: the engine starts that again, in the same network.
         address = meter.address

@@ -118,7 +118,7 @@ def test_nor_its_neighbours(make_lab: MakeLab) -> None:
     lab = make_lab(PAIR, time="real")
     other = make_lab(PAIR, "other", time="real")
     neighbours = (lab.rundir / "hosts" / "b", other.rundir / "hosts" / "a", lab.rundir / "shared" / "b")
-    lab.provider.run("b", ["sync"], timeout_s=20)
+    lab.provider.run("b", ["sync"], timeout_s=120)
     before = [states(directory) for directory in neighbours]
     said = tries(lab, "a", both_ways(*neighbours))
     assert [line for line in said.splitlines() if line.split(" ")[0].isupper()] == []
@@ -141,7 +141,7 @@ ls -A
     said = lab.provider.run("a", ["bash", "-c", script], timeout_s=60).stdout.split()
     assert {"control.sock", "disk.cow"} <= set(said)
     assert not any(path.is_symlink() for path in lab.rundir.rglob("*"))
-    lab.provider.run("a", ["true"], timeout_s=20)
+    lab.provider.run("a", ["true"], timeout_s=120)
     assert target.read_text() == "untouched"
 
 
@@ -150,10 +150,10 @@ def test_what_is_put_arrives_and_its_place_cannot_be_written_to(make_lab: MakeLa
     lab = make_lab(PAIR, time="real")
     (tmp_path / "given").write_bytes(os.urandom(3 << 20))
     lab.provider.put("a", tmp_path / "given", PurePosixPath("/srv/given"))
-    kept = lab.provider.run("a", ["sha256sum", "/srv/given"], timeout_s=20).stdout.split()[0]
+    kept = lab.provider.run("a", ["sha256sum", "/srv/given"], timeout_s=120).stdout.split()[0]
     assert kept == hashlib.sha256((tmp_path / "given").read_bytes()).hexdigest()
     script = "mkdir -p /mnt/in && mount -t hostfs none /mnt/in && ! touch /mnt/in/new && ! mkdir /mnt/in/new"
-    lab.provider.run("a", ["bash", "-c", script], timeout_s=20)
+    lab.provider.run("a", ["bash", "-c", script], timeout_s=120)
     assert {path.name for path in (lab.rundir / "shared" / "a").iterdir()} <= {"modules", "returned"}
 
 
@@ -169,7 +169,7 @@ echo kept >file; ln -s {tmp_path} link; ln file other; mkfifo pipe; mkdir direct
     assert not [path for path in returned.iterdir() if path.is_symlink() or not path.is_file()]
     assert (returned / "file").read_text() == "kept\n"
     lab.provider.get("a", PurePosixPath("/etc/hostname"), tmp_path / "here")
-    assert (tmp_path / "here").read_text() == lab.provider.run("a", ["cat", "/etc/hostname"], timeout_s=20).stdout
+    assert (tmp_path / "here").read_text() == lab.provider.run("a", ["cat", "/etc/hostname"], timeout_s=120).stdout
 
 
 def test_without_landlock_a_guest_has_no_hostfs_and_put_still_works(tmp_path: Path) -> None:

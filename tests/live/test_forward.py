@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from live.conftest import quiet, state_directory, take_down
-from live.program import TOPOLOGIES, Program, until
+from live.program import PATIENCE_S, TOPOLOGIES, Program, until
 from minigts import lab as labs
 from minigts import overlays
 from minigts.lab import Lab
@@ -43,11 +43,13 @@ def server(lab: Lab, host: str, address: str, inside: tuple[str, ...] = ()) -> I
         'setsid "$@" >/tmp/shout.log 2>&1 </dev/null & echo $!; until grep -q ready /tmp/shout.log; do sleep 0.1; done'
     )
     words = [*inside, "python3", "-c", SHOUT, address, str(PORT)]
-    pid = lab.provider.run(host, ["sh", "-c", f": >/tmp/shout.log; {start}", "sh", *words], timeout_s=30).stdout.strip()
+    pid = lab.provider.run(
+        host, ["sh", "-c", f": >/tmp/shout.log; {start}", "sh", *words], timeout_s=120
+    ).stdout.strip()
     try:
         yield
     finally:
-        lab.provider.run(host, ["sh", "-c", 'kill "$1"; rm /tmp/shout.log', "sh", pid], timeout_s=30, check=False)
+        lab.provider.run(host, ["sh", "-c", 'kill "$1"; rm /tmp/shout.log', "sh", pid], timeout_s=120, check=False)
 
 
 @contextmanager
@@ -61,7 +63,7 @@ def forwarded(lab: Lab, *words: str) -> Iterator[tuple[subprocess.Popen[str], in
         yield started, int(port)
     finally:
         started.send_signal(signal.SIGINT)
-        started.communicate(timeout=30)
+        started.communicate(timeout=PATIENCE_S)
 
 
 def exchange(port: int, content: bytes) -> bytes:
@@ -77,7 +79,7 @@ def exchange(port: int, content: bytes) -> bytes:
 def relays(lab: Lab, host: str) -> int:
     """How many run there. The search does not find itself."""
     count = ["sh", "-c", "grep -l '[C]arries one TCP' /proc/[0-9]*/cmdline 2>/dev/null | wc -l"]
-    return int(lab.provider.run(host, count, timeout_s=20).stdout)
+    return int(lab.provider.run(host, count, timeout_s=PATIENCE_S).stdout)
 
 
 def test_a_port_of_a_host_is_reached_whatever_address_it_is_on(lab: Lab) -> None:
@@ -135,7 +137,7 @@ def test_ctrl_c_ends_it_and_the_connection_and_the_lab_stands_still(lab: Lab) ->
             connection.sendall(b"half a question")
             assert until(lambda: relays(lab, "ham") == 1)
             started.send_signal(signal.SIGINT)
-            assert started.wait(20) == 130
+            assert started.wait(PATIENCE_S) == 130
             with suppress(ConnectionResetError):
                 assert connection.recv(1) == b""
         assert until(lambda: relays(lab, "ham") == 0)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from live.program import PROJECT, Program, Traces, processes_of, until
+from live.program import PATIENCE_S, PROJECT, Program, Traces, processes_of, until
 from minigts.providers import gateway
 
 pytestmark = [pytest.mark.uml, pytest.mark.skipif(gateway.program() is None, reason=f"no {gateway.PROGRAM} here")]
@@ -138,11 +138,11 @@ def inside(program: Program, tmp_path: Path) -> Iterator[Inside]:
             yield Inside(program, tuple(enter), tmp_path / "web")
         finally:
             program.run("down", "--all")
-            holder.communicate(timeout=20)
+            holder.communicate(timeout=PATIENCE_S)
 
 
 def curl(inside: Inside, host: str, address: str) -> tuple[int, str]:
-    code, said, _ = inside.run("exec", host, "--", "curl", "-s", "-m", "5", f"http://{address}:{PORT}/")
+    code, said, _ = inside.run("exec", host, "--", "curl", "-s", "-m", "60", f"http://{address}:{PORT}/")
     return code, said
 
 
@@ -186,10 +186,10 @@ def stacks(inside: Inside) -> list[int]:
 def test_an_up_that_is_killed_leaves_nothing_once_it_is_down(inside: Inside, tmp_path: Path) -> None:
     traces = Traces.before(inside.program.state)
     started = inside.start("up", str(tmp_path / "out.yaml"))
-    assert until(lambda: stacks(inside) != [], 60)
+    assert until(lambda: stacks(inside) != [])
     traces.look()
     started.send_signal(signal.SIGKILL)
-    started.communicate(timeout=20)
+    started.communicate(timeout=PATIENCE_S)
     inside.program.succeeds("down", "out")
     assert traces.left() == []
 

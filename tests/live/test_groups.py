@@ -53,7 +53,7 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 def echoed(lab: Lab, source: Endpoint, address: str) -> bool:
     argv = [*source.network, "ping", "-c", "2", "-W", "1", "-q", address]
-    return lab.provider.run(source.host, argv, timeout_s=20, check=False).code == 0
+    return lab.provider.run(source.host, argv, timeout_s=120, check=False).code == 0
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,8 @@ def swarms(pairs: Lab) -> dict[str, Endpoint]:
 def test_each_group_has_a_swarm_of_its_own(pairs: Lab, swarms: dict[str, Endpoint]) -> None:
     script = "curl -sS --unix-socket /run/docker.sock http://docker/nodes | jq -r '.[].Description.Hostname' | sort"
     nodes = {
-        leader: pairs.provider.run(leader, ["sh", "-c", script], timeout_s=20).stdout.split() for leader in ("a1", "b1")
+        leader: pairs.provider.run(leader, ["sh", "-c", script], timeout_s=120).stdout.split()
+        for leader in ("a1", "b1")
     }
     assert nodes == {"a1": ["a1", "a2"], "b1": ["b1", "b2"]}
     # As two Swarms have it that know nothing of each other.

@@ -127,7 +127,7 @@ def test_in_real_time_hosts_run_on_after_they_were_saved(program: Program, trace
     on(program, "ams", "head -c 300000000 /dev/urandom >/root/much")
     traces.look()
     saving = program.start("save", "two")
-    assert until(lambda: stopped(program) == [True, True], 30)
+    assert until(lambda: stopped(program) == [True, True])
     saving.send_signal(signal.SIGKILL)
     saving.communicate()
     assert until(lambda: stopped(program) == [False, False])

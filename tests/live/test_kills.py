@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from live.program import (
+    PATIENCE_S,
     TOPOLOGIES,
     Program,
     Traces,
@@ -61,7 +62,7 @@ STAGES: dict[str, Callable[[Program], bool]] = {
 @pytest.mark.parametrize("stage", STAGES)
 def test_up_killed_as_soon_as(program: Program, traces: Traces, stage: str) -> None:
     up = program.start(*UP)
-    assert until(lambda: STAGES[stage](program), 60)
+    assert until(lambda: STAGES[stage](program))
     traces.look()
     assert up.pid in traces.processes
     assert up.poll() is None
@@ -105,7 +106,7 @@ def test_up_broken_off_by_its_user_takes_down_what_it_started(
     assert until(lambda: process.supervisor(program.rundir("pair")) is not None)
     traces.look()
     up.send_signal(number)
-    _, said = up.communicate(timeout=20)
+    _, said = up.communicate(timeout=PATIENCE_S)
     assert up.returncode == 128 + number
     assert "Traceback" not in said
     assert traces.left() == []
@@ -117,7 +118,7 @@ def test_a_kernel_killed_and_its_lab_replaced(program: Program, traces: Traces) 
     assert len(traces.processes) > 3
     killed = kernel(program, "pair", "bra")
     subprocess.run(["kill", "-9", str(killed)], check=True)
-    assert until(lambda: states(program)["bra"] != "answers", 5)
+    assert until(lambda: states(program)["bra"] != "answers")
     gone = "host bra is not running; minigts restart bra starts it again"
     assert states(program) == {"ams": "answers", "bra": gone}
     assert program.succeeds("exec", "ams", "--", "echo", "still here") == "still here\n"
@@ -134,7 +135,7 @@ def test_the_supervisor_killed(program: Program, traces: Traces) -> None:
     program.succeeds(*UP)
     traces.look()
     subprocess.run(["kill", "-9", str(supervisor(program))], check=True)
-    assert until(lambda: not process.marked(program.rundir("pair")), 5), "kernels outlive their supervisor"
+    assert until(lambda: not process.marked(program.rundir("pair"))), "kernels outlive their supervisor"
     said = {state.split(":")[0] for state in states(program).values()}  # and then that the clock has gone, too
     assert said == {"host ams is not running", "host bra is not running"}
     program.succeeds("down")
@@ -148,12 +149,12 @@ def test_a_client_killed_takes_its_command_with_it(program: Program) -> None:
 
     def running() -> str:
         argv = ["pgrep", "-cx", "-f", "sleep 5000123"]
-        return provider.run("ams", argv, timeout_s=10, check=False).stdout.strip()
+        return provider.run("ams", argv, timeout_s=PATIENCE_S, check=False).stdout.strip()
 
     assert until(lambda: running() == "2")
     client.kill()
     client.communicate()
-    assert until(lambda: running() == "0", 5)
+    assert until(lambda: running() == "0")
 
 
 @pytest.mark.parametrize("moment_s", [0.0, 0.7, 1.6])
@@ -164,14 +165,14 @@ def test_down_while_up_runs(program: Program, traces: Traces, moment_s: float) -
     time.sleep(moment_s)
     traces.look()
     program.succeeds("down", "pair")
-    _, said = up.communicate(timeout=30)
+    _, said = up.communicate(timeout=PATIENCE_S)
     assert "Traceback" not in said
     assert traces.left() == []
 
 
 def test_two_that_bring_up_the_same_lab_end_with_one(program: Program, traces: Traces) -> None:
     both = [program.start(*UP) for _ in range(2)]
-    said = [each.communicate(timeout=60)[1] for each in both]
+    said = [each.communicate(timeout=PATIENCE_S)[1] for each in both]
     assert [each.returncode for each in both] == [0, 0], said
     traces.look()
     assert states(program) == {"ams": "answers", "bra": "answers"}
@@ -207,7 +208,7 @@ def test_in_virtual_time_a_command_ends_with_one_error_when_this_is_killed(
     assert running.stdout is not None
     assert running.stdout.readline() == "begun\n"
     os.kill(VICTIMS[victim](program), signal.SIGKILL)
-    _, said = running.communicate(timeout=20)
+    _, said = running.communicate(timeout=PATIENCE_S)
     assert running.returncode not in (0, -signal.SIGKILL)
     assert "Traceback" not in said
     assert len(said.strip().splitlines()) == 1, said

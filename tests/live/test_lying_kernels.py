@@ -294,7 +294,7 @@ def _reach(lab: Lab, source: str, target: str) -> None:
     lab.provider.run(source, ["ping", "-n", "-c", "3", lab.plan.host(target).address], timeout_s=60)
 
 
-def _await(what: Callable[[], bool], patience_s: float = 60.0) -> None:
+def _await(what: Callable[[], bool], patience_s: float = 120.0) -> None:
     deadline = time.monotonic() + patience_s
     while not what():
         assert time.monotonic() < deadline

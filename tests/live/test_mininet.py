@@ -17,7 +17,7 @@ from minigts.lab import Lab
 from minigts.providers.agent import process
 
 pytestmark = pytest.mark.mininet
-LIMIT_S = 30.0
+LIMIT_S = 120.0
 PAIR = str(TOPOLOGIES / "pair.yaml")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from live import test_policy
+from live import overlay_settings, test_policy
 from live.conftest import MakeLab, quiet, skip_without_programs
 from live.program import Program
 from minigts import lab as labs
@@ -41,11 +41,13 @@ ip -o address | awk '{ print $2, $4 }' | sort
 ip -4 route show table all
 ip rule
 ip neighbour show proxy
+ip xfrm state 2>/dev/null
+ip xfrm policy 2>/dev/null
 nft list ruleset 2>/dev/null
 processes=$(ps --no-headers -e -o ppid,comm)
 awk '$1 != 2 && $2 != "kthreadd" { print $2 }' <<<"$processes" | sort
 """
-"""All that an overlay could leave: interfaces, addresses, routes, rules, and the processes before the pipe."""
+"""All that an overlay could leave: interfaces, addresses, routes, keys, rules, and the processes before the pipe."""
 
 
 @pytest.fixture(scope="module")
@@ -81,13 +83,13 @@ def chain(state_root: Path) -> Iterator[Lab]:
 
 def state(lab: Lab) -> dict[str, str]:
     return lab.on_every_host(
-        lambda host: lab.provider.run(host.name, ["bash", "-c", STATE], timeout_s=30, check=False).stdout
+        lambda host: lab.provider.run(host.name, ["bash", "-c", STATE], timeout_s=120, check=False).stdout
     )
 
 
 def lowest_rtt_ms(lab: Lab, source: overlays.Endpoint, target: overlays.Endpoint) -> float:
     argv = [*source.prefix, "ping", "-c", "200", "-i", "0.01", "-q", target.address]
-    said = lab.provider.run(source.host, argv, timeout_s=30).stdout
+    said = lab.provider.run(source.host, argv, timeout_s=120).stdout
     return float(said.splitlines()[-1].split(" = ")[1].split("/")[0])
 
 
@@ -102,12 +104,15 @@ def test_overlay_joins_proves_its_path_and_leaves_nothing(name: str, request: py
     try:
         endpoints = overlays.join(pair, name, quiet)
         proven = overlays.verify(pair, quiet)
+        overlay_settings.are_as_they_should_be(pair, name)
         if name in SURVIVORS:
             survives_a_power_cut(pair, name)
         if name in test_policy.ENFORCING:
-            test_policy.what_is_denied_is_denied_and_what_is_allowed_is_allowed(pair, endpoints)
+            test_policy.what_is_denied_is_denied_and_what_is_allowed_is_allowed(
+                pair, endpoints, request.getfixturevalue("tmp_path")
+            )
         if name in ENGINE_KILLED:
-            pair.provider.run("bra", ["sh", "-c", "kill -9 $(cat /run/docker.pid)"], timeout_s=10)
+            pair.provider.run("bra", ["sh", "-c", "kill -9 $(cat /run/docker.pid)"], timeout_s=120)
     finally:
         overlays.leave(pair, quiet)
 
@@ -131,18 +136,18 @@ def test_a_host_that_heard_of_a_node_from_nobody_joins_anew_and_does_not_wait(ma
         "name: deaf\nhosts: {first: , near: , far: }\n"
         "links: [{ends: [first, near], rtt: 10ms}, {ends: [near, far], rtt: 100ms}]\n"
     )
-    lab.provider.run("near", ["sh", "-c", DEAF], timeout_s=10)
+    lab.provider.run("near", ["sh", "-c", DEAF], timeout_s=120)
     before_s = lab.provider.now_s()
     overlays.join(lab, "swarm", quiet)
     took_s = lab.provider.now_s() - before_s
-    said = lab.provider.run("near", ["grep", "-c", "New memberlist node", "/var/log/dockerd.log"], timeout_s=10).stdout
+    said = lab.provider.run("near", ["grep", "-c", "New memberlist node", "/var/log/dockerd.log"], timeout_s=120).stdout
     assert (int(said), took_s < 25) == (2, True), took_s
 
 
 def survives_a_power_cut(lab: Lab, name: str) -> None:
     """One host is killed and started again, the other left alone. `verify` says the same twice: see overlays.py."""
     booted = {host.name: boot_id(lab, host.name) for host in lab.plan.hosts}
-    lab.provider.run("bra", ["sh", "-c", f"echo {name} >/var/lib/kept"], timeout_s=10)
+    lab.provider.run("bra", ["sh", "-c", f"echo {name} >/var/lib/kept"], timeout_s=120)
 
     labs.restart(lab, "bra")
     overlays.rejoin(lab, "bra", quiet)
@@ -151,11 +156,11 @@ def survives_a_power_cut(lab: Lab, name: str) -> None:
     assert {words["ENCAPSULATION"] for words in proven.values()} == {overlays.find(name).data_path.encapsulation}
     assert overlays.verify(lab, quiet) == proven
     assert (boot_id(lab, "ams") == booted["ams"], boot_id(lab, "bra") == booted["bra"]) == (True, False)
-    assert lab.provider.run("bra", ["cat", "/var/lib/kept"], timeout_s=10).stdout == f"{name}\n"
+    assert lab.provider.run("bra", ["cat", "/var/lib/kept"], timeout_s=120).stdout == f"{name}\n"
 
 
 def boot_id(lab: Lab, host: str) -> str:
-    return lab.provider.run(host, ["cat", "/proc/sys/kernel/random/boot_id"], timeout_s=10).stdout
+    return lab.provider.run(host, ["cat", "/proc/sys/kernel/random/boot_id"], timeout_s=120).stdout
 
 
 def reaches(lab: Lab, source: overlays.Endpoint, target: overlays.Endpoint, within_s: int) -> bool:
@@ -212,12 +217,12 @@ def test_check_proves_the_overlay_and_fails_where_its_packets_do_not_arrive(
     proven = program.run(*words, "--overlay")
     assert (proven.returncode, "carries what it should from 3 hosts to the next: vxlan" in proven.stderr) == (0, True)
     deaf = meshed[1].host
-    chain.provider.run(deaf, ["sh", "-ec", UNHEARD], timeout_s=30)
+    chain.provider.run(deaf, ["sh", "-ec", UNHEARD], timeout_s=120)
     try:
         assert program.run(*words).returncode == 0
         failed = program.run(*words, "--overlay")
     finally:
-        chain.provider.run(deaf, ["nft", "delete", "table", "inet", "unheard"], timeout_s=30)
+        chain.provider.run(deaf, ["nft", "delete", "table", "inet", "unheard"], timeout_s=120)
     assert (failed.returncode, "Traceback" in failed.stderr) == (1, False)
     assert meshed[1].address in failed.stderr
 

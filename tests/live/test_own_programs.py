@@ -19,7 +19,8 @@ EXAMPLE = PROJECT / "docs" / "examples" / "own-programs"
 COMMANDS = [
     line for block in re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL) for line in block.splitlines()
 ]
-LIMIT_S = 300.0
+LIMIT_S = 900.0
+"""Longer than programs take that are compiled when they are first asked for, on a machine that runs other tests."""
 
 
 @pytest.fixture
@@ -60,7 +61,7 @@ def typed(place: Path, command: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.virtual
 @pytest.mark.compiled
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_the_pages_commands_do_what_it_says(place: Path) -> None:
     said = {}
     for command in COMMANDS:

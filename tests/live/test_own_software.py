@@ -53,8 +53,8 @@ def test_a_program_of_ones_own_serves_its_files_to_another_host(
     make_lab: MakeLab, topology: Path, provider: str
 ) -> None:
     lab = make_lab(topology, provider=provider)
-    assert lab.provider.run("client", ["cat", "page"], timeout_s=10).stdout == "a page\n"
-    assert '/1.1" 200 -' in lab.provider.run("server", ["cat", "/var/log/run-1.log"], timeout_s=10).stdout
+    assert lab.provider.run("client", ["cat", "page"], timeout_s=120).stdout == "a page\n"
+    assert '/1.1" 200 -' in lab.provider.run("server", ["cat", "/var/log/run-1.log"], timeout_s=120).stdout
     assert ":8080" in (lab.rundir / "run" / "server-2.log").read_text()
     said = Program(lab.rundir.parents[1]).succeeds("exec", "--lab", lab.name, "client", "--", "sh", "-c", "echo $WORD")
     assert said == "a word\n"
@@ -66,7 +66,7 @@ def test_a_host_that_is_started_again_runs_its_commands_again(make_lab: MakeLab,
     with state_directory(topology.parent):
         labs.restart(lab, "server")
     fetch = ["curl", "--silent", "--fail", "server:8080"]
-    assert lab.provider.run("client", fetch, timeout_s=10).stdout == "a page\n"
+    assert lab.provider.run("client", fetch, timeout_s=120).stdout == "a page\n"
 
 
 @pytest.mark.virtual
@@ -89,10 +89,10 @@ def test_a_host_has_its_packages_and_others_have_not(make_lab: MakeLab) -> None:
     text = "name: packages\nhosts: {a: {packages: [hello], run: [hello]}, b: }\nlinks: [{ends: [a, b]}]"
     lab = make_lab(text)
     assert (lab.rundir / "run" / "a-1.log").read_text().endswith("# hello\nHello, world!\n")
-    assert lab.provider.run("b", ["sh", "-c", "command -v hello"], timeout_s=10, check=False).code != 0
+    assert lab.provider.run("b", ["sh", "-c", "command -v hello"], timeout_s=120, check=False).code != 0
     with state_directory(lab.rundir.parents[1]):
         labs.restart(lab, "a")
-    assert lab.provider.run("a", ["hello"], timeout_s=10).stdout == "Hello, world!\n"
+    assert lab.provider.run("a", ["hello"], timeout_s=120).stdout == "Hello, world!\n"
 
 
 @pytest.mark.virtual

@@ -123,7 +123,7 @@ def _fail_to_come_up(program: Program) -> None:
             return False
         return True
 
-    assert until(ends, 60)
+    assert until(ends)
     assert started.wait(120) == 1
     assert (program.state / "failed" / "broken").is_dir()
 

@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
 from live.conftest import quiet
+from live.program import Program
 from minigts import overlays
 from minigts.errors import MinigtsError
 from minigts.lab import Lab
@@ -42,27 +44,34 @@ def reaches(lab: Lab, source: Endpoint, target: Endpoint) -> dict[str, bool]:
         "iperf3": ["timeout", "3", "bash", "-c", f"exec 3<>/dev/tcp/{target.address}/{IPERF3}"],
     }
     return {
-        what: lab.provider.run(source.host, [*source.network, *argv], timeout_s=20, check=False).code == 0
+        what: lab.provider.run(source.host, [*source.network, *argv], timeout_s=120, check=False).code == 0
         for what, argv in asked.items()
     }
 
 
 def tables(lab: Lab) -> str:
-    return lab.provider.run("bra", ["nft", "list", "tables"], timeout_s=20).stdout
+    return lab.provider.run("bra", ["nft", "list", "tables"], timeout_s=120).stdout
 
 
-def what_is_denied_is_denied_and_what_is_allowed_is_allowed(pair: Lab, ends: Mapping[str, Endpoint]) -> None:
-    """Over what is joined; and when the policy is removed, all is as before."""
+def what_is_denied_is_denied_and_what_is_allowed_is_allowed(
+    pair: Lab, ends: Mapping[str, Endpoint], directory: Path
+) -> None:
+    """Over what is joined; and when the policy is removed, all is as before. By verbs, and once by their function."""
     hosts = [host.name for host in pair.plan.hosts]
     ams, bra = ends["ams"], ends["bra"]
+    program = Program(pair.rundir.parents[1])
 
     before = reaches(pair, ams, bra)
-    policy.apply(pair, policy.parse(CLOSED, "closed.yaml", hosts))
+    (directory / "closed.yaml").write_text(CLOSED)
+    program.succeeds("policy", "apply", str(directory / "closed.yaml"), "--lab", pair.name)
     closed, back = reaches(pair, ams, bra), reaches(pair, bra, ams)
     policy.apply(pair, policy.parse(OPEN, "open.yaml", hosts))
     policy.apply(pair, policy.parse(OPEN, "open.yaml", hosts))
     opened = reaches(pair, ams, bra)
-    policy.remove(pair)
+    (directory / "wrong.yaml").write_text(CLOSED.replace("[bra]", "[bru]"))
+    refused = program.run("policy", "apply", str(directory / "wrong.yaml"), "--lab", pair.name)
+    assert (refused.returncode, "wrong.yaml:3" in refused.stderr) == (2, True), refused.stderr
+    program.succeeds("policy", "remove", "--lab", pair.name)
     after = reaches(pair, ams, bra)
 
     assert before == after == {"icmp": True, "netserver": True, "iperf3": True}

@@ -41,7 +41,7 @@ def used_while_spinning(lab: Lab, host: str) -> float:
     assert isinstance(lab.provider, Metered)
     pid = lab.provider.kernels()[host]
     before_s, begun_s = sum(map(used_s, family([pid]))), time.monotonic()
-    lab.provider.run(host, ["timeout", str(WATCHED_S), "sh", "-c", "while :; do :; done"], timeout_s=30, check=False)
+    lab.provider.run(host, ["timeout", str(WATCHED_S), "sh", "-c", "while :; do :; done"], timeout_s=120, check=False)
     return (sum(map(used_s, family([pid]))) - before_s) / (time.monotonic() - begun_s)
 
 

@@ -8,16 +8,14 @@ from typing import Any
 import pytest
 
 from live.exact import EXACT_MS
-from live.patience import ends_ms, patiently
 from live.program import TOPOLOGIES
+from live.real_time import PROBES, band_ms
 from minigts.dataplane.round_trip import echo_ms
-from minigts.judge.tolerances import round_trip
 from minigts.lab import Lab, calibration
 from minigts.providers import registry
 
-PROBES = 60
 ALONE = pytest.mark.alone
-LIMIT_S = 30.0
+LIMIT_S = 120.0
 SWITCH_MS = 0.08
 """What Open vSwitch takes longer for a round trip than a link does, on the way of two or three links; docs/trust.md."""
 
@@ -33,28 +31,17 @@ everywhere = pytest.mark.parametrize(
 )
 
 
-def switched_ms(lab: Lab, source: str, target: str) -> float:
-    """How far a median round trip through switches may lie from the plan's."""
-    path = lab.plan.path(source, target)
-    if lab.plan.time == "virtual":
-        return EXACT_MS
-    return round_trip(lab.plan, path).of(path.rtt_ms) + SWITCH_MS
-
-
-def least_off_ms(lab: Lab, source: str, target: str) -> float:
-    """How far the median round trip lies from the plan's: the lowest of the tries', since a busy machine adds."""
+def takes_what_is_declared(lab: Lab, source: str, target: str) -> None:
+    """In virtual time the median to the clock's own resolution, else the lowest round trip."""
     path, address = lab.plan.path(source, target), lab.plan.host(target).address
-    expected_ms = echo_ms(lab.plan, path) if lab.plan.time == "virtual" else path.rtt_ms
     calibration.probe(lab.provider, source, address, count=1)  # flows come with a first packet
-    allowed_ms = switched_ms(lab, source, target) + ends_ms(lab)
-    seen: list[float] = []
-    for _ in patiently(lab, seen.clear):
-        measured = calibration.probe(lab.provider, source, address, count=PROBES)
-        assert len(measured.rtts_ms) >= PROBES - 2, f"{source} to {target} loses packets"
-        seen.append(measured.median_ms - expected_ms)
-        if abs(min(seen)) <= allowed_ms:
-            break
-    return min(seen)
+    measured = calibration.probe(lab.provider, source, address, count=PROBES)
+    assert len(measured.rtts_ms) >= PROBES - 2, f"{source} to {target} loses packets"
+    if lab.plan.time == "virtual":
+        assert measured.median_ms == pytest.approx(echo_ms(lab.plan, path), abs=EXACT_MS, rel=0)
+    else:
+        least_ms, most_ms = band_ms(lab, path, SWITCH_MS)
+        assert least_ms <= min(measured.rtts_ms) <= most_ms
 
 
 def said(lab: Lab, switch: str, *argv: str) -> str:
@@ -68,7 +55,7 @@ def test_hosts_reach_each_other_through_switches(make_lab: Any, provider: str) -
     for source, target, links in (("ams1", "ams3", 2), ("ams1", "bra2", 3), ("bra1", "bra2", 2)):
         path = lab.plan.path(source, target)
         assert (path.hops, path.reachable) == (links, True)
-        assert abs(least_off_ms(lab, source, target)) <= switched_ms(lab, source, target) + ends_ms(lab)
+        takes_what_is_declared(lab, source, target)
     learns(lab)
     does_as_it_is_told(lab)
 
@@ -78,7 +65,7 @@ def test_hosts_reach_each_other_through_switches(make_lab: Any, provider: str) -
 def test_no_frame_goes_from_one_vlan_to_another_but_by_the_router(make_lab: Any, provider: str) -> None:
     lab = make_lab(TOPOLOGIES / "vlans.yaml", provider=provider)
     for source, target in (("staff1", "staff2"), ("staff2", "guest2")):
-        assert abs(least_off_ms(lab, source, target)) <= switched_ms(lab, source, target) + ends_ms(lab)
+        takes_what_is_declared(lab, source, target)
     # The same link twice, up and down: by the two interfaces over the router's one port.
     assert lab.plan.path("staff1", "guest1").links.count("router-s1") == 2
     guest = lab.plan.host("guest1").ports[0]
@@ -103,13 +90,26 @@ def learns(lab: Lab) -> None:
     }
     for host, towards in (("ams1", "ams1"), ("ams3", "ams3"), ("bra2", "s2")):
         assert behind[lab.plan.host(host).ports[0].mac] == numbers[towards]
+    is_set_as_a_switch(lab, "s1")
+
+
+def is_set_as_a_switch(lab: Lab, name: str) -> None:
+    """Read back: it forwards frames by itself and no packets, and leaves its ports the queues that links put there."""
+    assert said(lab, name, "ovs-vsctl", "get-fail-mode", "br0").strip() == "standalone"
+    assert said(lab, name, "cat", "/proc/sys/net/ipv4/ip_forward").strip() == "0"
+    kept = said(lab, name, "ovs-vsctl", "--bare", "--columns=_uuid", "find", "qos", "type=linux-noop").split()
+    queues = [
+        said(lab, name, "ovs-vsctl", "get", "port", port.name, "qos").strip() for port in lab.plan.machine(name).ports
+    ]
+    assert len(kept) == 1
+    assert set(queues) == set(kept)
 
 
 def does_as_it_is_told(lab: Lab) -> None:
     """The other one has flows for those who have talked, which its controller has installed; no rule of its own."""
     assert said(lab, "s2", "ovs-vsctl", "get-fail-mode", "br0").strip() == "secure"
     bra1, bra2 = (lab.plan.host(name).ports[0].mac for name in ("bra1", "bra2"))
-    least_off_ms(lab, "bra1", "bra2")
+    takes_what_is_declared(lab, "bra1", "bra2")
     flows = said(lab, "s2", "ovs-ofctl", "dump-flows", "br0")
     assert re.search(rf"idle_timeout=\d+.*dl_src={bra1},dl_dst={bra2}.*actions=output", flows), flows
     assert "actions=NORMAL" not in flows
@@ -122,12 +122,12 @@ def test_a_controller_on_a_host_takes_over_when_it_listens(make_lab: Any) -> Non
     links = "".join(f"  - {{ends: [{host}, s1], rtt: 2ms}}\n" for host in "abc")
     hosts = 'hosts: {a: , b: , c: }\nswitches: {s1: {controller: "c:6633"}}\n'
     lab = make_lab(f"name: told\n{hosts}links:\n{links}", provider="mininet")
-    assert abs(least_off_ms(lab, "a", "b")) <= switched_ms(lab, "a", "b")
+    takes_what_is_declared(lab, "a", "b")
     assert "NORMAL" in said(lab, "s1", "ovs-ofctl", "dump-flows", "br0")
     lab.provider.run("c", ["ovs-testcontroller", "--detach", "--unixctl=none", "ptcp:6633"], timeout_s=LIMIT_S)
     wait = ["bash", "-c", "until ovs-vsctl get controller br0 is_connected | grep -q true; do sleep 0.2; done"]
     lab.provider.run("s1", wait, timeout_s=60)
-    assert abs(least_off_ms(lab, "a", "b")) <= switched_ms(lab, "a", "b")
+    takes_what_is_declared(lab, "a", "b")
     flows = said(lab, "s1", "ovs-ofctl", "dump-flows", "br0")
     assert "CONTROLLER" in flows
     assert "NORMAL" not in flows

@@ -147,7 +147,7 @@ def test_nothing_of_a_taken_kernel_outlives_down(ground: Ground, supervisor: str
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
         if ground.has_namespaces:
-            assert until(lambda: not hostile.left(ours), 20), "kernels outlive their supervisor"
+            assert until(lambda: not hostile.left(ours)), "kernels outlive their supervisor"
         else:
             assert hostile.left(ours), "without namespaces it is `down` that ends them"
     groups = f"*/{processor_share.prefix(ground.program.rundir('pair'))}*"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from live.program import Program, until
+from live.program import PATIENCE_S, Program, until
 from minigts.lab import Lab, files
 from minigts.lab.files import There
 
@@ -34,7 +34,7 @@ def test_what_goes_to_a_host_comes_back_by_way_of_another(lab: Lab, tmp_path: Pa
     assert back.stat().st_mode & 0o7777 == 0o741
     mounted = 'mount | grep hostfs | grep -v " on /usr/lib/modules"'  # what its kernel has built in stays
     left = ["sh", "-c", f'ls -A /var/tmp | grep "^\\."; rm /var/tmp/first /var/tmp/last; {mounted}']
-    assert lab.provider.run("lon", left, timeout_s=20, check=False).stdout == ""
+    assert lab.provider.run("lon", left, timeout_s=120, check=False).stdout == ""
     assert list((lab.rundir / "shared" / "lon" / "returned").iterdir()) == []
 
 
@@ -59,6 +59,6 @@ def test_interrupted_on_all_hosts_it_ends_at_once_and_so_do_the_commands(lab: La
     assert started.stdout is not None
     assert all(started.stdout.readline().endswith("begun\n") for _ in lab.plan.hosts)
     started.send_signal(signal.SIGINT)
-    assert started.wait(5) == 130
+    assert started.wait(PATIENCE_S) == 130
     look = ["pgrep", "-f", "^sleep 5000123$"]
-    assert until(lambda: lab.provider.run("lon", look, timeout_s=10, check=False).code != 0)
+    assert until(lambda: lab.provider.run("lon", look, timeout_s=PATIENCE_S, check=False).code != 0)

@@ -1,10 +1,12 @@
-"""A run with recorded outputs, slow enough to be killed in the middle of anything: `killed_run.py DIRECTORY`.
+"""A run with recorded outputs, slow enough to be killed in the middle of anything: `killed_run.py DIRECTORY [SAMPLE]`.
 
-Started by test_experiment_kills.py as a process of its own. Says `ready` when the first sample is about to be taken.
+Started by test_experiment_kills.py as a process of its own. Says `ready` when that sample is about to be taken,
+takes it and one more, and waits to be killed. Without SAMPLE it runs to its end.
 """
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,6 +22,7 @@ from minigts.results.folder import exclusive
 from minigts.topology.schedule import Moment
 
 PLAN = chain()
+SAMPLE_S = 0.01
 
 
 class Stage:
@@ -52,13 +55,16 @@ class Stage:
         return {}
 
 
-def _slowly(_number: int, _argv: Sequence[str]) -> None:
-    time.sleep(0.01)
+def _slowly(number: int, _argv: Sequence[str]) -> None:
+    if len(sys.argv) > 2 and number == int(sys.argv[2]):
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
+    if len(sys.argv) > 2 and number == int(sys.argv[2]) + 2:
+        signal.pause()
+    time.sleep(SAMPLE_S)
 
 
 def main() -> None:
-    sys.stdout.write("ready\n")
-    sys.stdout.flush()
     with exclusive(Path(sys.argv[1])):
         run_together([Path(sys.argv[1])], Replay(_slowly), Stage(), lambda _progress: None)  # type: ignore[arg-type]
 

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from minigts.cli import screen
@@ -20,48 +21,16 @@ from minigts.errors import CommandFailed, EnvironmentLacks, InputError, MinigtsE
 from minigts.providers import DEFAULT, registry
 
 PROJECT = Path(__file__).parents[2]
-VERBS = (
-    "init",
-    "plan",
-    "up",
-    "down",
-    "status",
-    "exec",
-    "shell",
-    "cp",
-    "forward",
-    "ssh-config",
-    "inventory",
-    "link",
-    "pause",
-    "resume",
-    "play",
-    "events",
-    "limits",
-    "set",
-    "partition",
-    "capture",
-    "top",
-    "serve",
-    "restart",
-    "kill",
-    "start",
-    "check",
-    "explain",
-    "calibrate",
-    "import",
-    "export",
-    "logs",
-    "run",
-    "report",
-    "compare",
-    "lesson",
-    "grade",
-    "doctor",
-    "test",
-    "schema",
-    "completion",
+COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+VERBS = sorted(
+    f"{name} {each}".rstrip()
+    for name, command in COMMANDS.items()
+    for each, own in getattr(command, "commands", {"": command}).items()
+    if not own.hidden
 )
+"""Each that the program has, those of groups with their group's name: `link` and `policy apply`."""
+SHOWN_BY = {"examples": "up"}
+"""What it lists is given to another verb."""
 GOOD = "name: two\npair: {hosts: [ams, bra], link: {rtt: 10ms, rate: 50mbit}}\n"
 
 runner = CliRunner()
@@ -88,15 +57,16 @@ def program(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]
 def test_help_names_every_verb() -> None:
     done = runner.invoke(app, ["--help"])
     assert done.exit_code == 0
-    for verb in VERBS:
-        assert re.search(rf"^\W*{verb}\b", done.stdout, re.MULTILINE), verb
+    for name, command in COMMANDS.items():
+        shown = re.search(rf"^\W*{name}\b", done.stdout, re.MULTILINE) is not None
+        assert shown is not command.hidden, name
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_each_verb_teaches_by_an_example(verb: str) -> None:
-    done = runner.invoke(app, [verb, "--help"])
+    done = runner.invoke(app, [*verb.split(), "--help"])
     assert done.exit_code == 0
-    assert f"Example:  minigts {verb}" in done.stdout
+    assert re.search(rf"Example:  .*minigts {SHOWN_BY.get(verb, verb)}\b", done.stdout)
 
 
 def test_help_imports_nothing_heavy() -> None:
@@ -310,7 +280,7 @@ def test_interrupted_while_it_is_being_loaded_it_ends_without_a_word(tmp_path: P
         assert started.stdout is not None
         assert started.stdout.readline() == "loading\n"
         started.send_signal(number)
-        _, stderr = started.communicate(timeout=20)
+        _, stderr = started.communicate(timeout=60)
     assert (started.returncode, stderr) == (-number, "")
 
 

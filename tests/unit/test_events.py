@@ -12,6 +12,7 @@ import pytest
 import tc_hosts
 from typer.testing import CliRunner
 
+from live.program import until
 from minigts import lab as labs
 from minigts.cli.app import app
 from minigts.errors import HostFailed
@@ -93,14 +94,20 @@ def test_the_verb_prints_lines_of_json(lab: Lab) -> None:
 
 def test_who_follows_hears_all_until_the_lab_is_down(lab: Lab) -> None:
     heard: list[object] = []
-    listening = Thread(target=lambda: heard.extend(each["event"] for each in events.follow(lab.rundir)))
+
+    def listen() -> None:
+        for each in events.follow(lab.rundir):
+            heard.append(each["event"])  # noqa: PERF401, it is looked at meanwhile
+
+    listening = Thread(target=listen)
     listening.start()
+    assert until(lambda: heard[-1:] == ["up"], patience_s=60)
     CHANGES["cut"][0](lab)
+    assert until(lambda: heard[-1] == "cut", patience_s=60)
     labs.down(lab)
-    listening.join(timeout=10)
-    assert heard[0] == "begun"
-    assert heard[-1] == "down"
+    listening.join(timeout=60)
     assert not listening.is_alive()
+    assert (heard[0], heard[-3:]) == ("begun", ["up", "cut", "down"])
 
 
 def test_who_follows_hears_what_came_just_before_the_lab_went(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from minigts.experiments import readings, run
 from minigts.experiments.load import parse
 from minigts.experiments.matrix import matrix
 from minigts.experiments.model import MEASUREMENTS, Experiment, Links
-from minigts.experiments.procedure import WATCHING, Surroundings, procedure
+from minigts.experiments.procedure import WATCHED_EVERY_S, WATCHING, Surroundings, procedure
 from minigts.experiments.run import Outcome, run_together
 from minigts.overlays import Endpoint
 from minigts.providers.base import Result
@@ -212,7 +212,7 @@ def test_offloads_are_what_they_were_when_the_sample_is_taken(
     for argv in own:
         assert argv[-1].startswith("/run/")
         kept = str(tmp_path / "kept")
-        subprocess.run([*argv[argv.index("sh") : -1], kept], cwd=tmp_path, check=False, capture_output=True, timeout=20)
+        subprocess.run([*argv[argv.index("sh") : -1], kept], cwd=tmp_path, check=False, capture_output=True, timeout=60)
         seen.append((tmp_path / "features").read_text())
     assert f"tcp-segmentation-offload: {wanted}" in seen[0]
     assert seen[1] == before
@@ -249,7 +249,7 @@ def test_a_containers_shell_asks_for_no_program_that_the_container_has_not(tmp_p
     inside = [call for call in (*todo.before, *todo.after) if call.argv[:2] == ("in", "swarm")]
     assert "servers" in {call.name for call in inside}
     path = {"PATH": str(tmp_path)}
-    ended = [subprocess.run(call.argv[2:], check=False, env=path, capture_output=True, timeout=10) for call in inside]
+    ended = [subprocess.run(call.argv[2:], check=False, env=path, capture_output=True, timeout=60) for call in inside]
     assert b"not found" not in b"".join(each.stderr for each in ended)
 
 
@@ -262,10 +262,10 @@ def test_a_server_is_started_on_its_port_when_the_one_before_has_ended(tmp_path:
     with socket.create_server(("127.0.0.1", 0)) as before:
         port = str(before.getsockname()[1])
         waits = subprocess.Popen([*todo.before[0].argv[:-1], port])
-        subprocess.run([*todo.before[2].argv[:-1], port], check=True, timeout=10)
+        subprocess.run([*todo.before[2].argv[:-1], port], check=True, timeout=60)
         with pytest.raises(subprocess.TimeoutExpired):
             waits.wait(timeout=0.3)
-    assert waits.wait(timeout=10) == 0
+    assert waits.wait(timeout=60) == 0
 
 
 def test_counters_of_both_hosts_are_sampled_beside(tmp_path: Path) -> None:
@@ -344,12 +344,21 @@ def test_the_watcher_waits_between_its_looks_and_ends_with_its_file(tmp_path: Pa
     for call in (todo.before[0], todo.beside[0]):
         words = [word.replace(WATCHING, str(clock)) for word in call.argv]
         watcher = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert watcher.stdout is not None
+        begun_s, said = time.monotonic(), ""
         if call.name == "cpu":
-            time.sleep(1)
+            while said.count("@ ") < 3:
+                said += watcher.stdout.readline()
             clock.unlink()
-        said, complaints = watcher.communicate(timeout=10)
+        assert watcher.stderr is not None
+        said, complaints, lasted_s = (
+            said + watcher.stdout.read(),
+            watcher.stderr.read(),
+            time.monotonic() - begun_s,
+        )
+        assert watcher.wait(timeout=60) == 0
     assert complaints == ""
-    assert 2 <= said.count("@ ") <= 6
+    assert 3 <= said.count("@ ") <= 2 + lasted_s / WATCHED_EVERY_S
     assert said.count("stat cpu ") == said.count("@ ")
 
 

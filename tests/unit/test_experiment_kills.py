@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -10,22 +11,22 @@ from collections import Counter
 from pathlib import Path
 
 from experiment_lab import begin, chain, small
+from killed_run import SAMPLE_S
 
 from minigts.experiments.matrix import matrix
 from minigts.results import manifest as manifests
 
 HERE = Path(__file__).parent
 TOOLS = HERE.parents[1] / "tools"
-KILLS = 5
+KILLS = 6
+AT_MOST = 3
+"""Samples that a run takes before it may be killed."""
 
 
-def start(directory: Path) -> subprocess.Popen[str]:
+def start(directory: Path, *sample: int) -> subprocess.Popen[str]:
     environment = {**os.environ, "PYTHONPATH": f"{TOOLS}:{HERE}"}
-    argv = [sys.executable, str(HERE / "killed_run.py"), str(directory)]
-    process = subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
-    return process
+    argv = [sys.executable, str(HERE / "killed_run.py"), str(directory), *map(str, sample)]
+    return subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, text=True)
 
 
 def samples(directory: Path) -> set[str]:
@@ -36,17 +37,19 @@ def test_a_run_killed_at_random_moments_ends_like_one_left_alone(tmp_path: Path)
     alone, killed = tmp_path / "alone", tmp_path / "killed"
     for directory in (alone, killed):
         begin(directory, small(), chain())
-    started = time.monotonic()
-    assert start(alone).wait(60) == 0
-    length_s = time.monotonic() - started
-    moments = random.Random(2017)
-    for _ in range(KILLS):
-        process = start(killed)
-        time.sleep(moments.uniform(0, 2 * length_s / KILLS))
-        process.kill()
-        process.wait()
-    assert start(killed).wait(60) == 0
     planned = {f"{sample.id}.json" for sample in matrix(small(), chain())}
+    assert start(alone).wait(120) == 0
+    chance = random.Random(2017)
+    for _ in range(KILLS):
+        with start(killed, chance.randint(1, AT_MOST)) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            time.sleep(chance.uniform(0, 2 * SAMPLE_S))
+            process.kill()
+        assert process.returncode == -signal.SIGKILL, "it has ended before it was killed"
+        assert samples(killed) < planned
+    assert samples(killed)
+    assert start(killed).wait(120) == 0
     assert samples(killed) == samples(alone) == planned
     assert (killed / "samples.csv").read_text().count("\n") == len(planned) + 1
     taken = Counter(re.findall(r"INFO (\S+) in [\d.]+ s$", (killed / "run.log").read_text(), re.MULTILINE))

@@ -85,7 +85,7 @@ def test_it_takes_the_time_of_one() -> None:
 
 def test_clients_run_at_the_same_time_and_each_has_its_result(tmp_path: Path) -> None:
     begin(tmp_path, ONCE, PLAN)
-    meeting = threading.Barrier(2, timeout=10)
+    meeting = threading.Barrier(2, timeout=60)
 
     def meet(_number: int, _argv: Sequence[str]) -> None:
         meeting.wait()

@@ -133,6 +133,23 @@ def test_a_seed_has_to_be_the_students_own(tmp_path: Path, seed: str | None, ver
     assert graded(tmp_path, seeded=True)[0].verdict == verdict
 
 
+def test_the_verb_grades_seeds_when_it_is_asked_to(tmp_path: Path) -> None:
+    """Ana's own work; and the same, handed in by bor."""
+    made, own = tmp_path / "submissions", lesson(1).figures("ana")
+    answers = f"answers: {{to_mil: {2 * sum(own.values())}ms, delay: {50 - own['first'] - own['third']}ms}}\n"
+    made.mkdir()
+    for student in ("ana", "bor"):
+        (made / f"{student}.zip").write_bytes(as_zip(content("ana", answers=answers)))
+    verdicts = {}
+    for words in ((), ("--seeded",)):
+        table = tmp_path / "grades.csv"
+        done = CliRunner().invoke(app, ["grade", str(made), *words, "-o", str(table)])
+        assert done.exit_code == 0, done.output
+        rows = list(csv.DictReader(io.StringIO(table.read_text())))
+        verdicts[words] = {row["student"]: row["verdict"] for row in rows}
+    assert verdicts == {(): {"ana": "passed", "bor": "passed"}, ("--seeded",): {"ana": "passed", "bor": "not yet"}}
+
+
 def test_the_figures_of_another_seed_do_not_pass(tmp_path: Path) -> None:
     (tmp_path / "ana.zip").write_bytes(as_zip(content("ana")))
     assert "to_mil" in graded(tmp_path)[0].wrong

@@ -53,7 +53,7 @@ def test_what_others_use_is_all_that_is_used_less_the_labs_own(tmp_path: Path) -
     assert seen.memory_stalled is None
 
 
-def test_a_recordedwithout_pressure_or_control_groups_has_a_load_all_the_same(tmp_path: Path) -> None:
+def test_a_machine_without_pressure_or_control_groups_has_a_load_all_the_same(tmp_path: Path) -> None:
     machine(tmp_path, busy=10, steal=0, stalled_us=None)
     found = host_load.between(host_load.snapshot([], tmp_path), host_load.snapshot([], tmp_path), 0.0)
     assert (found.cpu_stalled, found.memory_stalled, found.throttled_s) == (None, None, None)
@@ -79,7 +79,7 @@ def test_throttling_is_read_in_both_versions_of_control_groups(
     assert host_load.snapshot([], proc).throttled_s == 0.25
 
 
-def test_this_recordeds_load_is_recorded() -> None:
+def test_this_machines_load_is_recorded() -> None:
     with host_load.recording([]) as recorded:
         sum(range(3_000_000))
     assert recorded.load is not None

@@ -85,7 +85,7 @@ def test_a_scheduler_that_is_begun_here_hears_nobody_without_its_key_and_serves_
             Client(f"tls://{scheduler.netloc}", timeout="3s", security=Security.temporary())
         page = opened.client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.http_server.port)
         with pytest.raises(HTTPError) as refused:
-            urlopen(f"http://127.0.0.1:{page}/info/main/workers.html", timeout=5)
+            urlopen(f"http://127.0.0.1:{page}/info/main/workers.html", timeout=60)
         assert refused.value.code == 404
 
 

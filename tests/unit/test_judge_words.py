@@ -330,6 +330,7 @@ def test_where_calls_are_modelled_those_of_the_program_that_measures_are_in_ever
         ((1.0, 0.7), "1 of 2 paths lie outside 85% to 102% of the ceiling; the furthest, h1 to h3, reaches 33.5 of "),
         ((0.8, 0.7), "2 of 2 paths lie outside 85% to 102% of the ceiling; the furthest, h1 to h3, reaches 33.5 of "),
         ((1.03, 0.86), "1 of 2 paths lie outside 85% to 102% of the ceiling; the furthest, h1 to h2, reaches 49.3 of "),
+        ((0.8, 1.3), "2 of 2 paths lie outside 85% to 102% of the ceiling; the furthest, h1 to h3, reaches 62.2 of "),
     ],
 )
 def test_a_ceilings_words_count_the_paths_outside_and_name_the_furthest_of_them(

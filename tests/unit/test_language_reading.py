@@ -66,7 +66,7 @@ def test_a_pipe_is_no_file_and_nobody_waits_for_it(language: str, file: Path) ->
     os.mkfifo(file)
     since = time.monotonic()
     assert refused(language, file) == "FILE: is not a regular file"
-    assert time.monotonic() - since < 10
+    assert time.monotonic() - since < 60
 
 
 @languages

@@ -1,4 +1,4 @@
-"""The launcher, started for real, mostly with the user's own virtual environment, which is made once."""
+"""The launcher, started for real, with virtual environments of the tests' own: nothing is made in the user's cache."""
 
 from __future__ import annotations
 
@@ -32,19 +32,12 @@ def launch(
     return subprocess.run(
         [launcher, *arguments],
         cwd=cwd,
-        env={**os.environ, "MINIGTS_APT": "no", "MINIGTS_CACHE": "", **environ},
+        env={**os.environ, "MINIGTS_APT": "no", **environ},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,
     )
-
-
-@pytest.fixture(scope="session")
-def started() -> Path:
-    """The project's own launcher, whose environment is there."""
-    assert launch(PROJECT / "minigts", "schema").returncode == 0
-    return PROJECT / "minigts"
 
 
 def parts(project: Path) -> Path:
@@ -61,10 +54,21 @@ def parts(project: Path) -> Path:
     return package
 
 
+@pytest.fixture(scope="module")
+def cache_of_copies(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache of copies")
+
+
 @pytest.fixture
-def copy(started: Path, tmp_path: Path) -> Path:
-    """A project with the launcher and the locks of this one, so with its environment, and a program that tells."""
+def copy(cache_of_copies: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with this launcher, one environment for users and tests, in which is nothing, and a program that tells.
+    The environment is there."""
     package = parts(tmp_path / "project")
+    for lock in ("requirements.lock", "requirements-dev.lock"):
+        (tmp_path / "project" / lock).write_text("# nothing\n")
+    (package / "__main__.py").write_text("")
+    monkeypatch.setenv("MINIGTS_CACHE", str(cache_of_copies))
+    assert launch(tmp_path / "project" / "minigts", "schema").returncode == 0
     (package / "providers" / "uml" / "system-packages").write_text("no-such-program  no-such-package\n")
     (package / "__main__.py").write_text(
         "import os, sys\nprint(os.environ['MINIGTS_PROJECT'], sys.argv[1:])\nsys.exit(7)\n"
@@ -161,7 +165,7 @@ def test_an_unfit_python_is_refused_with_exit_code_3(copy: Path, tmp_path: Path)
 
 def test_a_cache_that_cannot_be_written_is_named(copy: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    done = launch(copy, "plan", XDG_CACHE_HOME=str(tmp_path / "file"))
+    done = launch(copy, "plan", MINIGTS_CACHE="", XDG_CACHE_HOME=str(tmp_path / "file"))
     assert done.returncode == 3
     assert "XDG_CACHE_HOME" in done.stderr
 
@@ -355,4 +359,4 @@ def test_signals_reach_the_program(copy: Path) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         process.terminate()
-        assert process.wait(timeout=10) == -15
+        assert process.wait(timeout=60) == -15

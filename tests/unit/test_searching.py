@@ -38,7 +38,7 @@ def test_a_pattern_without_end_is_ended_and_the_next_is_tried(pattern: str) -> N
     began_s = time.monotonic()
     with pytest.raises(searching.TookTooLong):
         searching.search("pattern", pattern, "a" * 40 + "!", limit_s=1.0)
-    assert time.monotonic() - began_s < 10
+    assert time.monotonic() - began_s < 60
     assert searching.search("pattern", "b", "abc") == "b"
 
 

@@ -18,7 +18,7 @@ from minigts.serve.access import Access
 from minigts.serve.server import LIMIT_BYTES, Server, bound
 
 Talk = Callable[[Access], Awaitable[list[bytes]]]
-ANSWER_S, NOTHING_S = 10.0, 0.5
+ANSWER_S, NOTHING_S = 60.0, 0.5
 SIDE_BY_SIDE = 25
 
 

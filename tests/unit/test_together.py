@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from threading import Timer
+from threading import Barrier
 
 import pytest
 
@@ -41,13 +41,14 @@ class Turn:
 def test_broken_off_it_ends_when_all_calls_have_and_not_before() -> None:
     turns = Turns()
     ended: list[float] = []
+    both = Barrier(2, timeout=60)
 
     def call() -> None:
+        if both.wait() == 0:
+            os.kill(os.getpid(), signal.SIGINT)
         time.sleep(0.8)
         ended.append(time.monotonic())
 
-    interruption = Timer(0.3, os.kill, [os.getpid(), signal.SIGINT])
-    interruption.start()
     with pytest.raises(KeyboardInterrupt), together(lambda: Turn(turns)) as company:
         company.all([call, call])
     assert len(ended) == 2

@@ -85,10 +85,12 @@ impl Wire {
         (waits * u128::from(self.settings.rate_bps.unwrap_or(0)) / 8 / NS_PER_S) as u64
     }
 
-    /// Set anew: its random numbers begin again, what is on its way arrives, and the queue stays as it is.
+    /// Set anew: its random numbers begin again, and its bursts and slots; what is on its way arrives, and the queue stays as
+    /// it is.
     pub fn set(&mut self, settings: Settings) {
         self.chance = Chance(settings.seed.unwrap_or(0));
         self.in_burst = false;
+        self.slot_ends = 0;
         self.settings = settings;
     }
 

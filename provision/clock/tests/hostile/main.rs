@@ -30,7 +30,8 @@ const MEMORY: usize = 1 << 20;
 /// One in so many parts of what is sent is not as it should be.
 const RARE: usize = 300;
 const STEP_NS: u64 = 1_000_000;
-const LONGEST: Duration = Duration::from_secs(1);
+/// Within what everybody else is served, whatever a liar does, on a machine that runs other tests.
+const LONGEST: Duration = Duration::from_secs(5);
 const MB: u64 = 1_000_000;
 
 /// SplitMix64.

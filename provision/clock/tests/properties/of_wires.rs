@@ -1,0 +1,320 @@
+//! A link keeps no frame to itself, is never faster than it may be, and forgets what it was when it is set anew.
+
+use crate::for_all;
+use crate::script::{Chance, MS};
+use crate::under_way::{UnderWay, EVERY_PORT, FRAME_OVERHEAD, WITHOUT_A_RATE};
+use crate::wire::{Arrivals, Settings, Wire, LEAST_NS, SHORTEST_FRAME};
+
+const ALL: u64 = 1 << 32;
+const NS_PER_S: u128 = 1_000_000_000;
+const HEADER: usize = 14;
+
+fn share(chance: &mut Chance) -> u64 {
+    match chance.below(4) {
+        0 => chance.below(ALL),
+        1 => ALL / 10,
+        2 => chance.pick(&[1, ALL - 1, ALL]),
+        _ => 0,
+    }
+}
+
+/// One that nothing but its rate, its queue and its delay does anything to.
+fn plain(chance: &mut Chance) -> Settings {
+    let rate_bps =
+        (!chance.one_in(3)).then(|| chance.pick(&[1, 9600, 1_000_000, 99_999_999, 1_000_000_000]));
+    Settings {
+        rate_bps,
+        queue_bytes: rate_bps
+            .filter(|_| !chance.one_in(3))
+            .map(|_| chance.pick(&[0, 1500, 3000, 50_000])),
+        delay_ns: chance.pick(&[0, 1, 999, MS, 30 * MS]),
+        ..Settings::default()
+    }
+}
+
+fn any(chance: &mut Chance) -> Settings {
+    let ends = chance.one_in(3);
+    Settings {
+        jitter_ns: chance.pick(&[0, 0, 1, MS / 2, 40 * MS]),
+        loss: share(chance),
+        seed: (!chance.one_in(8)).then(|| chance.next()),
+        burst_begins: share(chance),
+        burst_ends: if ends { 1 + chance.below(ALL) } else { 0 },
+        reorder: share(chance),
+        duplicate: share(chance),
+        corrupt: share(chance),
+        slot_ns: chance.pick(&[0, 0, 0, 1, 10 * MS]),
+        ..plain(chance)
+    }
+}
+
+struct Sent {
+    now: u64,
+    frame: Vec<u8>,
+    is_arp: bool,
+}
+
+/// Frames one after the other, some at the same time.
+fn sent(chance: &mut Chance, from: u64) -> Vec<Sent> {
+    let mut now = from;
+    let count = 1 + chance.below(60);
+    let one = |_| {
+        now += chance.pick(&[0, 0, 1, 1000, MS, 20 * MS]);
+        let length = chance.pick(&[SHORTEST_FRAME, 60, 98, 1514]) as usize;
+        let is_arp = chance.one_in(8);
+        let mut frame: Vec<u8> = (0..length).map(|_| chance.next() as u8).collect();
+        let kind: [u8; 2] = if is_arp { [0x08, 0x06] } else { [0x08, 0x00] };
+        frame[12..HEADER].copy_from_slice(&kind);
+        Sent { now, frame, is_arp }
+    };
+    (0..count).map(one).collect()
+}
+
+fn bits_between(one: &[u8], other: &[u8]) -> u32 {
+    assert_eq!(one.len(), other.len());
+    let pairs = one.iter().zip(other);
+    pairs.map(|(one, other)| (one ^ other).count_ones()).sum()
+}
+
+#[test]
+fn every_frame_arrives_or_is_counted_and_none_comes_from_nowhere() {
+    for_all(|chance| {
+        let settings = any(chance);
+        let mut wire = Wire::new(settings.clone());
+        for Sent { now, frame, is_arp } in sent(chance, 0) {
+            let (before, bytes) = (wire.counts(), frame.len() as u64);
+            let arrivals = wire.carry(now, frame.clone());
+            let after = wire.counts();
+            let arrived = arrivals.iter().flatten().count() as u64;
+            let lost = after.lost - before.lost;
+            assert_eq!(after.overrun, 0);
+            if after.dropped > before.dropped {
+                assert!(settings.queue_bytes.is_some());
+                assert_eq!((after.frames, after.bytes), (before.frames, before.bytes));
+                assert_eq!((after.dropped - before.dropped, arrived, lost), (1, 0, 0));
+                continue;
+            }
+            assert_eq!(after.frames - before.frames, 1);
+            assert_eq!(after.bytes - before.bytes, bytes);
+            assert!((1..=2).contains(&(arrived + lost)), "{arrived} {lost}");
+            if settings.duplicate == 0 || is_arp && settings.loss < ALL {
+                assert_eq!(arrived + lost, 1);
+            } else if settings.duplicate == ALL {
+                assert_eq!(arrived + lost, 2);
+            }
+            if settings.loss == ALL && settings.burst_ends == 0 {
+                assert_eq!(arrived, 0);
+            }
+            if is_arp && settings.loss < ALL {
+                assert_eq!(
+                    (lost, arrivals[0].as_ref().map(|one| &one.1)),
+                    (0, Some(&frame))
+                );
+            }
+            for (_, came) in arrivals.iter().flatten() {
+                let changed = bits_between(&frame, came);
+                let most = u32::from(settings.corrupt > 0 && frame.len() > HEADER);
+                assert!(changed <= most, "{changed} bits are others");
+                assert_eq!(frame[..HEADER], came[..HEADER]);
+                if settings.corrupt == ALL && most == 1 && !is_arp {
+                    assert_eq!(changed, 1);
+                }
+            }
+        }
+        if settings.burst_ends == 0 && settings.loss == 0 {
+            assert_eq!(wire.counts().lost, 0);
+        }
+    });
+}
+
+#[test]
+fn nothing_arrives_before_the_least_time_that_the_window_goes_by() {
+    for_all(|chance| {
+        let mut wire = Wire::new(any(chance));
+        for Sent { now, frame, .. } in sent(chance, 0) {
+            assert!(wire.least_ns() >= LEAST_NS);
+            for (time, _) in wire.carry(now, frame).iter().flatten() {
+                assert!(*time >= now + wire.least_ns());
+            }
+            if chance.one_in(20) {
+                wire.set(any(chance));
+            }
+        }
+    });
+}
+
+/// Within any stretch of a link no more than its rate lets through, and as soon as that lets it.
+#[test]
+fn a_rate_is_kept_and_no_moment_of_it_lost() {
+    for_all(|chance| {
+        let settings = plain(chance);
+        let Some(rate) = settings.rate_bps.map(u128::from) else {
+            return;
+        };
+        let mut wire = Wire::new(settings.clone());
+        let mut left = 0;
+        for Sent { now, frame, .. } in sent(chance, 0) {
+            let bits = frame.len() as u128 * 8;
+            let waits = wire.queued(now);
+            let [came, _] = wire.carry(now, frame.clone());
+            let Some((time, _)) = came else {
+                let queue = settings.queue_bytes.expect("one that is full");
+                assert!(waits + frame.len() as u64 > queue, "there was room");
+                continue;
+            };
+            if let Some(queue) = settings.queue_bytes {
+                // A part of a nanosecond at the end of each frame is not free for the next one.
+                assert!(wire.queued(now) <= queue + 1);
+            }
+            let begins = now.max(left);
+            let takes = u128::from(time - settings.delay_ns - begins);
+            assert!(takes * rate >= bits * NS_PER_S, "faster than its rate");
+            assert!((takes - 1) * rate < bits * NS_PER_S, "slower than its rate");
+            left = time - settings.delay_ns;
+        }
+    });
+}
+
+#[test]
+fn what_was_sent_waits_until_it_has_left() {
+    for_all(|chance| {
+        let settings = Settings {
+            rate_bps: Some(chance.pick(&[1, 9600, 99_999_999])),
+            queue_bytes: None,
+            ..plain(chance)
+        };
+        let (mut wire, mut all) = (Wire::new(settings.clone()), 0);
+        for Sent { now, frame, .. } in sent(chance, 0) {
+            let bytes = frame.len() as u64;
+            all += bytes;
+            let [came, _] = wire.carry(now, frame);
+            let left = came.expect("nothing is lost").0 - settings.delay_ns;
+            // A part of a nanosecond for each frame.
+            assert!((bytes..=all + 1).contains(&wire.queued(now)));
+            assert_eq!(wire.queued(left), 0);
+        }
+    });
+}
+
+#[test]
+fn without_chance_frames_arrive_in_the_order_in_which_they_were_sent() {
+    for_all(|chance| {
+        let settings = Settings {
+            duplicate: share(chance),
+            loss: share(chance),
+            slot_ns: chance.pick(&[0, 1, 10 * MS]),
+            seed: Some(chance.next()),
+            ..plain(chance)
+        };
+        let mut wire = Wire::new(settings);
+        let mut last = 0;
+        for Sent { now, frame, .. } in sent(chance, 0) {
+            for (time, _) in wire.carry(now, frame).iter().flatten() {
+                assert!(*time >= last);
+                last = *time;
+            }
+        }
+    });
+}
+
+#[test]
+fn jitter_and_slots_stay_within_what_they_may_add() {
+    for_all(|chance| {
+        let settings = Settings {
+            rate_bps: None,
+            queue_bytes: None,
+            reorder: 0,
+            ..any(chance)
+        };
+        let Settings {
+            delay_ns,
+            jitter_ns,
+            slot_ns,
+            ..
+        } = settings;
+        let mut wire = Wire::new(settings.clone());
+        for Sent { now, frame, .. } in sent(chance, 0) {
+            for (time, _) in wire.carry(now, frame).iter().flatten() {
+                let took = time - now;
+                assert!(took >= delay_ns.saturating_sub(jitter_ns).max(LEAST_NS));
+                assert!(took <= (delay_ns + jitter_ns + slot_ns).max(LEAST_NS));
+            }
+        }
+    });
+}
+
+/// As one that has never been anything else, once what it was sent before has left it: its random numbers, its bursts, and
+/// the slot that its frames wait for.
+#[test]
+fn a_link_that_is_set_anew_begins_anew() {
+    for_all(|chance| {
+        let (mut wire, settings) = (Wire::new(any(chance)), any(chance));
+        let mut free = 0;
+        for Sent { now, frame, .. } in sent(chance, 0) {
+            wire.carry(now, frame);
+            free = now;
+        }
+        if wire.settings().rate_bps.is_some() {
+            free += 1 << 50; // nanoseconds: sixty frames have left, even at a bit a second
+        }
+        wire.set(settings.clone());
+        let mut fresh = Wire::new(settings);
+        for Sent { now, frame, .. } in sent(chance, free) {
+            let (one, other): (Arrivals, Arrivals) =
+                (wire.carry(now, frame.clone()), fresh.carry(now, frame));
+            assert_eq!(one, other);
+        }
+    });
+}
+
+#[test]
+fn the_same_seed_does_the_same_and_another_something_else() {
+    let lost = |seed: u64| {
+        let mut wire = Wire::new(Settings {
+            loss: ALL / 2,
+            seed: Some(seed),
+            ..Settings::default()
+        });
+        let lost = |now| wire.carry(now, vec![0; 60])[0].is_none();
+        (0..64).map(lost).collect::<Vec<bool>>()
+    };
+    for_all(|chance| {
+        let (one, other) = (chance.next(), chance.next());
+        assert_eq!(lost(one), lost(one));
+        assert_ne!(lost(one), lost(other));
+    });
+}
+
+/// What is under way has its room, and gives it back; so much there is for each, however it was used before.
+#[test]
+fn room_under_way_is_bounded_and_comes_back() {
+    for_all(|chance| {
+        let wire = Wire::new(Settings {
+            rate_bps: None,
+            ..any(chance)
+        });
+        let host = Default::default();
+        let ports: Vec<UnderWay> = (0..3).map(|_| UnderWay::of_port(&host)).collect();
+        let (mut held, mut bytes) = (Vec::new(), 0);
+        for _ in 0..chance.below(400) {
+            let port = chance.below(3) as usize;
+            let length = chance.pick(&[14, 1514, 65_000, 4 << 20]) as usize;
+            match ports[port].hold(length, &wire) {
+                Some(one) => {
+                    held.push((length + FRAME_OVERHEAD, one));
+                    bytes += length + FRAME_OVERHEAD;
+                }
+                None => assert!(bytes + length + FRAME_OVERHEAD > WITHOUT_A_RATE),
+            }
+            assert!(bytes <= WITHOUT_A_RATE + 3 * EVERY_PORT);
+            if chance.one_in(3) && !held.is_empty() {
+                let at = chance.below(held.len() as u64) as usize;
+                bytes -= held.swap_remove(at).0;
+            }
+        }
+        drop(held);
+        assert!(ports[0]
+            .hold(WITHOUT_A_RATE - FRAME_OVERHEAD, &wire)
+            .is_some());
+    });
+}
