@@ -153,7 +153,7 @@ VLANS = load(TOPOLOGIES / "vlans.yaml")
         (lambda: with_host(PLAN, "localhost", "a", {}), "'localhost' is every host's name for itself"),
         (lambda: with_host(PLAN, "b", "a", {}), "b is in the lab already"),
         (lambda: with_host(PLAN, "d", "aa", {}), "no host or switch 'aa'; there are a, b, c"),
-        (lambda: with_host(PLAN, "d", "a", {"rat": "1mbit"}), "'rat' is nothing that a new link has: write rtt, delay"),
+        (lambda: with_host(PLAN, "d", "a", {"rat": "1mbit"}), "'rat' is no setting of a link: write rtt, delay"),
         (lambda: with_host(PLAN, "d", "a", {"rate": "1"}), "rate: "),
         (lambda: with_host(PLAN, "d", "a", {"memory": "1"}), "memory: "),
         (lambda: with_host(PLAN, "d", "a", {"rtt": "1ms", "delay": "2ms"}), "both rtt and delay are given"),
@@ -194,7 +194,7 @@ def test_ipv6_addresses_that_stay_are_never_others() -> None:
     plan = load(TOPOLOGIES / "ipv6.yaml")
     longer = with_link(plan, plan.hosts[0].name, plan.hosts[-1].name, {"rtt": "500ms"})
     assert without_link(longer, longer.links[-1].name) == plan
-    with pytest.raises(InputError, match="IPv6 addresses that stay would be others"):
+    with pytest.raises(InputError, match="IPv6 addresses of other machines would change"):
         without_link(longer, longer.links[0].name)
 
 

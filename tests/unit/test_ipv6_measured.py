@@ -103,8 +103,8 @@ def test_a_lab_without_ipv6_refuses_it_before_anything_starts(name: str) -> None
 @pytest.mark.parametrize("name", ["swarm-v6", "calico-v6", "flannel-wireguard-v6"])
 def test_what_goes_over_ipv4_alone_is_refused_with_the_reason(name: str, tmp_path: Path) -> None:
     plain = name.removesuffix("-v6")
-    why = f"overlay {plain} goes over IPv4 alone, since its hosts and programs know each other by IPv4 addresses"
-    able = "over IPv6 go none-v6, vxlan-bare-v6, wireguard-bare-v6"
+    why = f"overlay {plain} uses IPv4 alone, since its hosts and programs know each other by IPv4 addresses"
+    able = "overlays over IPv6 are none-v6, vxlan-bare-v6, wireguard-bare-v6"
     said = CliRunner().invoke(app, ["up", str(TOPOLOGIES / "ipv6.yaml"), "--overlay", name])
     assert (said.exit_code, f"{why}; {able}" in said.stderr) == (2, True)
     file = tmp_path / "t.yaml"

@@ -218,7 +218,7 @@ def test_a_plan_without_images_says_nothing_of_them(tmp_path: Path) -> None:
     [
         ("image: debian", r"pair.host.image: 'debian' is no image: write a file, as in"),
         ("image: 'docker://'", r"pair.host.image: 'docker://' names no image"),
-        ("image: a.tar, packages: [curl]", r"pair.host.packages: are Debian's, and this host has an image of its own"),
+        ("image: a.tar, packages: [curl]", r"pair.host.packages: are Debian's, and this host has its own image"),
     ],
 )
 def test_an_image_that_is_none_is_an_error_with_its_line(tmp_path: Path, settings: str, words: str) -> None:

@@ -136,7 +136,7 @@ def test_a_restored_lab_that_had_no_overlay_has_none() -> None:
 @DOORS
 @pytest.mark.parametrize("overlay", ["swam", "swarm-v6"])
 def test_an_overlay_that_there_is_not_is_refused_before_anything_is_started(door: Door, overlay: str) -> None:
-    refusal = r"did you mean .swarm.|goes over IPv4 alone"
+    refusal = r"did you mean .swarm.|uses IPv4 alone"
     with pytest.raises((InputError, AssertionError), match=refusal):
         door(PingingHosts.name, overlay)
     assert not paths.labs_root().exists()

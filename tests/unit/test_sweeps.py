@@ -102,7 +102,7 @@ def test_a_place_leads_to_all_links_or_to_one(place: str, expected: list[str]) -
     [
         ("links.ams-bar.rtt", "no entry 'ams-bar'; write ams-bra, far; did you mean 'ams-bra'?"),
         ("links.2.rtt", "2 entries, from 0 to 1"),
-        ("links.far.rtt.to", "nothing has a 'to' there"),
+        ("links.far.rtt.to", "there is no mapping that could have 'to'"),
     ],
 )
 def test_a_place_that_is_none_is_said(place: str, said: str) -> None:

@@ -15,14 +15,14 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network
 
 DEFAULT_SUBNETS = "10.20.0.0/14"
-"""The block that segments are taken from when the file names none."""
+"""The block from which segments get their subnets by default."""
 _SEGMENT_PREFIX = 24
 _FIRST_HOST = IPv4Address("10.255.0.0")
 
 
 @lru_cache(maxsize=1024)
 def host_address(index: int) -> str:
-    """The own address of the host at `index` in the file, from 0."""
+    """The loopback address of the host at `index` in the file, counted from 0."""
     return str(_FIRST_HOST + index + 1)
 
 
@@ -32,7 +32,7 @@ def mac(link_index: int, end: int) -> str:
 
 
 def overlaps(networks: Sequence[tuple[int, IPv4Network]]) -> Iterator[tuple[int, int]]:
-    """Pairs of keys whose networks overlap, the higher key first; at least one for each such network."""
+    """Yield pairs of keys whose networks overlap, the higher key first. Each such network is in at least one pair."""
     widest: tuple[int, IPv4Network] | None = None
     for key, network in sorted(networks, key=lambda item: (item[1].network_address, item[1].prefixlen, item[0])):
         if widest is not None and network.network_address <= widest[1].broadcast_address:
@@ -49,10 +49,10 @@ def capacity(pool: IPv4Network) -> int:
 def assign(
     explicit: Sequence[IPv4Network | None], pool: IPv4Network, members: Sequence[int] | None = None
 ) -> list[IPv4Network | None]:
-    """A subnet for each segment: the explicit one, else the next of `pool` that no explicit one touches, a /24; a wider
-    one where the segment's `members` need it and the pool has it.
+    """A subnet for each segment: its explicit one, or the next free /24 of `pool`, or a wider block where the number of
+    `members` needs it and the pool has it.
 
-    `explicit` must not overlap among themselves. None where the pool is exhausted.
+    The `explicit` networks must not overlap. A subnet is None where the pool is exhausted.
     """
     prefix = max(_SEGMENT_PREFIX, pool.prefixlen)
     size = 1 << (32 - prefix)

@@ -1,6 +1,6 @@
-"""A plan with a host or a link more, or less: what stays keeps its name, its addresses and its MACs. Pure.
+"""A plan with a host or link added or removed; all others keep their names, addresses and MACs. Pure.
 
-So the numbers of a plan that something was taken out of have gaps, and what comes gets the next.
+Therefore a removal leaves a gap in the indices, and an added element gets the next index.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ M = TypeVar("M", Host, Switch)
 
 
 def with_host(plan: Plan, name: str, neighbour: str, settings: Mapping[str, str]) -> Plan:
-    """With one host more, and a link from it to that neighbour. `settings` are of both, in the topology language's
-    words. Raises InputError with what is wrong.
+    """The plan with a new host `name` and its link to `neighbour`. `settings` has keys of hosts and of links, as in a
+    topology file. Raises InputError where the host cannot be added.
     """
     if (problem := checks.wrong_with_name(name)) is not None:
         raise InputError(problem)
@@ -53,7 +53,7 @@ def with_host(plan: Plan, name: str, neighbour: str, settings: Mapping[str, str]
 
 
 def with_link(plan: Plan, first: str, second: str, settings: Mapping[str, str], *, beside: Sequence[Host] = ()) -> Plan:
-    """With one link more between two machines. `beside` are hosts that come with it. Raises InputError."""
+    """The plan with a new link between two machines. `beside` are hosts that are added with it. Raises InputError."""
     _refuse_protocols(plan)
     hosts = (*plan.hosts, *beside)
     everything: tuple[Host | Switch, ...] = (*hosts, *plan.switches)
@@ -91,7 +91,7 @@ def with_link(plan: Plan, first: str, second: str, settings: Mapping[str, str], 
 
 
 def without_link(plan: Plan, name: str) -> Plan:
-    """With one link less. Raises InputError where it would part hosts that reach each other."""
+    """The plan without link `name`. Raises InputError where hosts would no longer reach each other."""
     names = [link.name for link in plan.links]
     if name not in names:
         raise InputError(f"no link {shown(name)}; there are {listed(names)}{did_you_mean(name, names)}")
@@ -99,20 +99,20 @@ def without_link(plan: Plan, name: str) -> Plan:
 
 
 def without_host(plan: Plan, name: str) -> Plan:
-    """With one host less, and without its links. Raises InputError where others would no longer reach each other."""
+    """The plan without host `name` and its links. Raises InputError where others would no longer reach each other."""
     host = _machines(plan).get(name)
     if not isinstance(host, Host):
-        is_switch = f"{name} is a switch, and those stay; " if host is not None else ""
+        is_switch = f"{name} is a switch, and switches cannot be removed; " if host is not None else ""
         known = [each.name for each in plan.hosts]
         raise InputError(f"{is_switch}no host {shown(name)}; there are {listed(known)}{did_you_mean(name, known)}")
     if len(plan.hosts) == 1:
-        raise InputError(f"{name} is the lab's one host: minigts down")
+        raise InputError(f"{name} is the lab's only host: end the lab with minigts down")
     if (group := plan.group_of(name)) is not None:
-        raise InputError(f"{name} is in group {group.name}, over which overlays are laid; it stays")
+        raise InputError(f"{name} is in group {group.name}, over which overlays are laid, so it cannot be removed")
     for switch in plan.switches:
         addresses = {port.address for port in host.ports}
         if switch.controller is not None and switch.controller.partition(":")[0] in addresses:
-            raise InputError(f"{name} has the controller of {switch.name}; it stays")
+            raise InputError(f"{name} runs the controller of {switch.name}, so it cannot be removed")
     return _without(plan, name, [port.link for port in host.ports])
 
 
@@ -120,7 +120,7 @@ def _without(plan: Plan, host: str | None, names: Sequence[str]) -> Plan:
     _refuse_protocols(plan)
     ends = ("-".join(each) for link in plan.links if link.name in names for each in (link.ends, link.ends[::-1]))
     if scheduled := {*names, *ends} & {moment.link for moment in plan.schedule}:
-        raise InputError(f"the schedule of the topology sets {scheduled.pop()}, so it stays")
+        raise InputError(f"the schedule of the topology changes {scheduled.pop()}, so it cannot be removed")
     for switch in plan.switches:
         if switch.vlans and any(port.link in names for port in switch.ports):
             raise InputError(_OF_VLANS.format(switch.name))
@@ -138,7 +138,7 @@ def _without(plan: Plan, host: str | None, names: Sequence[str]) -> Plan:
 
 def _refuse_protocols(plan: Plan) -> None:
     if plan.has_routers:
-        why = f"the hosts find their routes by {plan.routing.upper()}, whose costs are of all links together"
+        why = f"the hosts find their routes by {plan.routing.upper()}, whose costs depend on all links together"
         raise InputError(f"{why}: change the topology, and bring the lab up anew")
 
 
@@ -146,7 +146,7 @@ def _drafted(
     plan: Plan, first: str, second: str, settings: Mapping[str, str], where: Mapping[str, str | None]
 ) -> DraftLink:
     if strange := next((key for key in settings if key not in OF_A_LINK), None):
-        raise InputError(f"{shown(strange)} is nothing that a new link has: write {listed([*OF_A_LINK])}")
+        raise InputError(f"{shown(strange)} is no setting of a link: write {listed([*OF_A_LINK])}")
     try:
         spec = LinkSpec.model_validate({"ends": [first, second], **settings})
     except ValidationError as error:
@@ -183,7 +183,7 @@ def _switch_of(first: Host | Switch, second: Host | Switch) -> Switch | None:
 
 
 def _require_fit(plan: Plan, draft: DraftLink, switch: Switch) -> None:
-    """Raises InputError where the link cannot be one of the switch's segment."""
+    """Raise InputError where the link cannot join the switch's segment."""
     mtu = switch.ports[0].mtu
     if draft.mtu != mtu:
         raise InputError(f"MTU {draft.mtu} differs from that of the links of {switch.name}: say mtu={mtu}")
@@ -205,7 +205,7 @@ def _subnet(plan: Plan, draft: DraftLink, switch: Switch | None) -> str:
         return own
     taken = [IPv4Network(subnet) for subnet in dict.fromkeys(each for link in plan.links for _, each in link.segments)]
     if draft.subnet is None:
-        # Every subnet that is taken, then the one that is wanted.
+        # The subnets in use, then an open entry for the new one.
         free = assign([*taken, None], IPv4Network(plan.subnets))[-1]
         if free is None:
             raise InputError(f"no subnet is left in {plan.subnets}: give one, as in subnet=192.168.7.0/24")
@@ -219,7 +219,7 @@ def _subnet(plan: Plan, draft: DraftLink, switch: Switch | None) -> str:
 
 
 def _addresses(plan: Plan, link: Link, switch: Switch | None) -> dict[str, str]:
-    """Of both ends: the lowest that nobody on the segment has."""
+    """The addresses of both ends by machine: the lowest ones that are free on the segment."""
     taken = {port.address for host in plan.hosts for port in host.on_segments} | {
         each.address for each in plan.switches
     }
@@ -243,25 +243,26 @@ def _with_port(host: Host, end: End | None, given: Mapping[str, str], subnet: st
 
 
 def _without_ports(machine: M, names: Iterable[str]) -> M:
-    """Without its ends of these links. Interfaces are eth1, eth2, … again: whoever loses one is started again."""
+    """The machine without its ports on these links. The others become eth1, eth2, … again, for which it is
+    restarted."""
     left = [port for port in machine.ports if port.link not in names]
     ports = (port.model_copy(update={"name": f"eth{number}"}) for number, port in enumerate(left, 1))
     return machine.model_copy(update={"ports": tuple(ports)})
 
 
 def _with(plan: Plan, hosts: tuple[Host, ...], switches: tuple[Switch, ...], links: tuple[Link, ...]) -> Plan:
-    """With these. Raises InputError where IPv6 addresses would be others."""
+    """The plan with these machines and links. Raises InputError where IPv6 addresses would change."""
     beside = None if plan.ipv6 is None else ipv6.beside(hosts, links, plan.ipv6.prefix)
     if plan.ipv6 is not None and beside is not None:
         before, after = _ipv6_addresses(plan.hosts, plan.ipv6), _ipv6_addresses(hosts, beside)
         if any(after[end] != address for end, address in before.items() if end in after):
-            raise InputError("IPv6 addresses that stay would be others: only what comes last can be taken out")
+            raise InputError("IPv6 addresses of other machines would change: only the last host or link can be removed")
     parts = {"hosts": hosts, "switches": switches, "links": links, "ipv6": beside}
     return Plan(**{**dict(plan), **parts})
 
 
 def _ipv6_addresses(hosts: Iterable[Host], beside: ipv6.Ipv6) -> dict[tuple[str, int | None], str]:
-    """By the end of a link, and its VLAN."""
+    """IPv6 addresses by a port's MAC and VLAN."""
     own = {host.name: host for host in beside.hosts}
     return {
         (port.mac, port.vlan): own[host.name].port(port.name).address for host in hosts for port in host.on_segments

@@ -39,12 +39,12 @@ from minigts.topology.ways import completed, link_figures
 Ends: TypeAlias = "dict[str, list[tuple[Link, End]]]"
 """A machine's ends of links, in order, with their links."""
 Addresses: TypeAlias = "dict[tuple[int, int | None, str], str]"
-"""By link, VLAN and machine."""
+"""IPv4 addresses by link index, VLAN and machine."""
 
 
 def build(topology: Topology, drafted: Draft, time: Time, directory: str) -> Plan:
-    """The plan of `topology`, whose hosts, switches and links are `drafted`; all have passed every check. What it names
-    of this machine's files lies in `directory`."""
+    """The plan of `topology`, with the hosts, switches and links of `drafted`, which have passed every check. Paths in
+    the topology are relative to `directory`."""
     parts = switching.of(drafted)
     subnets = _subnets(topology, drafted.links, parts)
     declared = _links(drafted.links, switching.carried(drafted), zip(parts, subnets, strict=True))
@@ -90,12 +90,12 @@ def host_of(host: DraftHost, index: int, ports: tuple[Port, ...], directory: str
 
 
 def _cpus(written: float) -> int | float:
-    """Whole processors as a whole number, which is how a plan says it."""
+    """The number of processors as a plan has it: an int from 1 on."""
     return written if written < 1 else int(written)
 
 
 def _processor(written: ProcessorSpec | None) -> Processor | None:
-    """One that takes nothing is none."""
+    """The modelled processor, or None where it takes no time."""
     if written is None or not (written.frame or written.byte or written.call):
         return None
     return Processor(frame_ns=written.frame, byte_ns=written.byte, call_ns=written.call)
@@ -119,7 +119,7 @@ def _subnets(topology: Topology, links: Sequence[DraftLink], parts: Sequence[Seg
 
 
 def _addresses(parts: Sequence[Segment], subnets: Sequence[IPv4Network], links: Sequence[DraftLink]) -> Addresses:
-    """Who has which address: the hosts of a segment in the order of its links, then its switches."""
+    """The addresses of each segment: its hosts in the order of its links, then its switches."""
     given: Addresses = {}
     for part, subnet in zip(parts, subnets, strict=True):
         taken = {name: str(subnet.network_address + 1 + number) for number, name in enumerate(part.members)}
@@ -166,19 +166,19 @@ def link_names(links: Sequence[DraftLink]) -> list[str]:
 
 
 def free_name(ends: tuple[str, str], taken: Collection[str]) -> str:
-    """Of a link between these."""
+    """The first free name of a link between `ends`: `a-b`, `a-b-2`, …"""
     plain = f"{ends[0]}-{ends[1]}"
     return next(name for name in chain((plain,), (f"{plain}-{number}" for number in count(2))) if name not in taken)
 
 
 def shaping_of(way: Shaping, rtt_ms: float, name: str) -> Shaping:
-    """One direction of a link of that round trip; its name gives it random numbers of its own."""
+    """One direction of a link, its queue sized for `rtt_ms`. `name` gives it random numbers of its own."""
     declared = way.model_copy(update={"queue_bytes": queue_bytes(way.rate_mbit, rtt_ms, way.queue_bytes)})
     return completed(declared, zlib.crc32(name.encode()))
 
 
 def shapings(draft: DraftLink, name: str, seed: int) -> tuple[Shaping, Shaping]:
-    """By the end that a direction leads to: to the first one leads the way back."""
+    """A link's shaping by receiving end: first the direction to its first end, then that to its second."""
     to, back = (
         shaping_of(way, draft.rtt_ms, f"{seed}/{name}/{number}")
         for number, way in ((1, draft.ways.to), (0, draft.ways.back))
@@ -187,7 +187,7 @@ def shapings(draft: DraftLink, name: str, seed: int) -> tuple[Shaping, Shaping]:
 
 
 def end_of(link: Link, number: int, mtu: int, towards: tuple[Shaping, Shaping], name: str) -> End:
-    """The first or the second end of a link, 0 or 1."""
+    """End `number` of a link, 0 or 1. `towards` is the link's shaping by receiving end."""
     return End(
         name=name,
         mac=mac(link.index, number),

@@ -72,7 +72,7 @@ def _machines(drafted: Draft, where: Location) -> Iterator[Finding]:
 
 
 def wrong_with_name(name: str) -> str | None:
-    """Why a host or switch cannot be called so."""
+    """Why `name` cannot name a host or switch; None where it can."""
     if not HOST_NAME.fullmatch(name):
         return f"{shown(name)} is not {HOST_NAME_HINT}"
     return "'localhost' is every host's name for itself; choose another" if name == "localhost" else None
@@ -125,7 +125,7 @@ def _impossible(way: Shaping, words: str, mtu: int) -> Iterator[str]:
         yield f"jitter {way.jitter_ms:g}ms{words} is more than the one-way delay {way.delay_ms:g}ms: {hint}"
     if way.burst_packets and way.loss_percent < 100 and way.burst_packets < fewest_in_burst(way.loss_percent):
         least = math.ceil(fewest_in_burst(way.loss_percent))
-        yield f"a loss of {way.loss_percent:g}%{words} takes bursts of {least} packets or more"
+        yield f"a loss of {way.loss_percent:g}%{words} needs bursts of {least} packets or more"
     if way.reorder_percent and not way.delay_ms:
         yield f"reorder without a delay{words}: there is nothing that a packet could overtake"
     if way.queue_bytes is not None and way.rate_mbit is None:
@@ -185,7 +185,7 @@ def _ipv6(drafted: Draft) -> Iterator[Finding]:
 
 
 def _pool(subnets: Data) -> IPv4Network | None:
-    """The block that segments are taken from; None when the file's is refused elsewhere."""
+    """The block from which segments get subnets; None when the model refuses the file's block."""
     try:
         return IPv4Network(subnets if isinstance(subnets, str) else DEFAULT_SUBNETS)
     except ValueError:
@@ -193,7 +193,7 @@ def _pool(subnets: Data) -> IPv4Network | None:
 
 
 _Groups: TypeAlias = "Mapping[str, Sequence[str]]"
-"""As written; what the model refuses is left out."""
+"""Members by group, as written, without entries that the model refuses."""
 
 
 def _groups_written(groups: Data) -> _Groups:
@@ -220,7 +220,7 @@ def _groups(groups: _Groups, drafted: Draft) -> Iterator[Finding]:
 
 
 def _connected(drafted: Draft, routing: Data, where: Location, groups: _Groups) -> Iterator[Finding]:
-    """All hosts are joined by links, unless a host is to know its neighbours alone; with groups, those of each are."""
+    """Check that links join all hosts, unless routing is `neighbours`, and all hosts of each group."""
     names = {machine.name for machine in drafted.machines}
     whole = drafted.all_hosts and drafted.all_links
     ends = [link.ends for link in drafted.links]
@@ -232,7 +232,7 @@ def _connected(drafted: Draft, routing: Data, where: Location, groups: _Groups) 
     }
 
     def node(name: str, vlan: int | None) -> str | tuple[str, int]:
-        """A switch is one for each VLAN: no frame goes from one to another."""
+        """A switch is a node for each VLAN, because no frame crosses from one to another."""
         return name if name not in in_vlans or vlan is None else (name, vlan)
 
     nodes: list[str | tuple[str, int]] = [each.name for each in drafted.machines if each.name not in in_vlans]
@@ -245,7 +245,7 @@ def _connected(drafted: Draft, routing: Data, where: Location, groups: _Groups) 
             yield ("groups", group), f"no link joins {_in_words(own)}; the hosts of a group reach each other over links"
     if routing in ("ospf", "bgp") and drafted.switches:
         switches = listed([switch.name for switch in drafted.switches])
-        why = f"{routing} goes over links between two hosts, and there are switches: {switches}"
+        why = f"{routing} runs only on links between two hosts, and there are switches: {switches}"
         yield ("routing",), f"{why}; join the hosts with links, or write `routing: routed`"
     if routing not in (None, "routed", "ospf", "bgp"):
         return
@@ -271,7 +271,7 @@ def _overlay(overlay: Data, known: Collection[str] | None) -> Iterator[Finding]:
 
 
 def _untimely(document: Mapping[str, Data], time: Time) -> Iterator[Finding]:
-    """What hosts are to have that means nothing in the lab's time."""
+    """Settings of hosts that do not apply to the lab's time."""
     for where in _with_settings_of_hosts(document):
         settings: Data = {**document}
         for key in where:
@@ -281,7 +281,7 @@ def _untimely(document: Mapping[str, Data], time: Time) -> Iterator[Finding]:
 
 
 def _with_settings_of_hosts(document: Mapping[str, Data]) -> Iterator[Location]:
-    """Every place where a file may say what hosts are made of."""
+    """Every place where a file may have settings of hosts."""
     yield from ((key, "host") for key in ("defaults", "chain", "pair", "star"))
     hosts = document.get("hosts")
     yield from (("hosts", name) for name in (hosts if isinstance(hosts, dict) else ()))

@@ -1,7 +1,7 @@
-"""A Compose file as its user has it, for one host: its services in the order in which they start, as containers.
+"""A Compose file for one host, unchanged: its services become containers, in the order in which they start.
 
-What a lab honours is in the models here. All else that the Compose Specification knows is refused by name, with what
-would be right: nothing is left out silently but keys that begin with `x-`. Pure.
+The models here have the keys that a lab supports. Every other key of the Compose Specification is refused with a
+remedy; only keys that begin with `x-` are ignored silently. Pure.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ LANGUAGE = Language(
     instead_of_aliases="write out what it stands for",
 )
 _NOTED = ("version", "name")
-_HOSTS = "is the host's: say `memory` and `cpus` of it in the topology"
-_RIGHTS = "containers of a lab have the rights that the engine gives by itself, no more and no fewer: leave it out"
-_NAMES = "is not set by service: in a lab containers find each other by name, and nothing else: leave it out"
+_HOSTS = "is a setting of the host: write `memory` and `cpus` of the host in the topology"
+_RIGHTS = "containers of a lab have the engine's default rights: leave it out"
+_NAMES = "cannot be set: containers of a lab resolve only each other's names: leave it out"
 _HANDED = "write a volume, as in ./secret.txt:/run/secrets/secret:ro"
 _ONE_NETWORK = "all containers of a lab share its overlay's network: leave it out"
 _REASONS: Mapping[str, tuple[str, ...]] = {
-    "a lab builds no images: build it with your own engine, name what is built as `image:`": ("build",),
-    "a lab has a file for each host, which starts each service once: leave it out": ("deploy", "scale", "provider"),
-    "all services of the file are started: take out those that are not to be, and this": ("profiles",),
-    "write out here what it brings": ("extends", "include"),
+    "a lab builds no images: build it with your own engine, and name the result as `image:`": ("build",),
+    "a host starts each service of its file once: leave it out": ("deploy", "scale", "provider"),
+    "a lab starts all services of the file: remove this key, and the services that you do not want": ("profiles",),
+    "copy into this file what it refers to": ("extends", "include"),
     _HANDED: ("secrets", "configs"),
     _ONE_NETWORK: ("network_mode", "mac_address", "isolation"),
     "services find each other by name, and `depends_on` says what starts first": ("links", "external_links"),
@@ -63,11 +63,11 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
         *("group_add", "userns_mode", "cgroup", "cgroup_parent", "pid", "ipc", "uts", "gpus", "use_api_socket"),
         *("read_only", "runtime", "init"),
     ),
-    "the engine keeps what a container says: `minigts logs HOST`; leave it out": ("logging", "attach"),
-    "nobody types there: `minigts exec --container` runs a command in it; leave it out": ("stdin_open", "tty"),
+    "the engine keeps a container's output, see `minigts logs HOST`: leave it out": ("logging", "attach"),
+    "a container has no terminal, see `minigts exec --container`: leave it out": ("stdin_open", "tty"),
     "a lab takes images as they are when it comes up: leave it out": ("pull_policy", "platform"),
-    "containers go with their overlay, at once: leave it out": ("stop_signal", "stop_grace_period"),
-    "nothing of the kind runs: write what is to be done into the service's own command": (
+    "a lab ends containers at once, with their overlay: leave it out": ("stop_signal", "stop_grace_period"),
+    "a lab does not support it: do the work in the service's own command": (
         *("post_start", "pre_stop", "develop", "models", "annotations", "label_file"),
     ),
     "write a named volume, as in data:/tmp": ("tmpfs", "volumes_from"),
@@ -81,14 +81,14 @@ _USUAL_NETWORK = {
     **dict.fromkeys(("external", "internal", "attachable", "enable_ipv6"), "false"),
     "enable_ipv4": "true",
 }
-"""What an engine does by itself."""
+"""Defaults of an engine, which a file may state."""
 _USER = re.compile(r"[A-Za-z0-9_.-]{1,64}(?::[A-Za-z0-9_.-]{1,64})?", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Host:
-    """The host that a file is for. `directory` leads from the topology's directory to the file's, `text_of` reads a
-    file by its path from there; it raises ValueError."""
+    """The host of a Compose file. `directory` is the file's directory, relative to the topology's. `text_of` reads a
+    file by its path relative to `directory`; it raises ValueError."""
 
     variables: Mapping[str, str]
     images: Mapping[str, str]
@@ -101,13 +101,13 @@ class Composed:
     services: tuple[ServiceSpec, ...]
     findings: tuple[Finding, ...]
     notes: tuple[tuple[str, str], ...]
-    """Keys at the top, and what becomes of them."""
+    """Top-level keys without effect, each with a remark."""
     images: frozenset[str] = frozenset()
-    """As the file calls them."""
+    """The names of images in the file."""
 
 
 def read(tree: Tree, host: Host) -> Composed:
-    """The services of the document, in the order in which they start; what is wrong with it, at its place there."""
+    """The services of the document, in the order in which they start, and all findings."""
     findings: list[Finding] = []
     data = _without_extensions(tree.data)
     if isinstance(data, dict):
@@ -147,7 +147,7 @@ def _without_extensions(data: Data) -> Data:
 
 
 def _without_refused(data: Data, findings: list[Finding]) -> Data:
-    """The document without the keys that a lab cannot honour, of which there is a finding each."""
+    """The document without the keys that a lab does not support; each gives a finding."""
     if not isinstance(data, dict):
         return data
     services = data.get("services")
@@ -186,7 +186,7 @@ class _Service(Strict):
     env_file: Annotated[tuple[str, ...], BeforeValidator(compose_values.env_files)] = ()
     ports: Annotated[tuple[str, ...], BeforeValidator(compose_values.ports)] = ()
     expose: Annotated[tuple[str, ...], BeforeValidator(compose_values.exposed)] = ()
-    """Nothing is to be done: every port of a container is open to the others."""
+    """Without effect: every port of a container is open to the others."""
     volumes: Annotated[tuple[str, ...], BeforeValidator(compose_values.volumes)] = ()
     restart: Annotated[str, text("a restart policy", 40)] | None = None
     depends_on: Annotated[tuple[str, ...], BeforeValidator(compose_values.depends)] = ()
@@ -208,7 +208,7 @@ class _Document(Strict):
 
 
 def _check(document: _Document, findings: list[Finding]) -> None:
-    """What is named and not there, and networks that keep services apart."""
+    """Find names that are not declared, and services that share no network."""
     if not document.services:
         findings.append((("services",), "there are none: write one, as in web: {image: nginx:1.27}"))
     networks = ["default", *(document.networks or ())]
@@ -241,7 +241,7 @@ def _undeclared(where: Location, service: _Service, declared: Sequence[str]) -> 
 
 
 def _service(name: str, service: _Service, host: Host, findings: list[Finding]) -> ServiceSpec | None:
-    """None for what is no container of a lab's, of which there is a finding."""
+    """The container of a service; None, and a finding, where it is not valid."""
     where: Location = ("services", name)
     written = {
         "name": name,
@@ -284,7 +284,7 @@ def _health(written: _Health) -> Health:
 
 
 def _placed(volume: str, directory: str) -> str:
-    """A path from the Compose file on, as one from the topology's file on."""
+    """The volume, its path relative to the topology's directory instead of the Compose file's."""
     source, colon, rest = volume.partition(":")
     if not is_path(source) or source.startswith("/"):
         return volume
@@ -293,7 +293,7 @@ def _placed(volume: str, directory: str) -> str:
 
 
 def _environment(where: Location, service: _Service, host: Host, findings: list[Finding]) -> dict[str, str]:
-    """Of its files first, then its own. A name without a value has that of the host's variable."""
+    """Variables of the service's files, overridden by its own. A name without a value has the host's value."""
     found: dict[str, str | None] = {}
     for path in service.env_file:
         try:
@@ -318,7 +318,7 @@ def _require_names_apart(specs: Iterable[ServiceSpec | None], findings: list[Fin
 
 
 def _in_order(document: _Document, made: Mapping[str, ServiceSpec], findings: list[Finding]) -> tuple[ServiceSpec, ...]:
-    """Each behind those that it depends on; else as they stand in the file."""
+    """The services in the file's order, but each after those on which it depends."""
     left = {name: {*service.depends_on} & {*document.services} for name, service in document.services.items()}
     ordered: list[str] = []
     while left:

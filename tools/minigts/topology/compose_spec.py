@@ -1,4 +1,4 @@
-"""What a topology says of a host's Compose file: where it lies, and where the images are that it names."""
+"""A topology's settings of a host's Compose file: its path, and the sources of its images."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _Reference: TypeAlias = Annotated[str, *matching("an image's name, as in redis:7
 
 
 class ComposeSpec(Strict):
-    """A Compose file, taken as it is."""
+    """A Compose file, used unchanged."""
 
     file: BelowTopology
-    """Where it lies, from the topology file's directory on, and not outside of it."""
+    """Path of the file, relative to the topology file's directory and inside it."""
     images: dict[_Reference, Annotated[str, *IMAGE]] = Field({}, max_length=MOST_ENTRIES)
-    """Where images are, by the names that the file has for them. Default: each is one of the machine's own engine."""
+    """Sources of images, by their names in the Compose file. Default: this machine's own engine has each image."""
 
 
 class _OrItsPath:
-    """In the schema: a path, or the mapping."""
+    """The JSON Schema of a path or the mapping."""
 
     @staticmethod
     def __get_pydantic_json_schema__(core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
@@ -32,4 +32,4 @@ class _OrItsPath:
 
 
 A_FILE = (BeforeValidator(lambda value: {"file": value} if isinstance(value, str) else value), _OrItsPath)
-"""The mapping, or the file alone."""
+"""Annotations of a field that takes the mapping, or the file's path alone."""

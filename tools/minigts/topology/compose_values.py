@@ -1,5 +1,5 @@
-"""How each value of a Compose file may be written, and what a lab makes of it. What is wrong with one is a ValueError,
-or Misplaced where it lies further below. Pure.
+"""Parsers of a Compose file's values. Each raises ValueError for a wrong value, or Misplaced where a nested value is
+wrong. Pure.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,199}", re.ASCII)
 def _each(
     value: object, parse: Callable[[object], Any], wanted: str, *, mapping: Callable[[str, object], Any] | None = None
 ) -> tuple[Any, ...]:
-    """Every entry of a list, or of a mapping where that may be. Raises Misplaced."""
+    """The parsed entries of a list, or of a mapping if `mapping` parses those. Raises ValueError, Misplaced."""
     entries: list[tuple[str | int, Callable[[], Any]]]
     if isinstance(value, list):
         entries = [(index, partial(parse, one)) for index, one in enumerate(value)]
@@ -85,7 +85,7 @@ def a_text(value: object) -> str:
 
 
 def pairs(value: object) -> dict[str, str | None]:
-    """`A=1` or `A` in a list, or a mapping; None: of the host's own."""
+    """Variables from a mapping, or from a list of `A=1` and `A`. None stands for the host's value of that name."""
 
     def named(name: str, content: object) -> tuple[str, str | None]:
         if not CONTAINERS_VARIABLE.fullmatch(name):
@@ -146,7 +146,7 @@ def _port(one: object) -> str:
     ports, _, protocol = written.partition("/")
     if protocol not in ("", "tcp"):
         raise ValueError(
-            f"{shown(written)}: a host passes on TCP alone; over the overlay containers have every protocol"
+            f"{shown(written)}: a host publishes TCP ports only; over the overlay containers have every protocol"
         )
     if is_whole_number(ports) or ports.startswith(":"):
         number = ports.removeprefix(":")
@@ -168,7 +168,7 @@ def volumes(value: object) -> tuple[str, ...]:
 
 
 def _volume(one: object) -> str:
-    """As in a topology, `SOURCE:TARGET:ro`."""
+    """A volume as a topology has it, `SOURCE:TARGET:ro`."""
     if isinstance(one, dict):
         kind = one.get("type")
         if kind not in ("bind", "volume"):
@@ -187,7 +187,7 @@ def _volume(one: object) -> str:
         if mode in ("z", "Z", "ro,z", "ro,Z"):
             raise ValueError(f"{shown(one)}: hosts have no SELinux: leave {mode.rpartition(',')[2]} out")
     if source.startswith("~"):
-        raise ValueError(f"{shown(source)}: a lab knows nobody's home: write a path from the file on, as in ./site")
+        raise ValueError(f"{shown(source)}: a lab has no home directory: write a path from the file on, as in ./site")
     if _from_here(source) and not is_path(source):
         source = f"./{source}"
     return f"{source}:{target}{':ro' if mode == 'ro' else f':{mode}' if mode else ''}"
@@ -212,7 +212,7 @@ def depends(value: object) -> tuple[str, ...]:
 
 
 def networks(value: object) -> dict[str, tuple[str, ...]]:
-    """The names that the service has besides, by network."""
+    """The service's aliases by network."""
 
     def named(name: str, settings: object) -> tuple[str, tuple[str, ...]]:
         if settings is None:
@@ -256,7 +256,7 @@ def test(value: object) -> tuple[str, ...]:
 
 
 def nothing_below(reason: str, usual: Mapping[str, str]) -> BeforeValidator:
-    """Names with nothing below them, but for what is so without being said: `usual`."""
+    """Validate a mapping of names without settings, apart from settings that repeat the defaults in `usual`."""
 
     def check(value: object) -> object:
         if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""What a Compose file leaves to its host: `${NAME:-default}` in its text, and files of variables. Pure."""
+"""Variables in Compose files: `${NAME:-default}` in the text, and files of variables. Pure."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _QUOTED = re.compile(r"""(?:'([^']*)'|"([^"\\$]*)")\s*(?:\#.*)?""", re.ASCII)
 
 
 def substituted(written: str, variables: Mapping[str, str]) -> str:
-    """The text with its `$NAME` and `${NAME:-default}` filled in, as the Compose Specification has it, *Interpolation*;
-    but a variable that is not there, and has no default, is an error. Raises ValueError."""
+    """The text with `$NAME` and `${NAME:-default}` substituted, as in the Compose Specification, *Interpolation*.
+    Raises ValueError, also for a variable that has neither a value nor a default."""
     filled, rest = "", written
     while "$" in rest:
         before, _, rest = rest.partition("$")
@@ -32,7 +32,7 @@ def substituted(written: str, variables: Mapping[str, str]) -> str:
 
 
 def _braced(rest: str, written: str) -> tuple[str, str]:
-    """What stands in the braces that `rest` begins with, and what comes behind them."""
+    """Split `rest` into the content of the braces at its beginning, and the text after them."""
     depth = 0
     for index, character in enumerate(rest):
         depth += (character == "{") - (character == "}")
@@ -66,13 +66,13 @@ def _required(name: str, variables: Mapping[str, str]) -> str:
     if name not in variables:
         raise ValueError(
             f"this host has no variable {name}: write it under the host's `environment:`, or a default, as in "
-            f"${{{name}:-1}}; your shell's variables are not taken"
+            f"${{{name}:-1}}; your shell's variables are not used"
         )
     return variables[name]
 
 
 def entries(path: str, content: str) -> Iterator[tuple[str, str | None]]:
-    """`NAME=VALUE`, a line each; in quotes as it is. What Compose would fill in or escape is refused: ValueError."""
+    """The variables in lines `NAME=VALUE`. Raises ValueError where Compose would substitute or unescape characters."""
     for number, line in enumerate(content.splitlines(), 1):
         stripped = line.strip()
         if not stripped or stripped.startswith("#"):
@@ -86,7 +86,7 @@ def entries(path: str, content: str) -> Iterator[tuple[str, str | None]]:
         elif quoted := _QUOTED.fullmatch(value):
             yield entry[1], quoted[1] if quoted[2] is None else quoted[2]
         elif re.search(r"[\\$]|^['\"]", value):
-            wanted = "a lab fills in nothing here: write the value in single quotes, in one line"
+            wanted = "a lab substitutes nothing here: write the value in single quotes, in one line"
             raise ValueError(f"{path}:{number}: {shown(stripped)}: {wanted}")
         else:
             yield entry[1], re.split(r"\s+#", value)[0].rstrip()

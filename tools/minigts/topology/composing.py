@@ -1,4 +1,4 @@
-"""Hosts' Compose files, read, and put with the containers that a topology declares itself."""
+"""Read the hosts' Compose files, and add their services to the containers that a topology declares itself."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VARIABLES = Language("file of variables", "NAME=VALUE", 256_000, "")
 
 @dataclass(frozen=True)
 class Composing:
-    """By host the containers of its file; what is wrong with the topology, and what with the files that it names."""
+    """The containers of Compose files by host. `findings` are of the topology, `problems` of the Compose files."""
 
     containers: Mapping[str, tuple[ContainerSpec, ...]]
     findings: tuple[Finding, ...] = ()
@@ -29,7 +29,7 @@ class Composing:
     notes: tuple[str, ...] = ()
 
     def into(self, drafted: Draft) -> Draft:
-        """The draft, whose hosts have them, behind their own."""
+        """The draft with these containers after each host's own."""
         if not self.containers:
             return drafted
         hosts = (
@@ -41,7 +41,7 @@ class Composing:
 def compose(
     tree: Tree, drafted: Draft, software: Mapping[str, Software], file: str, beside: Beside | None
 ) -> Composing:
-    """For the hosts of a document. `software` has their variables. `beside` has its files; None: none is looked at."""
+    """Read the Compose files of a document's hosts, with the variables in `software`. Without `beside` none is read."""
     containers: dict[str, tuple[ContainerSpec, ...]] = {}
     findings: list[Finding] = []
     problems: dict[Problem, None] = {}
@@ -76,7 +76,7 @@ def _host(host: DraftHost, variables: Mapping[str, str], beside: Beside) -> comp
     folder = str(PurePosixPath(host.spec.compose.file).parent)
 
     def text_of(path: str) -> str:
-        """Variables go into the plan, so nothing outside of the topology's directory is one."""
+        """Read a file of variables. They go into the plan, so the file must lie in the topology's directory."""
         try:
             return beside.text(str(PurePosixPath(folder, path)), _VARIABLES)
         except CannotBeTaken as problem:
@@ -93,7 +93,7 @@ def _place(tree: Tree, host: DraftHost) -> Location:
 
 
 def _unused(tree: Tree, host: DraftHost, used: frozenset[str]) -> Iterator[Finding]:
-    """An image that the file does not name is a slip: the file would get another in its place."""
+    """Findings for sources of images that the Compose file does not name."""
     assert host.spec.compose is not None  # that is why it is read
     for name in host.spec.compose.images:
         if name not in used:

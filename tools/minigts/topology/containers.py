@@ -1,7 +1,7 @@
-"""The user's own containers on a host: what a topology says of one, and what a plan holds of it.
+"""The user's own containers on a host, in a topology and in a plan.
 
-An image is a file, in a path that begins where the topology's file lies; or, by the names of containers-transports(5),
-`docker-daemon:NAME`, an image of the machine's own engine, or `docker://REGISTRY/NAME`, one of a registry.
+An image is a file, by its path relative to the topology file; or, as in containers-transports(5), `docker-daemon:NAME`,
+an image of the machine's own engine, or `docker://REGISTRY/NAME`, one of a registry.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from minigts.language.problems import Finding, Location, shown
 from minigts.topology.fields import NAME, NAME_HINT, Name, unprintable
 
 ENGINES_IMAGE, REGISTRYS_IMAGE = "docker-daemon:", "docker://"
-"""How the images begin that are no file; see containers-transports(5)."""
+"""The prefixes of images that are not files; see containers-transports(5)."""
 LONGEST_TEXT, MOST_ENTRIES, MOST_CONTAINERS = 4000, 100, 20
 MOST_TIMES = 1000
-"""How often, at most, a container is found unwell before it counts as such."""
+"""The most failed health checks in a row after which a container counts as unhealthy."""
 Restart = Literal["no", "on-failure", "always", "unless-stopped"]
 
 REFERENCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}", re.ASCII)
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}", re.ASCII)
-"""As a shell has it, and a Compose file's `$NAME`."""
+"""The name of a shell's variable, and of `$NAME` in a Compose file."""
 CONTAINERS_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}", re.ASCII)
-"""Programs in containers have names like `discovery.type`, too, which no shell could set."""
+"""The name of a container's variable. Some programs need names such as `discovery.type`, which no shell can set."""
 CONTAINERS_VARIABLE_HINT = "write letters, digits, underscores, dots and hyphens, no digit first"
 _VOLUME_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{1,62}", re.ASCII)
 _PORTS = re.compile(r"([0-9]{1,5})(?::([0-9]{1,5}))?", re.ASCII)
 
 
 def _words(value: object) -> str:
-    """Text that a program can be handed."""
+    """Text that can be a program's argument. Raises ValueError."""
     if not isinstance(value, str) or len(value) > LONGEST_TEXT:
         raise ValueError(f"{shown(value)} is no text of at most {LONGEST_TEXT} characters")
     if (bad := unprintable(value)) is not None:
@@ -112,12 +112,12 @@ def _volume(value: object) -> tuple[str, str, bool]:
 
 
 def is_file(image: str) -> bool:
-    """Whether an image is a file on this machine; else it is an engine's, or a registry's."""
+    """Whether an image is a file on this machine, and not in an engine or a registry."""
     return not image.startswith((ENGINES_IMAGE, REGISTRYS_IMAGE))
 
 
 def is_path(source: str) -> bool:
-    """Whether a volume comes from this machine; else it is a name."""
+    """Whether a volume's source is a path on this machine, and not a volume's name."""
     return source.startswith(("/", "./", "../"))
 
 
@@ -133,10 +133,10 @@ class ContainerSpec(Strict):
     """A container on a host, in the lab's overlay."""
 
     name: Annotated[str, *matching(NAME_HINT, NAME)]
-    """By which others reach it: NAME.HOST, and NAME alone where only one host has it."""
+    """Name of the container. Others reach it as NAME.HOST, and as NAME where only one host has that name."""
     image: Annotated[str, *IMAGE]
-    """A file: what `docker save` wrote, an OCI archive, or a root file system as a tar. docker-daemon:NAME, from the
-    machine's own engine; docker://REGISTRY/NAME, from a registry."""
+    """A file (an archive of `docker save`, an OCI archive, or a root file system as a tar), docker-daemon:NAME from the
+    machine's own engine, or docker://REGISTRY/NAME from a registry."""
     command: (
         Annotated[
             tuple[str, ...],
@@ -147,7 +147,7 @@ class ContainerSpec(Strict):
         ]
         | None
     ) = Field(None, min_length=1, max_length=MOST_ENTRIES)
-    """Its words, or one line, which is parted into words as a shell does. Default: the image's own."""
+    """Command as a list of words, or as one line that is split as a shell does. Default: the image's own."""
     environment: Annotated[
         dict[str, str],
         BeforeValidator(_environment),
@@ -157,10 +157,10 @@ class ContainerSpec(Strict):
     ports: tuple[Annotated[tuple[int, int], *_PUBLISHED], ...] = Field((), max_length=MOST_ENTRIES)
     """TCP ports of the host that lead into the container: HOST:CONTAINER, or one number for both."""
     volumes: tuple[Annotated[tuple[str, str, bool], *_VOLUME], ...] = Field((), max_length=MOST_ENTRIES)
-    """SOURCE:TARGET, with :ro when it is only read. SOURCE is a file or directory beside the topology, of which the
-    host gets a copy, or a name for a directory of the host's."""
+    """SOURCE:TARGET, with :ro for a read-only volume. SOURCE is a file or directory beside the topology, which is
+    copied to the host, or a name for a directory on the host."""
     restart: Annotated[Restart, choice("a restart policy", *get_args(Restart))] = "no"
-    """What the engine does when it has ended: no, on-failure, always, unless-stopped, as in Docker."""
+    """When the engine restarts the container: no, on-failure, always, unless-stopped, as in Docker."""
 
 
 class _Frozen(BaseModel):
@@ -168,7 +168,7 @@ class _Frozen(BaseModel):
 
 
 def _held_by(parse: Any) -> BeforeValidator:
-    """A plan's own value is held to what a file may say."""
+    """Validate a plan's value by the parser of the file's value."""
 
     def check(value: object) -> object:
         parse(value)
@@ -192,13 +192,13 @@ class Published(_Frozen):
 
 class Volume(_Frozen):
     source: _Words
-    """An absolute path on this machine, of which the host has a copy; or a volume's name."""
+    """An absolute path on this machine, which is copied to the host; or a volume's name."""
     target: _Words
     read_only: bool = False
 
 
 class Health(_Frozen):
-    """How the engine asks whether a container is well: Docker Engine API, HealthConfig. 0, or no test: the image's."""
+    """A container's health check (Docker Engine API, HealthConfig). 0, or an empty test, means the image's value."""
 
     test: Annotated[tuple[_Words, ...], Field(max_length=MOST_ENTRIES)] = ()
     interval_ns: _Nanoseconds = 0
@@ -208,14 +208,14 @@ class Health(_Frozen):
 
 
 class Beside(_Frozen):
-    """What only a Compose file says of a container. Empty: the image's, or none."""
+    """A container's settings that only a Compose file has. An empty one means the image's value, or none."""
 
     entrypoint: Annotated[tuple[_Words, ...], Field(max_length=MOST_ENTRIES)] = ()
     working_directory: _Words = ""
     user: _Words = ""
     hostname: Name | Literal[""] = ""
     names: Annotated[tuple[Name, ...], Field(max_length=MOST_ENTRIES)] = ()
-    """By which the host's containers, and no others, reach it as well."""
+    """Further names, by which only containers on the same host reach it."""
     labels: Annotated[tuple[_Words, ...], Field(max_length=MOST_ENTRIES)] = ()
     """Each `NAME=VALUE`."""
     health: Health | None = None
@@ -225,7 +225,7 @@ class ServiceSpec(ContainerSpec):
     """A container that comes from a Compose file."""
 
     beside: Beside
-    """What a topology cannot say of it."""
+    """Its settings that a topology file cannot have."""
 
 
 class Container(_Frozen):
@@ -234,18 +234,18 @@ class Container(_Frozen):
     name: Name
     image: Image
     command: Annotated[tuple[_Words, ...], Field(max_length=MOST_ENTRIES)] = ()
-    """Empty: the image's own."""
+    """An empty command means the image's own."""
     environment: Annotated[tuple[_Words, ...], Field(max_length=MOST_ENTRIES)] = ()
     """Each `NAME=VALUE`."""
     ports: tuple[Published, ...] = ()
     volumes: tuple[Volume, ...] = ()
     restart: Restart = "no"
     beside: Annotated[Beside | None, Field(exclude_if=lambda beside: beside is None)] = None
-    """Of one from a Compose file. None, and then not written: the topology declares it."""
+    """Settings of a Compose service. None, which is not stored, where the topology declares the container."""
 
 
 def planned(specs: Sequence[ContainerSpec], directory: str) -> tuple[Container, ...]:
-    """Those of a host; the topology's file lies in `directory`. Pure."""
+    """A host's containers as the plan has them; paths are relative to `directory`. Pure."""
 
     def place(path: str) -> str:
         return os.path.normpath(os.path.join(directory, path))  # noqa: PTH118
@@ -269,7 +269,7 @@ def planned(specs: Sequence[ContainerSpec], directory: str) -> tuple[Container, 
 
 
 def check(declared: Mapping[str, tuple[Location, Sequence[ContainerSpec]]]) -> Iterator[Finding]:
-    """What cannot stand beside each other, by host: names, ports. The place is where the host's containers stand."""
+    """Find names and ports that clash. `declared` has each host's containers and their place in the file."""
     for host, (where, specs) in declared.items():
         if len(specs) > MOST_CONTAINERS:
             yield where, f"{len(specs)} containers on {host}; at most {MOST_CONTAINERS} are possible"
@@ -284,7 +284,7 @@ def check(declared: Mapping[str, tuple[Location, Sequence[ContainerSpec]]]) -> I
 
 
 def names(hosts: Mapping[str, Sequence[Container]]) -> dict[str, tuple[str, str]]:
-    """Host and container by each name that it has in the whole lab: NAME.HOST; NAME where only one host has it."""
+    """Host and container by each name that is valid in the whole lab: NAME.HOST; NAME where only one host has it."""
     found = {f"{one.name}.{host}": (host, one.name) for host, several in hosts.items() for one in several}
     times = Counter(name for _, name in found.values())
     return found | {name: (host, name) for host, name in found.values() if times[name] == 1}

@@ -1,4 +1,4 @@
-"""What cannot be in a plan. One that is read back may have been changed by anybody."""
+"""Contradictions in a plan. Anybody may have changed a plan that is read back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from minigts.topology.stored import Stored
 
 
 def contradictions(plan: Stored) -> Iterator[str]:
-    """What names something that the plan does not have, or has twice, or elsewhere."""
+    """Yield each reference to something that the plan does not have, has twice, or has in another place."""
     machines = {machine.name: machine for machine in plan.machines}
     links = {link.name: link for link in plan.links}
     if len(plan.machines) > MOST_HOSTS:
@@ -54,7 +54,7 @@ def _other_ipv6(plan: Stored) -> Iterator[str]:
     except (KeyError, ValueError):
         same = False
     if not same:
-        yield f"ipv6: not what stands beside its IPv4 addresses in {plan.ipv6.prefix}"
+        yield f"ipv6: the addresses are not those that follow from its IPv4 addresses and {plan.ipv6.prefix}"
 
 
 def _untimely(plan: Stored) -> Iterator[str]:

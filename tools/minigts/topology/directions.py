@@ -13,7 +13,7 @@ from minigts.topology.setting import Amount, Setting
 
 T = TypeVar("T")
 TO, FROM = "to", "from"
-"""From the first of a link's ends to the second, and the way back."""
+"""The keys of the directions from a link's first end to its second, and back."""
 
 
 class BothWays(NamedTuple, Generic[T]):
@@ -25,12 +25,12 @@ class BothWays(NamedTuple, Generic[T]):
 
 
 Read: TypeAlias = Mapping[str, BothWays[Amount]]
-"""What one key of a link's says, by field of `Shaping`."""
+"""The values under one key of a link, by field of `Shaping`."""
 
 
 def of_key(settings: Sequence[Setting]) -> tuple[PlainValidator, WithJsonSchema]:
-    """The settings that stand under one key of a link's: mostly one, as under `delay`. Others nest in it: a mapping,
-    such as `queue: {size: 100kB, discipline: fq_codel}`, has them by their keys, and the key's own value as well.
+    """The validator and schema of one key of a link with its `settings`, mostly one, as for `delay`. A mapping, such as
+    `queue: {size: 100kB, discipline: fq_codel}`, has nested settings by their keys, and the key's own value, too.
     """
     own = next((each for each in settings if each.word == each.head), None)
     nested = {each.key: each for each in settings}
@@ -74,7 +74,7 @@ def _each(
     known: Sequence[str] | Mapping[str, object],
     and_then: Sequence[Finding] = (),
 ) -> Iterator[tuple[str, T]]:
-    """What `read` makes of each entry of a mapping whose keys are known. Raises Misplaced with all that is wrong."""
+    """Yield `read` of each entry of a mapping with `known` keys. Raises Misplaced with all that is wrong."""
     findings: list[Finding] = []
     found: list[tuple[str, T]] = []
     for key, written in value.items():

@@ -41,7 +41,7 @@ class DraftHost:
     where: Location
     name: str
     spec: HostSpec
-    """What the file says of it, with all defaults of the file."""
+    """Its settings, with all defaults of the file."""
     containers: tuple[ContainerSpec, ...] = ()
     """Its own, and those of its Compose file."""
 
@@ -69,18 +69,18 @@ class DraftLink:
     name: str | None
     subnet: str | None
     ways: BothWays[Shaping]
-    """As the file says it: what follows of it is added in the plan (`ways.completed`)."""
+    """The shaping as declared; the plan adds the derived values (`ways.completed`)."""
     mtu: int
     own_delay: bool = False
-    """Whether the file says one, or an rtt, for this link or for many."""
+    """Whether the file has a delay or an rtt for this link, if only as a default."""
     delay_from: Literal["file", "measured", "distance", "same site", "no site"] | None = None
     """Where the delay comes from, in a topology that says `delays: sites` (`sites`)."""
     vlan: int | None = None
-    """The one that it is in, untagged."""
+    """The VLAN that it carries untagged."""
     vlans: tuple[int, ...] | None = None
-    """Those that it carries tagged, in order; None when the file does not say."""
+    """The VLANs that it carries tagged, in order; None when the file does not name them."""
     whole: bool = True
-    """Whether all is here that the file says of it."""
+    """Whether all its settings in the file were accepted."""
 
     @property
     def rtt_ms(self) -> float:
@@ -227,7 +227,7 @@ def draft_link(
     layers: tuple[LinkSettings | None, ...],
     written: LinkSpec | None = None,
 ) -> DraftLink:
-    """A link from its layers of settings, the nearest first; its nearest rtt or delay hides both in the others."""
+    """A link from its layers of settings, the nearest first; the nearest rtt or delay overrides both in the others."""
     near = [layer for layer in layers if layer is not None]
     delays_ms = next((ms for layer in near if (ms := _one_way_ms(layer)) is not None), None)
     given = {each.field: value for each in LINK_SETTINGS if (value := _first_said(near, each)) is not None}
@@ -249,12 +249,12 @@ def draft_link(
 
 
 def _nearest(near: Iterable[BaseModel], key: str, otherwise: Any) -> Any:
-    """What the first of the layers that says something of `key` says."""
+    """The value of `key` in the first layer that has it."""
     return next((value for layer in near if (value := getattr(layer, key)) is not None), otherwise)
 
 
 def _first_said(near: Iterable[LinkSettings], setting: Setting) -> BothWays[Amount] | None:
-    """What the first of the layers that says something of the setting says."""
+    """The setting's value in the first layer that has it."""
     under = (value for layer in near if (value := getattr(layer, setting.head)) is not None)
     return next((value[setting.field] for value in under if setting.field in value), None)
 

@@ -15,9 +15,9 @@ from minigts.topology.parts import Switch
 from minigts.topology.plan import Plan
 
 WIDTH = 100
-"""Columns that a drawing takes at the most; a long row goes on in the next line."""
+"""The most columns of a drawing; a longer row continues in the next line."""
 MOST_IN_TABLE = 26
-"""Machines; with more, a table of them would be wider than any window."""
+"""The most machines of a table; a larger one would be wider than any window."""
 
 
 def draw(plan: Plan, *, round_trips: bool = True, width: int = WIDTH) -> list[str]:
@@ -80,7 +80,7 @@ def _row(graph: nx.Graph[str], nodes: Sequence[str], width: int) -> Iterator[str
 
 
 def _ring(graph: nx.Graph[str], nodes: Sequence[str], width: int) -> Iterator[str]:
-    """A row whose last leads back to its first."""
+    """A row whose last node is joined to its first."""
     rows = list(_row(graph, nodes, width - 6))
     closing = f" {_rtt(graph, nodes[-1], nodes[0])} "
     inner = max(map(len, rows))
@@ -92,7 +92,7 @@ def _ring(graph: nx.Graph[str], nodes: Sequence[str], width: int) -> Iterator[st
 
 
 def _tree(graph: nx.Graph[str], order: Sequence[str]) -> Iterator[str]:
-    """From the node with the most links; behind each other one stands the round trip of the link that leads to it."""
+    """A tree from the node with the most links. After each other node stands the round trip of the link to it."""
     root = max(order, key=lambda node: (graph.degree(node), -order.index(node)))
     drawn: nx.Graph[str] = nx.Graph()
     drawn.add_nodes_from(graph)
@@ -103,11 +103,11 @@ def _tree(graph: nx.Graph[str], order: Sequence[str]) -> Iterator[str]:
         labels = {node: f"{node}  {_rtt(graph, parent, node)}" for node, parent in above.items()}
         nx.set_node_attributes(drawn, labels, "label")
     for line in nx.generate_network_text(drawn, sources=[root]):
-        yield line[4:]  # what leads to the root leads from nowhere
+        yield line[4:]  # the root has no line above it
 
 
 def _table(graph: nx.Graph[str], order: Sequence[str]) -> Iterator[str]:
-    """A line and a column for each; where they meet, the round trip in ms of the link between the two."""
+    """A line and a column for each node; where they meet stands the round trip in ms of the link between the two."""
     cells = {(a, b): _rtt(graph, a, b, unit="") if graph.has_edge(a, b) else "·" for a in order for b in order}
     first = max(map(len, ("ms", *order)))
     width = max(map(len, (*order, *cells.values())))
@@ -118,5 +118,5 @@ def _table(graph: nx.Graph[str], order: Sequence[str]) -> Iterator[str]:
 
 
 def _rtt(graph: nx.Graph[str], first: str, second: str, unit: str = " ms") -> str:
-    """`10 ms`; of two links between the same machines `10, 20 ms`."""
+    """A link's round trip, `10 ms`; for two links between the same machines `10, 20 ms`."""
     return ", ".join(graph.edges[first, second]["rtts"]) + unit

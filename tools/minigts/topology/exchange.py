@@ -1,4 +1,4 @@
-"""A plan as a network that other formats can say, with what none of them can."""
+"""A plan as a network that other formats can express, with notes on what they cannot."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _FROM_SITES = ("measured", "distance", "same site", "no site")
 
 
 def network_of(plan: Plan) -> Network:
-    """What is declared of hosts, switches and links. A setting that is the default is left open.
+    """The declared hosts, switches and links. A setting that is the default is left open.
 
-    What no other format can say is lost where it bears on delay, rate, loss, addresses or who is joined to whom; the
-    rest is notes.
+    What no other format can express is under `lost` where it affects delay, rate, loss, addresses or connections, and
+    otherwise under `notes`.
     """
     notes, lost = Notes(), Notes()
     for what, there in (("expect", bool(plan.expect)), ("tolerances", plan.tolerances != Tolerances())):
@@ -56,7 +56,7 @@ def network_of(plan: Plan) -> Network:
 
 def _say_of_link(plan: Plan, link: parts.Link, lost: Notes) -> None:
     ways = plan.directions(link)
-    # Every plan has a queue where there is a rate: it is lost where it is not the one that follows from that.
+    # A plan has a queue wherever it has a rate; only a queue of another size than the derived one is lost.
     sized = {"queue_bytes": [queue_bytes(way.rate_mbit, link.rtt_ms) for way in ways]}
     for each in LINK_SETTINGS:
         has = [getattr(way, each.field) for way in ways]
@@ -109,11 +109,11 @@ def _link(plan: Plan, link: parts.Link) -> Link:
 
 
 def _subnet(plan: Plan, link: parts.Link) -> str | None:
-    """That of a link which has not the one that would follow from its place, in a file that says none."""
+    """The link's subnet where it is outside of the default block; else None."""
     own = IPv4Network(link.subnet)
     return None if own.subnet_of(IPv4Network(DEFAULT_SUBNETS)) or link.vlan or link.vlans else link.subnet
 
 
 def _says_something(field: str, ways: Ways) -> bool:
-    """A delay of none is said, too: where sites would have one."""
+    """Whether a field is not the default. A delay of 0 counts, too: `delays: sites` would give another."""
     return None not in ways and (field == "delay_ms" or any(ways))

@@ -1,6 +1,6 @@
-"""A plan with all that follows of it: what `minigts plan --json` prints. The same plan gives the same bytes.
+"""A plan with its routes and paths, as `minigts plan --json` prints it. The same plan gives the same bytes.
 
-It is written piece by piece, since that of a thousand hosts in a row has some gigabytes.
+It is written in pieces, since the document of a thousand hosts in a row has some gigabytes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def to_json(plan: Plan) -> str:
 
 
 def pieces(plan: Plan, *, with_paths: bool = True) -> Iterator[str]:
-    """The document, a bit at a time; its list of paths is empty unless `with_paths`."""
+    """The document in pieces; its list of paths is empty unless `with_paths`."""
     document: dict[str, object] = {}
     for name, value in plan.model_dump(mode="json").items():
         document[name] = value
@@ -42,7 +42,7 @@ def pieces(plan: Plan, *, with_paths: bool = True) -> Iterator[str]:
 
 
 def _with_routes(plan: Plan, host: Host) -> dict[str, object]:
-    """Routes stand behind the address."""
+    """The host's document, with routes after the address."""
     found: dict[str, object] = {}
     for name, value in host.model_dump(mode="json").items():
         found[name] = value

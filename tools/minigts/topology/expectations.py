@@ -11,4 +11,4 @@ EXPECTATIONS: Mapping[str, tuple[str, ...]] = {
     "latency": get_args(LatencyWord),
     "throughput": get_args(ThroughputWord),
 }
-"""By quantity."""
+"""The words by quantity."""

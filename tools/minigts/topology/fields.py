@@ -32,16 +32,16 @@ from minigts.topology.expectations import EXPECTATIONS
 from minigts.topology.frames import VLANS
 
 MOST_HOSTS = 1000
-"""Of hosts and switches together."""
+"""The most hosts and switches together."""
 MOST_LINKS = 65_536
-"""As many as have MACs of their own (`addressing.mac`)."""
+"""The number of links for which MACs are unique (`addressing.mac`)."""
 LONGEST_LOCATION, LONGEST_DESCRIPTION = 60, 4000
 LEAST_MTU, MOST_MTU = 576, 9500
 MOST_CPUS = 64
 LEAST_SHARE = 0.05
-"""Of a processor that a host may be limited to."""
+"""The least share of a processor to which a host may be limited."""
 LARGEST_SEED = 2**31 - 1
-"""Of a topology: what a file can say."""
+"""The largest seed of a topology file."""
 SMALLEST_SEGMENT = 30
 """The longest prefix that leaves two addresses."""
 
@@ -71,7 +71,7 @@ def _held_to(pattern: re.Pattern[str], hint: str) -> AfterValidator:
 
 
 def _canonical(kind: Callable[[str], object], hint: str) -> Callable[[str], str]:
-    """Takes text that `kind` reads, and writes just so. A plan says each of its addresses many times."""
+    """A check for text in canonical form by `kind`. It is cached, since a plan repeats each address many times."""
 
     @lru_cache(maxsize=4096)
     def check(value: str) -> str:
@@ -153,9 +153,9 @@ Percent: TypeAlias = Annotated[float, Field(ge=0, le=_limits(LOSS_PERCENT)[1], a
 RateMbit: TypeAlias = Annotated[float, Field(ge=_LEAST_MBIT, le=MOST_MBIT, allow_inf_nan=False)]
 GoodputMbit: TypeAlias = Annotated[float, Field(ge=0, le=MOST_MBIT, allow_inf_nan=False)]
 QueueBytes: TypeAlias = Annotated[int, Field(ge=1, le=2**40)]
-"""What is derived from the highest rate and the longest delay stays below."""
+"""The queue derived from the highest rate and the longest delay stays below the bound."""
 Packets: TypeAlias = Annotated[int, Field(ge=1, le=1_000_000)]
 OwnSeed: TypeAlias = Annotated[int, Field(ge=0, le=LARGEST_SEED)]
-"""As a topology says it."""
+"""The seed of a topology."""
 Seed: TypeAlias = Annotated[int, Field(ge=0, lt=2**32)]
-"""As netem takes it."""
+"""A seed of netem."""

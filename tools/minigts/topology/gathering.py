@@ -1,4 +1,4 @@
-"""What each host is to have of the user's own: from its nearest settings; files are looked at, and told by a digest."""
+"""The user's software for each host, from its nearest settings. Files are checked, and identified by a digest."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from minigts.topology.taking import Beside, CannotBeTaken, digest
 
 @dataclass(frozen=True)
 class Gathered:
-    """By host what it has, if anything, and what is wrong with what it should have."""
+    """The software by host, for hosts that have any, and what is wrong with it."""
 
     software: Mapping[str, Software]
     findings: tuple[Finding, ...]
 
     def into(self, plan: Plan) -> Plan:
-        """The plan, whose hosts have it."""
+        """The plan with this software on its hosts."""
         if not self.software:
             return plan
         hosts = (host.model_copy(update={"software": self.software.get(host.name)}) for host in plan.hosts)
@@ -47,9 +47,9 @@ class Gathered:
 
 
 def gather(tree: Tree, drafted: Draft, file: str, beside: Beside | None) -> Gathered:
-    """For the hosts of a document. `beside` has its files; None, or without contents: none is looked at.
+    """Gather the software of a document's hosts. With `beside` None, or without contents, no file is read.
 
-    Each of the four keys is taken from the nearest settings that have it, as a whole.
+    Each key is taken as a whole from the nearest settings that have it.
     """
     layers = _Layers(tree, file, beside if beside is not None and beside.contents else None)
     software = {host.name: layers.software_of(host) for host in drafted.hosts}
@@ -58,7 +58,7 @@ def gather(tree: Tree, drafted: Draft, file: str, beside: Beside | None) -> Gath
 
 
 class _Layers:
-    """The settings of hosts at each place where a file may have them, each looked at once."""
+    """The settings of hosts by their place in the file; each is validated once."""
 
     def __init__(self, tree: Tree, file: str, beside: Beside | None) -> None:
         self._tree, self._file, self._beside = tree, file, beside
@@ -76,7 +76,7 @@ class _Layers:
         image = next(((at, spec.image) for at, spec in given if spec.image is not None), None)
         if image is not None and packages[1]:
             where = (*packages[0], "packages")
-            self.findings.append((where, "are Debian's, and this host has an image of its own: put them into that"))
+            self.findings.append((where, "are Debian's, and this host has its own image: install them in that image"))
         return Software(
             root=None if image is None else self._root(*image),
             packages=tuple(
@@ -115,7 +115,7 @@ class _Layers:
         return self._files[where]
 
     def _file_of(self, spec: FileSpec, where: Location) -> File | None:
-        """None for one that cannot be taken, of which there is a finding then."""
+        """The file as the plan has it; None, and a finding, where it cannot be taken."""
         source, found = Path("/", spec.source), ""
         if self._beside is not None:
             try:

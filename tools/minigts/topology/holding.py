@@ -1,4 +1,4 @@
-"""Whether images and volumes of hosts' containers lie where a topology may take files from."""
+"""Check that images and volumes of containers lie where a topology may take files from."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from minigts.topology.taking import Beside, CannotBeTaken
 def strays(
     tree: Tree, drafted: Draft, composed: Mapping[str, Sequence[ContainerSpec]], beside: Beside | None
 ) -> Iterator[Finding]:
-    """Each path of a container that leads elsewhere. `drafted` has the hosts with what the topology declares itself,
-    `composed` what their Compose files add; `beside` is None, or without contents, where no file is looked at."""
+    """Findings for paths of containers that lead elsewhere. `drafted` has the topology's own containers, `composed`
+    those of Compose files. With `beside` None, or without contents, nothing is checked."""
     if beside is None or not beside.contents:
         return
     for host in drafted.hosts:
@@ -29,7 +29,7 @@ def strays(
 
 
 def _paths(spec: ContainerSpec) -> Iterator[tuple[Location, str]]:
-    """What it names of this machine, each with its place in the container's own settings."""
+    """The container's paths on this machine, each with its place in the container's settings."""
     if is_file(spec.image):
         yield ("image",), spec.image
     for number, (source, _, _) in enumerate(spec.volumes):
@@ -45,6 +45,6 @@ def _stray(beside: Beside, where: Location, source: str, of: str) -> Iterator[Fi
 
 
 def _place(tree: Tree, host: DraftHost, key: str) -> Location:
-    """Where the host has that key from: its own settings, else those of all."""
+    """The place from which the host has that key: its own settings, or the defaults."""
     own = host.where if host.where[0] == "hosts" else (host.where[0], "host")
     return next((place for where in (own, ("defaults", "host")) if (place := (*where, key)) in tree.lines), own)

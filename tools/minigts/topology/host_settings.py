@@ -1,7 +1,7 @@
-"""What a file may say of a host, key by key: the one list of it, with what becomes of each key elsewhere.
+"""The one list of a host's settings in a file.
 
-A key is a field of `HostSpec`. Its `HostSetting` says whether a host that is added to a lab may have it, what other
-formats make of it, and which `Feature`s it asks for: what not every provider has, or not in each time. Pure.
+A key is a field of `HostSpec`. Its `HostSetting` says whether a host that is added to a lab may have it, how it is
+reported in other formats, and which `Feature`s it needs: what not every provider, or not each time, supports. Pure.
 """
 
 from __future__ import annotations
@@ -38,40 +38,40 @@ from minigts.topology.time import Time
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Feature:
-    """Something that a host may ask for and that not every lab has. A provider declares which it supports."""
+    """Something that a host may need and not every lab supports. A provider declares which features it supports."""
 
     name: str
     asks: Callable[[Host], str]
-    """How a planned host asks for it, as a file says it: `cpus: 0.5`; empty when it does not."""
+    """The setting by which a planned host needs it, as in a file: `cpus: 0.5`; empty when it does not need it."""
     place: Callable[[Host], object] = lambda _: ""
-    """Where its file says so, as far as the plan knows."""
+    """The setting's place in the file, where the plan has it."""
     only: Time | None = None
-    """The one time in which it means something; None: in both."""
+    """The only time in which it applies; None means both."""
     written: Callable[[Data], bool] = lambda _: False
-    """Whether the value of the key, as it stands in a file, asks for it. Only where it is of one time."""
+    """Whether the key's value in a file needs it. Only features of one time have this."""
     untimely: str = ""
     """Why it is refused in a file of the other time, and what to write instead."""
     instead: str = ""
-    """What to write where no provider is to be had that supports it."""
+    """What to write where no available provider supports it."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Elsewhere:
-    """What becomes of a key in the files of other tools, which have no word for it."""
+    """How a key is reported when a lab is written in another tool's format, which has no word for it."""
 
     what: str
     why: str
     has: Callable[[Host], object]
     lost: bool
-    """Whether it bears on the network: then a file without it is another lab's."""
+    """Whether it affects the network, so that a file without it describes another lab."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HostSetting:
-    """What there is to know of one key of a host."""
+    """The properties of one key of a host."""
 
     of_new: bool = False
-    """Whether a host that is added to a lab may have it. All else of such a host is as by default."""
+    """Whether a host that is added to a lab may have it. Other keys have their defaults there."""
     features: tuple[Feature, ...] = ()
     elsewhere: Elsewhere | None = None
 
@@ -102,33 +102,34 @@ def _of_whole_kernel(host: Host) -> str:
 
 
 class Spec(BaseModel):
-    """The base of what a topology file has."""
+    """The base of the models of a topology file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class ProcessorSpec(Spec):
-    """What takes the host's processor in virtual time: frames that pass its ports, one after the other, and calls."""
+    """Time that frames on the host's ports, one after the other, and system calls take of its processor, in virtual
+    time."""
 
     frame: Annotated[int, *quantity(FRAME_NS, whole=True)] = Field(
-        0, description="Of each frame, in or out, whatever its size. Default: 0ns."
+        0, description="Time for each frame, in or out, of any size. Default: 0ns."
     )
     byte: Annotated[float, *quantity(BYTE_NS)] = Field(
-        0.0, description="Of each byte of a frame, Ethernet header counted. Default: 0ns."
+        0.0, description="Time for each byte of a frame, Ethernet header included. Default: 0ns."
     )
     call: Annotated[int, *quantity(CALL_NS, whole=True)] = Field(
-        0, description="Of each system call of the host's programs. Default: 0ns."
+        0, description="Time for each system call of the host's programs. Default: 0ns."
     )
 
 
 class HostSpec(Spec):
-    """What a host is made of. Nothing is required: `ams:` alone declares a host."""
+    """The settings of a host. None is required: `ams:` alone declares a host."""
 
     location: Annotated[
         Annotated[str, text("a location", LONGEST_LOCATION, one_line=True)] | None, HostSetting(of_new=True)
     ] = Field(
         None,
-        description="Where the host stands, for figures and tables, such as AMS. With delays: sites, of links too.",
+        description="Location of the host, such as AMS, for figures and tables; with delays: sites, also for links.",
     )
     cpus: Annotated[
         Annotated[float, BeforeValidator(_processors), _PROCESSORS] | None,
@@ -175,7 +176,7 @@ class HostSpec(Spec):
         ),
     ] = Field(
         None,
-        description="A modelled processor, in virtual time only: what frames take of it. Default: none, frames take "
+        description="A modelled processor, in virtual time only: frames and calls take time. Default: none, they take "
         "nothing.",
     )
     gateway: Annotated[
@@ -200,8 +201,7 @@ class HostSpec(Spec):
         ),
     ] = Field(
         None,
-        description="Whether the host has a way out to the networks of this machine, in real time on uml only. "
-        "Default: false.",
+        description="Whether the host reaches the networks of this machine, in real time on uml only. Default: false.",
     )
     sysctls: Annotated[
         Annotated[dict[str, str], *tuning.WRITTEN] | None,
@@ -259,13 +259,13 @@ class HostSpec(Spec):
 HOST_SETTINGS: Mapping[str, HostSetting] = {
     key: each for key, info in HostSpec.model_fields.items() for each in info.metadata if isinstance(each, HostSetting)
 }
-"""By key, in the order in which they are listed."""
+"""The settings by key, in the order of `HostSpec`."""
 FEATURES = tuple(feature for each in HOST_SETTINGS.values() for feature in each.features)
 OF_A_NEW_HOST = tuple(key for key, each in HOST_SETTINGS.items() if each.of_new)
 
 
 def merged(layers: tuple[HostSpec | None, ...]) -> HostSpec:
-    """The settings of a host from its layers, the nearest first: each key from the first that says something of it."""
+    """The settings of a host from its layers, the nearest first: each key from the first layer that has it."""
     near = [layer for layer in layers if layer is not None]
     given = {
         key: next((value for each in near if (value := getattr(each, key)) is not None), None) for key in HOST_SETTINGS
@@ -274,7 +274,7 @@ def merged(layers: tuple[HostSpec | None, ...]) -> HostSpec:
 
 
 def untimely_keys(settings: Mapping[str, Data], time: Time) -> Iterator[tuple[str, str]]:
-    """The keys of a host's settings, as they stand in a file, that mean nothing in a lab of that time, and why."""
+    """Yield each key of a host's settings in a file that does not apply to a lab of `time`, and why."""
     for key, setting in HOST_SETTINGS.items():
         for feature in setting.features:
             if feature.only not in (None, time) and feature.written(settings.get(key)):
@@ -282,7 +282,7 @@ def untimely_keys(settings: Mapping[str, Data], time: Time) -> Iterator[tuple[st
 
 
 def untimely_hosts(host: Host, time: Time) -> Iterator[str]:
-    """What a planned host asks for that means nothing in a lab of that time."""
+    """Yield a message for each feature that a planned host needs and that does not apply to a lab of `time`."""
     for feature in FEATURES:
         if feature.only not in (None, time) and feature.asks(host):
             yield f"{host.name}: {feature.name} is of {feature.only} time, and the plan's is {time}"

@@ -1,8 +1,8 @@
-"""IPv6 beside IPv4: a lab's IPv6 addresses and routes, one for each that it has of IPv4. Pure.
+"""A lab's IPv6 addresses and routes, one for each IPv4 address and route. Pure.
 
 All come from one /48. The n-th segment, from 0, has its n-th /64, and its machines the same numbers there as in the
-segment's IPv4 network: 10.20.0.1 is beside fd6d:6967:7473::1. The n-th host's own address, from 1, is
-fd6d:6967:7473:ffff::n, a /128 on its loopback. Switches bridge frames of either kind, and have none of their own.
+segment's IPv4 network: 10.20.0.1 corresponds to fd6d:6967:7473::1. The n-th host's own address, from 1, is
+fd6d:6967:7473:ffff::n, a /128 on its loopback. Switches bridge frames of both versions, and have no IPv6 addresses.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ DEFAULT = "fd6d:6967:7473::/48"
 PREFIX = 48
 SEGMENT_PREFIX = 64
 MOST_SEGMENTS = 0xFFFF
-"""Their numbers begin at 0; the /64 of this number has the hosts' own addresses."""
+"""The most segments, numbered from 0; the /64 with this number has the hosts' own addresses."""
 LEAST_MTU = 1280
-"""Of a link that carries IPv6 (RFC 8200, section 5)."""
+"""The least MTU of a link that carries IPv6 (RFC 8200, section 5)."""
 
 SUFFIX = "-v6"
-"""Of the names of overlays that go over IPv6: `none-v6`."""
+"""The suffix of overlays that use IPv6: `none-v6`."""
 
 _USABLE = (IPv6Network("fc00::/7"), IPv6Network("2000::/3"))
 _LONGEST = len("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128")
 
 
 def block(text: str) -> str:
-    """The /48 that addresses come from, written as is usual. Raises ValueError."""
+    """The /48 from which addresses come, in canonical form. Raises ValueError."""
     try:
         network = IPv6Network(text) if len(text) <= _LONGEST else None
     except ValueError:
@@ -53,13 +53,13 @@ def needed_by(overlay: str) -> bool:
 
 
 def why_not(overlay: str, known: Collection[str]) -> str | None:
-    """For `swarm-v6`, which is not there, why: swarm is, and goes over IPv4 alone. None for other names."""
+    """Why there is no overlay such as `swarm-v6`: swarm exists, but uses IPv4 alone. None for other names."""
     plain = overlay.removesuffix(SUFFIX)
     if overlay in known or plain == overlay or plain not in known:
         return None
     able = ", ".join(sorted(name for name in known if needed_by(name)))
     why = "its hosts and programs know each other by IPv4 addresses"
-    return f"overlay {plain} goes over IPv4 alone, since {why}; over IPv6 go {able}"
+    return f"overlay {plain} uses IPv4 alone, since {why}; overlays over IPv6 are {able}"
 
 
 @lru_cache(maxsize=4096)
@@ -101,7 +101,7 @@ class Route(_Frozen):
 
 
 class Port(_Frozen):
-    """What a host's end of a link has beside its IPv4 address, in the segment's /64."""
+    """The IPv6 address of a host's end of a link, in the segment's /64."""
 
     name: OnSegment
     address: Address
@@ -110,11 +110,11 @@ class Port(_Frozen):
 
 
 class Host(_Frozen):
-    """What a host has beside its IPv4 addresses."""
+    """The IPv6 addresses of a host."""
 
     name: HostName
     address: Address
-    """Its own, a /128 on its loopback."""
+    """The host's own address, a /128 on its loopback."""
     ports: tuple[Port, ...]
 
     def port(self, name: str) -> Port:
@@ -126,21 +126,21 @@ class Host(_Frozen):
 
 
 class Segment(_Frozen):
-    """What a link has beside its IPv4 network; links that meet in a switch share it. Of a trunk: of its first VLAN."""
+    """The IPv6 network of a link; links that meet in a switch share it. A trunk has that of its first VLAN."""
 
     link: Name
     subnet: Network
 
 
 class Ipv6(_Frozen):
-    """All of a lab. It follows from the prefix and the rest of the plan; a plan that has it otherwise is refused."""
+    """All IPv6 addresses of a lab. They follow from the prefix and the rest of the plan; others are refused."""
 
     prefix: Annotated[Network, AfterValidator(block)]
     hosts: Annotated[tuple[Host, ...], Field(max_length=MOST_HOSTS)]
     links: Annotated[tuple[Segment, ...], Field(max_length=MOST_LINKS)]
 
     def subnet(self, link: str) -> str:
-        """Of the link called `link`. Raises KeyError."""
+        """The IPv6 network of the link called `link`. Raises KeyError."""
         for segment in self.links:
             if segment.link == link:
                 return segment.subnet
@@ -148,9 +148,10 @@ class Ipv6(_Frozen):
 
 
 class Numbering:
-    """Which IPv6 address stands beside which of IPv4: `own` are the hosts' own in order, `subnets` those of all links.
+    """The IPv6 address for each IPv4 address. `own` are the hosts' own addresses in order, `subnets` those of all
+    links.
 
-    `members` are the addresses on segments by the subnet that each is in.
+    `members` are pairs of a subnet and an address on it.
     """
 
     def __init__(self, prefix: str, own: Sequence[str], subnets: Sequence[str], members: Iterable[tuple[str, str]]):
@@ -168,7 +169,7 @@ class Numbering:
         return str(IPv6Address(self._base + (segment << 64) + member))
 
     def address(self, beside: str) -> str:
-        """Raises KeyError where that is no host's."""
+        """The IPv6 address for IPv4 address `beside`. Raises KeyError where no host has that."""
         return self._addresses[beside]
 
     def address_if_any(self, beside: str) -> str | None:
@@ -191,7 +192,8 @@ def numbering_of(hosts: Sequence[parts.Host], links: Sequence[parts.Link], prefi
 
 
 def beside(hosts: Sequence[parts.Host], links: Sequence[parts.Link], prefix: str) -> Ipv6:
-    """The IPv6 addresses, from that block, beside those of IPv4. Raises KeyError where one is astray."""
+    """The IPv6 addresses of a lab in block `prefix`. Raises KeyError where an IPv4 address is outside of its
+    segment."""
     numbering = numbering_of(hosts, links, prefix)
 
     def of(host: parts.Host) -> Host:

@@ -1,4 +1,4 @@
-"""What a link does to packets, setting by setting: the one list of them.
+"""The one list of a link's settings: what it does to packets.
 
 A setting is a field of `Shaping` with a `Setting` in its annotation. From here come the keys of a topology's links,
 what `minigts set`, schedules and `Link.change` take, what lab.json records, what `tc` is told and shows, what a wire is
@@ -42,7 +42,7 @@ _UNLESS_ZERO = Field(exclude_if=lambda amount: not amount)
 
 
 class Shaping(BaseModel):
-    """One direction of one link, as declared. None means: not limited, not added."""
+    """One direction of one link, as declared. None means that nothing is limited."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -50,7 +50,7 @@ class Shaping(BaseModel):
         OneWayMs,
         Setting(
             word="delay",
-            about="One-way delay, of both directions or {to: 10ms, from: 30ms}. Not together with rtt.",
+            about="One-way delay, for both directions or {to: 10ms, from: 30ms}. Not together with rtt. Default: 0ms.",
             page="""\
 optional · time, or one for each [direction](#two-directions) · default: `0ms` · `delay: 10ms`
 
@@ -68,8 +68,8 @@ together with `rtt`.""",
         OneWayMs,
         Setting(
             word="jitter",
-            about="How far the one-way delay varies up and down, evenly spread; packets may overtake. Of both "
-            "directions or {to: 1ms, from: 2ms}.",
+            about="How far the one-way delay varies up and down, evenly spread; packets may overtake. For both "
+            "directions or {to: 1ms, from: 2ms}. Default: 0ms.",
             page="""\
 optional · time, at most the one-way delay, or one for each direction · default: `0ms` · `jitter: 1ms`
 
@@ -89,7 +89,7 @@ each other.""",
             word="loss",
             kind=LOSS_PERCENT,
             unit="%",
-            about="Share of packets lost at random, in each direction or {to: 0%, from: 1%}.",
+            about="Share of packets lost at random, in each direction or {to: 0%, from: 1%}. Default: 0%.",
             page="""\
 optional · loss, or one for each direction · default: `0%` · `loss: 0.1%`
 
@@ -140,14 +140,14 @@ these it is.""",
             inside="size",
             counted=True,
             at_sender=True,
-            about="Room in front of the rate, of each direction or {to: 100kB, from: 20kB}. Default: rate x (RTT of "
+            about="Queue in front of the rate, for each direction or {to: 100kB, from: 20kB}. Default: rate x (RTT of "
             "the link + 20ms), at least 64kB.",
             page="""\
 optional, only with a rate · size, at least one frame, or one for each direction · default: rate × (RTT of the link +
 20 ms), at least 64 kB · `queue: 100kB`
 
-What may wait in front of the rate, in bytes. The default is one bandwidth-delay product of the link and 20 ms for the
-rest of the way.""",
+Size of the queue in front of the rate, in bytes. The default is one bandwidth-delay product of the link and 20 ms for
+the rest of the path.""",
             tc=Tc(
                 words=lambda way: () if way.queue_bytes is None else ("limit", str(way.queue_bytes)),
                 read=shown_limit,
@@ -163,11 +163,11 @@ rest of the way.""",
             ),
         ),
     ] = None
-    """None exactly when rate_mbit is None, in a plan."""
+    """In a plan it is None exactly when rate_mbit is None."""
     delay_packets: Packets = 1000
-    """How many packets the delay holds at the most, sized so that the delay itself never drops."""
+    """The most packets that the delay holds, so many that the delay itself never drops one."""
     seed: Seed | None = None
-    """Of the random numbers behind what chance decides; None when it decides nothing."""
+    """The seed of the random numbers; None when the direction uses none."""
     burst_packets: Annotated[
         BurstPackets,
         _UNLESS_ZERO,
@@ -176,18 +176,17 @@ rest of the way.""",
             kind=BURST_PACKETS,
             unit="packets",
             rare="bursts of {:g}",
-            about="How many packets are lost in a row, in the mean; with a loss. Of both directions or {to: 1packet, "
+            about="Mean number of packets lost in a row; only with a loss. For both directions or {to: 1packet, "
             "from: 8packets}. Default: each is lost on its own.",
             page="""\
 optional, only with a loss · number of packets, from `1packet`, or one for each direction · default: each packet is
 lost on its own · `burst: 8packets`
 
-Losses come in bursts of so many packets in the mean, as on a radio link or in a full buffer; `loss` stays the share
+Losses come in bursts with this mean number of packets, as on a radio link or in a full buffer; `loss` stays the share
 of all packets that is lost. It is Gilbert's model (1960), netem's `loss gemodel` with `1-h` = 100 % and `1-k` = 0 %:
 in a burst all is lost, and between two bursts nothing. With a loss L and a burst of n packets, a burst ends with
-each packet by the chance 1/n, and begins by L / (n (1 − L)). So 2 % in bursts of 8 packets begins with every 392nd
-packet. Half of all lost needs no burst at all to lie in a row, so from there on n has a least value, which the error
-names.""",
+each packet by the chance 1/n, and begins by L / (n (1 − L)). With a loss of 2 % and bursts of 8 packets, every 392nd
+packet begins a burst in the mean. From a loss of 50 % on, n has a least value, which the error names.""",
             tc=Tc(
                 words=lambda _: (),  # what the loss is told says it
                 read=shown_burst,
@@ -200,19 +199,19 @@ names.""",
             read_wire=lambda wire: LOSS_OF_ALL / wire["burst_ends"] if wire["burst_ends"] else 0.0,
         ),
     ] = 0.0
-    """How many packets in a row are lost, in the mean. 0, and then not written, as below: each is lost on its own."""
+    """The mean number of packets lost in a row. With 0 each is lost on its own. 0 is not stored, here and below."""
     reorder_percent: Annotated[
         Percent,
         _UNLESS_ZERO,
         Setting(
             rare="{:g} % overtake",
-            about="Share of packets that take no delay and so overtake others; with a delay. Of both directions or "
-            "{to: 1%, from: 0%}.",
+            about="Share of packets that take no delay and so overtake others; only with a delay. For both directions "
+            "or {to: 1%, from: 0%}. Default: 0%.",
             page="""\
 optional, only with a delay · share, or one for each direction · default: `0%` · `reorder: 5%`
 
-Share of packets that take no delay, and so overtake those that do. Such a link has no one round trip: the
-certificate measures it and does not judge it, nor TCP.""",
+Share of packets that take no delay, and so overtake those that do. Such a link has no single round trip: the
+certificate measures its round trips, and judges neither them nor TCP.""",
             **of_share("reorder"),
         ),
     ] = 0.0
@@ -221,7 +220,7 @@ certificate measures it and does not judge it, nor TCP.""",
         _UNLESS_ZERO,
         Setting(
             rare="{:g} % twice",
-            about="Share of packets that arrive twice, in each direction or {to: 1%, from: 0%}.",
+            about="Share of packets that arrive twice, in each direction or {to: 1%, from: 0%}. Default: 0%.",
             page="""\
 optional · share, or one for each direction · default: `0%` · `duplicate: 1%`
 
@@ -234,13 +233,13 @@ Share of packets that are sent twice; each of the two is then lost, delayed and 
         _UNLESS_ZERO,
         Setting(
             rare="{:g} % corrupt",
-            about="Share of packets with one wrong bit, in each direction or {to: 1%, from: 0%}.",
+            about="Share of packets with one wrong bit, in each direction or {to: 1%, from: 0%}. Default: 0%.",
             page="""\
 optional · share, or one for each direction · default: `0%` · `corrupt: 0.1%`
 
-Share of packets in which one bit is turned over. A checksum finds it and the packet is thrown away, so the plan
-counts it as lost. In virtual time the bit lies behind the Ethernet header. In real time it may lie in it, and what
-only carries a wrong sender there arrives: 6 of the 98 bytes of an echo.""",
+Share of packets in which one bit is flipped. A checksum finds it and the packet is dropped, so the plan counts it as
+lost. In virtual time the bit lies after the Ethernet header. In real time it may lie in the header, and a packet with
+only a wrong sender there arrives: 6 of the 98 bytes of an echo.""",
             **of_share("corrupt"),
         ),
     ] = 0.0
@@ -250,14 +249,14 @@ only carries a wrong sender there arrives: 6 of the 98 bytes of an echo.""",
         Setting(
             word="slot",
             rare="slots of {:.2f} ms",
-            about="What comes within so long arrives together, as over a radio. Of both directions or {to: 10ms, "
-            "from: 0ms}.",
+            about="Packets that come within this time arrive together, as over a radio. For both directions or "
+            "{to: 10ms, from: 0ms}. Default: 0ms.",
             page="""\
 optional · time, or one for each direction · default: `0ms` · `slot: 10ms`
 
-What comes within so long of a first packet arrives together at its end, as where a radio or a cable modem gives each
-station its turn. A packet waits for a slot at the most, on top of its delay; when a slot begins is netem's own
-affair in real time.""",
+Packets that come within this time of a first packet arrive together at its end, as where a radio or a cable modem gives
+each station its turn. A packet waits for one slot at the most, in addition to its delay. In real time netem decides
+when a slot begins.""",
             **of_time(
                 "slot_ns",
                 "slot_ms",
@@ -273,8 +272,8 @@ affair in real time.""",
 
     @property
     def bursts(self) -> tuple[float, float] | None:
-        """Of losses in bursts, after Gilbert (1960): the chance that one begins with a packet, and that it ends with
-        one. In it all is lost. None: each packet is lost on its own.
+        """The chances that a burst of losses begins, and that it ends, with a packet (Gilbert, 1960). All packets of a
+        burst are lost. None means that each packet is lost on its own.
         """
         lost = self.loss_percent / 100
         return (lost / (self.burst_packets * (1 - lost)), 1 / self.burst_packets) if self.in_bursts else None
@@ -285,7 +284,7 @@ affair in real time.""",
 
     @property
     def by_chance(self) -> bool:
-        """Whether chance decides anything of it, so that it needs a seed."""
+        """Whether the direction uses random numbers, and so needs a seed."""
         return bool(self.jitter_ms or self.spoils)
 
     @property
@@ -295,8 +294,8 @@ affair in real time.""",
 
     @property
     def in_order(self) -> bool:
-        """Whether packets come once, one by one and in order, but for those that are lost and for jitter: only then has
-        the link one round trip, and TCP its ceiling."""
+        """Whether packets arrive once, one by one and, jitter aside, in order, unless they are lost. Only then does the
+        link have one round trip, and TCP its ceiling."""
         return not (self.reorder_percent or self.duplicate_percent or self.slot_ms)
 
 
@@ -311,18 +310,18 @@ BY_FIELD: Mapping[str, Setting] = {each.field: each for each in _found()}
 AT_RECEIVER = tuple(each for each in BY_FIELD.values() if not each.at_sender)
 AT_SENDER = tuple(each for each in BY_FIELD.values() if each.at_sender)
 LINK_SETTINGS = AT_RECEIVER + AT_SENDER
-"""In the order in which a file's keys are listed."""
+"""All settings, in the order of a link's keys."""
 SETTABLE: Mapping[str, Setting] = {each.word: each for each in LINK_SETTINGS if each.under_traffic}
-"""By word what can be set while a lab is up."""
+"""The settings that can change while a lab is up, by word."""
 
 
 def other_than_default(way: Shaping) -> Iterator[Setting]:
-    """The settings that this direction of a link has otherwise than one of which nothing is said."""
+    """The settings of this direction of a link that differ from their defaults."""
     return (each for each in LINK_SETTINGS if getattr(way, each.field) != each.default)
 
 
 def untimely(ways: Iterable[Shaping], time: Time) -> Iterator[str]:
-    """What these directions of a link have that means nothing in a lab of that time."""
+    """Yield a message for each setting of these directions that does not apply to a lab of `time`."""
     other = [each for each in LINK_SETTINGS if each.only not in (None, time)]
     for way in ways:
         for each in other:
@@ -331,9 +330,9 @@ def untimely(ways: Iterable[Shaping], time: Time) -> Iterator[str]:
 
 
 def amount(word: str, written: object) -> tuple[str, Amount | None]:
-    """The field that the word names, and what it is set to; None: as declared. Raises ValueError."""
+    """The field that `word` names, and its new value; None means the declared value. Raises ValueError."""
     if word not in SETTABLE:
-        raise ValueError(f"{shown(word)} is nothing that can be set: write {listed([*SETTABLE])}")
+        raise ValueError(f"{shown(word)} cannot be set: write {listed([*SETTABLE])}")
     setting = SETTABLE[word]
     return setting.field, None if written == DECLARED else setting.parse(written)
 
@@ -350,7 +349,7 @@ def _optional() -> dict[str, Any]:
 if TYPE_CHECKING:
 
     class Amounts(BaseModel):
-        """What a direction of a link is set to instead of what is declared, by field. None: as declared."""
+        """Values that replace declared settings of a direction, by field. None means the declared value."""
 
         model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -1,4 +1,4 @@
-"""A topology file to its plan, or to every problem in it at once.
+"""Turn a topology file into its plan, or report every problem in it at once.
 
 A file is checked in three steps whose findings are reported together: the text (`language.tree`), each value
 (`model`), the whole (`checks`). Whatever the file holds, the outcome is a plan or an `InputError`.
@@ -53,9 +53,8 @@ def load(
 ) -> Plan:
     """The plan of the topology file `path`. `known_overlays` are the names `overlay:` may have; None allows any.
 
-    `time` is the lab's time instead of the file's; `best` that of a file which says none, when nothing else does.
-    `values` are put at their places (`varying`) first. `beside` has the files that it names, when they are not those of
-    its directory.
+    `time` overrides the file's time; `best` holds when neither is there. `values` are put at their places (`varying`)
+    first. `beside` has the files that the topology names. Default: those of its directory.
 
     Raises InputError with every problem, each with its line.
     """
@@ -74,9 +73,8 @@ def parse(
     best: Time = ANYWHERE,
     beside: Beside | None = None,
 ) -> Plan:
-    """As `load`, from text; `file` is the name that messages carry, and where files lie that it names. Pure but for the
-    files `beside` it that hosts are to have; without these they are not looked at, and no lab can be made of such a
-    plan.
+    """As `load`, from text. `file` is the name in messages, and paths in the topology are relative to its directory.
+    Without `beside` the function is pure: no file is read, and no lab can be made of such a plan.
     """
     return _planned(_read(text, file), file, known_overlays, time, best, beside)
 
@@ -111,8 +109,8 @@ def _planned(
 
 
 def _read(text: str, file: str) -> Tree:
-    """The document, also of a file in GTS's language, which is told by its name's ending. Other tools' files are
-    refused, with the command that takes them over."""
+    """The document of a topology file, or of a file in GTS's language, which has its own suffix. Other tools' files are
+    refused, with the command that imports them."""
     if is_gts(file):
         return network.tree(_of_gts(text, file))
     recognised.require_our_ending(file)
@@ -143,8 +141,8 @@ def require_fit(read: network.Network, file: str) -> None:
 
 
 def in_our_words(path: Path, values: Mapping[str, str] = NOTHING_ELSE) -> bytes:
-    """The file as it is; one in GTS's language, or with other `values`, as a topology of ours, which results keep.
-    Raises InputError."""
+    """The topology that results keep: the file's own bytes, or, for GTS's language or other `values`, a topology file
+    written from it. Raises InputError."""
     if values:
         text = read_text(path, gts_language.LANGUAGE if is_gts(path) else LANGUAGE)
         document = varied(_read(text, str(path)), values).data
@@ -156,6 +154,6 @@ def in_our_words(path: Path, values: Mapping[str, str] = NOTHING_ELSE) -> bytes:
 
 
 def _written_time(data: Data) -> Time | None:
-    """Also of a file in which something else is wrong; a word that is no time counts as virtual, which allows more."""
+    """The document's time, even if other keys are wrong; a wrong word counts as virtual, which allows more."""
     written = data.get("time") if isinstance(data, dict) else None
     return None if written is None else "real" if written == "real" else "virtual"

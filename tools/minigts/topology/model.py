@@ -1,7 +1,7 @@
 """The topology file as its user writes it: one pydantic model, from which the JSON Schema comes too.
 
-Values arrive as strings (see `tree`), so each field brings its own parser and its own sentence for what is wrong.
-What concerns several fields or several links is in `checks`.
+Values arrive as strings (see `tree`), so each field has its own parser and its own error message. What concerns several
+fields or several links is in `checks`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _time_and_share(value: object) -> tuple[float, float]:
 
 def _round_trip(value: object) -> object:
     if isinstance(value, dict):
-        raise ValueError("a round trip is of both directions: for a delay each write delay: {to: 10ms, from: 30ms}")
+        raise ValueError("rtt covers both directions: for one delay each write delay: {to: 10ms, from: 30ms}")
     return value
 
 
@@ -175,7 +175,7 @@ class _RoundTrip(Spec):
 
 
 def _keys() -> dict[str, Any]:
-    """A link's keys for what it does in each direction, with the settings that stand under each."""
+    """A link's keys for its two directions, each with the settings under it."""
     under: dict[str, list[Setting]] = {}
     for each in LINK_SETTINGS:
         under.setdefault(each.head, []).append(each)
@@ -198,9 +198,9 @@ else:
 
 
 class LinkSettings(_EachWay):
-    """What a link does to packets, in each direction on its own; what is not given is not done.
+    """What a link does to packets, in each direction on its own. A setting that is left out has no effect.
 
-    Where the two directions differ, a setting is a mapping: to, from the first of the ends to the second, and from.
+    Where the two directions differ, a setting is a mapping: `to` is from the first end to the second, `from` is back.
     """
 
     mtu: Annotated[int, *whole("an MTU", LEAST_MTU, MOST_MTU)] | None = Field(
@@ -253,7 +253,7 @@ class LinkSpec(LinkSettings):
 
 
 class Defaults(Spec):
-    """What hosts and links have unless they say otherwise."""
+    """Default settings of hosts and links."""
 
     link: LinkSettings | None = Field(None, description="Settings of every link that does not give its own.")
     host: HostSpec | None = Field(None, description="Settings of every host that does not give its own.")
@@ -271,7 +271,7 @@ class Chain(_Shorthand):
         description="How many hosts (h1, h2, …), or their names in order."
     )
     segments: tuple[LinkSettings | None, ...] | None = Field(
-        None, description="Settings of each segment in order, one fewer than hosts; they go before `link`."
+        None, description="Settings of each segment in order, one fewer than hosts; they override `link`."
     )
 
     @model_validator(mode="after")
@@ -311,7 +311,7 @@ class Expect(Spec):
     )
     throughput: Annotated[ThroughputWord, choice("an expectation", *EXPECTATIONS["throughput"])] | None = Field(
         None,
-        description="Of TCP from the first host. within-ceiling: 85 % to 102 % of the ceiling that the plan predicts. "
+        description="TCP throughput from the first host. within-ceiling: 85 % to 102 % of the ceiling in the plan. "
         "falls-with-hops: less over the most hops than over one. step-after-first-hop: the second hop takes more than "
         "a tenth, and more than all further ones. falls-slightly: less over the most hops, by a tenth at most. level: "
         "over the most hops within a tenth of one hop.",
@@ -331,10 +331,16 @@ class ToleranceSpec(Spec):
         tuple[float, float],
         BeforeValidator(_time_and_share),
         WithJsonSchema({"type": "string", "examples": ["0.2ms + 1%"]}),
-    ] = Field((0.2, 1.0), description="Of a path's median round-trip time: a time, a share of it, or both added.")
-    rate: Annotated[float, *quantity(SHARE_PERCENT)] = Field(2.0, description="Of a link's rate, a share of it.")
+    ] = Field(
+        (0.2, 1.0),
+        description="Tolerance of a path's median round-trip time: a time, a share, or the sum. Default: 0.2ms + 1%.",
+    )
+    rate: Annotated[float, *quantity(SHARE_PERCENT)] = Field(
+        2.0, description="Tolerance of a link's rate, as a share. Default: 2%."
+    )
     loss: Annotated[float, *quantity(SHARE_PERCENT)] = Field(
-        0.1, description="Of a link's loss, in points: with 0.1%, a loss of 1% may be measured as 0.9% to 1.1%."
+        0.1,
+        description="Tolerance of a link's loss, in percentage points: with 0.1%, 1% may be measured as 0.9% to 1.1%.",
     )
 
 
@@ -352,16 +358,16 @@ class Topology(Spec):
         "routed",
         description="routed: static routes, every host reaches every other. neighbours: a host reaches only the "
         "hosts it shares a link with, as in GTS. ospf, bgp: as routed, by routes that the hosts find by that protocol, "
-        "and find anew when a link fails.",
+        "and again when a link fails. Default: routed.",
     )
     time: Annotated[Time, choice("a lab's time", "real", "virtual")] | None = Field(
         None,
-        description="virtual: the lab goes by a clock of its own, so that results do not depend on the machine; "
-        "provider uml has it. real: by the machine's clock. Absent: the provider's best, which is virtual on uml.",
+        description="virtual: the lab has a clock of its own, so that results do not depend on the machine; only on "
+        "uml. real: the lab has the machine's clock. Default: virtual on uml, else real.",
     )
     subnets: _Network = Field(
         DEFAULT_SUBNETS,
-        description="IPv4 block that segments without a subnet of their own get a /24 each from, or what they need.",
+        description="IPv4 block from which segments without a subnet get a /24 or larger. Default: 10.20.0.0/14.",
     )
     ipv6: _Beside | None = Field(
         None,
@@ -370,10 +376,10 @@ class Topology(Spec):
     )
     delays: Annotated[Literal["written", "sites"], choice("where delays come from", "written", "sites")] = Field(
         "written",
-        description="sites: a link that says no delay has that between its ends' locations, which are GTS's sites. "
-        "written: it has none.",
+        description="sites: a link without a delay gets the one between its ends' locations, which are GTS's sites. "
+        "written: it has none. Default: written.",
     )
-    defaults: Defaults | None = Field(None, description="What hosts and links have unless they say otherwise.")
+    defaults: Defaults | None = Field(None, description="Default settings of hosts and links.")
     hosts: dict[str, HostSpec | None] | None = Field(None, description="The hosts by name, in order.")
     switches: dict[str, SwitchSpec | None] | None = Field(None, description="The switches by name, in order.")
     links: tuple[LinkSpec, ...] | None = Field(None, description="The links, in order.")
@@ -383,8 +389,8 @@ class Topology(Spec):
     overlay: _Name = Field("none", description="The overlay that is up by default; experiments may choose others.")
     groups: dict[_Name, _Members] | None = Field(
         None,
-        description="Names of your own, each with two hosts or more: an overlay is laid over each by itself. "
-        "Absent: over all hosts.",
+        description="Groups of two hosts or more, by names of your own. Each group gets an overlay of its own. "
+        "Default: one overlay over all hosts.",
     )
     schedule: tuple[Step, ...] | None = Field(
         None, description="What links do over time, when `minigts play` or a measurement plays it. Default: nothing."
@@ -394,7 +400,7 @@ class Topology(Spec):
         None, description="How far a lab may be from its plan. Default: {rtt: 0.2ms + 1%, rate: 2%, loss: 0.1%}."
     )
     seed: Annotated[int, *whole("a seed", 0, LARGEST_SEED)] = Field(
-        0, description="Of the random numbers behind loss and jitter."
+        0, description="Seed of the random numbers for loss and jitter. Default: 0."
     )
 
 

@@ -1,4 +1,4 @@
-"""What a plan is made of: machines with their ends of links, the links, and what follows of them: routes and paths."""
+"""The elements of a plan: machines with their ports, links, and what follows from them, routes and paths."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ class End(Frozen):
     peer_host: HostName
     """The machine at the link's other end: a host or a switch."""
     outgoing: Shaping
-    """What frames leaving by this port meet on their way to the peer."""
+    """The shaping of frames from this port to the peer."""
     incoming: Shaping
-    """What frames arriving by this port have met: the peer's `outgoing`."""
+    """The shaping of frames from the peer to this port: the peer's `outgoing`."""
 
 
 class OnVlan(Frozen):
@@ -73,7 +73,7 @@ class OnVlan(Frozen):
 
 
 class Tagged(OnVlan):
-    """What a host has of one VLAN of a trunk, on an interface of its own: eth1.10."""
+    """A host's interface in one VLAN of a trunk: eth1.10."""
 
     peer_address: Address
 
@@ -85,18 +85,18 @@ class Port(End):
     """IPv4 address of this end, without prefix length; of a trunk the one in its first VLAN."""
     prefix: Prefix
     peer_address: Address
-    """The address at the link's other end; a switch's is the one that it answers on itself."""
+    """The address at the link's other end; for a switch, the switch's own address."""
     tagged: Annotated[tuple[Tagged, ...], Field(exclude_if=lambda each: not each)] = ()
-    """Of a trunk, by VLAN. Empty, and then not written: frames say no VLAN."""
+    """The interfaces of a trunk, by VLAN. Empty, which is not stored, where frames are untagged."""
 
     @property
     def vlan(self) -> int | None:
-        """What frames say that it sends; None: none. Of `on_segments` only."""
+        """The VLAN tag of frames that it sends; None means untagged. Only for ports from `on_segments`."""
         return self.tagged[0].vlan if self.tagged else None
 
     @property
     def subnet(self) -> str:
-        """Of the segment, in CIDR form."""
+        """The segment's subnet in CIDR form."""
         return str(IPv4Interface(f"{self.address}/{self.prefix}").network)
 
     @property
@@ -118,26 +118,26 @@ class Route(Frozen):
 
 
 class Machine(Frozen):
-    """What a provider starts, of either role, with its ends of links in order."""
+    """A host or switch, which a provider starts, with its ports in order of the links."""
 
     name: HostName
     index: Index
-    """Position in the topology file among its own kind, from 0; a lab that hosts were taken out of has gaps."""
+    """Position in the topology file among its own kind, from 0; removed hosts leave gaps."""
     location: Location | None
     cpus: Cpus | CpuShare
-    """Below 1: the host gets no more than that share of one processor, in real time only."""
+    """Processors. Below 1 the host gets no more than that share of one processor, in real time only."""
     memory_mb: MemoryMb
     ports: tuple[End, ...]
 
 
 class Processor(Frozen):
-    """What takes a host's processor: frames that pass any of its ports, in or out, one after the other, and calls."""
+    """Time that frames on any of a host's ports, one after the other, and system calls take of its processor."""
 
     frame_ns: FrameNs = 0
     byte_ns: ByteNs = 0.0
-    """Of a byte of the frame, Ethernet header counted."""
+    """Time for each byte of a frame, Ethernet header included."""
     call_ns: CallNs = 0
-    """Of a system call."""
+    """Time for each system call."""
 
     @property
     def takes_frames(self) -> bool:
@@ -147,18 +147,18 @@ class Processor(Frozen):
 class Host(Machine):
     role: Literal["host"] = "host"
     processor: Processor | None = None
-    """Modelled, in virtual time only. None: frames take nothing."""
+    """The modelled processor, in virtual time only. With None frames and calls take no time."""
     software: Software | None = None
-    """What it has of the user's own; None: nothing."""
+    """The user's software on the host, if any."""
     address: Address
-    """The host's own address, a /32 on its loopback: stable, whichever segment a packet comes by."""
+    """The host's own address, a /32 on its loopback: the same on whichever segment a packet arrives."""
     ports: tuple[Port, ...]
     containers: tuple[Container, ...] = ()
-    """The user's own, in the lab's overlay."""
+    """The user's own containers, in the lab's overlay."""
     sysctls: Annotated[tuple[Sysctl, ...], Field(max_length=MOST_SETTINGS, exclude_if=lambda each: not each)] = ()
-    """Where its kernel is set otherwise than the baseline, by name. Empty, and then not written: nowhere."""
+    """Kernel settings that differ from the baseline, by name. An empty list is not stored."""
     gateway: Annotated[bool, Field(exclude_if=lambda gateway: not gateway)] = False
-    """Whether it has a way out of the lab, in real time only (`gateway`). False, and then not written: none."""
+    """Whether it has a way out of the lab, in real time only (`gateway`). False is not stored."""
 
     @property
     def on_segments(self) -> tuple[Port, ...]:
@@ -171,28 +171,28 @@ class Switch(Machine):
 
     role: Literal["switch"] = "switch"
     address: Address
-    """On its segment, for whoever asks the switch itself."""
+    """The switch's own address on its segment."""
     prefix: Prefix
     ports: Annotated[tuple[End, ...], Field(min_length=1)]
     controller: Controller | None
-    """None: it learns by itself. Else where its OpenFlow controller listens, `ADDRESS:PORT`; on 127.0.0.1 it is the
-    built-in one."""
+    """Where its OpenFlow controller listens, `ADDRESS:PORT`; on 127.0.0.1 it is the built-in one. With None the switch
+    learns by itself."""
     vlans: Annotated[tuple[OnVlan, ...], Field(exclude_if=lambda each: not each)] = ()
-    """Those of its links, each with its address there, of which the first is `address`. Empty, and then not written:
-    there are none."""
+    """The VLANs of its links, each with the switch's address there; the first one is `address`. An empty list is not
+    stored."""
 
 
 class Direction(Frozen):
-    """What a link or a path is in one direction. None means: not limited."""
+    """The figures of a link or a path in one direction. A rate of None means no limit."""
 
     delay_ms: PathDelayMs
     rate_mbit: RateMbit | None
     loss_percent: Percent
     tcp_ceiling_mbit: GoodputMbit | None
-    """None, too, where the other direction is too thin for the acknowledgements of as much."""
+    """Highest TCP goodput. None, too, where the other direction is too slow for its acknowledgements."""
     tcp_least_mbit: Annotated[GoodputMbit | None, _UNLESS_NONE] = None
-    """Of a path whose hosts' buffers may be TCP's limit: what they carry at the least (`topology.tcp`). None, and then
-    not written: the links are the limit, and it is of a link."""
+    """Lowest TCP goodput of a path whose hosts' buffers may be the limit (`topology.tcp`). None, which is not stored,
+    where the links are the limit, and for a link."""
 
     @property
     def unacknowledged(self) -> bool:
@@ -201,48 +201,48 @@ class Direction(Frozen):
 
 
 class Vlan(Frozen):
-    """One that a trunk carries."""
+    """A VLAN that a trunk carries."""
 
     number: VlanNumber
     subnet: Network
 
 
 class Link(Frozen):
-    """Two ends. `name` is unique in the plan (`ams-bra`). Links that meet in a switch are one segment: one subnet.
-    With VLANs those that carry the same one are.
+    """A link between two ends. `name` is unique in the plan (`ams-bra`). Links that meet in a switch, and carry the
+    same VLAN if any, are one segment with one subnet.
 
-    Rate, loss and ceiling are those from the first end to the second, and of the way back unless `back` says otherwise.
+    Rate, loss and ceiling are those from the first end to the second, and back unless `back` differs.
     """
 
     name: Name
     index: Index
     ends: tuple[HostName, HostName]
     subnet: Network
-    """Of a trunk that of its first VLAN."""
+    """The segment's subnet; for a trunk, that of its first VLAN."""
     vlan: Annotated[VlanNumber | None, Field(exclude_if=lambda vlan: vlan is None)] = None
-    """The one that its frames are in without saying so. None, and then not written: there are none, or `vlans`."""
+    """The VLAN of its untagged frames. None, which is not stored, without VLANs and on a trunk."""
     vlans: Annotated[tuple[Vlan, ...], Field(exclude_if=lambda vlans: not vlans)] = ()
-    """Those that its frames say (IEEE 802.1Q). Empty, and then not written: frames say none."""
+    """The VLANs of its tagged frames (IEEE 802.1Q). An empty list is not stored."""
     rtt_ms: RttMs
-    """Both directions' delay."""
+    """The sum of both directions' delays."""
     rate_mbit: RateMbit | None
     loss_percent: Percent
     """Chance to lose a packet, in one direction."""
     tcp_ceiling_mbit: GoodputMbit | None = None
     """Highest TCP goodput: the rate times payload over frame (1448/1514 at MTU 1500). None: see `Direction`."""
     back: Direction | None = None
-    """From the second end to the first, where that is otherwise."""
+    """The direction from the second end to the first, where it differs."""
     delay_from: Annotated[
         Literal["file", "measured", "distance", "same site", "no site"] | None,
         Field(exclude_if=lambda source: source is None),
     ] = None
-    """Where the delay comes from (`sites`). None, and then not written: nothing but what is declared makes delays."""
+    """Where the delay comes from (`sites`). None, which is not stored, without `delays: sites`."""
     cost: Annotated[int | None, Field(ge=1, le=65535, exclude_if=lambda cost: cost is None)] = None
-    """What a routing protocol takes the link to cost, either way. None, and then not written: there is no protocol."""
+    """The link's cost in a routing protocol, in both directions. None, which is not stored, without a protocol."""
 
     @property
     def segments(self) -> tuple[tuple[int | None, str], ...]:
-        """Those that it is part of: their VLANs, None where there are none, and subnets."""
+        """The segments of which it is part, each by VLAN, None without VLANs, and subnet."""
         return tuple((vlan.number, vlan.subnet) for vlan in self.vlans) or ((self.vlan, self.subnet),)
 
     @property
@@ -264,28 +264,28 @@ class Link(Frozen):
 class Path(Frozen):
     """What the plan predicts between two hosts, from `source` to `target`.
 
-    Rate, loss and ceiling are those of this direction, and of the way back unless `back` says otherwise.
+    Rate, loss and ceiling are those of this direction, and back unless `back` differs.
     """
 
     source: str
     target: str
     links: tuple[str, ...]
-    """The names of the links on the way, in order; its length is the number of hops."""
+    """The names of the links on the path, in order; its length is the number of hops."""
     reachable: bool
-    """Whether the underlay routes it: always, but in mode neighbours only for neighbours."""
+    """Whether the underlay routes packets over it: always, but in mode neighbours only between neighbours."""
     rtt_ms: PathRttMs
     """Sum of the links' RTT."""
     rate_mbit: RateMbit | None
-    """Lowest rate on the way."""
+    """Lowest rate on the path."""
     tcp_ceiling_mbit: GoodputMbit | None
     """Highest TCP goodput over the underlay: the lowest rate times payload over frame, with the lowest MTU, and no more
     than the hosts' buffers carry over the round trip. None: see `Direction`."""
     tcp_least_mbit: Annotated[GoodputMbit | None, _UNLESS_NONE] = None
-    """See `Direction`."""
+    """Lowest TCP goodput; see `Direction`."""
     loss_percent: Percent
-    """Chance to lose a packet on the way, in one direction."""
+    """Chance to lose a packet on the path, in one direction."""
     back: Direction | None = None
-    """From the target to the source, over the same links, where that is otherwise."""
+    """The direction from the target to the source, over the same links, where it differs."""
 
     @property
     def hops(self) -> int:
@@ -330,7 +330,7 @@ class Tolerances(Frozen):
 
 
 class Group(Frozen):
-    """Hosts over which an overlay is laid by itself; the first of them leads."""
+    """Hosts with an overlay of their own, which the first of them leads."""
 
     name: Name
     hosts: Annotated[tuple[HostName, ...], Field(min_length=2, max_length=MOST_HOSTS)]

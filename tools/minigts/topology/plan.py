@@ -1,6 +1,6 @@
 """The plan: everything a provider, the Vagrantfile, an experiment or the report needs to know of a lab.
 
-A plan is pure data. Routes and paths follow from the rest of it: they are not stored, and worked out when asked for.
+A plan is pure data. Routes and paths follow from the rest of it: they are not stored, but computed when needed.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ class Plan(Stored):
         return copied
 
     def makes_same_lab(self, other: Plan) -> bool:
-        """Whether a lab of the other plan is one of this: all is the same but for the block and the seed that what is
-        added later takes, which plans of before do not say. What followed of them is among what is compared.
+        """Whether both plans make the same lab. `subnets` and `seed` are not compared, since older plans lack them; the
+        addresses and seeds that came from them are.
         """
         return self.model_copy(update={"subnets": other.subnets, "seed": other.seed}) == other
 
     def set_to(self, hosts: tuple[Host, ...], switches: tuple[Switch, ...], links: tuple[Link, ...]) -> Self:
-        """The same lab with its links set otherwise: round trips and rates are others, the ways are the same."""
+        """The same lab with other settings of its links: round trips and rates change, routes do not."""
         copied = self.model_copy(update={"hosts": hosts, "switches": switches, "links": links})
-        vars(copied)["_underlay"] = self._underlay.set_to(hosts, switches, links)  # where it is remembered
+        vars(copied)["_underlay"] = self._underlay.set_to(hosts, switches, links)  # where the cached property keeps it
         return copied
 
     @cached_property
@@ -59,7 +59,7 @@ class Plan(Stored):
 
     @cached_property
     def _ends(self) -> dict[str, dict[str, tuple[int, End]]]:
-        """By link and machine its port, and which of all ports that is."""
+        """By link and machine, the port and its number among all ports."""
         found: dict[str, dict[str, tuple[int, End]]] = {}
         ports = ((machine.name, port) for machine in self.machines for port in machine.ports)
         for number, (name, port) in enumerate(ports):
@@ -68,7 +68,7 @@ class Plan(Stored):
 
     @cached_property
     def _members(self) -> dict[str, list[tuple[Host, Port]]]:
-        """By subnet the hosts' ports there."""
+        """The hosts' ports by subnet."""
         found: dict[str, list[tuple[Host, Port]]] = {}
         for host in self.hosts:
             for port in host.on_segments:
@@ -90,7 +90,7 @@ class Plan(Stored):
         return found
 
     def ipv6_of(self, name: str) -> v6.Host | None:
-        """What that host has beside its IPv4 addresses; None for a switch, and in a lab without IPv6."""
+        """The host's IPv6 addresses; None for a switch, and in a lab without IPv6."""
         return self._ipv6_named.get(name)
 
     def machine(self, name: str) -> Host | Switch:
@@ -99,12 +99,12 @@ class Plan(Stored):
 
     @property
     def is_routed(self) -> bool:
-        """Whether each host has a route to every other, by whatever means."""
+        """Whether each host has a route to every other, static or by a protocol."""
         return self.routing != "neighbours"
 
     @property
     def has_routers(self) -> bool:
-        """Whether the hosts find their routes themselves, by a protocol: those that the plan says."""
+        """Whether the hosts find the plan's routes themselves, by a routing protocol."""
         return self.routing in ("ospf", "bgp")
 
     @property
@@ -114,17 +114,17 @@ class Plan(Stored):
 
     @property
     def ways_out(self) -> tuple[Host, ...]:
-        """The hosts by which this machine's networks can be reached."""
+        """The hosts with a way out to this machine's networks."""
         return tuple(host for host in self.hosts if host.gateway)
 
     @property
     def tuned(self) -> tuple[Host, ...]:
-        """The hosts whose kernel is set otherwise than the baseline."""
+        """The hosts whose kernel settings differ from the baseline."""
         return tuple(host for host in self.hosts if host.sysctls)
 
     @property
     def tuning_in_words(self) -> list[str]:
-        """`ams, bra: net.core.rmem_default = 4194304`, a line for all hosts that have the same; mostly nothing."""
+        """`ams, bra: net.core.rmem_default = 4194304`, one line for all hosts with the same settings."""
         return in_words((host.name, host.sysctls) for host in self.tuned)
 
     def joins_hosts(self, link: Link) -> bool:
@@ -132,12 +132,12 @@ class Plan(Stored):
         return not {switch.name for switch in self.switches} & {*link.ends}
 
     def asks_controller(self, path: Path) -> bool:
-        """Whether a switch on the way does what an OpenFlow controller says."""
+        """Whether a switch on the path has an OpenFlow controller."""
         told = [switch for switch in self.switches if switch.controller is not None]
         return any(port.link in path.links for switch in told for port in switch.ports)
 
     def far_address(self, link: Link, end: int = 1) -> str:
-        """The address on `link` of its second end, as its first end reaches it; or of `end` 0, as the second does."""
+        """The address of a link's end, 0 or 1, by which its other end reaches it."""
         far = self.machine(link.ends[end])
         if isinstance(far, Switch):
             vlan, _ = link.segments[0]
@@ -145,15 +145,15 @@ class Plan(Stored):
         return next(port.address for port in far.ports if port.link == link.name)
 
     def address_over(self, path: Path) -> str:
-        """Where the path's target answers: by its own address where routes lead there, else on the shared segment."""
+        """The address of the path's target: its own address where hosts have routes, else that on the shared
+        segment."""
         if self.is_routed:
             return self.host(path.target).address
         near = self.neighbours(self.host(path.source))
         return next(far.address for port, host, far in near if host.name == path.target and port.link == path.links[0])
 
     def ends_on(self, path: Path) -> list[End]:
-        """Both ends of each link on the way, as often as it lies there: before and behind a host that routes between
-        the VLANs of its one link it is the same."""
+        """Both ends of each link on the path. A link is there twice where a host routes between two of its VLANs."""
         numbered = {
             number: [port] * times
             for link, times in Counter(path.links).items()
@@ -162,18 +162,19 @@ class Plan(Stored):
         return [port for _, ports in sorted(numbered.items()) for port in ports]
 
     def in_order(self, path: Path) -> bool:
-        """Whether every link on the way has packets come once, one by one and in order, as far as chance lets them."""
+        """Whether packets cross every link on the path once, one by one and, losses and jitter aside, in order."""
         return all(end.outgoing.in_order for end in self.ends_on(path))
 
     def neighbours(self, host: Host) -> Iterator[tuple[Port, Host, Port]]:
-        """Every other host on a segment of `host`: by which port it is reached, the host, its port there."""
+        """Yield, for every other host on a segment of `host`, the port of `host`, the other host, and the other's
+        port."""
         for port in host.on_segments:
             for other, far in self._members[port.subnet]:
                 if other != host:
                     yield port, other, far
 
     def group_of(self, host: str) -> Group | None:
-        """The group that a host is in."""
+        """The group of a host, if it is in one."""
         return next((group for group in self.groups if host in group.hosts), None)
 
     def path(self, source: str, target: str) -> Path:
@@ -181,20 +182,19 @@ class Plan(Stored):
         return self._underlay.path(source, target)
 
     def paths_from(self, source: str) -> Iterator[Path]:
-        """Those to the hosts behind it in the file that it is connected with, in that order. Raises KeyError."""
+        """The paths to the connected hosts that come after `source` in the file, in order. Raises KeyError."""
         return self._underlay.paths_from(source)
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """One for each pair of hosts that are connected, in file order of source, then of target, which is behind it.
-
-        They are made anew each time: half a million in a lab of a thousand hosts.
+        """One path for each pair of connected hosts, in file order of the source, then of the target, which comes after
+        it. They are computed at each call: half a million in a lab of a thousand hosts.
         """
         return tuple(path for host in self.hosts for path in self.paths_from(host.name))
 
     @property
     def pairs(self) -> int:
-        """How many paths there are."""
+        """The number of paths."""
         return self._underlay.pairs
 
     def reaches(self, source: str, target: str) -> bool:
@@ -202,15 +202,15 @@ class Plan(Stored):
         return self._underlay.reaches(source, target)
 
     def routes_of(self, host: str) -> tuple[Route, ...]:
-        """What a host has, or is to find by a protocol; none in mode neighbours. Raises KeyError."""
+        """A host's routes, static or to be found by a protocol; none in mode neighbours. Raises KeyError."""
         return self._underlay.routes_of(host)
 
     def ipv6_routes_of(self, host: str) -> tuple[v6.Route, ...]:
-        """Those beside them, in the same order; none in a lab without IPv6."""
+        """A host's IPv6 routes, in the order of `routes_of`; none in a lab without IPv6."""
         numbering = self._ipv6_numbering
         return () if numbering is None else tuple(map(numbering.route, self.routes_of(host)))
 
     def directions(self, link: Link) -> tuple[Shaping, Shaping]:
-        """All that is declared of a link: from its first end to its second, and back."""
+        """The declared shaping of a link, from its first end to its second, and back."""
         there, back = (self._ends[link.name][end][1].outgoing for end in link.ends)
         return there, back

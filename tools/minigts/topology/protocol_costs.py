@@ -1,9 +1,9 @@
-"""What a routing protocol of the hosts takes each link to cost. Pure, and the same for OSPF and BGP.
+"""The cost of each link in the hosts' routing protocol. Pure, and the same for OSPF and BGP.
 
-OSPF has sixteen bits for it (RFC 2328, section A.4.2). The round trip of a link stands in its cost, on a scale on which
-the longest link of the lab has 60000: the way is that of the lowest RTT, as with static routes. Each hop adds a little:
-of two ways that are equally long that of fewer hops is taken. What a link adds by its name keeps two ways from costing
-the same, for which of them is taken would be the protocol's own affair.
+OSPF has sixteen bits for a cost (RFC 2328, section A.4.2). A cost has a part in proportion to the link's RTT, 60000 for
+the longest link of the lab, so that the path of the lowest RTT is taken, as with static routes. A constant for each hop
+prefers fewer hops among equal RTTs. A part derived from the link's name keeps two paths from costing the same, since
+the protocol might take either.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from minigts.topology.routing import Edge, Graph
 
 LONGEST, HOP, BY_NAME = 60000, 4096, 1024
-"""Of the longest link's round trip; of each hop; below this what a link adds by its name."""
+"""The parts of a cost: the longest link's RTT, each hop, and the bound of the part from the link's name."""
 ATTEMPTS = 32
 
 
 def protocol_costs(nodes: int, edges: Sequence[Edge], names: Sequence[str]) -> list[int]:
-    """Of each link one number, 1 to 65535. No two best ways cost the same, if one of the attempts gives that; a large
-    lab of equal links may keep some that do, and then either may be taken.
+    """The cost of each link, from 1 to 65535. Of several attempts the one with the fewest ties between best paths is
+    taken; in a large lab of equal links some may be left, and the protocol may take either path.
     """
     best: list[int] = []
     fewest = -1
@@ -41,7 +41,7 @@ def _costs(edges: Sequence[Edge], names: Sequence[str], attempt: int) -> list[in
 
 
 def _ties(nodes: int, edges: Sequence[Edge], costs: Sequence[int]) -> int:
-    """How many hosts and segments have two best ways from some host."""
+    """The number of hosts and segments to which some host has two best paths."""
     count = 0
     for distances in distances_between(nodes, edges, costs):
         reached: dict[int, int] = {}
@@ -57,6 +57,6 @@ def _ties(nodes: int, edges: Sequence[Edge], costs: Sequence[int]) -> int:
 
 
 def distances_between(nodes: int, edges: Sequence[Edge], costs: Sequence[int]) -> list[dict[int, int]]:
-    """For each node what the best way to each that it is joined with costs, itself at 0."""
+    """For each node, the cost of the best path to each node that it is connected with; 0 for itself."""
     graph = Graph(nodes, edges, costs)
     return [{source: 0} | {step.node: step.cost for step in graph.steps(source)} for source in range(nodes)]

@@ -1,4 +1,4 @@
-"""The room in front of a link's rate, and in its delay. Pure."""
+"""The queues in front of a link's rate and in its delay. Pure."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _FEWEST_PACKETS, _MOST_PACKETS = 1000, 1_000_000
 
 
 def queue_bytes(rate_mbit: float | None, rtt_ms: float, declared: int | None = None) -> int | None:
-    """Room in front of a rate, in bytes: as declared, else rate x (RTT of the link + 20 ms), at least 64 kB.
+    """The queue in front of a rate, in bytes: as declared, else rate x (RTT of the link + 20 ms), at least 64 kB.
 
-    One bandwidth-delay product keeps a link busy under TCP (Villamizar and Song, 1994). The 20 ms stand for the
-    rest of the way, and for scheduling, where the link itself adds hardly any delay.
+    One bandwidth-delay product keeps a link busy under TCP (Villamizar and Song, 1994). The 20 ms stand for the rest of
+    the path, and for scheduling, where the link itself adds hardly any delay.
     """
     if rate_mbit is None:
         return None

@@ -1,4 +1,4 @@
-"""The sections of the topology language's reference page that come of the list of link settings. Pure."""
+"""The sections of the topology language's reference page on the settings of links. Pure."""
 
 from __future__ import annotations
 

@@ -23,17 +23,17 @@ class Edge:
 
 @dataclass(frozen=True)
 class Step:
-    """The last step of the best way to a node."""
+    """The last step of the best path to a node."""
 
     node: int
     cost: int
     before: int
-    """The node before it, and the link between the two, by index."""
+    """The node before it; `link` is the index of the link between the two."""
     link: int
 
 
 class Graph:
-    """Nodes by number, and the best link between each two that have one, with what it costs."""
+    """A graph of numbered nodes, with the cheapest link between each two that are joined."""
 
     def __init__(self, nodes: int, edges: Sequence[Edge], costs: Sequence[int]) -> None:
         self._beside: list[dict[int, tuple[int, int]]] = [{} for _ in range(nodes)]
@@ -43,9 +43,9 @@ class Graph:
                 self._beside[first][second] = self._beside[second][first] = cost, index
 
     def steps(self, source: int, passable: range | None = None) -> Iterator[Step]:
-        """The best ways from `source`, a step to each node that it is connected with, the nearest first (Dijkstra).
+        """Yield the last step of the best path from `source` to each connected node, the nearest first (Dijkstra).
 
-        Ways pass `passable` nodes alone; None: any.
+        Paths pass through `passable` nodes only; None allows any.
         """
         seen, waiting = {source: 0}, [(0, source, source, -1)]
         done: set[int] = set()
@@ -65,10 +65,10 @@ class Graph:
 
 
 def costs(edges: Sequence[Edge]) -> list[int]:
-    """Of each link one exact number; the lower a way's sum of them, the better: RTT in ns, hops, set of segments.
+    """The exact cost of each link: RTT in ns, hops, set of segments. The path with the lowest sum is the best.
 
-    The lowest RTT wins, then fewer hops, then the way whose latest segment in the file comes earliest. The last
-    rule leaves no two ways equal, so that the way back is the way there, and all hosts on it agree.
+    The lowest RTT wins, then fewer hops, then the path whose latest segment in the file comes earliest. The last rule
+    leaves no two paths equal, so that the path back is the path there, and all hosts on it agree.
     """
     return [_cost(edges, index) for index in range(len(edges))]
 
@@ -79,7 +79,7 @@ def _cost(edges: Sequence[Edge], index: int) -> int:
 
 
 def connected(nodes: Iterable[N], pairs: Iterable[tuple[N, N]]) -> list[list[N]]:
-    """The nodes in parts that pairs join, each in order of its nodes, and the parts in order of their first ones."""
+    """The connected components of the graph, each in order of its nodes, sorted by their first nodes."""
     beside: dict[N, list[N]] = {node: [] for node in nodes}
     for first, second in pairs:
         beside.setdefault(first, []).append(second)

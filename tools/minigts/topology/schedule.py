@@ -1,4 +1,4 @@
-"""What links do over time, as a file writes it, and the moments that come of it."""
+"""A schedule of changes to links: its steps in a file, and the moments that follow from them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_MOMENTS = 20_000
 LATEST_S = MOMENT_S.parse(MOMENT_S.most)
 LONGEST_PATH = 400
 Points: TypeAlias = Sequence[tuple[float, str]]
-"""Of a trace: seconds, and what is set then, as it would be written."""
+"""The points of a trace: seconds, and the value that is set then, as in a file."""
 
 
 _BY_FIELD = {each.field: each for each in SETTABLE.values()}
@@ -40,11 +40,11 @@ class Moment(BaseModel):
     at_s: Annotated[float, Field(ge=0, le=LATEST_S)]
     link: Name
     sender: HostName | None = None
-    """Whose sending is changed; None: both ends'."""
+    """The end whose sending direction is changed; None means both."""
     update: Annotated[dict[str, Amount | None], AfterValidator(_update_of)] = {}
-    """By field of a plan's shaping what it is set to; None: as declared."""
+    """The new values by field of `Shaping`; None means the declared value."""
     up: bool | None = None
-    """Whether the link is cut or made whole; None: neither."""
+    """False cuts the link, True makes it whole, None does neither."""
 
     @property
     def in_words(self) -> str:
@@ -57,7 +57,7 @@ class Moment(BaseModel):
 
 
 def _settings(value: object) -> tuple[dict[str, str], ...]:
-    """One mapping, or several that are taken in turn; each value is tried."""
+    """One mapping of settings, or several that are used in turn. Raises Misplaced for a wrong value."""
     several = value if isinstance(value, list | tuple) else [value]
     found, findings = [], []
     for number, one in enumerate(several):
@@ -86,24 +86,24 @@ Seconds: TypeAlias = Annotated[str, BeforeValidator(MOMENT_S.normal), written(MO
 
 
 class Step(Strict):
-    """What a schedule does with one link, once, again and again, or as a trace says."""
+    """A change of one link: once, repeated, or by a trace."""
 
     at: Seconds | None = None
-    """When, from the schedule's beginning."""
+    """Time of the change, from the schedule's beginning."""
     every: Seconds | None = None
-    """Again so often, from `at`, or from so long after the beginning, until `until`."""
+    """Interval of repetition until `until`. The first change is at `at`; default: one interval after the beginning."""
     until: Seconds | None = None
-    """When it ends: what `every` repeats, or a trace, which begins anew at its end."""
+    """End of the repetition, or of a trace, which is repeated until then. Default: a trace is played once."""
     link: Annotated[str, *matching(NAME_HINT, NAME)]
-    """Its name, such as ams-bra."""
+    """Name of the link, such as ams-bra."""
     sender: Annotated[str, *matching(HOST_NAME_HINT, HOST_NAME)] | None = Field(default=None, alias="from")
-    """Only what this end sends; both ends when absent."""
+    """Only the direction that this end sends. Default: both directions."""
     settings: Settings | None = Field(default=None, alias="set")
-    """What is set, as in {delay: 40ms}; with `every` also a list, whose entries are taken in turn."""
+    """Settings, as in {delay: 40ms}; with `every` also a list, whose entries are used in turn."""
     cut: Seconds | None = None
-    """The link is cut for so long."""
+    """How long the link is cut."""
     trace: Annotated[str, text("a path", LONGEST_PATH, one_line=True)] | None = None
-    """A file, beside the topology's: a .csv of seconds and rate, or delay; any other is mahimahi's."""
+    """A file beside the topology: a .csv of seconds and rate, or delay; any other is a trace of mahimahi."""
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
@@ -127,8 +127,8 @@ class Step(Strict):
 
 
 def moments(steps: Sequence[Step], traces: Mapping[str, tuple[str, Points]]) -> tuple[Moment, ...]:
-    """What the steps come to, in time's order; of those at the same moment the one that is written later is the later.
-    `traces`: by path what is set, and its points. Raises ValueError when they are too many.
+    """The moments of all steps in order of time; moments of the same time keep the order of the file. `traces` has, by
+    path, the setting's word and the points of each trace. Raises ValueError for too many moments.
     """
     found: list[Moment] = []
     for step in steps:
@@ -169,7 +169,7 @@ def _times_s(step: Step) -> Iterator[float]:
 
 
 def _of_trace(step: Step, what: str, points: Points) -> Iterator[Moment]:
-    """Anew from its beginning, a step of its last length after its end, until `until`; once without one."""
+    """The moments of a trace, played once, or until `until`. Its last point lasts as long as the one before."""
     begin_s = 0.0 if step.at is None else MOMENT_S.parse(step.at)
     last_s = points[-1][0] + (points[-1][0] - points[-2][0] if len(points) > 1 else 1.0)
     until_s = begin_s + last_s if step.until is None else MOMENT_S.parse(step.until)

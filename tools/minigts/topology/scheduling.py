@@ -1,4 +1,4 @@
-"""A topology's schedule to its moments: the links that it names, and the traces that it takes from files."""
+"""Turn a topology's schedule into moments: check its links, and read its traces from files."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from minigts.topology.schedule import LATEST_S, Moment, Points, Step, moments
 from minigts.topology.taking import Beside, CannotBeTaken
 
 OPPORTUNITY_BYTES = 1500
-"""Of one line of mahimahi's: a packet may be delivered in that millisecond (mm-link(1))."""
+"""The packet that each line of a mahimahi trace lets pass in its millisecond (mm-link(1))."""
 BIN_MS = 100
-"""Over which those opportunities are counted to a rate."""
+"""The interval over which these packets are counted to give a rate."""
 LEAST_MBIT = RATE_MBIT.parse(RATE_MBIT.least)
-"""The least rate that a link has: of a bin without any opportunity."""
+"""The least rate of a link, which holds in an interval without any packet."""
 _LARGEST_BYTES = 8_000_000
 _TRACE = Language("trace", "`seconds,rate`", _LARGEST_BYTES, "")
 
 
 def timed(steps: Sequence[Step], drafted: Draft, beside: Beside | None) -> tuple[tuple[Moment, ...], list[Finding]]:
-    """The moments, and what is wrong. Without files traces are not looked at, and their steps are left out."""
+    """The moments, and the findings. Without `beside` traces are not read, and their steps are left out."""
     ends = dict(zip(link_names(drafted.links), (link.ends for link in drafted.links), strict=True))
     findings: list[Finding] = []
     traces: dict[str, tuple[str, Points]] = {}
@@ -60,7 +60,7 @@ def _trace(beside: Beside, source: str) -> tuple[str, Points]:
     content = beside.text(source, _TRACE)
     found = _table(content) if PurePosixPath(source).suffix.lower() == ".csv" else ("rate", _opportunities(content))
     if not found[1]:
-        raise CannotBeTaken("has no moment")
+        raise CannotBeTaken("has no points")
     return found
 
 
@@ -69,7 +69,7 @@ def _table(content: str) -> tuple[str, Points]:
     lines = csv.reader(io.StringIO(content))
     header = [word.strip() for word in next(lines, [])]
     if len(header) != 2 or header[0] != "seconds" or header[1] not in ("rate", "delay"):
-        raise CannotBeTaken("begins with no heading: `seconds,rate` or `seconds,delay` is its first line")
+        raise CannotBeTaken("has no heading: its first line must be `seconds,rate` or `seconds,delay`")
     found: list[tuple[float, str]] = []
     for row in lines:
         try:
@@ -79,7 +79,7 @@ def _table(content: str) -> tuple[str, Points]:
         except ValueError as error:
             raise CannotBeTaken(f"line {lines.line_num}: {error}; write it as in 0.5,{_EXAMPLES[header[1]]}") from None
         if not (found[-1][0] < at_s if found else at_s >= 0) or at_s > LATEST_S:
-            raise CannotBeTaken(f"line {lines.line_num}: {at} s: each line is later than the one before, a day at most")
+            raise CannotBeTaken(f"line {lines.line_num}: {at} s: times must ascend, to a day at the most")
         found.append((at_s, written))
     return header[1], found
 
@@ -88,12 +88,12 @@ _EXAMPLES = {"rate": "10mbit", "delay": "40ms"}
 
 
 def _opportunities(content: str) -> Points:
-    """Lines with a millisecond each, in order; how many fall into a bin is its rate."""
+    """The points of a mahimahi trace: each line is a millisecond, and the lines in an interval give its rate."""
     counts: Counter[int] = Counter()
     last_ms = 0
     for number, line in enumerate(content.splitlines(), start=1):
         if not line.strip().isascii() or not line.strip().isdigit() or len(line.strip()) > 9:
-            raise CannotBeTaken(f"line {number}: {shown(line[:40])} is no millisecond, which a trace of mahimahi has")
+            raise CannotBeTaken(f"line {number}: {shown(line[:40])} is no millisecond, as mahimahi's traces have")
         at_ms = int(line)
         if at_ms < last_ms or at_ms > 1000 * LATEST_S:
             raise CannotBeTaken(f"line {number}: {at_ms} ms is before the line above, or after a day")

@@ -1,5 +1,5 @@
-"""Which links are one segment: those that meet in a switch, in one VLAN, share a subnet. Pure; by positions in the
-file.
+"""The segments of a topology: links that meet in a switch, in one VLAN, share a subnet. Links are given by their index
+in the file. Pure.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TypeAlias
 from minigts.topology.routing import connected
 
 Vlans: TypeAlias = tuple[int | None, ...]
-"""What a link carries: VLANs by number, or None alone where there are none."""
+"""The numbers of the VLANs that a link carries, or None alone without VLANs."""
 NO_VLAN: Vlans = (None,)
 _Node: TypeAlias = tuple[int | str, int | None]
 """A link by index or a switch by name, in a VLAN."""
@@ -19,7 +19,7 @@ _Node: TypeAlias = tuple[int | str, int | None]
 
 @dataclass(frozen=True)
 class Segment:
-    """Links by index, then who has an address there: hosts in the order of the links, switches behind them."""
+    """The links by index, and the machines with an address there: hosts in the order of the links, then switches."""
 
     links: tuple[int, ...]
     hosts: tuple[str, ...]
@@ -34,8 +34,8 @@ class Segment:
 def segments(
     ends: Sequence[tuple[str, str]], switches: Collection[str], carried: Sequence[Vlans] | None = None
 ) -> list[Segment]:
-    """The segments of links that are given by their ends and what each carries, in order of their first links, then of
-    VLANs. Without `carried` no link has a VLAN: what is joined by cables.
+    """The segments of links with these ends and VLANs, in order of their first links, then of VLANs. Without `carried`
+    no link has a VLAN.
     """
     of_link = [NO_VLAN] * len(ends) if carried is None else carried
     nodes: Iterable[_Node] = ((index, vlan) for index, vlans in enumerate(of_link) for vlan in vlans)

@@ -1,4 +1,4 @@
-"""What a setting of a link is, wherever somebody has to know of it, and what settings of one kind have alike. Pure."""
+"""The description of a link's setting, for every module that needs it, and what settings of one kind share. Pure."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from minigts.language.words import Words
 from minigts.topology.time import Time
 
 Amount: TypeAlias = float | str
-"""What a setting is set to: a number in the plan's unit, or a word."""
+"""The value of a setting: a number in the plan's unit, or a word."""
 Argv: TypeAlias = tuple[str, ...]
 Options: TypeAlias = Mapping[str, Any]
 """What `tc -j qdisc show` has under `options` of one queueing discipline."""
 Way: TypeAlias = Any
-"""One direction of a link: a `Shaping`, whose fields are made of what is here."""
+"""One direction of a link: a `Shaping`, which is built from this module."""
 DECLARED = "declared"
-"""As the topology has it."""
+"""The word for the topology's own value."""
 LOSS_OF_ALL = 2**32
-"""A wire counts shares in 1/2^32."""
+"""A share of 100 % on a wire, which counts shares in 1/2^32."""
 _NS_A_MS = 1_000_000
 
 
@@ -30,11 +30,11 @@ class Tc:
     """A setting in the words of `tc`: of the `tbf` on the sender's interface, or of the receiver's `netem`."""
 
     words: Callable[[Way], Argv]
-    """What the queueing discipline is told; no word where the setting is its default."""
+    """The arguments for the queueing discipline; none for the default."""
     read: Callable[[Options], Any]
-    """What it shows, in the plan's unit."""
+    """The value that the queueing discipline shows, in the plan's unit."""
     slack: Callable[[Way], float]
-    """How far what it shows may be off, by its own rounding."""
+    """How far the shown value may be off by rounding, in the plan's unit."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -44,47 +44,47 @@ class WireField:
     name: str
     value: Callable[[Way], int | None]
     per: float
-    """How many of it make one of `unit`."""
+    """How many steps of the number make one `unit`."""
     unit: str
     label: str = ""
-    """What messages call it; the setting's own word where it is empty."""
+    """Its name in messages. Default: the setting's word."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Setting:
-    """One thing that a link does in each direction. `field` and `default` follow from where it stands in `Shaping`."""
+    """One thing that a link does in each direction. `field` and `default` come from the field that it annotates."""
 
     word: str
-    """What a file and `minigts set` call it. `queue.discipline` is nested: in a file it stands in the mapping
-    `queue: {discipline: …}`."""
+    """Its name in a file and for `minigts set`. `queue.discipline` is nested: a file has it as `queue: {discipline:
+    …}`."""
     kind: Quantity | Words
-    """How it is written, with its units and bounds."""
+    """The parser of its values, with units and bounds."""
     about: str
-    """The schema's sentence."""
+    """Its description in the schema."""
     page: str
     """Its section of the reference page."""
     unit: str = ""
-    """How figures are shown."""
+    """The unit of figures that are shown."""
     inside: str = "value"
     """The key of its own value in a mapping that has nested settings, too: `queue: {size: 100kB, discipline: …}`."""
     counted: bool = False
-    """Whether the plan has whole numbers."""
+    """Whether its values in the plan are whole numbers."""
     at_sender: bool = False
-    """Whether it is set where a direction begins, in front of the rate; else where it ends, with the delay."""
+    """Whether it is set where a direction begins, with the rate, and not where it ends, with the delay."""
     tc: Tc | None = None
-    """None: no kernel can be told of it."""
+    """The setting in `tc`; None where no kernel can be set to it."""
     wire: tuple[WireField, ...] = ()
     read_wire: Callable[[Mapping[str, Any]], Any] | None = None
-    """What a wire's numbers say of it, in the plan's unit; None: its one number does."""
+    """The value by a wire's numbers, in the plan's unit; None where its one number gives it."""
     rare: str = ""
-    """How the table of `plan` says it, in which it stands where it is not the default: `{:g} % overtake`. Empty: it has
-    a column of its own, and `explain` always shows it."""
+    """Its words in the table of `plan` where it is not the default: `{:g} % overtake`. If empty, it has a column of its
+    own, and `explain` always shows it."""
     under_traffic: bool = True
     """Whether it can be set while the lab is up."""
     only: Time | None = None
-    """The one time in which it means something; None: in both."""
+    """The only time in which it applies; None means both."""
     feature: str | None = None
-    """What a provider must support for it (`providers.supported`); None: every provider's links have it."""
+    """The feature that a provider must support for it (`providers.supported`); None where every provider does."""
     field: str = ""
     default: Any = None
 
@@ -99,7 +99,7 @@ class Setting:
         return self.word.partition(".")[2] or self.inside
 
     def parse(self, written: object) -> Amount:
-        """What is written, as the plan has it. Raises ValueError with what would be right."""
+        """The plan's value of a written one. Raises ValueError with what would be right."""
         kind = self.kind
         return kind.parse_whole(written) if self.counted and isinstance(kind, Quantity) else kind.parse(written)
 
@@ -114,7 +114,7 @@ class Setting:
         return f"{amount:.10g} {self.field.rpartition('_')[2]}"
 
     def from_wire(self, numbers: Mapping[str, Any]) -> Any:
-        """What a wire with these numbers does; None: nothing, or it cannot be told."""
+        """The value on a wire with these numbers; None where there is none, or it cannot be determined."""
         if self.read_wire is not None:
             return self.read_wire(numbers)
         number = numbers[self.wire[0].name] if self.wire else None
@@ -122,7 +122,7 @@ class Setting:
 
 
 def of_time(name: str, field: str, words: Callable[[float], Argv], read: Callable[[Options], float]) -> dict[str, Any]:
-    """What all times have: microseconds with three digits for tc, which rounds them; nanoseconds for a wire."""
+    """What settings of time share: microseconds with three digits for tc, which rounds them; nanoseconds for a wire."""
     of = partial(_of, field)
     return {
         "kind": TIME_MS,
@@ -133,7 +133,7 @@ def of_time(name: str, field: str, words: Callable[[float], Argv], read: Callabl
 
 
 def of_share(word: str) -> dict[str, Any]:
-    """What shares of packets have that netem takes by the same word, and shows as a share of 1."""
+    """What shares of packets have in common: netem takes them by the same word, and shows them as a share of 1."""
     of = partial(_of, f"{word}_percent")
     return {
         "word": word,
@@ -170,7 +170,7 @@ def _shown_share(netem: Options, what: str, field: str) -> float:
 
 
 def loss(way: Way) -> Argv:
-    """What netem is told of losses, each on its own or in bursts."""
+    """The arguments of netem for losses, each on its own or in bursts."""
     if way.bursts is not None:
         begins, ends = (percent(100 * chance) for chance in way.bursts)
         return ("loss", "gemodel", begins, ends, percent(100), percent(0))
@@ -178,7 +178,7 @@ def loss(way: Way) -> Argv:
 
 
 def shown_loss(netem: Options) -> float:
-    """Of bursts in which all is lost the mean, by the chances that one begins and ends with a packet."""
+    """The loss in per cent; for bursts the mean, by the chances that one begins and ends with a packet."""
     if (gilbert := netem.get("loss-gemodel")) is None:
         return _shown_share(netem, "loss-random", "loss")
     return float(100 * gilbert["p"] / (gilbert["p"] + gilbert["r"]))
@@ -196,7 +196,7 @@ def shown_limit(tbf: Options) -> int:
 
 
 def burst_field(name: str, number: int, label: str) -> WireField:
-    """One of the two chances behind bursts: that one begins with a frame (0), or ends with one (1)."""
+    """The wire's field for one of two chances: that a burst begins with a frame (0), or ends with one (1)."""
 
     def value(way: Way) -> int:
         return wire_share(100 * (way.bursts or (0.0, 0.0))[number])

@@ -1,7 +1,7 @@
 """GTS's sites, and the delay of a link between two of them, for a topology that says `delays: sites`. Pure.
 
 Three sources, the nearest wins: the file's own `delay` or `rtt`; the round trip that was measured in 2016; else the
-way that light takes through fibre between the two cities.
+time that light takes through fibre between the two cities.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SITES: Mapping[str, Site] = {
     "PAR": Site("Paris", 48.86, 2.35),
     "PRG": Site("Prague", 50.08, 14.44),
 }
-"""GTS's, at their cities' middles."""
+"""GTS's sites, at the centres of their cities."""
 
 MEASURED_RTT_MS: Mapping[frozenset[str], float] = {
     frozenset(("AMS", "MIL")): 36.5,
@@ -64,13 +64,13 @@ def asked_for(data: Data) -> bool:
 
 
 def placed(drafted: Draft) -> Draft:
-    """With delays between sites for the links that have none of their own."""
+    """The draft with delays between sites for the links that have none of their own."""
     where = {machine.name: machine.location for machine in drafted.machines}
     return replace(drafted, links=tuple(placed_link(link, where) for link in drafted.links))
 
 
 def placed_link(link: DraftLink, where: Mapping[str, str | None]) -> DraftLink:
-    """One link, with `where` each machine stands."""
+    """The link with its delay between sites. `where` has the location of each machine."""
     if link.own_delay:
         return replace(link, delay_from="file")
     first, second = (where.get(end) for end in link.ends)
@@ -82,7 +82,7 @@ def placed_link(link: DraftLink, where: Mapping[str, str | None]) -> DraftLink:
 
 
 def check(drafted: Draft) -> Iterator[Finding]:
-    """Machines that stand where no site is, and have a link whose delay is to come from there."""
+    """Findings for machines whose location is no site, and whose links need one for their delay."""
     asking: Collection[str] = {end for link in drafted.links if link.delay_from == "no site" for end in link.ends}
     for machine in drafted.machines:
         if machine.name in asking and (problem := no_site(machine.location)) is not None:
@@ -90,7 +90,7 @@ def check(drafted: Draft) -> Iterator[Finding]:
 
 
 def no_site(location: str | None) -> str | None:
-    """Why a link's delay cannot come from there; None where there is no location, and none is asked for."""
+    """Why a link's delay cannot come from that location; None for a site, and without a location."""
     if location is None or location in SITES:
         return None
     return f"no site {shown(location)}; sites are {', '.join(SITES)}; or give its links a delay"

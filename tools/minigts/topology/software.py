@@ -1,6 +1,6 @@
-"""What a user brings into a host: packages, files, an environment, commands as it boots. As written, and in a plan.
+"""The user's software on a host: packages, files, environment, commands at boot; in a file and in a plan.
 
-What is taken from where, and whether it is there, is in `gathering`.
+`gathering` finds it and checks it.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from minigts.topology.containers import Image as HostImage
 
 LONGEST_PATH, LONGEST_COMMAND, LONGEST_VALUE = 1000, 4000, 4000
 LONGEST_FILE_NAME = 4096
-"""As paths of Linux."""
+"""The longest path of Linux."""
 MOST_ENTRIES = 100
-"""Of each kind, on a host."""
+"""The most entries of each kind on a host."""
 LARGEST_FILE_MB, MOST_FILES_IN_DIRECTORY = 100, 10_000
 OWN_ROOT = PurePosixPath("/var/lib/minigts/root")
-"""Where a host has the root of the user's image, and what runs a command there, or says where a path of it lies."""
+"""The directory of a host with the root of the user's image. `ENTER` runs a command there, `PLACE` finds a path in
+it."""
 ENTER, PLACE = "/usr/lib/minigts/own-root/enter", "/usr/lib/minigts/own-root/root.py"
 EMPTIED = ("/proc", "/sys", "/dev", "/run", "/tmp")
-"""What is no disk on a host, and begins anew with it."""
+"""Directories of a host that are not on its disk, and are empty after a start."""
 
 PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]{1,99}(?:=[A-Za-z0-9][A-Za-z0-9.+:~-]{0,99})?", re.ASCII)
 PACKAGE_HINT = "a Debian package: write its name, as in redis-server, or with its version, as in redis-server=5:8.0.2-3"
@@ -46,7 +47,7 @@ def _source(value: object) -> str:
 
 
 def checked_target(value: object) -> str:
-    """A path on a host, written without needless slashes but for one at its end. Raises ValueError."""
+    """A path on a host in normal form, in which a slash at its end is kept. Raises ValueError."""
     wanted = "write where it is to be, as in /srv/site, or the directory that it goes into, as in /srv/"
     if not isinstance(value, str) or not 0 < len(value) <= LONGEST_PATH or not value.startswith("/"):
         raise ValueError(f"{shown(value)} is no path on a host from its root: {wanted}")
@@ -81,16 +82,16 @@ BelowTopology: TypeAlias = Annotated[str, BeforeValidator(_source), WithJsonSche
 
 
 class FileSpec(Strict):
-    """A file, or a directory with all that is in it, that is copied to a host before its commands run."""
+    """A file or directory that is copied to a host before its commands run."""
 
     source: BelowTopology = Field(
-        description="Where it lies, from the topology file's directory on, and not outside of it."
+        description="Path of the file, relative to the topology file's directory and inside it."
     )
     target: Annotated[str, BeforeValidator(checked_target), written("^/", "/srv/site")] = Field(
-        description="Where it is to be on the host; with a slash at its end, the directory that it goes into."
+        description="Path on the host; with a slash at its end, the directory for the file."
     )
     mode: Annotated[int, BeforeValidator(_mode), written("^0?[0-7]{3}$", "755")] | None = Field(
-        None, description="The file's mode on the host, in octal digits. Default: what it has here."
+        None, description="The file's mode on the host, in octal digits. Default: its mode on this machine."
     )
 
 
@@ -108,7 +109,7 @@ IMAGE_OF_HOST = (
     "A root file system of your own, for your commands on the host: a file, or an image of an engine or a registry. "
     "Default: minigts' own. Only on uml."
 )
-PACKAGES = "Debian packages that the host has beside the image's own; fetched once, then kept. Not on mininet."
+PACKAGES = "Debian packages in addition to the image's own; fetched once, then kept. Not on mininet. Default: none."
 FILES = "Files and directories that are copied to the host as the lab comes up."
 ENVIRONMENT = "Variables of the commands under `run`, of `minigts exec` and `minigts shell`."
 RUN = "Commands for `sh -e` that run as root whenever the host has started, one after the other."
@@ -135,7 +136,7 @@ def _absolute(value: str) -> str:
 
 
 class Place(_Frozen):
-    """Where something is written, for messages. Any two are equal: a plan is another when it means something else."""
+    """A place in a file, for messages. Any two are equal, so that plans do not differ by their places."""
 
     file: Annotated[str, Field(max_length=LONGEST_FILE_NAME), AfterValidator(_printable)]
     line: Annotated[int, Field(ge=0)]
@@ -162,14 +163,14 @@ class Package(_Frozen):
 
 
 class File(_Frozen):
-    """A file or directory of this machine for a host. Who takes it has to find its digest to be this one: so a plan
-    that somebody else wrote gets nothing but what its writer knew already."""
+    """A file or directory of this machine for a host. It is copied only if it has this digest: so a plan that somebody
+    else wrote gets only content that its writer knew already."""
 
     source: Annotated[str, Field(max_length=LONGEST_FILE_NAME), AfterValidator(_printable), AfterValidator(_absolute)]
     target: Annotated[str, Field(max_length=2 * LONGEST_PATH), AfterValidator(_printable), AfterValidator(_on_host)]
     mode: Annotated[int, Field(ge=0, le=0o777)] | None = None
     sha256: Annotated[str, Field(pattern=_SHA256)]
-    """Empty in a plan that was made without looking at this machine's files."""
+    """Empty in a plan that was made without reading this machine's files."""
     place: Place
 
 
@@ -181,17 +182,17 @@ class Command(_Frozen):
 
 
 class Root(_Frozen):
-    """The user's own root file system: what commands see that are the user's."""
+    """The user's own root file system, in which the user's commands run."""
 
     image: HostImage
     place: Place
 
 
 class Software(_Frozen):
-    """What a host has beside the image. Lists are in the order in which things are done."""
+    """The user's software on a host. Lists are in the order in which things are done."""
 
     root: Annotated[Root | None, Field(exclude_if=lambda root: root is None)] = None
-    """None, and then not written: commands see the image's own."""
+    """None, which is not stored, where commands run in the image's own root."""
 
     packages: Annotated[tuple[Package, ...], Field(max_length=MOST_ENTRIES)] = ()
     files: Annotated[tuple[File, ...], Field(max_length=MOST_ENTRIES)] = ()
@@ -206,7 +207,7 @@ class Software(_Frozen):
 
     @property
     def into_root(self) -> tuple[str, ...]:
-        """In front of a command it runs it in the host's own root; nothing where there is none."""
+        """The prefix that runs a command in the host's own root; empty where there is none."""
         return () if self.root is None else (ENTER, "--")
 
     @property

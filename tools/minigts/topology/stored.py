@@ -1,4 +1,4 @@
-"""What is stored of a plan, in plan.json and manifest.json: what does not follow from the rest of it."""
+"""The part of a plan that plan.json and manifest.json store; the rest follows from it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from minigts.topology.time import Time
 VERSION: Literal[2] = 2
 MOST_REPLICATES = 1000
 WITH_ROUTES = 1
-"""The version of documents with routes and paths, which were stored before, and which `minigts plan --json` prints."""
+"""The version of documents with routes and paths, which older plans have, and which `minigts plan --json` prints."""
 
 
 class Stored(Frozen):
@@ -37,7 +37,7 @@ class Stored(Frozen):
     time: Time = "real"
     overlay: Name
     groups: Annotated[tuple[Group, ...], Field(max_length=MOST_HOSTS)] = ()
-    """None: an overlay is laid over all hosts. A host is in one group at the most."""
+    """Groups with an overlay each; without groups one overlay spans all hosts. A host is in one group at the most."""
     hosts: Annotated[tuple[Host, ...], Field(min_length=1, max_length=MOST_HOSTS)]
     switches: Annotated[tuple[Switch, ...], Field(max_length=MOST_HOSTS)] = ()
     links: Annotated[tuple[Link, ...], Field(max_length=MOST_LINKS)]
@@ -45,24 +45,23 @@ class Stored(Frozen):
     """The file's `expect:` entries, as written."""
     tolerances: Tolerances = Tolerances()
     ipv6: Annotated[v6.Ipv6 | None, Field(exclude_if=lambda beside: beside is None)] = None
-    """What each host and each end has beside its IPv4 addresses. None, and then not written: IPv6 is off on links."""
+    """The IPv6 addresses of hosts and ports. None, which is not stored, where IPv6 is off on links."""
     subnets: Annotated[Network, Field(exclude_if=lambda block: block == DEFAULT_SUBNETS)] = DEFAULT_SUBNETS
-    """The block that segments without a subnet of their own get one from. The default is not written."""
+    """The block from which segments without a subnet of their own get one. The default is not stored."""
     seed: Annotated[OwnSeed, Field(exclude_if=lambda seed: not seed)] = 0
-    """What the random numbers of its links were drawn from, and those of a link that is added will be. 0, and then not
-    written: nothing that a file says."""
+    """The seed of the random numbers of its links, and of links that are added. The default, 0, is not stored."""
     schedule: Annotated[tuple[Moment, ...], Field(max_length=MOST_MOMENTS, exclude_if=lambda each: not each)] = ()
-    """What its links do over time, when that is played. None, and then not written: nothing."""
+    """What its links do over time when the schedule is played. An empty one is not stored."""
     notes: Annotated[tuple[Note, ...], Field(max_length=MOST_NOTES + 1, exclude_if=lambda notes: not notes)] = ()
-    """What its file, in another language, says and nobody honours. None, and then not written: nothing."""
+    """What its file, in another language, has and a lab ignores. An empty list is not stored."""
     replicate: Annotated[int, Field(ge=0, le=MOST_REPLICATES, exclude_if=lambda number: not number)] = 0
-    """Which draw of all that chance decides in virtual time (topology/chance.py). 0, and then not written: as declared,
-    with every host's clock in step."""
+    """The number of the replicate (topology/chance.py). 0, which is not stored, is the lab as declared, with every
+    host's clock in step."""
 
     @model_validator(mode="before")
     @classmethod
     def _of_before(cls, document: Any) -> Any:
-        """Routes and paths are left out of a document of the first version: they are worked out anew."""
+        """Leave routes and paths out of a document of the first version: they are computed again."""
         if not isinstance(document, dict) or document.get("version") != WITH_ROUTES:
             return document
         kept = {key: value for key, value in document.items() if key != "paths"}

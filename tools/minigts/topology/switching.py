@@ -1,4 +1,4 @@
-"""What must hold where switches are: no rings, one way in for each host, one subnet and MTU, VLANs that hosts are in, a
+"""Checks of segments with switches: no rings, one link of each host, one subnet and MTU, VLANs that hosts are in, a
 controller in reach.
 """
 
@@ -23,7 +23,7 @@ def of(drafted: Draft) -> list[Segment]:
 
 
 def carried(drafted: Draft) -> list[Vlans]:
-    """What each link carries. Between switches that is all that their hosts are in, unless the file says less."""
+    """The VLANs that each link carries. Between switches these are all of their hosts', unless the file has fewer."""
     vlans: list[Vlans] = [NO_VLAN] * len(drafted.links)
     for fabric in _fabrics(drafted):
         used = _used(drafted, fabric)
@@ -43,7 +43,7 @@ def _names(drafted: Draft) -> set[str]:
 
 
 def _fabrics(drafted: Draft) -> list[Segment]:
-    """What cables and switches join, VLANs aside."""
+    """The segments that links and switches form, VLANs aside."""
     names = _names(drafted)
     return [part for part in segments(_ends(drafted), names) if part.switches] if names else []
 
@@ -60,7 +60,10 @@ def check(drafted: Draft) -> Iterator[Finding]:
     for link in drafted.links:
         if not {*link.ends} & _names(drafted) and (link.vlan, link.vlans) != (None, None) and drafted.all_hosts:
             key = "vlans" if link.vlan is None else "vlan"
-            yield (*link.where, key), "VLANs are of links that end on a switch, and here are two hosts; take it out"
+            yield (
+                (*link.where, key),
+                "only links that end on a switch have VLANs, and this one joins two hosts; take it out",
+            )
     fabrics = _fabrics(drafted)
     for fabric in fabrics:
         yield from _same_mtu(drafted, fabric)
@@ -98,7 +101,7 @@ def _same_mtu(drafted: Draft, fabric: Segment) -> Iterator[Finding]:
 
 
 def _same_subnet(drafted: Draft, part: Segment) -> Iterator[Finding]:
-    """What all links of a segment share, may be given with any of them that is in no other."""
+    """A segment's subnet may be given with any of its links that is in no other segment."""
     alone = [drafted.links[index] for index in part.links if not drafted.links[index].vlans]
     lead = next((link for link in alone if link.subnet), None)
     for link in alone:
@@ -122,10 +125,10 @@ def _vlans(drafted: Draft, fabric: Segment) -> Iterator[Finding]:
                 yield (*link.where, key), f"no host of the switch is in VLAN {vlan}; hosts are in {known}"
         trunk = link.vlans or (between and link.vlan is None)
         if link.subnet is not None and used and trunk:
-            yield (*link.where, "subnet"), "a trunk is of several segments: write it at a link of one VLAN"
+            yield (*link.where, "subnet"), "a trunk is on several segments: give the subnet with a link of one VLAN"
     for switch in drafted.switches if used else ():
         if switch.name in fabric.switches and switch.controller is not None:
-            why = "a controller forwards by its own flows, which pay no heed to its ports' VLANs"
+            why = "a controller's flows ignore the VLANs of the switch's ports"
             yield (*switch.where, "controller"), f"{why}; take it out, or the VLANs"
 
 

@@ -1,6 +1,6 @@
-"""What a host's kernel may be tuned in, as sysctl(8) names it: buffers, queues, and TCP's congestion control. Pure.
+"""The kernel settings that a host may have, by their names in sysctl(8): buffers, queues, congestion control. Pure.
 
-These are the settings that a host's containers take from it; what else there is, a host's `run:` sets.
+These are the settings that a host's containers inherit; a host's `run:` can set others.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from minigts.language.problems import shown
 
 MOST = 2**31 - 1
 LEAST_BUFFER = 4608
-"""Below it a kernel refuses a socket's default or largest buffer (include/net/sock.h, SOCK_MIN_SNDBUF)."""
+"""The least default or largest buffer of a socket that a kernel accepts (include/net/sock.h, SOCK_MIN_SNDBUF)."""
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,9}", re.ASCII)
 CONGESTION_CONTROLS = ("bbr", "cubic", "dctcp", "htcp", "reno", "vegas", "westwood")
-"""Those that minigts' own kernel has (provision/kernel/config); Debian's has them as modules."""
+"""The algorithms of minigts' own kernel (provision/kernel/config); Debian's has them as modules."""
 
 
 @dataclass(frozen=True)
 class _Setting:
     baseline: str
-    """What Linux 7.2 has by itself where memory is no limit, from 4 GiB on (net/core/sock.c, net/ipv4/tcp.c)."""
+    """The default of Linux 7.2 where memory is no limit, from 4 GiB on (net/core/sock.c, net/ipv4/tcp.c)."""
     least: int = 0
-    """Of each of its numbers."""
+    """The lower bound of each of its numbers."""
     words: tuple[str, ...] = ()
-    """What it may be instead of numbers."""
+    """The words that it takes instead of numbers."""
 
     def wrong(self, value: str) -> str | None:
-        """What a value would have to be; None when it is."""
+        """What a value has to be; None when it is valid."""
         if self.words:
             return None if value in self.words else f"one of {', '.join(self.words)}"
         words, wanted = value.split(" "), self.baseline.count(" ") + 1
@@ -80,7 +80,7 @@ class Sysctl(BaseModel):
 
 
 def checked(settings: Mapping[str, str]) -> dict[str, str]:
-    """The settings by name. Raises ValueError for a name that is none of them, and for what it cannot be."""
+    """The settings sorted by name. Raises ValueError for an unknown name, and for a wrong value."""
     for name, value in settings.items():
         if name not in _SETTINGS:
             raise ValueError(f"{unknown('setting', 'settings', name, [*_SETTINGS])}; `run:` sets others")
@@ -90,12 +90,12 @@ def checked(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def set_to(settings: Iterable[Sysctl]) -> dict[str, str]:
-    """All that a machine's kernel has: the baseline, and what is said of it."""
+    """All settings of a machine's kernel: the baseline with `settings` in it."""
     return {**BASELINE, **{each.name: each.value for each in settings}}
 
 
 def in_words(hosts: Iterable[tuple[str, Iterable[Sysctl]]]) -> list[str]:
-    """`ams, bra: net.core.rmem_default = 4194304`, a line for all hosts that have the same; none for those without."""
+    """`ams, bra: net.core.rmem_default = 4194304`, a line for all hosts with the same settings, if they have any."""
     alike: dict[str, list[str]] = {}
     for host, settings in hosts:
         if words := ", ".join(each.in_words for each in settings):
@@ -104,14 +104,14 @@ def in_words(hosts: Iterable[tuple[str, Iterable[Sysctl]]]) -> list[str]:
 
 
 def is_of_whole_kernel(name: str) -> bool:
-    """Whether hosts that share a kernel cannot each have it (Documentation/admin-guide/sysctl/net.rst)."""
+    """Whether hosts that share a kernel cannot have it separately (Documentation/admin-guide/sysctl/net.rst)."""
     return name.startswith("net.core.")
 
 
 def _written(value: object) -> dict[str, str]:
     if not isinstance(value, dict):
         example = "net.core.rmem_default: 4194304"
-        raise ValueError(f"{shown(value)} does not say settings by their names: write them as in {{{example}}}")
+        raise ValueError(f"{shown(value)} is no mapping of settings: write them as in {{{example}}}")
     for name, each in value.items():
         if not isinstance(each, str):
             raise ValueError(
@@ -137,4 +137,4 @@ def _schema_of(setting: _Setting) -> dict[str, Any]:
 
 
 WRITTEN = (BeforeValidator(_written), WithJsonSchema(_schema()))
-"""Of a field whose value is a mapping of names to values, as in a file."""
+"""The annotations of a field with a mapping of names to values, as in a file."""

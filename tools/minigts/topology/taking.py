@@ -1,6 +1,6 @@
 """Whether a file of the user's may be taken into a lab, and its digest.
 
-A topology may be anybody's. What it names of this machine lies in its own directory, or in one that the user has named.
+Anybody may have written a topology. So it may name only files in its own directory, or in one that the user has named.
 """
 
 from __future__ import annotations
@@ -20,30 +20,31 @@ _BLOCK_BYTES = 1 << 20
 
 
 class CannotBeTaken(Exception):
-    """Why a file is not taken, to be said behind its name."""
+    """The reason why a file is not taken; it follows the file's name in a message."""
 
 
 @dataclass(frozen=True)
 class Beside:
-    """The files that a topology may name. `texts` gathers those that its plan is made of, by their paths from the
-    topology's directory on."""
+    """The files that a topology may name. `texts` collects those that go into its plan, by path relative to the
+    topology's directory."""
 
     directory: Path
-    """Where paths begin."""
+    """The topology's directory, to which paths are relative."""
     further: tuple[Path, ...] = field(default_factory=files_roots)
-    """Directories of the user's that may be taken from as well."""
+    """Further directories from which the user allows files."""
     contents: bool = True
-    """Whether what hosts are to have (files, volumes, images) is looked at; else texts alone are."""
+    """Whether the files, volumes and images of hosts are read. If not, only texts are."""
     given: Mapping[str, str] = field(default_factory=dict)
     """Texts that are known already, by the same paths."""
     texts: dict[str, str] = field(default_factory=dict, compare=False)
 
     def place(self, source: str) -> Path:
-        """Where it lies really. Raises CannotBeTaken for what is not there, or leads out of the directories."""
+        """The resolved path of `source`. Raises CannotBeTaken where it is not there, or leads out of the
+        directories."""
         base = self.directory.resolve()
         try:
             path = (base / source).resolve(strict=True)
-        except (OSError, RuntimeError):  # a ring of links is either, by Python's version
+        except (OSError, RuntimeError):  # a loop of symbolic links raises either, by Python's version
             raise CannotBeTaken("is not there: paths begin in the topology file's directory") from None
         self.require(source)
         if UNPRINTABLE.search(str(path)):
@@ -53,8 +54,8 @@ class Beside:
         return path
 
     def require(self, source: str) -> None:
-        """Raises CannotBeTaken for a path that leads out of the directories, whether or not there is such a file. Links
-        count as what they lead to."""
+        """Raise CannotBeTaken for a path that leads out of the directories, whether or not the file exists. Symbolic
+        links are followed."""
         try:
             bases = [directory.resolve() for directory in (self.directory, *self.further)]
             path = (bases[0] / source).resolve()
@@ -67,7 +68,7 @@ class Beside:
             )
 
     def text(self, source: str, language: Language) -> str:
-        """The text of a file that the plan is made of. Raises CannotBeTaken, InputError."""
+        """The text of a file that goes into the plan. Raises CannotBeTaken, InputError."""
         name = os.path.normpath(source)
         found = self.given.get(name)
         self.texts[name] = read_text(self.place(source), language) if found is None else found
@@ -77,7 +78,7 @@ class Beside:
 def digest(path: Path) -> str:
     """SHA-256 of a file's content, or of all that a directory holds: names, modes, contents, targets of links.
 
-    Raises CannotBeTaken for what is neither, cannot be read, or is too much.
+    Raises CannotBeTaken for what is neither file nor directory, cannot be read, or is too large.
     """
     try:
         if path.is_dir():
@@ -118,7 +119,7 @@ def _of_directory(directory: Path) -> str:
 
 
 def _below(directory: Path) -> Iterator[Path]:
-    """All that is in a directory, in an order of its own."""
+    """All paths below a directory, in a fixed order."""
     count = 0
     for place, directories, names in os.walk(directory, onerror=_raise):
         directories.sort()

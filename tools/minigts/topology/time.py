@@ -1,12 +1,12 @@
-"""A lab's time. A module of its own, for the command line names it and has to be quick."""
+"""A lab's time. It has its own module because the command line imports it and has to start quickly."""
 
 from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
 Time: TypeAlias = Literal["real", "virtual"]
-"""What a lab goes by: the machine's clock, or one of its own, which its kernels and links share."""
+"""A lab's clock: the machine's, or one of its own, which its kernels and links share."""
 
 ANYWHERE: Time = "real"
-"""The time that every provider has. It holds where neither file nor command says one and no provider has been chosen;
-a chosen one's own best (`providers.registry.best_time`) may be another."""
+"""The time that every provider has. It is the default where file and command name none and no provider is chosen; a
+chosen provider may have another (`providers.registry.best_time`)."""

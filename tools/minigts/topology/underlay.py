@@ -1,7 +1,7 @@
 """Routes and paths of a lab, which follow from its hosts, switches and links. Pure.
 
-Nothing is worked out before it is asked for, and then for one host: a lab of a thousand hosts has half a million paths
-and up to two million routes.
+They are computed when needed, for one host at a time: a lab of a thousand hosts has half a million paths and up to two
+million routes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from minigts.topology.ways import Row, turned
 
 @dataclass(frozen=True)
 class _Edge:
-    """What an edge of the network is of: a link, and of a trunk one of its VLANs."""
+    """An edge of the network: a link, or one VLAN of a trunk."""
 
     link: Link
     subnet: str
@@ -32,18 +32,18 @@ class _Edge:
 
 @dataclass(frozen=True)
 class _Tree:
-    """The best ways from one host, by the node that they lead to."""
+    """The best paths from one host, by the node to which they lead."""
 
     order: tuple[int, ...]
     """The nodes, the nearest first."""
     before: Mapping[int, tuple[int, int]]
-    """The last node on the way, and the edge from there, by index."""
+    """The last node before it, and the index of the edge from there."""
 
 
 @dataclass(frozen=True, eq=False)
 class Underlay:
-    """What hosts send each other by: nodes are the hosts, then the switches; a switch is as many as it has VLANs, since
-    no frame goes from one to another. An edge is a link, or a VLAN of it.
+    """The network as a graph. Nodes are the hosts, then the switches; a switch is one node for each of its VLANs, since
+    no frame crosses from one to another. An edge is a link, or a VLAN of it.
     """
 
     hosts: tuple[Host, ...]
@@ -52,26 +52,26 @@ class Underlay:
     is_routed: bool
     graph: Graph
     trees: dict[int, _Tree] = field(default_factory=dict)
-    """Those that have been asked for."""
+    """The trees computed so far, by host."""
     near: dict[int, _Tree] = field(default_factory=dict)
-    """The same of ways that pass switches alone."""
+    """The trees of paths through switches only, by host."""
 
     @classmethod
     def of(
         cls, hosts: Sequence[Host], switches: Sequence[Switch], links: Sequence[Link], *, is_routed: bool
     ) -> Underlay:
-        """Without `is_routed` hosts have no routes, and reach their neighbours alone."""
+        """The underlay of a plan. Without `is_routed` hosts have no routes, and reach only their neighbours."""
         edges = _edges(hosts, switches, links)
         nodes = len(hosts) + sum(len(switch.vlans) or 1 for switch in switches)
         plain = [_as_edge(edge) for edge in edges]
         return cls(tuple(hosts), edges, nodes, is_routed, Graph(nodes, plain, costs(plain)))
 
     def set_to(self, hosts: Sequence[Host], switches: Sequence[Switch], links: Sequence[Link]) -> Underlay:
-        """With the same links set otherwise. The ways stay: routes do not follow what is set while a lab is up."""
+        """The underlay with other settings of its links. Paths stay: routes do not follow changes while a lab is up."""
         return replace(self, hosts=tuple(hosts), edges=_edges(hosts, switches, links))
 
     def path(self, source: str, target: str) -> Path:
-        """Raises KeyError where the two are not connected, or are no two hosts."""
+        """The path between two hosts. Raises KeyError where they are not connected, or are not two hosts."""
         ends = self._indices[source], self._indices[target]
         first, last = sorted(ends)
         if first == last:
@@ -91,7 +91,7 @@ class Underlay:
         return path if first == ends[0] else path.turned
 
     def paths_from(self, source: str) -> Iterator[Path]:
-        """To each host that it is connected with, of those behind it in the file, in order."""
+        """The paths to the connected hosts that come after `source` in the file, in order."""
         first = self._indices[source]
         rows = self._rows(first, self._tree(first))
         direct = {} if self.is_routed else self._rows(first, self._near(first))
@@ -102,7 +102,7 @@ class Underlay:
 
     @property
     def pairs(self) -> int:
-        """How many of hosts are connected."""
+        """The number of pairs of hosts that are connected."""
         return sum(size * (size - 1) // 2 for size in Counter(self._parts).values())
 
     def reaches(self, source: str, target: str) -> bool:
@@ -111,7 +111,7 @@ class Underlay:
         return self._parts[first] == self._parts[last] if self.is_routed else last in self._near(first).before
 
     def routes_of(self, host: str) -> tuple[Route, ...]:
-        """To every other host's own address, then to every segment that it has no port on."""
+        """A host's routes: to every other host's own address, then to every segment on which it has no port."""
         index = self._indices[host]
         if not self.is_routed:
             return ()
@@ -132,7 +132,7 @@ class Underlay:
 
     @cached_property
     def _buffers(self) -> list[Buffers]:
-        """By host."""
+        """The TCP buffers by host."""
         return [buffers(host.sysctls) for host in self.hosts]
 
     @cached_property
@@ -141,14 +141,14 @@ class Underlay:
 
     @cached_property
     def _parts(self) -> list[int]:
-        """By host which part of the network it is in; nothing joins two of them."""
+        """By host, the number of its connected component."""
         parts = connected(range(self.nodes), (edge.nodes for edge in self.edges))
         of_nodes = {node: number for number, part in enumerate(parts) for node in part}
         return [of_nodes[index] for index in range(len(self.hosts))]
 
     @cached_property
     def _segments(self) -> dict[str, list[int]]:
-        """By subnet the hosts on it, in the order of its links."""
+        """The hosts by subnet, in the order of its links."""
         found: dict[str, list[int]] = {}
         for edge in self.edges:
             found.setdefault(edge.subnet, []).extend(node for node in edge.nodes if node < len(self.hosts))
@@ -156,7 +156,7 @@ class Underlay:
 
     @cached_property
     def _addresses(self) -> dict[tuple[str, str, str], str]:
-        """Of hosts, by link, subnet and name."""
+        """The hosts' addresses, by link, subnet and name."""
         return {(port.link, port.subnet, host.name): port.address for host in self.hosts for port in host.on_segments}
 
     def _tree(self, source: int) -> _Tree:
@@ -165,7 +165,7 @@ class Underlay:
         return self.trees[source]
 
     def _near(self, source: int) -> _Tree:
-        """Without routing, neighbours use the segment they share even where a way round would be shorter."""
+        """Without routing, neighbours use the segment they share even where a detour would be shorter."""
         if source not in self.near:
             self.near[source] = self._grown(source, range(len(self.hosts), self.nodes))
         return self.near[source]
@@ -175,7 +175,7 @@ class Underlay:
         return _Tree(tuple(step.node for step in steps), {step.node: (step.before, step.link) for step in steps})
 
     def _gateways(self, source: int, tree: _Tree) -> dict[int, str]:
-        """By target the address of the first host on the way, on the segment where the way begins."""
+        """By target, the address of the first host on the path, on the segment where the path begins."""
         via: dict[int, str] = {}
         for node in tree.order:
             before, index = tree.before[node]
@@ -187,8 +187,8 @@ class Underlay:
         return via
 
     def _rows(self, source: int, tree: _Tree) -> dict[int, tuple[Row, tuple[str, ...]]]:
-        """What the way from a host to each other machine comes to, and the names of its links: a link more than to the
-        one before."""
+        """By machine, the figures of the path to it and the names of its links: one link more than to the node
+        before."""
         rows: dict[int, tuple[Row, tuple[str, ...]]] = {source: (Row(), ())}
         for node in tree.order:
             before, index = tree.before[node]
@@ -219,7 +219,8 @@ class Underlay:
         )
 
     def _through_buffers(self, way: Direction, rtt_ms: float, source: int, target: int) -> Direction:
-        """No more of TCP than the buffers of its two hosts carry. Of links without a rate it stays without a figure."""
+        """The direction with TCP limited to what the buffers of its two hosts carry. Without a rate it has no
+        figure."""
         if way.tcp_ceiling_mbit is None:
             return way
         by = between(self._buffers[source], self._buffers[target])
@@ -231,7 +232,7 @@ class Underlay:
 
 
 def with_costs(hosts: Sequence[Host], switches: Sequence[Switch], links: Sequence[Link]) -> tuple[Link, ...]:
-    """The links with what a routing protocol of the hosts takes each to cost."""
+    """The links with their costs in the hosts' routing protocol."""
     edges = [_as_edge(each) for each in _edges(hosts, switches, links)]
     announced = protocol_costs(len(hosts) + len(switches), edges, [link.name for link in links])
     return tuple(link.model_copy(update={"cost": cost}) for link, cost in zip(links, announced, strict=True))

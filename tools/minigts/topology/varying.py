@@ -1,7 +1,7 @@
-"""A topology with other values at some places of its file: one lab of a sweep. Pure.
+"""A topology in which some values of the file are replaced: one lab of a sweep. Pure.
 
-A place is the way to a value, `chain.hosts`, `defaults.link.rtt`, `links.ams-bra.rate`: keys, of a list of links a
-link's name or its ends, of any list a number from 0. Without either it is the value of every entry: `links.rtt`.
+A place is the path to a value: `chain.hosts`, `defaults.link.rtt`, `links.ams-bra.rate`. It consists of keys; in a list
+an entry has its number from 0, and a link its name or ends. A list without an entry means all of them: `links.rtt`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from minigts.language.tree import Data, Tree
 
 
 def varied(tree: Tree, values: Mapping[str, str]) -> Tree:
-    """The document with `values` at their places. A key that is not there yet is put there; whether it may be, is the
-    language's to say. Raises InputError for a place in what is no mapping, and for an entry that no list has.
+    """The document with `values` at their places. A missing key is added; the language's checks refuse an unknown one.
+    Raises InputError for a place in a value that is no mapping, and for an unknown entry.
     """
     data = copy.deepcopy(tree.data)
     for place, value in values.items():
@@ -31,7 +31,7 @@ def _put(data: Data, place: str, words: Sequence[str], value: str) -> None:
             _put(entry, place, left, value)
         return
     if not isinstance(data, dict):
-        raise InputError(f"{place}: nothing has a {shown(first)} there")
+        raise InputError(f"{place}: there is no mapping that could have {shown(first)}")
     if not rest:
         data[first] = value
         return
@@ -41,7 +41,7 @@ def _put(data: Data, place: str, words: Sequence[str], value: str) -> None:
 
 
 def _entries(data: list[Data], place: str, words: Sequence[str]) -> Iterator[tuple[Data, Sequence[str]]]:
-    """Those that are meant, and what of the place is left below them."""
+    """The entries that the place means, each with the rest of the place."""
     first, *rest = words
     names: dict[str, list[Data]] = {}
     for entry in data:
@@ -65,7 +65,7 @@ def _entries(data: list[Data], place: str, words: Sequence[str]) -> Iterator[tup
 
 
 def _names(entry: Data) -> Iterator[str]:
-    """What an entry of `links:` is called."""
+    """The names of an entry of `links:`."""
     if not isinstance(entry, dict):
         return
     if isinstance(name := entry.get("name"), str):

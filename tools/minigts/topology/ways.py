@@ -1,4 +1,4 @@
-"""What a link, or a row of links, is in each direction. Pure."""
+"""The figures of a link, or of a row of links, in each direction. Pure."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from minigts.topology.parts import Direction
 from minigts.topology.queues import delay_packets
 
 Ways: TypeAlias = tuple[Direction, Direction]
-"""There, and back."""
+"""The direction there, and the one back."""
 
 
 def direction(
     delay_ms: float, loss_percent: float, rates_mbit: tuple[float | None, float | None], mtu: int
 ) -> Direction:
-    """`rates_mbit` are this direction's own, and that of the way back."""
+    """The figures of one direction. `rates_mbit` are its own rate, and the opposite direction's."""
     ceiling_mbit = tcp_ceiling_mbit(*rates_mbit, mtu)
     return Direction(
         delay_ms=round(delay_ms, 6),
@@ -28,7 +28,7 @@ def direction(
 
 
 def link_figures(to: Shaping, back: Shaping, mtu: int) -> dict[str, Any]:
-    """What a plan's link has of its two directions, by the names of its fields."""
+    """The fields of a plan's link that follow from its two directions."""
     there, again = _sent_by(to, back, mtu), _sent_by(back, to, mtu)
     return {
         "rtt_ms": round(to.delay_ms + back.delay_ms, 6),
@@ -43,17 +43,17 @@ def _sent_by(own: Shaping, other: Shaping, mtu: int) -> Direction:
 
 
 def spoilt_percent(loss_percent: float, corrupt_percent: float) -> float:
-    """Chance that a packet is lost, or corrupted, which its receiver takes for the same."""
+    """The chance in per cent that a packet is lost, or corrupted, so that its receiver drops it."""
     return 100 * (1 - (1 - loss_percent / 100) * (1 - corrupt_percent / 100))
 
 
 def fewest_in_burst(loss_percent: float) -> float:
-    """The least mean length of bursts with which so much, less than all, can be lost: between two one arrives."""
+    """The least mean length of bursts for a loss below 100 %: between two bursts a packet arrives."""
     return loss_percent / (100 - loss_percent)
 
 
 def completed(declared: Shaping, seed: int) -> Shaping:
-    """With what follows of it: how much its delay holds, no bursts without losses, a seed where chance decides."""
+    """The shaping with its derived values: packets in the delay, no bursts without losses, a seed if it needs one."""
     held = delay_packets(declared.rate_mbit, declared.delay_ms + declared.slot_ms, declared.jitter_ms)
     burst_packets = declared.burst_packets if declared.in_bursts else 0.0
     seed_or_none = seed if declared.by_chance else None
@@ -61,25 +61,25 @@ def completed(declared: Shaping, seed: int) -> Shaping:
 
 
 class Row(NamedTuple):
-    """Links one behind the other, as they lie on the way: what all of them come to, there and back.
+    """The figures of links in a row, there and back.
 
-    One more link is one step, so that the paths of a lab of hundreds of hosts need not each be added up from its first.
+    A link is added in one step, so that the paths of a large lab need not each be summed from their first link.
     """
 
     mtu: int = MOST_MTU
-    """Their lowest."""
+    """The lowest MTU."""
     rtt_ms: float = 0.0
     delay_ms: float = 0.0
     back_delay_ms: float = 0.0
     arrives: float = 1.0
-    """The chance of a packet."""
+    """The chance that a packet arrives."""
     back_arrives: float = 1.0
     rate_mbit: float | None = None
-    """The lowest; None: none is limited."""
+    """The lowest rate; None where no link is limited."""
     back_rate_mbit: float | None = None
 
     def then(self, link: Ways, rtt_ms: float, mtu: int) -> Row:
-        """One more link at the end, of that round trip and MTU."""
+        """The row with one more link at its end, of that round trip and MTU."""
         there, back = link
         return Row(
             min(self.mtu, mtu),
@@ -99,7 +99,7 @@ class Row(NamedTuple):
 
     @property
     def back(self) -> Direction | None:
-        """None: it is as there."""
+        """The direction back; None where it equals `there`."""
         own = self.delay_ms, self.arrives, self.rate_mbit
         if own == (self.back_delay_ms, self.back_arrives, self.back_rate_mbit):
             return None
@@ -115,6 +115,6 @@ def _lower(one: float | None, other: float | None) -> float | None:
 
 
 def turned(ways: Ways) -> Ways:
-    """As it lies for who comes from the other side."""
+    """The directions as seen from the other end."""
     there, back = ways
     return back, there
