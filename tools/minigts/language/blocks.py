@@ -13,11 +13,11 @@ RESERVED = (
     (IPv4Network("169.254.0.0/16"), "link-local addresses"),
     (IPv4Network("224.0.0.0/3"), "multicast and reserved addresses"),
 )
-"""What a segment must not take, and for whom it is kept."""
+"""Blocks that a segment must not take, and their users."""
 
 
 def reserved_for(network: IPv4Network) -> str | None:
-    """For whom some of `network` is kept, with the block; None when it is free."""
+    """The reserved block that `network` overlaps, with its user; None when it is free."""
     for block, user in RESERVED:
         if network.overlaps(block):
             return f"{block}, which is kept for {user}"

@@ -1,8 +1,8 @@
-"""JSON that somebody else wrote: a file, a guest, a worker. It is looked at before anything is made of it.
+"""JSON from outside: a file, a guest, a worker. Its size and elements are checked before it is parsed.
 
-What a document takes in memory follows from how much is in it and not from its size: 100 MB of `{},{},…` become 5 GB.
-So its lists, mappings and entries are counted in the text, within strings nothing is counted, and too many are refused.
-Only the standard library is imported here, since a lab's supervisor reads its own files by this, too.
+A document's memory depends on its number of elements and not on its size: 100 MB of `{},{},…` become 5 GB. So its
+lists, mappings and entries are counted in the text, outside of strings, and too many are refused. Only the standard
+library is imported here, since a lab's supervisor reads its own files by this, too.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 _STRINGS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
-"""Each from its beginning to its end, or to the text's: it never goes back, so it takes no longer than the text."""
+"""A string, which may be unfinished at the text's end. The pattern never goes back, so its time is that of the text."""
 
 
 class Unreadable(ValueError):
-    """Why a document is not read, to be said behind its name. `line` is 0 where it is of the whole."""
+    """Why a document is refused; it follows the document's name in a message. `line` is 0 for the whole document."""
 
     def __init__(self, why: str, line: int = 0) -> None:
         super().__init__(why)
@@ -31,9 +31,9 @@ class Bounds:
     """How much a document may hold."""
 
     elements: int = 100_000
-    """Lists, mappings, and entries of either. Each takes up to some 250 bytes."""
+    """The most lists, mappings and entries. Each takes up to some 250 bytes."""
     bytes: int = 16 << 20
-    """In UTF-8; and twice that in memory, where one odd character makes all others wider."""
+    """The largest size in UTF-8. In memory the text may take twice that: one wide character makes all others wider."""
 
 
 USUAL = Bounds()
@@ -80,8 +80,8 @@ def document(
     whole: Callable[[str], Any] | None = None,
     real: Callable[[str], Any] | None = None,
 ) -> Any:
-    """What the document says. `whole` and `real` make its numbers, and may raise ValueError. Raises Unreadable, for
-    NaN and its like, too."""
+    """The parsed document. `whole` and `real` parse its numbers, and may raise ValueError. Raises Unreadable, also for
+    NaN and infinities."""
     text = held(content, bounds)
     try:
         return json.loads(text, parse_int=whole, parse_float=real, parse_constant=_no_number)

@@ -1,6 +1,6 @@
-"""The fields of a language's models: for each kind of value its parser, its sentence for what is wrong, its schema.
+"""The fields of a language's models: for each kind of value its parser, its error message, its schema.
 
-Values arrive as strings from a file (see `tree`), and as JSON's own from what was written before (a manifest).
+Values arrive as strings from a file (see `tree`), and as JSON values from a stored document (a manifest).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from minigts.language.words import Words
 
 
 class Strict(BaseModel):
-    """The base of a language's parts: frozen, every key is known, and what stands under a field describes it."""
+    """The base of a language's models: frozen, without unknown keys, with fields described by their docstrings."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True, use_attribute_docstrings=True)
 
 
 def quantity(kind: Quantity, *, whole: bool = False) -> tuple[BeforeValidator, WithJsonSchema]:
-    """A quantity with its unit, as the number that the plan counts in; a whole one when `whole`."""
+    """A quantity with its unit, parsed to a number in the plan's unit; an int when `whole`."""
     return BeforeValidator(kind.parse_whole if whole else kind.parse), written(kind.pattern, kind.example)
 
 
@@ -64,7 +64,7 @@ def number(what: str) -> tuple[BeforeValidator, WithJsonSchema]:
 
 
 def choice(what: str, *words: str) -> BeforeValidator:
-    """One of a few words; goes before a `Literal` of the same."""
+    """One of a few words; it stands before a `Literal` of the same words."""
     return BeforeValidator(Words(what, words).parse)
 
 
@@ -93,5 +93,5 @@ def text(what: str, longest: int, *, one_line: bool = False) -> BeforeValidator:
 
 
 def unknown(what: str, kind: str, word: str, known: Sequence[str]) -> str:
-    """`no host 'mill'; did you mean 'mil'?`, or what there is."""
+    """`no host 'mill'; did you mean 'mil'?`, or the list of known words."""
     return f"no {what} {shown(word)}{did_you_mean(word, known) or f'; {kind} are {listed(known)}'}"

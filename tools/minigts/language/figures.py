@@ -1,4 +1,4 @@
-"""Numbers as people read them: so many digits as matter, in positional notation, never `1e+02`. Pure."""
+"""Numbers as people read them: with significant digits, in positional notation, never `1e+02`. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from decimal import Decimal
 
 
 def digits(value: float, count: int = 3) -> str:
-    """`0.214`, `94`, `100`, `9598`: `count` digits that matter, and every one in front of the point."""
+    """`0.214`, `94`, `100`, `9598`: `count` significant digits, and every digit before the point."""
     if not math.isfinite(value):
         return str(value)
     if abs(value) >= 10**count:

@@ -1,4 +1,4 @@
-"""What is wrong in a file, and how it is said: a place, a sentence, a hint; never more text than a person reads."""
+"""Problems in a file, and their messages: a place, a sentence, a hint; never more text than a person reads."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import TypeAlias
 from minigts.errors import InputError, Problem
 
 Location: TypeAlias = tuple[str | int, ...]
-"""Where in the data: `("links", 2, "ends", 1)`."""
+"""A place in the data: `("links", 2, "ends", 1)`."""
 Finding: TypeAlias = tuple[Location, str]
-"""Where in the file, and what is wrong there."""
+"""A place in the file, and what is wrong there."""
 
 MOST_PROBLEMS = 100
 _MOST_FINDINGS = 1000
-"""Each may be compared with every known word, for what was meant; beyond this a file is rubbish."""
+"""A bound on the time, since each finding may be compared with every known word for a hint."""
 _MOST_KNOWN = 500
 _LONGEST = 40
 _LISTED = 12
@@ -25,7 +25,7 @@ _PLAIN = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?", re.ASCII)
 
 
 class Misplaced(ValueError):
-    """What a check of several values found, each at its own place below the value that was checked."""
+    """Findings of a check of several values, each at its place below the checked value."""
 
     def __init__(self, findings: Sequence[Finding]) -> None:
         self.findings = tuple(findings)
@@ -33,7 +33,7 @@ class Misplaced(ValueError):
 
 
 def shown(value: object) -> str:
-    """What a message shows of something found in a file: a few words at the most, whatever it was."""
+    """A value from a file as a message shows it: in a few words at the most."""
     if isinstance(value, dict):
         return "a mapping"
     if isinstance(value, list | tuple):
@@ -45,12 +45,12 @@ def shown(value: object) -> str:
 
 
 def _digits(value: int) -> str:
-    """A whole number in digits; one too long for that, and for any quantity, in words (int's limit of 4300 digits)."""
+    """A whole number in digits, or in words where it is longer than any quantity (Python's limit is 4300 digits)."""
     return str(value) if value.bit_length() <= 128 else "a number of many digits"
 
 
 def listed(names: Sequence[str]) -> str:
-    """`h1, h2, h3`, shortened when there are many; a name that is none in quotation marks."""
+    """`h1, h2, h3`, shortened when there are many; a word that is no name is in quotation marks."""
     if len(names) <= _LISTED:
         return ", ".join(map(_in_a_list, names)) or "(none)"
     return f"{', '.join(map(_in_a_list, names[: _LISTED - 2]))}, … and {len(names) - _LISTED + 2} more"
@@ -79,7 +79,7 @@ def path_of(location: Location) -> str:
 
 
 def require_none(problems: Iterable[Problem], file: str) -> None:
-    """Raise InputError when there are problems: each once, by line, and no more than a person can mend a file by."""
+    """Raise InputError when there are problems: each once, by line, and `MOST_PROBLEMS` at the most."""
     ordered = sorted(set(problems))
     if len(ordered) > MOST_PROBLEMS:
         left, last = len(ordered) - MOST_PROBLEMS, ordered[MOST_PROBLEMS - 1].line
@@ -89,5 +89,5 @@ def require_none(problems: Iterable[Problem], file: str) -> None:
 
 
 def enough(findings: Iterable[Finding]) -> Iterable[Finding]:
-    """No more findings than are worth their making."""
+    """The first findings, as many as are worth computing."""
     return islice(findings, _MOST_FINDINGS)

@@ -19,7 +19,7 @@ _LONGEST = 40
 _WHOLE = re.compile(r"[+-]?(?:[0-9][0-9_]*|0x[0-9a-fA-F]+|0o[0-7]+)", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(?:[0-9][0-9_]*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
 LARGEST_NUMBER = 1e15
-"""Of numbers without a unit. Whatever is counted, measured or drawn is smaller."""
+"""The largest number without a unit. Whatever is counted, measured or drawn is smaller."""
 _WRITTEN = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)) ?([A-Za-zµ%]*)", re.ASCII)
 
 
@@ -40,7 +40,7 @@ class Quantity:
     """Whether a fraction of the plan's unit is refused."""
 
     def parse(self, value: object) -> float:
-        """The number in the plan's unit. Raises ValueError: no unit, an unknown one, out of range, no number."""
+        """The number in the plan's unit. Raises ValueError for no or an unknown unit, out of range, and no number."""
         exact = self._convert(value)
         if not self._convert(self.least) <= exact <= self._convert(self.most):
             raise ValueError(f"{shown(value)} is out of range: {self.what} is from {self.least} to {self.most}")
@@ -79,7 +79,7 @@ class Quantity:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """What the JSON Schema says of one."""
+        """The JSON Schema of such a value."""
         return {"type": "string", "pattern": self.pattern, "examples": [self.example]}
 
 
@@ -103,7 +103,7 @@ def is_whole_number(value: str) -> bool:
 
 
 def plain_number(value: object, what: str) -> float:
-    """`21.75`, `-3`, `1e6`, or the number itself; what has no unit, since it stands elsewhere. Raises ValueError."""
+    """A number without a unit: `21.75`, `-3`, `1e6`, or the number itself. Raises ValueError."""
     number = math.nan
     if isinstance(value, int | float) and not isinstance(value, bool):
         number = float(value) if abs(value) <= LARGEST_NUMBER else math.inf
@@ -119,9 +119,8 @@ def plain_number(value: object, what: str) -> float:
 
 
 def magnitude(word: str) -> float:
-    """What to order written quantities of one kind by: `1400B` → 1400.0, `3gbit` → 3e9, `40%` → 40.0, `9` → 9.0.
-
-    What is no quantity comes last, at infinity."""
+    """The sort key of written quantities of one kind: `1400B` → 1400.0, `3gbit` → 3e9, `40%` → 40.0, `9` → 9.0. Text
+    that is no quantity has infinity."""
     written = _WRITTEN.fullmatch(word) if len(word) <= _LONGEST else None
     factor = _MAGNITUDES.get(written[2]) if written else None
     return float(Decimal(written[1]) * factor) if written and factor is not None else math.inf
@@ -132,21 +131,21 @@ def _factors(**units: str) -> dict[str, Decimal]:
 
 
 TIME_MS = Quantity("a time", "10ms", _factors(us="0.001", ms="1", s="1000"), "0ms", "10s")
-"""In milliseconds."""
+"""A time, parsed to milliseconds."""
 
-FRAME_NS = Quantity("a time a frame", "20us", _factors(ns="1", us="1000", ms="1000000"), "0ns", "10ms", integral=True)
-"""In nanoseconds, as what a processor takes for each."""
+FRAME_NS = Quantity("a time per frame", "20us", _factors(ns="1", us="1000", ms="1000000"), "0ns", "10ms", integral=True)
+"""The time that a processor takes for a frame, parsed to nanoseconds."""
 
-CALL_NS = Quantity("a time a call", "2us", _factors(ns="1", us="1000", ms="1000000"), "0ns", "1ms", integral=True)
-"""In nanoseconds, as what a system call takes."""
+CALL_NS = Quantity("a time per call", "2us", _factors(ns="1", us="1000", ms="1000000"), "0ns", "1ms", integral=True)
+"""The time that a system call takes, parsed to nanoseconds."""
 
-BYTE_NS = Quantity("a time a byte", "2ns", _factors(ns="1", us="1000"), "0ns", "10us")
-"""In nanoseconds, which may have a fraction: many bytes make a frame."""
+BYTE_NS = Quantity("a time per byte", "2ns", _factors(ns="1", us="1000"), "0ns", "10us")
+"""A time for each byte, parsed to nanoseconds. A fraction is allowed, since a frame has many bytes."""
 
 RATE_MBIT = Quantity(
     "a rate", "100mbit", _factors(bit="0.000001", kbit="0.001", mbit="1", gbit="1000"), "8kbit", "100gbit"
 )
-"""In 10^6 bits a second."""
+"""A rate, parsed to 10^6 bits a second."""
 
 BURST_PACKETS = Quantity(
     "a mean length of bursts", "8packets", _factors(packet="1", packets="1"), "1packet", "100000packets", any_case=False
@@ -175,10 +174,10 @@ MEMORY_MB = Quantity(
     "1024GB",
     any_case=False,
 )
-"""In units of 2^20 bytes."""
+"""A size of memory, parsed to units of 2^20 bytes."""
 
 FILE_MB = Quantity("a size of a file", "100MB", MEMORY_MB.factors, "1MB", "1024GB", any_case=False)
-"""In units of 2^20 bytes."""
+"""A size of a file, parsed to units of 2^20 bytes."""
 
 DURATION_S = Quantity(
     "a duration",
@@ -188,10 +187,10 @@ DURATION_S = Quantity(
     "24h",
     any_case=False,
 )
-"""In seconds."""
+"""A duration, parsed to seconds."""
 
 MOMENT_S = Quantity("a moment", "10s", DURATION_S.factors, "0s", "24h", any_case=False)
-"""In seconds from a beginning, which is one itself."""
+"""A moment, parsed to seconds from a beginning; 0s is allowed."""
 
 OFFERED_MBIT = Quantity(
     "a rate",
@@ -201,12 +200,12 @@ OFFERED_MBIT = Quantity(
     "1000gbit",
     any_case=False,
 )
-"""What a sender offers, in 10^6 bits a second; more than a link may have, since that is what is tried."""
+"""The rate that a sender offers, in 10^6 bits a second. It may exceed a link's rate, to overload it."""
 
 OFFERED_PERCENT = Quantity("a share of the path's rate", "90%", {"%": Decimal(1)}, "0.001%", "10000%")
 
 WINDOW_BYTES = Quantity("a size", "64KiB or 30kB", SIZE_BYTES.factors, "1B", "2000MB", any_case=False, integral=True)
-"""A socket's buffer, a queue."""
+"""The size of a socket's buffer or a queue, in bytes."""
 
 DATAGRAM_BYTES = Quantity(
     "a datagram's size", "1400B, fit or 3packets", {"B": Decimal(1)}, "16B", "65507B", any_case=False, integral=True

@@ -1,4 +1,4 @@
-"""A file's text, whatever the file is: a device, a pipe, a directory, something huge or binary is one problem."""
+"""Read a file's text. A device, a pipe, a directory, a huge or a binary file gives one problem."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from minigts.paths import NotRegularError, open_regular
 
 @dataclass(frozen=True)
 class Language:
-    """A kind of file. `name` is the word for it in messages, `opening` what it begins with, `instead_of_aliases` how
-    something is said once for many."""
+    """A kind of file. `name` is the word for it in messages, `opening` what it begins with, `instead_of_aliases` the
+    advice to a user of aliases."""
 
     name: str
     opening: str
@@ -26,7 +26,7 @@ class Language:
 
 
 def read_text(path: str | Path, language: Language) -> str:
-    """The text of an input file. Raises InputError: not there, not a file, too large, not text."""
+    """The text of an input file. Raises InputError when it is not there, not a file, too large, or not text."""
     data = _read_bytes(Path(path), language)
     if b"\0" in data:
         raise _refused(path, f"binary data, not {language.one}", data[: data.index(b"\0")])

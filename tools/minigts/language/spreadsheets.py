@@ -1,11 +1,12 @@
-"""Text that a spreadsheet shows, and does not work out."""
+"""Text that a spreadsheet shows, and does not evaluate."""
 
 from __future__ import annotations
 
 import re
 
 _FORMULA = re.compile("(^|[;|\t\r\n])(?=[=+\\-@\uff1d\uff0b\uff0d\uff20])")
-"""Where a formula begins: at a text's beginning, and behind what some spreadsheet parts fields at, quoted or not."""
+"""The place where a formula begins: at a text's beginning, and after a character at which a spreadsheet splits
+fields."""
 _NUMBER = re.compile(r"[+-]?[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?", re.ASCII)
 
 

@@ -43,10 +43,10 @@ class Tree:
     lines: dict[Location, int] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     notes: tuple[str, ...] = ()
-    """What the file says and nobody honours, in words; of a file in another language alone."""
+    """Notes on what a file in another language has and a lab ignores."""
 
     def line(self, location: Location) -> int:
-        """The line of `location`, or of the nearest thing around it that was written."""
+        """The line of `location`, or of the nearest element around it that has one."""
         while location and location not in self.lines:
             location = location[:-1]
         return self.lines.get(location, 0)
@@ -70,7 +70,8 @@ class _Open:
 def read_tree(text: str, file: str, language: Language) -> Tree:
     """`text` as data with lines. Duplicate keys and unprintable characters are in `problems`.
 
-    Raises InputError for what ends the reading: broken YAML, an alias, a tag, deep nesting, a second document, nothing.
+    Raises InputError for what ends the reading: broken YAML, an alias, a tag, deep nesting, a second document, no
+    content.
     """
     tree = Tree()
     documents = 0
@@ -104,7 +105,7 @@ def _events(text: str, file: str) -> Iterator[Event]:
         line = text[: error.position].count("\n") + 1
         raise InputError([Problem(file, line, f"not YAML: unacceptable character #x{error.character:04x}")]) from None
     except (YAMLError, ValueError, OverflowError, LookupError, AttributeError, TypeError, AssertionError):
-        # Beyond its own errors the scanner lets Python's escape on some rubbish, such as "\UFFFFFFFF".
+        # For some invalid text, such as "\\UFFFFFFFF", the scanner raises Python's errors and not its own.
         message = "not YAML: an escape or a value that cannot be read, here or soon after"
         raise InputError([Problem(file, line, message)]) from None
 
@@ -170,12 +171,13 @@ def _take_key(event: NodeEvent, tree: Tree, inside: _Open, file: str) -> None:
 
 
 def _shown_at_least(text: str) -> str:
-    """What is refused already, so that it can be checked further: half a character is no text to other checks."""
+    """The text with replacements for unprintable characters, which are refused already, so that other checks can read
+    it."""
     return UNPRINTABLE.sub("\ufffd", text)
 
 
 def _require_printable(event: NodeEvent, location: Location, tree: Tree, file: str) -> None:
-    """Whatever is in a file may end on a terminal, in a manifest, in a page."""
+    """Refuse unprintable characters, since any text may end on a terminal, in a manifest, in a page."""
     if isinstance(event, ScalarEvent) and (found := UNPRINTABLE.search(event.value)):
         line, where = event.start_mark.line + 1, path_of(location) or shown(event.value)
         message = f"{where}: the character {found[0]!a} cannot be shown: write text that can"

@@ -1,4 +1,4 @@
-"""Data against a model: every finding at its place in the document, in the language's words; and the model's schema."""
+"""Validate data by a model, with every finding at its place and in the language's words; and make its schema."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def problems(tree: Tree, file: str, findings: Iterable[Finding]) -> list[Problem
 
 
 def findings_of(error: ValidationError, root: type[BaseModel]) -> Iterator[Finding]:
-    """What a document of the model `root` has wrong, in the language's words, each with its place."""
+    """The findings in pydantic's `error` on model `root`, in the language's words, each with its place."""
     for detail in error.errors(include_url=False):
         where, around = _placed(detail["loc"], root)
         cause = detail.get("ctx", {}).get("error")
@@ -59,7 +59,7 @@ def findings_of(error: ValidationError, root: type[BaseModel]) -> Iterator[Findi
 
 
 def _message(detail: ErrorDetails, key: str, around: type[BaseModel]) -> str:
-    """pydantic's words in those of the language."""
+    """pydantic's message in the language's words."""
     got, context = shown(detail["input"]), detail.get("ctx", {})
     message = str(detail["msg"])
     match detail["type"]:
@@ -93,8 +93,8 @@ def keys(model: type[BaseModel]) -> list[str]:
 
 
 def _placed(location: tuple[int | str, ...], root: type[BaseModel]) -> tuple[Location, type[BaseModel]]:
-    """pydantic's location as that in the document, which has no steps for the members of a union; and the model of the
-    last mapping on the way, whose key comes last or before the last index."""
+    """The place in the document for pydantic's location, which has further steps for members of a union; and the model
+    of the innermost mapping around it."""
     where: list[int | str] = []
     here: object = root
     around = root
@@ -113,7 +113,7 @@ def _placed(location: tuple[int | str, ...], root: type[BaseModel]) -> tuple[Loc
 
 
 def _bare(annotation: object) -> object:
-    """Without `Annotated`, and without the `None` of what may be absent."""
+    """The annotation without `Annotated`, and without the `None` of an optional value."""
     while True:
         arguments = typing.get_args(annotation)
         if typing.get_origin(annotation) is Annotated:
@@ -134,7 +134,7 @@ def _model(annotation: object) -> type[BaseModel] | None:
 
 
 def _below(annotation: object, step: int | str) -> object:
-    """What is wanted one step further on; None where the document goes on as it should not."""
+    """The annotation one step below; None where the model has no such step."""
     if model := _model(annotation):
         fields = {field.alias or name: field for name, field in model.model_fields.items()}
         field = fields.get(str(step)) or model.model_fields.get(str(step))
@@ -147,7 +147,7 @@ def _below(annotation: object, step: int | str) -> object:
 
 
 def _whole(field: FieldInfo) -> object:
-    """A field's annotation with what tells the members of its union apart."""
+    """A field's annotation with the discriminator of its union."""
     return Annotated[field.annotation, field] if field.discriminator else field.annotation
 
 

@@ -1,4 +1,4 @@
-"""Values that are one of a few words, as `fq_codel`: the counterpart of a quantity (`quantities`)."""
+"""Values that are one of a few words, such as `fq_codel`: the counterpart of a quantity (`quantities`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Words:
     words: tuple[str, ...]
 
     def parse(self, value: object) -> str:
-        """The word. Raises ValueError that says which there are."""
+        """The word. Raises ValueError with the list of words."""
         if not isinstance(value, str) or value not in self.words:
             hint = did_you_mean(value, self.words) if isinstance(value, str) else ""
             either = " or ".join([", ".join(self.words[:-1]), self.words[-1]] if self.words[1:] else self.words)
@@ -29,5 +29,5 @@ class Words:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """What the JSON Schema says of one."""
+        """The JSON Schema of such a value."""
         return {"type": "string", "enum": list(self.words)}
