@@ -242,7 +242,7 @@ def test_messages_name_a_links_nodes_and_not_its_line() -> None:
 
 
 def test_a_node_without_a_device_is_told_where_netlab_has_it_from() -> None:
-    with pytest.raises(InputError, match=r"t\.yml:2: .*no device is said: .*Write `defaults\.device: linux`"):
+    with pytest.raises(InputError, match=r"t\.yml:2: .*no device is named: .*Write `defaults\.device: linux`"):
         netlab(file="name: x\nnodes: [h1]\nlinks:\n")
 
 
@@ -553,7 +553,7 @@ def test_what_cannot_be_honoured_is_an_error_with_its_line_and_can_be_left_out(c
     [
         (NETLAB.replace("[h1, h2, h3]", "{h1: {device: eos}, h2: , h3: }"), r"t\.yml:3: .*device 'eos'"),
         (NETLAB + "  - {h1: , h2: , tc: {delay: 5}, tc.delay: 6}\n", r"t\.yml:5: links\[0\]\.tc\.delay: given twice"),
-        (NETLAB.replace("links", "groups: {a: [b], b: [a]}\nlinks"), r"t\.yml:4: .*is in a circle of groups"),
+        (NETLAB.replace("links", "groups: {a: [b], b: [a]}\nlinks"), r"t\.yml:4: .*is in a cycle of groups"),
         (NETLAB.replace("links", "groups: {a: [h9]}\nlinks"), r"t\.yml:4: .*'h9' is no node and no group"),
         (NETLAB + "  - {h1: , h9: }\n", r"t\.yml:5: links\[0\]: no node 'h9'"),
         (CLAB.replace("c: {kind: linux}", "c: {kind: ceos}"), r"t\.yml:3: topology\.nodes\.c: kind 'ceos'"),

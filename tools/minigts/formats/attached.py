@@ -1,8 +1,9 @@
-"""Interfaces and addresses that another tool's file asks for: what our language gives of them, and what not. Pure.
+"""Interfaces and addresses that another tool's file asks for: those that a lab can have, and those that it cannot.
+Pure.
 
-Ours follow from the links: a host's ports are eth1, eth2, … in their order, and the hosts of a segment have its
-network's first addresses in that order. So links are put into an order that gives what is asked for, where there
-is one. An interface that is called otherwise here is renamed, which whoever reads its name elsewhere has to know.
+A lab's follow from its links: a host's ports are eth1, eth2, … in their order, and the hosts of a segment have its
+network's first addresses in that order. So links are sorted to give what the file asks for, where that is possible. An
+interface of another name is renamed, with a note.
 """
 
 from __future__ import annotations
@@ -31,34 +32,34 @@ class Wanted:
     name: str | None = None
     """The interface as the file calls it."""
     number: int | None = None
-    """That of `eth2`; None for a name of another kind, or none."""
+    """The number in `eth2`; None for another name, and without a name."""
     address: IPv4Address | None = None
 
 
 @dataclass(frozen=True)
 class Attached:
-    """A link with what its file asks for at each end, and of its network."""
+    """A link with its network, and what its file asks for at each end."""
 
     link: Link
     ends: tuple[Wanted, Wanted]
     network: IPv4Network | None = None
     where: Location = ()
-    """Where the network stands."""
+    """The network's place in the file."""
 
 
 @dataclass
 class Fitted:
-    """The links in their order, and what of that which was asked for they have not: where, what, whose, and why."""
+    """The links in their new order. `lost` has what the file asks for in vain: the place, what, whose, and why."""
 
     links: list[Link] = field(default_factory=list)
     lost: list[tuple[Location, str, str, str]] = field(default_factory=list)
     renamed: dict[str, dict[str, str]] = field(default_factory=dict)
-    """By host the interfaces that are called otherwise here than in the file: `{"a": {"net0": "eth1"}}`."""
+    """By host, the interfaces with other names than in the file: `{"a": {"net0": "eth1"}}`."""
     twice: list[tuple[Location, str]] = field(default_factory=list)
-    """Interfaces of which the file makes two ends: where the second stands, and what is wrong."""
+    """Interfaces that the file uses for two links: the place of the second, and a message."""
 
     def told(self, notes: Notes) -> None:
-        """Note the names that hosts' interfaces have here instead of the file's."""
+        """Note the hosts' interfaces that are renamed."""
         for host, names in self.renamed.items():
             for name, ours in names.items():
                 why = f"it is {ours} here, where a host's ports are eth1, eth2, … in the order of the links"
@@ -66,7 +67,7 @@ class Fitted:
 
 
 def fitted(machines: Mapping[str, Machine], attached: Sequence[Attached]) -> Fitted:
-    """The links as near to what is asked for as can be. `machines` by their names here."""
+    """The links, as close to what the file asks for as possible. `machines` are by their names in the lab."""
     found = Fitted()
     _require_apart(attached, found)
     chosen = [attached[index] for index in _order(machines, attached)]
@@ -93,13 +94,13 @@ def _require_apart(attached: Sequence[Attached], found: Fitted) -> None:
 
 
 def _order(machines: Mapping[str, Machine], attached: Sequence[Attached]) -> list[int]:
-    """Indices of the links, so that hosts' ports have the wanted numbers, as far as that goes together."""
+    """Indices of the links in an order that gives hosts' ports the wanted numbers, as far as these agree."""
     after = _after(machines, attached)
     waiting = Counter(later for those in after.values() for later in those)
     ready = [index for index in after if not waiting[index]]
     left, order = set(after), list[int]()
     while left:
-        # Where the numbers ask for a circle, the link that stands first in the file goes first.
+        # Where the wanted numbers form a cycle, the first link of the file comes first.
         index = heapq.heappop(ready) if ready else min(left)
         if index not in left:
             continue
@@ -113,7 +114,7 @@ def _order(machines: Mapping[str, Machine], attached: Sequence[Attached]) -> lis
 
 
 def _after(machines: Mapping[str, Machine], attached: Sequence[Attached]) -> dict[int, set[int]]:
-    """By link those that have to come behind it: of each host's links the next."""
+    """By link, those that have to come after it: the next link of each of its hosts."""
     ends: dict[str, list[tuple[int, Wanted]]] = {}
     for index, each in enumerate(attached):
         for end, wanted in zip(each.link.ends, each.ends, strict=True):
@@ -128,8 +129,8 @@ def _after(machines: Mapping[str, Machine], attached: Sequence[Attached]) -> dic
 
 
 def _numbered(own: Sequence[tuple[int, Wanted]]) -> list[int]:
-    """A host's links in the order of their numbers. Those without one have the numbers that are free: in the order of
-    their names, where these differ in their digits alone, else in file order."""
+    """A host's links in the order of their numbers. Links without one get the free numbers, in the order of their names
+    where these differ in digits alone, else in file order."""
     given = {wanted.number for _, wanted in own if wanted.number is not None}
     others = [(index, wanted) for index, wanted in own if wanted.number is None]
     if len({_DIGITS.sub("0", wanted.name or "") for _, wanted in others}) == 1:
@@ -141,7 +142,7 @@ def _numbered(own: Sequence[tuple[int, Wanted]]) -> list[int]:
 
 
 def _address(machines: Mapping[str, Machine], chosen: Sequence[Attached], found: Fitted) -> None:
-    """Give segments the networks that are asked for, and say which addresses their hosts do not have."""
+    """Give segments the networks of the file, and record which addresses their hosts do not get."""
     taken: list[IPv4Network] = []
     for segment in segments(machines, [each.link for each in chosen]):
         asked = [(chosen[index].network, chosen[index].where, index) for index in segment]
@@ -188,7 +189,7 @@ def _compare(
     network: IPv4Network,
     found: Fitted,
 ) -> None:
-    """What of the hosts' addresses is otherwise. A link between two hosts is turned round, where that gives them."""
+    """Record the hosts' addresses that differ. A link between two hosts is reversed where that gives the right ones."""
     hosts = [
         (end, wanted)
         for index in segment

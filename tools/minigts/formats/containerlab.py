@@ -8,8 +8,8 @@
       links:
         - {endpoints: ["h1:eth1", "h2:eth1"], mtu: 1500}
 
-Its file says no delay, rate or loss: they are set on a lab that is up (`containerlab tools netem set`). A node has its
-own settings, then its group's, its kind's and the defaults (docs/manual/topo-def-file.md); of `exec` and `env` all.
+The file has no delay, rate or loss: they are set on a lab that is up (`containerlab tools netem set`). A node has its
+own settings, then its group's, its kind's and the defaults (docs/manual/topo-def-file.md); `exec` and `env` of all.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _with_commands(
 def _machines(
     document: Document, inner: Mapping[str, Data], names: Names
 ) -> tuple[dict[str, Machine], dict[str, Layers]]:
-    """By their names in the file; and all that is said of each."""
+    """The machines by their names in the file, and the settings of each."""
     found, layered = dict[str, Machine](), dict[str, Layers]()
     for name, data in document.mapping(inner.get("nodes"), ("topology", "nodes")).items():
         where: Location = ("topology", "nodes", name)
@@ -99,9 +99,7 @@ def _machines(
         kind, _ = settings.get("kind")
         if kind not in (*_HOSTS, *_SWITCHES):
             what = "no kind" if kind is None else f"kind {shown(kind)}"
-            document.wrong(
-                where, f"{what}: Linux nodes and bridges alone can be taken over (linux, bridge, ovs-bridge)"
-            )
+            document.wrong(where, f"{what}: only Linux nodes and bridges can be imported (linux, bridge, ovs-bridge)")
         for layer, place in settings.layers:
             document.judge(
                 {key: each for key, each in layer.items() if _is_said(key, each)}, place, _NODE, str(place[-1])
@@ -121,7 +119,7 @@ def _machines(
 
 
 def _switch(document: Document, settings: Layers, name: str, machine: Machine) -> Machine:
-    """containerlab runs nothing on a bridge, and no container is made of it."""
+    """The bridge without a container's settings, since containerlab runs nothing on it."""
     for key in ("cpu", "memory", "env", "exec", "sysctls"):
         if settings.get(key)[0] is not None:
             document.notes.add(key, name, "left out: a bridge of containerlab's runs nothing")
@@ -132,13 +130,14 @@ _NODE = CONTAINERLAB["node"]
 
 
 def _is_said(key: str, data: Data) -> bool:
-    """Whether it says anything: the image that we write ourselves does not, nor that there is no management network."""
+    """Whether a setting means anything: neither the image that `write` adds does, nor the lack of a management
+    network."""
     return data is not None and (key, data) not in (("image", _IMAGE), ("network-mode", "none"))
 
 
 def _settings(document: Document, inner: Mapping[str, Data], own: Mapping[str, Data], where: Location) -> Layers:
-    """Of a node: its own, its group's, its kind's, the defaults. The kind may come from the group, and the group from
-    the kind (types/topology.go)."""
+    """A node's settings: its own, its group's, its kind's, the defaults. The kind may come from the group, and the
+    group from the kind (types/topology.go)."""
     places: dict[str, tuple[Mapping[str, Data], Location]] = {}
     for what in ("groups", "kinds"):
         places[what] = document.mapping(inner.get(what), ("topology", what)), ("topology", what)
@@ -167,7 +166,7 @@ def _location(document: Document, settings: Layers, name: str) -> str | None:
 
 
 def _cpus(document: Document, settings: Layers, name: str) -> float | None:
-    """Whole processors, or a share of one: what lies between two and more, our language cannot say."""
+    """A whole number of processors, or a share of one; a topology cannot have other fractions."""
     data, where = settings.get("cpu")
     try:
         cpus = None if data is None else float(data[:20]) if isinstance(data, str) else -1.0
@@ -212,7 +211,7 @@ def _environment(document: Document, settings: Layers, name: str) -> tuple[tuple
 
 
 class _Links:
-    """The file's links; and a switch for each that leads to nobody."""
+    """The file's links, and a switch for each dummy link."""
 
     def __init__(self, document: Document, machines: Mapping[str, Machine], names: Names) -> None:
         self._document, self._machines, self._names = document, machines, names
@@ -261,8 +260,8 @@ class _Links:
         return Attached(Link(joined, document.line(where), mtu=mtu), (found[0][0], found[1][0]), network, where)
 
     def _to_nobody(self, link: Mapping[str, Data], given: Sequence[Data], where: Location) -> Attached | None:
-        """`{type: dummy, endpoint: {node: h1, interface: eth1}}`, or `["h1:eth1", dummy]`: an interface that carries
-        to nobody. Here it leads to a switch with nobody else on it."""
+        """`{type: dummy, endpoint: {node: h1, interface: eth1}}`, or `["h1:eth1", dummy]`: an interface without a peer.
+        In the lab it leads to a switch with no other link."""
         document = self._document
         written, at = link.get("endpoint"), (*where, "endpoint")
         if written is None:
@@ -301,7 +300,7 @@ class _Links:
 
 
 def interface_address(document: Document, data: Data, where: Location) -> IPv4Interface | None:
-    """`192.0.2.1/24`, with its length."""
+    """An address with its prefix length, as in `192.0.2.1/24`; anything else is a problem."""
     if not data:
         return None
     try:
@@ -319,7 +318,7 @@ def _end(data: Data) -> str:
 
 
 def write(network: Network) -> Written:
-    """A containerlab file of it, and what that cannot say. A link's MTU is always written: its own default is 9500."""
+    """The network as a containerlab file, with notes on what it lacks. MTUs are always written: its default is 9500."""
     notes, lost = Notes(), Notes()
     lines = [f"name: {flow(network.name)}", "topology:", "  nodes:"]
     for machine in network.machines:

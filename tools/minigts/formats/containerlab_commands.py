@@ -3,8 +3,8 @@
     exec: ["ip addr add 192.0.2.1/24 dev net0"]        run: ["ip addr add 192.0.2.1/24 dev eth1"]
     sysctls: {net.ipv4.ip_forward: 0}                  run: ["sysctl -w net.ipv4.ip_forward=0"]
 
-`exec` parts words as a shell does and runs no shell, so what a shell would fill in is quoted. Interfaces that are
-called otherwise here have their names here.
+`exec` splits words as a shell does and runs no shell, so what a shell would substitute is quoted. Renamed interfaces
+get their new names.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from minigts.formats.foreign import Document, Layers
 from minigts.language.problems import Location, shown
 
 FILLED_IN = re.compile(r"\$|__clab(?:NodeDir|Dir)__")
-"""What containerlab fills in from where it runs."""
+"""Variables that containerlab substitutes where it runs."""
 _SYSCTL = re.compile(r"[a-z][a-z0-9_]*(?:[./][A-Za-z0-9_-]+){1,9}", re.ASCII)
 _FOR_LATER = re.compile(r"([./])default([./])")
 _MANAGEMENT = "eth0"
@@ -27,8 +27,8 @@ _WORD = r"(?<![A-Za-z0-9_-]){}(?![A-Za-z0-9_-])"
 def run(
     document: Document, settings: Layers, name: str, lab: str, renamed: Mapping[str, str], own: Sequence[str | None]
 ) -> tuple[str, ...]:
-    """The commands for node `name` of the lab. `renamed` has its interfaces that are called otherwise here, `own` all
-    of them, as the file calls them."""
+    """The commands for node `name` of the lab. `renamed` has its renamed interfaces, `own` all of them by their names
+    in the file."""
     found = dict.fromkeys(_sysctls(document, settings, len(own)))
     for what, command, where in _commands(document, settings, name, lab):
         if (why := _why_not(command, renamed, own)) is not None:
@@ -57,8 +57,8 @@ def _commands(document: Document, settings: Layers, name: str, lab: str) -> Iter
 
 
 def _sysctls(document: Document, settings: Layers, ports: int) -> Iterator[str]:
-    """Each with its nearest value, in the order of the places. What holds for interfaces that come later holds for the
-    links' own, too: containerlab sets it before it makes them."""
+    """Each setting with its nearest value, in the order of the places. A `default` for later interfaces holds for those
+    of links, too: containerlab sets it before it creates them."""
     found: dict[str, str] = {}
     for data, where in settings.every("sysctls"):
         for key, value in document.mapping(data, where).items():
@@ -75,7 +75,7 @@ def _sysctls(document: Document, settings: Layers, ports: int) -> Iterator[str]:
 
 
 def _why_not(command: str, renamed: Mapping[str, str], own: Sequence[str | None]) -> str | None:
-    """Of a command that would do something else here."""
+    """Why a command would do something else in the lab; None where it would not."""
     if _MANAGEMENT not in own and re.search(_WORD.format(_MANAGEMENT), command):
         return f"{_MANAGEMENT} leads to the management network, which is not here"
     for name, ours in renamed.items():
@@ -85,7 +85,7 @@ def _why_not(command: str, renamed: Mapping[str, str], own: Sequence[str | None]
 
 
 def _in_our_names(command: str, renamed: Mapping[str, str]) -> str:
-    """With each interface's name here, also as a part of another: `net0.10` becomes `eth1.10`."""
+    """The command with the interfaces' new names, also as a part of another: `net0.10` becomes `eth1.10`."""
     names = [re.escape(name) for name in sorted(renamed, key=len, reverse=True) if re.search(r"[0-9]", name)]
     if not names:
         return command

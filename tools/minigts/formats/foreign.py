@@ -1,4 +1,4 @@
-"""What readers of other tools' YAML have in common: a value at its place, what is wrong with it, and what is lost."""
+"""The common part of readers of other tools' YAML: values by their place, problems, and what is lost."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from minigts.language.quantities import Quantity
 from minigts.language.tree import DEEPEST, Data, Tree
 
 LEAST_MTU, MOST_MTU = 576, 9500
-"""Of a link of ours."""
+"""The bounds of a link's MTU in a lab."""
 NO_ROUTES = "so hosts have no routes here, and reach the far ends of their links alone (`routing: neighbours`)"
 _YES, _NO = ("true", "yes", "on"), ("false", "no", "off")
 
 
 class Document:
-    """A document that is read piece by piece. What is wrong in it goes to `problems`, each with its place.
+    """A document that is read piece by piece. `problems` collects what is wrong in it, each with its place.
 
-    So does what bears on the network and cannot be honoured, unless `leave_out`: then it is a note.
+    A setting that affects the network and cannot be honoured is a problem, too, unless `leave_out`: then it is a note.
     """
 
     def __init__(self, tree: Tree, file: str, *, leave_out: bool = False) -> None:
@@ -35,14 +35,14 @@ class Document:
         self.problems.append(self._tree.problem(self._file, (where, message)))
 
     def lose(self, where: Location, what: str, owner: str, why: str) -> None:
-        """Something that bears on the network, which stands `where`, cannot be honoured."""
+        """Report a setting at `where` that affects the network and cannot be honoured."""
         if self.leave_out:
             self.notes.add(what[:60], owner[:40], f"left out: {why}")
         else:
             self.wrong(where, f"{what} cannot be honoured: {why}. With --leave-out it is left out")
 
     def judge(self, data: Mapping[str, Data], where: Location, place: Place, owner: str) -> None:
-        """What becomes of every key that stands there and is not honoured, by the table; once for each place."""
+        """Report every key in `data` that the table `place` does not honour, once for each location."""
         if where in self._judged:
             return
         self._judged.add(where)
@@ -56,7 +56,7 @@ class Document:
                 self.notes.add(key, owner[:40], f"left out: {known.why}")
 
     def settle(self, found: Fitted) -> None:
-        """What of interfaces and addresses is otherwise here."""
+        """Report interfaces and addresses that differ from the file's."""
         for where, what, owner, why in found.lost:
             self.lose(where, what, owner, why)
         for where, message in found.twice:
@@ -64,7 +64,8 @@ class Document:
         found.told(self.notes)
 
     def network(self, name: str, machines: Sequence[Machine], links: Sequence[Link]) -> Network:
-        """All of it. Where no link joins some nodes to the others, hosts have no routes, as they have none there."""
+        """The whole network. Where no link joins some nodes to the others, hosts have no routes, as in the other
+        tool."""
         hosts = {machine.name for machine in machines if not machine.is_switch}
         apart = [piece for piece in pieces(machines, links) if not hosts.isdisjoint(piece)]
         routing, time = "routed", ""
@@ -82,19 +83,19 @@ class Document:
         return max(1, self._tree.line(where))
 
     def mapping(self, data: Data, where: Location) -> Mapping[str, Data]:
-        """The mapping that stands there; empty for nothing, and a problem for anything else."""
+        """The mapping at `where`; empty for nothing, and a problem for anything else."""
         if data is not None and not isinstance(data, dict):
             self.wrong(where, f"{shown(data)} where a mapping is wanted")
         return data if isinstance(data, dict) else {}
 
     def entries(self, data: Data, where: Location) -> Sequence[Data]:
-        """The list that stands there, as `mapping`."""
+        """The list at `where`; as `mapping`."""
         if data is not None and not isinstance(data, list):
             self.wrong(where, f"{shown(data)} where a list is wanted")
         return data if isinstance(data, list) else []
 
     def texts(self, data: Data, where: Location) -> list[str]:
-        """The list of texts that stands there, or the one text."""
+        """The list of texts at `where`, or the one text."""
         if isinstance(data, str):
             return [data]
         found = []
@@ -106,7 +107,7 @@ class Document:
         return found
 
     def quantity(self, data: Data, where: Location, kind: Quantity, unit: str = "") -> float | None:
-        """In the plan's unit; `unit` is that of a bare number."""
+        """The quantity in the plan's unit; `unit` is that of a bare number."""
         if data is None:
             return None
         text = str(data).strip() if isinstance(data, str) else ""
@@ -117,7 +118,7 @@ class Document:
             return None
 
     def mtu(self, data: Data, where: Location, owner: str) -> int | None:
-        """Of a link. One that no link of ours has is lost."""
+        """The MTU of a link. One out of range is lost."""
         if data is None:
             return None
         number = int(data) if isinstance(data, str) and data.isascii() and data.isdigit() and len(data) < 10 else None
@@ -129,7 +130,7 @@ class Document:
         return number
 
     def truth(self, data: Data, where: Location) -> bool:
-        """Of `true` and `false` as YAML 1.1 has them; false for nothing, and a problem for anything else."""
+        """The value of a boolean in YAML 1.1; false for nothing, and a problem for anything else."""
         word = data.lower() if isinstance(data, str) else None
         if word not in (None, *_YES, *_NO) or not isinstance(data, str | None):
             self.wrong(where, f"{shown(data)} where true or false is wanted")
@@ -148,16 +149,16 @@ class Layers:
     layers: tuple[tuple[Mapping[str, Data], Location], ...]
 
     def get(self, key: str) -> tuple[Data, Location]:
-        """The nearest, and where it stands; None where there is none, and where it would stand."""
+        """The nearest value and its place; without one, None and the place where it would be."""
         nearest = next(((data[key], (*where, key)) for data, where in self.layers if data.get(key) is not None), None)
         return nearest or (None, (*(self.layers[0][1] if self.layers else ()), key))
 
     def every(self, key: str) -> Iterator[tuple[Data, Location]]:
-        """All of them, the nearest last."""
+        """All values of the key with their places, the nearest last."""
         yield from ((data[key], (*where, key)) for data, where in reversed(self.layers) if data.get(key) is not None)
 
     def within(self, document: Document, key: str) -> Layers:
-        """What stands below a key, of all places."""
+        """The mappings below a key, in the same order."""
         return Layers(
             tuple(
                 (document.mapping(data[key], (*where, key)), (*where, key))
@@ -173,7 +174,7 @@ NO_LAYERS = Layers(())
 def undotted(tree: Tree, file: str) -> Tree:
     """The document with every key `a.b` as `a: {b: …}`, as netlab has it, but for keys with a slash. Lines stay.
 
-    What is said in both ways is merged; a value that is given twice is a problem.
+    Mappings in both forms are merged; a value that is given twice is a problem.
     """
     made = Tree(lines={}, problems=[*tree.problems], notes=tree.notes)
     made.lines[()] = tree.line(())

@@ -1,4 +1,4 @@
-"""Ways over the earth, and how long light takes for them in fibre. Pure."""
+"""Distances on the earth, and the time that light takes for them in fibre. Pure."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 EARTH_KM = 6371.0
 LIGHT_KM_MS = 299.792458
 REFRACTION = 1.468
-"""Of light's group in fibre of ITU-T G.652 at 1550 nm, as its makers' data sheets have it."""
+"""The group index of fibre of ITU-T G.652 at 1550 nm, from its makers' data sheets."""
 DETOUR = 1.8
-"""How much longer fibre is than the way as the crow flies. Ours: over AMS-BRA and MIL-BRA, the two of GTS's measured
-pairs that went straightest, the round trip makes it 1.8 and 2.0; over the others traffic went by a third city."""
+"""How many times longer fibre is than the distance. The figure is minigts' own: AMS-BRA and MIL-BRA, the two most
+direct of GTS's measured pairs, have round trips for 1.8 and 2.0; traffic of the other pairs went by a third city."""
 _DIGITS = 2
 
 
@@ -25,7 +25,7 @@ class Site:
 
 
 def distance_km(first: Site, second: Site) -> float:
-    """Along the earth's surface (the haversine formula)."""
+    """The distance along the earth's surface (the haversine formula)."""
     north, east = math.radians(second.north - first.north), math.radians(second.east - first.east)
     cosines = math.cos(math.radians(first.north)) * math.cos(math.radians(second.north))
     half = math.sin(north / 2) ** 2 + cosines * math.sin(east / 2) ** 2
@@ -33,5 +33,5 @@ def distance_km(first: Site, second: Site) -> float:
 
 
 def fibre_ms(km: float, detour: float = DETOUR) -> float:
-    """One way, to the hundredth of a millisecond."""
+    """The one-way delay of fibre between places at this distance, to the hundredth of a millisecond."""
     return round(km * detour * REFRACTION / LIGHT_KM_MS, _DIGITS)

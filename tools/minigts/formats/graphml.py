@@ -4,8 +4,8 @@
     <edge source="0" target="1"><data key="d36">10000000000.0</data></edge>
 
 Keys are named at the top of the file: `label`, `Latitude`, `Longitude`, and of edges `LinkSpeedRaw` in bit/s. A link's
-delay is that of light in fibre between its ends (`geography`). An edge that is only planned is no link. What yEd has
-drawn is left out.
+delay is that of light in fibre between its ends (`geography`). An edge that is only planned is no link. yEd's drawings
+are left out.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from minigts.language.problems import listed, require_none, shown
 
 _LEAST_MBIT, _MOST_MBIT = 0.008, 100_000.0
 _NOT_THERE = frozenset({"planned", "proposed", "future", "under construction"})
-"""What the Topology Zoo says of edges that are none yet, by `LinkStatus`."""
+"""The values of `LinkStatus` in the Topology Zoo for edges that do not exist yet."""
 _UNITS = {"": 1e-6, "K": 1e-3, "M": 1.0, "G": 1e3, "T": 1e6}
-"""Of `LinkSpeedUnits`, in Mbit/s."""
+"""The prefixes in `LinkSpeedUnits`, in Mbit/s."""
 
 
 @dataclass
@@ -36,7 +36,7 @@ class _Element:
 
 
 class _Parser:
-    """The elements of a file, by a parser that takes no definitions of the file's own."""
+    """The elements of a file, by a parser that refuses the file's own definitions."""
 
     def __init__(self, file: str) -> None:
         self._file = file
@@ -45,7 +45,7 @@ class _Parser:
         self.nodes: list[_Element] = []
         self.edges: list[_Element] = []
         self.others: list[tuple[int, str]] = []
-        """Lines and kinds of elements that no network of ours has."""
+        """Lines and kinds of elements that a lab cannot have."""
         self._open: list[_Element] = []
         self._key: str | None = None
         self._text, self._begun = "", False
@@ -132,7 +132,7 @@ class _Reading:
             self._wrong(line, f"{what} of {shown(owner)} cannot be honoured: {why}. With --leave-out it is left out")
 
     def machines(self, parsed: _Parser) -> tuple[dict[str, Machine], dict[str, Site]]:
-        """Those of the file's nodes, by their ids, and where they are."""
+        """The machines of the file's nodes, and their sites, by node id."""
         for key in parsed.graph.data:
             if key != "Network":
                 self.notes.add("the graph's data", key[:40], "left out")
@@ -181,7 +181,7 @@ class _Reading:
             yield Link(joined, edge.line, delay_ms=delays, rate_mbit=None if rate is None else (rate, rate))
 
     def _judge(self, edge: _Element, owner: str) -> None:
-        """What of an edge's data nobody knows may be its delay, its loss, or its rate."""
+        """Report an edge's data. An unknown key is lost, since it may be a delay, a loss or a rate."""
         for key, value in edge.data.items():
             known = GRAPHML["edge"].get(key)
             if known is None:
@@ -190,7 +190,7 @@ class _Reading:
                 self.notes.add("the edges' data", key[:40], "left out")
 
     def _rate(self, edge: _Element, owner: str) -> float | None:
-        """In Mbit/s. One that no link of ours has is lost."""
+        """The rate in Mbit/s. One out of range is lost."""
         raw, written = edge.data.get("LinkSpeedRaw"), edge.data.get("LinkSpeed")
         speed = _number(raw)
         mbit = None if speed is None else speed / 1e6
@@ -210,7 +210,7 @@ class _Reading:
         return mbit
 
     def connected(self, machines: Mapping[str, Machine], links: Sequence[Link]) -> frozenset[str]:
-        """The hosts of the largest piece; that there are others is a problem, or leaves them out."""
+        """The hosts of the largest connected piece. Others are a problem, or left out."""
         apart = pieces(machines.values(), links)
         largest = max(apart, key=len, default=[])
         lines = {each.name: each.line for each in machines.values()}

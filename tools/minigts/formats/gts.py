@@ -9,7 +9,7 @@
       adjacency h2.p1, l1.dst
     }
 
-A link of ours is a link of GTS's and the two adjacencies that join its ports to those of two machines.
+A link of a lab is a link of GTS with the two adjacencies that join its ports to those of two machines.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _USED = {
     "controller": ("ipv4", "port"),
     "": ("id", "description"),
 }
-"""By kind what is honoured; the empty kind is the topology itself."""
+"""The attributes that are honoured, by kind; the empty kind is the topology itself."""
 _PROVIDED = "the plan has the addresses"
 _NOTED = {
     "imageid": "every host has the same image; `packages:` and `run:` add to it",
@@ -69,10 +69,10 @@ _NOTED = {
     "type": "its kind says it",
     "location": "a link lies where its ends are",
 }
-"""What is known of GTS and cannot be honoured, in lower case, and why."""
+"""Attributes of GTS that cannot be honoured, in lower case, and why."""
 _LARGEST_MBIT_NUMBER = 100_000
-"""A bare rate up to here is in Mbit/s, as GTS's own editor had it; above in bit/s. No link of GTS's had more than
-100 Gbit/s, or less than 100 kbit/s."""
+"""A rate without a unit is in Mbit/s up to this number, as in GTS's own editor; above it is in bit/s. Links of GTS had
+100 kbit/s to 100 Gbit/s."""
 _RATE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kKmMgG]?)(?:bps|bit/s|bit|b/s|b)?", re.ASCII)
 _FACTORS = {"": 1e-6, "k": 1e-3, "m": 1.0, "g": 1e3}
 
@@ -147,7 +147,8 @@ class _Reading:
         )
 
     def _attributes(self, block: Block, kind: str, owner: str) -> tuple[dict[str, Attribute], bool]:
-        """By the names of `_USED`, whatever their case; the rest becomes notes, or a problem where it is mistyped."""
+        """The attributes by their names in `_USED`, in any case; others become notes, or problems where they are
+        mistyped."""
         used = {name.lower(): name for name in _USED[kind]}
         found: dict[str, Attribute] = {}
         fine = True
@@ -185,14 +186,14 @@ class _Reading:
         return attribute.value
 
     def _resources(self, top: Block) -> dict[str, _Resource]:
-        """By their ids in lower case, which is how GTS tells them apart."""
+        """The resources by their ids in lower case, since GTS ignores case."""
         found: dict[str, _Resource] = {}
         for block in top.blocks:
             kind = block.kind.lower()
             if kind in _OUTSIDE:
                 self._wrong(
                     block.line,
-                    f"{shown(block.kind)}: a lab has no way out; leave it away, and the links that lead there",
+                    f"{shown(block.kind)}: a lab has no way out; remove it, and the links that lead there",
                 )
             elif kind not in _KINDS:
                 inner = "; ports stand in their host, switch or link" if kind == _PORT else ""
@@ -209,14 +210,14 @@ class _Reading:
     def _ports(self, resource: _Resource) -> None:
         for adjacency in resource.block.adjacencies:
             self._wrong(
-                adjacency.line, f"an adjacency in {resource.id}: they stand beside hosts and links, not in them"
+                adjacency.line, f"an adjacency in {resource.id}: adjacencies stand beside hosts and links, not in them"
             )
         for block in resource.block.blocks:
             kind = block.kind.lower()
             if kind == "controller" and resource.kind in _SWITCHES:
                 continue
             if kind != _PORT:
-                hint = did_you_mean(block.kind, (_PORT, "controller")) or "; in it stand its ports"
+                hint = did_you_mean(block.kind, (_PORT, "controller")) or "; it has ports only"
                 self._wrong(block.line, f"no {shown(block.kind)} in a {resource.kind}{hint}")
                 continue
             name = self._id(block, _PORT, f" of {resource.id}")
@@ -328,7 +329,7 @@ class _Reading:
     def _controls(
         self, resources: Mapping[str, _Resource], machines: Mapping[str, str], links: list[tuple[_Resource, Link]]
     ) -> dict[str, str]:
-        """By switch the host behind its CONTROL port. Such a link stays only where it is the host's one link there."""
+        """By switch, the host at its CONTROL port. Such a link is kept only where it is the host's only link there."""
         found: dict[str, str] = {}
         for resource, link in links[::-1]:  # so that the first one stays
             far = [port.other for port in resource.ports.values() if port.other is not None]
@@ -375,7 +376,7 @@ class _Reading:
         return int(found[1]), int(found[2]) * 1024
 
     def _controller(self, resource: _Resource, own: Mapping[str, Attribute], host: str | None) -> str | None:
-        """Where it listens: on the host behind the CONTROL port, else on the switch itself; None without any."""
+        """The switch's controller: on the host at the CONTROL port, else on the switch itself; None without one."""
         address, port = own.get("controllerIPv4"), own.get("controllerPort")
         inner = [block for block in resource.block.blocks if block.kind.lower() == "controller"]
         for block in inner:
@@ -405,7 +406,7 @@ class _Reading:
         return "builtin"
 
     def _rate(self, attribute: Attribute | None) -> float | None:
-        """In Mbit/s."""
+        """The rate in Mbit/s."""
         if attribute is None:
             return None
         found = _RATE.fullmatch(attribute.text.strip()[:40])
@@ -439,7 +440,7 @@ class _Reading:
 
 
 def _location(text: str) -> str:
-    """Versions differ in the case of sites."""
+    """A location; sites are in upper case, in which versions of GTS differ."""
     return text.upper() if re.fullmatch("[A-Za-z]{3}", text, re.ASCII) else text
 
 
@@ -453,7 +454,8 @@ def _is_address(text: str) -> bool:
 def _reaches(
     host: str, switch: str, links: Iterable[Link], machines: Mapping[str, str], resources: Mapping[str, _Resource]
 ) -> bool:
-    """Whether the host has one of the links to the switch's segment: to it, or to a switch that is joined to it."""
+    """Whether one of the links joins the host to the switch's segment: to the switch, or to one that is joined to
+    it."""
     switches = {machines[key] for key, each in resources.items() if each.kind in _SWITCHES}
     near: dict[str, list[str]] = {}
     for link in links:
@@ -468,7 +470,7 @@ def _reaches(
 
 
 def write(network: Network) -> Written:
-    """A GTS file of it, and what its language cannot say. What it can say is read again as it was."""
+    """The network as a GTS file, with notes on what the language lacks. All else is read again unchanged."""
     notes, lost = Notes(), Notes()
     ids = _Ids(notes)
     machine_ids = {each.name: ids.of(each.name) for each in network.machines}
@@ -500,7 +502,7 @@ def write(network: Network) -> Written:
 
 
 class _Ids:
-    """GTS's ids for our names: without hyphens, each once."""
+    """GTS's ids for names of a lab: without hyphens, each once."""
 
     def __init__(self, notes: Notes) -> None:
         self._notes, self._given = notes, set[str]()

@@ -1,6 +1,6 @@
-"""GTS's statements to blocks with values: variables, loops and texts that mean the same each time, and nothing else.
+"""Evaluate GTS's statements to blocks with values: only variables, loops and texts that mean the same each time.
 
-Whatever a file holds, this ends: only so many statements are gone through, and texts and numbers have an end.
+The evaluation of any file ends: the number of statements and the size of texts and numbers are bounded.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from minigts.language.problems import did_you_mean, shown
 Value: TypeAlias = "str | Decimal | list[Value]"
 
 MOST_STATEMENTS = 20_000
-"""Gone through, those of loops each time. A full mesh of sixty hosts has as many."""
+"""The most statements that are evaluated, those of loops each time. A full mesh of sixty hosts has as many."""
 MOST_ENTRIES = 1000
 LONGEST_TEXT = 4000
 LARGEST = Decimal(10) ** 15
@@ -33,7 +33,7 @@ _ESCAPED = {"n": "\n", "t": "\t"}
 
 @dataclass
 class Attribute:
-    """What a block says of itself."""
+    """An attribute of a block."""
 
     name: str
     value: Value
@@ -41,13 +41,13 @@ class Attribute:
 
     @property
     def text(self) -> str:
-        """As it would be written in a text: `100`, `AMS`."""
+        """The value as text: `100`, `AMS`."""
         return written(self.value)
 
 
 @dataclass
 class Adjacency:
-    """Two ports that are one: each by its resource's and its own id."""
+    """Two ports that are joined, each by its resource's and its own id."""
 
     ends: tuple[str, str]
     line: int
@@ -78,7 +78,7 @@ Scope: TypeAlias = dict[str, Value]
 def evaluate(top: Tree[Token], file: str, problems: list[Problem]) -> Block:
     """The whole topology as one block, whose kind is its name. What is wrong in it goes to `problems`.
 
-    Raises InputError when it takes too long to go through.
+    Raises InputError for too many statements or problems.
     """
     words = [child for child in top.children if isinstance(child, Tree) and child.data == "word"]
     block = Block(_word(words[-1]), top.meta.line)
@@ -103,7 +103,7 @@ class _Evaluation:
         self._left = MOST_STATEMENTS
 
     def body(self, body: Tree[Token], block: Block, scope: Scope) -> None:
-        """All that stands between two braces. A variable holds until the closing one."""
+        """Evaluate all between two braces. A variable is valid until the closing one."""
         own = dict(scope)
         for statement in body.children:
             assert isinstance(statement, Tree)
@@ -133,7 +133,7 @@ class _Evaluation:
             case "variable":
                 name = str(children[-2])
                 if name in scope:
-                    raise _Wrong(line, f"the variable {shown(name)} is there already; only what stays can be read")
+                    raise _Wrong(line, f"the variable {shown(name)} is there already; one that changes cannot be read")
                 scope[name] = self._value(children[-1], scope)
             case _:
                 name, values = self._rounds(statement, scope)
@@ -143,7 +143,7 @@ class _Evaluation:
 
     def _attribute(self, block: Block, name: str, value: Value, line: int, scope: Scope) -> None:
         if name in scope and not block.attributes and name not in ("id", "location", "description"):
-            raise _Wrong(line, f"the variable {shown(name)} is set again; only what stays the same can be read")
+            raise _Wrong(line, f"the variable {shown(name)} is set again; one that changes cannot be read")
         if (first := block.attributes.get(name)) is not None:
             raise _Wrong(line, f"{shown(name)} is given twice, first on line {first.line}")
         block.attributes[name] = Attribute(name, value, line)
@@ -151,7 +151,7 @@ class _Evaluation:
     def _reference(self, reference: Tree[Token], scope: Scope) -> str:
         words = [self._text(_word(each), scope, each.meta.line) for each in _trees(reference, "word")]
         words = ".".join(words).split(".")
-        # Two words are a resource and its port, though the resource be called `this`.
+        # Two words are a resource and its port, even if the resource is called `this`.
         return ".".join(words[1:] if words[0] == "this" and len(words) > 2 else words)
 
     def _rounds(self, statement: Tree[Token], scope: Scope) -> tuple[str, list[Value]]:
@@ -215,7 +215,7 @@ class _Evaluation:
         assert isinstance(tree, Tree)
         line = tree.meta.line
         if depth > _DEEPEST:
-            raise _Wrong(line, "a value in values, too deep to be meant")
+            raise _Wrong(line, "values are nested too deep")
         below = [self._value(each, scope, depth + 1) for each in tree.children if isinstance(each, Tree)]
         leaves: dict[str, Callable[[str, Scope, int], Value]] = {
             "number": lambda text, _, line: _bounded(Decimal(text[:40]), line),
@@ -228,7 +228,7 @@ class _Evaluation:
         return self._put_together(str(tree.data), below, words, line)
 
     def _put_together(self, rule: str, values: list[Value], words: list[str], line: int) -> Value:
-        """What a rule of `gts.lark` makes of the values in it."""
+        """The value of a rule of `gts.lark`, from the values in it."""
         result: Value
         match rule:
             case "list":
@@ -288,7 +288,7 @@ class _Evaluation:
         return result
 
     def _text(self, literal: str, scope: Scope, line: int) -> str:
-        """What a text in quotation marks says; in double ones with the values of `$name` and `${name + 1}`."""
+        """The content of a text in quotation marks; in double ones with the values of `$name` and `${name + 1}`."""
         if literal[:1] not in ("'", '"'):
             return literal
         marks = 3 if literal[:3] in ('"""', "'''") else 1

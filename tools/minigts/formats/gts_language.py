@@ -1,4 +1,4 @@
-"""What a file in GTS's language is told by. A module of its own, since the parser takes long to load."""
+"""The properties of files in GTS's language. They have their own module, since the parser takes long to load."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ LANGUAGE = Language(
     largest_bytes=100_000,
     instead_of_aliases="write a loop",
 )
-"""As many words as `gts_syntax` reads have half of that, with their spaces."""
+"""The most words that `gts_syntax` reads have half of the largest size, with their spaces."""
 SUFFIXES = (".dsl", ".gts")

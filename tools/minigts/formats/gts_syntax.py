@@ -1,4 +1,4 @@
-"""GTS's text to its statements, or to every error of its syntax: what stood there, and what would have been right."""
+"""Parse GTS's text to statements, or to every syntax error: what stands there, and what would be right."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from minigts.language.problems import require_none, shown
 
 MOST_ERRORS = 20
 MOST_WORDS = 12_000
-"""Words and signs in a file: three hundred links, written out."""
+"""The most words and signs in a file: three hundred links, written out."""
 DEEPEST = 30
-"""Brackets in brackets. A topology of GTS's has three."""
+"""The most brackets in brackets. A topology of GTS has three."""
 _WORDS = {
     "{": "{",
     "}": "}",
@@ -35,7 +35,7 @@ _GROOVY = {
     **dict.fromkeys(("import", "package"), "other people's code"),
     **dict.fromkeys(("new", "return", "try", "throw", "assert", "static", "void", "println", "print"), "a program"),
 }
-"""Words of Groovy that end what can be read without running it."""
+"""Words of Groovy that cannot be read without running it, and what they are."""
 
 
 def parse(text: str, file: str) -> Tree[Token]:
@@ -60,13 +60,13 @@ def _grammar() -> Lark:
 
 @lru_cache(maxsize=1)
 def reserved() -> frozenset[str]:
-    """Words that name something only in quotation marks: the grammar's own, and those that Groovy keeps for itself."""
+    """Words that are names only in quotation marks: the grammar's own, and Groovy's reserved ones."""
     written = (str(terminal.pattern.value) for terminal in _grammar().terminals)
     return frozenset({*filter(str.isidentifier, written), *_GROOVY})
 
 
 def _parsed(text: str, file: str, start: str) -> tuple[Tree[Token] | None, list[Problem]]:
-    """The tree, unless something is wrong. After an error it goes on with the next line of the same block."""
+    """The tree, or all problems. After an error parsing continues with the next line of the same block."""
     problems: list[Problem] = []
     parser = _grammar().parse_interactive("", start=start)
     tokens = [*islice(_grammar().lex(text), MOST_WORDS + 1)]
@@ -85,7 +85,7 @@ def _parsed(text: str, file: str, start: str) -> tuple[Tree[Token] | None, list[
             at += 1
         except UnexpectedToken:
             problems.append(Problem(file, line, _said(tokens, at, parser)))
-            if tokens[at].type == "BAD":  # nobody knows which braces behind it are meant
+            if tokens[at].type == "BAD":  # the nesting of braces after it is unknown
                 break
             at, parser = _next_line(tokens, depths, at, begun[0]), begun[1]
     if problems:
@@ -97,11 +97,11 @@ def _parsed(text: str, file: str, start: str) -> tuple[Tree[Token] | None, list[
         return None, [Problem(file, last, _unclosed(tokens, parser))]
 
 
-# What lark gives no types for.
+# The next functions wrap those for which lark has no types.
 
 
 def _copy(parser: InteractiveParser) -> InteractiveParser:
-    """As it is now; without a copy of what it has read, which would take longer with each line."""
+    """A copy of the parser, without one of what it has read, which would take longer with each line."""
     copied: InteractiveParser = parser.copy(deepcopy_values=False)  # type: ignore[no-untyped-call]
     return copied
 
@@ -129,7 +129,7 @@ def _next_line(tokens: list[Token], depths: list[int], at: int, begun: int) -> i
 
 
 def _depths(tokens: list[Token]) -> list[int]:
-    """In how many blocks each token stands; a brace stands outside of its block when it opens, inside when it ends."""
+    """The number of blocks around each token; an opening brace is outside of its block, a closing one inside."""
     depth, found = 0, []
     for token in tokens:
         found.append(depth)
@@ -147,7 +147,7 @@ def _deepest(tokens: list[Token]) -> Token | None:
 
 
 def _said(tokens: list[Token], at: int, parser: InteractiveParser) -> str:
-    """What is wrong with the token `at`."""
+    """The message for the wrong token `at`."""
     token, before = tokens[at], tokens[at - 1] if at else None
     for word in (each for each in tokens[: at + 1][-10:] if _line(each) == _line(token)):
         if word.type == "NAME" and str(word) in _GROOVY:
@@ -160,8 +160,8 @@ def _said(tokens: list[Token], at: int, parser: InteractiveParser) -> str:
     if token.type == "BAD" and token in ('"', "'"):
         return "a text that has no end in its line"
     wanted = sorted({_WORDS.get(word, "") or _literal(word) for word in _choices(parser) if _wanted(word)} - {""})
-    hint = f"; here stands {', '.join(wanted[:-1])} or {wanted[-1]}" if 1 < len(wanted) <= 5 else ""
-    hint = f"; here stands {wanted[0]}" if len(wanted) == 1 else hint
+    hint = f"; expected is {', '.join(wanted[:-1])} or {wanted[-1]}" if 1 < len(wanted) <= 5 else ""
+    hint = f"; expected is {wanted[0]}" if len(wanted) == 1 else hint
     return f"{shown(str(token))} cannot stand {f'behind {shown(str(before))}' if before is not None else 'here'}{hint}"
 
 

@@ -1,7 +1,8 @@
-"""What becomes of each key that containerlab, netlab and the Topology Zoo document: the one table of it. Pure.
+"""The one table of the keys that containerlab, netlab and the Topology Zoo document, and what a lab makes of each.
+Pure.
 
-The readers judge what they find by it, `docs/imports.md` shows it, and the tests try each of its keys. It follows
-containerlab's schemas/clab.schema.json and docs/manual, netlab's netsim/defaults/attributes.yml and docs, as of 2026.
+The readers use it, `docs/imports.md` shows it, and the tests try each of its keys. It follows containerlab's
+schemas/clab.schema.json and docs/manual, netlab's netsim/defaults/attributes.yml and docs, as of 2026.
 """
 
 from __future__ import annotations
@@ -11,19 +12,19 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Fate = Literal["honoured", "error", "note"]
-"""`error`: it bears on delay, rate, loss, addresses or who is joined to whom, and cannot be said here. `note`: it does
-not bear on the network, and is left out."""
+"""`error`: the key affects delay, rate, loss, addresses or connections, and a lab cannot have it. `note`: the key does
+not affect the network, and is left out."""
 
 
 @dataclass(frozen=True)
 class Key:
     fate: Fate
     why: str
-    """What becomes of it, or what is instead."""
+    """What a lab makes of it, or has instead."""
 
 
 Place: TypeAlias = Mapping[str, Key]
-"""The keys that may stand in one kind of place."""
+"""The keys of one kind of place."""
 
 
 def _all(fate: Fate, why: str, words: str) -> dict[str, Key]:
@@ -84,8 +85,8 @@ CONTAINERLAB: Mapping[str, Place] = {
         **_all("note", _ENGINE, "startup-delay position enforce-startup-config suppress-startup-config"),
         **_all("note", _CONTROL_LINE, "ports hostname aliases dns credentials certificate username password"),
         **_all("error", _FOREIGN_FILES, "binds volumes env-files"),
-        **_all("error", "a configuration sets addresses and routes; say them by `run:`", "startup-config"),
-        **_all("error", "its commands may set addresses and routes; say them by `run:`", "stages"),
+        **_all("error", "a configuration sets addresses and routes; set them by `run:`", "startup-config"),
+        **_all("error", "its commands may set addresses and routes; set them by `run:`", "stages"),
         **_all("note", _NO_MANAGEMENT, "mgmt-ipv4 mgmt-ipv6"),
         **_all("error", "a host has a network of its own; `none` is the same here", "network-mode"),
     },
@@ -103,7 +104,7 @@ CONTAINERLAB: Mapping[str, Place] = {
 }
 
 _MODULES = "bgp ospf isis eigrp ripv2 routing srv6 sr mpls evpn vxlan bfd dhcp lag stp gateway vrf vlan vrfs vlans ra"
-_MODULE = "netlab's configuration modules are not here; `routing: ospf` and `vlan:` of minigts may say it"
+_MODULE = "netlab's configuration modules are not here; `routing: ospf` and `vlan:` of minigts may replace it"
 _PLUGIN = "a plugin may change everything"
 _OWN_ADDRESSES = "addresses follow from the links' order, or from a link's `prefix`"
 _NETLAB_NODE = {
@@ -120,7 +121,7 @@ _NETLAB_NODE = {
     **_all("note", _NO_MANAGEMENT, "mgmt"),
     **_all("note", "only netlab's drawings have it", "graph"),
     **_all("error", _PLUGIN, "clone"),
-    **_all("error", "its templates may set addresses and routes; say them by `run:`", "config"),
+    **_all("error", "its templates may set addresses and routes; set them by `run:`", "config"),
     **_all("error", _OWN_ADDRESSES, "id interfaces loopback"),
     **_all("error", _MODULE, f"module {_MODULES}"),
 }
@@ -170,7 +171,7 @@ NETLAB: Mapping[str, Place] = {
         **_all("note", _ENGINE, "provider providers version tools outputs const netlab multilab warnings paths"),
         **_all("note", "only netlab reads it", "attributes graph"),
         **_all("error", _OWN_ADDRESSES, "addressing prefix"),
-        **_all("error", "say it at its own place", "groups links tc node"),
+        **_all("error", "write it at its own place", "groups links tc node"),
         **_all("error", _MODULE, f"module {_MODULES}"),
     },
     "interfaces": _honoured(mtu="as above"),
@@ -233,7 +234,7 @@ NETLAB: Mapping[str, Place] = {
     },
 }
 ANSIBLES = ("ansible_", "netlab_")
-"""How keys of a netlab node begin that only Ansible reads."""
+"""The prefixes of a netlab node's keys that only Ansible reads."""
 
 GRAPHML: Mapping[str, Place] = {
     "node": {

@@ -1,4 +1,4 @@
-"""How much of what a file says beside its network is taken over. A module of its own, for every plan is held to it."""
+"""Limits of notes and descriptions that are imported. They have their own module, since every plan is held to them."""
 
 MOST_NOTES = 100
 LONGEST_NOTE = 300

@@ -7,9 +7,9 @@
       - h1-h2
       - {h1: , h2: , mtu: 1400, tc: {delay: 10ms, loss: 1, rate: 50000}}
 
-A key with dots is the same as mappings in mappings, wherever it stands (docs/topology/hierarchy.md). `tc` of a link is
-that of both its interfaces, and an interface's own is that of what leaves by it; its `delay` and `jitter` are in ms,
-its `rate` in kbit/s, all else in percent (docs/links.md).
+A key with dots means nested mappings, in any place (docs/topology/hierarchy.md). A link's `tc` holds for both its
+interfaces, and an interface's own for frames that leave by it; its `delay` and `jitter` are in ms, its `rate` in
+kbit/s, all else in percent (docs/links.md).
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _TC: Mapping[str, tuple[Quantity, str, str]] = {
     "duplicate": (LOSS_PERCENT, "%", "duplicate_percent"),
     "reorder": (LOSS_PERCENT, "%", "reorder_percent"),
 }
-"""Its words with the units of bare numbers, and what they are of a link."""
+"""The keys of `tc`, each with its quantity, the unit of a bare number, and the field of a link."""
 _OF_LINK = NETLAB["link"]
 _OWN_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?", re.ASCII)
 _MOST_HYPHENS = 20
-"""In a node's name."""
+"""The most words in a node's name that hyphens join."""
 _UNLIMITED = 100_000.0
-"""Mbit/s, for a direction without a rate beside one with: our language's highest."""
+"""The rate in Mbit/s of a direction without one, where the other has one: the highest in a topology."""
 
 
 def read(tree: Tree, file: str, *, leave_out: bool = False) -> Network:
@@ -66,7 +66,7 @@ def read(tree: Tree, file: str, *, leave_out: bool = False) -> Network:
 def _flat(
     document: Document, data: Data, where: Location, of_group: Layers = NO_LAYERS
 ) -> Iterator[tuple[Data, Layers]]:
-    """Every link, with its settings and those of the groups of links that it stands in: a list, or lists by name."""
+    """Yield every link with its settings and those of its groups of links. `data` is a list, or lists by name."""
     if isinstance(data, dict):
         for name, each in data.items():
             yield from _flat(document, each, (*where, name), of_group)
@@ -86,7 +86,7 @@ def _flat(
 
 @dataclass(frozen=True)
 class _End:
-    """An interface: its node in the file, what is said of it, and where."""
+    """An interface: its node in the file, its settings, and their place."""
 
     node: str
     settings: Mapping[str, Data]
@@ -104,7 +104,7 @@ class _Links:
             self._names.of(machine.name)
 
     def add(self, data: Data, of_link: Layers) -> None:
-        """One link: `h1-h2`, `[h1, h2]`, or a mapping. One of several nodes is a switch with a link to each."""
+        """Add a link: `h1-h2`, `[h1, h2]`, or a mapping. One of several nodes becomes a switch with a link to each."""
         document, where = self._document, of_link.layers[0][1]
         settings, ends = of_link.layers[0][0], self._ends(data, where)
         owner = "-".join(end.node for end in ends)[:40] or f"link {document.line(where)}"
@@ -161,7 +161,7 @@ class _Links:
             self.attached.append(Attached(link, (at, Wanted(where)), network, place))
 
     def _ends(self, data: Data, where: Location) -> list[_End]:
-        """The nodes, each with what is said of its interface."""
+        """The nodes, each with the settings of its interface."""
         if isinstance(data, str):
             return [_End(each, {}, where) for each in self._parted(data)]
         if isinstance(data, dict) and isinstance(inner := data.get("interfaces"), list):
@@ -178,10 +178,10 @@ class _Links:
         return []
 
     def _parted(self, text: str) -> list[str]:
-        """`h1-h2` and `h1-h2-h3`, also where the nodes' own names have hyphens: with as many nodes as can be."""
+        """The nodes of `h1-h2` and `h1-h2-h3`. Names may have hyphens: the split with the most known nodes is taken."""
         words = [word.strip() for word in text[:1000].split("-")]
         best: list[tuple[int, int, list[str]]] = [(0, 0, [])]
-        """Of so many words, the best way: the nodes in it, how many parts it has less, and the parts."""
+        """By number of words, the best split: its known nodes, its number of parts as a negative, and the parts."""
         for end in range(1, len(words) + 1):
             names = ((start, "-".join(words[start:end])) for start in range(max(0, end - _MOST_HYPHENS), end))
             ways = (
@@ -193,7 +193,7 @@ class _Links:
         return parts if nodes else words
 
     def _settings(self, layers: Layers, owner: str) -> dict[str, float]:
-        """Of an interface with its link, in the plan's units."""
+        """The settings of an interface with its link's, in the plan's units."""
         document = self._document
         tc = layers.within(document, "tc")
         for each, where in tc.layers:
@@ -204,7 +204,7 @@ class _Links:
         return {key: value for key, value in found.items() if value is not None}
 
     def _mtu(self, of_link: Layers, ends: Sequence[_End], owner: str) -> int | None:
-        """Of an interface its own, its link's, its node's, or the defaults'. A link of ours has one."""
+        """The link's MTU: an interface's own, its link's, its node's, or the defaults'. All ends must have the same."""
         document, found = self._document, dict[int | None, Location]()
         for end in ends:
             data, where = Layers(((end.settings, end.where), *of_link.layers)).get("mtu")
@@ -254,7 +254,7 @@ def _link(
 
 
 def write(network: Network) -> Written:
-    """A netlab file of it, and what that cannot say."""
+    """The network as a netlab file, with notes on what that lacks."""
     notes, lost = Notes(), Notes()
     lines = [f"name: {flow(network.name)}", "provider: clab", "defaults.device: linux", "nodes:"]
     for machine in network.machines:
@@ -280,7 +280,7 @@ def write(network: Network) -> Written:
 
 
 def _addresses(network: Network) -> list[dict[str, str]]:
-    """By link those of its hosts, where the segment has a network: netlab itself would give others."""
+    """By link, the addresses of its hosts where the segment has a network: netlab itself would give others."""
     machines = {machine.name: machine for machine in network.machines}
     found: list[dict[str, str]] = [{} for _ in network.links]
     for segment in segments(machines, network.links):

@@ -15,7 +15,7 @@ from minigts.language.problems import Location, did_you_mean, shown
 from minigts.language.tree import Data
 
 Interface: TypeAlias = tuple[str, Mapping[str, Data], Location]
-"""Its node, what is said of it, and where."""
+"""An interface: its node, its settings, and their place."""
 _INTERFACE = re.compile(r"eth([1-9][0-9]{0,4})", re.ASCII)
 _LONGEST = 40
 
@@ -23,8 +23,7 @@ _LONGEST = 40
 def network(
     document: Document, named: Mapping[str, Data], of_link: Layers, interfaces: Sequence[Interface], owner: str
 ) -> tuple[IPv4Network | None, Location]:
-    """A link's, and where it stands: by its `prefix`, which may be one of those that have names, or by an interface's
-    address."""
+    """A link's network and its place: by its `prefix`, which may be the name of one, or by an interface's address."""
     data, where = of_link.get("prefix")
     if isinstance(data, str) and data in named:
         name, data = data, named[data]
@@ -64,7 +63,7 @@ def _read_network(
 
 
 def wanted(document: Document, interface: Interface, of_link: IPv4Network | None) -> Wanted:
-    """Its number, and its address: `192.0.2.1/24`, `192.0.2.1`, or the N-th of the link's network."""
+    """An interface's number and address: `192.0.2.1/24`, `192.0.2.1`, or the N-th of the link's network."""
     _, settings, at = interface
     where, index, name = (*at, "ifindex"), settings.get("ifindex"), settings.get("ifname")
     if index is not None and not (isinstance(index, str) and index.isascii() and index.isdigit() and len(index) < 6):
@@ -81,11 +80,11 @@ def wanted(document: Document, interface: Interface, of_link: IPv4Network | None
 
 @dataclass(frozen=True)
 class Member:
-    """What netlab goes by when it gives a node its addresses."""
+    """The properties of a node by which netlab gives it addresses."""
 
     name: str
     number: int
-    """Its `id`, or the one that it gets."""
+    """The node's `id`, its own or a free one."""
     is_host: bool
     is_switch: bool = False
 
@@ -93,8 +92,8 @@ class Member:
 def allocated(
     of_link: Layers, network: IPv4Network, wanted: Sequence[Wanted], members: Sequence[Member]
 ) -> list[Wanted]:
-    """What is wanted, with the addresses that netlab would give to those that ask for none: on a link between routers
-    the first two, in the order of the nodes' names; else the ones of the nodes' numbers, where the network has as many
+    """`wanted` with the addresses that netlab would give to ends without one: on a link between routers the first two,
+    in the order of the nodes' names; else those of the nodes' numbers, where the network has as many
     (docs/addressing.md); else the first, in the link's order."""
     kind, usable = of_link.get("type")[0], network.num_addresses - 2
     data = of_link.get("prefix")[0]

@@ -1,4 +1,4 @@
-"""netlab's nodes, with what they have of groups and of defaults."""
+"""netlab's nodes, with their settings from groups and defaults."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from minigts.language.tree import Data
 
 DEVICE = "linux"
 LONGEST_NAME = 64
-"""Of a node, for a pattern that names several."""
+"""The longest name of a node that a pattern can match."""
 _OF_ALL = ("all", DEVICE)
-"""Groups whose members are all nodes, the second since each is of that device."""
+"""Groups whose members are all nodes; the second is the group of their device."""
 _MOST_ID = 150
-"""Of a node, netlab's own bound (`defaults.const.MAX_NODE_ID`)."""
+"""The highest id of a node in netlab (`defaults.const.MAX_NODE_ID`)."""
 _ROLES = ("host", "router", "bridge")
 
 
 @dataclass(frozen=True)
 class Nodes:
-    """By their names in the file."""
+    """The nodes by their names in the file."""
 
     machines: Mapping[str, Machine]
     mtus: Mapping[str, tuple[int, Location]]
-    """Of the nodes that say one for all their links, or for which the defaults do."""
+    """The MTU of all links of a node, by the node or by the defaults, with its place."""
     members: Mapping[str, Member]
 
 
@@ -43,7 +43,7 @@ class _Group:
 
 
 def read(document: Document, top: Mapping[str, Data]) -> Nodes:
-    """Nodes are a list of names or of mappings, or a mapping; a group may make more of its members."""
+    """Read the nodes: a list of names or of mappings, or a mapping; a group may create further members."""
     defaults = _defaults(document, top)
     given = _given(document, top.get("nodes"))
     groups = _groups(document, top.get("groups"), given)
@@ -86,9 +86,9 @@ def _machine(document: Document, name: str, own: Layers, where: Location, owner:
     device, _ = own.get("device")
     if device is None:
         wanted = "netlab has it from its command line or the user's defaults. Write `defaults.device: linux`"
-        document.wrong(where, f"no device is said: {wanted}")
+        document.wrong(where, f"no device is named: {wanted}")
     elif device != DEVICE:
-        document.wrong(where, f"device {shown(device)}: Linux nodes alone can be taken over (device: linux)")
+        document.wrong(where, f"device {shown(device)}: only Linux nodes can be imported (device: linux)")
     role, place = own.get("role")
     if role not in (None, *_ROLES):
         document.lose(place, f"role {shown(role)}", owner, f"roles are {', '.join(_ROLES)}")
@@ -109,7 +109,7 @@ def _machine(document: Document, name: str, own: Layers, where: Location, owner:
 
 
 def _defaults(document: Document, top: Mapping[str, Data]) -> tuple[tuple[Mapping[str, Data], Location], ...]:
-    """What all nodes have: of their device, and of all interfaces."""
+    """The default settings of all nodes: those of their device, and of all interfaces."""
     where: Location = ("defaults",)
     defaults = document.mapping(top.get("defaults"), where)
     document.judge(defaults, where, NETLAB["defaults"], "defaults")
@@ -125,7 +125,7 @@ def _defaults(document: Document, top: Mapping[str, Data]) -> tuple[tuple[Mappin
 
 
 def _given(document: Document, data: Data) -> dict[str, tuple[dict[str, Data], Location]]:
-    """What is said of each node, and where."""
+    """The settings of each node, and their place."""
     found: dict[str, tuple[dict[str, Data], Location]] = {}
     if not isinstance(data, list):
         for name, each in document.mapping(data, ("nodes",)).items():
@@ -143,7 +143,7 @@ def _given(document: Document, data: Data) -> dict[str, tuple[dict[str, Data], L
 
 
 def _groups(document: Document, data: Data, given: dict[str, tuple[dict[str, Data], Location]]) -> Mapping[str, _Group]:
-    """By name. `given` gets the members that a group makes."""
+    """The groups by name. Members that a group creates are added to `given`."""
     of_all = document.mapping(data, ("groups",))
     all_made = document.truth(of_all.get("_auto_create"), ("groups", "_auto_create"))
     names = [name for name in of_all if name != "_auto_create"]
@@ -172,7 +172,7 @@ def _groups(document: Document, data: Data, given: dict[str, tuple[dict[str, Dat
 
 
 def _members(document: Document, group: _Group, groups: Sequence[str], nodes: Sequence[str]) -> list[str]:
-    """Its nodes and groups by name, with those that a pattern such as `h*` fits."""
+    """The group's nodes and groups by name, with those that match a pattern such as `h*`."""
     found: dict[str, None] = {}
     for member in group.members:
         where: Location = (*group.where, "members")
@@ -186,7 +186,7 @@ def _members(document: Document, group: _Group, groups: Sequence[str], nodes: Se
             matching = [name for name in nodes if fnmatchcase(name[:LONGEST_NAME], member)]
             found.update(dict.fromkeys(matching))
             if not matching:
-                document.wrong(where, f"no node fits {shown(member)}")
+                document.wrong(where, f"no node matches {shown(member)}")
         else:
             document.wrong(where, f"{shown(member)} is no node and no group")
     return list(found)
@@ -209,7 +209,7 @@ def _of_groups(
 
 
 def _innermost_first(document: Document, groups: Mapping[str, _Group]) -> dict[str, _Group]:
-    """Each behind the groups that are its members, else by name, as netlab copies their settings."""
+    """The groups, each after those that are its members, else by name, as netlab copies their settings."""
     left, found = dict(groups), dict[str, _Group]()
     while left:
         before = len(left)
@@ -218,14 +218,14 @@ def _innermost_first(document: Document, groups: Mapping[str, _Group]) -> dict[s
                 found[name] = left.pop(name)
         if len(left) == before:
             name = min(left)
-            document.wrong((*left[name].where, "members"), f"group {shown(name)} is in a circle of groups")
+            document.wrong((*left[name].where, "members"), f"group {shown(name)} is in a cycle of groups")
             found.update(left)
             break
     return found
 
 
 def _judge(document: Document, settings: Mapping[str, Data], where: Location, place: Place, owner: str) -> None:
-    """By the table; what only Ansible reads has names of its users'."""
+    """Report keys by the table; keys that only Ansible reads have names of the user's."""
     ansibles = [key for key in settings if key.startswith(ANSIBLES)]
     for key in ansibles:
         document.notes.add(key[:40], owner[:40], "left out: only Ansible reads it")

@@ -1,4 +1,4 @@
-"""What every format can say: machines, links, and notes of what could not be taken over. It becomes a topology."""
+"""The model that all formats share: machines, links, and notes on what could not be imported. It becomes a topology."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ Ways = tuple[float, float]
 
 @dataclass(frozen=True)
 class Machine:
-    """A host, or a switch. `line` is where the file says so."""
+    """A host or a switch. `line` is its line in the file."""
 
     name: str
     line: int = 1
     is_switch: bool = False
     location: str | None = None
     cpus: float | None = None
-    """Whole, or a share of one."""
+    """A whole number of processors, or a share of one."""
     memory_mb: int | None = None
     controller: str | None = None
-    """Of a switch: `builtin`, or HOST:PORT, or ADDRESS:PORT."""
+    """A switch's controller: `builtin`, or HOST:PORT, or ADDRESS:PORT."""
     environment: tuple[tuple[str, str], ...] = ()
     run: tuple[str, ...] = ()
-    """Commands for a shell, once the links are there."""
+    """Commands for a shell, which run once the links are there."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """What joins two machines. None is what the file leaves open."""
+    """A link between two machines. None means that the file leaves a setting open."""
 
     ends: tuple[str, str]
     line: int = 1
@@ -50,7 +50,7 @@ class Link:
     duplicate_percent: Ways | None = None
     reorder_percent: Ways | None = None
     subnet: str | None = None
-    """An IPv4 network, whose first addresses are the ends' in their order."""
+    """The IPv4 network, whose first addresses the ends have in their order."""
 
     @property
     def turned(self) -> Link:
@@ -68,15 +68,15 @@ WAYS: Mapping[str, tuple[str, str]] = {
     "duplicate_percent": ("duplicate", "%"),
     "reorder_percent": ("reorder", "%"),
 }
-"""What of a link has a number for each direction: the field, our language's key for it, and the unit."""
+"""The fields of a link with a number for each direction, each with its key in a topology, and its unit."""
 
 
 @dataclass(frozen=True)
 class Network:
-    """A file of whatever format. With `sites` a link without a delay has that between its ends' locations.
+    """A file of any format. With `sites` a link without a delay has that between its ends' locations.
 
-    `notes` say what is decoration or was left out on purpose; `lost` what bears on the network and the format that it
-    is to be written in has no word for.
+    `notes` are on decoration and on what was left out on purpose; `lost` is what affects the network and the format to
+    be written cannot express.
     """
 
     name: str
@@ -86,13 +86,13 @@ class Network:
     routing: str = "routed"
     sites: bool = False
     time: str = ""
-    """`real` where something in it is of real time alone."""
+    """`real` where a setting exists in real time only; else empty."""
     notes: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
 
 
 class Written(NamedTuple):
-    """A file's text, notes of what it says otherwise, and what of the network it does not say and would have to."""
+    """A file's text, notes on what differs in it, and what of the network it lacks."""
 
     text: str
     notes: tuple[str, ...] = ()
@@ -101,7 +101,7 @@ class Written(NamedTuple):
 
 @dataclass
 class Notes:
-    """What is not taken over, gathered by what it is: `imageId` of h1, h2 is one note."""
+    """Notes on what is not imported, grouped by it: `imageId` of h1, h2 is one note."""
 
     _of: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
@@ -112,7 +112,7 @@ class Notes:
             owners.append(owner)
 
     def lines(self) -> tuple[str, ...]:
-        """A line each, no more and no longer than a person reads."""
+        """The notes as lines, no more and no longer than a person reads."""
         found = [f"{what} of {_listed(owners)}: {why}" for (what, why), owners in self._of.items()]
         kept = [_shown(line.replace("\n", " "))[:LONGEST_NOTE] for line in found[:MOST_NOTES]]
         return (*kept, *((f"and {len(found) - MOST_NOTES} more",) if len(found) > MOST_NOTES else ()))
@@ -127,14 +127,15 @@ def _listed(owners: Sequence[str]) -> str:
 
 
 class Names:
-    """Names of ours for those of another language, which may hold what ours may not; each is given once."""
+    """Valid and unique names in a lab for names of another language."""
 
     def __init__(self, notes: Notes, longest: int = 15) -> None:
         self._notes, self._longest = notes, longest
         self._given: dict[str, str] = {}
 
     def of(self, foreign: str) -> str:
-        """Lower-case letters, digits and hyphens, a letter first, unique. What differs in more than case is noted."""
+        """A unique name of lower-case letters, digits and hyphens, a letter first. A change in more than case is
+        noted."""
         plain = re.sub(r"[^a-z0-9-]+", "-", foreign.lower(), flags=re.ASCII).strip("-")
         if not plain or not plain[0].isalpha():
             plain = f"n{plain}"
@@ -150,17 +151,17 @@ class Names:
 
 
 def title(foreign: str, otherwise: str) -> str:
-    """A topology's name for what a file is called; `otherwise` where nothing of it is left."""
+    """A topology's name for a file's name; `otherwise` where nothing of it is left."""
     return re.sub(r"[^a-z0-9-]+", "-", foreign.lower(), flags=re.ASCII).strip("-")[:40].rstrip("-") or otherwise
 
 
 def number(value: float) -> str:
-    """As digits, to the nanosecond of a millisecond and finer, without needless zeros: `21.75`, `0`."""
+    """The value in digits, to nine decimals, without needless zeros: `21.75`, `0`."""
     return f"{value:.9f}".rstrip("0").rstrip(".")
 
 
 def tree(network: Network) -> Tree:
-    """As a document of the topology language, whose lines are those of the file that `network` was read from."""
+    """The network as a document of the topology language, with the lines of the file from which it was read."""
     made = Tree(data=_document(network))
     made.lines[()] = 1
     hosts = [each for each in network.machines if not each.is_switch]
@@ -176,7 +177,7 @@ def tree(network: Network) -> Tree:
 
 
 def text(network: Network) -> str:
-    """As a topology file, with the notes as comments on top."""
+    """The network as a topology file, with the notes as comments on top."""
     document = _document(network)
     lines = [*(f"# {note}" for note in network.notes)]
     for key, value in document.items():
@@ -211,7 +212,7 @@ def _document(network: Network) -> dict[str, Data]:
 
 
 def _shown(text: str) -> str:
-    """With a replacement character for each that a topology may not hold, since it cannot be shown."""
+    """The text with replacements for characters that cannot be shown, which a topology may not have."""
     return UNPRINTABLE.sub("\ufffd", text)
 
 
@@ -252,7 +253,7 @@ _NOT_PLAIN = frozenset(("null", "Null", "NULL"))
 
 
 def _flow(value: Data) -> str:
-    """YAML in one line, behind its key: empty for nothing, else with a space in front."""
+    """YAML in one line, to follow its key: empty for None, else with a space in front."""
     return f" {_inner(value)}" if value is not None else ""
 
 
@@ -279,7 +280,7 @@ def _quoted(value: str) -> str:
 
 
 def pieces(machines: Iterable[Machine], links: Iterable[Link]) -> list[list[str]]:
-    """Names of the machines that links join to each other, in the order of `machines`."""
+    """The connected pieces of a network: names of machines, in the order of `machines`."""
     piece_of = {each.name: [each.name] for each in machines}
     for link in links:
         one, other = (piece_of[end] for end in link.ends)
@@ -292,7 +293,7 @@ def pieces(machines: Iterable[Machine], links: Iterable[Link]) -> list[list[str]
 
 
 def ports(links: Iterable[Link]) -> Iterator[tuple[Link, tuple[int, int]]]:
-    """Each link with the numbers of its ends among those of their machines, from 1."""
+    """Yield each link with the numbers of its ports on their machines, from 1."""
     used: dict[str, int] = {}
     for link in links:
         numbers = []

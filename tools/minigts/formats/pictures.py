@@ -1,4 +1,4 @@
-"""A network as a drawing in the words of Graphviz (dot) and of Mermaid. They are drawn, and not read again."""
+"""A network as a drawing in the words of Graphviz (dot) and of Mermaid. Such files are written, and not read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from minigts.formats.network import Link, Machine, Network, Written, number
 
 
 def dot(network: Network) -> Written:
-    """For `dot -Tsvg`, `neato` and their like."""
+    """The network for `dot -Tsvg`, `neato` and similar programs."""
     lines = [f"graph {_quoted(network.name)} {{"]
     for machine in network.machines:
         shape = ", shape=box" if machine.is_switch else ""
@@ -18,7 +18,7 @@ def dot(network: Network) -> Written:
 
 
 def mermaid(network: Network) -> Written:
-    """For Markdown pages. Its nodes are numbered, since some names, such as `end`, are words of Mermaid's."""
+    """The network for Markdown pages. Its nodes are numbered, since some names, such as `end`, are words of Mermaid."""
     numbers = {machine.name: f"n{index}" for index, machine in enumerate(network.machines)}
     lines = ["graph LR"]
     for machine in network.machines:
@@ -54,7 +54,7 @@ def _quoted(text: str) -> str:
 
 
 def _harmless(text: str) -> str:
-    """Mermaid's labels are HTML, with `#` for its own escapes."""
+    """Text for a label of Mermaid, which is HTML with `#` for escapes."""
     for sign, put in (("&", "#amp;"), ('"', "#quot;"), ("<", "#lt;"), (">", "#gt;"), ("\n", "<br/>")):
         text = text.replace(sign, put)
     return text

@@ -1,4 +1,4 @@
-"""Which format a file is in: by its name's ending, and where several share one by what stands in it."""
+"""The format of a file: by its name's ending, and where several share one by its content."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LANGUAGE = Language(
 _GRAPHML = Language(
     name="GraphML file", opening="`<graphml>`", largest_bytes=4_000_000, instead_of_aliases="write out what is meant"
 )
-"""Of the Topology Zoo the largest has 321 kB. XML is read a hundred times as fast as YAML."""
+"""The largest file of the Topology Zoo has 321 kB. XML is read a hundred times as fast as YAML."""
 WRITERS: Mapping[str, Callable[[Network], Written]] = {
     "gts": gts.write,
     "containerlab": containerlab.write,
@@ -28,11 +28,11 @@ WRITERS: Mapping[str, Callable[[Network], Written]] = {
     "dot": pictures.dot,
     "mermaid": pictures.mermaid,
 }
-"""By the word that `minigts export --as` takes."""
+"""The writers by the word of `minigts export --as`."""
 
 
 def language_of(file: str | PurePath) -> Language:
-    """How a file of that name is to be opened."""
+    """The language, with its limits, by which a file of that name is opened."""
     ending = PurePath(file).suffix.lower()
     if ending in gts_language.SUFFIXES:
         return gts_language.LANGUAGE
@@ -40,8 +40,8 @@ def language_of(file: str | PurePath) -> Language:
 
 
 def read(text: str, file: str, *, leave_out: bool = False) -> Network:
-    """The network of a file in another tool's format. Raises InputError with every problem, each with its line: what
-    bears on the network and cannot be honoured is one, unless it is to be left out."""
+    """The network of a file in another tool's format. Raises InputError with every problem, each with its line. A
+    setting that affects the network and cannot be honoured is one, unless `leave_out`."""
     ending = PurePath(file).suffix.lower()
     if ending in gts_language.SUFFIXES:
         return gts.read(text, file)

@@ -1,4 +1,4 @@
-"""Which tool's file a file is: by its name's ending, and where several share one by what stands in it. Pure."""
+"""The tool whose file a file is: by its name's ending, and where several share one by its content. Pure."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from minigts.language.tree import Data
 
 GRAPHML, YAML = (".graphml", ".xml"), (".yaml", ".yml")
 OURS = frozenset({"hosts", "chain", "pair", "star", "switches"})
-"""Keys that topologies of ours begin with."""
+"""Keys of minigts' own topologies."""
 COMPOSE = "this file is Compose's: a host of a topology takes it, as in `hosts: {a: {compose: compose.yaml}}`"
 MEASURES = "measurements"
-"""The key that experiments have, and topologies have not."""
+"""The key that experiments have, and topologies lack."""
 _WHERE_XML_BEGINS = 10_000
 
 
@@ -22,7 +22,7 @@ Tool: TypeAlias = Literal["containerlab", "netlab", "Compose"]
 
 
 def of_document(data: Data) -> Tool | None:
-    """Whose document of YAML it is; None for a topology of ours, and for what is none of theirs."""
+    """The tool whose YAML document it is; None for a topology of minigts, and for anything else."""
     if not isinstance(data, dict) or not OURS.isdisjoint(data) or "apiVersion" in data:
         return None
     if isinstance(data.get("topology"), dict):
@@ -35,8 +35,7 @@ def of_document(data: Data) -> Tool | None:
 
 
 def require_ours(data: Data, file: str) -> None:
-    """Raises InputError, with what to do, for another tool's file where a topology of ours is wanted, and for an
-    experiment."""
+    """Raise InputError, with what to do, for another tool's file where a topology is wanted, and for an experiment."""
     if isinstance(data, dict) and MEASURES in data and OURS.isdisjoint(data):
         named = f"; the topology that it names is {data['topology']}" if isinstance(data.get("topology"), str) else ""
         raise InputError([Problem(file, 1, f"this file is an experiment: minigts run {file} measures it{named}")])
@@ -48,20 +47,20 @@ def require_ours(data: Data, file: str) -> None:
 
 
 def require_no_topology(data: Data, file: str) -> None:
-    """Raises InputError, with what to do, for a topology of ours where an experiment is wanted."""
+    """Raise InputError, with what to do, for a topology where an experiment is wanted."""
     if isinstance(data, dict) and MEASURES not in data and not OURS.isdisjoint(data):
         by_one = f"an experiment, which says what is measured of it, names it by `topology: {file}`"
         raise InputError([Problem(file, 1, f"this file is a topology: minigts up {file} brings it up; {by_one}")])
 
 
 def require_our_ending(file: str) -> None:
-    """The same by the name of a file, before it is read."""
+    """Raise InputError for GraphML, by the name of a file, before it is read."""
     if PurePath(file).suffix.lower() == GRAPHML[0]:
         raise InputError([Problem(file, 0, _import("GraphML", file))])
 
 
 def require_no_xml(text: str, file: str) -> None:
-    """The same by how its text begins."""
+    """Raise InputError for XML, by the beginning of its text."""
     if text.lstrip()[:1] != "<":
         return
     if "<graphml" in text[:_WHERE_XML_BEGINS] and PurePath(file).suffix.lower() in GRAPHML:
