@@ -145,7 +145,7 @@ def removed(shown: Devices) -> None:
     ("change", "text"),
     [
         (down, "eth1: the interface is down"),
-        (arp_off, "eth1: the interface asks for no neighbours (arp off)"),
+        (arp_off, "eth1: the interface does not resolve neighbours (arp off)"),
         (delay_down, "eth1: ifb-eth1, which delays what arrives, is down"),
         (address_gone, "eth1: its address 10.20.0.2/24 is gone"),
         (other_length, "eth1: its address 10.20.0.2/24 is gone"),
@@ -163,7 +163,7 @@ def test_a_port_that_is_down_stands_for_the_routes_that_went_with_it() -> None:
     shown = devices()
     down(shown)
     texts = [each.text for each in found(without("eth1"), shown)]
-    assert texts == ["eth1: the interface is down", "what goes by eth1 has no route"]
+    assert texts == ["eth1: the interface is down", "the routes by eth1 are gone"]
 
 
 @pytest.mark.parametrize(("forwarding", "plan"), [("0\n1\n", PLAN), ("1\n0\n", IPV6), ("1\n", IPV6)])

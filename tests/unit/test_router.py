@@ -118,7 +118,7 @@ def test_what_a_host_shows_is_held_against_the_plan() -> None:
     assert router.differences(ways, [f"{to} {other}", *right]) == [
         f"the route to {to} goes by {other}, should go by {port}"
     ]
-    assert router.differences(ways, [*right, "10.9.9.0/24 eth1"]) == ["a route to 10.9.9.0/24, which is nobody's"]
+    assert router.differences(ways, [*right, "10.9.9.0/24 eth1"]) == ["a route to 10.9.9.0/24, which is not planned"]
 
 
 SHOWN = {"right": "{0} via 10.20.0.2 dev {1} proto bird", "astray": "{0} via 10.20.0.2 dev eth9 proto bird"}

@@ -1,5 +1,5 @@
-"""What is set on a machine so that it is as planned, and read back from it: interfaces, routers, shaping, switches; and
-what the wire between two machines is set to where the links are not theirs to shape.
+"""The settings of a planned machine, set and read back: interfaces, routers, shaping, switches; and those of the wires
+between machines, where wires and not machines shape the links.
 
-Pure: a plan's machine becomes a script, and what tc then shows becomes differences. Who runs the script is elsewhere.
+Pure: a plan's machine becomes a script, and the output of tc becomes differences. Scripts are run elsewhere.
 """

@@ -1,7 +1,7 @@
-"""The filters on a port's frames: those that lead arrivals to what delays them (`shaping`), and any that somebody else
-has set beside them. Pure.
+"""The filters on a port's frames: those that lead arrivals to the device that delays them (`shaping`), and foreign
+ones. Pure.
 
-`tc filter show dev eth1 ingress` prints a table's own two lines and then each rule, with what is done below it:
+`tc filter show dev eth1 ingress` prints a table's own two lines and then each rule, with its actions below it:
 
     filter protocol all pref 1 u32 chain 0
     filter protocol all pref 1 u32 chain 0 fh 800: ht divisor 1
@@ -31,7 +31,7 @@ _PASSES = "gact action pass"
 
 @dataclass
 class Rule:
-    """One, and the lines that say what it does."""
+    """A rule, and the lines of its matches and actions."""
 
     pref: str
     kind: str
@@ -44,18 +44,18 @@ class Rule:
 
 
 Shown: TypeAlias = Mapping[tuple[str, str], tuple[Rule, ...]]
-"""By port and side, `ingress` or `egress`."""
+"""The rules by port and side, `ingress` or `egress`."""
 
 
 def show(ports: Iterable[End]) -> str:
-    """What prints the filters of these ports, for `sh`. A port without a place for any has none."""
+    """The commands for `sh` that print the filters of these ports. A port without clsact has none."""
     names = " ".join(shlex.quote(port.name) for port in ports)
     each = f'echo "{_PLACE}$port $side"; tc filter show dev $port $side 2>/dev/null || true'
     return f"echo '{BEGIN}'; for port in {names}; do for side in {' '.join(_SIDES)}; do {each}; done; done"
 
 
 def read(text: str) -> Shown:
-    """What `show` has printed, without its first line. Raises ValueError for what it would not print."""
+    """The rules in the output of `show`, without its first line. Raises ValueError for other output."""
     found: dict[tuple[str, str], list[Rule]] = {}
     here: list[Rule] = []
     for line in filter(str.strip, text.splitlines()):
@@ -80,8 +80,8 @@ def _rule(words: list[str]) -> Rule:
 
 
 def differences(port: End, shown: Shown) -> list[str]:
-    """How the filters of a port, which is as it should be now, differ from what `shaping` sets, a sentence each. Where
-    nothing is to be delayed there is no place for any, which `shaping.differences` sees to."""
+    """How a port's filters differ from those that `shaping` sets for it, a sentence each. `port` has its current
+    settings. Where it delays nothing, `shaping.differences` checks that it has no clsact."""
     return [f"{port.name}: {text}" for text in _differences(port, shown)]
 
 

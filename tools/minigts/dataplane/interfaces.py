@@ -1,4 +1,4 @@
-"""A planned machine to the script that names its interfaces and gives addresses and routes. Pure."""
+"""The script that names a planned machine's interfaces, and sets its addresses and routes. Pure."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ SYSCTLS = (
 
 IPV6_SYSCTLS = (
     "net.ipv6.conf.all.forwarding=1",
-    # A new address is used at once: whether another has it takes a second to find out, and the plan knows.
+    # A new address is used at once: detecting duplicates takes a second, and the plan has none.
     "net.ipv6.conf.all.accept_dad=0",
 )
-"""Of a host in a lab with IPv6."""
+"""Settings of a host in a lab with IPv6."""
 IPV6_OF_PORT = {"accept_dad": 0, "accept_ra": 0, "autoconf": 0, "router_solicitations": 0, "disable_ipv6": 0}
-"""Of each port, set in this order: nothing is asked of routers, and addresses are the plan's."""
+"""Settings of each port, in this order: routers are not asked, and addresses are the plan's."""
 
 NAME_PORT = """\
 renames=
@@ -74,7 +74,8 @@ def script(plan: Plan, machine: Host | Switch) -> str:
 
 
 def script_again(before: Plan, plan: Plan, machine: Host | Switch) -> str:
-    """The same for a machine that runs since `before` with the same ports: routes that it has not any more go."""
+    """The script for a machine that was set up by plan `before` with the same ports; it deletes routes no longer
+    planned."""
     gone = []
     if isinstance(machine, Host):
         stays = {route.to for route in plan.routes_of(machine.name)}
@@ -89,7 +90,7 @@ def script_again(before: Plan, plan: Plan, machine: Host | Switch) -> str:
 
 
 def _tuned(machine: Host | Switch) -> Iterator[str]:
-    """A host that shares its kernel with others can neither see all of that kernel's settings nor make any."""
+    """Set the kernel's settings. A host that shares its kernel can neither see nor set those of the whole kernel."""
     wanted = sysctls.set_to(machine.sysctls if isinstance(machine, Host) else ())
     yield from _settings(_assigned(wanted, whole_kernel=False))
     yield f"if [[ -e {kernel_settings.OWN_KERNEL} ]]; then"
@@ -111,7 +112,7 @@ def _addresses(plan: Plan, host: Host) -> Iterator[str]:
 
 
 def _named(ports: Iterable[End]) -> Iterable[End]:
-    """Each interface once: one that is no trunk stands on its segment itself."""
+    """Each interface once: a port that is no trunk is its interface on the segment."""
     return {port.name: port for port in ports}.values()
 
 
@@ -121,7 +122,7 @@ def _vlan(port: Port) -> str:
 
 
 def _way_out() -> Iterator[str]:
-    """Without IPv6, which nobody behind it speaks."""
+    """Set up the gateway's interface, without IPv6, which its network does not have."""
     yield _without_ipv6(gateway.INTERFACE)
     yield f"echo nameserver {gateway.NAME_SERVER} >/etc/resolv.conf"
 
@@ -138,7 +139,7 @@ def _ipv6_addresses(plan: Plan, host: Host, beside: ipv6.Host) -> Iterator[str]:
         yield batch_line("address", "replace", f"{end.address}/{ipv6.SEGMENT_PREFIX}", "dev", end.name, "nodad")
     for route in () if plan.has_routers else plan.ipv6_routes_of(host.name):
         yield batch_line("route", "replace", route.to, "via", route.via, "src", route.source)
-    # As ARP goes round a link's loss: what kernels ask of each other would take the numbers that decide over packets.
+    # Neighbour discovery would use up random numbers that decide on packets; as ARP, it is kept away from losses.
     for port, other, far in plan.neighbours(host):
         there = plan.ipv6_of(other.name)
         if there is not None and (spares_arp(port.incoming) or spares_arp(port.outgoing)):
@@ -158,16 +159,16 @@ def _with_ipv6(beside: ipv6.Host) -> Iterator[str]:
 
 
 def _settings(settings: Iterable[str]) -> Iterator[str]:
-    """`net.ipv4.ip_forward=1`: as sysctl(8) has them, where a slash stands for a dot in a name; without a process."""
+    """Set `net.ipv4.ip_forward=1` and others without a process. A slash is a dot in a name, as in sysctl(8)."""
     for name, value in (setting.split("=", 1) for setting in settings):
         path = name.translate(str.maketrans("./", "/."))
         yield f"echo {shlex.quote(value)} >/proc/sys/{shlex.quote(path)}"
 
 
 def _name_ports(ports: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """Interfaces come up under a name of the provider's; the plan knows them by their MAC. One `ip` process for all.
+    """Rename interfaces, found by their MAC, from the provider's to the plan's names, with one `ip` process for all.
 
-    From the last: where a kernel has counted them from eth0 on, the name of each is free when its turn comes.
+    The last is renamed first: where a kernel has counted them from eth0 on, each new name is then free.
     """
     yield NAME_PORT
     yield from (f"name_port {shlex.join(port)}" for port in reversed(ports))
@@ -175,13 +176,14 @@ def _name_ports(ports: Sequence[tuple[str, str]]) -> Iterator[str]:
 
 
 def _without_ipv6(name: str) -> str:
-    """Router solicitations and the like would be traffic that nobody sent: they take losses that are meant for it."""
+    """Turn IPv6 off on an interface: router solicitations and the like would take losses meant for the lab's
+    traffic."""
     folder = shlex.quote(f"/proc/sys/net/ipv6/conf/{name}")
     return f"if [[ -e {folder} ]]; then echo 1 >{folder}/disable_ipv6; fi"
 
 
 def _hosts_file(plan: Plan, machine: Host | Switch) -> str:
-    """Each name with an address that `machine` can reach: where only neighbours have routes, theirs on its segments."""
+    """/etc/hosts: each name with an address that `machine` can reach; without routing, neighbours' on its segments."""
     near, near_v6 = _shared(plan, machine) if isinstance(machine, Host) and not plan.is_routed else ({}, {})
     own = "".join(f"{near.get(each.name, each.address)} {each.name}\n" for each in plan.machines)
     of_v6 = () if plan.ipv6 is None else plan.ipv6.hosts
@@ -190,8 +192,8 @@ def _hosts_file(plan: Plan, machine: Host | Switch) -> str:
 
 
 def _shared(plan: Plan, host: Host) -> tuple[dict[str, str], dict[str, str]]:
-    """By name of each neighbour its address on the segment that both are on, and the IPv6 one; of several segments that
-    of the path to it.
+    """By neighbour, its IPv4 and its IPv6 address on the shared segment; of several segments, on that of the path to
+    it.
     """
     ends = dict[str, Port]()
     for port, other, far in plan.neighbours(host):

@@ -1,7 +1,7 @@
-"""What a host shows of how it is reached: interfaces that are up, addresses, routes, forwarding; and how that differs
-from what `interfaces` sets. Pure.
+"""The interfaces, addresses, routes and forwarding that a host shows, and how they differ from what `interfaces` sets.
+Pure.
 
-What the user has added beside it is no difference, but for a route that takes a part of what a planned one is for.
+What the user has added is no difference, except for a route to a part of a planned route's destination.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SHOW = (
     f"echo '{BEGIN}'; ip -4 route show; echo '{_IPV6}'; ip -6 route show 2>/dev/null; echo '{_FORWARDING}'; "
     "cat /proc/sys/net/ipv4/ip_forward; cat /proc/sys/net/ipv6/conf/all/forwarding 2>/dev/null || true"
 )
-"""`10.255.0.2 via 10.20.0.2 dev eth1 src 10.255.0.1` and so on, the same of IPv6, and two numbers."""
+"""Commands that print `10.255.0.2 via 10.20.0.2 dev eth1 src 10.255.0.1` and so on, IPv6's routes, and two numbers."""
 DOWN = "the interface is down"
 NO_INTERFACE = "there is no such interface"
 _KINDS = ("unicast", "blackhole", "unreachable", "prohibit", "throw", "local", "broadcast", "multicast", "anycast")
@@ -34,16 +34,16 @@ Block: TypeAlias = IPv4Network | IPv6Network
 
 @dataclass(frozen=True)
 class Shown:
-    """As one host shows it."""
+    """The state that one host shows."""
 
     up: frozenset[str] = frozenset()
     """Devices that are up."""
     silent: frozenset[str] = frozenset()
-    """Those that ask for no neighbours (`ip link set … arp off`)."""
+    """Devices that do not resolve neighbours (`ip link set … arp off`)."""
     addresses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """IPv4 ones by device, `10.20.0.1/24`."""
+    """IPv4 addresses by device, `10.20.0.1/24`."""
     routes: Mapping[Block, ShownRoute] = field(default_factory=dict)
-    """Of the main table, IPv4 and IPv6: of several to the same place the one that is taken."""
+    """The routes of the main table, IPv4 and IPv6; of several to the same destination the one in use."""
     forwards: frozenset[int] = frozenset()
     """The versions of IP that the host forwards."""
 
@@ -64,7 +64,8 @@ class ShownRoute:
 
 
 def read(devices: Sequence[Mapping[str, Any]], text: str) -> Shown:
-    """Of `ip -j address show`, and of what SHOW prints behind BEGIN. Raises ValueError, KeyError for other output."""
+    """The state from `ip -j address show`, and the output of SHOW after BEGIN. Raises ValueError, KeyError for other
+    output."""
     four, _, rest = text.partition(_IPV6)
     six, complete, forwarding = rest.partition(_FORWARDING)
     if not complete:
@@ -107,14 +108,15 @@ def _route(line: str) -> tuple[Block, ShownRoute] | None:
 
 @dataclass(frozen=True)
 class Difference:
-    """`mend` undoes what no second run of `interfaces.script` does: a line of `ip -batch`."""
+    """A difference from the plan. `mend` is a line of `ip -batch` for what a second run of `interfaces.script`
+    leaves."""
 
     text: str
     mend: str | None = None
 
 
 def differences(plan: Plan, machine: Host | Switch, shown: Shown, ports: Sequence[End]) -> list[Difference]:
-    """How a machine is reached otherwise than it should be by these of its ports, which are as they should be now."""
+    """How a machine's state on `ports`, which have their current settings, differs from the plan."""
     found = [Difference(text) for port in ports for text in _of_device(port, shown)]
     if not isinstance(machine, Host):
         return found
@@ -130,7 +132,7 @@ def differences(plan: Plan, machine: Host | Switch, shown: Shown, ports: Sequenc
 
 
 def added(port: End, shown: Shown) -> str:
-    """`, also has 192.0.2.1/24`: what the user has given a port beside its own addresses; empty for nothing."""
+    """`, also has 192.0.2.1/24`: the addresses that the user has added to a port; empty for none."""
     own = {f"{end.address}/{end.prefix}" for end in port.on_segments} if isinstance(port, Port) else set[str]()
     others = [each for each in shown.addresses.get(port.name, ()) if each not in own] if isinstance(port, Port) else []
     return f", also has {listed(others)}" if others else ""
@@ -143,7 +145,7 @@ def _of_device(port: End, shown: Shown) -> Iterator[str]:
     if port.name not in shown.up:
         yield f"{port.name}: {DOWN}"
     if port.name in shown.silent:
-        yield f"{port.name}: the interface asks for no neighbours (arp off)"
+        yield f"{port.name}: the interface does not resolve neighbours (arp off)"
     if holds_arrivals(port.incoming) and ifb(port) in shown.addresses and ifb(port) not in shown.up:
         yield f"{port.name}: {ifb(port)}, which delays what arrives, is down"
 
@@ -161,12 +163,12 @@ def _of_address(end: Port, shown: Shown) -> Iterator[str]:
 class _Wanted:
     via: str | None
     device: str
-    """Of a route of several segments the port that `via` is behind."""
+    """The port on the segment of `via`."""
     source: str | None
 
 
 def _wanted(plan: Plan, host: Host, ends: Sequence[Port]) -> Mapping[Block, _Wanted]:
-    """By where to: to each of these ends' segments, and what goes by them."""
+    """The wanted routes by destination: to each segment of these ends, and through them."""
     segments = {ip_network(end.subnet): end.name for end in ends}
     found = _by(segments, () if plan.has_routers else plan.routes_of(host.name))
     if host.gateway and len(ends) == len(host.on_segments):
@@ -186,7 +188,7 @@ def _wanted_of_ipv6(plan: Plan, host: Host, ends: Sequence[Port]) -> Mapping[Blo
 def _by(segments: Mapping[Block, str], routes: Sequence[Route | ipv6.Route]) -> dict[Block, _Wanted]:
     found: dict[Block, _Wanted] = {block: _Wanted(None, name, None) for block, name in segments.items()}
     for route in routes:
-        # Every neighbour is on a segment of the host's, and all have much fewer bits than an address.
+        # Every neighbour is on a segment of the host, which is found by the few prefix lengths of its segments.
         via = ip_network(route.via)
         own = (via.supernet(new_prefix=length) for length in {block.prefixlen for block in segments})
         if (block := next((each for each in own if each in segments), None)) is not None:
@@ -199,7 +201,7 @@ def _of_routes(wanted: Mapping[Block, _Wanted], shown: Shown) -> Iterator[Differ
     gone = [str(block) for block in missing if wanted[block].device in shown.up]
     hidden = [block for block in missing if wanted[block].device not in shown.up]
     if gone:
-        # A segment's own route comes with its address alone, so that is taken away to be given again.
+        # A segment's own route comes with its address alone, so the address is deleted to be set again.
         own = [(str(block), wanted[block].device) for block in missing if wanted[block].via is None]
         anew = [
             f"address del {address} dev {device}"
@@ -210,7 +212,7 @@ def _of_routes(wanted: Mapping[Block, _Wanted], shown: Shown) -> Iterator[Differ
         text = f"{'no route' if len(gone) == 1 else f'{len(gone)} routes are gone'} to {_some(gone)}"
         yield Difference(text, "\n".join(anew) or None)
     if hidden:
-        yield Difference(f"what goes by {listed(sorted({wanted[block].device for block in hidden}))} has no route")
+        yield Difference(f"the routes by {listed(sorted({wanted[block].device for block in hidden}))} are gone")
     for block, way in wanted.items():
         there = shown.routes.get(block)
         if there is not None and (there.via, there.device) != (way.via, way.device):
@@ -224,7 +226,7 @@ def _of_routes(wanted: Mapping[Block, _Wanted], shown: Shown) -> Iterator[Differ
 
 
 def _diverting(wanted: Mapping[Block, _Wanted], shown: Shown) -> Iterator[Difference]:
-    """Routes that nobody planned to a part of where a planned one leads, by another way."""
+    """Unplanned routes to a part of a planned route's destination, by another port."""
     lengths = {(block.version, block.prefixlen) for block in wanted if block.prefixlen}
     for block, there in shown.routes.items():
         if block in wanted:
@@ -233,7 +235,7 @@ def _diverting(wanted: Mapping[Block, _Wanted], shown: Shown) -> Iterator[Differ
             if version != block.version or length >= block.prefixlen:
                 continue
             way = wanted.get(block.supernet(new_prefix=length))
-            # On a host's own segment the kernel and whoever joins it have routes of their own, by the same port.
+            # On a host's own segment the kernel and the user's programs may have further routes, by the same port.
             if way is not None and there.device != way.device:
                 whole = f"all of {block.supernet(new_prefix=length)} should go by {way.via or way.device}"
                 yield Difference(f"the route to {block} goes {there.way}, where {whole}", f"route del {there.line}")

@@ -1,6 +1,6 @@
-"""What a round trip takes over links that are wires: the sum of all that its frames meet. Pure, and to the nanosecond.
+"""The round-trip time over links that are wires: the sum of all delays of its frames, to the nanosecond. Pure.
 
-It holds for hosts whose programs take no time, as in virtual time, and for frames that meet no others on their way.
+It holds for hosts whose programs take no time, as in virtual time, and for frames that do not wait for others.
 """
 
 from __future__ import annotations
@@ -13,19 +13,20 @@ from minigts.topology.parts import Host, Path
 from minigts.topology.plan import Plan
 
 ICMP_HEADER_BYTES = 8
-"""Of an echo, in ICMP and ICMPv6 alike."""
+"""The header of an echo, in ICMP and ICMPv6 alike."""
 NS_A_MS = 1e6
 
 
 def echo_ms(plan: Plan, path: Path, payload_bytes: int = 56, added_bytes: int = 0, family: Family = "ipv4") -> float:
-    """An ICMP echo's, whose request and reply carry so many bytes; `added_bytes` is what an overlay's encapsulation
-    puts around each of them. 56 bytes are what ping(8) sends unless told otherwise. Jitter is not in it.
+    """The round-trip time in ms of an ICMP echo with `payload_bytes`; 56 is the default of ping(8). `added_bytes` is
+    the size of an overlay's encapsulation. Jitter is left out.
     """
     return frames_ns(plan, path, _echo_bytes(payload_bytes, family) + added_bytes) / NS_A_MS
 
 
 def echo_s_at_lowest_rate(plan: Plan, path: Path, payload_bytes: int = 56) -> float:
-    """How long an ICMP echo takes the lowest rate on the way, there or back; 0 without one. Sent faster, they queue."""
+    """The seconds that an ICMP echo takes at the lowest rate on the path, there or back; 0 without a rate. Echoes sent
+    faster queue."""
     rates_mbit = [end.outgoing.rate_mbit for end in plan.ends_on(path) if end.outgoing.rate_mbit is not None]
     return max((_echo_bytes(payload_bytes) * 8 / (rate_mbit * 1e6) for rate_mbit in rates_mbit), default=0.0)
 
@@ -35,7 +36,7 @@ def _echo_bytes(payload_bytes: int, family: Family = "ipv4") -> int:
 
 
 def frames_ns(plan: Plan, path: Path, frame_bytes: int) -> int:
-    """One frame there and one back, each of so many bytes, Ethernet header counted."""
+    """The time in ns of one frame there and one back, of `frame_bytes` each, Ethernet header counted."""
     trunks = {link.name for link in plan.links if link.vlans}
     links = sum(
         wire.of(port.outgoing).crossing_ns(frame_bytes + (TAG_BYTES if port.link in trunks else 0))
@@ -45,7 +46,7 @@ def frames_ns(plan: Plan, path: Path, frame_bytes: int) -> int:
 
 
 def _processors_ns(plan: Plan, path: Path, frame_bytes: int) -> Iterator[int]:
-    """What modelled processors take: each of them, for every end on the way, of the frame there and of the one back."""
+    """The times of modelled processors, for every port on the path, of the frame there and of the one back."""
     for machine in plan.machines:
         if isinstance(machine, Host) and machine.processor is not None:
             ports = sum(path.links.count(port.link) for port in machine.ports)

@@ -1,8 +1,7 @@
 """The routing protocol of a lab's hosts: OSPF or BGP by BIRD 2, its configuration, and the routes it should find. Pure.
 
-BIRD of the underlay keeps apart from that of an overlay on the same host: routes in a table of their own, OSPF with an
-instance number (RFC 6549), BGP on a port of its own, files in a directory of each host's own, since hosts may share one
-kernel's file system.
+The underlay's BIRD is apart from an overlay's on the same host: it has its own table of routes, OSPF instance number
+(RFC 6549) and BGP port. Each host has its own directory for it, since hosts may share a file system.
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ TABLE, RULE = 20, 32000
 """The kernel's table of these routes, looked up before the main one, where the host's own segments and overlays are."""
 INSTANCE = 64
 HELLO_S, DEAD_S = 1, 4
-"""How often a host says that it is there, and how long a silent one is held to be (RFC 2328, section 9.5)."""
+"""OSPF's seconds between hellos, and until a silent neighbour counts as gone (RFC 2328, section 9.5)."""
 BGP_PORT = 1179
 HOLD_S, KEEPALIVE_S = 3, 1
-"""BGP's: three seconds are the least that RFC 4271, section 4.2, allows."""
+"""BGP's hold time and interval of keepalives; RFC 4271, section 4.2, allows no hold time below three seconds."""
 FIRST_AS = 64512
-"""Of those for private use (RFC 6996): the n-th host, from 0, has the n-th."""
+"""The first AS number for private use (RFC 6996): the n-th host, from 0, has the n-th."""
 MOST_COST = 1_000_000_000
 WAIT_S = 60
-"""Until all routes are there: OSPF takes some 5 s, BGP about 2 s for each that connects late."""
+"""The most seconds until all routes are there: OSPF takes some 5 s, BGP about 2 s for each late session."""
 
 
 def directory(host: Host) -> str:
@@ -37,7 +36,8 @@ def directory(host: Host) -> str:
 
 
 def start(plan: Plan, host: Host) -> Iterator[str]:
-    """Lines of a `bash -eu` script that start BIRD, or have it read its configuration anew. Twice is as once."""
+    """Lines of a `bash -eu` script that start BIRD, or have it read its configuration again. A second run changes
+    nothing."""
     folder = shlex.quote(directory(host))
     ask = f"birdc -s {folder}/bird.ctl"
     yield "command -v bird >/dev/null || { echo 'there is no bird on this host: install bird2' >&2; exit 1; }"
@@ -54,7 +54,7 @@ def start(plan: Plan, host: Host) -> Iterator[str]:
 
 
 def configuration(plan: Plan, host: Host) -> str:
-    """BIRD's, of one host."""
+    """BIRD's configuration on one host."""
     lines = [
         f'log "{directory(host)}/bird.log" {{ info, warning, error, fatal }};',
         f"router id {host.address};",
@@ -78,7 +78,7 @@ def _beside(plan: Plan, host: Host) -> ipv6.Host:
 
 
 def _own(plan: Plan, host: Host, family: int) -> tuple[str, str]:
-    """The host's own address, and how many bits it has."""
+    """The host's own address, and its length in bits."""
     return (host.address, "32") if family == 4 else (_beside(plan, host).address, "128")
 
 
@@ -87,7 +87,7 @@ def _destinations(plan: Plan, host: Host, family: int) -> list[str]:
 
 
 def _kernel(plan: Plan, host: Host, family: int) -> list[str]:
-    """Only what the plan has a route to goes to the kernel, with the host's own address as the source."""
+    """The kernel gets only routes to the plan's destinations, with the host's own address as the source."""
     address, _ = _own(plan, host, family)
     to = _destinations(plan, host, family)
     given = f"filter {{ if net !~ [{', '.join(to)}] then reject; krt_prefsrc = {address}; accept; }}" if to else "none"
@@ -119,7 +119,7 @@ def _ospf(plan: Plan, host: Host, family: int) -> list[str]:
 
 
 def _bgp(plan: Plan, host: Host, family: int) -> list[str]:
-    """What a way costs travels as MED, and each host adds its link: BGP alone would count systems, not time."""
+    """A path's cost travels as MED, to which each host adds its link's: BGP alone would count systems, not time."""
     costs = {link.name: link.cost for link in plan.links}
     address, bits = _own(plan, host, family)
     is_ipv4 = plan.ipv6 is None or family == 4
@@ -172,7 +172,7 @@ def _session(plan: Plan, host: Host, port: Port, family: int) -> tuple[str, str]
 
 @dataclass(frozen=True)
 class Expected:
-    """By destination, as `ip route show` writes it, the ports by which it may be reached: one, but where two ways cost
+    """By destination, as `ip route show` writes it, the ports by which it may be reached: several only where paths cost
     the same."""
 
     of_ipv4: Mapping[str, frozenset[str]]
@@ -180,7 +180,7 @@ class Expected:
 
 
 def expected(plan: Plan, host: Host, cut: Collection[str] = ()) -> Expected:
-    """The routes that a host finds when these links are cut, and has had the time to."""
+    """The routes that a host should have, some time after these links were cut."""
     links = [link for link in plan.links if link.name not in cut]
     indices = {each.name: each.index for each in plan.hosts}
     edges = [Edge((indices[link.ends[0]], indices[link.ends[1]]), link.rtt_ms) for link in links]
@@ -189,7 +189,7 @@ def expected(plan: Plan, host: Host, cut: Collection[str] = ()) -> Expected:
     of_link = {link.name: link for link in links}
 
     def ports_to(*targets: int) -> frozenset[str]:
-        """By which the nearest of these hosts is reached at the least cost."""
+        """The ports by which the nearest of these hosts is reached at the least cost."""
         own = between[host.index]
         least = min((own[target] for target in targets if target in own), default=None)
         return frozenset(
@@ -208,7 +208,7 @@ def expected(plan: Plan, host: Host, cut: Collection[str] = ()) -> Expected:
     ways = {route.to: ports_to(*(hosts | segments)[route.to]) for route in routes}
     return Expected(
         {_shown(route.to): ways[route.to] for route in routes if ways[route.to]},
-        # They stand beside those of IPv4, in the same order.
+        # IPv6 routes are in the order of the IPv4 routes.
         {_shown(six.to): ways[four.to] for four, six in zip(routes, beside, strict=False) if ways[four.to]},
     )
 
@@ -225,7 +225,8 @@ def show(plan: Plan) -> str:
 
 
 def wait(plan: Plan, ways: Expected) -> str:
-    """A `bash` script that ends when the host has these routes and no other; with 1 after WAIT_S, and says which."""
+    """A `bash` script that ends when the host has these routes and no other; after WAIT_S it prints its routes and
+    exits with 1."""
     both = [*ways.of_ipv4.items(), *ways.of_ipv6.items()]
     # No process substitution: hosts have no /dev/fd.
     allowed = sorted(f"{to} {port}" for to, ports in both for port in ports)
@@ -252,4 +253,4 @@ def differences(ways: Expected, shown: Sequence[str]) -> list[str]:
         for to, port in found
         if to in wanted and port not in wanted[to]
     ]
-    return [*missing, *other, *(f"a route to {to}, which is nobody's" for to in sorted(there - wanted.keys()))]
+    return [*missing, *other, *(f"a route to {to}, which is not planned" for to in sorted(there - wanted.keys()))]

@@ -1,4 +1,4 @@
-"""A port's declared shaping to `ip`, `tc` and `ethtool` commands, and back from what `tc` then shows.
+"""Turn a port's declared shaping into `ip`, `tc` and `ethtool` commands, and read it back from `tc`.
 
 Where each part sits, and why, when links are not carried by wires (`wire`):
 
@@ -49,9 +49,9 @@ _NETEMS_LEAST_MS = 1e-6
 
 
 def batch_line(*words: str) -> str:
-    """A line of what `ip -batch` and `tc -batch` read, which cut lines at blanks and know no quotes that hold.
+    """A line for `ip -batch` and `tc -batch`, which split lines at blanks, even within quotes.
 
-    Raises InputError for a word that would not stay one.
+    Raises InputError for a word that would be split.
     """
     for word in words:
         if not _ONE_WORD.fullmatch(word):
@@ -70,7 +70,7 @@ def holds_arrivals(shaping: Shaping) -> bool:
 
 
 def added_delay_ms(shaping: Shaping, emulator_overhead_ms: float) -> float:
-    """What netem adds so that the link as a whole takes `delay_ms` one way; the emulator takes the rest."""
+    """The delay in ms that netem adds so that the whole link takes `delay_ms` one way; the emulator takes the rest."""
     return max(0.0, shaping.delay_ms - emulator_overhead_ms)
 
 
@@ -88,8 +88,8 @@ def burst_bytes(rate_mbit: float, mtu: int, queue_bytes: int) -> int:
 
 
 def script(ports: Iterable[End], emulator_overhead_ms: float = 0.0) -> str:
-    """What sets up ports of one host, to be run as root there by `sh -e`; one `tc` process for all of them. A second
-    run changes nothing.
+    """A script that sets up ports of one host, to be run as root there by `sh -e`; one `tc` process for all of them. A
+    second run changes nothing.
 
     `emulator_overhead_ms` is the emulator's own one-way latency over each of their links, taken off the delay.
     """
@@ -100,7 +100,7 @@ def script(ports: Iterable[End], emulator_overhead_ms: float = 0.0) -> str:
 
 
 def devices(ports: Iterable[End]) -> str:
-    """What sets up the devices alone that these ports need, for `sh -e`."""
+    """A script for `sh -e` that sets up only the devices that these ports need."""
     chosen = tuple(ports)
     # GRO merges frames before they are forwarded, and VXLAN over several hops then collapses to a few Mbit/s.
     lines = [f"ethtool -K {shlex.quote(port.name)} gro off" for port in chosen]
@@ -111,7 +111,7 @@ def devices(ports: Iterable[End]) -> str:
         added = ((name, shlex.quote(f"{batch_line('link', 'add', name, 'type', 'ifb')}\n")) for name in held)
         lines += [f'[ -e {shlex.quote(f"/sys/class/net/{name}")} ] || added="$added"{line}' for name, line in added]
         lines += ['[ -z "$added" ] || ip -batch - <<END', "$added", "END"]
-        # Its router solicitations would each take one of the numbers that decide which packets are lost.
+        # Its router solicitations would each use one of the random numbers that decide which packets are lost.
         silence = (shlex.quote(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6") for name in held)
         lines += [f"[ ! -e {path} ] || echo 1 >{path}" for path in silence]
         lines += ["ip -batch - <<'END'", *(batch_line("link", "set", "dev", name, "up") for name in held), "END"]
@@ -119,7 +119,7 @@ def devices(ports: Iterable[End]) -> str:
 
 
 def changes(ports: Iterable[End], emulator_overhead_ms: float) -> str:
-    """What `tc -j -batch -` reads to set ports anew that have their devices, and to show all there is."""
+    """Input for `tc -j -batch -` that sets ports whose devices exist, and shows all queueing disciplines."""
     return "\n".join([*_batch(ports, emulator_overhead_ms), "qdisc show"])
 
 
@@ -128,7 +128,7 @@ def _batch(ports: Iterable[End], emulator_overhead_ms: float) -> list[str]:
 
 
 def delays_again(ports: Iterable[End], emulator_overhead_ms: float) -> str:
-    """What `tc -j -batch -` reads to set the delay of ports anew that are shaped already, and to show all there is."""
+    """Input for `tc -j -batch -` that sets the delay of shaped ports again, and shows all queueing disciplines."""
     held = [port for port in ports if holds_arrivals(port.incoming)]
     return "\n".join([*(batch_line(*_delay(port, emulator_overhead_ms)) for port in held), "qdisc show", ""])
 
@@ -172,9 +172,9 @@ def _arriving(port: End, number: int, match: Argv) -> Argv:
 
 
 def spares_arp(shaping: Shaping) -> bool:
-    """Whether chance spoils packets. Then ARP goes round it: kernels exchange it when it suits them, each frame takes
-    one of the numbers that the seed gives, and the same file would no longer spoil the same packets. A link that is
-    cut loses it as well.
+    """Whether ARP bypasses netem, since netem spoils packets at random. Kernels send ARP at any time, each frame uses
+    one of the seed's random numbers, and the same file would no longer spoil the same packets. A link that is cut loses
+    ARP as well.
     """
     return shaping.loss_percent < 100 and shaping.spoils
 
@@ -194,27 +194,27 @@ def _netem(shaping: Shaping, emulator_overhead_ms: float) -> Argv:
     delay_ms = max(least_ms, added_delay_ms(shaping, emulator_overhead_ms))
     added = shaping.model_copy(update={"delay_ms": delay_ms})
     told = chain.from_iterable(each.tc.words(added) for each in AT_RECEIVER if each.tc is not None)
-    # Given anew, a seed begins its numbers anew: after each setting the same packets are lost.
+    # A seed that is set again restarts its numbers: after each setting the same packets are lost.
     seed = () if shaping.seed is None else ("seed", str(shaping.seed))
     return (*told, "limit", str(shaping.delay_packets), *seed)
 
 
 @dataclass(frozen=True)
 class ReadBack:
-    """What a host says is set on one port. `redirected`: whether arriving frames are taken to the ifb device."""
+    """The settings that a host shows on one port. `redirected` says whether arriving frames go to the ifb device."""
 
     settings: Mapping[str, Any]
-    """By field of `Shaping`; None where its queueing discipline is not there, or does not show it."""
+    """The values by field of `Shaping`; None where the queueing discipline is not there, or does not show it."""
     burst_bytes: int | None = None
-    """Of the rate."""
+    """The burst of the rate's tbf."""
     redirected: bool = False
     delay_packets: int | None = None
     seed: int | None = None
-    """None too where the kernel's netem takes none (before Linux 6.7)."""
+    """netem's seed; None, too, where the kernel's netem takes none (before Linux 6.7)."""
 
 
 def read_back(port: End, tc_json_text: str) -> ReadBack:
-    """What `tc -j qdisc show` (all devices) says of `port`. Raises ValueError when it is not such output.
+    """The settings of `port` in the output of `tc -j qdisc show` (all devices). Raises ValueError for other output.
 
     An item of it: `{"kind":"tbf","dev":"eth1","root":true,"options":{"rate":6250000,"burst":25000,"lat":3775}}`:
     bytes a second, bytes, microseconds. netem's delay is in seconds, its loss a share of 1.
@@ -248,10 +248,10 @@ def _read_back(port: End, qdiscs: list[dict[str, Any]]) -> ReadBack:
 
 
 def dropped(port: End, tc_json_text: str) -> int:
-    """How many arriving packets the delay of `port` has dropped, which it must not where no loss is declared.
+    """The number of arriving packets that the delay of `port` has dropped; it must drop none where no loss is declared.
 
-    `tc -s -j qdisc show`; where a loss is declared the kernel counts it here too, and 0 is returned. What waits for the
-    rate may be dropped: that is what queues are for.
+    The text is that of `tc -s -j qdisc show`. Where a loss is declared, 0 is returned, since the kernel counts it here,
+    too. Drops of the queue in front of the rate do not count.
     """
     if port.incoming.loss_percent:
         return 0
@@ -280,7 +280,7 @@ def differences(port: End, tc_json_text: str, emulator_overhead_ms: float = 0.0)
 
 
 def _foreign(port: End, qdiscs: list[dict[str, Any]]) -> Iterator[str]:
-    """Queueing disciplines that no script of ours sets, on the port and on what delays its arrivals."""
+    """Queueing disciplines that `script` does not set, on the port and on the device that delays its arrivals."""
     root = "pfifo" if port.outgoing.rate_mbit is None or port.outgoing.queue_bytes is None else "tbf"
     own = {port.name: (root, "clsact"), ifb(port): ("netem", ""), **dict.fromkeys(_tagged(port), ("noqueue", ""))}
     for qdisc in qdiscs:
@@ -289,7 +289,7 @@ def _foreign(port: End, qdiscs: list[dict[str, Any]]) -> Iterator[str]:
             continue
         wanted, beside = own[device]
         on = "" if device == port.name else f" on {device}"
-        if "parent" not in qdisc and kind not in (wanted, "tbf"):  # of tbf the rate has been told
+        if "parent" not in qdisc and kind not in (wanted, "tbf"):  # a tbf is reported with the rate
             yield f"the queueing discipline{on} is {kind}, should be {wanted}"
         elif "parent" in qdisc and kind != beside:
             yield f"a queueing discipline {kind}{on} that is not the lab's, beside {wanted}"
@@ -298,12 +298,12 @@ def _foreign(port: End, qdiscs: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _tagged(port: End) -> list[str]:
-    """The interfaces of a trunk, one for each VLAN: nothing of ours is on them."""
+    """The interfaces of a trunk, one for each VLAN: `script` sets nothing on them."""
     return [each.name for each in port.on_segments if each.name != port.name] if isinstance(port, Port) else []
 
 
 def without_foreign(ports: Iterable[End]) -> str:
-    """What takes every queueing discipline off these ports, before `script` sets theirs again; for `sh`."""
+    """A script for `sh` that removes every queueing discipline from these ports, before `script` sets theirs again."""
     lines = []
     for port in ports:
         places = [(name, parent) for name in (port.name, *_tagged(port)) for parent in ("root", "ingress", "clsact")]
@@ -340,7 +340,7 @@ def _delay_differences(port: End, shown: ReadBack, emulator_overhead_ms: float) 
 
 
 def _setting_differences(setting: Setting, wanted: Shaping, shown: ReadBack) -> list[str]:
-    """None where no kernel shows the setting."""
+    """The difference of one setting, if any; no kernel shows a setting without `tc`."""
     if setting.tc is None:
         return []
     there, should = shown.settings[setting.field], getattr(wanted, setting.field)

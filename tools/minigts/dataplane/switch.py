@@ -1,4 +1,4 @@
-"""Switch machines: what makes one, the same on every provider. Their scripts are provision/switch.sh's functions."""
+"""The scripts that set up switches, the same on every provider: functions of provision/switch.sh."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ SCRIPTS = ("lib.sh", "overlays/openvswitch.sh", "switch.sh")
 
 
 def script(plan: Plan, switch: Switch, step: Step) -> str:
-    """For `bash` as root on a switch whose links have their names: one of the steps that provision/switch.sh describes.
+    """A `bash` script for root on a switch whose links have their names: one of the steps in provision/switch.sh.
 
-    All in one, so that nothing has to be copied to the machine first. A second run changes nothing.
+    It has all functions in it, so that nothing has to be copied to the machine first. A second run changes nothing.
     """
     links = {link.name: link for link in plan.links}
     access = {port.name: links[port.link].vlan for port in switch.ports}
@@ -38,7 +38,8 @@ def script(plan: Plan, switch: Switch, step: Step) -> str:
 
 
 def shown_vlans(ports: Mapping[str, Any]) -> Mapping[str, str]:
-    """What SHOW_VLANS prints, by port: `10`, or of a trunk `10, 20 tagged`. Raises what reading other JSON raises."""
+    """The VLANs by port in the output of SHOW_VLANS: `10`, or `10, 20 tagged` for a trunk. Raises LookupError,
+    TypeError or ValueError for other JSON."""
     rows = [dict(zip(ports["headings"], row, strict=True)) for row in ports["data"]]
     return {str(row["name"]): _membership(row) for row in rows}
 
@@ -49,10 +50,10 @@ def _membership(row: Mapping[str, Any]) -> str:
 
 
 def _members(column: Any) -> list[Any]:
-    """Of a set in Open vSwitch's database (RFC 7047, section 5.1): one of a single member may be that member."""
+    """The members of a set in Open vSwitch's database (RFC 7047, section 5.1), where a set of one may be its member."""
     return list(column[1]) if isinstance(column, list) else [column]
 
 
 def _pairs(words: Mapping[str, object]) -> str:
-    """`eth1=10 eth3=20`; what has none is left out."""
+    """`eth1=10 eth3=20`, without keys that have no value."""
     return " ".join(f"{key}={value}" for key, value in words.items() if value)

@@ -1,7 +1,7 @@
-"""A port's declared shaping to the wire that carries what it sends, where the links themselves delay, limit and lose.
+"""Turn a port's declared shaping into the wire that carries its frames, where links themselves delay, limit and lose.
 
-A wire is one direction of a link. All that it is asked for is a whole number, and it is set as it is asked for: nothing
-is rounded twice, and what is read back is equal or wrong. Which providers have wires, and who sets them, is elsewhere.
+A wire is one direction of a link. All its settings are whole numbers, and they are set exactly: nothing is rounded
+twice, and a value that is read back is equal or wrong. Providers that have wires set them.
 """
 
 from __future__ import annotations
@@ -25,46 +25,47 @@ class Wire:
     rate_bps: int | None
     """Bits a second, Ethernet headers counted; None: not limited."""
     queue_bytes: int | None
-    """In front of the rate; None exactly when `rate_bps` is None."""
+    """The queue in front of the rate; None exactly when `rate_bps` is None."""
     delay_ns: int
     jitter_ns: int
     """How far the delay varies up and down, evenly spread, anew for each frame."""
     loss: int
     """Share lost, in 1/2^32: from 0 to 2^32."""
     seed: int | None
-    """Of the random numbers; None when chance decides nothing."""
+    """The seed of the random numbers; None when the wire uses none."""
     burst_begins: int = 0
-    """Of losses in bursts the chance that one begins with a frame, in 1/2^32 as all shares."""
+    """The chance that a burst of losses begins with a frame, in 1/2^32 as all shares."""
     burst_ends: int = 0
-    """That one ends with a frame; 0 exactly when each frame is lost on its own."""
+    """The chance that a burst ends with a frame; 0 exactly when each frame is lost on its own."""
     reorder: int = 0
     """Share that takes no delay."""
     duplicate: int = 0
     """Share that is sent twice; each of the two is then lost, delayed and corrupted on its own."""
     corrupt: int = 0
-    """Share in which one bit behind the Ethernet header is turned over."""
+    """Share in which one bit after the Ethernet header is flipped."""
     slot_ns: int = 0
-    """Frames that come within so long of the first arrive together at its end; 0: each when it comes."""
+    """Frames that come within this time of a first one arrive together at its end; with 0 each arrives on its own."""
 
     def amount_of(self, setting: Setting) -> Any:
-        """What it does of that, in the plan's unit; None: not limited, or no wire does any of it."""
+        """The value of a setting, in the plan's unit; None where it is not limited, or no wire has the setting."""
         return setting.from_wire(vars(self))
 
     def crossing_ns(self, frame_bytes: int) -> int:
-        """How long a frame takes from end to end that meets no other: its own time at the rate, then the delay."""
+        """The time in ns of a frame from end to end that does not wait for others: its time at the rate, then the
+        delay."""
         own = 0 if self.rate_bps is None else -(-frame_bytes * 8 * _NS_A_S // self.rate_bps)
         return own + self.delay_ns
 
 
 @dataclass(frozen=True)
 class WireState:
-    """What is known of a wire when it is read back. It counts from when the lab came up."""
+    """The state of a wire that is read back. Counters begin when the lab comes up."""
 
     wire: Wire
     frames: int
-    """Sent into it."""
+    """Frames sent into the wire."""
     bytes: int
-    """Of these frames, Ethernet headers counted."""
+    """Bytes of these frames, Ethernet headers counted."""
     dropped: int
     """Frames that found the queue full."""
     lost: int
@@ -76,7 +77,7 @@ class WireState:
 
 
 _NUMBERS = {number.name: (setting, number) for setting in LINK_SETTINGS for number in setting.wire}
-"""By their names the numbers of a wire that follow from settings: all but its seed."""
+"""The numbers of a wire that follow from settings, by name: all but its seed."""
 
 
 def of(direction: Shaping) -> Wire:
@@ -86,7 +87,7 @@ def of(direction: Shaping) -> Wire:
 
 
 def bare(port: End) -> End:
-    """The port as its host sees it when the wire does the rest: nothing is set there, and nothing may be."""
+    """The port without any shaping, as its host must have it when the wire does the shaping."""
     return port.model_copy(update={"outgoing": Shaping(), "incoming": Shaping()})
 
 
@@ -98,7 +99,7 @@ def differences(port: End, shown: Wire) -> list[str]:
 
 
 def _difference(name: str, is_: int | None, should: int | None) -> str:
-    """With so many digits that no two values look alike."""
+    """The difference in words, with so many digits that no two values look alike."""
     word, per, unit = name, 1.0, ""
     if name in _NUMBERS:
         setting, number = _NUMBERS[name]
@@ -108,8 +109,8 @@ def _difference(name: str, is_: int | None, should: int | None) -> str:
 
 
 def undeclared_losses(port: End, state: WireState, *, modelled: bool = False) -> int:
-    """How many of the frames that `port` sent got lost where the plan declares neither a loss nor a queue for them,
-    nor, if it is `modelled`, a processor for which only so many frames wait.
+    """The number of frames from `port` that got lost although the plan declares neither a loss nor a queue for them,
+    nor, if it is `modelled`, a processor, for which only a limited number of frames waits.
     """
     lost = 0 if port.outgoing.loss_percent else state.lost
     dropped = 0 if port.outgoing.rate_mbit is not None else state.dropped
