@@ -178,9 +178,9 @@ VLANS = load(TOPOLOGIES / "vlans.yaml")
         (lambda: without_host(PLAN, "b"), "a would not reach c any more"),
         (lambda: without_host(PLAN, "d"), "no host 'd'; there are a, b, c"),
         (lambda: without_host(LAB, "s1"), "s1 is a switch"),
-        (lambda: without_host(made("name: x\nhosts: {a: }\n"), "a"), "a is the lab's one host"),
+        (lambda: without_host(made("name: x\nhosts: {a: }\n"), "a"), "a is the lab's only host"),
         (lambda: without_host(GROUPS, GROUPS.groups[0].hosts[0]), "over which overlays are laid"),
-        (lambda: without_link(CHANGING, CHANGING.schedule[0].link), "the schedule of the topology sets"),
+        (lambda: without_link(CHANGING, CHANGING.schedule[0].link), "the schedule of the topology changes"),
     ],
 )
 def test_what_cannot_be_is_said(change: Callable[[], Plan], said: str) -> None:

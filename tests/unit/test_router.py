@@ -174,7 +174,7 @@ def test_switches_are_refused_with_what_would_be_right(routing: str) -> None:
         f"name: x\nrouting: {routing}\nhosts: {{a: , b: }}\nswitches: {{s: }}\n"
         "links: [{ends: [a, s]}, {ends: [s, b]}]\n"
     )
-    with pytest.raises(InputError, match=rf"(?s)t.yaml:2: routing: {routing} goes over links.*: s.*routing: routed"):
+    with pytest.raises(InputError, match=rf"(?s)t.yaml:2: routing: {routing} runs only on links.*: s.*routing: routed"):
         parse(text, "t.yaml")
 
 
