@@ -324,7 +324,7 @@ class Tolerances(Frozen):
 
     rtt_ms: OneWayMs = 0.2
     rtt_percent: Percent = 1.0
-    """Of the declared round-trip time, added to `rtt_ms`."""
+    """The share of the declared round-trip time that is added to `rtt_ms`."""
     rate_percent: Percent = 2.0
     loss_points: Percent = 0.1
 

@@ -192,7 +192,7 @@ class Software(_Frozen):
     """The user's software on a host. Lists are in the order in which things are done."""
 
     root: Annotated[Root | None, Field(exclude_if=lambda root: root is None)] = None
-    """None, which is not stored, where commands run in the image's own root."""
+    """The root in which commands run. With None, which is not stored, they run in the image's own."""
 
     packages: Annotated[tuple[Package, ...], Field(max_length=MOST_ENTRIES)] = ()
     files: Annotated[tuple[File, ...], Field(max_length=MOST_ENTRIES)] = ()
