@@ -24,7 +24,8 @@ from pathlib import Path
 
 from bench import stage
 from minigts import paths
-from minigts.cli import screen, tables
+from minigts.cli import console
+from minigts.cli.views import tables
 
 sys.path.insert(0, str(stage.PROJECT / "tests"))
 
@@ -169,7 +170,7 @@ def _tried(copy: Path, chosen: Sequence[tuple[Path, Fault]], files: Sequence[Pat
         trial = Trial(
             str(module.relative_to(PACKAGE)), fault.in_words(source), noticed, round(time.monotonic() - begun, 1)
         )
-        screen.note(f"{number} of {len(chosen)}: {'noticed' if noticed else 'SURVIVED'}  {trial.module}:{trial.fault}")
+        console.note(f"{number} of {len(chosen)}: {'noticed' if noticed else 'SURVIVED'}  {trial.module}:{trial.fault}")
         yield trial
 
 
