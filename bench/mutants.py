@@ -35,7 +35,7 @@ from faults import Fault, faults
 PACKAGE = Path("tools/minigts")
 UNIT = Path("tests/unit")
 LEFT_OUT = shutil.ignore_patterns(".git", ".*_cache", "__pycache__", "target", ".hypothesis", ".venv")
-NEEDED = ("hypothesis", "jmespath", "networkx", "numpy", "pydantic", "pytest", "ruamel.yaml", "typer.testing")
+NEEDED = ("hypothesis", "jmespath", "numpy", "pydantic", "pytest", "ruamel.yaml", "typer.testing")
 """Imported once, by the process of which each trial is a fork."""
 APART = "MINIGTS_MUTANTS_APART"
 NAMESPACE = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")

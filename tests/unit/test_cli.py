@@ -70,14 +70,14 @@ def test_each_verb_teaches_by_an_example(verb: str) -> None:
 
 
 def test_help_imports_nothing_heavy() -> None:
-    heavy = ("numpy", "scipy", "matplotlib", "networkx", "ruamel", "pydantic", "jinja2", "lark", "asyncio")
+    heavy = ("numpy", "scipy", "matplotlib", "ruamel", "pydantic", "jinja2", "lark", "asyncio")
     rooms = ("api", "experiments", "fidelity", "lab", "lessons", "overlays", "report", "results")
     parts = ("providers.base", "topology.fields", "language.tree")
     assert not loaded_by("--help") & {*heavy, *(f"minigts.{name}" for name in (*rooms, *parts))}
 
 
 def test_a_plan_is_made_without_what_it_does_not_need(tmp_path: Path) -> None:
-    unneeded = ("networkx", "lark", "minigts.lab", "minigts.overlays", "minigts.lessons.model", "minigts.experiments")
+    unneeded = ("lark", "minigts.lab", "minigts.overlays", "minigts.lessons.model", "minigts.experiments")
     file = tmp_path / "row.yaml"
     file.write_text("name: row\nchain: {hosts: 67}\n")
     assert not loaded_by("plan", str(file)) & {*unneeded}
@@ -127,6 +127,18 @@ def test_wrong_usage_is_exit_code_2(arguments: list[str]) -> None:
     done = runner.invoke(app, arguments)
     assert done.exit_code == 2
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize("words", [["ams"], ["ams", "bra"], ["ams", "bra", "off"]])
+def test_link_wants_to_know_what_becomes_of_it(words: list[str]) -> None:
+    done = runner.invoke(app, ["link", *words])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "up" in done.stderr and "down" in done.stderr
+
+
+def test_what_link_may_be_given_is_not_said_to_be_required() -> None:
+    first, second, _ = COMMANDS["link"].params[:3]
+    assert (first.required, second.required, second.metavar) == (True, False, "[HOST]")
 
 
 def test_plan_prints_the_same_bytes_each_time(topology: Path) -> None:
