@@ -79,7 +79,7 @@ def test_the_shell_is_told_what_may_come_next(state: Path, words: tuple[str, ...
 
 
 def test_it_imports_nothing_heavy() -> None:
-    heavy = ("numpy", "networkx", "ruamel", "pydantic", "jinja2")
+    heavy = ("numpy", "ruamel", "pydantic", "jinja2")
     code = (
         "import sys; from minigts.cli import completion, verbs; [*map(verbs.verb, verbs.names())];"
         "completion.labs(); completion.overlays(); completion.providers();"

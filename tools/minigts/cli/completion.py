@@ -6,7 +6,6 @@ What cannot be read has no names; the verb itself then says why.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,11 @@ import typer
 
 from minigts import paths
 from minigts.language import documents
+from minigts.topology import overlay_names
 
 PLAN_LIMIT_BYTES = 4 << 20
 OF_A_PLAN = documents.Bounds(elements=1_000_000, bytes=PLAN_LIMIT_BYTES)
 """A plan of eighty hosts in a row has that much, and takes a tenth of a second."""
-_VARIANTS = re.compile(r"^variants:\n((?:[ #].*\n|\n)+)", re.MULTILINE)
-_VARIANT = re.compile(r"^ +([a-z][a-z0-9-]*): *(?:[{#]|$)", re.MULTILINE)
 
 
 def labs() -> list[str]:
@@ -77,13 +75,8 @@ def places(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def overlays() -> list[str]:
-    """As `overlays.known()` has them, without checking their folders."""
-    found = []
-    for file in sorted((paths.project_root() / "provision" / "overlays").glob("*/overlay.yaml")):
-        variants = _VARIANTS.search(file.read_text(encoding="utf-8"))
-        names = _VARIANT.findall(_outermost(variants[1])) if variants else []
-        found += [file.parent.name, *(f"{file.parent.name}-{name}" for name in names[1:])]
-    return sorted(found)
+    """With their variants."""
+    return [*overlay_names.known()]
 
 
 def providers() -> list[str]:
@@ -123,10 +116,3 @@ def _names(plan: dict[str, Any], kind: str) -> list[str]:
 
 def _unique(names: Any) -> list[str]:
     return list(dict.fromkeys(names))
-
-
-def _outermost(block: str) -> str:
-    """The lines of a block of YAML that are indented least."""
-    lines = [line for line in block.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-    least = min(len(line) - len(line.lstrip()) for line in lines)
-    return "\n".join(line for line in lines if len(line) - len(line.lstrip()) == least)

@@ -10,6 +10,7 @@ import typer
 
 from minigts.cli import completion, console, files
 from minigts.errors import InputError
+from minigts.topology import overlay_names
 from minigts.topology.time import Time
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def read_plan(file: Path, provider: str, time: Time | None) -> Plan:
     from minigts.session import plans
 
     found = files.found(file, files.TOPOLOGIES)
-    planned = plans.planned(found, provider=provider, time=time, known_overlays=completion.overlays())
+    planned = plans.planned(found, provider=provider, time=time, known_overlays=overlay_names.known())
     for note in planned.notes:
         console.note(f"{found}: {note}")
     return planned

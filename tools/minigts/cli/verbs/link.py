@@ -9,6 +9,7 @@ import typer
 from minigts.cli import completion, console
 from minigts.cli.options import LabName, one_of
 from minigts.cli.verbs import LABS, Verb
+from minigts.errors import InputError
 
 verb = Verb(LABS, 140)
 
@@ -19,8 +20,8 @@ def link(
         str, typer.Argument(metavar="HOST", help="One end; or a link's name, alone.", autocompletion=completion.hosts)
     ],
     second: Annotated[
-        str, typer.Argument(metavar="[HOST]", help="The other end.", autocompletion=completion.neighbours)
-    ],
+        str | None, typer.Argument(metavar="[HOST]", help="The other end.", autocompletion=completion.neighbours)
+    ] = None,
     state: Annotated[
         str | None,
         typer.Argument(
@@ -44,7 +45,10 @@ def link(
     from minigts.lab import links
 
     named = state is None and second in ("up", "down")
-    wanted = one_of("state", second if named else state or "", ("up", "down"))
+    wanted = second if named else state
+    if second is None or wanted is None:
+        raise InputError("link: name two hosts, or a link, and then up or down: minigts link ams bra down")
+    one_of("state", wanted, ("up", "down"))
     opened = labs.open_lab(lab)
     if named:
         one = links.link_named(opened.plan, first)
