@@ -1,7 +1,7 @@
 """The names that a topology's `overlay:` may have, read in a moment: a shell asks for them at every press of a key.
 
-Of an overlay's file `overlay.yaml` this reads nothing but the names of its variants, each of which stands on a line of its
-own. What the file says otherwise is read, and checked, by `overlays.catalogue`.
+Of an overlay's file `overlay.yaml` this reads nothing but the names of its variants, each of which stands on a line of
+its own. What the file says otherwise is read, and checked, by `overlays.catalogue`.
 """
 
 from __future__ import annotations
