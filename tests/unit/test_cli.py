@@ -114,6 +114,12 @@ def test_each_verb_has_a_place_of_its_own_in_the_list() -> None:
     assert places == sorted({*places})
 
 
+@pytest.mark.parametrize("words", [["--help"], ["--version"]])
+def test_help_builds_no_verb(monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
+    monkeypatch.delattr(verbs.Verb, "command_named")
+    assert runner.invoke(app, words).exit_code == 0
+
+
 def test_a_verb_is_listed_as_it_is() -> None:
     """To list it, its parameters are not read; what is said of it is the same."""
     said = ("name", "help", "hidden", "rich_help_panel", "rich_markup_mode")

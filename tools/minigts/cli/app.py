@@ -37,6 +37,9 @@ class _Program(TyperGroup):
         super().__init__(**(settings | {"commands": {}}))
         self.commands: Any = verbs.Commands()
 
+    def list_commands(self, ctx: Any) -> list[str]:
+        return verbs.names()
+
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """As it is listed; to run it, `resolve_command` has all of it."""
         return verbs.verb(cmd_name).listed(cmd_name) if cmd_name in self.commands else None

@@ -51,6 +51,9 @@ class Commands(Mapping[str, TyperCommand]):
     def __getitem__(self, name: str) -> TyperCommand:
         return verb(name).command_named(name)
 
+    def __contains__(self, name: object) -> bool:
+        return name in _files()
+
     def __iter__(self) -> Iterator[str]:
         return iter(names())
 
