@@ -11,7 +11,7 @@ use nix::fcntl::{fcntl, FcntlArg, SealFlag};
 use nix::sys::memfd::{memfd_create, MemFdCreateFlag};
 use nix::sys::mman::{mmap, munmap, MapFlags, ProtFlags};
 
-use crate::socket::{self, Came};
+use crate::socket::{self, Received};
 
 pub const SIZE: usize = 16;
 
@@ -97,13 +97,13 @@ impl Calendar {
     }
 
     /// The next message, if there is one.
-    pub fn receive(&self) -> io::Result<Came<Message>> {
+    pub fn receive(&self) -> io::Result<Received<Message>> {
         let mut bytes = [0; SIZE];
         Ok(
             match socket::read_message(self.socket.as_raw_fd(), &mut bytes)? {
-                Came::Nothing => Came::Nothing,
-                Came::Gone => Came::Gone,
-                Came::Some(()) => Came::Some(
+                Received::Nothing => Received::Nothing,
+                Received::Closed => Received::Closed,
+                Received::Some(()) => Received::Some(
                     Message::decode(&bytes).ok_or_else(|| lie("it sent what is no message"))?,
                 ),
             },

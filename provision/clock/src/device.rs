@@ -15,7 +15,7 @@ use virtio_queue::{Queue, QueueT};
 use vm_memory::{Bytes, FileOffset, GuestAddress, GuestMemory, GuestMemoryMmap, MmapRegion};
 
 use crate::calendar::lie;
-use crate::socket::{self, Came};
+use crate::socket::{self, Received};
 use crate::taken_away;
 use crate::wire::SHORTEST_FRAME;
 
@@ -78,7 +78,7 @@ pub enum Event {
     /// Something for the kernel's other side lies in the output queue. Answer with `done`.
     Output,
     Settled,
-    Gone,
+    Closed,
 }
 
 /// What came of bytes that were put into the kernel's memory.
@@ -139,9 +139,9 @@ impl Device {
         };
         let fd = self.socket.as_raw_fd();
         let (count, descriptors) = match socket::read_with_descriptors(fd, &mut message[..piece])? {
-            Came::Nothing => return Ok(Event::Nothing),
-            Came::Gone => return Ok(Event::Gone),
-            Came::Some(came) => came,
+            Received::Nothing => return Ok(Event::Nothing),
+            Received::Closed => return Ok(Event::Closed),
+            Received::Some(came) => came,
         };
         if count < HEADER {
             return Err(socket::part_of_a_message());
@@ -152,7 +152,7 @@ impl Device {
             return Err(lie("it sent a message longer than any of the protocol's"));
         }
         if count < HEADER + size
-            && socket::read_message(fd, &mut message[count..HEADER + size])? != Came::Some(())
+            && socket::read_message(fd, &mut message[count..HEADER + size])? != Received::Some(())
         {
             return Err(socket::part_of_a_message());
         }

@@ -8,7 +8,7 @@ pub const HELLO: &[u8] = b"\x00minigts agent 1\x00";
 pub const HEAD: usize = 9;
 
 /// A host's agent says no more in one frame than 16 KiB (provision/agent/src/wire.rs).
-pub const LONGEST_FROM_HOST: usize = 1 << 16;
+pub const LONGEST_FROM_AGENT: usize = 1 << 16;
 
 pub const RUN: u8 = 1;
 pub const KILL: u8 = 3;
@@ -37,7 +37,7 @@ impl Head {
 
 /// What a host says: noise up to the greeting, then frames. No more of it is kept than a head.
 #[derive(Default)]
-pub struct FromHost {
+pub struct FromAgent {
     greeted: bool,
     /// The end of the noise, or the beginning of a head.
     seen: Vec<u8>,
@@ -45,7 +45,7 @@ pub struct FromHost {
     within: Option<(Head, usize)>,
 }
 
-impl FromHost {
+impl FromAgent {
     pub fn greeted(&self) -> bool {
         self.greeted
     }
@@ -71,7 +71,7 @@ impl FromHost {
                     }
                     let head = Head::decode(&self.seen);
                     self.seen.clear();
-                    if head.length > LONGEST_FROM_HOST {
+                    if head.length > LONGEST_FROM_AGENT {
                         return Err(lie(format!(
                             "it began a frame of {} bytes on its control line",
                             head.length
@@ -112,11 +112,11 @@ impl FromHost {
 
 /// What clients say to a host: whole frames, each with its bytes.
 #[derive(Default)]
-pub struct ToHost {
+pub struct ToAgent {
     seen: Vec<u8>,
 }
 
-impl ToHost {
+impl ToAgent {
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<(Head, Vec<u8>)> {
         self.seen.extend_from_slice(bytes);
         let mut frames = Vec::new();
@@ -158,7 +158,7 @@ mod tests {
         ]
         .concat();
         for size in 1..spoken.len() {
-            let mut host = FromHost::default();
+            let mut host = FromAgent::default();
             let heads: Vec<Head> = spoken
                 .chunks(size)
                 .flat_map(|piece| host.feed(piece).unwrap())
@@ -175,17 +175,17 @@ mod tests {
     fn a_frame_that_no_agent_sends_is_a_lie_and_none_is_kept() {
         let head =
             |length: u32| [&1u32.to_be_bytes()[..], &[STDOUT], &length.to_be_bytes()].concat();
-        let mut host = FromHost::default();
+        let mut host = FromAgent::default();
         host.feed(HELLO).unwrap();
         assert!(host
-            .feed(&head(LONGEST_FROM_HOST as u32))
+            .feed(&head(LONGEST_FROM_AGENT as u32))
             .unwrap()
             .is_empty());
-        assert!(host.feed(&[0; LONGEST_FROM_HOST - 1]).unwrap().is_empty());
+        assert!(host.feed(&[0; LONGEST_FROM_AGENT - 1]).unwrap().is_empty());
         assert!(host.seen.capacity() < 100);
         assert_eq!(host.feed(&[0]).unwrap().len(), 1);
-        for length in [LONGEST_FROM_HOST as u32 + 1, u32::MAX] {
-            let mut host = FromHost::default();
+        for length in [LONGEST_FROM_AGENT as u32 + 1, u32::MAX] {
+            let mut host = FromAgent::default();
             host.feed(HELLO).unwrap();
             assert!(host.feed(&head(length)).is_err());
         }
@@ -195,7 +195,7 @@ mod tests {
     fn what_clients_say_is_kept_whole() {
         let spoken = [frame(3, RUN, b"{}"), frame(3, WAIT, b"")].concat();
         for size in 1..=spoken.len() {
-            let mut line = ToHost::default();
+            let mut line = ToAgent::default();
             let frames: Vec<_> = spoken
                 .chunks(size)
                 .flat_map(|piece| line.feed(piece))

@@ -14,30 +14,30 @@ const MOST_DESCRIPTORS: usize = 64;
 
 /// What there is to be read now.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Came<T> {
+pub enum Received<T> {
     Nothing,
     /// The other side has gone.
-    Gone,
+    Closed,
     Some(T),
 }
 
 /// How many bytes there are of as many as fit.
-pub fn read_some(fd: RawFd, bytes: &mut [u8]) -> io::Result<Came<usize>> {
+pub fn read_some(fd: RawFd, bytes: &mut [u8]) -> io::Result<Received<usize>> {
     match recv(fd, bytes, MsgFlags::MSG_DONTWAIT) {
-        Ok(0) | Err(Errno::ECONNRESET) => Ok(Came::Gone),
-        Ok(count) => Ok(Came::Some(count)),
-        Err(Errno::EAGAIN | Errno::EINTR) => Ok(Came::Nothing),
+        Ok(0) | Err(Errno::ECONNRESET) => Ok(Received::Closed),
+        Ok(count) => Ok(Received::Some(count)),
+        Err(Errno::EAGAIN | Errno::EINTR) => Ok(Received::Nothing),
         Err(error) => Err(error.into()),
     }
 }
 
 /// A message of exactly so many bytes.
-pub fn read_message(fd: RawFd, bytes: &mut [u8]) -> io::Result<Came<()>> {
+pub fn read_message(fd: RawFd, bytes: &mut [u8]) -> io::Result<Received<()>> {
     Ok(match read_some(fd, bytes)? {
-        Came::Nothing => Came::Nothing,
-        Came::Gone => Came::Gone,
-        Came::Some(count) if count == bytes.len() => Came::Some(()),
-        Came::Some(_) => return Err(part_of_a_message()),
+        Received::Nothing => Received::Nothing,
+        Received::Closed => Received::Closed,
+        Received::Some(count) if count == bytes.len() => Received::Some(()),
+        Received::Some(_) => return Err(part_of_a_message()),
     })
 }
 
@@ -45,13 +45,13 @@ pub fn read_message(fd: RawFd, bytes: &mut [u8]) -> io::Result<Came<()>> {
 pub fn read_with_descriptors(
     fd: RawFd,
     bytes: &mut [u8],
-) -> io::Result<Came<(usize, Vec<OwnedFd>)>> {
+) -> io::Result<Received<(usize, Vec<OwnedFd>)>> {
     let mut space = nix::cmsg_space!([RawFd; MOST_DESCRIPTORS]);
     let mut parts = [IoSliceMut::new(bytes)];
     let flags = MsgFlags::MSG_CMSG_CLOEXEC | MsgFlags::MSG_DONTWAIT;
     let received = match recvmsg::<UnixAddr>(fd, &mut parts, Some(&mut space), flags) {
-        Err(Errno::EINTR | Errno::EAGAIN) => return Ok(Came::Nothing),
-        Err(Errno::ECONNRESET) => return Ok(Came::Gone),
+        Err(Errno::EINTR | Errno::EAGAIN) => return Ok(Received::Nothing),
+        Err(Errno::ECONNRESET) => return Ok(Received::Closed),
         other => other?,
     };
     let mut descriptors = Vec::new();
@@ -66,9 +66,9 @@ pub fn read_with_descriptors(
         }
     }
     Ok(if received.bytes == 0 {
-        Came::Gone
+        Received::Closed
     } else {
-        Came::Some((received.bytes, descriptors))
+        Received::Some((received.bytes, descriptors))
     })
 }
 
@@ -162,19 +162,19 @@ mod tests {
         let mut bytes = [0; 16];
         assert_eq!(
             read_message(ours.as_raw_fd(), &mut bytes).unwrap(),
-            Came::Nothing
+            Received::Nothing
         );
         write_message(theirs.as_raw_fd(), b"12345").unwrap();
         assert!(read_message(ours.as_raw_fd(), &mut bytes).is_err());
         write_message(theirs.as_raw_fd(), &[7; 16]).unwrap();
         assert_eq!(
             read_message(ours.as_raw_fd(), &mut bytes).unwrap(),
-            Came::Some(())
+            Received::Some(())
         );
         drop(theirs);
         assert_eq!(
             read_message(ours.as_raw_fd(), &mut bytes).unwrap(),
-            Came::Gone
+            Received::Closed
         );
     }
 
