@@ -15,7 +15,10 @@ use std::process;
 use std::time::{Duration, Instant};
 
 const ENVIRONMENT: [(&str, &str); 4] = [
-    ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
+    (
+        "PATH",
+        "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    ),
     ("HOME", "/root"),
     ("TERM", "xterm-256color"),
     ("LANG", "C.UTF-8"),
@@ -32,9 +35,16 @@ impl Request {
     /// None for what is no request.
     pub fn read(payload: &[u8]) -> Option<Request> {
         let value = Value::read(payload)?;
-        let words = value.of("argv")?.list()?.iter().map(|word| word.bytes().map(<[u8]>::to_vec));
+        let words = value
+            .of("argv")?
+            .list()?
+            .iter()
+            .map(|word| word.bytes().map(<[u8]>::to_vec));
         let argv: Vec<_> = words.collect::<Option<_>>()?;
-        let timeout_s = value.of("timeout_s").and_then(Value::number).filter(|seconds| *seconds != 0.0);
+        let timeout_s = value
+            .of("timeout_s")
+            .and_then(Value::number)
+            .filter(|seconds| *seconds != 0.0);
         let terminal = value.of("terminal").and_then(Value::list).and_then(size_of);
         (!argv.is_empty()).then_some(Request {
             argv,
@@ -74,13 +84,25 @@ impl Command {
         let (input, outputs, pid) = match request.terminal {
             Some(size) => {
                 let (master, slave) = terminal(size)?;
-                let pid = spawn(request, group, [slave.try_clone()?, slave.try_clone()?, slave])?;
-                (File::from(master.try_clone()?), vec![(wire::STDOUT, File::from(master))], pid)
+                let pid = spawn(
+                    request,
+                    group,
+                    [slave.try_clone()?, slave.try_clone()?, slave],
+                )?;
+                (
+                    File::from(master.try_clone()?),
+                    vec![(wire::STDOUT, File::from(master))],
+                    pid,
+                )
             }
             None => {
-                let [(stdin, input), (output, stdout), (errors, stderr)] = [pipe()?, pipe()?, pipe()?];
+                let [(stdin, input), (output, stdout), (errors, stderr)] =
+                    [pipe()?, pipe()?, pipe()?];
                 let pid = spawn(request, group, [stdin, stdout, stderr])?;
-                let outputs = vec![(wire::STDOUT, File::from(output)), (wire::STDERR, File::from(errors))];
+                let outputs = vec![
+                    (wire::STDOUT, File::from(output)),
+                    (wire::STDERR, File::from(errors)),
+                ];
                 (File::from(input), outputs, pid)
             }
         };
@@ -89,7 +111,9 @@ impl Command {
         }
         Ok(Command {
             pid,
-            deadline: request.timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
+            deadline: request
+                .timeout
+                .and_then(|timeout| Instant::now().checked_add(timeout)),
             timed_out: false,
             outputs,
             group: group.into(),
@@ -123,7 +147,10 @@ impl Command {
 
     /// Where its input goes that it has not taken yet.
     pub fn waits_for(&self) -> Option<RawFd> {
-        self.input.as_ref().filter(|_| !self.pending.is_empty()).map(File::as_raw_fd)
+        self.input
+            .as_ref()
+            .filter(|_| !self.pending.is_empty())
+            .map(File::as_raw_fd)
     }
 
     /// Write what the command will take now; the rest waits until its input is writable again.
@@ -144,14 +171,20 @@ impl Command {
 
     /// What has come of that kind; nothing when there is nothing now. At its end it is no output any more.
     pub fn read(&mut self, kind: u8) -> Vec<u8> {
-        let Some(index) = self.outputs.iter().position(|(each, _)| *each == kind) else { return Vec::new() };
+        let Some(index) = self.outputs.iter().position(|(each, _)| *each == kind) else {
+            return Vec::new();
+        };
         let mut data = vec![0; wire::CHUNK];
         match self.outputs[index].1.read(&mut data) {
             Ok(length) if length > 0 => {
                 data.truncate(length);
                 return data;
             }
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                ) => {}
             _ => drop(self.outputs.remove(index)),
         }
         Vec::new()
@@ -167,7 +200,9 @@ impl Drop for Command {
 
 /// The child enters its group before it becomes the program: nothing it starts is ever outside.
 fn spawn(request: &Request, group: &Path, streams: [OwnedFd; 3]) -> io::Result<libc::pid_t> {
-    let member = OpenOptions::new().write(true).open(group.join("cgroup.procs"))?;
+    let member = OpenOptions::new()
+        .write(true)
+        .open(group.join("cgroup.procs"))?;
     let takes_terminal = request.terminal.is_some();
     let [stdin, stdout, stderr] = streams;
     let mut command = process::Command::new(OsStr::from_bytes(&request.argv[0]));
@@ -197,7 +232,11 @@ fn unblock_signals() -> io::Result<()> {
     unsafe {
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut none);
-        done(libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut()))
+        done(libc::sigprocmask(
+            libc::SIG_SETMASK,
+            &none,
+            std::ptr::null_mut(),
+        ))
     }
 }
 
@@ -221,7 +260,12 @@ fn terminal(size: [u16; 2]) -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 fn set_size(terminal: RawFd, [rows, columns]: [u16; 2]) -> io::Result<()> {
-    let size = libc::winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    let size = libc::winsize {
+        ws_row: rows,
+        ws_col: columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
     done(unsafe { libc::ioctl(terminal, libc::TIOCSWINSZ, &size) })
 }
 

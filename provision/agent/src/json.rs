@@ -15,7 +15,11 @@ pub enum Value {
 impl Value {
     /// None for what is no JSON.
     pub fn read(text: &[u8]) -> Option<Value> {
-        let mut reader = Reader { text, at: 0, depth: 0 };
+        let mut reader = Reader {
+            text,
+            at: 0,
+            depth: 0,
+        };
         let value = reader.value()?;
         reader.space();
         (reader.at == text.len()).then_some(value)
@@ -23,7 +27,11 @@ impl Value {
 
     pub fn of(&self, name: &str) -> Option<&Value> {
         match self {
-            Value::Object(members) => members.iter().rev().find(|(key, _)| key == name.as_bytes()).map(|(_, value)| value),
+            Value::Object(members) => members
+                .iter()
+                .rev()
+                .find(|(key, _)| key == name.as_bytes())
+                .map(|(_, value)| value),
             _ => None,
         }
     }
@@ -75,7 +83,11 @@ impl Reader<'_> {
     fn nested(&mut self, read: fn(&mut Self) -> Option<Value>) -> Option<Value> {
         self.at += 1;
         self.depth += 1;
-        let value = if self.depth > DEEPEST { None } else { read(self) };
+        let value = if self.depth > DEEPEST {
+            None
+        } else {
+            read(self)
+        };
         self.depth -= 1;
         value
     }
@@ -114,7 +126,11 @@ impl Reader<'_> {
         let is_part = |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
         let length = rest.iter().take_while(|byte| is_part(byte)).count();
         self.at += length;
-        std::str::from_utf8(&rest[..length]).ok()?.parse().ok().map(Value::Number)
+        std::str::from_utf8(&rest[..length])
+            .ok()?
+            .parse()
+            .ok()
+            .map(Value::Number)
     }
 
     fn string(&mut self) -> Option<Vec<u8>> {
@@ -151,7 +167,10 @@ impl Reader<'_> {
                         self.at += 2;
                         let second = self.four()?;
                         (0xDC00..=0xDFFF).contains(&second).then_some(())?;
-                        push(bytes, 0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00))?;
+                        push(
+                            bytes,
+                            0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00),
+                        )?;
                     }
                     _ => push(bytes, first)?,
                 }
@@ -168,7 +187,9 @@ impl Reader<'_> {
     }
 
     fn word(&mut self, word: &str, value: Value) -> Option<Value> {
-        self.text[self.at..].starts_with(word.as_bytes()).then_some(())?;
+        self.text[self.at..]
+            .starts_with(word.as_bytes())
+            .then_some(())?;
         self.at += word.len();
         Some(value)
     }
@@ -198,8 +219,18 @@ mod tests {
 
     #[test]
     fn a_request_is_read() {
-        let request = Value::read(br#"{"argv": ["sh", "-c", "a \"b\"\n"], "timeout_s": 2.5, "terminal": null}"#).unwrap();
-        let words: Vec<_> = request.of("argv").unwrap().list().unwrap().iter().map(|each| each.bytes().unwrap()).collect();
+        let request = Value::read(
+            br#"{"argv": ["sh", "-c", "a \"b\"\n"], "timeout_s": 2.5, "terminal": null}"#,
+        )
+        .unwrap();
+        let words: Vec<_> = request
+            .of("argv")
+            .unwrap()
+            .list()
+            .unwrap()
+            .iter()
+            .map(|each| each.bytes().unwrap())
+            .collect();
         assert_eq!(words, [&b"sh"[..], b"-c", b"a \"b\"\n"]);
         assert_eq!(request.of("timeout_s").unwrap().number(), Some(2.5));
         assert_eq!(request.of("terminal"), Some(&Value::Null));
@@ -208,15 +239,30 @@ mod tests {
 
     #[test]
     fn bytes_come_out_as_they_went_in() {
-        let shown = |text: &[u8]| Value::read(text).and_then(|value| value.bytes().map(<[u8]>::to_vec));
-        assert_eq!(shown(br#""\u00e4\ud83d\ude00""#), Some("ä😀".as_bytes().to_vec()));
+        let shown =
+            |text: &[u8]| Value::read(text).and_then(|value| value.bytes().map(<[u8]>::to_vec));
+        assert_eq!(
+            shown(br#""\u00e4\ud83d\ude00""#),
+            Some("ä😀".as_bytes().to_vec())
+        );
         assert_eq!(shown(br#""a\udcff\udc80""#), Some(b"a\xff\x80".to_vec()));
         assert_eq!(shown(br#""\u0000""#), Some(vec![0]));
     }
 
     #[test]
     fn what_is_no_json_is_none() {
-        for text in ["", "{", "[1,]", "[1 2]", "{\"a\" 1}", "\"\\x\"", "\"\\ud800\"", "nul", "1 2", &"[".repeat(100)] {
+        for text in [
+            "",
+            "{",
+            "[1,]",
+            "[1 2]",
+            "{\"a\" 1}",
+            "\"\\x\"",
+            "\"\\ud800\"",
+            "nul",
+            "1 2",
+            &"[".repeat(100),
+        ] {
             assert_eq!(Value::read(text.as_bytes()), None, "{text}");
         }
     }

@@ -24,7 +24,10 @@ const GROUPS: &str = "/sys/fs/cgroup/minigts";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().collect();
-    let name = words.first().and_then(|path| path.rsplit('/').next()).unwrap_or_default();
+    let name = words
+        .first()
+        .and_then(|path| path.rsplit('/').next())
+        .unwrap_or_default();
     let result = match (name, words.get(1).map(String::as_str)) {
         ("probe", _) => probe::run(&words[1..]),
         (_, Some("line")) => on_standard_streams(),
@@ -51,7 +54,10 @@ fn as_process_1() -> io::Result<()> {
 fn on_standard_streams() -> io::Result<()> {
     let requests = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut answers = File::from(io::stdout().as_fd().try_clone_to_owned()?);
-    let nothing = OpenOptions::new().read(true).write(true).open("/dev/null")?;
+    let nothing = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/null")?;
     for descriptor in [0, 1] {
         system::done(unsafe { libc::dup2(nothing.as_raw_fd(), descriptor) })?;
     }

@@ -21,11 +21,17 @@ const HEADER: usize = 8;
 
 pub fn run(words: &[String]) -> io::Result<()> {
     let usage = || io::Error::other(USAGE);
-    let [address, count, interval_s, size @ ..] = words else { return Err(usage()) };
+    let [address, count, interval_s, size @ ..] = words else {
+        return Err(usage());
+    };
     let address: Ipv4Addr = address.parse().map_err(|_| usage())?;
     let count: u16 = count.parse().map_err(|_| usage())?;
-    let interval = Duration::try_from_secs_f64(interval_s.parse().map_err(|_| usage())?).map_err(|_| usage())?;
-    let size = size.first().map_or(Ok(USUAL_SIZE), |size| size.parse()).map_err(|_| usage())?;
+    let interval = Duration::try_from_secs_f64(interval_s.parse().map_err(|_| usage())?)
+        .map_err(|_| usage())?;
+    let size = size
+        .first()
+        .map_or(Ok(USUAL_SIZE), |size| size.parse())
+        .map_err(|_| usage())?;
     let mut probe = Probe::new(address)?;
     let start = Instant::now();
     for sequence in 0..count {
@@ -57,21 +63,47 @@ impl Probe {
         let on: libc::c_int = 1;
         let to = libc::sockaddr_in {
             sin_family: libc::AF_INET as libc::sa_family_t,
-            sin_addr: libc::in_addr { s_addr: u32::from(address).to_be() },
+            sin_addr: libc::in_addr {
+                s_addr: u32::from(address).to_be(),
+            },
             ..unsafe { zeroed() }
         };
         unsafe {
-            done(libc::setsockopt(descriptor, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, (&raw const on).cast(), 4))?;
-            done(libc::connect(descriptor, (&raw const to).cast(), size_of::<libc::sockaddr_in>() as libc::socklen_t))?;
+            done(libc::setsockopt(
+                descriptor,
+                libc::SOL_SOCKET,
+                libc::SO_TIMESTAMPNS,
+                (&raw const on).cast(),
+                4,
+            ))?;
+            done(libc::connect(
+                descriptor,
+                (&raw const to).cast(),
+                size_of::<libc::sockaddr_in>() as libc::socklen_t,
+            ))?;
         }
-        Ok(Probe { socket, identifier: std::process::id() as u16, sent_ns: HashMap::new(), rtts_us: Vec::new() })
+        Ok(Probe {
+            socket,
+            identifier: std::process::id() as u16,
+            sent_ns: HashMap::new(),
+            rtts_us: Vec::new(),
+        })
     }
 
     fn send(&mut self, sequence: u16, size: usize) -> io::Result<()> {
         let request = echo_request(self.identifier, sequence, size);
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_err(io::Error::other)?;
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_err(io::Error::other)?;
         self.sent_ns.insert(sequence, now.as_nanos() as i128);
-        let sent = unsafe { libc::send(self.socket.as_raw_fd(), request.as_ptr().cast(), request.len(), 0) };
+        let sent = unsafe {
+            libc::send(
+                self.socket.as_raw_fd(),
+                request.as_ptr().cast(),
+                request.len(),
+                0,
+            )
+        };
         done(sent.signum() as libc::c_int)
     }
 
@@ -82,9 +114,15 @@ impl Probe {
             if left.is_zero() {
                 return Ok(());
             }
-            let mut watched = libc::pollfd { fd: self.socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-            let patience =
-                libc::timespec { tv_sec: left.as_secs() as libc::time_t, tv_nsec: left.subsec_nanos() as libc::c_long };
+            let mut watched = libc::pollfd {
+                fd: self.socket.as_raw_fd(),
+                events: libc::POLLIN,
+                revents: 0,
+            };
+            let patience = libc::timespec {
+                tv_sec: left.as_secs() as libc::time_t,
+                tv_nsec: left.subsec_nanos() as libc::c_long,
+            };
             let found = unsafe { libc::ppoll(&mut watched, 1, &patience, std::ptr::null()) };
             done(found)?;
             if found == 0 {
@@ -97,7 +135,10 @@ impl Probe {
     fn take(&mut self) -> io::Result<()> {
         let mut packet = [0u8; 65536];
         let mut control = [0u64; 16];
-        let mut part = libc::iovec { iov_base: packet.as_mut_ptr().cast(), iov_len: packet.len() };
+        let mut part = libc::iovec {
+            iov_base: packet.as_mut_ptr().cast(),
+            iov_len: packet.len(),
+        };
         let mut message: libc::msghdr = unsafe { zeroed() };
         message.msg_iov = &mut part;
         message.msg_iovlen = 1;
@@ -105,7 +146,10 @@ impl Probe {
         message.msg_controllen = size_of_val(&control) as _;
         let length = unsafe { libc::recvmsg(self.socket.as_raw_fd(), &mut message, 0) };
         done(length.signum() as libc::c_int)?;
-        let (Some(sequence), Some(received_ns)) = (self.answered(&packet[..length as usize]), received_ns(&message)) else {
+        let (Some(sequence), Some(received_ns)) = (
+            self.answered(&packet[..length as usize]),
+            received_ns(&message),
+        ) else {
             return Ok(());
         };
         if let Some(sent_ns) = self.sent_ns.remove(&sequence) {
@@ -116,9 +160,12 @@ impl Probe {
 
     /// The sequence number of a reply to one of ours.
     fn answered(&self, packet: &[u8]) -> Option<u16> {
-        let header = packet.get(usize::from(packet.first()? & 0x0f) * 4..)?.first_chunk::<HEADER>()?;
+        let header = packet
+            .get(usize::from(packet.first()? & 0x0f) * 4..)?
+            .first_chunk::<HEADER>()?;
         let identifier = u16::from_be_bytes([header[4], header[5]]);
-        (header[0] == ECHO_REPLY && identifier == self.identifier).then(|| u16::from_be_bytes([header[6], header[7]]))
+        (header[0] == ECHO_REPLY && identifier == self.identifier)
+            .then(|| u16::from_be_bytes([header[6], header[7]]))
     }
 }
 
@@ -129,7 +176,9 @@ fn received_ns(message: &libc::msghdr) -> Option<i128> {
         if header.is_null() || (*header).cmsg_type != libc::SCM_TIMESTAMPNS {
             return None;
         }
-        let moment = libc::CMSG_DATA(header).cast::<libc::timespec>().read_unaligned();
+        let moment = libc::CMSG_DATA(header)
+            .cast::<libc::timespec>()
+            .read_unaligned();
         Some(i128::from(moment.tv_sec) * 1_000_000_000 + i128::from(moment.tv_nsec))
     }
 }

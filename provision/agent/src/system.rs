@@ -27,11 +27,15 @@ const DEFAULT_LINE: &str = "/dev/ttyS0";
 
 pub fn prepare() -> io::Result<()> {
     for (kind, target, options) in MOUNTS {
-        mount(kind, target, options).map_err(|error| io::Error::other(format!("{target}: {error}")))?;
+        mount(kind, target, options)
+            .map_err(|error| io::Error::other(format!("{target}: {error}")))?;
     }
     for controller in CONTROLLERS {
         // One that this kernel has not is nothing to give on.
-        let _ = fs::write("/sys/fs/cgroup/cgroup.subtree_control", format!("+{controller}"));
+        let _ = fs::write(
+            "/sys/fs/cgroup/cgroup.subtree_control",
+            format!("+{controller}"),
+        );
     }
     // What has no such disk does without.
     let _ = fs::write(READ_AHEAD.0, READ_AHEAD.1);
@@ -56,8 +60,15 @@ fn borrow_modules() -> io::Result<()> {
 fn mount(kind: &str, target: &str, options: &str) -> io::Result<()> {
     let _ = fs::DirBuilder::new().mode(0o755).create(target);
     let [kind, target, options] = [kind, target, options].map(|each| CString::new(each).unwrap());
-    let mounted =
-        unsafe { libc::mount(kind.as_ptr(), target.as_ptr(), kind.as_ptr(), 0, options.as_ptr().cast()) };
+    let mounted = unsafe {
+        libc::mount(
+            kind.as_ptr(),
+            target.as_ptr(),
+            kind.as_ptr(),
+            0,
+            options.as_ptr().cast(),
+        )
+    };
     match done(mounted) {
         Err(error) if error.raw_os_error() == Some(libc::EBUSY) => Ok(()),
         result => result,
@@ -76,7 +87,11 @@ fn bring_loopback_up() -> io::Result<()> {
 /// The control line, which the kernel's command line may name, as bytes that nobody interprets.
 pub fn open_line() -> io::Result<File> {
     let path = std::env::var_os("MINIGTS_LINE").unwrap_or_else(|| DEFAULT_LINE.into());
-    let line = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOCTTY).open(path)?;
+    let line = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NOCTTY)
+        .open(path)?;
     let mut settings: libc::termios = unsafe { std::mem::zeroed() };
     done(unsafe { libc::tcgetattr(line.as_raw_fd(), &mut settings) })?;
     unsafe { libc::cfmakeraw(&mut settings) };
@@ -88,5 +103,9 @@ pub fn open_line() -> io::Result<File> {
 
 /// What a call of the C library says went wrong.
 pub fn done(result: libc::c_int) -> io::Result<()> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
 }

@@ -53,7 +53,14 @@ fn first_of(bytes: &[u8]) -> Option<(Frame, usize)> {
     let channel = u32::from_be_bytes(header[..4].try_into().unwrap());
     let length = u32::from_be_bytes(header[5..].try_into().unwrap()) as usize;
     let payload = rest.get(..length)?.to_vec();
-    Some((Frame { channel, kind: header[4], payload }, HEADER + length))
+    Some((
+        Frame {
+            channel,
+            kind: header[4],
+            payload,
+        },
+        HEADER + length,
+    ))
 }
 
 #[cfg(test)]
@@ -62,12 +69,26 @@ mod tests {
 
     #[test]
     fn frames_come_out_of_a_stream_in_pieces_of_any_size() {
-        let stream = [encoded(1, RUN, b"{}"), encoded(0x01020304, INPUT, b""), encoded(7, INPUT, &[9; 300])].concat();
+        let stream = [
+            encoded(1, RUN, b"{}"),
+            encoded(0x01020304, INPUT, b""),
+            encoded(7, INPUT, &[9; 300]),
+        ]
+        .concat();
         for size in [1, 2, 8, 9, 10, stream.len()] {
             let mut decoder = Decoder::default();
-            let frames: Vec<Frame> = stream.chunks(size).flat_map(|piece| decoder.feed(piece)).collect();
-            let shown: Vec<_> = frames.iter().map(|each| (each.channel, each.kind, each.payload.len())).collect();
-            assert_eq!(shown, [(1, RUN, 2), (0x01020304, INPUT, 0), (7, INPUT, 300)]);
+            let frames: Vec<Frame> = stream
+                .chunks(size)
+                .flat_map(|piece| decoder.feed(piece))
+                .collect();
+            let shown: Vec<_> = frames
+                .iter()
+                .map(|each| (each.channel, each.kind, each.payload.len()))
+                .collect();
+            assert_eq!(
+                shown,
+                [(1, RUN, 2), (0x01020304, INPUT, 0), (7, INPUT, 300)]
+            );
         }
     }
 }
