@@ -1,4 +1,4 @@
-//! Reads requests off a line, runs them side by side, and says on it what they say.
+//! Reads requests from the control line, runs their commands side by side, and writes the commands' output to the line.
 
 use crate::command::{Command, Request};
 use crate::system::done;
@@ -10,23 +10,33 @@ use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Of what a command that has ended left unread, at the most; a daemon may write to its output for ever.
+/// How many bytes of output are still read of each kind after a command has ended. A daemon that it left behind may write there
+/// for ever.
 const LEFT_BYTES: usize = 1 << 20;
+/// The exit code of a command that could not be started, as a shell has it.
 const NOT_FOUND: u8 = 127;
 
+/// What is ready to be served.
 enum Ready {
+    /// The line has requests.
     Requests,
+    /// Children have ended.
     Children,
+    /// The command of that channel has put something out, of that kind.
     Output(u32, u8),
+    /// The command of that channel takes more input.
     Input(u32),
 }
 
 pub struct Agent {
     requests: File,
     answers: File,
+    /// The control group in which each command gets one of its own.
     groups: PathBuf,
-    ended: File,
+    /// Readable when children have ended.
+    children: File,
     decoder: wire::Decoder,
+    /// The commands that run, by channel.
     commands: BTreeMap<u32, Command>,
 }
 
@@ -37,13 +47,13 @@ impl Agent {
             requests,
             answers,
             groups,
-            ended: ends_of_children()?,
+            children: ends_of_children()?,
             decoder: wire::Decoder::default(),
             commands,
         })
     }
 
-    /// Returns when the line ends; then all that runs is ended.
+    /// Serve until the line ends. Then all commands are ended.
     pub fn serve(mut self) -> io::Result<()> {
         loop {
             for ready in self.wait()? {
@@ -75,7 +85,7 @@ impl Agent {
         };
         let mut watched = vec![
             watch(self.requests.as_raw_fd(), libc::POLLIN),
-            watch(self.ended.as_raw_fd(), libc::POLLIN),
+            watch(self.children.as_raw_fd(), libc::POLLIN),
         ];
         let mut meant = vec![Ready::Requests, Ready::Children];
         for (channel, command) in &self.commands {
@@ -108,7 +118,7 @@ impl Agent {
             .write_all(&wire::encoded(channel, kind, payload))
     }
 
-    /// False when there will be no more.
+    /// Read requests and begin what they ask for. False when the line has ended.
     fn take_requests(&mut self) -> io::Result<bool> {
         let mut data = vec![0; 65536];
         let length = match self.requests.read(&mut data) {
@@ -149,13 +159,13 @@ impl Agent {
             Ok(command) => drop(self.commands.insert(channel, command)),
             Err(why) => {
                 self.send(channel, wire::STDERR, why.as_bytes())?;
-                self.say_ended(channel, NOT_FOUND, false)?;
+                self.send_exit(channel, NOT_FOUND, false)?;
             }
         }
         Ok(())
     }
 
-    /// How many bytes of output came.
+    /// Write a command's output to the line. Returns how many bytes there were.
     fn pass_on(&mut self, channel: u32, kind: u8) -> io::Result<usize> {
         let data = self
             .commands
@@ -179,9 +189,9 @@ impl Agent {
         }
     }
 
-    /// Also the children that other processes have left to process 1.
+    /// Collect the children that have ended, those included that other processes have left to process 1.
     fn collect(&mut self) -> io::Result<()> {
-        let _ = self.ended.read(&mut [0; 4096]);
+        let _ = self.children.read(&mut [0; 4096]);
         loop {
             let mut status = 0;
             let pid = unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) };
@@ -199,7 +209,7 @@ impl Agent {
         }
     }
 
-    /// The command itself has ended: pass on what it said, whether or not a daemon still holds its pipes.
+    /// A command has ended: pass on the rest of its output, and say how it ended. A daemon may still hold its pipes.
     fn finish(&mut self, channel: u32, status: libc::c_int) -> io::Result<()> {
         let kinds: Vec<u8> = self.commands[&channel]
             .outputs
@@ -224,10 +234,10 @@ impl Agent {
         } else {
             libc::WEXITSTATUS(status)
         };
-        self.say_ended(channel, code as u8, timed_out)
+        self.send_exit(channel, code as u8, timed_out)
     }
 
-    fn say_ended(&mut self, channel: u32, code: u8, timed_out: bool) -> io::Result<()> {
+    fn send_exit(&mut self, channel: u32, code: u8, timed_out: bool) -> io::Result<()> {
         self.send(
             channel,
             wire::EXIT,
@@ -236,7 +246,7 @@ impl Agent {
     }
 }
 
-/// Is readable when children have ended.
+/// A descriptor that is readable when children have ended.
 fn ends_of_children() -> io::Result<File> {
     unsafe {
         let mut signals: libc::sigset_t = std::mem::zeroed();
@@ -253,6 +263,7 @@ fn ends_of_children() -> io::Result<File> {
     }
 }
 
+/// Wait until one of these is ready, or that moment has come.
 fn poll(watched: &mut [libc::pollfd], until: Option<Instant>) -> io::Result<()> {
     let left = until.map(|moment| {
         let left = moment.saturating_duration_since(Instant::now());

@@ -1,4 +1,4 @@
-//! One running command and the descriptors that carry its input and output.
+//! A command that runs, and the descriptors of its input and output.
 
 use crate::json::Value;
 use crate::system::done;
@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::time::{Duration, Instant};
 
+/// The environment of every command.
 const ENVIRONMENT: [(&str, &str); 4] = [
     (
         "PATH",
@@ -25,14 +26,18 @@ const ENVIRONMENT: [(&str, &str); 4] = [
 ];
 const HOME: &str = "/root";
 
+/// What a client asks to be run: JSON {"argv": [...], "timeout_s": ..., "terminal": [ROWS, COLUMNS]}.
 pub struct Request {
+    /// At least one word.
     pub argv: Vec<Vec<u8>>,
+    /// How long it may run; None: for ever.
     timeout: Option<Duration>,
+    /// The size of the terminal that it runs on, in rows and columns; None: it runs on pipes.
     terminal: Option<[u16; 2]>,
 }
 
 impl Request {
-    /// None for what is no request.
+    /// Read a request. None if it is none.
     pub fn read(payload: &[u8]) -> Option<Request> {
         let value = Value::read(payload)?;
         let words = value
@@ -63,18 +68,25 @@ fn size_of(words: &[Value]) -> Option<[u16; 2]> {
 
 pub struct Command {
     pub pid: libc::pid_t,
+    /// When it is ended, if it still runs.
     pub deadline: Option<Instant>,
+    /// Whether it was ended for that.
     pub timed_out: bool,
-    /// As long as each is open: what comes from it, and the kind of its frames.
+    /// The outputs that are still open, each with the kind of its frames.
     pub outputs: Vec<(u8, File)>,
+    /// Its control group.
     group: PathBuf,
+    /// None: it is closed.
     input: Option<File>,
+    /// Input that the command has not taken yet.
     pending: VecDeque<u8>,
+    /// Whether nothing follows `pending`.
     input_closed: bool,
     is_on_terminal: bool,
 }
 
 impl Command {
+    /// Start a command in a new control group of that path.
     pub fn start(request: &Request, group: PathBuf) -> io::Result<Command> {
         fs::create_dir_all(&group)?;
         Command::start_in(request, &group).inspect_err(|_| drop(fs::remove_dir(&group)))
@@ -124,28 +136,29 @@ impl Command {
         })
     }
 
-    /// End it and all it started.
+    /// End the command and all that it has started.
     pub fn kill(&self) {
-        // A group that is gone holds nothing.
+        // If the group is gone, there is nothing to end.
         let _ = fs::write(self.group.join("cgroup.kill"), "1");
     }
 
+    /// Set the terminal's size, by JSON [ROWS, COLUMNS].
     pub fn resize(&self, payload: &[u8]) {
         let size = Value::read(payload).and_then(|value| value.list().and_then(size_of));
         if let (Some(size), Some(input)) = (size, &self.input) {
-            // What is no terminal has no size.
+            // It fails if the command runs on pipes, which have no size.
             let _ = set_size(input.as_raw_fd(), size);
         }
     }
 
-    /// More for its input; nothing more ever, if it is empty.
+    /// Take more input for the command. An empty piece ends the input.
     pub fn take(&mut self, data: &[u8]) {
         self.pending.extend(data);
         self.input_closed |= data.is_empty();
         self.feed();
     }
 
-    /// Where its input goes that it has not taken yet.
+    /// The descriptor that has to be writable before the command can take the rest of its input; None: there is no rest.
     pub fn waits_for(&self) -> Option<RawFd> {
         self.input
             .as_ref()
@@ -153,7 +166,7 @@ impl Command {
             .map(File::as_raw_fd)
     }
 
-    /// Write what the command will take now; the rest waits until its input is writable again.
+    /// Write as much input as the command takes now. The rest waits until the descriptor is writable again.
     pub fn feed(&mut self) {
         let Some(input) = &mut self.input else { return };
         while !self.pending.is_empty() {
@@ -169,7 +182,7 @@ impl Command {
         }
     }
 
-    /// What has come of that kind; nothing when there is nothing now. At its end it is no output any more.
+    /// Read the next output of that kind. Empty if there is none now. An output that has ended is closed.
     pub fn read(&mut self, kind: u8) -> Vec<u8> {
         let Some(index) = self.outputs.iter().position(|(each, _)| *each == kind) else {
             return Vec::new();
@@ -193,12 +206,12 @@ impl Command {
 
 impl Drop for Command {
     fn drop(&mut self) {
-        // A daemon may live in it.
+        // It fails if a daemon is still in the group.
         let _ = fs::remove_dir(&self.group);
     }
 }
 
-/// The child enters its group before it becomes the program: nothing it starts is ever outside.
+/// Start the program. The child enters its control group before it becomes the program, so nothing that it starts is ever outside.
 fn spawn(request: &Request, group: &Path, streams: [OwnedFd; 3]) -> io::Result<libc::pid_t> {
     let member = OpenOptions::new()
         .write(true)
@@ -227,7 +240,7 @@ fn spawn(request: &Request, group: &Path, streams: [OwnedFd; 3]) -> io::Result<l
     Ok(child.id() as libc::pid_t)
 }
 
-/// Process 1 hears of its children by a descriptor, for which their signal is blocked; a shell waits for it.
+/// Let the child have SIGCHLD, which shells wait for. It is blocked in the agent, which hears of children by a descriptor.
 fn unblock_signals() -> io::Result<()> {
     unsafe {
         let mut none: libc::sigset_t = std::mem::zeroed();
@@ -240,13 +253,14 @@ fn unblock_signals() -> io::Result<()> {
     }
 }
 
-/// Its read end and its write end.
+/// A new pipe's read end and write end.
 fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut ends = [0; 2];
     done(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 
+/// A new terminal's master and slave.
 fn terminal(size: [u16; 2]) -> io::Result<(OwnedFd, OwnedFd)> {
     let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
     let master = unsafe { libc::posix_openpt(flags) };

@@ -1,6 +1,6 @@
-//! What a request says: JSON (RFC 8259), whose strings become the bytes that a program is started with.
+//! Reads a request, which is JSON (RFC 8259). Its strings become the bytes that a program is started with.
 //!
-//! Python writes a byte that is no UTF-8 as half a surrogate pair, U+DC80 to U+DCFF (PEP 383). Here it is that byte again.
+//! Python writes a byte that is no UTF-8 as half a surrogate pair, U+DC80 to U+DCFF (PEP 383). It becomes that byte again here.
 
 #[derive(Debug, PartialEq)]
 pub enum Value {
@@ -13,7 +13,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// None for what is no JSON.
+    /// Read a value. None if the text is no JSON, or is nested deeper than DEEPEST.
     pub fn read(text: &[u8]) -> Option<Value> {
         let mut reader = Reader {
             text,
@@ -25,6 +25,7 @@ impl Value {
         (reader.at == text.len()).then_some(value)
     }
 
+    /// The member of that name; the last one, if there are more. None if this is no object, or has no such member.
     pub fn of(&self, name: &str) -> Option<&Value> {
         match self {
             Value::Object(members) => members
@@ -58,6 +59,7 @@ impl Value {
     }
 }
 
+/// How deep values may be nested.
 const DEEPEST: usize = 16;
 
 struct Reader<'a> {
@@ -180,6 +182,7 @@ impl Reader<'_> {
         Some(())
     }
 
+    /// The number that the next four hexadecimal digits stand for.
     fn four(&mut self) -> Option<u32> {
         let digits = std::str::from_utf8(self.text.get(self.at..self.at + 4)?).ok()?;
         self.at += 4;
@@ -194,6 +197,7 @@ impl Reader<'_> {
         Some(value)
     }
 
+    /// Whether that byte comes next, behind any space. If so, it is taken.
     fn takes(&mut self, byte: u8) -> bool {
         self.space();
         let is_there = self.text.get(self.at) == Some(&byte);
@@ -208,6 +212,7 @@ impl Reader<'_> {
     }
 }
 
+/// Append a code point in UTF-8. None if there is no such code point.
 fn push(bytes: &mut Vec<u8>, code: u32) -> Option<()> {
     bytes.extend(char::from_u32(code)?.encode_utf8(&mut [0; 4]).bytes());
     Some(())

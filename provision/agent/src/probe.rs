@@ -1,7 +1,7 @@
-//! Measures round trips by ICMP echo and prints every one of them: JSON {"sent": N, "rtts_us": [...]}.
+//! Measures round-trip times by ICMP echo and prints each of them, in microseconds: JSON {"sent": N, "rtts_us": [...]}.
 //!
-//! As ping does, with the kernel's own receive times; but ping rounds to three digits, which at 100 ms is a millisecond.
-//! Probes are sent on time whether or not earlier ones were answered; one that is not answered within 2 s is lost.
+//! It takes the kernel's receive times, as ping does. But ping rounds to three digits, so to a millisecond at 100 ms. A request is
+//! sent when it is due, whether or not earlier ones were answered. The last ones are waited for at most 2 s.
 
 use crate::system::done;
 use std::collections::HashMap;
@@ -12,11 +12,15 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const USAGE: &str = "usage: probe ADDRESS COUNT INTERVAL_S [SIZE]";
+/// How long the last replies are waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How often it is looked meanwhile whether all have come.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How many bytes a request has behind its header, unless SIZE says otherwise.
 const USUAL_SIZE: usize = 56;
 const ECHO_REQUEST: u8 = 8;
 const ECHO_REPLY: u8 = 0;
+/// The length of an ICMP header, in bytes.
 const HEADER: usize = 8;
 
 pub fn run(words: &[String]) -> io::Result<()> {
@@ -50,6 +54,7 @@ pub fn run(words: &[String]) -> io::Result<()> {
 struct Probe {
     socket: OwnedFd,
     identifier: u16,
+    /// When each request was sent that has not been answered, in nanoseconds since 1970, by its sequence number.
     sent_ns: HashMap<u16, i128>,
     rtts_us: Vec<f64>,
 }
@@ -107,7 +112,7 @@ impl Probe {
         done(sent.signum() as libc::c_int)
     }
 
-    /// Take replies until that moment.
+    /// Receive replies until that moment.
     fn receive_until(&mut self, moment: Instant) -> io::Result<()> {
         loop {
             let left = moment.saturating_duration_since(Instant::now());
@@ -158,7 +163,7 @@ impl Probe {
         Ok(())
     }
 
-    /// The sequence number of a reply to one of ours.
+    /// The sequence number of a reply to one of these requests. None if the packet is no such reply.
     fn answered(&self, packet: &[u8]) -> Option<u16> {
         let header = packet
             .get(usize::from(packet.first()? & 0x0f) * 4..)?
@@ -169,7 +174,7 @@ impl Probe {
     }
 }
 
-/// When the kernel took the packet in, since 1970.
+/// When the kernel received the packet, in nanoseconds since 1970.
 fn received_ns(message: &libc::msghdr) -> Option<i128> {
     unsafe {
         let header = libc::CMSG_FIRSTHDR(message);
@@ -193,7 +198,7 @@ fn echo_request(identifier: u16, sequence: u16, size: usize) -> Vec<u8> {
     request
 }
 
-/// RFC 1071.
+/// The Internet checksum (RFC 1071).
 fn checksum(data: &[u8]) -> u16 {
     let word = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));
     let mut total: u32 = data.chunks(2).map(word).sum();

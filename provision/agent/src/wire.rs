@@ -1,6 +1,8 @@
-//! The frames of tools/minigts/providers/agent/wire.py: channel, kind and length in network order, then the payload.
+//! The frames of tools/minigts/providers/agent/wire.py: channel (4 bytes), kind (1) and length (4) in network order, then the payload.
 
+/// With these bytes the agent greets; frames follow.
 pub const HELLO: &[u8] = b"\x00minigts agent 1\x00";
+// Kinds of frames.
 pub const RUN: u8 = 1;
 pub const INPUT: u8 = 2;
 pub const KILL: u8 = 3;
@@ -9,6 +11,7 @@ pub const STDOUT: u8 = 5;
 pub const STDERR: u8 = 6;
 pub const EXIT: u8 = 7;
 pub const TAKEN: u8 = 8;
+/// How many bytes of output a frame has at the most.
 pub const CHUNK: usize = 16384;
 
 const HEADER: usize = 9;
@@ -20,6 +23,7 @@ pub struct Frame {
     pub payload: Vec<u8>,
 }
 
+/// A frame in bytes.
 pub fn encoded(channel: u32, kind: u8, payload: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEADER + payload.len());
     bytes.extend(channel.to_be_bytes());
@@ -29,13 +33,14 @@ pub fn encoded(channel: u32, kind: u8, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Turns a stream of bytes, in pieces of any size, into frames.
+/// Finds the frames in a stream of bytes that comes in pieces of any size.
 #[derive(Default)]
 pub struct Decoder {
     buffer: Vec<u8>,
 }
 
 impl Decoder {
+    /// Take in the next piece. Returns the frames that end in it.
     pub fn feed(&mut self, data: &[u8]) -> Vec<Frame> {
         self.buffer.extend(data);
         let (mut frames, mut read) = (Vec::new(), 0);

@@ -6,9 +6,9 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::VecDeque;
 use std::io;
 
-use crate::calendar::{Note, NOTES};
-use crate::device::Delivery;
 use crate::host::{Host, CONSOLE, TURNS_FOR_EACH};
+use crate::page::{Note, NOTES};
+use crate::rings::Delivery;
 use crate::under_way::Held;
 
 /// How many frames may wait for a modelled processor: Linux's default of net.core.netdev_max_backlog.
@@ -129,7 +129,7 @@ impl Host {
         }
         if self.input_at.take().is_some() {
             self.turns_left += TURNS_FOR_EACH;
-            let (delivery, taken) = self.devices[CONSOLE].put_input(&self.pending_input)?;
+            let (delivery, taken) = self.devices[CONSOLE].rings.put_input(&self.pending_input)?;
             self.pending_input.drain(..taken);
             if delivery == Delivery::Call {
                 self.call(CONSOLE, time);
@@ -158,7 +158,11 @@ impl Host {
 
     /// Put a frame into the kernel's buffers. False if they have no room.
     fn put(&mut self, arrival: &Arrival, time: u64) -> io::Result<bool> {
-        match self.devices[arrival.device].put_input(&arrival.frame)?.0 {
+        match self.devices[arrival.device]
+            .rings
+            .put_input(&arrival.frame)?
+            .0
+        {
             Delivery::NoRoom => return Ok(false),
             Delivery::Silent => {}
             Delivery::Call => self.call(arrival.device, time),
@@ -222,7 +226,7 @@ impl Host {
             if self.due.len() == NOTES {
                 break;
             }
-            let Some(index) = self.devices[first.device].put_ahead(&first.frame)? else {
+            let Some(index) = self.devices[first.device].rings.put_ahead(&first.frame)? else {
                 break;
             };
             self.due.push(Note {
@@ -241,7 +245,7 @@ impl Host {
     /// them with its next turn.
     pub fn publish_untaken(&mut self) -> io::Result<()> {
         for note in &self.due[self.calendar.taken().min(self.due.len())..] {
-            self.devices[note.device].publish()?;
+            self.devices[note.device].rings.publish()?;
             self.calls |= 1 << note.device;
         }
         self.due.clear();

@@ -9,11 +9,13 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Instant;
 
-use crate::calendar::{lie, Calendar, Message, Note, Op};
+use crate::calendar::{lie, Calendar, Message, Op};
 use crate::delivery::{Arrival, Full};
-use crate::device::{Device, QUEUE_SIZE};
+use crate::device::Device;
 use crate::frames::{FromAgent, ToAgent};
 use crate::orders::Processor;
+use crate::page::Note;
+use crate::rings::QUEUE_SIZE;
 use crate::socket::{Outbox, Received};
 
 /// A kernel that asks to run at this time or later asks for none: it sleeps until something comes.
@@ -343,7 +345,9 @@ impl Host {
 
     /// The frames that a note is about. `taken` counts each device's frames, for all notes that are taken together.
     pub fn take_noted(&mut self, note: &Note, taken: &mut [usize]) -> io::Result<Vec<Vec<u8>>> {
-        let pieces = self.devices[note.device].take_output(Some(note.index))?;
+        let pieces = self.devices[note.device]
+            .rings
+            .take_output(Some(note.index))?;
         taken[note.device] += pieces.len();
         if taken[note.device] > usize::from(QUEUE_SIZE) {
             return Err(lie("it noted more frames than its queue holds"));

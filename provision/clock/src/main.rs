@@ -16,6 +16,8 @@ mod gate;
 mod host;
 mod links;
 mod orders;
+mod page;
+mod rings;
 mod scheduler;
 mod server;
 mod socket;

@@ -103,7 +103,7 @@ impl Scheduler {
             return Ok(());
         };
         let now = host.time()?;
-        for frame in host.devices[device].take_output(None)? {
+        for frame in host.devices[device].rings.take_output(None)? {
             self.send(index, device - 1, now, frame);
         }
         match &mut self.hosts[index] {
@@ -119,7 +119,7 @@ impl Scheduler {
             return Ok(Vec::new());
         };
         host.time()?;
-        host.devices[CONSOLE].take_output(None)
+        host.devices[CONSOLE].rings.take_output(None)
     }
 
     /// Find the agent's frames in a piece of console output, and end the waits for what has come with it.

@@ -21,6 +21,10 @@ mod of_gates;
 mod of_wires;
 #[path = "../../src/orders.rs"]
 mod orders;
+#[path = "../../src/page.rs"]
+mod page;
+#[path = "../../src/rings.rs"]
+mod rings;
 #[path = "../model/script.rs"]
 mod script;
 #[path = "../../src/socket.rs"]
