@@ -32,7 +32,7 @@ pub struct Links {
 }
 
 impl Links {
-    /// An error for a port without a link or without settings.
+    /// An error for a port without a link, without settings, or with settings that no wire can have.
     pub fn new(topology: &Topology) -> io::Result<Links> {
         let mut links = Links {
             ports: ports_of(topology)?,
@@ -56,7 +56,8 @@ impl Links {
             .unwrap_or(WITHOUT_LINKS_NS)
     }
 
-    /// Replace the settings of some wires. The error names a port that does not exist; then nothing is changed.
+    /// Replace the settings of some wires. An error for a port that does not exist, and for settings that no wire can have; then
+    /// nothing is changed.
     pub fn set(&mut self, wires: Vec<PortSettings>) -> Result<(), String> {
         let exists = |one: &PortSettings| {
             let ports = self.ports.get(one.host);
@@ -64,6 +65,9 @@ impl Links {
         };
         if let Some(other) = wires.iter().find(|one| !exists(one)) {
             return Err(format!("host {} has no port {}", other.host, other.port));
+        }
+        for one in &wires {
+            one.wire.check()?;
         }
         for one in wires {
             self.ports[one.host][one.port].wire.set(one.wire);
@@ -173,6 +177,10 @@ fn ports_of(topology: &Topology) -> io::Result<Vec<Vec<Port>>> {
     let mut settings: HashMap<_, _> = wires
         .map(|one| ((one.host, one.port), one.wire.clone()))
         .collect();
+    let exists = |(host, port): (usize, usize)| {
+        let spec = topology.hosts.get(host);
+        spec.is_some_and(|spec| port < spec.ports.len())
+    };
     let mut all = Vec::new();
     for (host, spec) in topology.hosts.iter().enumerate() {
         let mut ports = Vec::new();
@@ -180,8 +188,13 @@ fn ports_of(topology: &Topology) -> io::Result<Vec<Vec<Port>>> {
         for port in 0..spec.ports.len() {
             let missing =
                 || io::Error::other(format!("port {port} of {} leads nowhere", spec.name));
-            let peer = *peers.get(&(host, port)).ok_or_else(missing)?;
-            let wire = Wire::new(settings.remove(&(host, port)).ok_or_else(missing)?);
+            let peer = *peers
+                .get(&(host, port))
+                .filter(|peer| exists(**peer))
+                .ok_or_else(missing)?;
+            let settings = settings.remove(&(host, port)).ok_or_else(missing)?;
+            settings.check().map_err(io::Error::other)?;
+            let wire = Wire::new(settings);
             ports.push(Port {
                 wire,
                 peer,

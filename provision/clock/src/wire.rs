@@ -41,6 +41,29 @@ pub struct Settings {
     pub slot_ns: u64,
 }
 
+/// The longest delay, jitter and slot, in nanoseconds: some 31 years. With less, no sum of times overflows.
+const LONGEST_NS: u64 = 1_000_000_000 * 1_000_000_000;
+
+impl Settings {
+    /// An error that says why no wire can have these settings.
+    pub fn check(&self) -> Result<(), String> {
+        let Settings {
+            rate_bps,
+            delay_ns,
+            jitter_ns,
+            slot_ns,
+            ..
+        } = self;
+        if *rate_bps == Some(0) {
+            return Err("a rate of 0 bit/s lets nothing leave".into());
+        }
+        match [delay_ns, jitter_ns, slot_ns].into_iter().max() {
+            Some(longest) if *longest > LONGEST_NS => Err(format!("{longest} ns is too long")),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// What arrives of one frame, and when: the frame, and its duplicate.
 pub type Arrivals = [Option<(u64, Vec<u8>)>; 2];
 
