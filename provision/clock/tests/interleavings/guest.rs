@@ -4,16 +4,18 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
-use nix::sys::socket::MsgFlags;
+use nix::sys::socket::{socketpair, AddressFamily, MsgFlags, SockFlag, SockType};
 
+use crate::device::{Device, Kind};
+use crate::host::Host;
 use crate::kernel::{
     read_with, vhost, write, write_with, Kernel, Read, Shared, AVAILABLE, BUFFERS, HELLO, NOTES,
     OWN, PAGE, QUEUE, START, USED,
 };
-use crate::scheduler::Scheduler;
+use crate::scheduler::{Progress, Scheduler};
 use crate::traffic::Heard;
 
-const MEMORY: usize = 2 << 20;
+pub const MEMORY: usize = 2 << 20;
 const ENTRIES: u16 = 256;
 /// How many buffers for input each device has, which is more than the frames that come.
 const GIVEN: u16 = 8;
@@ -31,11 +33,19 @@ const SENT: usize = NOTES + 24;
 const NOTE: usize = 16;
 const DUE: usize = SENT + NOTE * ENTRIES as usize;
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notes {
+    None,
+    All,
+    /// The first, the third and so on.
+    EveryOther,
+}
+
 /// What a kernel may do in one way or another.
 #[derive(Clone, Copy, Debug)]
 pub struct Habits {
-    /// It notes what it sends on its page, and does not call for it.
-    pub notes: bool,
+    /// Which frames it notes on its page when it sends them, instead of calling.
+    pub notes: Notes,
     /// It ends its turn when it has nothing to do now, and does not go on by itself to what comes later.
     pub ends_early: bool,
 }
@@ -55,7 +65,7 @@ pub struct Guest {
     pub kernel: Kernel,
     index: usize,
     /// By device.
-    memories: Vec<Shared>,
+    pub memories: Vec<Shared>,
     habits: Habits,
     /// What it sends by its first port, and when: by itself.
     timers: VecDeque<(u64, u8)>,
@@ -67,6 +77,45 @@ pub struct Guest {
     /// By port.
     seen: Vec<u16>,
     put_out: Vec<u16>,
+}
+
+/// Put a kernel with so many ports on the clock.
+pub fn start(scheduler: &mut Scheduler, index: usize, ports: usize) -> Kernel {
+    let pair = |_| {
+        let flag = SockFlag::SOCK_CLOEXEC;
+        socketpair(AddressFamily::Unix, SockType::Stream, None, flag).expect("sockets")
+    };
+    let (mut ours, mut theirs): (Vec<_>, Vec<_>) = (0..3 + ports).map(pair).unzip();
+    let devices = theirs.split_off(2).into_iter().enumerate();
+    let kind = |device| match device {
+        CONSOLE => Kind::Console,
+        _ => Kind::Network { mac: [2; 6] },
+    };
+    let devices = devices.map(|(number, fd)| Device::new(kind(number), fd));
+    let (line, calendar) = (theirs.pop().expect("two"), theirs.pop().expect("two"));
+    let processor = scheduler.topology.hosts[index].processor.clone();
+    let host = Host::new(calendar, line, devices.collect(), processor, scheduler.now);
+    scheduler.start(index, host.expect("a page"));
+    let devices = ours.split_off(2);
+    let (line, calendar) = (ours.pop().expect("two"), ours.pop().expect("two"));
+    Kernel {
+        calendar,
+        line,
+        devices,
+        page: None,
+    }
+}
+
+/// Let all kernels come up, in their first window.
+pub fn boot_all(scheduler: &mut Scheduler, guests: &mut [Guest]) {
+    guests.iter().for_each(|guest| guest.report(scheduler));
+    assert_eq!(scheduler.advance(None), Progress::Passed);
+    let mut waiting: Vec<usize> = (0..guests.len()).collect();
+    while !waiting.is_empty() {
+        let has_turn = |index: &usize| scheduler.hosts[*index].as_ref().unwrap().is_busy();
+        let at = waiting.iter().position(has_turn).expect("one has a turn");
+        guests[waiting.remove(at)].boot(scheduler);
+    }
 }
 
 impl Guest {
@@ -255,7 +304,13 @@ impl Guest {
         bytes[NET_HEADER + 14] = mark;
         self.put(device, self.put_out[port], &bytes);
         self.put_out[port] += 1;
-        if !self.habits.notes {
+        let is_odd = self.put_out.iter().sum::<u16>() % 2 == 1;
+        let notes = match self.habits.notes {
+            Notes::None => false,
+            Notes::All => true,
+            Notes::EveryOther => is_odd,
+        };
+        if !notes {
             self.kick(device);
             return Some(Sent::Device(device));
         }
