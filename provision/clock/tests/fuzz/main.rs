@@ -2,8 +2,8 @@
 //! its page and its queues, what its console puts out, and requests.
 //!
 //! INPUTS says how many are tried of each (else some hundreds), SEED where chance begins. With
-//! `RUSTFLAGS='-C instrument-coverage --cfg coverage'` the search keeps inputs that reach new code; `bench/run fuzz-clock` does
-//! that at length. An input that ends badly is shown.
+//! `RUSTFLAGS='-C instrument-coverage --cfg coverage'` the search keeps inputs that reach new code; `bench/run reach` does that at
+//! length. An input that ends badly is shown.
 
 // Modules of the program that are compiled once more here are not used as a whole.
 #![allow(dead_code, unexpected_cfgs)]
@@ -74,7 +74,7 @@ fn search(name: &str, inputs: u64, seeds: &[Vec<u8>], act: impl Fn(&[u8])) {
         found.inputs, found.kept, found.reached
     );
     assert!(
-        !cfg!(coverage) || found.reached > 50,
+        !cfg!(coverage) || found.reached > 5,
         "the counters are there"
     );
 }

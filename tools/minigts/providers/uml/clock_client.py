@@ -49,6 +49,8 @@ class ClockClient:
         except documents.Unreadable as error:
             raise HostFailed(f"the lab's clock answers what {error}") from error
         if "error" in answer:
+            if "unknown variant" in answer["error"]:  # the program has been upgraded since the lab was brought up
+                raise HostFailed(f"the lab's clock is another version's, without {op}: end the lab by `minigts down`")
             raise HostFailed(f"the lab's clock refuses: {answer['error']}")
         return answer
 
