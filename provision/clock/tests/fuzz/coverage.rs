@@ -111,7 +111,7 @@ fn change(chance: &mut Chance, input: &mut Vec<u8>, inputs: &[Vec<u8>]) {
     let place = |chance: &mut Chance, input: &[u8]| chance.below(input.len() as u64 + 1) as usize;
     let (one, other) = (place(chance, input), place(chance, input));
     let (from, to) = (one.min(other), one.max(other));
-    match chance.below(8) {
+    match chance.below(10) {
         0 => {
             input.drain(from..to.min(from + 16));
         }
@@ -126,10 +126,14 @@ fn change(chance: &mut Chance, input: &mut Vec<u8>, inputs: &[Vec<u8>]) {
             input.splice(from..from, piece);
         }
         3 => input.insert(from, chance.next() as u8),
+        4 | 5 if input.get(from).is_some_and(u8::is_ascii_digit) => {
+            input[from] = b'0' + chance.below(10) as u8;
+        }
         4 | 5 if from < input.len() => input[from] ^= 1 << chance.below(8),
         6 if from < input.len() => {
             input[from] = chance.pick(&[0, 1, 2, 8, 16, 0x7f, 0x80, 0xff]);
         }
+        7 | 8 => change_number(chance, input),
         _ if input.len() >= 8 => {
             let at = chance.below(input.len() as u64 - 7) as usize;
             let near: u64 = chance.pick(&[
@@ -150,4 +154,18 @@ fn change(chance: &mut Chance, input: &mut Vec<u8>, inputs: &[Vec<u8>]) {
         }
         _ => {}
     }
+}
+
+/// Replace one of the numbers that are written in digits by another one.
+fn change_number(chance: &mut Chance, input: &mut Vec<u8>) {
+    let is_digit = |at: usize| input.get(at).is_some_and(u8::is_ascii_digit);
+    let begins = |at: &usize| is_digit(*at) && (*at == 0 || !is_digit(*at - 1));
+    let begins: Vec<usize> = (0..input.len()).filter(begins).collect();
+    if begins.is_empty() {
+        return;
+    }
+    let from = begins[chance.below(begins.len() as u64) as usize];
+    let length = (from..).take_while(|at| is_digit(*at)).count();
+    let number = chance.pick(&[0, 1, 2, 1 << 32, i64::MAX as u64, u64::MAX]);
+    input.splice(from..from + length, number.to_string().into_bytes());
 }
