@@ -112,6 +112,7 @@ fn change(chance: &mut Chance, input: &mut Vec<u8>, inputs: &[Vec<u8>]) {
     let (one, other) = (place(chance, input), place(chance, input));
     let (from, to) = (one.min(other), one.max(other));
     match chance.below(10) {
+        0 if chance.one_in(3) => input.truncate(from),
         0 => {
             input.drain(from..to.min(from + 16));
         }

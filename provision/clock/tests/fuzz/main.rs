@@ -161,7 +161,7 @@ fn requests() {
     let wires = format!("{one},{other}");
     let topology = format!(
         r#""hosts":[{{"name":"a","ports":["02:00:00:00:00:00"],"processor":{{"frame_ns":1,"byte_ns":1.5}}}},
-        {{"name":"b","ports":["02:00:00:00:00:01"]}}],"links":[[[0,0],[1,0]]],"wires":[{wires}]"#
+        {{"name":"b","ports":["02:00:00:00:00:01"]}}],"links":[[[0,0],[1,0]],[[1,0],[0,0]]],"wires":[{wires}]"#
     );
     // The last are changed most.
     let seeds = [
