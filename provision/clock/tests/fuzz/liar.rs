@@ -254,7 +254,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
         &[3, 10, 8, 1, 0, 0, 0, 1, 0, 0, 0, 3, 7, 4, 1, 0, 0, 0],
     ]
     .concat();
-    let begin = vec![0, 0, 0, 0, 9];
+    let begin = [0, 0, 0, 0, 9];
     vec![
         [&begin[..], &turn, &request(3 * MS), &turn].concat(),
         [&begin[..], &output(1), &kick(1), &turn].concat(),

@@ -320,5 +320,5 @@ fn every_order_of_messages_comes_to_the_same() {
         orders += try_all(case);
     }
     println!("{orders} orders of {tried} cases in {:?}", began.elapsed());
-    assert!(orders > 1000);
+    assert!(orders > 500);
 }
