@@ -48,7 +48,10 @@ def clock(tmp_path: Path) -> Clock:
 def test_a_clock_that_does_not_know_a_word_is_another_versions(clock: Clock, tmp_path: Path) -> None:
     (tmp_path / SOCKET).symlink_to("s")
     try:
-        with ClockClient(tmp_path) as client, pytest.raises(HostFailed, match="another version's, without no_such_word"):
+        with (
+            ClockClient(tmp_path) as client,
+            pytest.raises(HostFailed, match="another version's, without no_such_word"),
+        ):
             client.ask("no_such_word", host=1)
     finally:
         clock.end()
