@@ -35,7 +35,7 @@ def build_with(script: str, directory: Path, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("said", "explained"),
     [
-        ("dpkg: error: cannot write: No space left on device", r"the disk is full; the build needs \d+ MB in "),
+        ("dpkg: error: cannot write: No space left on device", r"the disk is full; this step needs \d+ MB in "),
         ("E: Failed to fetch a://b  Could not connect to b", "MINIGTS_DEBIAN_MIRROR"),
         ("E: something else", "its log ends with\n    E: something else"),
     ],

@@ -26,7 +26,7 @@ def cause(log: str, room: str) -> str:
     """The cause of the failure if the log shows a known one, otherwise the log's last lines. `room` says how much room
     the build needs, and where."""
     if re.search(FULL, log):
-        return f"the disk is full; the build needs {room}"
+        return f"the disk is full; this step needs {room}"
     if told := NO_SOURCE.search(log):
         return told[1]
     if re.search(UNREACHABLE, log):
