@@ -76,7 +76,8 @@ def test_what_was_seen_to_be_carried_and_virtual_time_say_nothing_of_rates() -> 
 
 def test_how_many_labs_fit_is_said_beforehand() -> None:
     plan = load(PAIR)
-    for free, said in ((1000, "room for 2 such labs with swarm: 500 MB each"), (500, "one such lab"), (400, "no such lab")):
+    many, one, none = "room for 2 such labs with swarm: 500 MB each", "one such lab", "no such lab"
+    for free, said in ((1000, many), (500, one), (400, none)):
         bound = capacity.Bound("memory", "MB", 500, free, 2000)
         assert said in capacity.foresight(plan, "swarm", [bound])[0]
 

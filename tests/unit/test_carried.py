@@ -144,7 +144,7 @@ def test_without_an_image_there_is_nothing_to_export(tmp_path: Path, monkeypatch
 
 
 def test_no_file_is_overwritten(file: Path) -> None:
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="exists already"):
         carried.export(file, [], quiet)
 
 
