@@ -53,8 +53,8 @@ from minigts.providers.uml.kernel import (
 from minigts.providers.uml.way_out import WayOut
 
 UNLIMITED_WINDOW = 1 << 40
-"""The window of a line through the clock. The clock buffers what the host has no room for, and cannot report what it has
-read, since a frame of its own could land within one of the host's."""
+"""The window of a line through the clock. The clock buffers what the host has no room for, and cannot report what it
+has read, since a frame of its own could land within one of the host's."""
 LENT_MODULES = "modules"
 """The directory with modprobe's files, in the kernel's directory and in the one that a guest may mount."""
 SOCKET_BUFFER_BYTES = 4 << 20
@@ -79,7 +79,7 @@ class Launch:
     clock: ClockOrder | None = None
     """The clock that carries the links and gives the kernels their time; None if they use this machine's time."""
     instead: tuple[str, ...] = ()
-    """A command that runs instead of each kernel, with the descriptor of its control line as last argument; else empty."""
+    """A command to run instead of each kernel, with the descriptor of its control line as last argument; else empty."""
 
     def base_of(self, machine: GuestKernel) -> Path:
         """The file system that a machine starts from."""
@@ -365,7 +365,7 @@ def _each(*acts: Callable[[], None]) -> Callable[[], None]:
 
 def _inherited(machine: GuestKernel, launch: Launch, rundir: Path, stack: ExitStack) -> Directories:
     """Open the directories that a kernel inherits; `stack` closes them."""
-    # An earlier kernel's pid file may hold the same id, since each is the first process of its namespace.
+    # The pid file of an earlier kernel goes: it holds the same id, since each is the first process of its namespace.
     shutil.rmtree(rundir / machine.own, ignore_errors=True)
     for directory in (machine.own, machine.shared, machine.returned):
         (rundir / directory).mkdir(parents=True, exist_ok=True)

@@ -117,8 +117,8 @@ TCGETS, TIOCGWINSZ, FIONBIO, FIOCLEX, FIONREAD, SIOCATMARK = 0x5401, 0x5413, 0x5
 SET_MODE_FILTER, TSYNC, NEW_LISTENER = 1, 1, 8
 """An operation of seccomp(2), and its flags."""
 NOTIF_RECV, NOTIF_SEND, NOTIF_ADDFD, NOTIF_SET_FLAGS = 0xC0502100, 0xC0182101, 0x40182103, 0x40082104
-"""SECCOMP_IOCTL_… of seccomp_unotify(2), by which a kernel learns that a program of its guest has stopped, and answers.
-A listener concerns only processes that the kernel has started."""
+"""SECCOMP_IOCTL_… of seccomp_unotify(2), by which a kernel learns that a program of its guest has stopped, and
+answers. A listener concerns only processes that the kernel has started."""
 
 OF_ANY_PROGRAM: Calls = {
     **plain("read write close fstat poll lseek mmap mprotect munmap brk mremap madvise pread64 pwrite64 readv writev"),
