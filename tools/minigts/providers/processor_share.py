@@ -50,7 +50,7 @@ def of_lab(share: Share, rundir: Path) -> tuple[Path, ...]:
     except OSError as error:
         raise MinigtsError(f"the lab cannot be held to {share.in_words}: {error}") from error
     if len(groups) > 1 and any((group / "cgroup.controllers").exists() for group in groups):
-        raise EnvironmentLacks("processors and memory are limited in different control groups here: set only one of them")
+        raise EnvironmentLacks("this machine limits processors and memory in different control groups: set only one")
     return tuple(groups)
 
 

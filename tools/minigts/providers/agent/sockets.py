@@ -11,9 +11,7 @@ BACKLOG = 128
 
 def listening(path: str) -> socket.socket:
     """A listening socket at `path`. Its file appears only when it listens."""
-    Path(f"{path}.new").unlink(
-        missing_ok=True
-    )  # a guest's root may have made such a file, which would block its host
+    Path(f"{path}.new").unlink(missing_ok=True)  # a guest's root may have made such a file, which would block its host
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(f"{path}.new")
     listener.listen(BACKLOG)

@@ -296,7 +296,7 @@ class VagrantProvider(AgentProvider):
 
 
 def _command_lines() -> Iterator[tuple[int, list[bytes]]]:
-    """Id and arguments of every process. QEMU's name the machine: `-name guest=minigts-0a1b2c3d-ams,debug-threads=on`."""
+    """Id and arguments of every process. QEMU's name its machine: `-name guest=minigts-0a1b2c3d-ams,…`"""
     for directory in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             yield int(directory.name), (directory / "cmdline").read_bytes().split(b"\0")
