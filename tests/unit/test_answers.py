@@ -402,7 +402,7 @@ def test_a_clock_that_does_not_answer_is_not_waited_for(rundir: Path, agent: Age
     agent.greet()
     clock = LabClock([None])
     clock.unanswered_s = 0.7
-    with pytest.raises(HostFailed, match="the lab's clock has not said the time"):
+    with pytest.raises(HostFailed, match="the lab's clock has not answered"):
         run(rundir, turn=0, conditions=Conditions(clock=lambda: clock))
 
 
