@@ -50,7 +50,7 @@ class Product:
     steps: int
     """About how many such lines there are."""
     parts: tuple[str, ...] = ()
-    """The files and directories of the folder that the recipe consists of; empty means all."""
+    """The recipe's files and directories in the folder, and `../` files; empty means all of the folder."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Further environment variables of the recipe, which do not change its key."""
 
