@@ -1,18 +1,18 @@
 # shellcheck shell=bash
-# Sourced by what is made in a Debian root of its own: the hosts' image, their kernel. As root, or as any user with
-# unprivileged user namespaces.
+# Sourced by builds in a Debian root, such as those of the hosts' image and their kernel. They run as root, or as any user
+# with unprivileged user namespaces.
 #
 # Environment:
-#   MINIGTS_DEBIAN_MIRROR     a Debian mirror; else the one in this machine's apt configuration, else Debian's own
-#   MINIGTS_DEBIAN_FALLBACKS  where to look after it, in this order, parted by spaces; a DAY in an address is the day on
-#                             which Debian's snapshot archive had what is wanted. Empty: nowhere
-#   MINIGTS_DEBIAN_KEYS       whose signatures count; else Debian's
-#   MINIGTS_ARCHIVE_DAY       the day of the Debian root, such as 20261124T120000Z; else the one below
+#   MINIGTS_DEBIAN_MIRROR     a Debian mirror; by default the one in this machine's apt configuration, or else Debian's own
+#   MINIGTS_DEBIAN_FALLBACKS  further places to try in this order, separated by spaces; DAY in an address is replaced by a
+#                             day on which Debian's snapshot archive had what is wanted. Empty for none
+#   MINIGTS_DEBIAN_KEYS       the keyring whose signatures are accepted; by default Debian's
+#   MINIGTS_ARCHIVE_DAY       the day of the Debian root, such as 20261124T120000Z; by default the one below
 #   MINIGTS_LIFELINE          a descriptor that the caller holds open: when it closes, all that was started here ends
 #
-# A line "source: …" of what is said here tells what was taken from where, and what was passed over and why. A place that
-# lacks something, or whose index is past its date, is passed over. Only a snapshot, whose address has a day, may be older
-# than its index says: it never changes, and what is taken from it has a signature, or a sum that is known here.
+# An output line "source: …" says what was taken from which place, or which place was passed over and why. A place is
+# passed over if it lacks something or its index is past its date. Only the index of a snapshot, whose address contains a
+# day, may be past its date: a snapshot never changes, and files from it are checked by a signature or a known sum.
 
 # shellcheck source=provision/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -22,7 +22,7 @@ readonly suite_day=${MINIGTS_ARCHIVE_DAY:-20261124T120000Z} # of Debian 13.8, wi
 readonly keys=${MINIGTS_DEBIAN_KEYS:-/usr/share/keyrings/debian-archive-keyring.gpg}
 readonly debians_own=http://deb.debian.org/debian
 readonly debians_archives='http://archive.debian.org/debian http://snapshot.debian.org/archive/debian/DAY'
-readonly no_source='no source:' # how a reason begins that is told as it is
+readonly no_source='no source:' # the prefix of an error that minigts shows unchanged
 
 # as_root COMMAND…: as root, or as root of a user namespace that has this user's subordinate ids. Such a root may not
 # enter the user's own directories.
@@ -30,7 +30,7 @@ as_root() {
   if ((EUID == 0)); then "$@"; else mmdebstrap --unshare-helper "$@"; fi
 }
 
-# Whatever the caller dies of, that closes its end of the pipe. The script must lead a process group of its own.
+# Ends this script's process group when the caller ends, which closes its end of the pipe. The script must lead its group.
 end_with_caller() {
   [[ -n ${MINIGTS_LIFELINE:-} ]] || return 0
   exec 9<&"$MINIGTS_LIFELINE" </dev/null
@@ -43,15 +43,15 @@ end_with_caller() {
   exec 9<&-
 }
 
-# make_debian_root TARGET OPTION…: by mmdebstrap, with these options besides those that always hold, from the first place
-# that has it all. A TARGET of - is made below TMPDIR, in a directory that goes with this script, whatever ends it.
+# make_debian_root TARGET OPTION…: makes a Debian root by mmdebstrap, with these and the usual options, from the first
+# place that has all packages. If TARGET is -, the root is below TMPDIR, in a directory that is removed with this script.
 make_debian_root() {
   [[ $1 != - ]] || make_passing_directory
   from_first_place "$suite_day" "Debian $suite" mmdebstrap_from "$@"
 }
 
-# from_first_place DAY WHAT COMMAND ARGUMENT…: runs COMMAND PLACE ARGUMENT… until a place has all that it takes. WHAT is for
-# messages. A failure that is not of the place ends it: one whose cause is not known, or exit code 2.
+# from_first_place DAY WHAT COMMAND ARGUMENT…: runs COMMAND PLACE ARGUMENT… for each place until it succeeds. WHAT names
+# the result in messages. It stops at a failure with exit code 2, and at one that why_not does not explain.
 from_first_place() {
   local day=$1 what=$2 command=$3 place why said status passed=()
   shift 3
@@ -70,15 +70,15 @@ from_first_place() {
   return "$status"
 }
 
-# mmdebstrap_from PLACE TARGET OPTION…: what another place has left in TARGET goes first.
+# mmdebstrap_from PLACE TARGET OPTION…: empties TARGET, which a try of another place may have filled, and runs mmdebstrap.
 mmdebstrap_from() {
   local place=$1 target=$2 mode=unshare mounts=() dated=() hidden=()
   shift 2
   [[ $target == - || ! -d $target ]] || as_root find "$target" -xdev -mindepth 1 -delete
-  # What root mounts in there is seen by nobody else and goes with the last process; others have namespaces anyhow.
+  # Root gets a mount namespace, so that its mounts end with the last process; other users have namespaces in any case.
   ((EUID != 0)) || mode=root mounts=(unshare --mount --propagation private)
   ! is_dated "$place" || dated=(--aptopt='Acquire::Check-Valid-Until "false"')
-  # A mirror's password is the user's own: whoever reads the image's files does not get it.
+  # The image must not contain the password of the user's mirror.
   # shellcheck disable=SC2016
   [[ $place != *@* ]] || hidden=(--customize-hook='sed -i "s|://[^/@ ]*@|://|" "$1/etc/apt/sources.list"')
   HOME=/nonexistent "${mounts[@]}" mmdebstrap --mode="$mode" --variant=minbase --keyring="$keys" --skip=check/signed-by \
@@ -88,7 +88,7 @@ mmdebstrap_from() {
     "${dated[@]}" "$@" "${hidden[@]}" "$suite" "$target" "$place"
 }
 
-# why_not LOG: what the place lacks, as apt or a hook has said it; empty where it is something else that failed.
+# why_not LOG: prints what the place lacks, by the messages of apt or a hook; nothing for any other failure.
 why_not() {
   sed -nE \
     -e 's/^E: Release file for .* is expired \(invalid since ([^)]*)\).*/its index is past its date (\1 ago)/p' \
@@ -111,8 +111,8 @@ joined() {
   printf %s "${all%"$separator"}"
 }
 
-# Sets TMPDIR to a directory of this script's own below it. Open to all, for what is in there may belong to the root of a
-# user namespace. It is locked for as long as anything runs that was started here.
+# Sets TMPDIR to a new directory below it. All may write there, since the root of a user namespace may own files in it. The
+# directory is locked as long as a process runs that was started here.
 make_passing_directory() {
   remove_abandoned_directories
   passing=$(mktemp -d "${TMPDIR:?}/minigts-root.XXXXXX")
@@ -123,7 +123,7 @@ make_passing_directory() {
   trap remove_passing_directory EXIT
 }
 
-# What still runs in there has been told to end; it may write for a moment longer.
+# Processes that have been told to end may still write there for a moment, so it is tried again.
 remove_passing_directory() {
   local tries
   [[ -z ${lifeline:-} ]] || kill "$lifeline" 2>/dev/null || true
@@ -134,7 +134,7 @@ remove_passing_directory() {
   info "after $tries tries $passing is still there"
 }
 
-# A script that was killed could not remove its own, which may be gigabytes.
+# Removes the directories of scripts that were killed, which may hold gigabytes.
 remove_abandoned_directories() {
   local old lock
   for old in "${TMPDIR:?}"/minigts-root.*; do
@@ -148,14 +148,13 @@ remove_abandoned_directories() {
   done
 }
 
-# remove_root DIRECTORY: what is in there may belong to the root of a user namespace.
+# remove_root DIRECTORY: also if files in it belong to the root of a user namespace.
 remove_root() {
   as_root find "$1" -xdev -mindepth 1 -delete &>/dev/null || true
   rm -rf --one-file-system -- "$1" 2>/dev/null
 }
 
-# places DAY: where Debian may be had, an address a line, best first. Debian's archives have what its mirrors had until
-# DAY.
+# places DAY: prints the addresses of places that may have Debian's packages, best first, with the snapshot of DAY.
 places() {
   local mirror
   mirror=$(configured_mirror)
@@ -170,7 +169,7 @@ without_password() { printf '%s\n' "$1" | sed 's|://[^/@]*@|://|'; }
 # is_dated PLACE: whether it is a snapshot.
 is_dated() { [[ $1 =~ /[0-9]{8}T[0-9]{6}Z/*$ ]]; }
 
-# The Debian mirror that this machine's own apt uses. On another distribution there is none.
+# Prints MINIGTS_DEBIAN_MIRROR, or the Debian mirror of this machine's apt; nothing on another distribution.
 configured_mirror() {
   if [[ -n ${MINIGTS_DEBIAN_MIRROR:-} ]]; then
     echo "$MINIGTS_DEBIAN_MIRROR"
@@ -181,8 +180,8 @@ configured_mirror() {
   fi
 }
 
-# locked LOCK DIRECTORY EXCEPT: options, a line each, by which make_debian_root takes the versions of a file of lines NAME
-# VERSION, but for the package EXCEPT, and passes over a place that has not all of them. Keeps a file in DIRECTORY.
+# locked LOCK DIRECTORY EXCEPT: prints options, one a line, by which make_debian_root installs the versions in LOCK, a file
+# of lines NAME VERSION, except for the package EXCEPT, and passes over a place that lacks one. Writes a file to DIRECTORY.
 # shellcheck disable=SC2016
 locked() {
   awk -v except="$3" 'NF == 2 && $1 != except {
@@ -194,7 +193,7 @@ locked() {
   echo '--customize-hook=rm "$1/etc/apt/preferences.d/lock"'
 }
 
-# A program of awk's on one line, for preferences and what apt has: fails with what the second lacks of the first.
+# Prints an awk program on one line. Its input is apt's preferences and then its packages; it fails if a version is missing.
 not_there() {
   tr -d '\n' <<'PROGRAM'
 FILENAME != "-" { if ($1 == "Package:") name = $2; if ($2 == "version") wanted[name] = $3; next }
@@ -207,15 +206,15 @@ END {
 PROGRAM
 }
 
-# add_suite NAME: a setup hook by which packages of another suite can be had from the same mirror.
+# add_suite NAME: prints a setup hook that adds another suite of the same mirror.
 # shellcheck disable=SC2016
 add_suite() {
   printf 'sed -n "s|^deb \\(.*\\) %s .*|deb [check-valid-until=no] \\1 %s main|p" ' "$suite" "$1"
   printf '"$1/etc/apt/sources.list" >"$1/etc/apt/sources.list.d/%s.list"' "$1"
 }
 
-# apart DIRECTORY COMMAND…: an apt program with lists and sources of its own, which are DIRECTORY/sources.list: nothing of
-# this machine's is read or changed, but for how mirrors are reached.
+# apart DIRECTORY COMMAND…: runs an apt program with the sources in DIRECTORY/sources.list, and its own lists and cache. Of
+# this machine's apt it uses only the settings for reaching mirrors, and it changes nothing.
 apart() {
   local own=$1 program=$2
   shift 2

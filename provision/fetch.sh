@@ -1,18 +1,18 @@
 #!/bin/bash
-# Fetches the one file of Debian's archive that a recipe is made from, by this machine's apt, as any user.
+# Fetches the file of Debian's archive that a recipe builds from, by this machine's apt, as any user.
 #
-#   fetch.sh TABLE OUTPUT VERB    OUTPUT is an existing, empty directory; VERB is what builds with the file, for messages
+#   fetch.sh TABLE OUTPUT VERB    OUTPUT is an existing, empty directory; VERB is the command that builds, for messages
 #
-# TABLE has a line for each version that was proven, best first: PACKAGE VERSION DAY SHA-256 PATH. DAY is one on which
-# Debian's snapshot archive had it, PATH where it lies on every mirror that still has it. Each is looked for in all places
-# before the next one is. What is fetched is held to its sum, so that no index is needed.
+# TABLE has a line for each proven version, best first: PACKAGE VERSION DAY SHA-256 PATH. DAY is a day on which Debian's
+# snapshot archive had it, PATH its path on every mirror that still has it. Each version is looked for in all places
+# before the next one. The file must have the sum in the table, so no index is needed.
 #
 # Environment: that of debian.sh, and
-#   MINIGTS_SOURCE  the version that is wanted, or a file that the user has: a .deb of the package, or its sources as a
-#                   tar archive. A version that the table has not is taken from the mirror's suites, by their signatures
+#   MINIGTS_SOURCE  the version to use instead of the best one, or a file: a .deb of the package, or its sources as a tar
+#                   archive. A version that is not in the table is taken from the mirror's suites, by their signatures
 #
-# Leaves in OUTPUT: source.deb or source.tar, version (empty: the sources say it), and `unproven`, empty, if it was not
-# proven.
+# Writes to OUTPUT: source.deb or source.tar, version (empty if only the sources contain it), and an empty file
+# `unproven` if the version was not proven.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -20,13 +20,13 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source "$here/debian.sh"
 
 readonly table=$1 output=$2 verb=$3 wanted=${MINIGTS_SOURCE:-}
-# Names that stay while releases come and go, and one that goes with this project's own.
+# Three names that no release changes, and the backports of the release that hosts have.
 readonly suites=(unstable testing stable-backports "$suite-backports")
 
-# rows VERSION: the table's, for one version or for all.
+# rows VERSION: prints the table's rows for one version, or all rows if VERSION is empty.
 rows() { awk -v version="$1" '/^[^#]/ && (version == "" || $2 == version)' "$table"; }
 
-# The beginning that all packages of the table have: linux-source-, user-mode-linux.
+# Prints the common beginning of the table's package names: linux-source-, user-mode-linux.
 stem() { rows '' | awk 'NR == 1 { sub("-[0-9][0-9.]*$", "-", $1); print $1 }'; }
 
 fetch() {
@@ -39,7 +39,7 @@ fetch() {
   fi
 }
 
-# Some sums are of a file that a version was proven by.
+# A file is proven if its sum is in the table.
 take_file() {
   local sum version
   [[ -r $wanted && -f $wanted ]] || fatal "$no_source $wanted cannot be read"
@@ -58,7 +58,7 @@ take_file() {
   took "$wanted, SHA-256 $sum${version:+, version $version}"
 }
 
-# What does not answer is asked once.
+# A place that does not answer is asked only once.
 take_proven() {
   local package version day sum path place why tried=() silent=' '
   while read -r package version day sum path <&3; do
@@ -77,7 +77,7 @@ take_proven() {
   fatal "$no_source no proven version is to be had ($(joined '; ' "${tried[@]}")). $(what_to_do)"
 }
 
-# download ADDRESS SHA-256: into OUTPUT. Says why not.
+# download ADDRESS SHA-256: to OUTPUT/source.deb. If it fails, it prints why.
 download() {
   if /usr/lib/apt/apt-helper -qq -o APT::Sandbox::User=root -o Acquire::Retries=1 -o Acquire::http::Timeout=20 \
     download-file "$1" "$output/source.deb" "SHA256:$2" &>"$output/said"; then
@@ -89,7 +89,7 @@ download() {
   fi
 }
 
-# From the suites of the mirror, by the signatures of their indexes.
+# Fetches the wanted version from the mirror's suites, whose indexes are signed.
 take_unproven() {
   local package place
   look_at_suites
@@ -102,7 +102,7 @@ take_unproven() {
   took "$package $wanted from $place"
 }
 
-# What the suites have, as lines PACKAGE VERSION SUITE in OUTPUT/seen. An index that is past its date counts for nothing.
+# Writes the suites' versions to OUTPUT/seen, as lines PACKAGE VERSION SUITE. An index past its date is ignored.
 look_at_suites() {
   local mirror package
   read -r mirror < <(places '')
@@ -114,7 +114,7 @@ look_at_suites() {
   done | sed -nE 's/^ *([^ ]+) \| +([^ ]+) +\| [^ ]+ ([^ /]+).*/\1 \2 \3/p' | sort -u | sort -V -k 2 >"$output/seen"
 }
 
-# `http://… has 7.4.2-1 (unstable)`: what there is, proven or not.
+# Prints which versions the suites have, proven or not: `the suites of http://… have 7.4.2-1 (unstable)`.
 seen() {
   local mirror all why
   read -r mirror < <(places '')
@@ -123,18 +123,18 @@ seen() {
   echo "the suites of $mirror have ${all:-none}${why:+; $why}"
 }
 
-# The end of a message: what was seen, what is proven, what can be typed.
+# Prints the end of a message: the proven versions, those of the suites, and the options to use others.
 what_to_do() {
   local proven other
   [[ -e $output/seen ]] || look_at_suites
   proven=$(rows '' | awk '{ printf "%s%s", (NR > 1 ? ", " : ""), $2 }')
   other=$(rows '' | awk 'NR == FNR { known[$2]; next } !($2 in known) { last = $2 } END { print last }' - "$output/seen")
-  echo "Proven: $proven; $(seen). By a file that you have: $verb --source FILE${other:+; to try what nobody has proven: $verb --source $other --unproven}"
+  echo "Proven: $proven; $(seen). To use a file: $verb --source FILE${other:+; to try an unproven version: $verb --source $other --unproven}"
 }
 
 keep_version() { echo "$1" >"$output/version"; }
 
-# took WHAT
+# took WHAT: reports the source that is used.
 took() {
   if [[ -e $output/unproven ]]; then
     info "source: $1, unproven: nobody has tried it"

@@ -4,11 +4,11 @@
 #   install-packages.sh PACKAGE…
 #
 # Environment:
-#   MINIGTS_APT=no    install none; only say which are missing
+#   MINIGTS_APT=no    install nothing; only say which packages are missing
 
 info() { printf 'minigts: %s\n' "$*" >&2; }
 
-# install_packages PACKAGE…: 0 when they are installed, 1 after saying why they are not.
+# install_packages PACKAGE…: returns 0 when they are installed, or says why not and returns 1.
 install_packages() {
   local command="apt-get install -y --no-install-recommends $*" log as_root=()
   if [[ ${MINIGTS_APT:-} == no ]] || ! type -P apt-get >/dev/null; then
@@ -37,7 +37,7 @@ install_packages() {
   rm -f "$log"
 }
 
-# Uses the caller's `as_root`.
+# run_apt ARGUMENT…: runs apt-get, as root by the caller's array `as_root`.
 run_apt() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@"
 }

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Sourced by every provisioning script: how they speak.
+# Sourced by every provisioning script: their messages.
 
 info() { printf '%s\n' "$*" >&2; }
 

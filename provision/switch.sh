@@ -1,18 +1,18 @@
 # shellcheck shell=bash
-# Makes this machine a switch of the lab. Read by bash behind lib.sh and overlays/openvswitch.sh; then one of
+# Makes this machine a switch of the lab. bash reads it after lib.sh and overlays/openvswitch.sh, and then runs one of
 #
-#   make_switch      a bridge over all links that learns by itself, with an address of the switch's own
-#   ask_controller   from now on the bridge forwards what its OpenFlow controller says, and nothing else; from when that
-#                    listens, if it is the user's own
+#   make_switch      makes a learning bridge over all links, with its own address
+#   ask_controller   makes the bridge forward only by its OpenFlow controller's rules; if the controller is the user's, as
+#                    soon as it listens
 #
 # A second run of either changes nothing. Variables:
-#   MINIGTS_PORTS        interfaces of its links
+#   MINIGTS_PORTS        the interfaces of its links
 #   MINIGTS_ADDRESS      its address on the segment, with prefix length
-#   MINIGTS_VLANS        instead, where its links have VLANs: its address in each, as in `10=10.20.0.3/24 20=10.20.1.3/24`
-#   MINIGTS_ACCESS       of those ports whose frames say no VLAN theirs, as in `eth1=10 eth2=20`
-#   MINIGTS_TRUNKS       of the others those that their frames may say, as in `eth3=10,20`
-#   MINIGTS_MTU          the segment's
-#   MINIGTS_CONTROLLER   ADDRESS:PORT; on 127.0.0.1 the built-in controller is started there; or empty
+#   MINIGTS_VLANS        if its links have VLANs, its address in each instead, as in `10=10.20.0.3/24 20=10.20.1.3/24`
+#   MINIGTS_ACCESS       the VLAN of each port with untagged frames, as in `eth1=10 eth2=20`
+#   MINIGTS_TRUNKS       the VLANs that tagged frames may have at each other port, as in `eth3=10,20`
+#   MINIGTS_MTU          the segment's MTU in bytes
+#   MINIGTS_CONTROLLER   ADDRESS:PORT of the controller; on 127.0.0.1 the built-in one is started there; empty for none
 
 readonly bridge=br0
 readonly controller_pid=/run/minigts/controller.pid
@@ -42,15 +42,15 @@ make_switch() {
   ip link set dev "$bridge" mtu "$MINIGTS_MTU" up
 }
 
-# address_of_port ADDRESS/PREFIX: a MAC for the switch's own port in a VLAN; else Open vSwitch draws one, another each time.
+# address_of_port ADDRESS/PREFIX: prints a fixed MAC for the switch's port in a VLAN, since Open vSwitch draws random ones.
 address_of_port() {
   local IFS=.
   # shellcheck disable=SC2046,SC2086 # an octet each
   printf '06:6d:%02x:%02x:%02x:%02x' ${1%/*}
 }
 
-# Open vSwitch takes every queue off its ports that it did not put there, the links' rates among them, unless a port has
-# this setting (ovs-vswitchd.conf.db(5), QoS type linux-noop). Prints its identity in the database.
+# Prints the database's id of a QoS setting of type linux-noop (ovs-vswitchd.conf.db(5)). Without it Open vSwitch removes
+# every qdisc that it did not set from its ports, also those for the links' rates.
 untouched_queues() {
   local known
   known=$(ovs-vsctl --bare --columns=_uuid find qos type=linux-noop)
@@ -75,7 +75,7 @@ start_controller() {
   ovs-testcontroller --detach --no-chdir --pidfile="$controller_pid" "ptcp:$1:127.0.0.1"
 }
 
-# ask_when_it_listens ADDRESS PORT: a controller of the user's own may come later; until then the bridge learns by itself.
+# ask_when_it_listens ADDRESS PORT: the user may start the controller later; until then the bridge learns by itself.
 ask_when_it_listens() {
   [[ ! -e $controller_pid ]] || return 0
   # shellcheck disable=SC2016

@@ -2,24 +2,24 @@
 # Builds the root file system of a host. As root, or as any user with unprivileged user namespaces.
 #
 #   build.sh OUTPUT        OUTPUT is an existing, empty directory
-#   build.sh --pack OUTPUT after it, with what ./finish has said on a host of that root in OUTPUT/store.tar
-#   build.sh --undo OUTPUT removes OUTPUT, and what a build that was killed has left elsewhere
+#   build.sh --pack OUTPUT afterwards, with the output of ./finish on a host with that root in OUTPUT/store.tar
+#   build.sh --undo OUTPUT removes OUTPUT, and what a killed build has left elsewhere
 #
-# The same packages give the same bytes, but for the mirror's name in /etc/apt: nothing in the file system tells of when,
-# where or by whom it was built.
+# The same packages give the same bytes, except for the mirror's name in /etc/apt: nothing in the file system depends on
+# when, where or by whom it was built.
 #
 # Environment:
 #   MINIGTS_IMAGE_MB       size of the file system in MB
-#   MINIGTS_ALSO           a directory with more: its `packages` are installed too, and its `customize.sh` runs inside the
-#                          new root before the image's own; what that leaves in /usr/lib/minigts/boot is taken out
-#   MINIGTS_PACKAGE_LOCK   a file of lines NAME VERSION, such as an image's packages.lock: the versions that are taken. A
-#                          place that has others is passed over
-#   MINIGTS_ARCHIVE_DAY    the day whose snapshot has them, when that is not the one of ../debian.sh
-#   and those of ../debian.sh and ../fetch.sh. ./sources says which User-Mode Linux kernels were proven
+#   MINIGTS_ALSO           a further recipe: its `packages` are installed, too, and its `customize.sh` runs inside the new
+#                          root before the image's; files that it leaves in /usr/lib/minigts/boot are moved to OUTPUT/boot
+#   MINIGTS_PACKAGE_LOCK   a file of lines NAME VERSION, such as an image's packages.lock, with the versions to install. A
+#                          place that lacks one of them is passed over
+#   MINIGTS_ARCHIVE_DAY    the day whose snapshot has them, if it is not the one in ../debian.sh
+#   and those of ../debian.sh and ../fetch.sh. ./sources lists the User-Mode Linux kernels that were proven
 #
-# Unpacks some 700 MB, for root into OUTPUT, for others into /var/tmp, after the agent's compiler there (../agent).
-# Leaves in OUTPUT: root.ext4, boot/ (the User-Mode Linux kernel with the libraries it runs with), packages.lock, and the
-# file `unproven`, with the kernel's version, if nobody has proven that; until --pack also the unpacked root.
+# Needs some 700 MB, for root in OUTPUT, for others in /var/tmp, where the agent is compiled before (../agent). Leaves in
+# OUTPUT: root.ext4, boot/ (the User-Mode Linux kernel with its libraries), packages.lock, and, if the kernel was not
+# proven, a file `unproven` with its version; until --pack also the unpacked root.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -30,17 +30,18 @@ readonly kernel_suite=sid
 readonly kernel_package=user-mode-linux
 readonly image_mb=${MINIGTS_IMAGE_MB:-2500}
 
-# What every build gives to whatever asks for the time or for a name nobody else has. The day is Debian 13's release.
+# The time and the UUID in every build, so that builds do not differ. The day is that of Debian 13's release.
 export SOURCE_DATE_EPOCH=1754697600
 readonly uuid=6d696e69-6774-4300-8000-000000000001
 
-# What the image holds for Debian's own sake or a screen's: a host shows no manual, draws nothing and speaks English.
+# Files that hosts do not need: documentation, translations, graphics, and programs of Docker that are not used.
 readonly left_out=('/usr/share/doc/*' '/usr/share/man/*' '/usr/share/info/*' '/usr/share/locale/*' '/usr/share/X11/*'
   '/usr/share/bash-completion/*' '/usr/share/lintian/*' '/usr/share/bug/*' '/usr/lib/*/libLLVM*' '/usr/lib/*/libgallium*'
   '/usr/lib/*/libz3*' '/usr/lib/*/dri/*' /usr/bin/ctr /usr/bin/containerd-shim /usr/bin/containerd-shim-runc-v1)
 
-# Sets `work`: where the root is unpacked; `work` in the output is or leads to it, so that it can be undone. Not under
-# the output when it is not root who builds: root of a user namespace may not enter the user's own directories.
+# Makes the directory in which the root is unpacked, and sets `work` to it; OUTPUT/work is that directory or a link to it,
+# for --undo. For users other than root it is outside OUTPUT, since root of a user namespace may not enter their
+# directories.
 make_work_directory() {
   if ((EUID == 0)); then
     work=$output/work
@@ -68,8 +69,9 @@ remove_work_directory() {
 
 packages() { grep -hv '^#' "$here/packages" ${MINIGTS_ALSO:+"$MINIGTS_ALSO/packages"} | paste -sd,; }
 
-# The kernel comes by its sum from wherever it is to be had. It is installed with all else, by a path that is the same
-# outside the new root and in it: by itself, it would leave other files of dpkg's behind, and so another image. fetch.sh leads no process group, and ends with this one.
+# Fetches the kernel's package, by its sum, from the first place that has it. It is installed together with all others, by
+# a path that is the same outside the new root and in it: installed alone, it would change dpkg's files and so the image.
+# fetch.sh is in this script's process group, and ends with it.
 fetch_kernel() {
   local locked=''
   [[ -z ${MINIGTS_PACKAGE_LOCK:-} ]] || locked=$(awk -v name="$kernel_package" '$1 == name { print $2 }' "$MINIGTS_PACKAGE_LOCK")
@@ -81,14 +83,14 @@ fetch_kernel() {
   [[ ! -e $fetched/unproven ]] || cp "$fetched/version" "$output/unproven"
 }
 
-# Customize hooks, a line each, for what else is to be made of the new root.
+# Prints the customize hooks for the recipe in MINIGTS_ALSO, one a line.
 also() {
   [[ -n ${MINIGTS_ALSO:-} ]] || return 0
   echo "--customize-hook=copy-in ${MINIGTS_ALSO@Q} /tmp"
   echo "--customize-hook=chroot \"\$1\" /tmp/${MINIGTS_ALSO##*/}/customize.sh"
 }
 
-# It leads no process group, and ends with this one.
+# The build of the agent is in this script's process group, and ends with it.
 compile_agent() { env -u MINIGTS_LIFELINE "$here/../agent/build.sh" "$output"; }
 
 # Hooks may not read this user's directories, so the recipe is copied in and runs there.
@@ -111,14 +113,14 @@ bootstrap() {
     --customize-hook='chroot "$1" /tmp/image/customize.sh'
 }
 
-# What mmdebstrap leaves, some of it to root and some to others.
+# Removes what mmdebstrap leaves, which differs between root and other users.
 take_out_leavings() { as_root find "$work/dev" "$work/var/lib/apt/lists" -mindepth 1 -delete; }
 
-# What packages have brought keeps its times; what was made here was made on the same day in every build.
+# Files from packages keep their times; all files that this build has made get the same time in every build.
 settle_times() { as_root find "$work" -xdev -newermt "@$begun" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +; }
 
-# By the new root's own program, whatever version this machine has. Written through a descriptor, which is all that the
-# root of a user namespace needs; nobody else gets at the file.
+# Makes the file system by the new root's mke2fs, so that this machine's version does not matter. It writes through a
+# descriptor, since the root of a user namespace may not enter OUTPUT, which nobody else may enter meanwhile either.
 make_file_system() {
   settle_times
   chmod 700 "$output"
@@ -139,7 +141,7 @@ take_out_kernel() {
   as_root cat "$work/usr/lib/minigts/packages.lock" >"$output/packages.lock"
 }
 
-# Docker's store, as a host has made it, in the place of what it was made from.
+# Puts Docker's store, which a host has made, in place of the files that it was made from.
 take_store() {
   as_root rm "$work"/usr/lib/minigts/{finish,measure.tar}
   as_root tar -x -m -C "$work/var/lib" <"$output/store.tar"

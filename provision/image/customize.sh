@@ -1,6 +1,6 @@
 #!/bin/bash
-# Runs inside a fresh Debian root, as build.sh's customize hook, and turns it into a host's. Finds in /tmp what build.sh
-# put there: image/ (this directory) and agent. What else is in /tmp is mmdebstrap's own.
+# Runs inside a fresh Debian root as build.sh's customize hook, and turns it into a host's. In /tmp are image/ (this
+# directory) and agent, which build.sh has copied there; other files in /tmp are mmdebstrap's.
 set -euo pipefail
 
 readonly own=/usr/lib/minigts
@@ -41,7 +41,7 @@ take_kernel_apart() {
   rm /usr/bin/linux.uml
 }
 
-# The measuring container's image, as `docker save` has one: programs of this root with the libraries they load.
+# Makes the measuring container's image, in the format of `docker save`: programs of this root with their libraries.
 pack_measuring_container() {
   local file layer container=/tmp/measure archive=/tmp/archive
   local -a programs=(/bin/sh /usr/bin/sleep /usr/bin/iperf3 /usr/bin/netperf /usr/bin/netserver /usr/bin/ping
@@ -63,7 +63,7 @@ pack_measuring_container() {
   archived -C "$archive" manifest.json config.json layer.tar >"$own/measure.tar"
 }
 
-# An archive that is the same whenever it is made.
+# Makes a tar archive that does not depend on the time.
 archived() { tar -c --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner "$@"; }
 
 write_package_lock() {
@@ -76,7 +76,7 @@ remove_what_nobody_reads() {
     /usr/share/{doc,man,info,locale,lintian,bug} /usr/lib/python3*/test /usr/share/python3/debpython/__pycache__
 }
 
-# Whoever wants keys of Open vSwitch's makes them; these would be known to all, and others in each build.
+# Removes the keys of Open vSwitch, which would be public and would differ in each build; users can make their own.
 remove_keys() { rm -rf /var/lib/openvswitch/pki /etc/openvswitch-testcontroller/*.pem; }
 
 name_system() {

@@ -1,7 +1,7 @@
-"""The agent of hosts on this machine's own kernel, which nothing has to be compiled for. provision/agent is the rest's.
+"""The agent of Mininet's hosts on this machine's kernel. All other hosts have the compiled agent of provision/agent.
 
-Runs commands that arrive on a line in the frames of wire.py. Every command gets a control group of its own, so that
-ending it ends whatever it started; daemons that a command leaves behind on purpose go on.
+It runs commands that arrive on a line in the frames of wire.py. Every command gets its own control group, so that
+ending it ends all that it started; daemons that a command leaves behind on purpose run on.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Command:
         self.pending_input = bytearray()
         self.input_closed = False
         self.terminal: tuple[int, ...] = ()
-        self.input: int | None = None  # as long as it is open: its number is soon another command's
+        self.input: int | None = None  # None once closed, since another command may get the number
         start = self._start_on_terminal if request.get("terminal") else self._start_on_pipes
         self.process = start(request)
 
@@ -59,7 +59,7 @@ class Command:
         self.resize(request["terminal"])
         process = self._spawn(request["argv"], slave, slave, slave)
         os.close(slave)
-        # A descriptor each way, so that each can be waited for by itself.
+        # Each direction has its own descriptor, so that each can be waited for alone.
         self.terminal = (self.input, os.dup(self.input))
         self.outputs = {self.terminal[1]: wire.STDOUT}
         return process
@@ -161,7 +161,7 @@ class Agent:
             self._feed(command)
 
     def _feed(self, command: Command) -> None:
-        """Write what the command will take now; the rest waits until its input is writable again."""
+        """Write as much input as the command accepts now; the rest waits until its input is writable again."""
         if command.input is None:
             return
         try:
@@ -201,7 +201,7 @@ class Agent:
         reap_orphans({c.process.pid for c in self.commands.values()})
 
     def _finish(self, command: Command) -> None:
-        """The command itself has ended: pass on what it said, whether or not a daemon still holds its pipes."""
+        """Pass on the output of a command that has ended, even if a daemon still holds its pipes."""
         del self.commands[command.channel]
         for descriptor, kind in list(command.outputs.items()):
             while descriptor in command.outputs and has_data(descriptor):
@@ -218,14 +218,14 @@ class Agent:
         try:
             command.group.rmdir()
         except OSError:
-            pass  # a daemon lives in it
+            pass  # a daemon is still in it
         code = command.process.returncode
         ended = {"code": code if code >= 0 else 128 - code, "timeout": command.timed_out}
         self._send(command.channel, wire.EXIT, json.dumps(ended).encode())
 
 
 def enter(group: Path) -> None:
-    """Move this process into a control group: what it starts there stays there, without a moment outside."""
+    """Move this process into a control group, so that all that it starts is in the group from the beginning."""
     (group / "cgroup.procs").write_text("0")
 
 
@@ -236,7 +236,7 @@ def has_data(descriptor: int) -> bool:
 
 
 def reap_orphans(own: set[int]) -> None:
-    """Collect the children that other processes left to process 1, and none that Popen will ask for."""
+    """Wait for ended children that other processes left to process 1, but not for `own` ones, which Popen awaits."""
     while True:
         ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) if has_children() else None
         if ended is None or ended.si_pid in own:

@@ -1,13 +1,12 @@
 #!/usr/bin/python3
-"""Makes this process the first of a lab's own world on this machine's kernel, and a host's agent in it.
+"""Encloses a lab in namespaces on this machine's kernel, and runs the agent in them.
 
     enclosure.py WIRE DIRECTORY GROUP LINE
 
-Started by `unshare` as process 1 in network, mount, process, name and IPC namespaces of its own, without an interface
-that leads out. DIRECTORY, which is empty, becomes its file system's memory; GROUP is its own control group; LINE is
-the descriptor of a stream that the agent's frames run on; WIRE is the path of wire.py, which knows these frames. The
-file system is this machine's, seen through a layer that takes all that is written; what an image has under
-/usr/lib/minigts is laid over it. Runs until it is killed, and then everything in it ends, since it is process 1.
+`unshare` starts it as process 1 of new network, mount, pid, UTS and IPC namespaces, without an interface outside.
+DIRECTORY is empty and gets a tmpfs for all that is written; GROUP is the lab's control group; LINE is the descriptor of
+the agent's line; WIRE is the path of wire.py. The root is an overlay over this machine's file system, with the files of
+an image's /usr/lib/minigts. When this process is killed, everything in it ends, since it is process 1.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def call(result: int) -> None:
-    """Raise what a call of the C library says went wrong."""
+    """Raise OSError if a call of the C library has failed."""
     if result != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
@@ -39,7 +38,7 @@ def mount(source: str, target: Path, kind: str = "", flags: int = 0, options: st
 
 
 def enter_group(group: Path) -> None:
-    """What runs here sees the group as the root of all groups."""
+    """Enter the group, which processes here then see as the root of all groups."""
     (group / "cgroup.procs").write_text("0")
     call(libc.unshare(CLONE_NEWCGROUP))
 

@@ -1,16 +1,16 @@
 #!/usr/bin/python3
-"""Builds a network with Mininet and stays as long as it: its hosts and switches are this process's children.
+"""Builds a network with Mininet, and runs as long as the network: hosts and switches are this process's children.
 
 Reads JSON in the variable MINIGTS_NETWORK:
 {"hosts": [NAME…], "switches": [NAME…], "links": [[NAME, PORT, MAC, NAME, PORT, MAC]…]};
-prints JSON {NAME: process id}, whose namespaces are that machine's, and goes on in the background. Mininet does the
-rest by its own API: a topology, a Mininet, nodes and links. What differs from its own classes, and why:
+prints JSON {NAME: process id}, the process that holds each machine's namespaces, and continues in the background. It
+uses Mininet's API: a topology, a Mininet, nodes and links. These classes differ from Mininet's:
 
-- A node is a forked child that only waits. Mininet's own is a shell that it talks to on a terminal, several programs
-  each; what runs on a machine here is started by whoever enters it.
-- A machine has, beside its network, a name, mounts and a file system of its own: what one writes the others do not see.
-- All links come up by one `ip -batch`, straight into the machines. Mininet runs several programs for each.
-- Addresses, routes and shaping are not its business: they are the same on every provider, and come later.
+- A node is a forked child that only waits; commands enter its namespaces. Mininet's is a shell on a terminal, with
+  several programs each.
+- A machine has its own host name, mounts and file system besides its network, so that others do not see what it writes.
+- One `ip -batch` makes all links, directly in the machines' namespaces. Mininet runs several programs for each link.
+- Addresses, routes and shaping are set later, in the same way as on every provider.
 
 Runs on Debian's mininet package, Python 3.11 or later.
 """
@@ -32,7 +32,7 @@ from mininet.node import Node, Switch
 from mininet.topo import Topo
 
 HOME = Path("/run/minigts-mininet")
-"""Where machines' files are: memory, like all of /run."""
+"""The directory of machines' files, in memory like all of /run."""
 CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWNET = 0x00020000, 0x04000000, 0x08000000, 0x40000000
 MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
 PR_SET_PDEATHSIG = 1
@@ -41,7 +41,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Machine:
-    """Mixed into Mininet's nodes: how one starts, and that nothing is configured on it."""
+    """A mixin for Mininet's nodes that starts the process of a machine and configures nothing."""
 
     def startShell(self, mnopts: object = None) -> None:
         self.pid = start_machine(self.name)
@@ -55,21 +55,21 @@ class Host(Machine, Node):
 
 
 class Bridge(Machine, Switch):
-    """A machine that will run Open vSwitch: started by what configures it, on every provider the same."""
+    """A machine for Open vSwitch, which provision/switch.sh starts later, as on every provider."""
 
     def start(self, controllers: object) -> None:
         pass
 
 
 class Port(Intf):
-    """A link's end that is left as it came up."""
+    """A link's end, which is not configured."""
 
     def config(self, **params: object) -> dict:
         return {}
 
 
 class Wire(Link):
-    """A veth pair, which comes up together with all others."""
+    """A veth pair, which `bring_up` makes together with all others."""
 
     batch: ClassVar[list[str]] = []
 
@@ -97,7 +97,7 @@ class Plan(Topo):
 
 
 def call(result: int) -> None:
-    """Raise what a call of the C library says went wrong."""
+    """Raise OSError if a call of the C library has failed."""
     if result != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
@@ -109,7 +109,7 @@ def mount(source: str, target: Path, kind: str = "", flags: int = 0, options: st
 
 
 def start_machine(name: str) -> int:
-    """A process in namespaces of its own, ready to be entered; it ends with this one."""
+    """Start a process in its own namespaces, which ends with this one; return its id when it can be entered."""
     ready, started = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -145,7 +145,7 @@ def become_machine(name: str) -> None:
 
 
 def own_root(place: Path) -> Path:
-    """A file system over the kernel's own: what is written there stays in the machine."""
+    """Mount an overlay over the kernel's file system, so that what is written stays in the machine."""
     root, upper, work = (place / part for part in ("root", "upper", "work"))
     for directory in (root, upper, work):
         directory.mkdir(parents=True)
@@ -160,7 +160,7 @@ def own_root(place: Path) -> Path:
 
 
 def go_on_in_background() -> int:
-    """Returns, in a child, where to write what this process's caller waits for; the caller then sees it end."""
+    """Continue in a child; return a descriptor for the line that this process prints before it ends."""
     answer, to_caller = os.pipe()
     if os.fork() != 0:
         os.close(to_caller)
@@ -176,8 +176,8 @@ def go_on_in_background() -> int:
 def main() -> None:
     wanted = json.loads(os.environ["MINIGTS_NETWORK"])
     to_caller = go_on_in_background()
-    Mininet.inited = True  # it would set limits of the whole kernel, a program each
-    Node.isSetup = Switch.isSetup = True  # it would look for programs that are not used here
+    Mininet.inited = True  # else Mininet would change limits of the whole kernel, with a program for each
+    Node.isSetup = Switch.isSetup = True  # else Mininet would look for programs that are not used here
     network = Mininet(Plan(wanted=wanted), host=Host, switch=Bridge, link=Wire, intf=Port, controller=None)
     Wire.bring_up()
     network.start()

@@ -1,15 +1,15 @@
 # frozen_string_literal: true
 
-# What the Vagrantfile needs beside Vagrant and vagrant-libvirt: the lab's definition, starts in turn, and deadlines
-# with messages that say what to do.
+# Extends Vagrant and vagrant-libvirt for the Vagrantfile: reads the lab's definition, limits how many machines boot at a
+# time, and adds deadlines with messages that say what to do.
 
 require "json"
 require "open3"
 require "rexml/document"
 
 module Minigts
-  # The versions whose inner parts the steps below were tried with. They were not made to be relied on: with others,
-  # what has gone from them is left out, and a warning says so.
+  # The versions with which the steps below were tried. The steps use internal parts: if another version lacks one, the
+  # step is left out with a warning.
   TRIED = { "vagrant" => %w[2.3.4 2.3.7], "vagrant-libvirt" => %w[0.11.2 0.12.2] }.freeze
 
   PROJECT = File.expand_path("../..", __dir__)
@@ -32,8 +32,8 @@ module Minigts
       ENV.key?("MINIGTS_DEFINITION")
     end
 
-    # The lab that the caller has defined already (minigts up), or that of Vagrant's machines or of TOPOLOGY. Vagrant
-    # reads the Vagrantfile more than once.
+    # The definition of the caller (minigts up), or that of the lab of Vagrant's machines or of TOPOLOGY. It is kept,
+    # since Vagrant reads the Vagrantfile more than once.
     def definition
       @definition ||= JSON.parse(defined_by_caller? ? File.read(ENV["MINIGTS_DEFINITION"]) : asked)
     end
@@ -43,14 +43,14 @@ module Minigts
       definition["machines"].find { |one| one["name"] == name.to_s }
     end
 
-    # Has minigts do what follows from a change of a machine.
+    # Tells minigts that a verb of Vagrant has changed machines.
     def tell(verb)
       return if system(PROGRAM, "libvirt", verb, "--directory", directory)
 
       raise Problem, "The machines are as Vagrant says, and the lab is not configured: see above."
     end
 
-    # Once a message for each, however many machines there are.
+    # Warns of a missing internal part only once, however many machines there are.
     def warn_of(lacking)
       @warned ||= []
       return if @warned.include?(lacking)
@@ -62,7 +62,7 @@ module Minigts
 
     private
 
-    # What it says of its progress, or of what is wrong, is on the terminal already: there is nothing to add.
+    # Runs minigts for the definition. Its messages are on the terminal already, so an error adds nothing.
     def asked
       topology = ENV["TOPOLOGY"].to_s
       words = topology.empty? ? [] : [File.expand_path(topology, PROJECT)]
@@ -72,7 +72,7 @@ module Minigts
       said
     end
 
-    # Words behind a verb that starts machines may name some; what else they are, minigts does not mind.
+    # Options for verbs that start machines. The words after the verb may name machines; minigts ignores other words.
     def start
       verb, *words = ARGV.reject { |word| word.start_with?("-") }
       return [] unless %w[up reload].include?(verb)
@@ -86,7 +86,7 @@ module Minigts
     end
   end
 
-  # Machines boot so many at a time: emulated ones that share a processor only run into each other's limits.
+  # Limits how many machines boot at a time, since emulated ones that share a processor would exceed their deadlines.
   class InTurn
     @lock = Mutex.new
 
@@ -103,7 +103,7 @@ module Minigts
       @turns = self.class.turns(self.class.at_once || 1)
     end
 
-    # The rest of the chain, which ends when the machine answers over SSH, or has failed to.
+    # Runs the rest of the chain, which ends when the machine answers over SSH or has failed to.
     def call(env)
       turn = @turns.pop
       @app.call(env)
@@ -112,7 +112,7 @@ module Minigts
     end
   end
 
-  # What vagrant-libvirt has no word for, set in the machine's definition before it starts.
+  # Changes a machine's definition before it starts, for settings that vagrant-libvirt lacks.
   class Domain
     class << self
       attr_accessor :translated_mib
@@ -148,8 +148,8 @@ module Minigts
       end
     end
 
-    # QEMU translates a guest's code into a cache of a gibibyte for each machine, all of which it touches, unless it is
-    # told otherwise. libvirt.org/formatdomain.html#hypervisor-features
+    # By default QEMU keeps a guest's translated code in a cache of 1 GiB for each machine, and uses all of it.
+    # libvirt.org/formatdomain.html#hypervisor-features
     def limit_cache(domain)
       return unless self.class.translated_mib
 
@@ -159,8 +159,8 @@ module Minigts
       features.add_element("tcg").add_element("tb-cache", "unit" => "MiB").text = self.class.translated_mib
     end
 
-    # vagrant-libvirt puts a path into its XML as it is, whatever it means there. And the file is the user's already:
-    # without `append` the daemon that writes it makes another in its place, which only root may read.
+    # vagrant-libvirt puts a path into its XML unescaped. The file exists already and is the user's: without `append`
+    # libvirt's log daemon would replace it by one that only root may read.
     # libvirt.org/formatdomain.html#consoles-serial-parallel-channel-devices
     def write_console(domain, path)
       %w[serial console].each do |kind|
@@ -174,7 +174,7 @@ module Minigts
     end
   end
 
-  # vagrant-libvirt asks three hundred times, for ten minutes, and then shows a backtrace.
+  # Waits for a machine's address with a deadline; vagrant-libvirt waits ten minutes and then shows a backtrace.
   class Deadline
     def initialize(app, _env)
       @app = app
@@ -198,7 +198,7 @@ module Minigts
       Process.clock_gettime(Process::CLOCK_MONOTONIC)
     end
 
-    # Something that is not nil where nobody can be asked, too: then vagrant-libvirt waits as it likes.
+    # The address; nil while there is none. True if this version cannot be asked: then vagrant-libvirt waits by itself.
     def address(machine)
       driver = machine.provider.driver
       return Minigts.warn_of(:get_ipaddress) || true unless driver.respond_to?(:get_ipaddress)
@@ -210,13 +210,13 @@ module Minigts
 
     def explanation(machine, limit)
       console = Minigts.machine(machine.name)["console"]
-      "#{machine.name} got no address within #{limit} s. What it says is in #{console}: if that is nothing, see " \
+      "#{machine.name} got no address within #{limit} s. Its console is in #{console}: if that is empty, see " \
         "`minigts doctor`; if it has booted, the network #{machine.provider_config.management_network_name} gives no " \
         "addresses: see `virsh net-list --all`, and that no firewall stops DHCP on its bridge."
     end
   end
 
-  # Vagrant runs these around the steps of vagrant-libvirt; without that plugin there is nothing to run around.
+  # Has Vagrant run these before steps of vagrant-libvirt, if that plugin is installed.
   class Plugin < Vagrant.plugin("2")
     name "minigts"
 

@@ -290,7 +290,7 @@ def test_a_lab_goes_on_without_a_host_whose_kernel_lies(make_lab: MakeLab) -> No
     kernel.end(lab.rundir, liar)
     _await(lambda: ended.log(lab.rundir, liar).exists())
     says = f"{liar} was ended by the clock: it asked for a time that has passed, by [0-9]+ ns"
-    with pytest.raises(HostFailed, match=f"host {liar} is not running: {says}; minigts restart {liar} makes it whole"):
+    with pytest.raises(HostFailed, match=f"host {liar} is not running: {says}; minigts restart {liar} starts it again"):
         provider.run(liar, ["true"], timeout_s=10)
     _reach(lab, first, second)
     states = lab.state_of_hosts()

@@ -129,7 +129,7 @@ def test_output_of_any_length_is_handed_on_in_little_memory(lab: Lab, program: P
 
 def test_kept_it_is_refused_beyond_a_bound(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "MOST_KEPT_BYTES", 1 << 20)
-    with pytest.raises(OutputTooLong, match="said more than 1 MB"):
+    with pytest.raises(OutputTooLong, match="wrote more than 1 MB"):
         lab.provider.run("ams", ["yes"], timeout_s=60)
     assert lab.provider.run("ams", ["sh", "-c", "sleep 1; pgrep -x yes"], timeout_s=60, check=False).code == 1
 

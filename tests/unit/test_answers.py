@@ -141,7 +141,7 @@ def beside(work: Callable[[], object]) -> threading.Thread:
 def test_a_host_that_takes_nothing_does_not_answer(rundir: Path, agent: Agent) -> None:
     agent.greet()
     began = time.monotonic()
-    with pytest.raises(HostFailed, match=r"host ams does not answer: it has taken nothing for 0.6 s .`true`.; mend it"):
+    with pytest.raises(HostFailed, match=r"host ams does not answer: it has read nothing for 0.6 s .`true`.; mend it"):
         run(rundir, conditions=Conditions(remedy="mend it"))
     assert time.monotonic() - began < LIMIT_S
 
@@ -201,7 +201,7 @@ def test_an_agent_that_falls_silent_is_noticed(rundir: Path, agent: Agent) -> No
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(run, rundir, "sleep", "3600")
         agent.take_until_end_of_input()
-        with pytest.raises(HostFailed, match="it has taken nothing for"):
+        with pytest.raises(HostFailed, match="it has read nothing for"):
             running.result()
 
 
@@ -254,7 +254,7 @@ def test_output_without_end_is_not_kept(rundir: Path, agent: Agent, monkeypatch:
     monkeypatch.setattr(client, "MOST_KEPT_BYTES", 1 << 20)
     agent.greet()
     beside(lambda: _flood(agent))
-    with pytest.raises(OutputTooLong, match="on ams: `yes` was ended: it said more than 1 MB"):
+    with pytest.raises(OutputTooLong, match="on ams: `yes` was ended: it wrote more than 1 MB"):
         run(rundir, "yes")
 
 
@@ -327,7 +327,7 @@ def test_a_conversation_begins_when_the_host_has_taken_it(rundir: Path, agent: A
 def test_and_does_not_begin_with_one_that_is_silent(rundir: Path, agent: Agent) -> None:
     agent.greet()
     began = time.monotonic()
-    with pytest.raises(HostFailed, match="it has taken nothing"):
+    with pytest.raises(HostFailed, match="it has read nothing"):
         client.converse(rundir, "ams", ["cat"])
     assert time.monotonic() - began < LIMIT_S
 
@@ -374,7 +374,7 @@ def lab_time(*seconds: float, passes: bool = True) -> Conditions:
 
 def test_in_the_labs_time_silence_goes_by_its_clock(rundir: Path, agent: Agent) -> None:
     agent.greet()
-    with pytest.raises(HostFailed, match="it has taken nothing for 10 s of the lab's"):
+    with pytest.raises(HostFailed, match="it has read nothing for 10 s of the lab's"):
         run(rundir, turn=0, conditions=lab_time(0, 4))
 
 
@@ -402,7 +402,7 @@ def test_a_clock_that_does_not_answer_is_not_waited_for(rundir: Path, agent: Age
     agent.greet()
     clock = LabClock([None])
     clock.unanswered_s = 0.7
-    with pytest.raises(HostFailed, match="the lab's clock has not said the time"):
+    with pytest.raises(HostFailed, match="the lab's clock has not answered"):
         run(rundir, turn=0, conditions=Conditions(clock=lambda: clock))
 
 
@@ -431,7 +431,7 @@ def test_a_lab_waits_for_a_program_that_computes_in_its_kernels_turn(rundir: Pat
 
 def test_nor_a_lab_whose_time_another_command_keeps(rundir: Path, agent: Agent) -> None:
     agent.greet()
-    with pytest.raises(HostFailed, match=r"the lab's time has not passed for 0.6 s: another command keeps it"):
+    with pytest.raises(HostFailed, match=r"the lab's time has not passed for 0.6 s: another command stops it"):
         run(rundir, turn=0, conditions=lab_time(5, passes=False))
 
 
@@ -442,7 +442,7 @@ def test_once_its_user_has_broken_off_nothing_is_waited_for_long(rundir: Path, a
     interruption.note()
     began = time.monotonic()
     for _ in range(3):
-        with pytest.raises(HostFailed, match="was not waited for any longer"):
+        with pytest.raises(HostFailed, match="was interrupted"):
             run(rundir)
     assert time.monotonic() - began < LIMIT_S
 

@@ -125,20 +125,20 @@ OF_HOLES = pax((b"GNU.sparse.major", b"1"), (b"GNU.sparse.minor", b"0"), (b"GNU.
 LIES = {
     "a file with holes": (
         member(b"PaxHeader", len(GROWS), b"x", GROWS) + member(b"./hosts", 1, b"0", b"A"),
-        "has holes",
+        "is sparse",
     ),
-    "an old one": (member(b"./hosts", 0, b"S"), "has holes|no whole archive"),
+    "an old one": (member(b"./hosts", 0, b"S"), "is sparse|no whole archive"),
     "holes that never end": (
         member(b"PaxHeader", len(OF_HOLES), b"x", OF_HOLES)
         + member(b"./hosts", 1 << 20, b"0", b"9999999\n" + b"1\n" * ((1 << 19) - 4)),
-        "says too much",
+        "headers are too long",
     ),
-    "a name of 2 GB": (member(b"././@LongLink", 2 << 30, b"L"), "says too much"),
-    "more of one member than can be": (member(b"PaxHeader", 2 << 30, b"x"), "says too much"),
-    "less than nothing": (member(b"./a", -512, b"0"), "less than nothing|no whole archive"),
+    "a name of 2 GB": (member(b"././@LongLink", 2 << 30, b"L"), "headers are too long"),
+    "more of one member than can be": (member(b"PaxHeader", 2 << 30, b"x"), "headers are too long"),
+    "less than nothing": (member(b"./a", -512, b"0"), "negative size|no whole archive"),
     "a number of a million digits": (member(b"x", 100_009, b"x", b"100009 a=" + b"1" * 99_999 + b"\n"), "archive"),
     "more than was sent": (member(b"./hosts", 1 << 31, b"0", b"A"), "unexpected end of data"),
-    "a second file": (member(b"./a", 1, b"0", b"A") + member(b"./b", 1, b"0", b"B"), "was to be one file"),
+    "a second file": (member(b"./a", 1, b"0", b"A") + member(b"./b", 1, b"0", b"B"), "follows the only file"),
 }
 
 

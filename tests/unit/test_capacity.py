@@ -57,9 +57,9 @@ def real_row(hosts: int, link: str) -> Plan:
 @pytest.mark.parametrize(
     ("plan", "said"),
     [
-        (real_row(2, "{rate: 501mbit}"), "Mbit/s: results may be"),
-        (real_row(2, "{rtt: 1ms}"), "has no rate"),
-        (real_row(21, "{rate: 1mbit}"), "hosts: results may be"),
+        (real_row(2, "{rate: 501mbit}"), "Mbit/s: processors may limit"),
+        (real_row(2, "{rtt: 1ms}"), "has links without a rate"),
+        (real_row(21, "{rate: 1mbit}"), "hosts: processors may limit"),
     ],
 )
 def test_what_was_not_seen_to_be_carried_in_real_time_is_said_beforehand(plan: Plan, said: str) -> None:
@@ -76,15 +76,16 @@ def test_what_was_seen_to_be_carried_and_virtual_time_say_nothing_of_rates() -> 
 
 def test_how_many_labs_fit_is_said_beforehand() -> None:
     plan = load(PAIR)
-    for free, said in ((1000, "2 labs of it with swarm fit here now"), (500, "one lab of it"), (400, "no lab of it")):
+    many, one, none = "room for 2 such labs with swarm: 500 MB each", "one such lab", "no such lab"
+    for free, said in ((1000, many), (500, one), (400, none)):
         bound = capacity.Bound("memory", "MB", 500, free, 2000)
         assert said in capacity.foresight(plan, "swarm", [bound])[0]
 
 
 def test_plan_says_it() -> None:
     done = CliRunner().invoke(app, ["plan", str(PAIR)])
-    assert "fit here now" in done.stderr
-    assert "fit here" not in done.stdout
+    assert "room for" in done.stderr
+    assert "room for" not in done.stdout
 
 
 def with_links(count: int, time: Literal["virtual", "real"]) -> str:

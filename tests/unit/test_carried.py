@@ -144,7 +144,7 @@ def test_without_an_image_there_is_nothing_to_export(tmp_path: Path, monkeypatch
 
 
 def test_no_file_is_overwritten(file: Path) -> None:
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="exists already"):
         carried.export(file, [], quiet)
 
 
@@ -188,7 +188,7 @@ def damage(members: Members) -> None:
 
 
 CHANGES: dict[str, tuple[Callable[[Members], object], str]] = {
-    "no index": (lambda members: members.pop(0), "holds no image"),
+    "no index": (lambda members: members.pop(0), "contains no image"),
     "index is no JSON": (lambda members: members.__setitem__(0, (members[0][0], b"{")), "its minigts-parts.json"),
     "later version": (index(lambda one: one.update(version=2)), "version"),
     "another recipe": (index(lambda one: one["parts"][0].update(key="0" * 16)), "made by another minigts"),  # type: ignore[index]
@@ -196,10 +196,10 @@ CHANGES: dict[str, tuple[Callable[[Members], object], str]] = {
     "hidden": (index(lambda one: one["parts"][0]["files"][0].update(name=".x")), "should match pattern"),  # type: ignore[index]
     "endless": (index(lambda one: one["parts"][0]["files"][0].update(size=1 << 60)), "less than or equal"),  # type: ignore[index]
     "one file less": (lambda members: members.pop(), "ends without clocks/"),
-    "one file more": (member("images/0123456789abcdef/x"), "does not name so"),
-    "a link": (member("images/0123456789abcdef/x", tarfile.SYMTYPE), "does not name so"),
-    "absolute": (member("/tmp/escaped"), "does not name so"),
-    "damaged": (damage, "clock is not what its sum says"),
+    "one file more": (member("images/0123456789abcdef/x"), "does not fit its"),
+    "a link": (member("images/0123456789abcdef/x", tarfile.SYMTYPE), "does not fit its"),
+    "absolute": (member("/tmp/escaped"), "does not fit its"),
+    "damaged": (damage, "clock has another sum"),
 }
 
 

@@ -46,7 +46,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_no_machine_has_is_refused_before_anything_is_started(place: Path, argv: list[str]) -> None:
     done = runner.invoke(app, argv)
     assert (done.exit_code, done.stdout) == (3, "")
-    assert "a: `memory: 1048576MB` is more than there is altogether" in done.stderr
+    assert "a: `memory: 1048576MB` is more than this machine has in total" in done.stderr
     assert done.stderr.count("\n") == 1
     assert sorted(path.name for path in place.iterdir()) == ["huge.yaml", "small.yaml"]
 
@@ -58,7 +58,7 @@ def test_an_experiment_needs_room_for_the_heaviest_of_its_overlays(
     monkeypatch.setattr(memory, "limits", lambda: (Limit("a group", 250, 8000, "give it more"),))
     done = runner.invoke(app, ["run", "small.yaml", "--results", "results"])
     assert done.exit_code == 3
-    assert "2 kernels with the overlay swarm take 284 MB of memory; 250 MB are free by a group" in done.stderr
+    assert "2 kernels with the overlay swarm need 284 MB of memory; 250 MB are free by a group" in done.stderr
     (prepared,) = campaign.prepare_all([place / "small.yaml"], paper=False, quick=False, only=["none"])
     ((plan, overlays),) = campaign.overlays_by_plan([prepared])
     assert overlays == ("none",)

@@ -89,9 +89,9 @@ def test_the_same_bytes_have_the_same_tag(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "words"),
     [
-        ({"readme": b"no image"}, "is no image: a tar of `docker save` has manifest.json"),
+        ({"readme": b"no image"}, "is no image: a tar of `docker save` contains manifest.json"),
         ({**saved("a:1"), "manifest.json": b"{"}, "no image that can be read"),
-        ({**saved("a:1"), "manifest.json": b"[]"}, "it holds none"),
+        ({**saved("a:1"), "manifest.json": b"[]"}, "it contains no image"),
         ({**saved("a:1"), "manifest.json": b'[{"Config": "other"}]'}, "no image that can be read"),
         ({**oci(), "index.json": b'{"manifests": [{"digest": "sha256:../x"}]}'}, "is no digest"),
         (saved("a:1", "b:1"), r"holds 2 images \(a:1, b:1\): save one alone"),

@@ -101,8 +101,8 @@ def other_machines(launch: Launch) -> Launch:
     ("change", "said"),
     [
         (other_image, "are of image 0123456789abcdef, and hosts now have image fedcba9876543210"),
-        (built_anew, "built anew since"),
-        (written_later, "built anew since"),
+        (built_anew, "built again since"),
+        (written_later, "built again since"),
         (other_machines, "are not all there: bra has none"),
     ],
 )

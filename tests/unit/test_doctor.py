@@ -156,7 +156,7 @@ def test_a_ready_image_needs_nothing_that_builds_one() -> None:
 
 def test_what_virtual_time_takes_is_no_matter_of_mininets() -> None:
     found = finding(uml(uncompiled=("clock",), virtual_lacks=("9 MB are free",)), "virtual time")
-    assert found.remedy == "mend that; then minigts kernel build"
+    assert found.remedy == "remedy that, then run minigts kernel build"
     facts = dataclasses.replace(GOOD, uncompiled=("clock",))
     assert "virtual time" not in {each.name for each in uml_doctor.kernel_findings(facts)}
 
@@ -171,7 +171,7 @@ def test_what_virtual_time_takes_is_said_before_it_is_built() -> None:
     assert "--time real" in meaning
 
 
-@pytest.mark.parametrize(("ptrace", "meaning"), [(True, "has but ptrace"), (False, "cannot run")])
+@pytest.mark.parametrize(("ptrace", "meaning"), [(True, "has only ptrace"), (False, "cannot run")])
 def test_a_filter_that_nobody_may_listen_to_is_of_use_to_debians_kernel_alone(ptrace: bool, meaning: str) -> None:
     found = finding(uml(listener=False, ptrace=ptrace), "system calls")
     assert (found.state, meaning in found.meaning, "Linux 5.14" in found.remedy) == ("slow", True, True)

@@ -35,9 +35,9 @@ def build_with(script: str, directory: Path, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("said", "explained"),
     [
-        ("dpkg: error: cannot write: No space left on device", r"the disk is full; it takes \d+ MB in "),
+        ("dpkg: error: cannot write: No space left on device", r"the disk is full; this step needs \d+ MB in "),
         ("E: Failed to fetch a://b  Could not connect to b", "MINIGTS_DEBIAN_MIRROR"),
-        ("E: something else", "the end of its log is\n    E: something else"),
+        ("E: something else", "its log ends with\n    E: something else"),
     ],
 )
 def test_a_build_that_fails_says_why_and_leaves_nothing_but_its_log(

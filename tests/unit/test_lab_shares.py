@@ -50,8 +50,8 @@ def test_where_no_group_can_be_made_a_share_is_refused(monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("text", "share", "says"),
     [
-        ("chain: {hosts: 16}", Share(memory_mb=512), "16 kernels take 544 MB of memory; 512 MB are free by --memory"),
-        ("pair: {host: {cpus: 0.5}}", Share(processors=1), "hand no --processors"),
+        ("chain: {hosts: 16}", Share(memory_mb=512), "16 kernels need 544 MB of memory; 512 MB are free by --memory"),
+        ("pair: {host: {cpus: 0.5}}", Share(processors=1), "leave --processors out"),
     ],
 )
 def test_what_does_not_fit_into_a_share_is_refused_beforehand(text: str, share: Share, says: str) -> None:

@@ -45,10 +45,10 @@ def test_what_it_said_before_it_was_started_again_does_not_count() -> None:
 
 
 def test_it_is_a_clause() -> None:
-    told = "its memory is exhausted, for want of which its kernel has ended"
+    told = "its memory is exhausted, and its kernel has killed"
     assert memory_lack.in_words(()) == ""
-    assert memory_lack.in_words(("bash[812]",)) == f"{told} 1 process bash[812]"
-    assert memory_lack.in_words(("bash[812]", "awk[9]")) == f"{told} 2 processes, at last awk[9]"
+    assert memory_lack.in_words(("bash[812]",)) == f"{told} 1 process, bash[812]"
+    assert memory_lack.in_words(("bash[812]", "awk[9]")) == f"{told} 2 processes, the last awk[9]"
 
 
 def test_each_start_of_a_kernel_begins_at_a_mark_of_its_own(tmp_path: Path) -> None:

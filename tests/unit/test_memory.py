@@ -110,7 +110,7 @@ def test_120_hosts_with_docker_do_not_fit_into_24_gb_and_bare_they_do() -> None:
     there = [limit(12_000, name="this machine's memory"), limit(24_000)]
     with pytest.raises(EnvironmentLacks) as refused:
         demand.require(kernels(120), ["none", "swarm"], there)
-    assert "120 kernels with the overlay swarm take" in str(refused.value)
+    assert "120 kernels with the overlay swarm need" in str(refused.value)
     assert "12000 MB are free by this machine's memory" in str(refused.value)
     each_mb = kernels(2)[0].takes_mb("swarm")
     assert f"{12_000 // each_mb} hosts of this kind, or `--overlay none`" in str(refused.value)

@@ -85,8 +85,8 @@ def test_they_are_built_side_by_side_and_it_is_said_what_could_be_done_meanwhile
     ("says", "why"),
     [
         ("E: Failed to fetch a://b", "its Debian mirror does not answer"),
-        ("tar: x: No space left on device", "the disk is full; it takes 0 MB in /var/tmp"),
-        ("unshare failed", "the end of its log is\n    unshare failed"),
+        ("tar: x: No space left on device", "the disk is full; this step needs 0 MB in /var/tmp"),
+        ("unshare failed", "its log ends with\n    unshare failed"),
     ],
 )
 def test_one_that_cannot_be_built_breaks_the_others_off_and_names_real_time(

@@ -54,7 +54,7 @@ def test_it_is_built_once_for_each_recipe(product: Product) -> None:
 
 def test_a_build_that_fails_says_why_and_leaves_only_its_log(product: Product) -> None:
     write(product.folder, 'echo all of it >"$1/log"; echo "error: no such line"; exit 1')
-    with pytest.raises(EnvironmentLacks, match="thing could not be built: the end of its log is\n    error: no such"):
+    with pytest.raises(EnvironmentLacks, match="thing could not be built: its log ends with\n    error: no such"):
         product.ensure(lambda _: None)
     assert sorted(path.name for path in product.store.iterdir()) == ["failed-build.log", "lock"]
     assert (product.store / "failed-build.log").read_text() == "all of it\n"

@@ -53,5 +53,5 @@ def test_a_stranger_s_experiment_does_not_hang_a_run(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(searching, "LIMIT_S", 1.0)
     monkeypatch.setattr(searching.search, "__defaults__", (1.0,))
     options = CommandOptions.model_validate({"run": "x", "find": "(a+)+$", "unit": "ms", "label": "time"})
-    with pytest.raises(ParseError, match="it had no end"):
+    with pytest.raises(ParseError, match="it did not end in time"):
         parse(options, "a" * 40 + "!")

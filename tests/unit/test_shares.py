@@ -108,7 +108,7 @@ def test_groups_of_a_lab_are_known_by_its_directory(tmp_path: Path, monkeypatch:
         file.unlink()  # a control group's own files do not stand in the way
     assert of_a_lab.remove(tmp_path / "one") == []
     assert (made["a"].exists(), other.exists()) == (False, True)
-    assert of_a_lab.remove(tmp_path / "two")[0].startswith(f"control group {other} is not removed")
+    assert of_a_lab.remove(tmp_path / "two")[0].startswith(f"control group {other} cannot be removed")
 
 
 def test_a_machine_that_cannot_refuses_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -213,7 +213,7 @@ def test_machines_without_memory_for_them_are_refused_before_anything_starts(
     place: Place, prepared: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prerequisites, "_free_mb", lambda: 1500)
-    with pytest.raises(EnvironmentLacks, match=r"machines of pair take \d+ MB of memory; 1500 MB are free"):
+    with pytest.raises(EnvironmentLacks, match=r"machines of pair need \d+ MB of memory; 1500 MB are free"):
         verbs.libvirt_definition(PAIR, place.vagrant.path, start=True)
     assert prepared == []
 

@@ -49,7 +49,7 @@ def qemu(place: Path, script: str, version: str = "7.2") -> None:
         (SAYS_IT, "kvm", "a guest's kernel ran under it"),
         (f"{SAYS_IT}; exec sleep 30", "kvm", "a guest's kernel ran under it"),
         ("echo 'kvm run failed Exec format error' >&2; exit 1", "emulation", "kvm run failed Exec format error"),
-        ("exec sleep 30", "emulation", "the guest said nothing within 2 s"),
+        ("exec sleep 30", "emulation", "the guest printed nothing within 2 s"),
         ("echo booting", "emulation", "QEMU ended"),
     ],
 )
@@ -224,7 +224,7 @@ def test_machines_that_this_one_has_no_memory_for_are_refused(monkeypatch: pytes
     plan = parse("name: two\npair: {hosts: [a, b]}\ndefaults: {host: {memory: 1GB}}\n", "two.yaml")
     monkeypatch.setattr(accelerator, "KVM", tmp_path / "none")
     monkeypatch.setattr(prerequisites, "_free_mb", lambda: 3000)
-    with pytest.raises(EnvironmentLacks, match="machines of two take 3392 MB of memory; 3000 MB are free"):
+    with pytest.raises(EnvironmentLacks, match="machines of two need 3392 MB of memory; 3000 MB are free"):
         prerequisites.refuse_memory(plan)
     monkeypatch.setattr(prerequisites, "_free_mb", lambda: 3392)
     prerequisites.refuse_memory(plan)

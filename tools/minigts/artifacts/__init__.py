@@ -1,1 +1,1 @@
-"""Programs that no package holds, in the cache by their content: `built` on this machine, or `supplied` by the user."""
+"""Programs that are in no package, kept in the cache by their content: `built` here, or `supplied` by the user."""

@@ -1,4 +1,4 @@
-"""Products that are compiled side by side, and beside what their caller does meanwhile."""
+"""Compiles products in parallel with each other and with their caller."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Progress = Callable[[str], None]
 
 @contextmanager
 def compiling(products: Sequence[Product], progress: Progress) -> Iterator[list[Exception]]:
-    """Each in a thread of its own; the block's end waits for them. Gives a list, then whole, of why some are not there:
-    with the first failure the others are broken off, for they are of use together.
+    """A context that compiles each product in a thread, and waits for all at its end. It yields the list of failures,
+    which is complete after the end. All products are needed, so the first failure breaks the other builds off.
 
-    When the block fails or is interrupted they are broken off, too, and nothing of them is left.
+    If the block fails or is interrupted, the builds are broken off, too; nothing is left of a build that is broken off.
     """
     broken_off, failures = threading.Event(), list[Exception]()
 
@@ -28,12 +28,12 @@ def compiling(products: Sequence[Product], progress: Progress) -> Iterator[list[
             progress(f"the {product.name} is built")
         except BrokenOff:
             pass
-        except Exception as error:  # the thread's end; its caller raises it
+        except Exception as error:  # the caller raises it
             failures.append(error)
             progress(f"the {product.name} cannot be built here")
             broken_off.set()
 
-    # Not by joining threads: a join that is interrupted counts a thread as ended that is not.
+    # Threads are not joined: an interrupted join counts a running thread as ended.
     with ThreadPoolExecutor(max(1, len(products))) as pool:
         try:
             builds = [pool.submit(compile_one, product) for product in products]
@@ -44,7 +44,7 @@ def compiling(products: Sequence[Product], progress: Progress) -> Iterator[list[
 
 
 def one_at_a_time(progress: Progress) -> Progress:
-    """The same progress, for several threads."""
+    """A version of `progress` that several threads can call."""
     turn = threading.Lock()
 
     def say(text: str) -> None:

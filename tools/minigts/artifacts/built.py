@@ -1,8 +1,8 @@
-"""Programs that an overlay needs and no package holds: built on this machine once, kept in the cache by their content.
+"""Programs that an overlay needs and no package contains: built once on this machine, and kept in the cache.
 
-An overlay's folder may have a folder `build` with a script `build.sh OUTPUT`, which leaves there what every host gets.
-The products lie in `<cache root>/programs/<hash of that folder>`; they are built beside that place and renamed when
-they are complete.
+An overlay's folder may have a folder `build` with a script `build.sh OUTPUT`, which writes to the directory OUTPUT what
+every host gets. The programs are in `<cache root>/programs/<hash of the folder build>`; they are built beside that
+directory and moved there when complete.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ BUILD_TIMEOUT_S = 1800.0
 
 
 def ensure(recipe: Path, progress: Callable[[str], None]) -> Path:
-    """The directory with what the folder `recipe` makes, built now if it must be.
+    """The directory with the programs of the recipe in folder `recipe`, built now if necessary.
 
-    Raises MinigtsError when it cannot be built; then nothing of it is kept.
+    Raises MinigtsError when they cannot be built; then nothing is kept.
     """
     programs = paths.cache_root() / "programs"
     ready = programs / key(recipe)
@@ -31,16 +31,16 @@ def ensure(recipe: Path, progress: Callable[[str], None]) -> Path:
     programs.mkdir(parents=True, exist_ok=True)
     with (programs / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        for left in programs.glob("building-*"):  # of a crash: nobody else is building
+        for left in programs.glob("building-*"):  # left by a crash, since this process holds the lock
             shutil.rmtree(left)
         if not ready.is_dir():
-            progress(f"building what {recipe.parent.name} needs; once, some minutes")
+            progress(f"building the programs of {recipe.parent.name}; once, some minutes")
             _build(recipe, ready)
     return ready
 
 
 def key(recipe: Path, parts: Sequence[str] = ()) -> str:
-    """A hash of all files of a recipe, or of these files and directories of it."""
+    """A hash of all files of a recipe, or only of those in `parts`, its files and directories."""
     tops = [recipe / part for part in parts] or [recipe]
     files = sorted(path for top in tops for path in (top, *top.rglob("*")) if path.is_file())
     return paths.content_key((str(path.relative_to(recipe)), path) for path in files)

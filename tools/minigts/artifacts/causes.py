@@ -1,4 +1,4 @@
-"""Why something could not be built: what a build's log says, in words that help. Pure."""
+"""Finds in a build's log why the build failed, and says what to do. Pure."""
 
 from __future__ import annotations
 
@@ -7,26 +7,28 @@ import re
 from minigts.errors import without_secrets
 
 FULL = "No space left on device"
+"""Appears in the log when a disk is full."""
 UNREACHABLE = "Failed to fetch|Could not resolve|Could not connect|Unable to connect"
-"""What the log says when a disk is full, when the mirror does not answer."""
+"""Appears in the log when the Debian mirror does not answer."""
 NO_SOURCE = re.compile(r"^error: no source: (.*)", re.MULTILINE)
-"""A sentence of provision/debian.sh: every place was tried, and why each was passed over."""
+"""A line of provision/debian.sh when no place had the source; it says why each place was passed over."""
 LOG_LINES = 8
 TAKEN = "source: "
-"""How a line begins that says what a build took from where, or passed over and why."""
+"""The prefix of lines that say where a build took a source from, or which place it passed over and why."""
 
 
 def sources(log: str) -> tuple[str, ...]:
-    """Those lines."""
+    """The log's lines about sources, without their prefix."""
     return tuple(line.removeprefix(TAKEN) for line in log.splitlines() if line.startswith(TAKEN))
 
 
 def cause(log: str, room: str) -> str:
-    """The cause, if the log tells one that is known, else its last lines. `room` says what the build takes where."""
+    """The cause of the failure if the log shows a known one, otherwise the log's last lines. `room` says how much room
+    the build needs, and where."""
     if re.search(FULL, log):
-        return f"the disk is full; it takes {room}"
+        return f"the disk is full; this step needs {room}"
     if told := NO_SOURCE.search(log):
         return told[1]
     if re.search(UNREACHABLE, log):
         return "its Debian mirror does not answer; look at the network, or name another one in MINIGTS_DEBIAN_MIRROR"
-    return "the end of its log is" + "".join(f"\n    {without_secrets(line)}" for line in log.splitlines()[-LOG_LINES:])
+    return "its log ends with" + "".join(f"\n    {without_secrets(line)}" for line in log.splitlines()[-LOG_LINES:])

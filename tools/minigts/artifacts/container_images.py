@@ -1,8 +1,9 @@
-"""Images of the user's own containers: from a file, from this machine's own engine, from a registry.
+"""Container images of the user: from a file, from this machine's container engine, or from a registry.
 
-A file is what `docker save` writes, an OCI archive (its tar has oci-layout and index.json: OCI Image Format
-Specification, image-layout.md), or a root file system as a tar. An engine is asked by docker or podman, a registry by
-skopeo, each of which the user has to have; what they bring lies in `<cache root>/container-images`.
+A file is an archive of `docker save`, an OCI archive (a tar with oci-layout and index.json: OCI Image Format
+Specification, image-layout.md), or a tar of a root file system. Images of an engine are saved by docker or podman,
+those of a registry are fetched by skopeo, which the user has to install; both are kept in
+`<cache root>/container-images`.
 """
 
 from __future__ import annotations
@@ -30,33 +31,34 @@ ENGINES = ("docker", "podman")
 SAVE_TIMEOUT_S, PULL_TIMEOUT_S = 600.0, 1800.0
 DESCRIPTION_LIMIT_BYTES = 16 << 20
 SYSTEM = frozenset(("bin", "etc", "lib", "opt", "sbin", "srv", "usr"))
-"""One of these stands at the top of every root file system with a program in it."""
+"""Directories of which every root file system with a program has at least one at its top."""
 _BLOCK_BYTES = 1 << 20
 _UNFIT = (tarfile.TarError, zlib.error, EOFError, ValueError, KeyError, TypeError, AttributeError, LookupError)
 
 
 @dataclass(frozen=True)
 class Image:
-    """An image in a file. `key` stands for the file's bytes."""
+    """An image in a file. `key` is a hash of the file's bytes."""
 
     path: Path
     kind: Literal["archive", "filesystem"]
     key: str
     ids: tuple[str, ...]
-    """Of the images in an archive: `sha256:…` of each one's configuration, by which the engine knows it."""
+    """The ids of the images in an archive: `sha256:…` of each configuration, as the engine shows them."""
     names: tuple[str, ...]
-    """What they are called in it."""
+    """The names of the images in the archive."""
     runs: bool
-    """Whether the image itself says what to run."""
+    """Whether every image has a command to run."""
 
     @property
     def tag(self) -> str:
-        """What it is called in a host's engine."""
+        """The image's name in a host's engine."""
         return f"minigts/image:{self.key}"
 
 
 def take(reference: str, progress: Callable[[str], None]) -> Image:
-    """The one image that a topology names. Raises InputError for what is none, EnvironmentLacks for a missing tool."""
+    """The image that a topology names. Raises InputError when there is not exactly one, EnvironmentLacks for a missing
+    tool."""
     if reference.startswith(ENGINES_IMAGE):
         image = look(_from_engine(reference.removeprefix(ENGINES_IMAGE), progress))
     elif reference.startswith(REGISTRYS_IMAGE):
@@ -69,7 +71,7 @@ def take(reference: str, progress: Callable[[str], None]) -> Image:
 
 
 def look(path: Path) -> Image:
-    """What the file is. Raises InputError when it is no image."""
+    """The image in a file. Raises InputError when the file is no image."""
     try:
         key = _digest(path)
         with tarfile.open(path, "r:*") as archive:
@@ -83,8 +85,8 @@ def look(path: Path) -> Image:
         raise InputError(f"{path}: {why}") from error
     if SYSTEM.isdisjoint(name.partition("/")[0] for name in members):
         raise InputError(
-            f"{path} is no image: a tar of `docker save` has manifest.json, an OCI archive index.json, a root file "
-            "system usr or bin"
+            f"{path} is no image: a tar of `docker save` contains manifest.json, an OCI archive index.json, a root "
+            "file system usr or bin"
         )
     return Image(path, "filesystem", key, (), (), runs=False)
 
@@ -101,12 +103,12 @@ def _archive(path: Path, key: str, archive: tarfile.TarFile, members: Mapping[st
         settings = documents.document(configuration).get("config") or {}
         runs = runs and bool(settings.get("Cmd") or settings.get("Entrypoint"))
     if not ids:
-        raise ValueError("it holds none")
+        raise ValueError("it contains no image")
     return Image(path, "archive", key, tuple(ids), tuple(names), runs)
 
 
 def _converted(path: Path, key: str, archive: tarfile.TarFile, members: Mapping[str, tarfile.TarInfo]) -> Path:
-    """An OCI archive with the manifest.json that Docker's own store of images wants: its blobs serve as they are."""
+    """A copy of an OCI archive with a manifest.json, which Docker's image store needs; its blobs need no change."""
     ready = _cache() / f"oci-{key}.tar"
     if not ready.exists():
         index = documents.document(_content(archive, members["index.json"]))
@@ -153,7 +155,7 @@ def _digest(path: Path) -> str:
 
 
 def _from_engine(name: str, progress: Callable[[str], None]) -> Path:
-    """An image of this machine's own engine, as it is there now."""
+    """The file with the present image of that name in this machine's container engine."""
     engine = next((found for each in ENGINES if (found := shutil.which(each))), None)
     if engine is None:
         raise EnvironmentLacks(f"{ENGINES_IMAGE}{name}: this machine has neither {' nor '.join(ENGINES)} to ask for it")
@@ -167,17 +169,17 @@ def _from_engine(name: str, progress: Callable[[str], None]) -> Path:
 
 
 def _from_registry(reference: str, progress: Callable[[str], None]) -> Path:
-    """Pulled once; whoever wants it anew removes the file."""
+    """The file with an image of a registry. It is fetched once; to fetch it again, remove the file."""
     skopeo = shutil.which("skopeo")
     ready = _cache() / f"registry-{hashlib.sha256(reference.encode()).hexdigest()[:32]}.tar"
     if ready.exists():
         return ready
     if skopeo is None:
         raise EnvironmentLacks(
-            f"{reference}: skopeo fetches from registries, and is not on this machine: install it, or save the image "
-            "into a file elsewhere and name that"
+            f"{reference}: fetching from a registry needs skopeo, which is not installed: install it, or save the "
+            "image to a file on another machine and name that file"
         )
-    progress(f"fetching {reference}; it will lie in {ready}")
+    progress(f"fetching {reference} into {ready}")
     name = reference.removeprefix(REGISTRYS_IMAGE).partition("@")[0]
     tagged = name if ":" in name.rpartition("/")[2] else f"{name}:latest"
     argv = [skopeo, "copy", "--override-os", "linux", "--override-arch", "amd64", reference]
@@ -186,7 +188,7 @@ def _from_registry(reference: str, progress: Callable[[str], None]) -> Path:
 
 
 def _fill(ready: Path, argv: Callable[[Path], list[str]], reference: str, timeout_s: float) -> None:
-    """Have a command write that file: whole, or not at all."""
+    """Run a command that writes the file `ready`; an incomplete file never appears there."""
     with tempfile.TemporaryDirectory(dir=ready.parent) as place:
         arriving = Path(place) / "image.tar"
         _said(argv(arriving), reference, timeout_s)

@@ -1,7 +1,7 @@
-"""What is in a directory that was built once: its files with their SHA-256 sums, and one sum for all of them.
+"""The content of a built directory: its files with their SHA-256 sums, and one sum of all of them.
 
-A recipe's key says what something was made from. This says what came of it: two builds of one recipe may differ, as
-Debian's packages do from one day to the next.
+A recipe's key identifies the input of a build, and these sums its output: two builds of one recipe may differ, since
+Debian's packages change from day to day.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from minigts import paths
 from minigts.language import documents
 
 NOT_CONTENT = re.compile(r"log|(.*/)?\.[^/]+\.sums")
-"""What tells of a build and is no part of what was built; and the sums that are kept beside a directory within."""
+"""Files that are not content: a build's log, and the sums that are kept beside a directory."""
 _SUMS_BYTES = 10_000_000
 
 
@@ -34,9 +34,9 @@ class Entry:
 
 
 def entries(directory: Path) -> tuple[Entry, ...]:
-    """Every file of the directory, by name; links are none. What was read before and has not changed is not read again.
+    """Every regular file of the directory, sorted by path. An unchanged directory is not read again.
 
-    The sums are kept beside the directory where that can be written: some 2.5 GB take ten seconds.
+    The sums are kept in a file beside the directory where possible, since reading 2.5 GB takes ten seconds.
     """
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
         known: dict[str, Any] = documents.document(paths.read_whole(_kept(directory), _SUMS_BYTES))
@@ -48,7 +48,7 @@ def entries(directory: Path) -> tuple[Entry, ...]:
 
 
 def keep(directory: Path, found: Iterable[Entry]) -> None:
-    """Remember that these are the directory's entries, as it is now."""
+    """Keep these as the entries of the directory in its present state."""
     with contextlib.suppress(OSError):
         known = {"seen": _seen(directory), "entries": [asdict(each) for each in found]}
         paths.write_whole(_kept(directory), json.dumps(known))
@@ -63,7 +63,7 @@ def _seen(directory: Path) -> list[list[str | int]]:
 
 
 def total(found: Iterable[Entry]) -> str:
-    """One SHA-256 for all: of a line `SUM MODE NAME` for each file in the order of names, MODE being x or -."""
+    """The SHA-256 sum of the lines `SUM MODE NAME` of all files in the order of names; MODE is x or -."""
     digest = hashlib.sha256()
     for each in sorted(found, key=lambda entry: entry.name):
         digest.update(f"{each.sha256} {'x' if each.executable else '-'} {each.name}\n".encode())

@@ -1,8 +1,8 @@
-"""What provision compiles here: once, in a Debian root of its own, kept in the cache by its recipe's content.
+"""Products that are compiled once from a recipe in provision, in a Debian root, and kept in the cache by its content.
 
-A recipe is a folder with a script `build.sh OUTPUT`, which leaves in OUTPUT what it makes and a file `log`. It works
-beside the product's place, which is renamed when it is complete, so an interrupted build leaves nothing that could be
-taken for one.
+A recipe is a folder with a script `build.sh OUTPUT`, which writes its product and a file `log` to the directory OUTPUT.
+OUTPUT is beside the product's final directory and is renamed when complete, so that an interrupted build is never taken
+for a product.
 """
 
 from __future__ import annotations
@@ -24,64 +24,65 @@ from minigts.machine import shell
 
 BUILD_TIMEOUT_S = 14400.0
 WORK_DIRECTORY = Path("/var/tmp")
-"""Where recipes unpack."""
+"""The directory in which recipes unpack and compile."""
 REPORTS = 10
-"""How often, at most, a build says how far it is."""
+"""The most reports of progress in one build."""
 LOOK_EVERY_S = 0.2
 FAILED_LOG = "failed-build.log"
 
 
 @dataclass(frozen=True)
 class Product:
-    """One thing that is compiled, and how it is spoken of."""
+    """A product, its recipe, and what to say about its build."""
 
     name: str
-    """Such as "full kernel"."""
+    """The product's name in messages, such as "full kernel"."""
     folder: Path
-    """The recipe's."""
+    """The recipe's folder."""
     store: Path
-    """A directory of the cache, for this product alone; in it each content has one of its own."""
+    """The product's directory in the cache, with a subdirectory for each key."""
     duration: str
-    """How long it takes, for people."""
+    """How long the build takes, in words."""
     work_mb: int
-    """Room that the build takes in WORK_DIRECTORY, with what may come to it."""
+    """MB that the build needs in WORK_DIRECTORY, with a reserve."""
     step: str
-    """How a line of the log begins that says what is compiled next."""
+    """The prefix of a line of the log for each compiled part."""
     steps: int
-    """How many of those there are, more or less."""
+    """About how many such lines there are."""
     parts: tuple[str, ...] = ()
-    """The files and directories of the folder, and `../` files, that it is made from; empty: all of the folder."""
+    """The recipe's files and directories in the folder, and `../` files; empty means all of the folder."""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """What more the recipe's environment has, which makes no other recipe of it."""
+    """Further environment variables of the recipe, which do not change its key."""
 
     @property
     def key(self) -> str:
-        """The hash of the recipe, which what it makes is named for."""
+        """The hash of the recipe, which names the product's directory."""
         return built.key(self.folder, self.parts)
 
     def present(self) -> Path | None:
-        """The directory with what this recipe makes, if it has been built."""
+        """The product's directory; None if this recipe is not built."""
         ready = self._ready()
         return ready if ready.is_dir() else None
 
     def ensure(self, progress: Callable[[str], None], broken_off: threading.Event | None = None) -> Path:
-        """The directory with what this recipe makes, built now if it must be.
+        """The product's directory, built now if necessary.
 
-        Raises EnvironmentLacks, and BrokenOff once another thread has set `broken_off`; then nothing of it is left.
+        Raises EnvironmentLacks when it cannot be built, and BrokenOff once another thread has set `broken_off`; then
+        nothing is left of the build.
         """
         ready = self.present()
-        if ready is not None:  # whoever has it need not wait for who builds another
+        if ready is not None:  # without the lock, which another build may hold
             return ready
         self.store.mkdir(parents=True, exist_ok=True)
         with self._only_builder(progress, broken_off):
             return self.present() or self._build(progress, broken_off)
 
     def remove(self) -> None:
-        """Remove what this recipe has made, if it is there."""
+        """Remove the product of this recipe, if it is built."""
         shutil.rmtree(self._ready(), ignore_errors=True)
 
     def lack_of_room(self) -> str:
-        """What to say when this machine has too little for the build; else empty."""
+        """The message when this machine has too little room for the build; empty if it has enough."""
         free_mb = shutil.disk_usage(WORK_DIRECTORY).free >> 20
         if free_mb >= self.work_mb:
             return ""
@@ -118,7 +119,7 @@ class Product:
         return ready
 
     def _explain(self, error: CommandFailed, log: Path) -> str:
-        """The cause as the recipe said it. The whole log is kept for who wants more."""
+        """The message with the cause of a failed build. The whole log is kept."""
         kept = self.store / FAILED_LOG
         kept.write_bytes(log.read_bytes() if log.exists() else error.stdout.encode())
         why = cause(error.stdout, f"{self.work_mb} MB in {WORK_DIRECTORY}")
@@ -126,7 +127,7 @@ class Product:
 
     @contextmanager
     def _only_builder(self, progress: Callable[[str], None], broken_off: threading.Event | None) -> Iterator[None]:
-        """One build at a time; the lock goes with the process that holds it."""
+        """A context for one build at a time; its lock ends with the process that holds it."""
         with (self.store / "lock").open("w") as lock:
             waits = False
             while not _is_ours(lock):
@@ -140,7 +141,7 @@ class Product:
 
     @contextmanager
     def _watched(self, log: Path, progress: Callable[[str], None]) -> Iterator[None]:
-        """Meanwhile, say what is taken from where, and every tenth of the way how far the log has come."""
+        """A context during which the log's sources, and each tenth of its steps, are reported."""
         ended = threading.Event()
 
         def watch() -> None:

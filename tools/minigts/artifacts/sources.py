@@ -1,5 +1,5 @@
-"""Which versions of Debian's packages a recipe was proven on, as its file `sources` has them; and what a user wants
-instead. provision/fetch.sh fetches them.
+"""The versions of Debian's source packages that a recipe was proven on, from its file `sources`, and the version that a
+user wants instead. provision/fetch.sh fetches them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from minigts.errors import InputError
 
 TABLE = "sources"
 UNPROVEN = "(unproven)"
-"""How the version ends that a product keeps of a source that was not proven."""
+"""The suffix of a product's version if its source was not proven."""
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+:~-]{0,99}")
 """deb-version(7)."""
 
@@ -25,24 +25,24 @@ class Source:
     package: str
     version: str
     day: str
-    """On which Debian's snapshot archive had it."""
+    """A day on which Debian's snapshot archive had it."""
     sha256: str
     path: str
-    """Below a mirror's address."""
+    """The path below a mirror's address."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a build is to take in the place of the best that there is."""
+    """The source that a build is to use instead of the recipe's best one."""
 
     source: str
     """A version, or the absolute path of a file."""
     version: str
-    """As the product keeps it; empty where only the file says it."""
+    """The product's version; empty where only the file contains it."""
 
     @property
     def settings(self) -> dict[str, str]:
-        """The environment of the recipe."""
+        """The environment variables for the recipe."""
         return {"MINIGTS_SOURCE": self.source}
 
 
@@ -53,8 +53,8 @@ def read(recipe: Path) -> tuple[Source, ...]:
 
 
 def wanted(recipe: Path, text: str, *, unproven: bool) -> Wanted:
-    """What `--source` says: a file that is there, or a version. Raises InputError; also, unless `unproven`, for what
-    the recipe was not proven on."""
+    """The meaning of `--source TEXT`, which is an existing file or a version. Raises InputError for any other text,
+    and, unless `unproven`, for a source that the recipe was not proven on."""
     known = read(recipe)
     file = Path(text).absolute()
     if file.is_file():
@@ -66,7 +66,7 @@ def wanted(recipe: Path, text: str, *, unproven: bool) -> Wanted:
         version = next((each.version for each in known if each.version == text), "")
         what, source = f"version {text}", text
     else:
-        raise InputError(f"--source {text}: is neither a file that is here nor a version such as {known[0].version}")
+        raise InputError(f"--source {text}: is neither an existing file nor a version such as {known[0].version}")
     if not version and not unproven:
         proven = ", ".join(each.version for each in known)
         raise InputError(f"--source: {what} was not proven ({proven} were); to try it all the same, add --unproven")

@@ -1,18 +1,18 @@
-"""Programs that neither a package nor a module registry holds: the user brings them, and minigts takes them from there.
+"""Programs that are in no package and no module registry: the user supplies them.
 
 For the overlay `weave` the user sets MINIGTS_WEAVE to one of these, or puts one at `<data root>/weave`; for
 `calico-node`, by the first word of its name, MINIGTS_CALICO and `<data root>/calico`:
 
-- a directory that holds the programs
-- a tar archive with the programs anywhere in it, also one that `docker save` made of images, or one that holds such
+- a directory that contains the programs
+- a tar archive with the programs anywhere in it; `docker save` archives of images, also nested, are searched, too
 - an http or https address of such an archive
 
-Archives may be packed by gzip, bzip2 or xz. MINIGTS_WEAVE_SHA256 is the sum that an archive must have; it is judged
-before anything is unpacked. An archive is read to its end, sums included, within `Limits`; nothing of one that is
-broken is kept. Only regular files are taken, and what a hard link names in the same archive. A program for another kind
-of processor, as a release for all of them has it too, is passed over.
+Archives may be compressed by gzip, bzip2 or xz. If MINIGTS_WEAVE_SHA256 is set, the archive must have that sum, which
+is checked before anything is unpacked. An archive is read to its end, checksums included, within `Limits`; nothing of a
+broken archive is kept. Only regular files are taken, and those that a hard link names in the same archive. Programs for
+other kinds of processor, which a release may also contain, are skipped.
 
-What was taken lies in `<cache root>/programs/<hash of its content>`.
+The programs are kept in `<cache root>/programs/<hash of their content>`.
 """
 
 from __future__ import annotations
@@ -43,27 +43,27 @@ from minigts.errors import EnvironmentLacks, InputError
 
 MIB, GIB = 1 << 20, 1 << 30
 _ELF_BYTES, _ELF_MACHINE = 20, slice(18, 20)
-"""The start of a program, and where it names its processor: see elf(5)."""
+"""The length of the part of an ELF header that is read, and the position of the processor in it: see elf(5)."""
 _CHUNK, _BLOCK = 1 << 16, tarfile.BLOCKSIZE
 _UNFIT = (tarfile.TarError, zlib.error, lzma.LZMAError, OSError, EOFError, ValueError, ArithmeticError, RecursionError)
-"""What tarfile and the decompressors raise for content that is none of theirs."""
+"""What tarfile and the decompressors raise for content that is not in their format."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much is taken from outside; a whole release of Calico stays below a half of each."""
+    """The most that is taken from a download or an archive; a whole release of Calico needs less than half of each."""
 
     download_bytes: int = 4 * GIB
     download_s: float = 1800.0
     silence_s: float = 60.0
-    """Without a byte of a download."""
+    """The longest pause of a download."""
     unpacked_bytes: int = 16 * GIB
-    """Of all archives together; what lies in a nested one counts for each."""
+    """All archives together; the content of a nested archive counts again for each archive around it."""
     members: int = 500_000
     header_bytes: int = MIB
-    """Of one member, its long names included."""
+    """The headers of one member, with its long names."""
     depth: int = 4
-    """Archives within archives: a release, an image in it, a layer of that, and one to spare."""
+    """The levels of nested archives: a release, an image in it, a layer of that, and one to spare."""
     program_bytes: int = GIB
     programs_bytes: int = 2 * GIB
 
@@ -72,12 +72,12 @@ LIMITS = Limits()
 
 
 class _Refused(Exception):
-    """Why a place is of no use; the message ends `PLACE: …`."""
+    """A place cannot be used; the message is the clause that follows `PLACE: `."""
 
 
 def take(overlay: str, wanted: Collection[str], progress: Callable[[str], None], limits: Limits = LIMITS) -> Path:
-    """The directory with the `wanted` programs of that overlay. Raises EnvironmentLacks, which says what to do, and
-    InputError for a sum that is none."""
+    """The directory with the `wanted` programs of that overlay. Raises EnvironmentLacks with the remedy when they are
+    not all there, and InputError for an invalid SHA-256 sum."""
     place = os.environ.get(variable(overlay)) or str(_own_place(overlay))
     sha256 = _sum_wanted(overlay, place)
     try:
@@ -102,12 +102,12 @@ def take(overlay: str, wanted: Collection[str], progress: Callable[[str], None],
 
 
 def is_there(overlay: str) -> bool:
-    """Whether the user has said where that overlay's programs are; what is there, only `take` finds out."""
+    """Whether the user has supplied something for that overlay; only `take` reads it."""
     return bool(os.environ.get(variable(overlay))) or _own_place(overlay).exists()
 
 
 def variable(overlay: str) -> str:
-    """The environment variable in which the user says where an overlay's programs are."""
+    """The environment variable that names the place of an overlay's programs."""
     return f"MINIGTS_{_key(overlay).upper()}"
 
 
@@ -116,7 +116,7 @@ def _own_place(overlay: str) -> Path:
 
 
 def _key(overlay: str) -> str:
-    """A variable's name has no hyphen."""
+    """The first word of the overlay's name, since a variable's name has no hyphen."""
     return overlay.partition("-")[0]
 
 
@@ -135,7 +135,7 @@ def _sum_wanted(overlay: str, place: str) -> str | None:
 
 
 def remedy(overlay: str, wanted: Collection[str]) -> str:
-    """What that overlay needs, and where to put it."""
+    """The message that says which programs that overlay needs, and where to put them."""
     return (
         f"{overlay} needs its own programs {', '.join(wanted)}, which minigts does not contain: put them into "
         f"{_own_place(overlay)}, or set {variable(overlay)} to a directory, an archive (tar, or what "
@@ -144,12 +144,12 @@ def remedy(overlay: str, wanted: Collection[str]) -> str:
 
 
 def _shown(place: str) -> str:
-    """Without a password."""
+    """The place for messages, without a password in an address."""
     return _plain(re.sub(r"//[^/]*@", "//", place) if _is_address(place) else place)
 
 
 def _plain(text: str) -> str:
-    """Nothing in it that a terminal would obey, or could not show."""
+    """The text without control characters, which a terminal would obey."""
     return text if text.isprintable() else ascii(text)
 
 
@@ -163,11 +163,11 @@ def _is_address(place: str) -> bool:
 
 @contextmanager
 def _workshop() -> Iterator[Path]:
-    """An empty directory beside what is ready, for one command at a time; what a crash left of another goes first."""
+    """An empty directory in the cache, for one command at a time; directories that a crash has left are removed."""
     programs = paths.cache_root() / "programs"
     programs.mkdir(parents=True, exist_ok=True)
     with (programs / "taking.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # it goes with the process that holds it
+        fcntl.flock(lock, fcntl.LOCK_EX)  # ends with the process that holds it
         for left in programs.glob("taking-*"):
             shutil.rmtree(left)
         with tempfile.TemporaryDirectory(dir=programs, prefix="taking-") as temporary:
@@ -180,7 +180,8 @@ def _workshop() -> Iterator[Path]:
 
 
 def _collect(place: str, sha256: str | None, harvest: _Harvest, progress: Callable[[str], None]) -> None:
-    """Raises _Refused when the place does not hold every program, OSError when it cannot be kept."""
+    """Collect every wanted program from the place. Raises _Refused when one is missing there, and OSError when one
+    cannot be kept."""
     if _is_address(place):
         progress(f"fetching {_shown(place)}")
         with tempfile.TemporaryFile(dir=harvest.into.parent) as fetched:
@@ -197,7 +198,7 @@ def _collect(place: str, sha256: str | None, harvest: _Harvest, progress: Callab
     lacking = sorted(harvest.wanted - {path.name for path in harvest.into.iterdir()})
     if lacking:
         links = "".join(
-            f"; {name} is a hard link to {target!r}, which is no file of the same archive"
+            f"; {name} is a hard link to {target!r}, which is not a file of the same archive"
             for name, (_, target) in sorted(harvest.links.items())
             if name in lacking
         )
@@ -205,7 +206,7 @@ def _collect(place: str, sha256: str | None, harvest: _Harvest, progress: Callab
 
 
 def _regular(path: Path) -> IO[bytes]:
-    """A file, opened. Raises _Refused for what is none."""
+    """Open a regular file. Raises _Refused for anything else."""
     try:
         return paths.open_regular(path)
     except OSError as error:
@@ -234,7 +235,7 @@ def _fetch(address: str, into: IO[bytes], limits: Limits) -> None:
 
 @contextmanager
 def _reaching() -> Iterator[None]:
-    """What goes wrong on the way to an address is said of it."""
+    """A context that turns errors of a download into _Refused."""
     try:
         yield
     except urllib.error.HTTPError as error:
@@ -258,19 +259,19 @@ def _from_archive(file: IO[bytes], sha256: str | None, harvest: _Harvest) -> Non
 
 @dataclass
 class _Harvest:
-    """What is looked for in an archive, and what has been found. A later program takes the place of an earlier one, as
-    the layers of an image do."""
+    """The programs that are wanted and those found so far. A later program replaces an earlier one of the same name, as
+    in the layers of an image."""
 
     wanted: frozenset[str]
     into: Path
     limits: Limits
     links: dict[str, tuple[tuple[str, ...], str]] = field(default_factory=dict)
-    """Program -> the archives around it, from the outermost, and the name there that a hard link gives."""
+    """Programs that are hard links: name -> the archives around it, from the outermost, and the link's target there."""
     _targets: dict[tuple[tuple[str, ...], str], list[str]] = field(default_factory=dict)
     _unpacked = _members = _kept = 0
 
     def follow_links(self) -> None:
-        """The next reading looks for what hard links name, where there is no regular file."""
+        """Have the next reading look for the targets of hard links, for programs that are not there as files."""
         for name, target in self.links.items():
             if not (self.into / name).exists():
                 self._targets.setdefault(target, []).append(name)
@@ -280,11 +281,11 @@ class _Harvest:
         self._unpacked = self._members = self._kept = 0
         chunks, is_archive = self._unwrapped(_chunks(file))
         if not is_archive:
-            raise _Refused("is no tar archive, as it is or packed by gzip, bzip2 or xz")
+            raise _Refused("is no tar archive, uncompressed or compressed by gzip, bzip2 or xz")
         self._read_archive(chunks, ())
 
     def keep(self, name: str, content: Iterator[bytes]) -> None:
-        """Write a program, unless it is for another processor."""
+        """Write a program, unless it is for another kind of processor."""
         start, content = _head(content, _ELF_BYTES)
         with Path("/proc/self/exe").open("rb") as interpreter:
             own = interpreter.read(_ELF_BYTES)
@@ -314,7 +315,7 @@ class _Harvest:
                 raise _Refused(_broken(around, _reason(error))) from error
             if member is None:
                 break
-            archive.members.clear()  # type: ignore[attr-defined] # it keeps every one
+            archive.members.clear()  # type: ignore[attr-defined] # tarfile would keep all of them
             self._members += 1
             if self._members > self.limits.members:
                 raise _Refused(f"holds more than {self.limits.members} files")
@@ -348,15 +349,15 @@ class _Harvest:
                     self.keep(other, _chunks(program))
 
     def _look_into(self, name: str, content: Iterator[bytes], around: tuple[str, ...]) -> None:
-        """Images, and their layers. A blob may also be a document of the image's, or none of what is read here."""
+        """Read a nested archive: an image or a layer. A blob may also be a document of the image, which is skipped."""
         chunks, is_archive = self._unwrapped(content)
         if is_archive and len(around) + 1 >= self.limits.depth:
-            raise _Refused(f"archives lie in it more than {self.limits.depth} deep")
+            raise _Refused(f"its archives are nested more than {self.limits.depth} deep")
         if is_archive:
             self._read_archive(chunks, (*around, name))
 
     def _unwrapped(self, chunks: Iterator[bytes]) -> tuple[Iterator[bytes], bool]:
-        """Content, decompressed if need be, counted, and whether it begins as a tar archive does."""
+        """The content, decompressed if necessary and counted, and whether it begins like a tar archive."""
         head, chunks = _head(chunks, _BLOCK)
         for magic, decompressor in _PACKED.items():
             if head.startswith(magic):
@@ -372,11 +373,11 @@ class _Harvest:
             yield data
 
 
-# Streams of bytes, in pieces of any length but none
+# Streams of bytes, in pieces that are never empty
 
 
 class _Stream:
-    """What tarfile takes for a file: it goes forward only, and hands out no more than `allowance` bytes of headers."""
+    """A file for tarfile that is read only forwards, and gives at most `allowance` bytes of headers."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks, self._ahead, self._begin, self._at = chunks, b"", 0, 0
@@ -395,12 +396,12 @@ class _Stream:
 
     def seek(self, position: int) -> None:
         if position < self._at:
-            raise tarfile.ReadError("its members lie one in the other")
+            raise tarfile.ReadError("its members overlap")
         for _ in self._take(position - self._at):
             pass
 
     def part(self, member: tarfile.TarInfo) -> Iterator[bytes]:
-        """A member's content, to be read before anything else."""
+        """A member's content, which has to be read before the next member."""
         self.seek(member.offset_data)
         left = member.size
         for data in self._take(left):
@@ -439,11 +440,11 @@ _PACKED: dict[bytes, Callable[[], _Decompressor]] = {
     b"BZh": bz2.BZ2Decompressor,
     b"\xfd7zXZ\0": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=256 * MIB),
 }
-"""How a compressed file begins."""
+"""The decompressors, by the first bytes of a compressed file."""
 
 
 def _expanded(chunks: Iterator[bytes], magic: bytes, decompressor: Callable[[], _Decompressor]) -> Iterator[bytes]:
-    """Decompress; one stream may follow another. Raises _Refused for a stream that ends early, and for what follows."""
+    """Decompress one or more streams in sequence. Raises _Refused for one that ends early, and for data after them."""
     data = next(chunks, b"")
     while data:
         one = decompressor()
@@ -452,7 +453,7 @@ def _expanded(chunks: Iterator[bytes], magic: bytes, decompressor: Callable[[], 
                 expanded = one.decompress(data, _CHUNK)
             except (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError) as error:
                 raise _Refused(f"is broken: {_reason(error)}") from error
-            data = getattr(one, "unconsumed_tail", b"")  # of zlib; the others keep it themselves
+            data = getattr(one, "unconsumed_tail", b"")  # zlib only; the others keep it themselves
             if expanded:
                 yield expanded
             elif not data and not one.eof:
@@ -468,7 +469,7 @@ def _expanded(chunks: Iterator[bytes], magic: bytes, decompressor: Callable[[], 
 
 
 def _begins_archive(block: bytes) -> bool:
-    """Whether it is a header of a member, or the end of an archive without any."""
+    """Whether the block is a member's header, or the end of an empty archive."""
     try:
         tarfile.TarInfo.frombuf(block, tarfile.ENCODING, "surrogateescape")
     except tarfile.HeaderError:
@@ -479,7 +480,7 @@ def _begins_archive(block: bytes) -> bool:
 
 
 def _head(chunks: Iterator[bytes], size: int) -> tuple[bytes, Iterator[bytes]]:
-    """The first `size` bytes, or all that there are, and everything, those among it."""
+    """The first `size` bytes, or fewer if there are not so many, and the whole stream, with them."""
     pieces, length = [], 0
     for data in chunks:
         if data:

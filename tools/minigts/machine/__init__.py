@@ -1,5 +1,5 @@
-"""This machine, on which everything runs: `shell` starts processes, `proc` reads /proc, `memory` says what there is,
-`processors` holds a process to one of them, `sparse` copies disks.
+"""The machine on which everything runs: `shell` starts processes, `proc` reads /proc, `memory` finds free memory,
+`processors` pins a process to one processor, `sparse` copies disks.
 
-What a lab or a provider is stands elsewhere.
+Nothing here knows labs or providers.
 """

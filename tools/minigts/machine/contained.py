@@ -1,10 +1,9 @@
-"""A process that ends with all that it has started, and that sees nobody else's where this machine allows it.
+"""A process that ends together with all that it has started, and, where this machine allows it, sees no others.
 
-It leads a process group of its own. Where neither it nor what it starts can leave that group (setsid(2), setpgid(2)),
-which a filter of system calls has to see to, a signal to the group reaches all of them at once: whoever is about to
-fork gets it before there is a child. A pid namespace (pid_namespaces(7)) holds them without anybody's signal: whatever
-is in it ends with its first process. Root may make one; others may in a user namespace of their own, where they are
-nobody else than outside.
+The process leads a process group. If a seccomp filter keeps it and its children from leaving the group (setsid(2),
+setpgid(2)), a signal to the group reaches all of them at once, also one that is about to fork. A pid namespace
+(pid_namespaces(7)) needs no signal: all its processes end with its first one. Root may make one; other users may within
+a user namespace, in which they keep their own user id.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from minigts.language import documents
 from minigts.machine import shell
 
 CLONE = 56
-"""The number of clone(2) on x86-64, which os.fork() gives no flags."""
+"""The number of clone(2) on x86-64; os.fork() takes no flags."""
 NEW_USER, NEW_PID = 0x10000000, 0x20000000
 CLOSE_RANGE, ON_EXEC = 436, 4
 """The number of close_range(2), and CLOSE_RANGE_CLOEXEC."""
@@ -40,17 +39,17 @@ COUNTED_WITH_ALL = 255
 
 @dataclass(frozen=True)
 class Namespaces:
-    """What this machine gives a process that is about to start."""
+    """The namespaces that this machine allows a new process."""
 
     flags: int = 0
     counts_apart: bool = False
-    """Whether RLIMIT_NPROC counts what is in its user namespace, and not all that the user runs: since Linux 5.14."""
+    """Whether RLIMIT_NPROC counts only the processes in the user namespace, not all of the user's: since Linux 5.14."""
     lacks: str = ""
     """Why there is no pid namespace; empty where there is one."""
 
 
 def namespaces() -> Namespaces:
-    """Tried with a process that ends at once."""
+    """The namespaces that are possible here, tried with a process that ends at once."""
     flags = NEW_PID if os.geteuid() == 0 else NEW_PID | NEW_USER
     try:
         pid = _clone(flags)
@@ -63,7 +62,7 @@ def namespaces() -> Namespaces:
 
 
 def look() -> Namespaces:
-    """As `namespaces`, for a caller that may have several threads: asked in a process of its own."""
+    """As `namespaces`, but in a separate process, for callers that may have several threads."""
     argv = [sys.executable, "-P", "-c", ASK]
     said = shell.run(argv, timeout_s=20, check=False, env={"PYTHONPATH": str(paths.import_root())}).stdout
     try:
@@ -78,9 +77,10 @@ def _lacking(flags: int, number: int) -> str:
 
 
 def _clone(flags: int, act: Callable[[], None] | None = None) -> int:
-    """A child in these namespaces, which does `act`, or else finds out how processes are counted. Raises OSError.
+    """Fork a child in these namespaces; return its process id. The child calls `act`, or, without it, ends with a code
+    that says whether processes are counted apart. Raises OSError.
 
-    As os.fork(), for a caller that has one thread.
+    As with os.fork(), the caller must have only one thread.
     """
     libc, user, group = ctypes.CDLL(None, use_errno=True), os.geteuid(), os.getegid()
     pid = int(libc.syscall(CLONE, ctypes.c_ulong(flags | signal.SIGCHLD), None, None, None, None))
@@ -103,13 +103,13 @@ def _clone(flags: int, act: Callable[[], None] | None = None) -> int:
 
 
 def _stay(user: int, group: int) -> None:
-    """In a new user namespace: the same user and group as outside (user_namespaces(7))."""
+    """Keep the same user and group in a new user namespace as outside (user_namespaces(7))."""
     for name, line in (("setgroups", "deny"), ("gid_map", f"{group} {group} 1"), ("uid_map", f"{user} {user} 1")):
         Path("/proc/self", name).write_text(line)
 
 
 def _is_counted_apart() -> bool:
-    """Whether a user who has more than one process outside may have two."""
+    """Whether two processes are allowed under a limit of two, although the user runs more outside."""
     try:
         resource.setrlimit(resource.RLIMIT_NPROC, (2, 2))
         child = os.fork()
@@ -122,21 +122,21 @@ def _is_counted_apart() -> bool:
 
 
 class Contained:
-    """A process that was started by `start`, as its caller sees it: what of subprocess.Popen is asked for here."""
+    """A process that `start` has started, with the methods of subprocess.Popen that are needed here."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
-        """What it ended with, as soon as it has; then nothing that it had started runs any more."""
+        """Its exit code, once it and all that it had started have ended; None before."""
         if self.returncode is None and os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-            self._end_group()  # nobody else can have its id as long as it has not been waited for
+            self._end_group()  # its id cannot be used again before it has been waited for
             self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Raises TimeoutError."""
+        """Wait for its end; return its exit code. Raises TimeoutError after `timeout` seconds."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while (code := self.poll()) is None:
             if deadline is not None and time.monotonic() > deadline:
@@ -168,10 +168,10 @@ def start(
     inside: Namespaces,
     before_exec: Callable[[], None],
 ) -> Contained:
-    """Start a process that ends with this one, has no input, and leads a session and a group in namespaces of its own.
+    """Start a process that ends with this one, has no input, and leads a new session and group in new namespaces.
 
-    `env` is added to this process's own. `before_exec` is called in the new process, as its last act before it becomes
-    the program. For a caller that has one thread. Raises OSError.
+    `env` is added to this process's environment. `before_exec` is called in the new process right before it executes
+    the program. The caller must have only one thread. Raises OSError.
     """
     environment = {**os.environ, **env}
     reading, writing = os.pipe()
@@ -201,11 +201,11 @@ def start(
 
 
 def _arrange(output: int, pass_fds: Sequence[int]) -> None:
-    """Which descriptors the program gets: /dev/null to read, `output` to write, and these."""
+    """Give the program /dev/null as input, `output` as output and errors, and `pass_fds`, and no other descriptors."""
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     for place in (1, 2):
         os.dup2(output, place)
-    ctypes.CDLL(None).syscall(CLOSE_RANGE, 3, LAST_DESCRIPTOR, ON_EXEC)  # before Linux 5.11 nothing here is open then
+    ctypes.CDLL(None).syscall(CLOSE_RANGE, 3, LAST_DESCRIPTOR, ON_EXEC)  # before Linux 5.11 it does nothing
     for descriptor in pass_fds:
         os.set_inheritable(descriptor, True)

@@ -1,7 +1,7 @@
-"""Whether the user has broken this program off: from then on nobody waits long for what may never come.
+"""Whether the user has interrupted this program; from then on all waits are short.
 
-A signal is the whole process's, and so is this. The standard library's handler raises KeyboardInterrupt in the main
-thread alone; what other threads wait for, and what is cleaned up afterwards, goes by `seconds_since`.
+A signal concerns the whole process, but Python raises KeyboardInterrupt only in the main thread. Waits in other threads
+and in the clean-up afterwards ask `seconds_since`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ _moments: list[float] = []
 
 
 def note() -> None:
-    """It is broken off now, unless it has been already."""
+    """Note that the program is interrupted now, unless it was before."""
     if not _moments:
         _moments.append(time.monotonic())
 
 
 def seconds_since() -> float | None:
-    """How long ago it was broken off, by this machine's clock; None as long as it is not."""
+    """Seconds since the interruption, by this machine's clock; None if there was none."""
     return time.monotonic() - _moments[0] if _moments else None

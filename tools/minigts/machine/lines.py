@@ -1,4 +1,4 @@
-"""Lines of what a host says, of which nobody knows how long they are."""
+"""Lines of a host's output, which may be arbitrarily long."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ MOST_BYTES = 1 << 16
 
 
 class Lines:
-    """Turns a stream in pieces of any size into lines without their ends. One of more than `most_bytes` is taken apart,
-    so that no more than that is ever kept; the time it takes grows with the stream alone.
+    """Turns a stream in pieces of any size into lines without their ends. A line longer than `most_bytes` is split, so
+    that no more is ever kept. The time is linear in the length of the stream.
     """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
@@ -17,7 +17,7 @@ class Lines:
         self._begun = bytearray()
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
-        """The lines that are whole now."""
+        """Add a piece; yield the lines that are complete now."""
         first, *others = piece.split(b"\n")
         yield from self._longer(first)
         for other in others:
@@ -26,7 +26,7 @@ class Lines:
             yield from self._longer(other)
 
     def rest(self) -> bytes:
-        """What was said last, if that is no whole line; it is not kept."""
+        """Remove and return the incomplete last line; empty if there is none."""
         rest = bytes(self._begun)
         self._begun.clear()
         return rest

@@ -1,4 +1,4 @@
-"""How much memory this machine has for a lab: what is free, what shared memory may hold, what control groups leave."""
+"""How much memory this machine has for a lab: free memory, room in /dev/shm, and the limits of control groups."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from pathlib import Path
 from minigts.machine.proc import PROC, text_of
 
 NO_LIMIT_BYTES = 1 << 60
-"""Version 1 of control groups writes a number beyond this where there is no limit."""
+"""Version 1 of control groups shows a larger number where there is no limit."""
 GROUP_FILES = {
     "cgroup2": ("memory.max", "memory.current", "inactive_file"),
     "cgroup": ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
 }
-"""For each version: the limit, what is used, and what of that memory.stat counts as files that nobody has used of late,
-which the kernel gives up first."""
+"""For each version: the files with the limit and the use, and the field of memory.stat with the cached files not used
+lately, which the kernel frees first."""
 
 
 @dataclass(frozen=True)
 class Limit:
-    """What holds memory back, with what it leaves now and what it would leave if nothing ran; in MB of 2^20 bytes."""
+    """A limit of memory, with what it leaves now and what it would leave if nothing ran; in MB of 2^20 bytes."""
 
     name: str
     free_mb: int
@@ -30,7 +30,7 @@ class Limit:
 
 
 def limits(proc: Path = PROC, shared: Path = Path("/dev/shm")) -> tuple[Limit, ...]:
-    """Everything that holds memory back on this machine, the least free first. What cannot be read is left out."""
+    """Every limit of memory on this machine, the least free first. Limits that cannot be read are left out."""
     found = [*_machine(proc), *_shared(shared), *_groups(proc)]
     return tuple(sorted(found, key=lambda limit: limit.free_mb))
 
@@ -45,7 +45,7 @@ def _machine(proc: Path) -> Iterator[Limit]:
 
 
 def _shared(shared: Path) -> Iterator[Limit]:
-    """Its file system is asked, not what may be written there: that is another question."""
+    """The room in the file system at `shared`, whether or not this user may write there."""
     try:
         state = os.statvfs(shared)
     except OSError:
@@ -72,8 +72,8 @@ def _groups(proc: Path) -> Iterator[Limit]:
 
 
 def group_directories(proc: Path, limiting: str) -> Iterator[tuple[str, Path, Path]]:
-    """For each hierarchy that may have the controller `limiting`, as `memory`: its version, its mount point, and where
-    this process is in it."""
+    """For each hierarchy that may have the controller `limiting`, such as `memory`: its version, its mount point, and
+    this process's directory in it."""
     lines = (line.split(":", 2) for line in text_of(proc / "self" / "cgroup").splitlines())
     own = {name: path for _, names, path in (line for line in lines if len(line) == 3) for name in names.split(",")}
     for line in text_of(proc / "self" / "mountinfo").splitlines():
@@ -86,7 +86,7 @@ def group_directories(proc: Path, limiting: str) -> Iterator[tuple[str, Path, Pa
             continue
         root, top = fields[3], Path(fields[4])
         below = own[controller].removeprefix(root if root != "/" else "").lstrip("/")
-        # A container may see a name that does not exist where it looks: then its own group is the top.
+        # A container may see a path that does not exist in its mount: then its own group is the top.
         directory = top / below if (top / below).is_dir() else top
         yield more[0], top, directory
 

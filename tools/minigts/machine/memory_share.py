@@ -1,7 +1,7 @@
-"""A limit of memory for some processes and all that they start: a control group (cgroups(7)).
+"""A limit of memory for processes and all that they start: a control group (cgroups(7)).
 
-The files are `memory.limit_in_bytes` in version 1 of control groups and `memory.max` in version 2, where it may be the
-group that has a quota of processors, too. When more is needed than is left, the kernel ends a process of the group.
+The files are `memory.limit_in_bytes` in version 1 of control groups and `memory.max` in version 2, where the same group
+may also have a quota of processors. When the group's memory runs out, the kernel kills one of its processes.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ FILES = {1: "memory.limit_in_bytes", 2: "memory.max"}
 
 
 def place(proc: Path = Path("/proc/self")) -> Place | str:
-    """Where groups with a limit can be made by this process; or why nowhere, in a sentence."""
+    """Where this process can make groups with a limit of memory; or one sentence that says why it cannot."""
     return first_place("memory", "a limit of memory", lambda found, name: make(found, name, 1024), proc)
 
 
 def make(where: Place, name: str, memory_mb: int) -> Path:
-    """The group of that name, in which all together have so much, in MB of 2^20 bytes. Raises OSError."""
+    """Make the group of that name, whose processes may use so much together, in MB of 2^20 bytes. Raises OSError."""
     group = where.parent / name
     group.mkdir(exist_ok=True)
     (group / FILES[where.version]).write_text(str(memory_mb << 20))
@@ -28,5 +28,5 @@ def make(where: Place, name: str, memory_mb: int) -> Path:
 
 
 def remove(prefix: str, proc: Path = Path("/proc/self")) -> list[str]:
-    """As of processors: take away the groups whose names begin so; what could not be removed, a sentence each."""
+    """Remove the groups whose names begin with `prefix`; see `processor_share.remove`."""
     return processor_share.remove(prefix, proc, "memory")

@@ -1,6 +1,6 @@
-"""How /proc is read (proc(5)). Nothing is judged here, and nobody signalled.
+"""Reads /proc (proc(5)), without judging what it finds and without signalling a process.
 
-A process may end between any two reads: what cannot be read is empty, and counts as nothing.
+A process may end between any two reads, so a file that cannot be read counts as empty.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 def text_of(path: Path) -> str:
-    """What a file says; empty when it is absent, closed to us, or its process has ended."""
+    """The text of a file; empty when it is absent, may not be read, or its process has ended."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -23,20 +23,20 @@ def text_of(path: Path) -> str:
 
 
 def stat_fields(pid: int | str, proc: Path = PROC) -> list[str]:
-    """Of /proc/PID/stat what follows the program's name, which may hold anything: state, parent, …; field 3 is the
-    first. Empty when the process has ended.
+    """The fields of /proc/PID/stat from field 3 on (state, parent, …), after the program's name, which may hold any
+    character. Empty when the process has ended.
     """
     return text_of(proc / str(pid) / "stat").rpartition(")")[2].split()
 
 
 def parent(pid: int, proc: Path = PROC) -> int | None:
-    """By a process's own word; None when it has ended."""
+    """The id of a process's parent; None when the process has ended."""
     fields = stat_fields(pid, proc)
     return int(fields[1]) if fields else None
 
 
 def family(roots: Iterable[int], proc: Path = PROC) -> Iterator[int]:
-    """`roots` and everything below them, by every process's own word on its parent: field 4 of its stat."""
+    """The process ids `roots` and those of all their descendants, by field 4 of each process's stat."""
     children: dict[int, list[int]] = {}
     for directory in proc.glob("[0-9]*"):
         fields = stat_fields(directory.name, proc)
@@ -52,14 +52,14 @@ def family(roots: Iterable[int], proc: Path = PROC) -> Iterator[int]:
 
 
 def used_s(pid: int, proc: Path = PROC, *, with_children: bool = True) -> float:
-    """Processor time of a process, and of its children that have ended: fields 14 to 17 of its stat, in seconds."""
+    """Processor seconds of a process and of its children that have ended, by fields 14 to 17 of its stat."""
     fields = stat_fields(pid, proc)
     return sum(map(int, fields[11 : 15 if with_children else 13])) / TICKS_PER_SECOND
 
 
 def shared_files_bytes(pids: Iterable[int], proc: Path = PROC) -> int:
-    """What the files in /dev/shm hold that these processes have open, each file once, mapped or not. A User-Mode Linux
-    kernel keeps its memory in one that is unlinked.
+    """Bytes in the files of /dev/shm that these processes have open, mapped or not, each file counted once. A User-Mode
+    Linux kernel keeps its memory in such a file, which it unlinks.
     """
     held: dict[int, int] = {}
     for pid in pids:
@@ -73,15 +73,15 @@ def shared_files_bytes(pids: Iterable[int], proc: Path = PROC) -> int:
 
 
 def boot_id() -> str:
-    """Of this machine as it has booted: random(4). Process ids and trials hold for one boot."""
+    """The id of this machine's current boot (random(4)), for facts such as process ids that hold for one boot."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def runs_in_group(group: int, proc: Path = PROC) -> bool:
-    """Whether any process of a process group still runs; field 5 of its stat.
+    """Whether any process of a process group still runs, by field 5 of its stat.
 
-    One that has ended stays a member until its parent has asked for it. Where the parent has ended, too, that is up to
-    the machine's first process, which in a container may take seconds, or never do it.
+    A process that has ended stays a member until its parent waits for it. If the parent has ended, too, the machine's
+    first process has to do so, which in a container may take seconds, or never happen.
     """
     every = (stat_fields(directory.name, proc) for directory in proc.glob("[0-9]*"))
     return any(fields[2] == str(group) and fields[0] not in "ZX" for fields in every if fields)

@@ -1,6 +1,6 @@
-"""A limit on how many processes and threads some process and all that it starts may be: a control group (cgroups(7)).
+"""A limit on the number of processes and threads of a process and all that it starts: a control group (cgroups(7)).
 
-The file is `pids.max` in both versions. Whoever is at the limit gets no child: clone(2) fails with EAGAIN.
+The file is `pids.max` in both versions. At the limit clone(2) fails with EAGAIN.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ FILE = "pids.max"
 
 
 def place(proc: Path = Path("/proc/self")) -> Place | str:
-    """Where groups with a limit can be made by this process; or why nowhere, in a sentence."""
+    """Where this process can make groups with a limit on processes; or one sentence that says why it cannot."""
     return first_place("pids", "a limit on processes", lambda found, name: make(found, name, 64), proc)
 
 
 def make(where: Place, name: str, most: int) -> Path:
-    """The group of that name, in which there are at most so many. Raises OSError."""
+    """Make the group of that name, with at most `most` processes and threads. Raises OSError."""
     group = where.parent / name
     group.mkdir(exist_ok=True)
     (group / FILE).write_text(str(most))
@@ -27,5 +27,5 @@ def make(where: Place, name: str, most: int) -> Path:
 
 
 def remove(prefix: str, proc: Path = Path("/proc/self")) -> list[str]:
-    """As of processors: take away the groups whose names begin so; what could not be removed, a sentence each."""
+    """Remove the groups whose names begin with `prefix`; see `processor_share.remove`."""
     return processor_share.remove(prefix, proc, "pids")

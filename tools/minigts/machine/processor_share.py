@@ -1,9 +1,9 @@
-"""A share of a processor for some processes and all that they start: a control group with a quota (cgroups(7)).
+"""A share of a processor for processes and all that they start: a control group with a quota (cgroups(7)).
 
-Both versions are known: in the first the files are `cpu.cfs_quota_us` and `cpu.cfs_period_us`, in the second `cpu.max`
-(the kernel's documentation: admin-guide/cgroup-v1, scheduler/sched-bwc.rst, and admin-guide/cgroup-v2.rst). Whoever may
-make a group of the controller `cpu` may limit his own processes; on most machines that is root alone. What has used up
-its quota waits for the next period, whatever else the machine does.
+The files are `cpu.cfs_quota_us` and `cpu.cfs_period_us` in version 1 of control groups and `cpu.max` in version 2 (the
+kernel's documentation: admin-guide/cgroup-v1, scheduler/sched-bwc.rst, and admin-guide/cgroup-v2.rst). On most machines
+only root may make a group of the controller `cpu`. A group that has used up its quota waits for the next period, even
+on an idle machine.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from pathlib import Path
 from typing import Literal
 
 PERIOD_US = 20_000
-"""The shortest in which the smallest share, a twentieth, is the least quota that the kernel takes, 1 ms. A host that
-has used up its quota is silent for the rest of a period, so a short one is nearer to a slow processor."""
+"""The period. It is the shortest in which the smallest share, 0.05, is at least 1 ms, the kernel's smallest quota. A
+host that has used up its quota stands still for the rest of a period; a short period resembles a slow processor."""
 MEMBERS = "cgroup.procs"
 
 
 @dataclass(frozen=True)
 class Place:
-    """A control group in which others can be made that have a quota."""
+    """A control group in which groups with a quota can be made."""
 
     parent: Path
     version: Literal[1, 2]
 
     def make(self, name: str, share: float) -> Path:
-        """The group of that name, in which everything together gets `share` of one processor. Raises OSError."""
+        """Make the group of that name, whose processes together get `share` processors. Raises OSError."""
         group = self.parent / name
         group.mkdir(exist_ok=True)
         quota_us = round(share * PERIOD_US)
@@ -43,12 +43,13 @@ class Place:
 
 
 def place(proc: Path = Path("/proc/self")) -> Place | str:
-    """Where groups with a quota can be made by this process; or why nowhere, in a sentence."""
+    """Where this process can make groups with a quota; or one sentence that says why it cannot."""
     return first_place("cpu", "a quota", lambda found, name: found.make(name, 0.5), proc)
 
 
 def first_place(controller: str, what: str, make: Callable[[Place, str], object], proc: Path) -> Place | str:
-    """The first in which `make` has made a group of that name, which is taken away again; or why there is none."""
+    """The first place in which `make` can make a group, which is removed again; or one sentence that says why there is
+    none. `what` names the limit in that sentence."""
     reason = f"this machine has no control groups with the controller `{controller}`"
     for found in candidates(proc, controller):
         trial = f"minigts-trial-{os.getpid()}"
@@ -65,27 +66,27 @@ def first_place(controller: str, what: str, make: Callable[[Place, str], object]
 
 
 def prefix(rundir: Path) -> str:
-    """What the names of a lab's groups begin with."""
+    """The prefix of the names of a lab's groups."""
     return f"minigts-{hashlib.sha256(str(rundir).encode()).hexdigest()[:12]}-"
 
 
 def remove(prefix: str, proc: Path = Path("/proc/self"), controller: str = "cpu") -> list[str]:
-    """Take away the controller's groups whose names begin so; what could not be removed, a sentence each. Their
-    processes have ended."""
+    """Remove the controller's groups whose names begin with `prefix` and whose processes have ended. Returns one
+    sentence for each that could not be removed."""
     left = []
     for found in candidates(proc, controller):
         for group in sorted(found.parent.glob(f"{prefix}*")):
             try:
                 group.rmdir()
             except FileNotFoundError:
-                continue  # in version 2 it was another limit's, too
+                continue  # in version 2 one group may have several limits
             except OSError as error:
-                left.append(f"control group {group} is not removed: {error.strerror}")
+                left.append(f"control group {group} cannot be removed: {error.strerror}")
     return left
 
 
 def join(group: Path) -> int:
-    """A descriptor for `enter`, which a process that becomes another program calls before it does. Raises OSError."""
+    """Open a descriptor for `enter`, which a new process calls before it executes its program. Raises OSError."""
     return os.open(group / MEMBERS, os.O_WRONLY | os.O_CLOEXEC)
 
 
@@ -95,7 +96,7 @@ def enter(descriptor: int) -> None:
 
 
 def candidates(proc: Path, controller: str = "cpu") -> Iterator[Place]:
-    """The groups that this process is in, and the topmost, wherever the controller is mounted."""
+    """The groups that this process is in, those around them, and the topmost, wherever the controller is mounted."""
     own = dict(_own_groups(proc))
     for line in (proc / "mounts").read_text().splitlines():
         _, mounted, kind, options, *_ = line.split()
@@ -107,7 +108,7 @@ def candidates(proc: Path, controller: str = "cpu") -> Iterator[Place]:
 
 
 def _own_groups(proc: Path) -> Iterator[tuple[str, str]]:
-    """Controller and path, from lines as `4:cpu,cpuacct:/lab` and, of the second version, `0::/user.slice`."""
+    """Controller and path, from lines such as `4:cpu,cpuacct:/lab`, and in version 2 `0::/user.slice`."""
     for line in (proc / "cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         yield from ((controller, path) for controller in controllers.split(","))
@@ -121,7 +122,7 @@ def _from(top: Path, path: str) -> list[Path]:
 
 
 def _hands_on(group: Path, controller: str) -> bool:
-    """Whether groups below have the controller; a group that has processes of its own can only be so at the top."""
+    """Whether the groups below have the controller; below the top this is never so in a group with processes."""
     try:
         return controller in (group / "cgroup.subtree_control").read_text().split()
     except OSError:

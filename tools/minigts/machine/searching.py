@@ -1,7 +1,7 @@
-"""Expressions of somebody else's, tried on text in a process of their own: with an end, whatever they are.
+"""Searches text by the user's expressions in a separate process, with limits of time and memory.
 
-A regular expression may take longer than anybody waits, and a JMESPath may name more than memory holds. Python's own
-engine cannot be told to stop, so it is ended with its process. That one is kept for the next expression.
+A regular expression may take for ever, and a JMESPath may need more memory than there is. Python's `re` cannot be
+stopped, so the whole process is ended. Otherwise the process is kept for the next search.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import Literal
 from minigts.machine import shell
 
 LIMIT_S = 20.0
-"""Of each search; those of experiments take less than a thousandth of a second."""
+"""The longest time of one search; those of experiments take less than 1 ms."""
 LONGEST_FOUND = 4000
-"""Characters of what is found: a number has fewer."""
+"""Characters that are kept of a match; a number has fewer."""
 _PROGRAM = f"""
 import json, resource, signal, struct, sys
 resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
@@ -54,16 +54,16 @@ while head := asked.read(8):
 
 
 class TookTooLong(Exception):
-    """A search had no end within its time."""
+    """A search did not end within its time."""
 
 
 class Failed(ValueError):
-    """Why an expression cannot be tried on a text."""
+    """An expression cannot be tried on a text; the message says why."""
 
 
 def search(kind: Literal["pattern", "path"], expression: str, text: str, limit_s: float = LIMIT_S) -> str | None:
-    """What a regular expression finds first (its group `value`, its only group, or all), or where a JMESPath leads in a
-    JSON document; None where that is nothing. Raises TookTooLong, Failed.
+    """The first match of a regular expression (its group `value`, else its first group, else all of it), or the value
+    at a JMESPath in a JSON document; None if there is none. Raises TookTooLong, Failed.
     """
     said, found = _searcher(os.getpid()).ask((kind, expression, text), limit_s)
     if said == "failed":
@@ -72,7 +72,7 @@ def search(kind: Literal["pattern", "path"], expression: str, text: str, limit_s
 
 
 class _Searcher:
-    """The process, begun when it is first asked, and anew when it had to be ended."""
+    """The searching process, started with the first search, and again after it had to be ended."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -114,7 +114,7 @@ class _Searcher:
 
 @lru_cache(maxsize=1)
 def _searcher(_process_id: int) -> _Searcher:
-    """A process that was forked off has one of its own."""
+    """The searcher of this process; a forked process gets its own."""
     return _Searcher()
 
 
@@ -133,9 +133,9 @@ def _read(process: subprocess.Popen[bytes], count: int, deadline_s: float) -> by
     while len(data) < count:
         left_s = deadline_s - time.monotonic()
         if left_s <= 0 or not select.select([process.stdout], [], [], left_s)[0]:
-            raise TookTooLong("it had no end")
+            raise TookTooLong("it did not end in time")
         piece = os.read(process.stdout.fileno(), count - len(data))
         if not piece:
-            raise Failed("it took more memory than it may")
+            raise Failed("it needs too much memory")
         data += piece
     return data

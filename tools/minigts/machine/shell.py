@@ -20,9 +20,9 @@ from minigts.machine import proc
 
 _PR_SET_PDEATHSIG = 1
 LOOK_EVERY_S = 0.2
-"""How often it is looked whether what runs in another thread has been broken off."""
+"""The interval between looks at whether a run was broken off by another thread."""
 FOR_OTHERS = 0o022
-"""The umask of what makes a system's files, which others than this user read there."""
+"""The umask for making the files of a system, which users other than this one have to read."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,9 @@ def run(
     cwd: Path | None = None,
     umask: int = -1,
 ) -> Completed:
-    """Run a command to its end and capture what it says; `env` is added to this process's own.
+    """Run a command to its end and capture its output; `env` is added to this process's environment.
 
-    Raises `CommandFailed` for a code other than 0 unless `check` is off, `CommandTimeout` when the time is up,
+    Raises `CommandFailed` for a code other than 0 unless `check` is off, `CommandTimeout` after `timeout_s`, and
     `EnvironmentLacks` when there is no such program.
     """
     started = time.monotonic()
@@ -84,12 +84,12 @@ def run_group(
     umask: int = -1,
     broken_off: threading.Event | None = None,
 ) -> Completed:
-    """Run a command that starts many others, in a process group of its own; its errors join its output.
+    """Run a command that starts many others, in a new process group; its errors join its output.
 
-    MINIGTS_LIFELINE tells it a descriptor to which nothing is ever written. When that closes, since the time is up, or
-    this process was interrupted or has ended in whatever way, or another thread has set `broken_off`, the command must
-    end its group. What of it still runs after `patience_s` is killed. Raises `CommandFailed` for a code other than 0,
-    `CommandTimeout` when the time is up, `BrokenOff`.
+    MINIGTS_LIFELINE names a descriptor of the command to which nothing is ever written. It closes when the time is up,
+    when this process is interrupted or ends, or when another thread sets `broken_off`; the command must then end its
+    group. Processes that still run after `patience_s` are killed. Raises `CommandFailed` for a code other than 0,
+    `CommandTimeout` when the time is up, and `BrokenOff`.
     """
     started = time.monotonic()
     lifeline = {"MINIGTS_LIFELINE": "0", **(env or {})}
@@ -109,7 +109,7 @@ def run_group(
 
 
 def _code(process: subprocess.Popen[bytes], timeout_s: float, broken_off: threading.Event | None) -> int | None:
-    """What it ended with; None when its time is up. Raises BrokenOff."""
+    """The process's exit code; None when its time is up. Raises BrokenOff."""
     deadline = time.monotonic() + timeout_s
     while (left_s := deadline - time.monotonic()) > 0:
         if broken_off is not None and broken_off.is_set():
@@ -135,10 +135,10 @@ def start(
 ) -> subprocess.Popen[bytes]:
     """Start a process and do not wait for it. By default it has no input, and its errors join its output.
 
-    In a session of its own it outlives the caller; with `dies_with_parent` the kernel kills it as soon as the
-    thread that started it ends (Linux only; prctl(2), PR_SET_PDEATHSIG). `before_exec` is called in the new process,
-    as its last act before it becomes the program; `umask` is this process's own unless it is given. The caller owns the
-    returned process and must end it or record its id.
+    In a new session (the default) it outlives the caller; with `dies_with_parent` the kernel kills it as soon as the
+    thread that started it ends (Linux only; prctl(2), PR_SET_PDEATHSIG). `before_exec` is called in the new process
+    right before it executes the program. `umask` -1 keeps this process's own. The caller owns the returned process and
+    must end it or record its id.
     """
     own = [*([die_with_starter] if dies_with_parent else []), *([before_exec] if before_exec else [])]
 
@@ -156,13 +156,13 @@ def start(
         cwd=cwd,
         start_new_session=new_session,
         umask=umask,
-        # Safe, since the only caller that asks for it, the supervisor, has one thread.
+        # Safe, since the only caller that uses it, the supervisor, has one thread.
         preexec_fn=prepare if own else None,  # noqa: PLW1509
     )
 
 
 def _end_group(leader: subprocess.Popen[bytes], patience_s: float) -> None:
-    """Close the group's lifeline and return when nothing of the group runs any more."""
+    """Close the group's lifeline and return when none of its processes runs any more."""
     if leader.stdin is not None:
         leader.stdin.close()
     deadline = time.monotonic() + patience_s
@@ -171,25 +171,25 @@ def _end_group(leader: subprocess.Popen[bytes], patience_s: float) -> None:
 
 
 def _reaches_group(leader: subprocess.Popen[bytes], number: int) -> bool:
-    leader.poll()  # as long as nobody has waited for it, a leader that has ended still counts as a member
+    leader.poll()  # a leader that has ended counts as a member until it has been waited for
     try:
         os.killpg(leader.pid, number)
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True  # nothing but a helper that runs as another user for a moment
+        return True  # all that is left is a helper that runs as another user for a moment
     return proc.runs_in_group(leader.pid)
 
 
 def die_with_parent(parent: int) -> None:
-    """From now on the kernel kills this process when the thread that started it ends; at once if `parent` is gone."""
+    """Have the kernel kill this process when the thread that started it ends; at once if `parent` has ended already."""
     die_with_starter()
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 def die_with_starter() -> None:
-    """From now on the kernel kills this process when the thread that started it ends."""
+    """Have the kernel kill this process when the thread that started it ends."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 

@@ -1,4 +1,4 @@
-"""Copies of files that are mostly holes, such as disks: the holes stay holes, and what can be shared is shared."""
+"""Copies files that are mostly holes, such as disks. Holes stay holes, and blocks are shared where possible."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import os
 from pathlib import Path
 
 FICLONE = 0x40049409
-"""ioctl_ficlone(2), x86-64's number: both files share their blocks until one of them is written to."""
+"""The number of ioctl_ficlone(2) on x86-64: both files share their blocks until one of them is written to."""
 CANNOT_SHARE = (errno.EOPNOTSUPP, errno.EXDEV, errno.EINVAL, errno.ENOTTY, errno.ENOSYS)
 _CHUNK_BYTES = 1 << 26
 
 
 def copy(source: Path, target: Path) -> None:
-    """Copy a regular file to `target`, which must not be there, mode 0600; it is on the disk when this returns.
+    """Copy a regular file to `target`, which must not exist, with mode 0600; return when the copy is on the disk.
 
-    Nothing is copied where the file system can share blocks (btrfs, XFS), and no hole anywhere. A symbolic link is not
-    followed. Raises OSError.
+    Blocks are shared instead of copied where the file system can do so (btrfs, XFS); holes are never copied. A symbolic
+    link is not followed. Raises OSError.
     """
     reading = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
@@ -33,7 +33,7 @@ def copy(source: Path, target: Path) -> None:
 
 
 def occupied_bytes(path: Path) -> int:
-    """What a file takes of its disk, holes not counted; 0 when it is not there."""
+    """Bytes that a file occupies on its disk, without holes; 0 if it does not exist."""
     try:
         return path.lstat().st_blocks * 512
     except FileNotFoundError:
@@ -41,7 +41,7 @@ def occupied_bytes(path: Path) -> int:
 
 
 def settle(path: Path) -> None:
-    """Return when all that was written to a file is on the disk."""
+    """Return when all data written to a file is on the disk."""
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         os.fsync(handle)
@@ -60,7 +60,7 @@ def _shares(reading: int, writing: int) -> bool:
 
 
 def _copy_data(reading: int, writing: int) -> None:
-    """What lies between holes (lseek(2), SEEK_DATA); the file may still grow, and is copied as long as it is now."""
+    """Copy the data between holes (lseek(2), SEEK_DATA), up to the file's present size, since it may still grow."""
     size = os.fstat(reading).st_size
     os.ftruncate(writing, size)
     end = 0

@@ -1,4 +1,4 @@
-"""How many processes and threads this user may still start: the user's own limit, and those of control groups."""
+"""How many more processes and threads this user may start, by limits of the user, the machine and control groups."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from minigts.machine.proc import PROC, text_of
 
 @dataclass(frozen=True)
 class Limit:
-    """What holds processes and threads back: how many may be started now, and how many there may be altogether."""
+    """A limit on processes and threads: how many more may be started now, and how many there may be in total."""
 
     name: str
     free: int
@@ -22,12 +22,12 @@ class Limit:
 
 
 def limits(proc: Path = PROC) -> tuple[Limit, ...]:
-    """Everything that bounds them, the least free first. What cannot be read is left out."""
+    """Every limit on processes and threads, the least free first. Limits that cannot be read are left out."""
     return tuple(sorted((*_user(proc), *_machine(proc), *_groups(proc)), key=lambda limit: limit.free))
 
 
 def _user(proc: Path) -> Iterator[Limit]:
-    """RLIMIT_NPROC counts threads of the user, and does not hold root back (setrlimit(2))."""
+    """RLIMIT_NPROC, which counts the user's threads and does not limit root (setrlimit(2))."""
     whole, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     if os.getuid() == 0 or whole == resource.RLIM_INFINITY:
         return
@@ -40,7 +40,7 @@ def _user(proc: Path) -> Iterator[Limit]:
 
 
 def _machine(proc: Path) -> Iterator[Limit]:
-    """Of the whole machine; loadavg's fourth field is `running/all` of its threads (proc(5))."""
+    """The limits of the whole machine. The fourth field of loadavg is `running/all` of its threads (proc(5))."""
     fields = text_of(proc / "loadavg").split()
     used = int(fields[3].partition("/")[2]) if len(fields) > 3 else 0
     for name in ("pid_max", "threads-max"):

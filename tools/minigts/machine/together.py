@@ -1,7 +1,7 @@
-"""Calls side by side that use one lab, in threads; on a lab with a clock of its own each of them has a turn there.
+"""Runs calls that use one lab in parallel threads. On a lab with its own clock each thread has a turn.
 
-Such a clock stands still as long as anybody who has a turn is busy. So what several threads ask at the same moment of
-its time is asked at that moment, however fast each of them is: the same calls give the same result.
+Such a clock stands still while any thread that has a turn is busy. All that the threads ask at one moment of the lab's
+time is therefore asked at exactly that moment, however fast each thread is, and the same calls give the same results.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ T = TypeVar("T")
 
 
 class Turn(Protocol):
-    """The right of one thread to keep a lab's clock from going on."""
+    """The right of one thread to stop a lab's clock while the thread is busy."""
 
     number: int
 
     def rest(self) -> None:
-        """Let the clock go on: others act for this thread."""
+        """Let the clock run on while this thread waits."""
         ...
 
     def resume(self) -> None:
-        """Return when the clock stands still for this thread again."""
+        """Stop the clock for this thread again; return when it stands still."""
         ...
 
     def end(self) -> None: ...
 
 
 class NoTurn:
-    """On a lab that has this machine's time."""
+    """The turn on a lab that uses this machine's time: it does nothing."""
 
     number = 0
 
@@ -47,7 +47,7 @@ _CURRENT: ContextVar[Turn | None] = ContextVar("turn", default=None)
 
 
 class _Ends:
-    """What ends the waits of threads that work for one caller, so that this one can break them off."""
+    """The functions that end the waits of a caller's threads, so that the caller can break them off."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -75,8 +75,8 @@ _ENDS: ContextVar[_Ends | None] = ContextVar("ends", default=None)
 
 @contextmanager
 def breakable(end: Callable[[], object]) -> Iterator[None]:
-    """Within it this thread waits for something, unless `end`, called by another thread, has it wait no longer: that is
-    done when whoever has called it side by side with others is interrupted. It must not raise but OSError.
+    """A context in which this thread waits for something. When the caller of its `Together` is interrupted, another
+    thread calls `end`, which must end the wait and may raise only OSError.
     """
     ends = _ENDS.get()
     if ends is None:
@@ -87,14 +87,14 @@ def breakable(end: Callable[[], object]) -> Iterator[None]:
 
 
 def current_turn() -> int:
-    """The number of this thread's turn; 0 if it has none and acts alone."""
+    """The number of this thread's turn; 0 if it has none."""
     turn = _CURRENT.get()
     return 0 if turn is None else turn.number
 
 
 @contextmanager
 def resting() -> Iterator[None]:
-    """Within it this thread keeps no clock from going on: it waits for something else than a host's answer."""
+    """A context in which this thread does not stop the clock, since it waits for something but a host's answer."""
     turn = _CURRENT.get()
     if turn is None:
         yield
@@ -116,25 +116,25 @@ class Task(Generic[T]):
         self._value: T
         self._error: BaseException | None = None
         self._done = Event()
-        """Not the thread's own end: Python 3.11's `join`, once interrupted, takes a thread that runs for ended."""
+        """Used instead of `Thread.join`, which in Python 3.11, once interrupted, takes a running thread for ended."""
         Thread(target=self._work, daemon=True).start()
 
     def result(self) -> T:
-        """What the call returned, when it has; raises what it raised."""
+        """Wait for the call's end; return its result, or raise its error."""
         self.wait()
         if self._error is not None:
             raise self._error
         return self._value
 
     def wait(self, *, with_a_turn: bool = True) -> None:
-        """`with_a_turn`: the caller has one, which rests meanwhile."""
+        """Wait for the call's end. `with_a_turn` lets the caller's turn rest meanwhile."""
         try:
             with self._lock:
                 self._awaited = with_a_turn and not self._ended
                 if self._awaited:
                     self._caller.rest()
             self._done.wait()
-        except BaseException:  # it was broken off: whoever waits no longer must not be told that it is its turn
+        except BaseException:  # the wait was interrupted, so the task must not resume the caller's turn
             with self._lock:
                 self._awaited = False
             raise
@@ -144,14 +144,14 @@ class Task(Generic[T]):
         _ENDS.set(self._ends)
         try:
             self._value = self._call()
-        except BaseException as error:  # it is the caller's
+        except BaseException as error:  # `result` raises it in the caller's thread
             self._error = error
         try:
             with self._lock:
                 self._ended = True
                 if self._awaited:
                     self._caller.resume()  # before this turn ends, so that time does not pass in between
-        except BaseException as error:  # the clock has ended: so is this
+        except BaseException as error:  # the clock has ended
             self._error = self._error or error
         finally:
             self._turn.end()
@@ -159,7 +159,7 @@ class Task(Generic[T]):
 
 
 class Together:
-    """Starts calls side by side. See `together`."""
+    """Starts calls in parallel. See `together`."""
 
     def __init__(self, new_turn: Callable[[], Turn], own: Turn, ends: _Ends) -> None:
         self._new_turn, self._own, self._ends = new_turn, own, ends
@@ -172,7 +172,7 @@ class Together:
         return task
 
     def all(self, calls: Sequence[Callable[[], T]]) -> list[T]:
-        """What each of them returned; the first error is raised after all have ended."""
+        """Run all calls; return their results. The first error is raised after all have ended."""
         tasks = [self.start(call) for call in calls]
         for task in tasks:
             task.wait()
@@ -183,7 +183,7 @@ class Together:
             task.wait(with_a_turn=not self._is_broken_off)
 
     def break_off(self) -> None:
-        """Have no call wait any longer for what it waits for now: it fails. The caller keeps no clock from going on."""
+        """End the present wait of every call, so that it fails, and end the caller's turn on the clock."""
         self._is_broken_off = True
         self._ends.act()
         self._own.end()
@@ -191,7 +191,8 @@ class Together:
 
 @contextmanager
 def together(new_turn: Callable[[], Turn] = NoTurn) -> Iterator[Together]:
-    """Within it calls can be started side by side; it ends when all of them have. Interrupted it breaks them off."""
+    """A context in which calls can be started in parallel; it ends when all of them have ended. An interruption breaks
+    them off."""
     before = _CURRENT.get()
     own = new_turn() if before is None else before
     token = _CURRENT.set(own)

@@ -1,6 +1,6 @@
-"""What brings a plan up: `base` is the contract, `registry` has a line for each, and each has a folder with all that is
-its own: the provider, what it needs of this machine, what `doctor` says of it, its system packages. `agent` is shared.
+"""Providers bring a plan up as a lab. `base` is their contract and `registry` lists them. Each has a folder with its
+class, its needs on this machine, what `doctor` says about it, and its system packages. They share `agent`.
 """
 
 DEFAULT = "uml"
-"""The provider that is used unless another is named."""
+"""The provider that is used when no other is named."""

@@ -1,8 +1,7 @@
-"""Files and directories as a stream of tar: how they come to a host, and how they come from one.
+"""Files and directories as a tar stream, which copies them to a host and from one.
 
-What comes from a host is taken for an attack until it has been looked at: nothing is written outside the target, no
-device is made, no file gets another owner, nor the right to run as its owner. Nothing grows by being unpacked, and what
-the archive says of its members is read up to a bound.
+An archive from a host is treated as hostile: nothing is written outside the target, no device is made, and no file
+gets another owner or the setuid bit. Unpacking is bounded in bytes, members and bytes of each member's headers.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from minigts.errors import HostFailed
 PERMISSIONS = 0o777
 BLOCK_BYTES = 1 << 20
 MOST_BYTES = 4 << 30
-"""Of what is brought from a host at once. Who wants more brings it in parts."""
+"""Bytes of one copy from a host. Larger trees have to be copied in parts."""
 MOST_MEMBERS = 500_000
 MOST_SAID_BYTES = 1 << 17
-"""What an archive may say of one member: its name, its link's target, each of up to 4096 bytes (PATH_MAX), and more."""
+"""Bytes of one member's headers: its name and its link's target, each up to 4096 bytes (PATH_MAX), and more."""
 UNREADABLE = (tarfile.TarError, ValueError, OverflowError, LookupError, EOFError)
-"""What tarfile raises for what is no archive, or is made to break who reads it."""
+"""What tarfile raises for data that is no archive, or that was made to break its reader."""
 PACK = """
 real=$(readlink -e -- "$1") || { echo "no file or directory $1" >&2; exit 1; }
 copy=
@@ -43,27 +42,27 @@ tar -c --hard-dereference -C "$from" -- "$what" || [ $? = 1 ] || failed=yes
 [ -z "$copy" ] || rm -rf "$copy"
 [ -z "${failed:-}" ]
 """
-"""For `sh -euc`, with a path on a host as $1: it packed, on stdout. A file of /proc says that it is empty, so it is
-read first. tar's code 1 is a file that grew meanwhile, as logs do.
+"""A script for `sh -euc` that packs the path $1 of a host to stdout. A file of /proc claims to be empty, so it is
+copied first. tar exits with 1 when a file grew while it was read, as logs do.
 """
 
 
 def packing(source: PurePosixPath) -> list[str]:
-    """The command that packs a file, or a directory with all that is in it, on its stdout."""
+    """The command that packs a file, or a directory with its content, to its stdout."""
     return ["sh", "-euc", PACK, "sh", str(source)]
 
 
 def pack(source: Path, target: PurePosixPath, file: IO[bytes]) -> None:
-    """Under the target's name, as root's."""
+    """Pack `source` into `file` under the target's name, owned by root."""
     with tarfile.TarFile(fileobj=file, mode="w", copybufsize=BLOCK_BYTES) as archive:
         archive.add(source, arcname=target.name, filter=_owned_by_root)
 
 
 def unpack(host: str, packed: IO[bytes], target: Path) -> None:
-    """What `packing` packed on `host`, as `target`, which must not be there: a file, or a directory.
+    """Unpack what `packing` packed on `host` to `target`, a file or a directory, which must not exist.
 
-    Modes and times are kept, but for setuid, setgid and the sticky bit. Devices, pipes and sockets are left out. Where
-    there are nothing but zeros a file has holes. Raises HostFailed for what is no such archive.
+    Modes and times are kept, except setuid, setgid and the sticky bit. Devices, pipes and sockets are left out. Blocks
+    of zeros become holes. Raises HostFailed for a broken archive.
     """
     reading = _Bounded(packed)
     try:
@@ -74,14 +73,14 @@ def unpack(host: str, packed: IO[bytes], target: Path) -> None:
 
 
 class TooMuch(HostFailed):
-    """A host sends more than is taken from it."""
+    """A host sends more than one copy may hold."""
 
     def __init__(self, host: str, most_bytes: int) -> None:
         super().__init__(f"host {host} sends more than {most_bytes / 1e9:.1f} GB at once: bring it in parts")
 
 
 class Counted:
-    """Takes what a host sends as an archive into a file, up to so many bytes."""
+    """Writes the archive that a host sends into a file, up to `most_bytes`."""
 
     def __init__(self, host: str, file: IO[bytes], most_bytes: int = MOST_BYTES) -> None:
         self._host, self._file, self._most_bytes, self._left = host, file, most_bytes, most_bytes
@@ -95,8 +94,8 @@ class Counted:
 
 
 class _Bounded(io.RawIOBase):
-    """A file of which no more than MOST_SAID_BYTES is read between two calls of `next_member`, but for what is content:
-    that is read in blocks.
+    """A file of which at most MOST_SAID_BYTES of headers are read between two calls of `next_member`; members' content
+    is read in blocks and does not count.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -110,7 +109,7 @@ class _Bounded(io.RawIOBase):
         if self.is_content:
             return self._file.read(size)
         if not 0 <= size <= self._left:
-            raise tarfile.ReadError("it says too much of one of its members")
+            raise tarfile.ReadError("a member's headers are too long")
         self._left -= size
         return self._file.read(size)
 
@@ -128,17 +127,17 @@ class _Bounded(io.RawIOBase):
 
 
 def _members(archive: tarfile.TarFile, reading: _Bounded) -> Iterator[tarfile.TarInfo]:
-    """One after the other, and none is remembered."""
+    """The members one after the other; none is kept in memory."""
     for _ in range(MOST_MEMBERS):
         reading.next_member()
         member = archive.next()
         if member is None:
             return
-        archive.members.clear()  # type: ignore[attr-defined]  # it would keep all of them
+        archive.members.clear()  # type: ignore[attr-defined]  # tarfile would keep all of them
         if member.size < 0:
-            raise tarfile.TarError(f"{member.name!a} has less than nothing in it")
+            raise tarfile.TarError(f"{member.name!a} has a negative size")
         if member.issparse():
-            raise tarfile.TarError(f"{member.name!a} has holes, which no tar of a host sends")
+            raise tarfile.TarError(f"{member.name!a} is sparse, and a host's tar sends no sparse files")
         yield member
     raise tarfile.TarError(f"it has more than {MOST_MEMBERS} members")
 
@@ -148,7 +147,7 @@ def _unpack(host: str, archive: tarfile.TarFile, reading: _Bounded, target: Path
     alone, left = False, MOST_BYTES
     for number, member in enumerate(_members(archive, reading)):
         if alone:
-            raise tarfile.TarError(f"{member.name!a} comes after what was to be one file")
+            raise tarfile.TarError(f"{member.name!a} follows the only file of the archive")
         alone = number == 0 and member.isreg()
         place = target if alone else target / _inside(member.name)
         if member.isdir():
@@ -160,7 +159,7 @@ def _unpack(host: str, archive: tarfile.TarFile, reading: _Bounded, target: Path
             _write(archive, reading, member, place)
         elif member.issym():
             links.append((place, member.linkname))
-    # Last of all, so that nothing is written through one.
+    # Links come last, so that no file is written through one.
     for place, leads_to in links:
         place.symlink_to(leads_to)
     for place, mode, mtime in reversed(directories):
@@ -171,7 +170,7 @@ def _unpack(host: str, archive: tarfile.TarFile, reading: _Bounded, target: Path
 def _inside(name: str) -> PurePosixPath:
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts:
-        raise tarfile.TarError(f"{name!a} lies outside of it")
+        raise tarfile.TarError(f"{name!a} lies outside of the target")
     return path
 
 
@@ -182,7 +181,7 @@ def _write(archive: tarfile.TarFile, reading: _Bounded, member: tarfile.TarInfo,
     try:
         with content, place.open("xb") as file:
             while block := content.read(BLOCK_BYTES):
-                if block.count(0) == len(block):  # what was not sent takes no disk here either
+                if block.count(0) == len(block):  # zeros become a hole
                     file.seek(len(block), os.SEEK_CUR)
                 else:
                     file.write(block)

@@ -1,4 +1,4 @@
-"""What this machine can run, and what would stop or slow it: each provider's own findings, in the registry's order."""
+"""Which providers this machine can run, and what stops or slows them, in the registry's order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Verdict = Literal["runs", "runs slowly", "cannot run"]
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """One provider, what a host of it is, and all that was found for it."""
+    """A provider, what its hosts are, and the findings for it."""
 
     provider: str
     about: str
@@ -40,5 +40,5 @@ def examine(names: Iterable[str]) -> tuple[Diagnosis, ...]:
 
 
 def default_can_run(diagnoses: Collection[Diagnosis]) -> bool:
-    """Whether the provider that is used unless another is named can run here."""
+    """Whether the default provider can run here."""
     return any(diagnosis.can_run for diagnosis in diagnoses if diagnosis.provider == DEFAULT)

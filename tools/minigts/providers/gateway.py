@@ -1,7 +1,7 @@
-"""What `gateway: true` of a topology's hosts means to providers: the program behind it.
+"""The program that gives hosts with `gateway: true` access to the Internet.
 
-The program is slirp4netns, a TCP/IP stack in user space: what the host sends out becomes connections of this machine's
-user, without root and without an interface of this machine's. See providers/uml/way_out.py, which starts it.
+The program is slirp4netns, a TCP/IP stack in user space: packets that the host sends out become connections of this
+machine's user, without root and without a network interface of this machine. providers/uml/way_out.py starts it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ def program() -> str | None:
 
 
 def require(plan: Plan) -> str:
-    """The path of the program that a lab of this plan takes; empty when it takes none. Raises EnvironmentLacks."""
+    """The program's path for a lab of this plan; empty when no host has a gateway. Raises EnvironmentLacks when a host
+    has one and the program is not installed.
+    """
     if not plan.ways_out:
         return ""
     found = program()
@@ -33,7 +35,7 @@ def require(plan: Plan) -> str:
 
 
 def finding() -> Finding:
-    """What `minigts doctor` says of it on this machine. Labs without a way out are neither stopped nor slowed."""
+    """What `minigts doctor` says about gateways. The state is always `ok`, since labs without one run all the same."""
     name, found = "way out", program()
     if found is None:
         return Finding(name, "ok", f"hosts with `gateway: true` are refused: {PROGRAM} is not installed; {REMEDY}")

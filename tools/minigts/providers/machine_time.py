@@ -1,4 +1,4 @@
-"""What a provider has whose labs go by this machine's time."""
+"""The time methods of providers whose labs use this machine's time."""
 
 from __future__ import annotations
 

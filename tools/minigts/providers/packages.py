@@ -1,4 +1,4 @@
-"""What `packages:` of a topology's hosts means to providers: which a host wants."""
+"""The Debian packages that a host asks for with `packages:`."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from minigts.topology.parts import Host
 
 
 def of(host: Host) -> tuple[str, ...]:
-    """The packages that a host asks for, in one order for all that ask for the same."""
+    """The names of the packages that a host asks for, sorted, each once."""
     return tuple(sorted({each.name for each in host.software.packages})) if host.software is not None else ()

@@ -1,5 +1,5 @@
-"""What `cpus: 0.5` means to providers: each host that is one process of this machine, with all below it, can be limited
-to a share of a processor. See machine/processor_share.py.
+"""Limits hosts with `cpus: 0.5`, and whole labs, to a share of the machine by control groups. A host must be one
+process of this machine with its children. See machine/processor_share.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ REMEDY = "run minigts as root, where root may make control groups with a quota"
 
 
 def finding() -> Finding:
-    """What `minigts doctor` says of it on this machine. Labs that ask for no share are neither stopped nor slowed."""
+    """What `minigts doctor` says about `cpus` below 1. The state is always `ok`, since other labs run all the same."""
     name, found = "cpus below 1", processor_share.place()
     if isinstance(found, str):
         return Finding(name, "ok", f"refused: {found}; for such topologies {REMEDY}")
@@ -24,7 +24,8 @@ def finding() -> Finding:
 
 
 def make(plan: Plan, rundir: Path) -> Mapping[str, Path]:
-    """A control group for each host of the plan that is limited, by its name. Raises EnvironmentLacks."""
+    """Make a control group for each host of the plan with `cpus` below 1; return them by host. Raises EnvironmentLacks
+    where this user can make none, and MinigtsError when one cannot be made."""
     if not plan.limited:
         return {}
     found = processor_share.place()
@@ -39,7 +40,7 @@ def make(plan: Plan, rundir: Path) -> Mapping[str, Path]:
 
 
 def of_lab(share: Share, rundir: Path) -> tuple[Path, ...]:
-    """The control groups in which all processes of a lab are held to its share. Raises EnvironmentLacks."""
+    """Make the control groups that limit all processes of a lab to its share. Raises EnvironmentLacks, MinigtsError."""
     name, groups = f"{processor_share.prefix(rundir)}lab", dict[Path, None]()
     try:
         if share.processors is not None:
@@ -49,7 +50,7 @@ def of_lab(share: Share, rundir: Path) -> tuple[Path, ...]:
     except OSError as error:
         raise MinigtsError(f"the lab cannot be held to {share.in_words}: {error}") from error
     if len(groups) > 1 and any((group / "cgroup.controllers").exists() for group in groups):
-        raise EnvironmentLacks("processors and memory are limited in different control groups here: hand one of them")
+        raise EnvironmentLacks("this machine limits processors and memory in different control groups: set only one")
     return tuple(groups)
 
 
@@ -60,7 +61,8 @@ def _found(place: processor_share.Place | str) -> processor_share.Place:
 
 
 def remove(rundir: Path) -> list[str]:
-    """Take away a lab's groups; what is left, a sentence each. Their names follow from its run directory."""
+    """Remove a lab's groups, whose names follow from its run directory; return what could not be removed, one sentence
+    each."""
     return [
         text
         for room in (processor_share, memory_share, process_share)

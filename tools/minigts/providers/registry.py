@@ -1,4 +1,4 @@
-"""Every provider, by the name a user writes. A new one is a folder and a line here."""
+"""Every provider, by the name that a user writes. A new provider needs a folder and a line here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from minigts.topology.time import Time
 
 
 def _later(place: str) -> Callable[[Path], Provider]:
-    """Makes the provider whose class is there, in this folder; its module is imported when one is made."""
+    """A function that makes a provider of the class at `place`, and imports the class's module only when called."""
 
     def make_one(rundir: Path) -> Provider:
         made: Provider = pkgutil.resolve_name(f"{__package__}.{place}")(rundir)
@@ -28,7 +28,7 @@ _PROVIDERS = {
     "mininet": _later("mininet.provider:MininetProvider"),
 }
 _IN_VIRTUAL_TIME = {"uml": _later("uml.virtual:VirtualUmlProvider")}
-"""Those whose labs can have a clock of their own."""
+"""The providers whose labs can have their own clock."""
 
 
 def names() -> tuple[str, ...]:
@@ -36,20 +36,19 @@ def names() -> tuple[str, ...]:
 
 
 def best_time(name: str) -> Time:
-    """The time of a lab of that provider for which neither file nor command says one. Raises InputError for a name that
-    is not there."""
+    """The default time of that provider's labs. Raises InputError for an unknown name."""
     _require(name)
     return "virtual" if name in _IN_VIRTUAL_TIME else "real"
 
 
 def has_virtual_time(name: str) -> bool:
-    """Whether labs of the provider called `name` can have a clock of their own."""
+    """Whether labs of the provider called `name` can have their own clock."""
     return name in _IN_VIRTUAL_TIME
 
 
 def make(name: str, rundir: Path, time: Time = "real") -> Provider:
-    """The provider called `name` for the lab in `rundir`, which has that time. Raises InputError for a name that is
-    not there, and for a time that the provider has not.
+    """The provider called `name` for the lab in `rundir`, in that time. Raises InputError for an unknown name, and for
+    a time that the provider lacks.
     """
     _require(name)
     if time == "real":
@@ -61,7 +60,7 @@ def make(name: str, rundir: Path, time: Time = "real") -> Provider:
 
 
 def every(rundir: Path) -> tuple[Provider, ...]:
-    """All of them for the lab in `rundir`, in each time that they have."""
+    """Every provider for the lab in `rundir`, once for each time that it has."""
     makers = (*_IN_VIRTUAL_TIME.values(), *_PROVIDERS.values())
     return tuple(maker(rundir) for maker in makers)
 

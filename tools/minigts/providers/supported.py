@@ -1,6 +1,7 @@
-"""What a topology asks for that not every provider has: each declares what it supports, and all else is refused here.
+"""Features that a topology may ask for and that not every provider has. Each provider declares the features that it
+supports, and every other one is refused here.
 
-What there is to ask for stands with the setting that asks (`topology.host_settings`, `topology.link_settings`).
+Features are declared with the settings that ask for them (`topology.host_settings`, `topology.link_settings`).
 """
 
 from __future__ import annotations
@@ -23,19 +24,19 @@ class Asked:
 
     feature: str
     by: str
-    """`ams, bra with `cpus: 0.5``, and where that is written, if that is known."""
+    """Who asks, such as `ams, bra with `cpus: 0.5``, after the place in the file if that is known."""
     instead: str = ""
-    """What to write where no provider supports it."""
+    """What to write instead; empty if there is nothing."""
 
 
 def names() -> tuple[str, ...]:
-    """Of every feature, in the order of the settings that ask for them."""
+    """The names of all features, in the order of the settings that ask for them."""
     of_links = (each.feature for each in LINK_SETTINGS if each.feature is not None)
     return tuple(dict.fromkeys((*(feature.name for feature in FEATURES), *of_links)))
 
 
 def asked(plan: Plan) -> Iterator[Asked]:
-    """What of them the plan asks for."""
+    """The features that the plan asks for."""
     for feature in FEATURES:
         hosts = [host for host in plan.hosts if feature.asks(host)]
         if hosts:
@@ -51,19 +52,19 @@ def asked(plan: Plan) -> Iterator[Asked]:
 
 
 def require(plan: Plan, provider: str, supports: Supports) -> None:
-    """Raises EnvironmentLacks for what the plan asks for and that provider does not support, before anything is made.
+    """Raise EnvironmentLacks when the plan asks for a feature that the provider does not support.
 
-    It says who asks, why this provider has it not, and which others have.
+    The message says who asks, why this provider lacks the feature, and which others have it.
     """
     for each in asked(plan):
         refuse(each, provider, supports)
 
 
 def refuse(what: Asked, provider: str, supports: Supports) -> None:
-    """Raises EnvironmentLacks unless it is supported."""
+    """Raise EnvironmentLacks unless the feature is supported."""
     if what.feature in supports.features:
         return
-    why = supports.why_not.get(what.feature, "it does not say that it does")
+    why = supports.why_not.get(what.feature, "it does not declare it")
     others = dict.fromkeys(each.name for each in registry.every(Path()) if what.feature in each.supports.features)
     able = f"provider {next(iter(others))} does" if len(others) == 1 else f"providers {' and '.join(others)} do"
     hints = [*([able] if others else []), *([what.instead] if what.instead else [])]

@@ -1,4 +1,4 @@
-"""The Python packages of the launcher's environment as files, for a machine that cannot fetch them."""
+"""Wheels of the launcher's Python packages, for a machine that cannot fetch them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ TIMEOUT_S = 600.0
 
 
 def fetch(directory: Path, progress: Callable[[str], None]) -> tuple[Path, ...]:
-    """The wheels of the checkout's lock, for this Python and kind of machine, fetched into an empty directory.
+    """Fetch the wheels of the checkout's lock, for this Python and this kind of machine, into an empty directory.
 
-    Raises EnvironmentLacks where there is no lock, pip or network.
+    Returns their paths. Raises EnvironmentLacks where there is no lock, no pip or no network.
     """
     lock = paths.project_root() / LOCK
     if not lock.is_file():

@@ -1,4 +1,4 @@
-"""Talks to one host of a lab through its socket, which the supervisor serves."""
+"""The client side of a host's control socket, which the lab's supervisor serves."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ from minigts.providers.agent.patience import LOOK_S, Conditions, Patience
 from minigts.providers.base import Result
 
 GRACE_S = 10.0
-"""How much longer than its own limit a command may be silent before the host counts as gone."""
+"""Seconds after a command's own limit until a silent host counts as gone."""
 CONNECT_S = 5.0
 GREETING_S = 2.0
-"""How long a supervisor may take to say whether its host has greeted. One that does not say it is one of before."""
+"""Seconds that a supervisor may take to say whether its host's agent has greeted. Older supervisors never say it."""
 MOST_KEPT_BYTES = 32 << 20
-"""Of what a command says on both streams together, in memory: a host may say more than there is room for."""
+"""Bytes of a command's output, both streams together, that are kept in memory."""
 MOST_KEPT_STREAMED_BYTES = 256 << 10
-"""The same where it is handed over as it comes, so that what is kept is a courtesy."""
+"""The same where the output is also passed on as it arrives."""
 NOT_STARTED = 127
-"""The code of a command that an agent could not start."""
+"""The exit code of a command that an agent could not start."""
 LACKS = {
     errno.EAGAIN: "it has as many processes as its kernel allows",
     errno.ENOMEM: "its memory is exhausted",
 }
-"""Why not, where that is no matter of the command: by what fork(2) fails with."""
+"""What the host lacks when fork(2) fails there with these errors."""
 CUT_MARK = "\n[minigts keeps no more of this output than {} bytes]\n"
 
 
 class OutputTooLong(CommandFailed):
-    """A command was ended because it said more than is kept in memory."""
+    """A command was ended because its output was longer than what is kept in memory."""
 
     def __init__(self, host: str, argv: Sequence[str], most_bytes: int) -> None:
         self.most_bytes = most_bytes
@@ -54,8 +54,8 @@ class OutputTooLong(CommandFailed):
     def _describe(self) -> str:
         before, _, _ = super()._describe().partition(" ended with code")
         return (
-            f"{before} was ended: it said more than {self.most_bytes >> 20} MB. Have it handed over as it comes "
-            f"(minigts exec without --json, or `on_output`), or write it into a file there and minigts cp that"
+            f"{before} was ended: it wrote more than {self.most_bytes >> 20} MB of output. Stream the output "
+            f"(minigts exec without --json, or `on_output`), or write it to a file there and fetch that by minigts cp"
         )
 
 
@@ -73,11 +73,11 @@ def run(
     on_look: Callable[[], object] | None = None,
     conditions: Conditions | None = None,
 ) -> Result:
-    """Run a command and wait for its end; see `Provider.run`. With `on_stdout` its standard output is handed over, and
-    is not in the result. `on_look` is called about each second, and what it raises ends the command.
+    """Run a command and wait for its end; see `Provider.run`. `on_stdout` gets the standard output, which is then not
+    in the result. `on_look` is called about once a second; an error that it raises ends the command.
 
-    `turn` is this caller's on the lab's clock, 0 if it acts alone: time passes there while it waits, and how much of
-    this machine's that takes is no matter. None: the lab has this machine's time.
+    `turn` is the caller's turn on the lab's clock, 0 if it has none: the lab's time passes while the caller waits, and
+    this machine's time does not matter. None means that the lab uses this machine's time.
     """
     started = time.monotonic()
     kept = _Kept(host, argv, is_streamed=on_output is not None)
@@ -110,9 +110,9 @@ def run(
 def attach(
     rundir: Path, host: str, argv: Sequence[str], *, paced: bool = False, conditions: Conditions | None = None
 ) -> int:
-    """Run a command with this process's terminal as its own; returns its exit code.
+    """Run a command on this process's terminal; returns its exit code.
 
-    `paced`: the lab has a clock of its own, and meanwhile a second of it is to take a second.
+    `paced` makes a lab with its own clock run in real time until the command ends.
     """
     patience = Patience(host, argv[0], conditions or Conditions())
     with contextlib.closing(_Line(_connect(rundir, host, conditions), patience)) as line, _raw_terminal():
@@ -138,7 +138,8 @@ def converse(
     terminal: tuple[int, int] | None = None,
     conditions: Conditions | None = None,
 ) -> socket.socket:
-    """Start a command; the line to it, once its host has taken that. See `Converses`, and for `paced` `attach`."""
+    """Start a command; return its connection once the host's agent has read the request. See `Converses.converse`, and
+    `attach` for `paced`."""
     connection = _connect(rundir, host, conditions)
     try:
         for frame in _request(argv, None, terminal):
@@ -157,7 +158,7 @@ def converse(
 
 
 class _Line:
-    """What is sent to a host and what comes from it, both at once, for as long as its patience lasts."""
+    """A connection that sends to a host and receives from it at once, for as long as its `Patience` lasts."""
 
     def __init__(
         self, connection: socket.socket, patience: Patience, on_look: Callable[[], object] | None = None
@@ -173,27 +174,27 @@ class _Line:
         self._connection.close()
 
     def send(self, *frames: wire.Frame | Iterator[wire.Frame]) -> None:
-        """As soon as there is room for it; a host that goes away meanwhile is noticed by reading."""
+        """Send frames as soon as the socket has room; reading notices a host that goes away."""
         self._frames += [iter([each]) if isinstance(each, wire.Frame) else each for each in frames]
         self._write()
 
     def send_later(self, frame: wire.Frame) -> None:
-        """The same for a signal's handler, which may have interrupted whoever sends."""
+        """Queue a frame without sending it: for a signal's handler, which may have interrupted `send`."""
         self._frames.append(iter([frame]))
 
     def listen_to(self, descriptor: int, take: Callable[[bytes], None]) -> None:
-        """Also wait for that; `take` gets nothing at its end."""
+        """Also read from this descriptor while waiting; `take` gets its data, and empty bytes at its end."""
         self._further = (descriptor, take)
 
     @contextlib.contextmanager
     def resting(self) -> Iterator[None]:
-        """Within it somebody else than the host takes time."""
+        """A context whose duration does not count as the host's silence."""
         began = time.monotonic()
         yield
         self._patience.excuse(time.monotonic() - began)
 
     def frames(self) -> Iterator[wire.Frame]:
-        """What the host says, until it goes away, and not what the supervisor says of it. Raises HostFailed."""
+        """The frames that the host sends, until it goes away, without those of the supervisor. Raises HostFailed."""
         decoder = wire.Decoder()
         with breakable(partial(self._connection.shutdown, socket.SHUT_RDWR)):
             while True:
@@ -206,7 +207,7 @@ class _Line:
                         self._patience.greeted(frame.payload == wire.GREETED)
                     elif frame.kind == wire.CUT:
                         raise HostFailed(
-                            "too much of what it said was left unread: read it faster, or have it in a file"
+                            "too much of its output was left unread: read it faster, or write it to a file"
                         )
                     elif frame.kind != wire.TAKEN:
                         yield frame
@@ -220,7 +221,7 @@ class _Line:
             self._on_look()
 
     def _wait(self) -> bytes | None:
-        """What has come from the host; nothing when it has gone, None when nothing has come."""
+        """Data from the host: empty when the host has gone, None when none has arrived."""
         watched = select.poll()
         watched.register(self._connection, select.POLLIN | (select.POLLOUT if self._has_more() else 0))
         if self._further is not None:
@@ -275,8 +276,8 @@ class _Line:
 
 
 class _Kept:
-    """What a command has said, up to so many bytes of both streams together: fewer where it is handed over as it comes,
-    and it may say more.
+    """The output of a command, up to a number of bytes of both streams together. Output that is also streamed is cut
+    there; other output raises OutputTooLong.
     """
 
     def __init__(self, host: str, argv: Sequence[str], *, is_streamed: bool) -> None:
@@ -294,8 +295,8 @@ class _Kept:
             raise OutputTooLong(self._host, self._argv, self._most_bytes)
 
     def lack(self, ended: wire.Ended) -> str | None:
-        """Of what the host's kernel has had too little to start the command at all; None where it was started, or is no
-        program there. Its agent says so: `true: Resource temporarily unavailable (os error 11)`.
+        """What the host's kernel lacked to start the command, from its agent's error such as `true: Resource
+        temporarily unavailable (os error 11)`; None if the command started or does not exist there.
         """
         said = self._said[wire.STDERR].decode(errors="replace")
         if ended.code != NOT_STARTED or not said.startswith(f"{self._argv[0]}: "):
@@ -303,7 +304,7 @@ class _Kept:
         return next((lack for number, lack in LACKS.items() if said.endswith(f" (os error {number})\n")), None)
 
     def result(self, ended: wire.Ended, timeout_s: float, seconds: float, *, check: bool) -> Result:
-        """It is marked where the streams were cut. Raises CommandTimeout, CommandFailed."""
+        """The command's result, with a mark where its output was cut. Raises CommandTimeout, CommandFailed."""
         out, err = (self._said[kind].decode(errors="replace") for kind in (wire.STDOUT, wire.STDERR))
         err += CUT_MARK.format(self._most_bytes) if self._is_cut else ""
         if ended.timeout:
@@ -323,12 +324,12 @@ def _connect(rundir: Path, host: str, conditions: Conditions | None) -> socket.s
 
 
 def _wait_until_taken(connection: socket.socket, patience: Patience) -> None:
-    """Read no further than the word that the host has taken what it was asked first. Raises HostFailed, OSError."""
+    """Read up to the frame which says that the host's agent has read the first request. Raises HostFailed, OSError."""
     patience.owes()
     connection.settimeout(GREETING_S)
     try:
         first = _one_frame(connection, patience)
-    except TimeoutError:  # a supervisor of before
+    except TimeoutError:  # an older supervisor, which sends no such frame
         connection.settimeout(CONNECT_S)
         return
     connection.settimeout(LOOK_S)
@@ -345,7 +346,7 @@ def _one_frame(connection: socket.socket, patience: Patience) -> wire.Frame:
     head = _exactly(connection, wire.HEADER.size, patience)
     channel, kind, length = wire.HEADER.unpack(head)
     if (kind, length) not in ((wire.HOST, 1), (wire.TAKEN, 0)):
-        raise ConnectionResetError("it has answered before it was asked")
+        raise ConnectionResetError("it answered before it was asked")
     return wire.Frame(channel, kind, _exactly(connection, length, patience))
 
 
@@ -373,7 +374,7 @@ def _request(argv: Sequence[str], timeout_s: float | None, terminal: Sequence[in
 
 
 def _inputs(data: bytes) -> tuple[Iterator[wire.Frame], wire.Frame]:
-    """All its input, and the input's end."""
+    """The frames of a command's input, and the frame that ends it."""
     offsets = range(0, len(data), wire.CHUNK)
     pieces = (wire.Frame(1, wire.INPUT, data[offset : offset + wire.CHUNK]) for offset in offsets)
     return pieces, wire.Frame(1, wire.INPUT, b"")
@@ -399,7 +400,7 @@ def _gone(rundir: Path, host: str, argv: Sequence[str], conditions: Conditions |
 
 
 def _why(rundir: Path, host: str, conditions: Conditions | None) -> str:
-    """Why the host is gone, if somebody has written that down, and what starts it again."""
+    """A clause with the recorded reason why the host has ended, if there is one, and the command that restarts it."""
     if why := endings.in_words(rundir, host):
         return why
     return f"; {conditions.remedy} starts it again" if conditions is not None and conditions.remedy else ""
@@ -422,7 +423,7 @@ def _raw_terminal() -> Iterator[None]:
         yield
         return
     before = termios.tcgetattr(sys.stdin)
-    tty.setraw(sys.stdin, termios.TCSADRAIN)  # what was typed ahead is kept
+    tty.setraw(sys.stdin, termios.TCSADRAIN)  # keeps what was typed ahead
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""The line to one host's agent, shared by all who talk to it. Standard library only."""
+"""The line to one host's agent, which all clients of the host share. Standard library only."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from minigts.providers.agent import sockets, wire
 
 WAITING_LIMIT_BYTES = 1 << 20
 UNREAD_LIMIT_BYTES = 64 << 20
-"""A client that leaves this much of its commands' output unread is cut off, and told so."""
+"""A client that leaves this much of its commands' output unread is disconnected after a CUT frame."""
 NOT_FOR_THE_AGENT = (wire.WAIT, wire.PACE)
-"""What a lab's clock keeps of what is written."""
+"""Frames for the lab's clock, which does not pass them on to the agent."""
 
 Connected = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 @dataclass(eq=False)
 class Client:
-    """A connection to a host's socket, with its running commands: its own channel -> the agent's channel."""
+    """A client's connection. `channels` maps its channel of each running command to the agent's channel."""
 
     writer: asyncio.StreamWriter
     channels: dict[int, int] = field(default_factory=dict)
 
     def send(self, frame: wire.Frame) -> bool:
-        """False when it has left so much unread that this is the end."""
+        """Send a frame; False when the client has left too much unread and is disconnected."""
         if self.writer.is_closing():
             return True
         if self.writer.transport.get_write_buffer_size() <= UNREAD_LIMIT_BYTES:
             self.writer.write(frame.encode())
             return True
         self.writer.write(wire.Frame(0, wire.CUT, b"").encode())
-        self.writer.close()  # once it has read what there is
+        self.writer.close()  # takes effect when the client has read what is buffered
         return False
 
 
 class Line:
-    """Writes to an agent, never more than a window ahead of what it has taken."""
+    """Writes to an agent, never more than `window` bytes ahead of what the agent has read."""
 
     def __init__(self, writer: asyncio.StreamWriter, window: int) -> None:
         self._writer = writer
@@ -51,7 +51,7 @@ class Line:
         self._room.set()
 
     def send(self, frame: wire.Frame) -> int:
-        """How many bytes the agent will have taken when it has taken this, too."""
+        """Send a frame; return how many bytes the agent will have read in total once it has read this frame."""
         data = frame.encode()
         if frame.kind not in NOT_FOR_THE_AGENT:
             self._for_the_agent += len(data)
@@ -60,15 +60,15 @@ class Line:
         return self._for_the_agent
 
     def taken(self, count: int) -> int:
-        """How many bytes the agent has taken altogether. Who takes more than it was sent has no more credit than at the
-        beginning."""
+        """Note that the agent has read `count` more bytes; return the total. The credit never exceeds the window, even
+        if the agent claims more than it was sent."""
         self._credit = min(self._credit + count, self._window)
         self._taken += count
         self._pump()
         return self._taken
 
     async def room(self) -> None:
-        """Wait until what is to be written has become little."""
+        """Wait until at most WAITING_LIMIT_BYTES wait to be written."""
         await self._room.wait()
 
     def _pump(self) -> None:
@@ -84,7 +84,7 @@ class Line:
 
 
 class Process(Protocol):
-    """What a supervisor has started: subprocess.Popen, or what is as that."""
+    """A process that a supervisor has started: subprocess.Popen, or a class with these methods."""
 
     pid: int
 
@@ -95,11 +95,10 @@ class Process(Protocol):
 
 
 class Host:
-    """Whatever has a host's agent at its other end, a kernel or an SSH connection, and whoever talks to it.
+    """A host's process (a kernel or an SSH connection), the line to its agent, and the clients of that agent.
 
-    What comes from the other end is judged here, for all who talk to it: a host that says what no agent says has its
-    line closed, and `on_fault` is told why. `before_end` is called when the line has ended, before any client learns
-    of it.
+    Frames from the host are checked here for all clients: if one is malformed, the line is closed and `on_fault` is
+    called with the reason. `before_end` is called when the line has ended, before any client learns of it.
     """
 
     def __init__(
@@ -121,7 +120,7 @@ class Host:
         self._has_ended = False
 
     async def serve(self, path: str) -> None:
-        """Carry frames until the line ends; then close every connection, so that clients learn of it."""
+        """Carry frames until the line ends; then close every client's connection."""
         reader, writer = await asyncio.open_connection(sock=self._socket)
         self._line = Line(writer, self._window)
         server = await _serve_at(path, self._client_connects)
@@ -154,7 +153,7 @@ class Host:
             self._to_client(frame)
 
     def _has_taken(self, count: int) -> None:
-        """Whoever waits for the agent to take something learns that it does, also if it has not come to that yet."""
+        """Tell each client with an unread request that the agent is reading, even if not yet that request."""
         taken = self._line.taken(count)
         for client, channel in dict.fromkeys((client, channel) for _, client, channel in self._untaken):
             client.send(wire.Frame(channel, wire.TAKEN, b""))
@@ -213,14 +212,13 @@ class Host:
 
 
 async def _serve_at(path: str, connected: Connected) -> asyncio.Server:
-    """Its socket stays when the server closes: one that refuses tells a client at once that the kernel has ended."""
+    """The socket's file stays when the server closes, so that a refused connection tells a client at once that the
+    kernel has ended."""
     return await asyncio.start_unix_server(connected, sock=sockets.listening(path))
 
 
 async def _close(server: asyncio.Server) -> None:
-    """A connection that has been accepted, and has no transport yet when its server closes, would be nobody's: asyncio
-    keeps it open and tells no one.
-    """
+    """Close a server after all its accepted connections have a transport: asyncio would leave others open for ever."""
     for listener in server.sockets:
         asyncio.get_running_loop().remove_reader(listener.fileno())
     await asyncio.sleep(0)
@@ -229,7 +227,7 @@ async def _close(server: asyncio.Server) -> None:
 
 
 async def _skip_to_hello(reader: asyncio.StreamReader) -> bytes:
-    """What follows the greeting, so far; however much comes before it. Raises EOFError."""
+    """Read up to the agent's greeting, whatever precedes it; return the data after it. Raises EOFError."""
     seen = b""
     while data := await reader.read(1 << 16):
         seen += data

@@ -1,10 +1,9 @@
-"""How long an answer of a host is waited for. Every wait for one goes by this, whoever waits, and in both times.
+"""How long to wait for a host's answer: the rule for every such wait, in real and in virtual time.
 
-A command may take as long as it likes: what has a limit is silence. A host owes a word from when it is sent something
-until its agent has read it off the line, which an agent does at once whatever else its host does; the supervisor passes
-that on (`wire.TAKEN`). In this machine's time an agent of which nothing is heard is asked again and again. In a lab's
-own time that would change what happens in it, so there it is the lab's clock that is looked at: a host that has been
-sent something has its turn next.
+A command may run for any time; only silence is limited. A host owes an answer from when it is sent a request until its
+agent has read it, which an agent does at once whatever else its host does; the supervisor reports this (`wire.TAKEN`).
+In real time a silent agent is asked (`wire.ASK`) again and again. In virtual time that would change what happens in the
+lab, so the lab's clock is watched instead: a host that has been sent something has the next turn.
 """
 
 from __future__ import annotations
@@ -18,48 +17,48 @@ from minigts.errors import HostFailed
 from minigts.machine import interruption
 
 LOOK_S = 1.0
-"""How often it is looked whether the host still answers, at the least."""
+"""The longest interval between two looks at whether the host still answers."""
 ASK_AFTER_S = 10.0
-"""An agent of which nothing has been heard for so long is asked whether it is there."""
+"""In real time, an agent that has been silent for so long is asked whether it still runs."""
 SILENT_S = 30.0
-"""How long an agent may owe a word, by this machine's time, in a lab that has that."""
+"""In real time, how long an agent may owe an answer."""
 BOOT_S = 120.0
-"""The same of a host that has not greeted yet: one that somebody else starts just now."""
+"""In real time, how long a host may take to boot, as one that another command has just started."""
 SILENT_LAB_S = 10.0
-"""The same by the lab's own clock. An honest agent owes it for less than a millisecond."""
+"""In virtual time, how long an agent may owe an answer by the lab's clock. A sound one owes it for less than 1 ms."""
 SILENT_AT_MOST_S = 300.0
-"""And by this machine's time while the lab's passes, however slowly: the host's turn is the next."""
+"""In virtual time, the same by this machine's time, while the lab's passes, however slowly."""
 QUIET_S = 3.0
-"""As long as something has been heard since, its process is not looked at: a lab may have hundreds."""
+"""The host's process is examined only after so long a silence, since a lab may have hundreds of hosts."""
 STOPPED_S = 10.0
-"""How long the process of a host's kernel may be stopped by somebody else than minigts (SIGSTOP)."""
+"""How long the process of a host's kernel may be stopped by a SIGSTOP that is not from minigts."""
 CLOCK_S = 300.0
-"""How long the lab's clock may take to say the time: it does so when its kernels have ended their turns."""
+"""How long the lab's clock may take to answer, which it does when all kernels have ended their turns."""
 STILL_S = 600.0
-"""How long another command may keep the lab's time from passing, as one that copies disks does."""
+"""How long another command, such as one that copies disks, may stop the lab's time."""
 ENDLESS_S = 60.0
-"""How long nothing at all may happen in a lab whose time may pass."""
+"""How long nothing may happen in a lab whose time is allowed to pass."""
 INTERRUPTED_S, LATER_S = 5.0, 1.0
-"""Once the user has broken off: until so long after that, and each wait that begins later for so long."""
+"""After the user has interrupted: the time until running waits end, and the limit of each wait that begins later."""
 
 
 class LabTime(NamedTuple):
-    """The lab's time in seconds, and whether anybody lets it pass."""
+    """The lab's time in seconds, and whether it may pass."""
 
     now_s: float
     passes: bool
 
 
 class Clock(Protocol):
-    """A lab's own clock, looked at without waiting for it."""
+    """A lab's own clock, read without waiting for it."""
 
     @property
     def unanswered_s(self) -> float:
-        """How long it has owed its answer; 0 when it owes none."""
+        """For how many seconds the clock has owed an answer; 0 when it owes none."""
         ...
 
     def look(self) -> LabTime | None:
-        """What it has said last. Raises HostFailed when it has ended."""
+        """The clock's last answer; None before the first. Raises HostFailed when the clock has ended."""
         ...
 
 
@@ -69,23 +68,23 @@ def _never() -> bool:
 
 @dataclass(frozen=True)
 class Conditions:
-    """What is known of a host beside its line."""
+    """What a provider knows about a host without asking its agent."""
 
     clock: Callable[[], Clock] | None = None
-    """Makes what looks at the lab's own clock; None: it has this machine's time."""
+    """Makes the reader of the lab's own clock; None if the lab uses this machine's time."""
     is_held: Callable[[], bool] = _never
-    """Whether its user lets no time pass for it (`minigts pause`), or its disk is being copied."""
+    """Whether the host is paused (`minigts pause`), or its disk is being copied."""
     is_stopped: Callable[[], bool] = _never
-    """Whether the process of its kernel is stopped."""
+    """Whether the process of the host's kernel is stopped."""
     remedy: str = ""
-    """What is to be done about one that does not answer: `minigts restart bra`."""
+    """The command that helps when the host does not answer, such as `minigts restart bra`."""
     ailment: Callable[[], str] = lambda: ""
-    """A clause that says what the host itself is known to lack; empty for nothing."""
+    """A clause that says what the host lacks, such as memory; empty if nothing is known."""
 
 
 class Patience:
-    """Of one who waits for what a host says. `limit_s` is when what it was asked for is over at the latest, by the
-    lab's time, if there is such a limit. `asks`: an agent of which nothing is heard may be asked.
+    """Judges one wait for a host. `what` names the command. `limit_s` is the longest that the command may take, in the
+    lab's time; None for no limit. `asks` says whether a silent agent may be asked.
     """
 
     def __init__(
@@ -95,7 +94,7 @@ class Patience:
         self._asks = asks
         self._clock: Clock | None = None
         self.has_greeted: bool | None = None
-        """None: its supervisor does not tell, as those of before, and nothing is known of its agent."""
+        """Whether the host's agent has greeted; None if its supervisor, an older one, does not say so."""
         now = time.monotonic()
         self._began = self._heard = self._since = self._looked = self._moved = self._passed = now
         self._owed: float | None = None
@@ -106,23 +105,23 @@ class Patience:
         self._overdue = False
 
     def owes(self) -> None:
-        """The host has been sent something, or takes nothing of what it is sent."""
+        """Note that the host was sent something, or that its line is full: it owes an answer."""
         if self._owed is None:
             self._owed, self._lab_owed = time.monotonic(), None
 
     def greeted(self, has: bool) -> None:
         self.has_greeted = has
         self.heard()
-        if has:  # what it was sent meanwhile comes to it now
+        if has:  # what it was sent before reaches it now
             self._owed = time.monotonic()
 
     def heard(self) -> None:
-        """Something has come from it."""
+        """Note that the host has sent something."""
         self._heard = time.monotonic()
         self._owed = self._stopped = None
 
     def excuse(self, seconds: float) -> None:
-        """So long somebody else has taken time."""
+        """Do not count these seconds, which the caller spent itself."""
         self._since += seconds
         self.heard()
 
@@ -151,7 +150,7 @@ class Patience:
     def _look_at_user(self, now: float) -> None:
         ago_s = interruption.seconds_since()
         if ago_s is not None and ago_s > INTERRUPTED_S and now - self._began > LATER_S:
-            raise HostFailed(f"host {self._host} was not waited for any longer (`{self._what}`)")
+            raise HostFailed(f"the wait for host {self._host} was interrupted (`{self._what}`)")
 
     def _look_at_process(self, now: float) -> None:
         if now - self._heard < QUIET_S or not self._conditions.is_stopped():
@@ -172,7 +171,7 @@ class Patience:
                 raise self._silence(f"it has not come up for {BOOT_S:g} s")
             return False
         if owed_s > SILENT_S:
-            raise self._silence(f"it has taken nothing for {SILENT_S:g} s (`{self._what}`)")
+            raise self._silence(f"it has read nothing for {SILENT_S:g} s (`{self._what}`)")
         if self._owed is None and self._asks and now - self._heard > ASK_AFTER_S:
             self.owes()
             return True
@@ -184,7 +183,7 @@ class Patience:
             self._clock = self._conditions.clock()
         told = self._clock.look()
         if self._clock.unanswered_s > CLOCK_S:
-            raise self._silence(f"the lab's clock has not said the time for {CLOCK_S:g} s, for a kernel keeps its turn")
+            raise self._silence(f"the lab's clock has not answered for {CLOCK_S:g} s: a kernel does not end its turn")
         if told is None:
             return
         if told.now_s != self._lab_seen:
@@ -193,12 +192,12 @@ class Patience:
             self._passed = now
         elif now - self._passed > STILL_S:
             raise HostFailed(
-                f"the lab's time has not passed for {STILL_S:g} s: another command keeps it, or a host does not start"
+                f"the lab's time has not passed for {STILL_S:g} s: another command stops it, or a host does not start"
             )
         elif self._owed is not None:
-            self._owed = now  # nobody can answer meanwhile
+            self._owed = now  # no host can answer while time stands still
         if self._clock.unanswered_s > LOOK_S:
-            self._moved = now  # a kernel has its turn, in which a program computes: CLOCK_S is for that
+            self._moved = now  # a program computes in a kernel's turn: CLOCK_S limits that
         if told.passes and now - self._moved > ENDLESS_S:
             raise self._silence(f"nothing has happened in the lab for {ENDLESS_S:g} s (`{self._what}`)")
         self._look_at_lab(now, told.now_s)
@@ -207,18 +206,18 @@ class Patience:
         if self._lab_began is None:
             self._lab_began = lab_s
         if self._limit_s is not None and lab_s - self._lab_began > self._limit_s:
-            # It may have been paused for a moment between two looks, and be late by that.
+            # It may have been paused between two looks, and be late by that.
             if self._overdue:
-                raise self._silence(f"`{self._what}` should have ended after {self._limit_s:g} s of the lab's")
+                raise self._silence(f"`{self._what}` should have ended after {self._limit_s:g} s of the lab's time")
             self._overdue, self._lab_began = True, lab_s
         if self._owed is None or not self.has_greeted:
             return
         if self._lab_owed is None:
             self._lab_owed = lab_s
         if lab_s - self._lab_owed > SILENT_LAB_S:
-            raise self._silence(f"it has taken nothing for {SILENT_LAB_S:g} s of the lab's (`{self._what}`)")
+            raise self._silence(f"it has read nothing for {SILENT_LAB_S:g} s of the lab's time (`{self._what}`)")
         if now - self._owed > SILENT_AT_MOST_S:
-            raise self._silence(f"it has taken nothing for {SILENT_AT_MOST_S:g} s (`{self._what}`)")
+            raise self._silence(f"it has read nothing for {SILENT_AT_MOST_S:g} s (`{self._what}`)")
 
     def _silence(self, why: str) -> HostFailed:
         remedy = f"; {self._conditions.remedy} starts it again" if self._conditions.remedy else ""

@@ -1,14 +1,14 @@
-"""Which processes are a lab's: its supervisor, by a record; all of them, by a mark.
+"""Finds and ends the processes of a lab. A record names its supervisor; a mark shows all of them.
 
-The mark is in their environment, which a process may wipe, and in a limit, which none can take off: whoever may not
-raise a hard limit keeps it, and so does all that it starts (`brand`).
+The mark is an environment variable, which a process may erase, and a hard limit (`brand`), which neither a process
+without privilege nor its children can raise again.
 
-A process id alone proves nothing, since ids are used again: a record holds the start time and the boot too, and what is
-not a whole record is none. A signal goes to a process that is held by a pidfd (pidfd_open(2)) while its start time and
-its mark are looked at, or not at all: whatever a record says, nothing that is not the lab's is ever signalled.
+A process id alone proves nothing, since ids are used again: a record also holds the start time and the boot, and a
+damaged record counts as none. Before a process is signalled it is held by a pidfd (pidfd_open(2)) while its start time
+and its mark are checked, so no process of others is ever signalled, whatever a record says.
 
-No supervisor escapes `end`, whenever it was started: it records itself before it reads what to start, and `end`
-takes that away before it looks for the record.
+No supervisor escapes `end`: a supervisor writes its record before it reads launch.json, and `end` removes launch.json
+before it looks for the record.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ T = TypeVar("T")
 MARK = "MINIGTS_RUNDIR"
 """Environment variable that every process of a lab carries; its value is the lab's run directory."""
 LAUNCH = paths.LAUNCH
-"""What the supervisor is to start, in the run directory."""
+"""The file in the run directory that says what the supervisor is to start."""
 _LAUNCH_LIMIT_BYTES = 16 << 20
 _OF_A_LAUNCH = documents.Bounds(elements=1_000_000, bytes=_LAUNCH_LIMIT_BYTES)
 
 UNUSED_LIMIT = 10
-"""RLIMIT_LOCKS, which no Linux since 2.4 goes by (setrlimit(2)); /proc/PID/limits calls it `Max file locks`."""
+"""RLIMIT_LOCKS, which Linux has ignored since 2.4 (setrlimit(2)); /proc/PID/limits calls it `Max file locks`."""
 _LIMIT_NAMED = re.compile(r"^Max file locks +(\d+) +(\d+) ", re.MULTILINE)
 _RECORD = paths.SUPERVISOR
 _RECORD_LIMIT_BYTES = 4096
@@ -53,7 +53,7 @@ _HIGHEST_PID = 1 << 22
 
 @dataclass(frozen=True)
 class Process:
-    """One process, now and for good: no other has its id and its start time, in clock ticks since boot."""
+    """A process, identified for good by its id and its start time, in clock ticks since boot."""
 
     pid: int
     started: int
@@ -64,16 +64,16 @@ class Process:
 
 
 def record(rundir: Path) -> None:
-    """Write down that this process is the lab's supervisor."""
+    """Record that this process is the lab's supervisor."""
     pid = os.getpid()
     content = {"pid": pid, "started": started_ticks(pid), "boot": boot_id()}
     paths.write_whole(rundir / _RECORD, json.dumps(content))
 
 
 def brand(rundir: Path) -> None:
-    """Mark this process, and all that it starts from now on, as the lab's by a limit that is of no other use.
+    """Mark this process, and all that it starts from now on, as the lab's by a limit that has no other use.
 
-    A machine that has lowered it already leaves the mark in the environment.
+    Where the limit is already lower, only the mark in the environment remains.
     """
     number = _number(rundir)
     with contextlib.suppress(ValueError, OSError):
@@ -81,17 +81,17 @@ def brand(rundir: Path) -> None:
 
 
 def _number(rundir: Path) -> int:
-    """As good as only this lab's: 62 bits of a digest of its run directory's name."""
+    """The lab's number for the limit: 62 bits of a digest of its run directory's name."""
     return int.from_bytes(hashlib.sha256(str(rundir).encode()).digest()[:8], "big") >> 2
 
 
 def recorded(rundir: Path) -> bool:
-    """Whether a supervisor has begun, and may have ended since."""
+    """Whether a supervisor has started; it may have ended since."""
     return (rundir / _RECORD).exists()
 
 
 def read_launch(path: Path, build: Callable[[Any], T]) -> T:
-    """What `build` makes of the JSON in launch.json. Raises MinigtsError for a file that does not hold it."""
+    """The result of `build` for the JSON in launch.json. Raises MinigtsError when the file does not fit."""
     try:
         return build(documents.document(paths.read_whole(path, _LAUNCH_LIMIT_BYTES), _OF_A_LAUNCH))
     except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
@@ -99,18 +99,18 @@ def read_launch(path: Path, build: Callable[[Any], T]) -> T:
 
 
 def supervisor(rundir: Path) -> int | None:
-    """The process id of the lab's supervisor; None if it does not run, or if nothing whole is recorded."""
+    """The process id of the lab's supervisor; None if it does not run, or its record is missing or damaged."""
     found = _supervisor(rundir)
     return None if found is None else found.pid
 
 
 def marked(rundir: Path) -> list[int]:
-    """Process ids of the lab's supervisor and of what it started, whoever is their parent now."""
+    """Process ids of the lab's supervisor and of all that it started, also of those that are orphans now."""
     return [found.pid for found in _of_lab(rundir)]
 
 
 def end(rundir: Path, patience_s: float = 5.0) -> list[str]:
-    """End the lab's supervisor, then whatever is left. Returns what could not be ended, a sentence each."""
+    """End the lab's supervisor, then its remaining processes. Returns one sentence for each that could not be ended."""
     remove(rundir / LAUNCH)
     first = _supervisor(rundir)
     if first is not None:
@@ -127,7 +127,7 @@ def end(rundir: Path, patience_s: float = 5.0) -> list[str]:
 
 
 def _of_lab(rundir: Path) -> list[Process]:
-    """Every other process that has the lab's mark, in whichever place; none that has ended."""
+    """Every other running process that has the lab's mark, in its environment or as a limit."""
     return _every(lambda pid: _is_of_lab(pid, rundir))
 
 
@@ -141,7 +141,7 @@ def _limit(pid: int) -> int | None:
 
 
 def _kill(processes: Sequence[Process], rundir: Path) -> None:
-    """Also together with their groups, as far as these are the lab's: so none is missed that is about to fork."""
+    """Kill processes, and each process group in which all are the lab's, so that none escapes by forking."""
     groups: dict[int | None, list[int]] = {}
     for each in _every(lambda _: True):
         groups.setdefault(_group(each.pid), []).append(each.pid)
@@ -163,7 +163,7 @@ def _group(pid: int) -> int | None:
 
 
 def carrying(variable: str, value: str) -> list[Process]:
-    """Every other process that has this variable with this value in its environment; none that has ended."""
+    """Every other running process that has this variable with this value in its environment."""
     return _every(lambda pid: _carries(pid, variable, value))
 
 
@@ -183,10 +183,10 @@ def send_marked(process: Process, number: signal.Signals, variable: str, value: 
 
 
 def send_if(pid: int, number: signal.Signals, is_meant: Callable[[], bool]) -> bool:
-    """Send the process `pid` a signal if `is_meant` says so once it is held: then no other process can take its place.
+    """Send the process `pid` a signal if `is_meant` returns true while a pidfd keeps its id from being used again.
 
-    False when nothing was sent: it has ended, it is another user's, it is not the one that is meant, or no other
-    process could have that id.
+    Returns False when nothing was sent: the process has ended, is another user's or not the one that is meant, or
+    `pid` is this process's or no valid id.
     """
     if not 1 < pid <= _HIGHEST_PID or pid == os.getpid():
         return False
@@ -217,7 +217,8 @@ def _supervisor(rundir: Path) -> Process | None:
 
 
 def _recorded_process(path: Path) -> Process | None:
-    """What a record holds: `{"pid": 4711, "started": 8154711, "boot": "0f…"}` of this boot. None for anything else."""
+    """The process in a record such as `{"pid": 4711, "started": 8154711, "boot": "0f…"}`; None for a record that is
+    damaged or of another boot."""
     try:
         content = documents.document(paths.read_whole(path, _RECORD_LIMIT_BYTES))
     except (OSError, ValueError):
@@ -225,7 +226,7 @@ def _recorded_process(path: Path) -> Process | None:
     if not isinstance(content, dict) or content.get("boot") != boot_id():
         return None
     pid, started = content.get("pid"), content.get("started")
-    # By type, since True is an int, too.
+    # Compared by type, since True is an int, too.
     if type(pid) is not int or type(started) is not int or not 1 < pid <= _HIGHEST_PID or started <= 0:
         return None
     return Process(pid, started)
@@ -248,7 +249,7 @@ def _gone(processes: list[Process], patience_s: float) -> bool:
 
 
 def remove(path: Path) -> None:
-    """Take a file of the run directory away, whatever is in its place."""
+    """Remove a file of the run directory, or a directory in its place."""
     try:
         path.unlink(missing_ok=True)
     except IsADirectoryError:

@@ -1,4 +1,4 @@
-"""What providers have in common whose hosts are reached by the image's agent: a supervisor keeps a line to each."""
+"""The common part of providers whose hosts run an agent; a supervisor keeps a line to each host's agent."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ PACE_S = 0.004
 DIAGNOSIS_TIMEOUT_S = 30.0
 COPY_TIMEOUT_S = 3600.0
 LOGS = PurePosixPath("/var/log")
-"""Where an overlay's phases have the engine and the daemons write (provision/overlays)."""
+"""The directory on hosts where the container engine and the overlays' daemons log (provision/overlays)."""
 MOST_LOG_BYTES = 8 << 20
-"""Of each log, of which there is the end, and of all of a host's programs' together eight times that."""
+"""Bytes kept of the end of each log. All logs of a host's programs together may have eight times as many."""
 MOST_LOGS = 64
-"""How many programs' logs a host has."""
+"""How many logs of a host's programs are kept."""
 PACK_LOGS = """
 cd "$1"; set -- "$2" ./*.log
 [ -e "$2" ] || exit 0
@@ -35,14 +35,15 @@ tar -c -C "$to" . || failed=yes
 rm -rf "$to"
 [ -z "${failed:-}" ]
 """
-"""What a link leads to is taken: a container's log is in the engine's own place."""
+"""A script that packs the ends of the logs in $1. It follows links, since a container's log is in the engine's own
+directory."""
 
 
 class AgentProvider(OnMachineTime):
-    """See `providers.base.Provider`. A host's line ends in hosts/NAME/control.sock of the run directory."""
+    """See `providers.base.Provider`. Clients reach a host at hosts/NAME/control.sock in the run directory."""
 
     kernel_log_argv: tuple[str, ...] = ("dmesg",)
-    """What prints a host's kernel log there."""
+    """The command that prints a host's kernel log."""
 
     def __init__(self, rundir: Path) -> None:
         self.rundir = rundir
@@ -64,15 +65,15 @@ class AgentProvider(OnMachineTime):
         return self._run(host, argv, timeout_s=timeout_s, check=check, stdin=stdin, on_output=on_output)
 
     def _run(self, host: str, argv: Sequence[str], **settings: Any) -> Result:
-        """`client.run` with what this provider knows of the host."""
+        """`client.run` with this provider's `Conditions` of the host."""
         return client.run(self.rundir, host, argv, conditions=self._conditions(host), **settings)
 
     def _conditions(self, host: str) -> Conditions:
-        """What goes for whoever waits for this host's answers."""
+        """The conditions for every wait for this host."""
         return Conditions()
 
     def get(self, host: str, source: PurePosixPath, target: Path) -> None:
-        """Over the host's line."""
+        """See `Provider.get`; the archive comes over the host's line."""
         with tempfile.TemporaryFile(dir=target.parent) as packed:
             self.stream(host, archive.packing(source), archive.Counted(host, packed).write, COPY_TIMEOUT_S)
             packed.seek(0)
@@ -86,8 +87,8 @@ class AgentProvider(OnMachineTime):
         timeout_s: float,
         look: Callable[[], object] | None = None,
     ) -> None:
-        """Run a command and hand over what it says on stdout. `look` is called about each second, and what it or `take`
-        raises ends the command. Raises CommandFailed, and HostFailed.
+        """Run a command and pass its stdout to `take` as it arrives. `look` is called about once a second; an error
+        that it or `take` raises ends the command. Raises CommandFailed and HostFailed.
         """
         self._run(
             host,
@@ -102,7 +103,7 @@ class AgentProvider(OnMachineTime):
         )
 
     def _turn(self) -> int | None:
-        """See `client.run`."""
+        """The `turn` for `client.run`."""
         return None
 
     def attach(self, host: str, argv: Sequence[str]) -> int:
@@ -112,7 +113,7 @@ class AgentProvider(OnMachineTime):
         return client.converse(self.rundir, host, argv, terminal=terminal, conditions=self._conditions(host))
 
     def logs(self, host: str) -> Mapping[str, Path]:
-        """The files on this machine that tell of a host, which need not be there, by what each is called."""
+        """The log files of a host on this machine, by name; they need not exist."""
         return {"console.log": self.rundir / "consoles" / host / "console.log"}
 
     def diagnose(self, host: str, into: Path) -> None:
@@ -122,7 +123,7 @@ class AgentProvider(OnMachineTime):
                 copy_end(log, into / name)
             except FileNotFoundError:
                 continue
-            except OSError as error:  # what cannot be read must not keep the rest from being told
+            except OSError as error:  # the other logs are still written
                 (into / name).write_text(f"{log}: {error.strerror}\n")
         try:
             text = self.run(host, self.kernel_log_argv, timeout_s=DIAGNOSIS_TIMEOUT_S, check=False).stdout
@@ -133,7 +134,7 @@ class AgentProvider(OnMachineTime):
             self._programs_logs(host, into)
 
     def _programs_logs(self, host: str, into: Path) -> None:
-        """What the engine and the overlay's programs write down on the host itself; nothing of one that answers not."""
+        """Copy the logs of the engine and the overlay's programs from the host; none if the host does not answer."""
         with tempfile.TemporaryDirectory(dir=self.rundir, prefix="logs.") as place:
             packed = Path(place) / "packed"
             try:
@@ -143,7 +144,7 @@ class AgentProvider(OnMachineTime):
                     self.stream(host, argv, take, DIAGNOSIS_TIMEOUT_S)
                 with packed.open("rb") as file:
                     archive.unpack(host, file, Path(place) / "logs")
-            except (MinigtsError, OSError):  # as for a name that no file may have
+            except (MinigtsError, OSError):  # such as for an impossible file name
                 return
             for log in sorted((Path(place) / "logs").glob("*.log"))[:MOST_LOGS]:
                 if not (into / log.name).exists() and log.is_file() and not log.is_symlink():
@@ -155,8 +156,8 @@ class AgentProvider(OnMachineTime):
 
 
 def copy_end(source: Path, target: Path) -> None:
-    """Copy a file that a host may make as long as it likes: no more of it than its last MOST_LOG_BYTES, below a line
-    that says so. Raises OSError.
+    """Copy a file that a host can make arbitrarily long: only its last MOST_LOG_BYTES, after a line that says how much
+    was left out. Raises OSError.
     """
     with source.open("rb") as file, target.open("wb") as copy:
         if (left_out := os.fstat(file.fileno()).st_size - MOST_LOG_BYTES) > 0:

@@ -10,10 +10,8 @@ BACKLOG = 128
 
 
 def listening(path: str) -> socket.socket:
-    """The socket appears when it listens, never before."""
-    Path(f"{path}.new").unlink(
-        missing_ok=True
-    )  # a guest's root may have made one, so that its host could not be reached
+    """A listening socket at `path`. Its file appears only when it listens."""
+    Path(f"{path}.new").unlink(missing_ok=True)  # a guest's root may have made such a file, which would block its host
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(f"{path}.new")
     listener.listen(BACKLOG)
@@ -22,7 +20,8 @@ def listening(path: str) -> socket.socket:
 
 
 def connected(directory: Path, name: str, timeout_s: float | None) -> socket.socket:
-    """A path through an open directory: a socket's own may be 107 bytes at the most (unix(7)). Raises OSError."""
+    """A new connection to the socket `name` in `directory`. The path goes through an open directory, since a socket's
+    path may have at most 107 bytes (unix(7)). Raises OSError."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.settimeout(timeout_s)
     try:
@@ -34,7 +33,7 @@ def connected(directory: Path, name: str, timeout_s: float | None) -> socket.soc
 
 
 def connect(connection: socket.socket, directory: Path, name: str) -> None:
-    """The same of a socket that is there."""
+    """Connect an existing socket in the same way. Raises OSError."""
     opened = os.open(directory, os.O_PATH | os.O_DIRECTORY)
     try:
         connection.connect(f"/proc/self/fd/{opened}/{name}")

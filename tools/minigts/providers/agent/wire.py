@@ -1,7 +1,7 @@
 """Frames between a client, the supervisor and the agent inside a guest.
 
 A frame is a header of nine bytes (channel, kind, length; network order) and `length` bytes. A channel is one command.
-Only the standard library is used: the same file is part of the guest's image.
+Only the standard library is used, since the agent of provider mininet imports the same file.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 HEADER = struct.Struct("!IBI")
 HELLO = b"\x00minigts agent 1\x00"
-"""What the agent says first on its line; whatever precedes it is noise."""
+"""The agent's greeting, first on its line; whatever precedes it is noise."""
 
 RUN = 1
 """To the agent: start a command; JSON with argv, timeout_s, terminal (null, or [rows, columns])."""
 INPUT = 2
 """To the agent: bytes for the command's standard input; an empty frame closes it."""
 KILL = 3
-"""To the agent: end the command and all it started."""
+"""To the agent: end the command and all that it started."""
 RESIZE = 4
 """To the agent: JSON [rows, columns] of the terminal."""
 STDOUT = 5
@@ -28,41 +28,41 @@ STDERR = 6
 EXIT = 7
 """From the agent, last on its channel: JSON with code and, if the time was up, timeout true."""
 TAKEN = 8
-"""From the agent, on channel 0: how many bytes it has read off the line since it last said so; four bytes. From the
-supervisor, on a client's channel, while a RUN or ASK of that is on the line: the agent has read something off it."""
+"""From the agent, on channel 0: how many bytes it has read off the line since its last such frame; four bytes. From the
+supervisor, on a client's channel that has an unread RUN or ASK: the agent has read something off the line."""
 
 WAIT = 9
-"""To a lab's clock, which keeps it: whoever sent it waits for this channel, so time has to pass. Eight bytes with the
-sender's turn (0: it acts alone), and one: 1 for the channel's end, 0 for whatever comes on it first."""
+"""To a lab's clock, which does not pass it on: the sender waits for this channel, so time may pass. Eight bytes with
+the sender's turn (0 if it has none), and one byte: 1 to wait for the channel's end, 0 for its next frame."""
 PACE = 10
-"""To a lab's clock, which keeps it: as long as this channel is open, a second is to take a second."""
+"""To a lab's clock, which does not pass it on: the lab runs in real time as long as this channel is open."""
 WAITING = struct.Struct("!Q?")
 
 HOST = 11
 """From the supervisor, on channel 0 and first of all: one byte, whether the host's agent has greeted."""
 GREETED = b"\x01"
 ASK = 12
-"""To the agent, which only takes it off its line: so it says that it is there, and the supervisor passes that on."""
+"""To the agent, which reads and drops it: its TAKEN frame shows that it runs, and the supervisor passes that on."""
 CUT = 13
-"""From the supervisor, on channel 0 and last: this client has left so much unread that nothing more is kept for it."""
+"""From the supervisor, last on channel 0: this client has left too much unread, and gets no more."""
 
 WINDOW = 3072
-"""How many bytes may be on the line to the agent and not yet taken. The guest's line discipline holds 4096; UML's
+"""How many bytes may be on the line that the agent has not read yet. The guest's line discipline holds 4096; UML's
 serial driver, once throttled by a full one, does not wake up again (seen in kernels 6.12 and 7.2)."""
 
 COUNT = struct.Struct("!I")
 CHUNK = 16384
 LONGEST_ANSWER = 1 << 16
-"""What a frame of a guest's may hold: its agent sends a CHUNK, and a guest may be anything else."""
+"""Bytes that a frame from a guest may hold. An agent sends at most CHUNK, but a guest need not be honest."""
 LONGEST_REQUEST = 16 << 20
-"""What any frame may hold: a request has a command's arguments in it, for which Linux has 2 MiB (execve(2))."""
+"""Bytes that any frame may hold. A request holds a command's arguments, which Linux limits to 2 MiB (execve(2))."""
 HIGHEST_CODE = 255
 LONGEST_END = 200
-"""What an agent says of a command's end is far shorter."""
+"""Bytes that an EXIT frame may hold; an agent's are far shorter."""
 
 
 class Malformed(ValueError):
-    """What no agent sends: the message says what it is, and of who sent it nothing but numbers."""
+    """A frame that no agent sends. The message repeats nothing from the sender except numbers."""
 
 
 class Ended(NamedTuple):
@@ -73,7 +73,7 @@ class Ended(NamedTuple):
 
 
 def ended(payload: bytes) -> Ended:
-    """What an EXIT frame says: `{"code": 0, "timeout": false}`. Raises Malformed."""
+    """Parse an EXIT frame such as `{"code": 0, "timeout": false}`. Raises Malformed."""
     try:
         said = json.loads(payload) if len(payload) <= LONGEST_END else {}
         code, timeout = said["code"], said.get("timeout", False)
@@ -94,7 +94,7 @@ class Frame(NamedTuple):
 
 
 class Decoder:
-    """Turns a stream of bytes, in pieces of any size, into frames. Raises Malformed for one of more than `longest`."""
+    """Turns a stream of bytes, in pieces of any size, into frames. Raises Malformed for one longer than `longest`."""
 
     def __init__(self, longest: int = LONGEST_REQUEST) -> None:
         self._buffer, self._longest = bytearray(), longest
@@ -113,7 +113,7 @@ class Decoder:
 
 
 def require_answer(frame: Frame) -> Frame:
-    """The frame, which is one that an agent sends. Raises Malformed."""
+    """Return the frame if an agent may send it; else raise Malformed."""
     if frame.kind == EXIT:
         ended(frame.payload)
     elif frame.kind == TAKEN:

@@ -1,4 +1,4 @@
-"""What `minigts doctor` says of the provider `mininet`."""
+"""The findings of `minigts doctor` for the provider `mininet`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ REMEDY = (
 
 
 def findings(natively_missing: Sequence[str], uml: Iterable[Finding]) -> Iterator[Finding]:
-    """In this machine's own kernel, when nothing is missing for that, or else in one of User-Mode Linux, of which `uml`
-    tells. Pure.
+    """The findings about this machine's kernel if it can hold the network; otherwise those about a User-Mode Linux
+    kernel, `uml`. Pure.
     """
     if not natively_missing:
-        yield Finding("kernel", "ok", "this machine's own holds the network, in namespaces without a way out")
+        yield Finding("kernel", "ok", "the network is in this machine's kernel, in namespaces without a way out")
         return
-    meaning = f"one of User-Mode Linux holds the network, since {natively_missing[0]}; hosts share one processor"
+    meaning = f"the network is in a User-Mode Linux kernel, since {natively_missing[0]}; hosts share one processor"
     yield Finding("kernel", "slow", meaning, REMEDY)
     yield from uml

@@ -1,4 +1,4 @@
-"""In which kernel a Mininet network lives: this machine's own where that will do, else one of User-Mode Linux."""
+"""The kernel of a Mininet network: this machine's where possible, otherwise a User-Mode Linux kernel."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from minigts.providers.agent import process, wire
 from minigts.topology.plan import Plan
 
 NAME = "kernel"
-"""Of the one machine that the lab's supervisor runs: the kernel, or what stands for it."""
+"""The name of the only machine of the lab's supervisor: the kernel, or the namespaces that replace it."""
 GROUP = "control-group"
 """The file in the run directory that names the lab's control group."""
 SMALLEST_MB, LARGEST_MB = 512, 2048
 ASKING_TIMEOUT_S = 20.0
 SYSTEM_PYTHON = "/usr/bin/python3"
-"""The one that Debian's package of Mininet is installed for."""
+"""The Python for which Debian's package of Mininet is installed."""
 PROGRAMS = (
     *("unshare", "nsenter", "ip", "tc", "ethtool", "ovs-vswitchd", "ovsdb-server", "ovs-vsctl", "modprobe"),
     *("iperf3", "netserver", "netperf", "ping", "tcpdump", "jq"),
@@ -36,18 +36,18 @@ ip link add trial3 type ifb
 tc qdisc add dev trial root tbf rate 1mbit burst 10kb limit 10kb
 tc qdisc add dev trial2 root netem delay 1ms
 """
-"""In namespaces that vanish with it. The line that fails names what is missing."""
+"""A script that runs in its own namespaces. The line that fails shows what is missing."""
 
 
 def natively_missing() -> list[str]:
-    """Why the network cannot live in this machine's own kernel: the first reason, a sentence; empty when it can."""
+    """Why the network cannot be in this machine's kernel: the first reason, a sentence; empty when it can."""
     return list(islice(_reasons(), 1))
 
 
 def _reasons() -> Iterator[str]:
-    """From the cheapest look to the dearest; each takes for granted that those before it found nothing."""
+    """The reasons, from the cheapest check to the most expensive; each assumes that the earlier ones found nothing."""
     if os.geteuid() != 0:
-        yield "namespaces and switches are made by root"
+        yield "only root can make namespaces and switches"
     absent = [program for program in PROGRAMS if shutil.which(program) is None]
     if not Path("/sys/module/openvswitch").exists() and "modprobe" not in absent:
         asked = shell.run(["modprobe", "-qn", "openvswitch"], timeout_s=ASKING_TIMEOUT_S, check=False)
@@ -68,20 +68,20 @@ def _reasons() -> Iterator[str]:
 
 
 def memory_mb(plan: Plan) -> int:
-    """What the one User-Mode Linux kernel gets: its machines' memory together, within limits, since they share it."""
+    """Memory in MB of the User-Mode Linux kernel: the sum of its machines', within limits, since they share it."""
     return min(LARGEST_MB, max(SMALLEST_MB, sum(machine.memory_mb for machine in plan.machines)))
 
 
 def control_groups() -> Path | None:
-    """Where control groups of version 2 are mounted."""
+    """The mount point of control groups of version 2; None if they are not mounted."""
     mounts = (line.split() for line in Path("/proc/self/mounts").read_text().splitlines())
     return next((Path(fields[1]) for fields in mounts if fields[2] == "cgroup2"), None)
 
 
 def enclosure(rundir: Path) -> tuple[str, ...]:
-    """What runs natively in place of a kernel: namespaces that hold all of the network and have no way out.
+    """The command that runs instead of a kernel: it makes namespaces that hold the whole network and have no way out.
 
-    Makes its control group and writes down which it is.
+    Makes the lab's control group, and records its path.
     """
     groups = control_groups()
     assert groups is not None, "natively_missing() was asked"
@@ -98,8 +98,8 @@ def enclosure(rundir: Path) -> tuple[str, ...]:
 
 
 def remove_group(rundir: Path) -> None:
-    """Take away a lab's control group; its processes have ended. Its name follows from the run directory: what is
-    written down there only says that there is one.
+    """Remove a lab's control group, whose processes have ended. Its name follows from the run directory; the record
+    there only shows that it was made.
     """
     if not os.path.lexists(rundir / GROUP):
         return

@@ -1,7 +1,7 @@
 """Provider `mininet`: hosts and switches are namespaces of one kernel, made by Mininet.
 
-The kernel is this machine's own where that has what it takes, else one User-Mode Linux kernel of the image. Either has
-an agent, reached as a uml host is; what is to run on a host is entered there by `nsenter`.
+The kernel is this machine's where possible, otherwise a User-Mode Linux kernel of the image. Either has an agent, which
+is reached like that of a uml host and runs commands on hosts by `nsenter`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from minigts.providers.uml.supervisor import Launch
 from minigts.topology.plan import Plan
 
 MACHINES = "machines.json"
-"""In the run directory: each host's and switch's process in the kernel, by name; there when the network stands."""
+"""The file in the run directory with the process of each host and switch, by name; it exists once the network is up."""
 MACHINES_LIMIT_BYTES = 1 << 20
 _Machines = TypeAdapter(dict[str, Annotated[int, Field(gt=1, strict=True)]])
 PROGRAM = "mininet/network.py"
@@ -49,10 +49,10 @@ class MininetProvider(AgentProvider):
     supports = Supports(
         frozenset(),
         {
-            "a share of a processor": "its hosts share one kernel, whose own work no quota of theirs would count",
-            "several processors": "its hosts share all processors of one kernel, and none has a number of its own",
-            "memory of its own": "its hosts share the memory of one kernel, and none is held to a part of it",
-            "a way out": "nothing but its own links leads out of the kernel that its hosts share",
+            "a share of a processor": "its hosts share one kernel, whose work a host's quota would not count",
+            "several processors": "its hosts share all processors of one kernel, and none has its own number",
+            "memory of its own": "its hosts share the memory of one kernel, and none is limited to a part of it",
+            "a way out": "the kernel that its hosts share is connected to nothing but its own links",
             "sysctls of a kernel of its own": "its hosts share one kernel, which has one value for all of them",
             "packages": "its hosts share the file system of one kernel",
             "an image of its own": "its hosts share the file system of one kernel",
@@ -67,7 +67,7 @@ class MininetProvider(AgentProvider):
         return doctor.findings(reasons, uml_doctor.kernel_findings(prerequisites.gather()) if reasons else ())
 
     def require_room(self, plan: Plan, overlays: Sequence[str]) -> None:
-        """Natively the hosts take hardly more than what runs on them."""
+        """See `Sized`. In this machine's kernel hosts need hardly more memory than their programs."""
         if kernel.natively_missing():
             demand.require([demand.Kernel(kernel.NAME, kernel.memory_mb(plan), "whole")], overlays)
 
@@ -107,7 +107,7 @@ class MininetProvider(AgentProvider):
         paths.write_whole(self.rundir / MACHINES, json.dumps(documents.document(processes)))
 
     def _in_kernel(self, argv: Sequence[str], stdin: bytes = b"") -> str:
-        """What a command says that runs beside the hosts, in the network that none of them is in."""
+        """The output of a command that runs in the kernel, outside the hosts' namespaces."""
         return client.run(
             self.rundir, kernel.NAME, argv, timeout_s=BUILD_TIMEOUT_S, check=True, stdin=stdin, on_output=None
         ).stdout
@@ -136,7 +136,7 @@ class MininetProvider(AgentProvider):
         except CommandTimeout as error:
             raise CommandTimeout(host, argv, timeout_s, error.stdout, error.stderr) from None
         except HostFailed as error:
-            raise HostFailed(f"host {host}: its kernel is gone ({error})") from error
+            raise HostFailed(f"host {host}: its kernel has ended ({error})") from error
         if check and result.code != 0:
             raise CommandFailed(host, argv, result.code, result.stdout, result.stderr)
         return replace(result, host=host, argv=tuple(argv))
@@ -170,7 +170,7 @@ class MininetProvider(AgentProvider):
         return client.converse(self.rundir, kernel.NAME, [*self._enter(host), *argv], terminal=terminal)
 
     def logs(self, host: str) -> Mapping[str, Path]:
-        """One kernel's, for all hosts."""
+        """The logs of the kernel, which all hosts share."""
         return super().logs(kernel.NAME)
 
     def down(self) -> None:
@@ -206,7 +206,7 @@ class MininetProvider(AgentProvider):
 
 
 def _wanted(plan: Plan) -> dict[str, object]:
-    """What provision/mininet/network.py reads."""
+    """The input of provision/mininet/network.py."""
     ends: dict[str, list[str]] = {link.name: [] for link in plan.links}
     for machine in plan.machines:
         for port in machine.ports:

@@ -1,8 +1,8 @@
-"""How much of this machine one kernel may take, with all that it starts. Standard library only.
+"""Limits on what one kernel, with all that it starts, may use of this machine. Standard library only.
 
-Limits of its processes (setrlimit(2)), which they inherit and cannot raise: of files and of each one's own memory. How
-many processes they are is counted for a user (RLIMIT_NPROC), so only a user namespace of their own makes that a limit
-of theirs; root is never held by it, and has a control group instead, as whoever else may make one.
+Files and the private memory of each process have limits that processes inherit and cannot raise (setrlimit(2)). The
+number of processes is counted for each user (RLIMIT_NPROC), so this limit works only within a user namespace, and never
+for root. Root, and any other user who may make one, gets a control group instead.
 """
 
 from __future__ import annotations
@@ -16,24 +16,25 @@ from minigts.machine.contained import Namespaces
 from minigts.machine.processor_share import Place
 
 PROCESSES = 1024
-"""And threads. Each program of a guest's is one stub process here; a host that runs Docker has some thirty."""
+"""Processes and threads. Each program of a guest is one stub process here; a host that runs Docker has some thirty."""
 OPEN_FILES = 16_384
-"""A kernel holds one for each stub, and one for each file that its guest has read by hostfs."""
+"""Open files. A kernel holds one for each stub, and one for each file that its guest has read by hostfs."""
 PRIVATE_MB = 512
-"""Of each process, beside what it shares: a kernel's guest has its memory in a file, which it maps; 19 MB were seen."""
+"""Private memory of each process; 19 MB were seen. A guest's memory is a mapped file and does not count."""
 STACK_BYTES = 8 << 20
-"""A kernel would set this limit itself, which is refused."""
+"""The stack's limit, which a kernel would set itself if its filter of system calls allowed it."""
 ROOM_BYTES = 64 << 20
+"""Added to the size of a kernel's largest file."""
 
 
 @dataclass(frozen=True)
 class Bounds:
     largest_file_bytes: int
     processes: int | None
-    """None: counted by a control group, or not at all."""
+    """The limit of processes and threads; None if a control group counts them, or nothing."""
 
     def enter(self) -> None:
-        """Hold the calling process, and all that it starts, to it."""
+        """Limit the calling process and all that it starts."""
         for limit, most in (
             (resource.RLIMIT_CORE, 0),
             (resource.RLIMIT_FSIZE, self.largest_file_bytes),
@@ -50,13 +51,14 @@ class Bounds:
 
 
 def of(memory_mb: int, disk: Path, inside: Namespaces) -> Bounds:
-    """Of a kernel with that memory, whose disk is, or has behind it, the file `disk`: none of its files is larger."""
+    """The limits of a kernel with that memory, whose disk is the file `disk` or a copy-on-write file over it; its files
+    are not larger than these."""
     size = max(memory_mb << 20, disk.stat().st_size)
     return Bounds(size + (size >> 8) + ROOM_BYTES, PROCESSES if inside.counts_apart else None)
 
 
 class Groups:
-    """The control groups in which a lab's kernels have their limit of processes, where such can be made."""
+    """The control groups that limit the processes of a lab's kernels, where such groups can be made."""
 
     def __init__(self, rundir: Path) -> None:
         self._prefix = processor_share.prefix(rundir)
@@ -64,7 +66,8 @@ class Groups:
         self._place = found if isinstance(found, Place) and not _would_leave(found) else None
 
     def make(self, name: str, group: str) -> Path | None:
-        """That of a kernel, which will be in the group `group` too, if that is not empty; None where there is none."""
+        """Make the group of a kernel; None where this is not possible. If `group` is not empty, the kernel will also be
+        in that group, which in version 2 gets the limit itself."""
         if self._place is None:
             return None
         try:
@@ -76,12 +79,12 @@ class Groups:
             return None
 
     def remove(self) -> None:
-        """Those that hold no process any more."""
+        """Remove the groups that hold no process any more."""
         if self._place is not None:
             process_share.remove(self._prefix)
 
 
 def _would_leave(found: Place) -> bool:
-    """Whether a process that joins a group there leaves the one that its whole lab is held to a share by."""
+    """Whether a process that joins a group there would leave the group that limits its whole lab."""
     own = next(processor_share.candidates(Path("/proc/self"), "pids"), None)
     return found.version == 2 and own is not None and own.parent.name.startswith("minigts-")

@@ -14,25 +14,25 @@ from minigts.topology.plan import Plan
 from minigts.topology.time import Time
 
 TASKS_OF_KERNEL = 9
-"""Processes and threads outside that a kernel takes, with its share of the supervisor and the clock: what descends from
-a lab's supervisor, which `bench/run memory` counts. Each program that runs on a host is one more."""
+"""Processes and threads of this machine for each kernel, with its share of the supervisor and the clock: descendants of
+a lab's supervisor, as `bench/run memory` counts them. Each program that runs on a host is one more."""
 SPARE = 1.2
-"""For what experiments run on hosts."""
+"""The factor for the programs that experiments run on hosts."""
 
 CARRIED_MBIT: Mapping[int, float] = {20: 500.0}
-"""In real time, up to so many hosts, the highest rate of links that was tried and found within its tolerances, by
-`bench/run carries --rates 50 100 200 500 --runs 2` on two cores: of 24 labs of 2, 6 and 20 hosts 21 were within, and of
-the highest rate all. More was not tried."""
+"""The highest rate of links, in Mbit/s, that was within tolerance in real time, by the largest number of hosts tried:
+`bench/run carries --rates 50 100 200 500 --runs 2` on two cores. Of 24 labs of 2, 6 and 20 hosts 21 were within
+tolerance, and all of those with the highest rate. Higher rates were not tried."""
 
 
 MOST_LINKS: Mapping[Time, int] = {"virtual": 43, "real": 48}
-"""Of one machine. In virtual time a kernel has interrupts for no more devices (NR_IRQS of arch/um is 64); in real time
-its command line has no room for many more (COMMAND_LINE_SIZE, 4096 bytes). Two hosts with so many links between them
-came up, and with 44 and 52 they did not."""
+"""The most links of one machine. In virtual time a kernel lacks interrupts for more devices (NR_IRQS of arch/um is 64);
+in real time its command line has no room for many more (COMMAND_LINE_SIZE, 4096 bytes). Two hosts with so many links
+between them came up; with 44 in virtual time and 52 in real time they did not."""
 
 
 def require_ports(plan: Plan) -> None:
-    """Raises InputError for a machine with more links than a kernel can have."""
+    """Raise InputError for a machine with more links than a kernel can have."""
     most = MOST_LINKS[plan.time]
     ways_out = {host.name for host in plan.ways_out}
     counts = {machine.name: len(machine.ports) + (machine.name in ways_out) for machine in plan.machines}
@@ -46,7 +46,7 @@ def require_ports(plan: Plan) -> None:
 
 @dataclass(frozen=True)
 class Bound:
-    """What one lab takes of something, and what there is of it: free now, and if nothing else ran."""
+    """What one lab needs under one limit, what is free under it now, and what would be free if nothing else ran."""
 
     by: str
     unit: Literal["MB", "processes and threads"]
@@ -56,12 +56,12 @@ class Bound:
 
     @property
     def labs(self) -> int:
-        """That fit now, beside what runs."""
+        """How many such labs fit now, besides what runs already."""
         return self.free // self.of_a_lab
 
     @property
     def labs_at_most(self) -> int:
-        """That would fit if nothing else ran."""
+        """How many such labs would fit if nothing else ran."""
         return self.whole // self.of_a_lab
 
 
@@ -71,7 +71,8 @@ def bounds(
     of_memory: Sequence[memory.Limit] | None = None,
     of_tasks: Sequence[tasks.Limit] | None = None,
 ) -> list[Bound]:
-    """Of labs of this plan with this overlay, what leaves the fewest first. The limits are this machine's now."""
+    """The bounds on labs of this plan with this overlay, the one with room for the fewest labs first. Without
+    `of_memory` and `of_tasks` these are the present limits of this machine."""
     kernels = demand.of_plan(plan)
     takes_mb = sum(kernel.takes_mb(overlay) for kernel in kernels)
     takes_tasks = math.ceil(len(kernels) * TASKS_OF_KERNEL * SPARE)
@@ -89,7 +90,7 @@ def bounds(
 
 
 def foresight(plan: Plan, overlay: str, found: Sequence[Bound] | None = None) -> tuple[str, ...]:
-    """How many labs of the plan find room now, and in real time what of it is beyond what was seen to be carried.
+    """One sentence on how many labs of the plan fit now, and, in real time, one if it exceeds what was measured.
 
     Raises InputError for a plan of which no lab can come up.
     """
@@ -100,9 +101,8 @@ def foresight(plan: Plan, overlay: str, found: Sequence[Bound] | None = None) ->
 def _foresight(plan: Plan, overlay: str, found: Sequence[Bound]) -> Iterator[str]:
     if found:
         least, laid = found[0], "" if overlay == demand.BARE else f" with {overlay}"
-        labs = f"{least.labs} labs of it{laid} fit" if least.labs != 1 else f"one lab of it{laid} fits"
-        takes = f"one takes {least.of_a_lab} of {least.free} {least.unit} that are free, by {least.by}"
-        yield f"{labs if least.labs else f'no lab of it{laid} fits'} here now: {takes}"
+        labs = f"{least.labs} such labs" if least.labs > 1 else "one such lab" if least.labs else "no such lab"
+        yield f"room for {labs}{laid}: {least.of_a_lab} {least.unit} each, {least.free} free by {least.by}"
     if plan.time == "virtual":
         return
     hosts = len(plan.machines)
@@ -112,8 +112,9 @@ def _foresight(plan: Plan, overlay: str, found: Sequence[Bound]) -> Iterator[str
         f"certificates of up to {max(CARRIED_MBIT)} hosts" if carried is None else f"links of up to {carried:g} Mbit/s"
     )
     if carried is None or fastest > carried:
-        asked = f"{hosts} hosts" if carried is None else "no rate" if fastest == math.inf else f"{fastest:g} Mbit/s"
+        asked = f"{fastest:g} Mbit/s" if fastest < math.inf else "links without a rate"
+        asked = f"{hosts} hosts" if carried is None else asked
         yield (
-            f"in real time {known} were within tolerances on two cores, and this has {asked}: results may be of the "
-            "processors; --time virtual carries it at whatever slowness"
+            f"in real time {known} were within tolerance on two cores, and this plan has {asked}: processors may limit "
+            "its results; --time virtual is exact, however slow"
         )

@@ -1,10 +1,10 @@
-"""Image, kernel and clock in one file, for a room without a network: packed here, checked and put in place there.
+"""Exports image, kernel and clock into one file, and imports it on a machine without a network.
 
-The file is a tar packed by gzip. First in it is `INDEX`, which names every part by the key of its recipe, and every
-file of it with its size and sum; then the wheels of the launcher's environment, which the launcher takes out itself;
-then the parts. The same parts give the same bytes.
+The file is a tar compressed by gzip. Its first member is `INDEX`, which names every part by the key of its recipe, and
+every file of the part with its size and sum. The wheels of the launcher's environment follow, which the launcher
+extracts itself, and then the parts. The same parts give the same bytes.
 
-What is imported runs on this machine, so its maker is trusted: the sums show damage, and not who made it.
+What is imported runs on this machine, so the file's maker has to be trusted: the sums show damage, not who made it.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from minigts.providers.uml import clock, full_kernel, image
 
 INDEX, WHEELS = "minigts-parts.json", "wheels"
 STORES = ("images", "kernels", "clocks")
-"""What the cache calls the places of the parts. In this order nothing is there without what it is of use with."""
+"""The parts' directories in the cache, in the order of import: no part is there before those that it needs."""
 QUICK = 1
-"""gzip's level: a higher one takes minutes, and gains a tenth."""
+"""gzip's level. A higher one takes minutes more and saves a tenth of the size."""
 MIB = 1 << 20
 FOR_ALL = 0o755
-"""What is built may be used by others, too; nothing in it is private."""
+"""The mode of directories: parts are not private, and other users may use them."""
 _CHUNK = 1 << 16
-"""What is read at a time, and what tarfile holds: it copies all of that for every piece it is given or asked for."""
+"""Bytes read at a time, and tarfile's buffer, which it copies whole for every read or write."""
 _ZEROS = bytes(_CHUNK)
 _INDEX_BYTES = 8 * MIB
 _MOST_BYTES = 16384 * MIB
@@ -91,12 +91,12 @@ class Exported:
 
 
 def export(target: Path, wheels: Sequence[Path], say: Say) -> Exported:
-    """Put the parts that are built, and these wheels, into the new file `target`.
+    """Pack the parts that are built, and these wheels, into the new file `target`.
 
-    Raises InputError where it is there, EnvironmentLacks when no image is built.
+    Raises InputError when `target` exists, EnvironmentLacks when no image is built.
     """
     if os.path.lexists(target):
-        raise InputError(f"{target}: is there already; name another file")
+        raise InputError(f"{target}: exists already; name another file")
     parts = tuple(_parts(say))
     index = Index(parts=parts).model_dump_json(indent=1).encode() + b"\n"
     try:
@@ -116,13 +116,13 @@ def _parts(say: Say) -> Iterator[Part]:
             if store == "images":
                 raise EnvironmentLacks("the image is not built yet; build it with: minigts image build")
             continue
-        say(f"taking the sums of {store}/{key}")
+        say(f"computing the sums of {store}/{key}")
         files = [OneFile(**vars(each)) for each in content.entries(directory)]
         yield Part(store=store, key=key, files=tuple(files))
 
 
 def _expected() -> dict[str, str]:
-    """The keys of this minigts' own recipes."""
+    """The key of each part by this minigts' recipes."""
     return {"images": image.key(), "kernels": full_kernel.product().key, "clocks": clock.product().key}
 
 
@@ -155,10 +155,10 @@ def _member(name: str, size: int, *, executable: bool) -> tarfile.TarInfo:
 
 
 def load(file: Path, say: Say, sha256: str | None = None) -> tuple[Part, ...]:
-    """Put what `file` holds, and is not here yet, into the cache: each part whole, checked, or not at all. Those parts.
+    """Import the parts in `file` that are not in the cache yet, each only when complete and checked; return them.
 
-    `sha256` is the sum that the whole file must have. Raises InputError for what is no such file, is damaged, or holds
-    parts of other recipes than this minigts'; EnvironmentLacks for too little room.
+    `sha256` is the sum that the whole file must have. Raises InputError for a file that is no export, is damaged, or
+    has parts of other recipes than this minigts'; EnvironmentLacks when there is too little room.
     """
     try:
         with ExitStack() as stack:
@@ -204,7 +204,7 @@ def _hold_to_sum(file: Path, opened: BufferedReader, sha256: str) -> None:
 def _index(file: Path, archive: tarfile.TarFile) -> Index:
     first = archive.next()
     if first is None or first.name != INDEX or not first.isreg() or first.size > _INDEX_BYTES:
-        raise _refusal(file, "holds no image; minigts image export makes such a file")
+        raise _refusal(file, "contains no image; minigts image export makes such a file")
     opened = archive.extractfile(first)
     assert opened is not None  # a regular file has one
     try:
@@ -221,11 +221,11 @@ def _index(file: Path, archive: tarfile.TarFile) -> Index:
 def _hold_to_recipes(file: Path, index: Index) -> None:
     expected = _expected()
     if len({each.store for each in index.parts}) != len(index.parts):
-        raise _refusal(file, f"its {INDEX} names two of one kind")
+        raise _refusal(file, f"its {INDEX} names two parts of one kind")
     strange = [each for each in index.parts if each.key != expected[each.store]]
     if strange:
         told = ", ".join(f"{each.place} (here {expected[each.store]})" for each in strange)
-        raise _refusal(file, f"was made by another minigts, by other recipes: {told}; export it by this one")
+        raise _refusal(file, f"was made by another minigts, from other recipes: {told}; export it with this one")
 
 
 def _require_room(wanted: Sequence[Part]) -> None:
@@ -238,8 +238,8 @@ def _require_room(wanted: Sequence[Part]) -> None:
 
 @contextmanager
 def _beside(part: Part) -> Iterator[Path]:
-    """An empty directory beside the part's place. What a killed import has left is called as a killed build's, and goes
-    as that does; nobody builds there meanwhile."""
+    """A context with an empty directory beside the part's own, and with the lock that keeps builds away. It is named
+    like the directory of a build, so that remains of a killed import are removed like those of a killed build."""
     store = paths.cache_root() / part.store
     store.mkdir(parents=True, exist_ok=True)
     with (store / "lock").open("w") as lock:
@@ -255,16 +255,17 @@ def _beside(part: Part) -> Iterator[Path]:
 
 
 def _unpack(file: Path, archive: tarfile.TarFile, index: Index, places: dict[str, Path], say: Say) -> None:
-    """Every file that the index names, once, and none besides but wheels; parts that are here are passed by."""
+    """Unpack the parts in `places`. The archive must contain every file of the index exactly once, and besides only
+    wheels; files of other parts are skipped."""
     left = {f"{part.place}/{each.name}": (part, each) for part in index.parts for each in part.files}
     told = set()
     while (member := archive.next()) is not None:
-        archive.members.clear()  # type: ignore[attr-defined] # it keeps every one
+        archive.members.clear()  # type: ignore[attr-defined] # tarfile would keep all
         if member.name.startswith(f"{WHEELS}/"):
             continue
         part, each = left.pop(member.name, (None, None))
         if part is None or each is None or not member.isreg() or member.size != each.size:
-            raise _refusal(file, f"holds {printable(member.name)[:200]!r}, which its {INDEX} does not name so")
+            raise _refusal(file, f"contains {printable(member.name)[:200]!r}, which does not fit its {INDEX}")
         if part.place not in places:
             continue
         if part.place not in told:
@@ -278,7 +279,7 @@ def _unpack(file: Path, archive: tarfile.TarFile, index: Index, places: dict[str
 
 
 def _put(file: Path, source: IO[bytes], each: OneFile, target: Path) -> None:
-    """With holes where there are zeros, as it was built."""
+    """Write one file, with holes for blocks of zeros, and check its sum."""
     if not target.parent.is_dir():
         target.parent.mkdir(parents=True)
         target.parent.chmod(FOR_ALL)
@@ -294,7 +295,7 @@ def _put(file: Path, source: IO[bytes], each: OneFile, target: Path) -> None:
         os.fsync(made.fileno())
         os.fchmod(made.fileno(), 0o755 if each.executable else 0o644)
     if digest.hexdigest() != each.sha256:
-        raise _refusal(file, f"is damaged: {each.name} is not what its sum says")
+        raise _refusal(file, f"is damaged: {each.name} has another sum")
 
 
 def _refusal(file: Path, why: str) -> InputError:

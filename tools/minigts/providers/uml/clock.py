@@ -1,5 +1,5 @@
-"""The clock: the program that gives a lab's kernels their time and carries their links. Compiled once, by
-provision/clock, with Debian's compiler and Debian's packages of what it uses.
+"""The clock: the program that gives a lab's kernels their time and carries their links. It is compiled once by the
+recipe provision/clock, with Debian's compiler and libraries.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from minigts.artifacts.product import Product
 
 @dataclass(frozen=True)
 class Clock:
-    """A directory with `clock`, which needs no library, and `crates.lock`, the versions that are in it."""
+    """A directory with `clock`, a static program, and `crates.lock`, the versions of its crates."""
 
     directory: Path
 
@@ -24,7 +24,7 @@ class Clock:
 
 
 def product() -> Product:
-    """How it is built. What a developer's own cargo leaves in the folder is no part of it."""
+    """The clock as a product. The `target` directory of a developer's cargo is no part of its recipe."""
     return Product(
         name="clock of virtual time",
         folder=paths.project_root() / "provision" / "clock",
@@ -44,10 +44,10 @@ def present() -> Clock | None:
 
 
 def ensure(progress: Callable[[str], None]) -> Clock:
-    """The clock of this recipe, built now if it must be. Raises EnvironmentLacks."""
+    """The clock of this recipe, built now if necessary. Raises EnvironmentLacks."""
     return Clock(product().ensure(progress))
 
 
 def remove() -> None:
-    """Remove the clock of this recipe, if it is there."""
+    """Remove the clock of this recipe, if it has been built."""
     product().remove()

@@ -1,4 +1,4 @@
-"""What a lab's clock is asked: the time, the state of its wires, and turns."""
+"""Clients of a lab's clock, which ask for the time, the state of the wires, and turns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from minigts.providers.agent.patience import LabTime
 from minigts.providers.uml.clock_process import SOCKET
 
 ANSWER_S = 300.0
-"""How long the clock may take to answer at the most: it does so when all its kernels have ended their turns."""
+"""The longest that the clock may take to answer, which it does when all kernels have ended their turns."""
 NS_PER_S = 1e9
 _OF_AN_ANSWER = documents.Bounds(elements=1_000_000, bytes=64 << 20)
 
@@ -35,7 +35,7 @@ class ClockClient:
         self._answers = self._socket.makefile("rb")
 
     def ask(self, op: str, **what: object) -> dict[str, Any]:
-        """One question and its answer, by provision/clock/src/orders.rs."""
+        """Send a request and return its answer; provision/clock/src/orders.rs defines both."""
         try:
             with breakable(partial(self._socket.shutdown, socket.SHUT_RDWR)):
                 self._socket.sendall(json.dumps({"op": op, **what}).encode() + b"\n")
@@ -47,7 +47,7 @@ class ClockClient:
         try:
             answer: dict[str, Any] = documents.document(line, _OF_AN_ANSWER)
         except documents.Unreadable as error:
-            raise HostFailed(f"the lab's clock answers what {error}") from error
+            raise HostFailed(f"the lab's clock sent an answer that {error}") from error
         if "error" in answer:
             if "unknown variant" in answer["error"]:  # the program has been upgraded since the lab was brought up
                 raise HostFailed(f"the lab's clock is another version's, without {op}: end the lab by `minigts down`")
@@ -59,7 +59,7 @@ class ClockClient:
         return self.now_ns() / NS_PER_S
 
     def now_ns(self) -> int:
-        """The same in nanoseconds."""
+        """The lab's time, in nanoseconds since its clock began."""
         return int(self.ask("now")["now_ns"])
 
     def close(self) -> None:
@@ -74,7 +74,7 @@ class ClockClient:
 
 
 class ClockWatch:
-    """See `agent.patience.Clock`: asks for the time again and again, and waits for no answer."""
+    """See `agent.patience.Clock`. It asks for the time again and again, without waiting for the answer."""
 
     def __init__(self, rundir: Path) -> None:
         try:
@@ -111,7 +111,7 @@ class ClockWatch:
 
 
 class ClockTurn:
-    """See `machine.together.Turn`. It ends with its connection, come what may."""
+    """See `machine.together.Turn`. The turn ends with its connection, also after a crash."""
 
     def __init__(self, rundir: Path) -> None:
         self._client = ClockClient(rundir)
@@ -134,25 +134,25 @@ def now_s(rundir: Path) -> float:
 
 
 def sleep_until(rundir: Path, moment_s: float, turn: int) -> None:
-    """Let time pass until then; whoever has that turn acts again at that very moment."""
-    with ClockClient(rundir, None) as client:  # an hour of the lab's time takes as long as it takes
+    """Let the lab's time pass until `moment_s`, at which the clock stands still for the thread with that turn."""
+    with ClockClient(rundir, None) as client:  # without a limit: an hour of the lab's time may take any time
         client.ask("sleep", until_ns=round(moment_s * NS_PER_S), turn=turn)
 
 
 def pause(rundir: Path, host: int, *, pauses: bool) -> None:
-    """Let no time pass for the host of that number; or let it go on."""
+    """Pause the host of that number, or resume it."""
     with ClockClient(rundir) as client:
         client.ask("pause_host" if pauses else "resume_host", host=host)
 
 
 def set_topology(rundir: Path, layout: Mapping[str, Any]) -> None:
-    """Tell it which hosts and links there are from now on."""
+    """Replace the clock's hosts and links."""
     with ClockClient(rundir) as client:
         client.ask("set_topology", **layout)
 
 
 def wires(rundir: Path) -> Sequence[Mapping[str, Any]]:
-    """For each port, as the clock has it: host, port, wire, and what it has carried."""
+    """The wire at each port: host, port, settings, and counters of what it has carried."""
     with ClockClient(rundir) as client:
         answer: list[Mapping[str, Any]] = client.ask("wires")["wires"]
     return answer

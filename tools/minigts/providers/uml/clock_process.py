@@ -1,6 +1,6 @@
-"""The program that tells a lab's kernels their time and carries their links: how the supervisor starts and feeds it.
+"""The process of a lab's clock, which the supervisor starts and tells about kernels.
 
-Standard library only, as the supervisor.
+Standard library only, like the supervisor.
 """
 
 from __future__ import annotations
@@ -24,26 +24,27 @@ from minigts.providers.uml import confinement, system_calls
 from minigts.providers.uml.kernel import Connection, GuestKernel
 
 SOCKET = "clock.sock"
-"""Where the clock listens for clients, in the run directory, which is where the supervisor works."""
+"""The socket on which the clock listens for clients, in the run directory, the supervisor's working directory."""
 LAB = paths.CLOCK
 EPOCH_NS = 1_767_225_600 * 10**9
-"""1 January 2026: the time of day at which every lab on a clock of its own begins, but for one that goes on."""
+"""1 January 2026: the time of day at which a lab with its own clock begins, unless it continues a kept lab."""
 
 
 @dataclass(frozen=True)
 class ClockOrder:
-    """`wires`: for each (machine, port) what it sends into, by the names that the clock has for it."""
+    """The settings of a lab's clock. `wires` holds a machine, a port and the wire that it sends into, by the clock's
+    names."""
 
     program: str
     wires: tuple[dict[str, Any], ...]
     processors: dict[str, dict[str, float]]
-    """What a modelled processor takes, by host; the others take no time."""
+    """The modelled processor of each host that has one; other hosts compute in no time."""
     seed: int = 1
-    """Of the kernels' random numbers; each host draws its own."""
+    """The seed of the kernels' random numbers; each host draws different ones."""
     at_once: int = 0
-    """How many kernels may run side by side; 0: as many as there are processors."""
+    """How many kernels may run at the same time; 0 means as many as this machine has processors."""
     epoch_ns: int = EPOCH_NS
-    """The time of day at which it begins."""
+    """The time of day at which the lab begins, in nanoseconds since 1970."""
 
 
 Links: TypeAlias = "Sequence[tuple[tuple[str, int], tuple[str, int]]]"
@@ -51,7 +52,7 @@ Links: TypeAlias = "Sequence[tuple[tuple[str, int], tuple[str, int]]]"
 
 
 def layout(order: ClockOrder, machines: Sequence[GuestKernel], links: Links) -> dict[str, Any]:
-    """Hosts and links as the clock knows them, by numbers; where none has a number there is a host without a name."""
+    """Hosts and links by number, for the clock; an unused number stands for a host without a name."""
     numbers = {machine.name: machine.number for machine in machines}
     hosts: list[dict[str, Any]] = [{"name": "", "ports": []} for _ in range(1 + max(numbers.values(), default=-1))]
     for each in machines:
@@ -103,7 +104,8 @@ class Clock:
 
     @contextmanager
     def connect(self, machine: GuestKernel, line: socket.socket) -> Iterator[Connection]:
-        """Announce a kernel that is about to start, whose control line ends in `line`. Its ends are open within."""
+        """A context that announces a kernel about to start, whose control line ends in `line`. The kernel's descriptors
+        are open within it."""
         number, call_ns = machine.number, int(self._order.processors.get(machine.name, {}).get("call_ns", 0))
         pairs = [socket.socketpair() for _ in range(2 + len(machine.ports))]
         try:
@@ -120,7 +122,8 @@ class Clock:
                     end.close()
 
     def listen(self, lost: Callable[[int, str], None]) -> None:
-        """Have `lost` called with the number of each host that the clock has ended, and why: its kernel is to end."""
+        """Have `lost` called with the number of each host that the clock drops, and the reason; its kernel must be
+        ended."""
         asyncio.get_running_loop().add_reader(self._control, self._hear, lost)
 
     def _hear(self, lost: Callable[[int, str], None]) -> None:
@@ -130,7 +133,7 @@ class Clock:
             return
         except OSError:
             said = b""
-        if not said:  # it has ended
+        if not said:  # the clock has ended
             asyncio.get_running_loop().remove_reader(self._control)
             return
         told = documents.document(said)

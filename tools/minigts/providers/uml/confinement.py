@@ -1,13 +1,12 @@
-"""What a User-Mode Linux kernel may reach of this machine: its own files, and nothing that listens.
+"""Confines a User-Mode Linux kernel to its own files, and keeps it from everything that listens on this machine.
 
-Whoever is root in a guest may load code into its kernel, and that is a process of the caller's. So the process is held,
-from before it starts, by what any user may ask of the machine's kernel and nobody can take back. Standard library only.
+Root in a guest may load code into the guest's kernel, which is a process of the user's. So that process is restricted
+before it starts, by means that need no privilege and that nobody can undo. Standard library only.
 
-- Landlock (landlock(7)) holds files to a list; from its fourth version TCP too, from its sixth signals and abstract
-  sockets.
-- A seccomp filter (seccomp(2)) allows the system calls that the program needs, with the arguments that it needs
-  (system_calls.py), and refuses all others.
-- Capabilities, which only root has, go.
+- Landlock (landlock(7)) allows only listed files; from its version 4 it also forbids TCP, from version 6 signals and
+  abstract sockets.
+- A seccomp filter (seccomp(2)) allows only the system calls and arguments that the program needs (system_calls.py).
+- All capabilities but one, which only root has, are dropped.
 """
 
 from __future__ import annotations
@@ -23,39 +22,39 @@ from pathlib import Path
 from minigts.providers.uml.system_calls import INSTRUCTION_BYTES, KERNEL, Calls, program
 
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
-"""Numbers of system calls that the C library has no functions for; these and those below are x86-64's."""
+"""Numbers of system calls for which the C library has no functions; all numbers here are those of x86-64."""
 CAPSET = 126
 VERSION = 1
-"""Asks landlock_create_ruleset for the newest version that it knows."""
+"""Asks landlock_create_ruleset for the newest version that it supports."""
 PATH_BENEATH = 1
 
 EXECUTE, WRITE, READ, LIST = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 REMOVE_DIRECTORY, REMOVE, MAKE_DIRECTORY, MAKE_FILE, MAKE_SOCKET = 1 << 4, 1 << 5, 1 << 7, 1 << 8, 1 << 9
 TRUNCATE = 1 << 14
 FILE_RIGHTS = EXECUTE | WRITE | READ | TRUNCATE
-"""The only ones that a rule for a file, not a directory, may name."""
+"""The only rights that a rule for a file, not a directory, may name."""
 HANDLED = {1: (1 << 13) - 1, 2: 1 << 13, 3: TRUNCATE, 5: 1 << 15}
-"""The rights to files that each version of Landlock brought; all are withheld but for the rules."""
+"""The rights to files that each version of Landlock added; only rules grant any of them."""
 TCP_FROM, SCOPES_FROM = 4, 6
 TCP_BIND_AND_CONNECT = ABSTRACT_SOCKETS_AND_SIGNALS = 1 << 0 | 1 << 1
 
 PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 24, 38, 22, 47, 4
 FILTER = 2
 CAP_DAC_OVERRIDE = 1
-"""The one that stays with root, whose lab may run from another user's cache."""
+"""The capability that root keeps, since its lab may run from another user's cache."""
 LAST_CAPABILITY = 63
 
 
 @dataclass(frozen=True)
 class Rule:
-    """Rights to a file, or to a directory and all that is below it. A path that is not there opens nothing."""
+    """Rights to a file, or to a directory and all below it. A rule for a path that does not exist grants nothing."""
 
     path: Path
     rights: int
 
 
 def may_run(directory: Path) -> Rule:
-    """Read all of a directory, and execute what is in it."""
+    """Read and execute all in a directory."""
     return Rule(directory, READ | LIST | EXECUTE)
 
 
@@ -64,29 +63,29 @@ def may_read(path: Path) -> Rule:
 
 
 def may_write(path: Path) -> Rule:
-    """Read and write what is there, and make files beside it: no directory, link, socket or device, and remove nothing.
+    """Read and write existing files and make new ones, but no directory, link, socket or device, and remove nothing.
 
-    So nothing there ever leads anywhere else for whoever opens it from outside.
+    So no path there ever leads elsewhere for a process that opens it from outside.
     """
     return Rule(path, READ | LIST | WRITE | TRUNCATE | MAKE_FILE)
 
 
 def may_keep_house(directory: Path) -> Rule:
-    """Make and remove files, directories and sockets too, in a directory that nobody else opens anything in."""
+    """Also make and remove files, directories and sockets, in a directory in which no other program opens files."""
     return Rule(directory, may_write(directory).rights | MAKE_DIRECTORY | MAKE_SOCKET | REMOVE | REMOVE_DIRECTORY)
 
 
 def version() -> int:
-    """Of this machine's Landlock, from 1 on; 0 where there is none, or it is switched off."""
+    """The version of this machine's Landlock, from 1 on; 0 where it is absent or switched off."""
     return max(0, int(_libc().syscall(CREATE_RULESET, None, ctypes.c_size_t(0), VERSION)))
 
 
 def prepare(rules: Sequence[Rule], *, calls: Calls = KERNEL) -> Callable[[], None]:
-    """A function for a child of this process to call before it becomes another program; it holds what that starts, too.
-    What is left to it are these files and these system calls; whoever may connect may use TCP.
+    """A function that a child of this process calls before it executes another program. It restricts that program, and
+    all that it starts, to the files of `rules` and the system calls `calls`; TCP is allowed if `connect` is.
 
-    Where there is no Landlock, the rest holds. The rules are opened here and now, and the ruleset stays open until the
-    function is gone.
+    Without Landlock the other restrictions still apply. The files of the rules are opened now, and the ruleset stays
+    open as long as the function exists.
     """
     libc, ruleset, code = _libc(), _Ruleset.of(rules, version(), "connect" in calls), program(calls)
     held = _Program(len(code) // INSTRUCTION_BYTES, code)
@@ -96,7 +95,7 @@ def prepare(rules: Sequence[Rule], *, calls: Calls = KERNEL) -> Callable[[], Non
     )
 
     def enter() -> None:
-        # What a plain user has not got fails here, and there is nothing to take away from.
+        # For a plain user these calls fail, since there are no capabilities to drop.
         for capability in range(LAST_CAPABILITY + 1):
             if capability != CAP_DAC_OVERRIDE:
                 libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
@@ -107,7 +106,7 @@ def prepare(rules: Sequence[Rule], *, calls: Calls = KERNEL) -> Callable[[], Non
             _check(libc.syscall(RESTRICT_SELF, ruleset.descriptor, 0))
         filtered = libc.prctl(PR_SET_SECCOMP, FILTER, ctypes.byref(held), 0, 0)
         if filtered != 0 and ctypes.get_errno() != errno.EINVAL:
-            _check(-1)  # EINVAL: a machine whose kernel has no filters; doctor says so
+            _check(-1)  # EINVAL means that this machine's kernel has no filters, which doctor reports
 
     return enter
 
@@ -132,7 +131,7 @@ class _Ruleset:
             TCP_BIND_AND_CONNECT if version >= TCP_FROM and not reaches_network else 0,
             ABSTRACT_SOCKETS_AND_SIGNALS if version >= SCOPES_FROM else 0,
         )
-        # An older kernel takes no more than the fields that it knows, or zeroes.
+        # An older kernel accepts fields that it does not know only if they are zero.
         descriptor = _check(_libc().syscall(CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0))
         ruleset = cls(descriptor)
         for rule in rules:
@@ -153,7 +152,7 @@ class _Ruleset:
 
 
 class _Program(ctypes.Structure):
-    """struct sock_fprog; `code` is kept with it."""
+    """struct sock_fprog; the object keeps `code` alive."""
 
     _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_char_p))
 

@@ -1,10 +1,9 @@
-"""A kernel's console: what it says there, kept in a file of this machine that never grows beyond a size.
+"""A kernel's console, whose output is kept in a file of limited size.
 
-Whatever runs in a guest may write to its console for ever, or become the kernel's process and do with the console's
-descriptor what it likes. So that is of a file in memory, sealed (fcntl(2), F_SEAL_GROW): its size can be changed by
-nobody. The supervisor takes out what is new there, and starts it again from the beginning before it is full. What a
-kernel says quicker than that is lost. No pipe, since it can be waited for: when there is room in one would be told to a
-kernel whose time is not this machine's. Standard library only.
+A program in a guest may write to its console for ever, or take over the kernel's process and misuse the console's
+descriptor. So the descriptor is of a file in memory whose size is sealed (fcntl(2), F_SEAL_GROW). The supervisor copies
+new output to the console's file and rewinds the descriptor before the memory file is full; faster output is lost. A
+pipe would not do: a kernel that waits for room in it would depend on this machine's time. Standard library only.
 """
 
 from __future__ import annotations
@@ -16,25 +15,25 @@ import os
 from pathlib import Path
 
 WINDOW_BYTES = 64 << 20
-"""What a kernel can say between two looks of the supervisor, which a busy machine may hold up for seconds. Its terminal
-does not go on after a write that found room for a part, so it has far more than it can use; what is not used takes no
-memory.
+"""The size of the memory file: room for a kernel's output between two looks of the supervisor, which on a busy machine
+may be seconds apart. A kernel's terminal stops for good after a partial write, so there is far more room than a kernel
+can fill; unused room takes no memory.
 """
 REWIND_BYTES = 1 << 19
-"""After so much it begins anew."""
+"""The supervisor rewinds the descriptor after so much output."""
 MOST_BYTES = 8 << 20
-"""The file's size. One that is full keeps its second half."""
+"""The largest size of the console's file. When it is full, only its second half is kept."""
 CHUNK_BYTES = 1 << 20
 KEEP_SIZE_PUNCH_HOLE = 3
 PANIC, PANIC_BYTES, PANIC_CHARACTERS = b"Kernel panic - not syncing:", 1 << 16, 160
-"""How a kernel begins its last words, within how much of the end they are looked for, and how much of them is told."""
-MARK = b"[minigts has left out what the console said before]\n"
+"""The beginning of a panic's message, how much of the output's end is searched for it, and how much of it is shown."""
+MARK = b"[minigts has left out earlier output of the console]\n"
 STARTED = b"[minigts has started the kernel anew]\n"
-"""What stands between what a kernel has said and what the next one of the same host says."""
+"""Separates the output of one kernel from that of the next one of the same host."""
 
 
 class Console:
-    """Of one start of a kernel, which gets `descriptor` as its standard output."""
+    """The console for one start of a kernel, whose standard output is `descriptor`."""
 
     def __init__(self, file: Path) -> None:
         self._file = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -47,24 +46,24 @@ class Console:
         self._is_open = True
 
     def begin(self) -> None:
-        """Mark in the file where this start begins, unless it is the first."""
+        """Write STARTED to the file, unless this is the host's first kernel."""
         if self._length:
             self._write(STARTED)
             self._begin = self._length
 
     def said(self) -> bytes:
-        """All that is in the file, at the most; nothing once it is closed."""
+        """All output in the file; empty once the console is closed."""
         self.take()
         return os.pread(self._file, MOST_BYTES, 0) if self._is_open else b""
 
     def take(self) -> None:
-        """Move what is new into the file, if there is room on this machine; nothing once it is closed."""
+        """Copy new output to the file if this machine's disk has room; does nothing once the console is closed."""
         if self._is_open:
             with contextlib.suppress(OSError):
                 self._take()
 
     def _take(self) -> None:
-        """The descriptor's place is the kernel's own, and may be anywhere."""
+        """The kernel can move the descriptor's offset anywhere."""
         said = os.lseek(self.descriptor, 0, os.SEEK_CUR)
         if said < self._taken:
             self._taken = 0
@@ -84,7 +83,7 @@ class Console:
         os.close(self._file)
 
     def panic(self) -> str:
-        """Of which the kernel has died by what it said since it was started, `Out of memory`; empty if of nothing."""
+        """The message of the kernel's panic since its start, such as `Out of memory`; empty if it has not panicked."""
         self.take()
         begin = max(self._begin, self._length - PANIC_BYTES)
         _, said, rest = os.pread(self._file, PANIC_BYTES, begin).rpartition(PANIC) if self._is_open else (b"",) * 3
@@ -103,5 +102,5 @@ class Console:
 
 
 def _give_back(descriptor: int, at: int, size: int) -> None:
-    """The memory of a part of a file (fallocate(2)), if there is any."""
+    """Free the memory of a part of a file (fallocate(2))."""
     ctypes.CDLL(None).fallocate(descriptor, KEEP_SIZE_PUNCH_HOLE, ctypes.c_long(at), ctypes.c_long(size))

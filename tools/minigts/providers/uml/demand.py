@@ -1,4 +1,4 @@
-"""How much memory a lab of User-Mode Linux kernels takes, and whether this machine has it."""
+"""How much memory a lab of User-Mode Linux kernels needs, and whether this machine has it."""
 
 from __future__ import annotations
 
@@ -24,34 +24,35 @@ MEASURED_MB = {
     "swarm": 109,
     "libnetwork-etcd": 171,
 }
-"""What a host with `memory: 512MB` takes of the machine, in MB of 2^20 bytes: its memory file, what its processes hold
-beside it, and its share of the supervisor. Measured by
+"""Memory of this machine for a host with `memory: 512MB`, in MB of 2^20 bytes: its memory file, its processes' private
+memory, and its share of the supervisor. Measured by
 
     bench/run memory --overlays none bridge calico mesh romana ovs swarm libnetwork-etcd
 
 on six hosts of chain6, a lab for each, ten seconds after Docker, the overlay and a container were up on every host.
 """
 DEAREST_MB = 171
-"""For an overlay that was not measured: as the dearest that was."""
+"""The figure for overlays that were not measured: the largest that was."""
 MEASURED_AT_MB = 512
 SPARE = 1.3
-"""For what a host takes while it starts, and gives back, and for what experiments run on it."""
+"""The factor for what a host needs only while it starts, and for the programs of experiments."""
 KERNEL_MB = 20
-"""What a host takes beside its own memory at the most: its kernel, and its programs seen from outside."""
+"""The most that a host needs besides its own memory: for its kernel, and for its programs' stub processes."""
 DESCRIBES = 64
-"""One page of a kernel's memory describes so many others, from the beginning: 64 bytes for each of 4096."""
+"""How many pages one page of a kernel's memory describes, all from the start: 64 bytes for each page of 4096."""
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """One that is to run. A host has an overlay, a switch none; the memory of a `whole` one will be used to its end."""
+    """A kernel that is to run. A host has an overlay, a switch none; a `whole` kernel will use all of its memory."""
 
     name: str
     memory_mb: int
     kind: Literal["host", "switch", "whole"]
 
     def takes_mb(self, overlay: str) -> int:
-        """Of the machine's memory, with this overlay: what was measured, and never more than it is given."""
+        """MB of this machine's memory with this overlay: the measured figure, at most the kernel's own memory and
+        KERNEL_MB."""
         most_mb = self.memory_mb + KERNEL_MB
         if self.kind == "whole":
             return most_mb
@@ -66,9 +67,9 @@ def of_plan(plan: Plan) -> tuple[Kernel, ...]:
 
 
 def require(kernels: Sequence[Kernel], overlays: Sequence[str], limits: Sequence[Limit] | None = None) -> None:
-    """Raise EnvironmentLacks unless the kernels find room with every one of the overlays, which come one at a time.
+    """Raise EnvironmentLacks unless the kernels fit with each of the overlays, which run one after another.
 
-    `limits` are this machine's now, the least free first.
+    `limits`, the least free first, are the present ones of this machine by default.
     """
     known = memory.limits() if limits is None else limits
     if not known or not kernels:
@@ -77,8 +78,8 @@ def require(kernels: Sequence[Kernel], overlays: Sequence[str], limits: Sequence
     beyond = [kernel for kernel in kernels if kernel.memory_mb > whole.whole_mb]
     if beyond:
         raise EnvironmentLacks(
-            f"{_some([kernel.name for kernel in beyond])}: `memory: {beyond[0].memory_mb}MB` is more than there is "
-            f"altogether, {whole.whole_mb} MB by {whole.name}"
+            f"{_some([kernel.name for kernel in beyond])}: `memory: {beyond[0].memory_mb}MB` is more than this machine "
+            f"has in total, {whole.whole_mb} MB by {whole.name}"
         )
     heaviest = max(overlays, key=lambda overlay: _together_mb(kernels, overlay))
     if _together_mb(kernels, heaviest) > known[0].free_mb:
@@ -99,7 +100,7 @@ def _too_little(kernels: Sequence[Kernel], overlay: str, limit: Limit) -> str:
         fitting.append(f"`--overlay {BARE}` ({bare_mb} MB)")
     laid = "" if overlay == BARE else f" with the overlay {overlay}"
     return (
-        f"{len(kernels)} kernels{laid} take {needed_mb} MB of memory; "
+        f"{len(kernels)} kernels{laid} need {needed_mb} MB of memory; "
         f"{limit.free_mb} MB are free by {limit.name}. What would fit: {', or '.join(fitting)}. "
         f"For more room: {limit.remedy}"
     )

@@ -1,7 +1,7 @@
-"""The hosts' disks after their kernels: what has to be known to start kernels on them again, and whether that fits.
+"""Kept disks of hosts: what is needed to start kernels on them again, and whether they fit the present image.
 
-A disk is a copy-on-write file. It holds what differs from the image, block by block, so it is worth nothing without
-just that image. User-Mode Linux looks at that by size and time (drivers/block/ubd_kern.c, backing_file_mismatch).
+A disk is a copy-on-write file with the blocks that differ from the image, so it is useless without exactly that image.
+User-Mode Linux checks the image's size and time (drivers/block/ubd_kern.c, backing_file_mismatch).
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _LATEST_NS = 4102444800 * 10**9
 
 
 class Kept(BaseModel):
-    """kept.json in a run directory: kernels are to start on the disks that are there."""
+    """kept.json in a run directory, which means that kernels are to start on the disks there."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     image: str
-    """The directory of the image, which is named for its content."""
+    """The name of the image's directory, a hash of its recipe."""
     image_bytes: int
     image_s: int
-    """When the image's file was written, in whole seconds since 1970."""
+    """The time at which the image's file was written, in whole seconds since 1970."""
     time_ns: int | None = Field(default=None, ge=0, le=_LATEST_NS)
-    """The time of day in the lab, in nanoseconds since 1970; None where it is this machine's."""
+    """The time of day in the lab, in nanoseconds since 1970; None if the lab uses this machine's."""
 
     @property
     def time_of_day(self) -> datetime | None:
@@ -43,7 +43,7 @@ class Kept(BaseModel):
 
 
 def kept_of(launch: Launch, time_ns: int | None) -> Kept:
-    """What is to be known of the disks of a lab that was started like that."""
+    """The note about the disks of a lab that was started by `launch`."""
     image = launch.base.stat()
     return Kept(image=launch.base.parent.name, image_bytes=image.st_size, image_s=int(image.st_mtime), time_ns=time_ns)
 
@@ -53,7 +53,7 @@ def write(kept: Kept, directory: Path) -> None:
 
 
 def read(rundir: Path) -> Kept | None:
-    """None when hosts are to start on new disks. Raises MinigtsError when what is there cannot be read."""
+    """The note in a run directory; None when hosts are to start on new disks. Raises MinigtsError for a damaged one."""
     try:
         return documents.model(paths.read_whole(rundir / KEPT, _LIMIT_BYTES), Kept)
     except FileNotFoundError:
@@ -65,12 +65,12 @@ def read(rundir: Path) -> Kept | None:
 
 
 def require_fit(kept: Kept, launch: Launch, rundir: Path) -> None:
-    """Raises InputError unless the disks in the run directory are of the image, and of the machines, of this launch."""
+    """Raise InputError unless the disks in the run directory belong to the image and the machines of this launch."""
     now = kept_of(launch, kept.time_ns)
     if now.image != kept.image:
         trouble = f"are of image {kept.image}, and hosts now have image {now.image}"
     elif now != kept:
-        trouble = f"are of an image {kept.image} that has been built anew since, with other bytes"
+        trouble = f"are of an image {kept.image} that has been built again since, with other bytes"
     elif lacking := [each.name for each in launch.machines if not (rundir / each.disk).is_file()]:
         trouble = f"are not all there: {', '.join(lacking)} has none"
     else:

@@ -1,4 +1,4 @@
-"""What `minigts doctor` says of the provider `uml`."""
+"""The findings of `minigts doctor` for the provider `uml`."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from minigts.providers.uml.prerequisites import Facts
 
 MEMORY_NEEDED_MB = 512
 MEMORY_WANTED_MB = 3072
-"""Six hosts with Docker take some 2 GiB together, and the machine itself wants the rest."""
+"""Six hosts with Docker need some 2 GiB together, and the machine itself needs the rest."""
 STAYS_MB = 700
-"""What an image takes of the disk, as du(1) has it."""
+"""The room that an image occupies on the disk, by du(1)."""
 SOCKET_BUFFER_BYTES = 4 * 2**20
 OPEN_FILES = 1024
 MAKE_GROUPS = "allow control groups with `pids`, as systemd-run --user --scope -p Delegate=yes does, or user namespaces"
 
 
 def findings(facts: Facts) -> Iterator[Finding]:
-    """What stops or slows User-Mode Linux on the machine of these facts, and labs in virtual time. Pure."""
+    """All findings for a machine with these facts, for real and virtual time. Pure."""
     yield from kernel_findings(facts)
     yield facts.limits
     yield facts.way_out
@@ -32,7 +32,7 @@ def findings(facts: Facts) -> Iterator[Finding]:
 
 
 def kernel_findings(facts: Facts) -> Iterator[Finding]:
-    """What stops or slows a kernel of User-Mode Linux. Pure."""
+    """The findings for kernels of User-Mode Linux alone. Pure."""
     yield _processor(facts)
     yield _system_calls(facts)
     yield _confinement(facts)
@@ -63,25 +63,25 @@ def _processor(facts: Facts) -> Finding:
 
 
 def _system_calls(facts: Facts) -> Finding:
-    """How a UML kernel catches what its processes call."""
+    """How a UML kernel intercepts the system calls of its guest's programs."""
     name = "system calls"
     if facts.seccomp and facts.listener:
         return Finding(name, "ok", "can be caught by a seccomp filter")
     if facts.seccomp:
-        way = "has but ptrace, some two times slower" if facts.ptrace else "cannot run"
+        way = "has only ptrace, some two times slower" if facts.ptrace else "cannot run"
         meaning = f"the full kernel, of virtual time, {way}: no process here may listen to another's seccomp filter"
         remedy = "use Linux 5.14 or later; in a container, a seccomp profile that allows seccomp(2) and its listeners"
         return Finding(name, "slow", meaning, remedy)
     if facts.ptrace:
         meaning = "can be caught by ptrace only: some two times slower than by a seccomp filter"
         return Finding(name, "slow", meaning, "use a kernel with CONFIG_SECCOMP_FILTER")
-    meaning = "a UML kernel catches those of its processes by seccomp or ptrace; both are forbidden here"
+    meaning = "a UML kernel intercepts those of its programs by seccomp or ptrace; both are forbidden here"
     remedy = "sudo sysctl -w kernel.yama.ptrace_scope=1; in a container: --cap-add SYS_PTRACE"
     return Finding(name, "missing", meaning, remedy)
 
 
 def _confinement(facts: Facts) -> Finding:
-    """What holds a guest's root to its own files: see confinement.py."""
+    """Whether root in a guest is confined to the host's own files: see confinement.py."""
     name = "confinement"
     if facts.landlock == 0:
         meaning = "Landlock is absent or switched off: hosts get no hostfs, but what root in one loads into its kernel "
@@ -92,7 +92,7 @@ def _confinement(facts: Facts) -> Finding:
 
 
 def _apart(facts: Facts) -> Finding:
-    """What of this machine's processes a host's kernel sees: see machine/contained.py."""
+    """Which of this machine's processes a host's kernel can see: see machine/contained.py."""
     name, remedy = "pid namespaces", "in a container: --cap-add SYS_ADMIN; else allow user namespaces, or run as root"
     if not facts.apart.lacks:
         return Finding(
@@ -101,16 +101,16 @@ def _apart(facts: Facts) -> Finding:
     if facts.landlock >= SCOPES_FROM:
         meaning = f"{facts.apart.lacks}: a host's kernel sees your processes, and `minigts down` ends what it started"
         return Finding(name, "ok", f"{meaning}; {remedy}")
-    meaning = f"{facts.apart.lacks}, nor has it Landlock 6: code in a host's kernel can signal your processes"
+    meaning = f"{facts.apart.lacks} and lacks Landlock 6: code in a host's kernel can signal your processes"
     return Finding(name, "slow", meaning, f"{remedy}; or boot Linux 6.12 or later")
 
 
 def _processes(facts: Facts) -> Finding:
-    """How many processes of this machine a host may become."""
+    """How many processes of this machine a host may use."""
     name = "processes of a host"
     if facts.counted:
         return Finding(name, "ok", f"at most {bounds.PROCESSES}, counted by {facts.counted}")
-    meaning = f"as many as {'this machine has' if facts.root else 'you may have'}: nothing counts them apart"
+    meaning = f"as many as {'this machine has' if facts.root else 'you may have'}: no host has a limit of its own"
     return Finding(name, "ok", f"{meaning}; {MAKE_GROUPS}")
 
 
@@ -118,7 +118,7 @@ def _shm(facts: Facts) -> Finding:
     size = "in a container: --shm-size=4g; else: sudo mount -o remount,size=4g /dev/shm"
     if facts.shm_free_mb is None:
         remedy = "sudo mkdir -p /dev/shm; sudo mount -t tmpfs tmpfs /dev/shm"
-        return Finding("/dev/shm", "missing", "a guest keeps its memory there, and it is closed", remedy)
+        return Finding("/dev/shm", "missing", "a guest keeps its memory there, and it is not writable", remedy)
     if not facts.shm_executable:
         remedy = "sudo mount -o remount,exec /dev/shm"
         return Finding("/dev/shm", "missing", "mounted noexec: a guest cannot run what is in its memory", remedy)
@@ -135,7 +135,7 @@ def _memory(facts: Facts) -> Finding:
     if facts.memory_free_mb < MEMORY_NEEDED_MB:
         return Finding("memory", "missing", f"{have}: too little for one host", "end other programs")
     if facts.memory_free_mb < MEMORY_WANTED_MB:
-        meaning = f"{have}: six hosts with Docker take some 2 GiB"
+        meaning = f"{have}: six hosts with Docker need some 2 GiB"
         return Finding("memory", "slow", meaning, "run smaller labs, or end other programs")
     return Finding("memory", "ok", have)
 
@@ -151,7 +151,7 @@ def _socket_buffers(facts: Facts) -> Finding:
     have = f"{facts.socket_buffer_bytes // 1024} KiB"
     if facts.socket_buffer_bytes >= SOCKET_BUFFER_BYTES:
         return Finding("socket buffers", "ok", f"{have} a link")
-    meaning = f"{have} a link: unshaped TCP reaches 0.8 Gbit/s instead of 2.2; links up to 100 Mbit/s do not care"
+    meaning = f"{have} a link: unshaped TCP reaches 0.8 Gbit/s instead of 2.2; links up to 100 Mbit/s are not slowed"
     remedy = f"sudo sysctl -w net.core.wmem_max={SOCKET_BUFFER_BYTES} net.core.rmem_max={SOCKET_BUFFER_BYTES}"
     return Finding("socket buffers", "slow", meaning, remedy)
 
@@ -160,7 +160,7 @@ def _open_files(facts: Facts) -> Finding:
     have = f"{facts.open_files} at once"
     if facts.open_files >= OPEN_FILES:
         return Finding("open files", "ok", have)
-    meaning = f"{have}: a link takes two, a host some more"
+    meaning = f"{have}: each link needs two, each host some more"
     return Finding("open files", "slow", meaning, f"ulimit -n {OPEN_FILES}")
 
 
@@ -191,13 +191,13 @@ def _virtual_time(facts: Facts) -> Finding:
     them = parts.in_words(facts.uncompiled)
     if facts.virtual_lacks:
         meaning = f"{them} cannot be built, so labs run only with --time real: {'; '.join(facts.virtual_lacks)}"
-        return Finding(name, "slow", meaning, "mend that; then minigts kernel build")
+        return Finding(name, "slow", meaning, "remedy that, then run minigts kernel build")
     rooms = " and ".join(f"{each.needed_mb} MB in {each.directory}" for each in facts.virtual_disks)
     return Finding(
         name,
         "ok",
         f"not built yet: {them}; the first up, run or test does that, or minigts kernel build: {parts.DURATION}, "
-        f"{rooms} and up to {parts.MEMORY_MB} MB of memory meanwhile; --time real takes neither",
+        f"{rooms} and up to {parts.MEMORY_MB} MB of memory meanwhile; --time real needs neither",
     )
 
 

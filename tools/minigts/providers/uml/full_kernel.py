@@ -1,8 +1,8 @@
-"""The full kernel: what Debian's own lacks, and time that hosts share. Compiled once, by provision/kernel.
+"""The full kernel, with virtual time and features that Debian's lacks. The recipe provision/kernel compiles it once.
 
-Debian's comes with the image and is what hosts run in real time until somebody builds this one; from then on every lab
-that is brought up has it. Virtual time needs it. Its name is a hash of the recipe alone, so a change of the image
-leaves it as it is, and so does a line more among the sources that the recipe was proven on, or in its README.
+Debian's kernel comes with the image; in real time hosts run it until the full kernel is built, and every new lab runs
+the full kernel from then on. Virtual time needs it. Its key is a hash of its recipe alone, without the table of sources
+and the README, so a change of these or of the image does not rebuild it.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from minigts.artifacts import sources
 from minigts.artifacts.product import Product
 
 NOT_COMPILED = {sources.TABLE, "README.md"}
-"""Files of the recipe's folder that no kernel differs by."""
+"""Files of the recipe's folder that do not change the kernel."""
 
 
 @dataclass(frozen=True)
 class FullKernel:
-    """A directory with `linux`, which needs no library, `modules/` for /usr/lib/modules, and `version`."""
+    """A directory with `linux`, a static program, `modules/` for /usr/lib/modules, and `version`."""
 
     directory: Path
 
     @property
     def modules(self) -> Path:
-        """One directory, named for the kernel's release: with it modprobe knows what is built in."""
+        """A directory named for the kernel's release, by which modprobe knows the built-in modules."""
         return next((self.directory / "modules").iterdir())
 
     @property
     def version(self) -> str:
-        """Of the Debian package with the source: `7.2.13-1`; or `7.4.2-1 (unproven)`."""
+        """The version of the Debian package with the source: `7.2.13-1`, or `7.4.2-1 (unproven)`."""
         return (self.directory / "version").read_text().strip()
 
     @property
@@ -41,7 +41,7 @@ class FullKernel:
 
 
 def product() -> Product:
-    """How it is built: the compiler, the kernel's source and its objects take the room."""
+    """The full kernel as a product. Its compiler, source and objects need the room."""
     folder = recipe()
     return Product(
         name="full kernel",
@@ -66,10 +66,10 @@ def present() -> FullKernel | None:
 
 
 def ensure(progress: Callable[[str], None]) -> FullKernel:
-    """The kernel of this recipe, built now if it must be. Raises EnvironmentLacks."""
+    """The kernel of this recipe, built now if necessary. Raises EnvironmentLacks."""
     return FullKernel(product().ensure(progress))
 
 
 def remove() -> None:
-    """Remove the kernel of this recipe, if it is there."""
+    """Remove the kernel of this recipe, if it has been built."""
     product().remove()

@@ -32,11 +32,11 @@ def start(
     on_disks: bool = False,
     groups: Sequence[Path] = (),
 ) -> None:
-    """Start the supervisor, detached, and with it every kernel; do not wait for them.
+    """Start the supervisor, detached, which starts every kernel; do not wait for them.
 
-    They outlive this process, unless `ends_with_caller`: then they end with the thread that called, however it ends.
-    What an earlier start left in the run directory goes: its sockets must not be taken for the new ones. `on_disks`:
-    the machines' disks stay, and are used. All of them are in the control groups `groups`.
+    They outlive this process, or, with `ends_with_caller`, end with the calling thread. Remains of an earlier start in
+    the run directory are removed, since its sockets could be taken for the new ones; with `on_disks` the machines'
+    disks are kept and used. All processes are in the control groups `groups`.
     """
     process.end(rundir)
     for directory in ("shared", "paused", "consoles"):
@@ -78,13 +78,13 @@ def wait(provider: AgentProvider, names: Sequence[str], progress: Callable[[str]
     """Return when every host has answered. Raises HostFailed for the first that does not within the deadline."""
     deadline = time.monotonic() + BOOT_DEADLINE_S
     for count, name in enumerate(names, 1):
-        with resting():  # to boot takes time, and whoever has had an answer is busy again
+        with resting():  # booting takes the lab's time, and an answer makes this thread busy again
             _wait_for(provider, name, deadline)
         progress(f"{count} of {len(names)} hosts answer")
 
 
 def console_tail(rundir: Path, name: str, lines: int = CONSOLE_LINES) -> str:
-    """The last lines of a host's console; after a kernel panic its first, for a call trace of any length follows."""
+    """The last lines of a host's console; after a panic the first ones from it on, since a long call trace follows."""
     try:
         text = paths.read_whole(rundir / kernel.console(name), 2 * console.MOST_BYTES).decode(errors="replace")
     except OSError:
@@ -97,23 +97,24 @@ def console_tail(rundir: Path, name: str, lines: int = CONSOLE_LINES) -> str:
 def _wait_for(provider: AgentProvider, name: str, deadline: float) -> None:
     try:
         _wait_for_socket(provider.rundir, name, deadline)
-        # Told to the host, so not what is left of it: how quick this machine was is nothing that a host may know.
+        # The host sees this limit, so it must not depend on how fast this machine is.
         provider.run(name, ["true"], timeout_s=BOOT_DEADLINE_S - client.GRACE_S)
     except MinigtsError as error:
         raise HostFailed(_describe(provider.rundir, name, str(error))) from error
 
 
 def _wait_for_socket(rundir: Path, name: str, deadline: float) -> None:
-    """It is there as soon as the supervisor has started the kernel, and a request waits in it for the boot to end."""
+    """Wait for a host's socket, which exists once its kernel has started; requests wait in it until it has booted.
+    Raises HostFailed."""
     while not (rundir / "hosts" / name / "control.sock").exists():
         if process.recorded(rundir) and process.supervisor(rundir) is None:
             raise HostFailed("the lab's supervisor has ended")
         if time.monotonic() > deadline:
-            raise HostFailed("its kernel does not run")
+            raise HostFailed("its kernel was not started")
         time.sleep(0.01)
 
 
 def _describe(rundir: Path, name: str, reason: str) -> str:
     said = console_tail(rundir, name) or (rundir / "supervisor.log").read_text(errors="replace")[-2000:]
     shown = "".join(f"\n    {line}" for line in said.splitlines())
-    return f"host {name} did not come up ({reason}); the last of its console:{shown or ' nothing'}"
+    return f"host {name} did not come up ({reason}); the end of its console:{shown or ' nothing'}"

@@ -1,7 +1,7 @@
-"""The root file system that every kernel boots from: built once by provision/image, kept in the cache by its content.
+"""The image: the root file system that every kernel boots from, built once by the recipe provision/image.
 
-An image is a directory named for the hash of all that goes into it. It is built beside its place and renamed when it
-is complete, so an interrupted build leaves nothing that could be taken for an image.
+An image is a directory of the cache that is named for the hash of its recipe. It is built beside that directory and
+renamed when complete, so that an interrupted build is never taken for an image.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ FINISH_TIMEOUT_S = 180.0
 FINISH_MB = 512
 """Memory of the host with Docker that finishes the image."""
 UNPACKED_MB, PACKED_MB = 1200, 800
-"""Room that the build takes for the unpacked root, and that the image then takes; with what may come to them."""
+"""MB that a build needs for the unpacked root, and that the image then needs, with a reserve."""
 WORK_DIRECTORY = Path("/var/tmp")
-"""Where build.sh unpacks for those who are not root, and compiles the agent before."""
+"""The directory in which build.sh compiles the agent and, for users other than root, unpacks."""
 IMAGE_MB = 2500
 FAILED_LOG = "failed-build.log"
 FULL_BYTES = 1 << 20
@@ -62,14 +62,14 @@ class Image:
 
     @property
     def unproven(self) -> str:
-        """The version of its kernel if the recipe was not proven with that; else empty."""
+        """The version of its kernel if the recipe was not proven with that version; otherwise empty."""
         file = self.directory / "unproven"
         return file.read_text(encoding="utf-8").strip() if file.exists() else ""
 
 
 @dataclass(frozen=True)
 class Room:
-    """What a build takes of one file system."""
+    """The room that a build needs in one file system."""
 
     directory: Path
     needed_mb: int
@@ -85,7 +85,7 @@ class Room:
 
 
 def recipe() -> tuple[Path, ...]:
-    """Every file that the image is made from, in a fixed order; not which kernels it was proven with."""
+    """Every file that the image is made from, in a fixed order, without the table of proven kernels."""
     directory = paths.project_root() / "provision"
     own = sorted(path for path in folder().iterdir() if path.is_file() and path.name != sources.TABLE)
     agent = directory / "agent"
@@ -99,7 +99,7 @@ def folder() -> Path:
 
 
 def key() -> str:
-    """The image's name: a hash of the recipe."""
+    """The name of the image's directory: a hash of the recipe."""
     return paths.content_key(((path.name, path) for path in recipe()), f"{IMAGE_MB}")
 
 
@@ -110,12 +110,12 @@ def present() -> Image | None:
 
 
 def missing() -> list[str]:
-    """What this machine lacks to build the image, a sentence each; empty when it is built already."""
+    """What this machine lacks to build the image, one sentence each; empty when the image is built."""
     return [] if present() is not None else missing_to_build()
 
 
 def missing_to_build() -> list[str]:
-    """The same of a machine where nothing is built yet; whatever is built in a Debian root takes just that."""
+    """What this machine lacks for any build in a Debian root, one sentence each, whether or not the image is built."""
     if shutil.which("apt-get") is None:
         return ["apt is not installed: building the hosts' image takes a Debian or Ubuntu machine"]
     packages = system_packages.of(Path(__file__).parent, root=os.geteuid() == 0)
@@ -125,10 +125,10 @@ def missing_to_build() -> list[str]:
 def ensure(
     progress: Callable[[str], None], lock: Lock | None = None, settings: Mapping[str, str] | None = None
 ) -> Image:
-    """The image for this recipe, built now if it must be; with just the packages of `lock`, if there is one.
+    """The image of this recipe, built now if necessary; with exactly the packages of `lock`, if that is given.
 
-    `settings` is what more the recipe's environment has. Raises EnvironmentLacks, HostFailed, and InputError where an
-    image with other packages is there.
+    `settings` are further environment variables for the recipe. Raises EnvironmentLacks, HostFailed, and InputError
+    when the image was built with other packages.
     """
     ready = present()
     if ready is None:
@@ -149,7 +149,7 @@ def _build(images: Path, progress: Callable[[str], None], lock: Lock | None, set
 
 
 def clear(images: Path) -> None:
-    """Remove what killed builds have left there. Raises EnvironmentLacks for what this machine has not for another."""
+    """Remove what killed builds have left. Raises EnvironmentLacks when this machine cannot build an image."""
     for left in images.glob("building-*"):
         _undo(left)
     lacking = [*kernel.missing(), *missing(), *(str(each) for each in room() if not each.enough)]
@@ -166,9 +166,9 @@ def building(
     lock: Lock | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> Iterator[Path]:
-    """The image being built beside its place `ready`, where it comes when the caller's own work on it has succeeded.
+    """A context with the directory of a new image, which is renamed to `ready` when the context ends without an error.
 
-    `also` is a recipe of more, as build.sh has it (MINIGTS_ALSO). Raises EnvironmentLacks, HostFailed.
+    `also` is the folder of a further recipe for build.sh (MINIGTS_ALSO). Raises EnvironmentLacks, HostFailed.
     """
     place = ready.with_name(f"building-{ready.name}")
     place.mkdir()
@@ -192,14 +192,14 @@ def building(
 
 
 def remove() -> None:
-    """Remove the image of this recipe, if it is there. Labs that are up go on reading it."""
+    """Remove the image of this recipe, if it has been built. Labs that are up can still read it."""
     ready = present()
     if ready is not None:
         shutil.rmtree(ready.directory)
 
 
 def room() -> tuple[Room, ...]:
-    """The room that a build needs, one entry for each file system, and what is free there."""
+    """The room that a build needs and that is free, one entry for each file system."""
     images = paths.cache_root() / "images"
     needed_mb = {images: UNPACKED_MB + PACKED_MB}
     if existing(images).stat().st_dev != WORK_DIRECTORY.stat().st_dev:
@@ -210,12 +210,12 @@ def room() -> tuple[Room, ...]:
 
 
 def existing(path: Path) -> Path:
-    """The directory that there is, in which `path` is or will be."""
+    """`path`, or the nearest directory above it that exists."""
     return path if path.exists() else existing(path.parent)
 
 
 def _run_recipe(place: Path, more: Mapping[str, str], *options: str) -> str:
-    """What it says."""
+    """Run build.sh; return its output. Raises EnvironmentLacks when it fails."""
     try:
         argv = [str(_script()), *options, str(place)]
         made = shell.run_group(argv, timeout_s=BUILD_TIMEOUT_S, env={**_settings(), **more}, umask=shell.FOR_OTHERS)
@@ -225,7 +225,7 @@ def _run_recipe(place: Path, more: Mapping[str, str], *options: str) -> str:
 
 
 def _undo(place: Path) -> None:
-    """Remove what is left of a build, in whatever state; what of it still runs is ended first."""
+    """End what still runs of a build, and remove its directory, whatever state it is in."""
     process.end(place / "finish")
     shell.run([str(_script()), "--undo", str(place)], timeout_s=UNDO_TIMEOUT_S, env=_settings())
 
@@ -239,12 +239,12 @@ def _settings() -> dict[str, str]:
 
 
 def search_path() -> str:
-    """debugfs lies where a plain user's PATH does not look."""
+    """PATH with the directories of debugfs, which a plain user's PATH lacks."""
     return f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
 
 def _explain(error: CommandFailed, images: Path) -> str:
-    """Why the recipe failed, in its cause's words or its last ones. The whole log is kept for who wants more."""
+    """The message with the cause of a failed build. The whole log is kept."""
     log = images / FAILED_LOG
     log.write_text(error.stdout)
     return f"the hosts' image could not be built: {cause(error.stdout, _room_in_words())}\nThe log: {log}"
@@ -255,7 +255,7 @@ def _room_in_words() -> str:
 
 
 def _say_store(place: Path) -> None:
-    """Boot the new root for what only a running host can do: Docker's store, left in `place` as `store.tar`."""
+    """Boot the new root to fill Docker's store, which needs a running host; save it as `store.tar` in `place`."""
     rundir = place / "finish"
     rundir.mkdir()
     machine = GuestKernel("image", FINISH_MB, (), writes_base=True)
@@ -284,7 +284,7 @@ def _say_store(place: Path) -> None:
 
 @contextmanager
 def only_builder(images: Path, progress: Callable[[str], None]) -> Iterator[None]:
-    """One build at a time; the lock goes with the process that holds it."""
+    """A context for one build at a time; its lock ends with the process that holds it."""
     with (images / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

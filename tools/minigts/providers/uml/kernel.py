@@ -1,4 +1,4 @@
-"""One User-Mode Linux kernel: its command line, its process, and where its memory lies. Standard library only."""
+"""One User-Mode Linux kernel: its command line, its process, and its files. Standard library only."""
 
 from __future__ import annotations
 
@@ -22,66 +22,66 @@ from minigts.providers.agent import process
 from minigts.providers.agent.process import Process
 
 MODULE_BENCHMARKS = ("raid6_init", "raid6_select_algo", "register_xor_blocks", "calibrate_xor_blocks")
-"""Start-up measurements for software RAID, under their names in kernels 6.1 to 7.2; together they cost 1 s a boot."""
+"""Benchmarks for software RAID that run at boot, by their names in kernels 6.1 to 7.2; together they take 1 s."""
 
 SPARE_INTERFACES = ("fb_tunnels=initns", "dummy.numdummies=0", "ifb.numifbs=0")
-"""A kernel that has its drivers built in would make interfaces that nobody asked for, in every namespace."""
+"""Without these settings built-in drivers would make unwanted interfaces in every namespace."""
 VECTOR_DEPTH = 128
 VIRTIO_NETWORK, VIRTIO_CONSOLE = 1, 3
 """Device numbers of the virtio specification, section 5."""
 WITHOUT_SENT_INTERRUPTS = ("virtio_net.napi_tx=0",)
-"""The clock takes a frame in the moment in which it is sent; there is nothing to be told afterwards."""
+"""Switches off the interrupt after a frame was sent, since the clock takes a frame at the moment it is sent."""
 ONE_PROCESSOR = "a uml kernel has one processor"
 RETURNED = "returned"
 DISK = "disk.cow"
 RECORD, RECORD_LIMIT_BYTES = "kernels.json", 1 << 20
 HOSTFS = "init_hostfs"
-"""What makes a directory of this machine one that a guest can mount."""
+"""The kernel's initialization of hostfs, by which a guest can mount a directory of this machine."""
 
 
 @dataclass(frozen=True)
 class Connection:
-    """How a kernel joins the clock."""
+    """A kernel's connection to the clock."""
 
     number: int
     seed: int
     call_ns: int
-    """What a system call takes; 0: nothing that is modelled."""
+    """The modelled duration of a system call in ns; 0 means that none is modelled."""
     descriptors: list[int]
-    """Its ends of calendar, console and ports, in this order."""
+    """The kernel's ends of calendar, console and ports, in this order."""
 
 
 class Port(NamedTuple):
-    """A kernel's end of a link, or of the way out. It takes no frame of more than its MTU."""
+    """A kernel's end of a link, or of its way out of the lab. It accepts no packets larger than its MTU."""
 
     mac: str
     mtu: int = 1500
     between_kernels: bool = False
-    """Whether the other end is a kernel like this one, so that segments and checksums may be left to it."""
+    """Whether the other end is also a UML kernel, so that segmentation and checksums may be left to it."""
 
 
 @dataclass(frozen=True)
 class GuestKernel:
-    """What one kernel is started with. Paths in `console` and `disk` are relative to the run directory."""
+    """The settings of one kernel. Paths such as `console` and `disk` are relative to the run directory."""
 
     name: str
     memory_mb: int
     ports: tuple[Port, ...]
-    """In the order of the host's own."""
+    """The ports in the order of the plan's; the port of a way out is the last."""
     writes_base: bool = False
-    """Whether it writes to the base image itself, as only the image's own making does."""
+    """Whether it writes to the base image itself, as it does only while an image is made."""
     group: str = ""
-    """The control group that it and all below it are in; empty: that of whoever starts it."""
+    """The control group for it and all that it starts; empty for the group of the process that starts it."""
     base: str = ""
-    """The path of the file system that it starts from; empty: that of the lab."""
+    """The path of the file system that it starts from; empty for the lab's image."""
     way_out: str = ""
-    """The program that its last port leads to, and by that out of the lab; empty: every port is of a link."""
+    """The program behind its last port that leads out of the lab; empty if every port belongs to a link."""
     number: int = 0
-    """What a clock knows it by: as long as it is in the lab it is the same."""
+    """Its number on the lab's clock, which stays the same as long as it is in the lab."""
 
     @property
     def console(self) -> str:
-        """Where no guest can write."""
+        """The file with its console's output, which no guest can write to."""
         return console(self.name)
 
     @property
@@ -90,7 +90,7 @@ class GuestKernel:
 
     @property
     def own(self) -> str:
-        """A directory for what the kernel makes for itself."""
+        """A directory for the kernel's own files."""
         return f"hosts/{self.name}/own"
 
     @property
@@ -100,7 +100,7 @@ class GuestKernel:
 
     @property
     def returned(self) -> str:
-        """The part of it that the guest may write files to."""
+        """The part of `shared` that the guest may write files to."""
         return f"{self.shared}/{RETURNED}"
 
     @property
@@ -110,30 +110,30 @@ class GuestKernel:
 
 @dataclass(frozen=True)
 class Directories:
-    """Descriptors of directories that a kernel inherits, and by which it names what is in them.
+    """Descriptors of directories that a kernel inherits, and by which its arguments name files in them.
 
-    So no path of this machine stands in its arguments: a comma or a space would part it there, and the names of its
-    sockets would be too long.
+    The arguments contain no path of this machine, since a comma or a space would split it, and sockets' paths would be
+    too long.
     """
 
     rundir: int
     base: int
-    """Where the base image lies."""
+    """The directory of the base image."""
     shared: int
-    """What the guest may mount by hostfs."""
+    """The directory that the guest may mount by hostfs."""
     memory: int
 
 
 def through(descriptor: int, path: str = "") -> str:
-    """A path below a directory that is open as `descriptor`, for a process that has inherited it."""
+    """A path below the directory that is open as `descriptor`, for a process that inherits the descriptor."""
     return f"/proc/self/fd/{descriptor}/{path}"
 
 
 def command_line(
     machine: GuestKernel, base: str, attachments: Sequence[str], inherited: Directories, *, hostfs: bool
 ) -> list[str]:
-    """The arguments of `linux`, which must inherit the descriptors named here. `base` is the base image's file name;
-    `attachments` are those for its control line and its links.
+    """The arguments of `linux`, which must inherit the descriptors in them. `base` is the base image's file name;
+    `attachments` are the arguments for its control line and its links.
 
     Without `hostfs` the guest can mount no directory of this machine.
     """
@@ -160,7 +160,7 @@ def command_line(
 
 
 def attached(machine: GuestKernel, control_fd: int, link_fds: Sequence[int]) -> list[str]:
-    """The arguments for a serial line and links whose other ends are these descriptors."""
+    """The arguments for a kernel's control line, a serial line, and its links, on these descriptors."""
     links = [
         f"vec{index}:transport=fd,fd={fd},depth={VECTOR_DEPTH},mac={port.mac},mtu={port.mtu},vnet={port.between_kernels:d}"
         for index, (fd, port) in enumerate(zip(link_fds, machine.ports, strict=True))
@@ -169,7 +169,7 @@ def attached(machine: GuestKernel, control_fd: int, link_fds: Sequence[int]) -> 
 
 
 def attached_to_clock(connection: Connection) -> list[str]:
-    """The arguments by which a kernel takes its time, its control line and its links from a clock."""
+    """The arguments that connect a kernel's time, its control line and its links to a clock."""
     calendar_fd, console_fd, *link_fds = connection.descriptors
     return [
         f"time-travel=ext:{connection.number}:fd:{calendar_fd}",
@@ -183,48 +183,48 @@ def attached_to_clock(connection: Connection) -> list[str]:
 
 
 def again(rundir: Path, host: str) -> Path:
-    """The file that tells the supervisor to start a host's kernel again as soon as it has ended."""
+    """The file that has the supervisor start a host's kernel again as soon as it has ended."""
     return rundir / "hosts" / host / "again"
 
 
 def console(host: str) -> str:
-    """The file that holds what a host's console has said, below the run directory."""
+    """The file with the output of a host's console, relative to the run directory."""
     return f"consoles/{host}/console.log"
 
 
 def paused(rundir: Path, host: str) -> Path:
-    """The file that says that its user lets no time pass for a host. No guest can write where it is."""
+    """The file that marks a host as paused by the user, in a directory that no guest can write to."""
     return rundir / "paused" / host
 
 
 def require_not_paused(rundir: Path, host: str) -> None:
-    """Raises HostFailed for a host that is paused: it would answer when it is resumed, and not before."""
+    """Raise HostFailed for a paused host, which would not answer before it is resumed."""
     if paused(rundir, host).exists():
         raise HostFailed(f"{host} is paused: minigts resume {host}")
 
 
 def altered(rundir: Path) -> Path:
-    """The file that tells the supervisor to go by another launch.json from now on; it removes it when it does."""
+    """The file that has the supervisor read launch.json again; the supervisor removes it afterwards."""
     return rundir / "altered"
 
 
 def standstill(rundir: Path) -> Path:
-    """The file that keeps all kernels of a lab stopped for as long as somebody holds a lock on it (flock(2)): so they
-    run again when its holder ends, however it ends.
+    """The file that keeps all kernels of a lab stopped while a process holds a lock on it (flock(2)). The kernels run
+    again when that process ends, also after a crash.
     """
     return rundir / "standstill"
 
 
 def end(rundir: Path, host: str) -> None:
-    """End one host's kernel at once, like a power cut."""
+    """Kill one host's kernel, like a power cut."""
     pid = running(rundir).get(host)
     if pid is not None:
         process.send_if(pid, signal.SIGKILL, lambda: running(rundir).get(host) == pid)
 
 
 def record(rundir: Path, kernels: Mapping[str, int]) -> None:
-    """Write down which processes the supervisor has started as kernels, of those that have not ended: what they say of
-    themselves may be a lie.
+    """Record the supervisor's processes that are running kernels, since what kernels say about themselves cannot be
+    trusted.
     """
     ticks = {name: process.started_ticks(pid) for name, pid in kernels.items()}
     started = {name: [kernels[name], since] for name, since in ticks.items() if since is not None}
@@ -232,7 +232,7 @@ def record(rundir: Path, kernels: Mapping[str, int]) -> None:
 
 
 def running(rundir: Path) -> dict[str, int]:
-    """The process id of each host's kernel, a child of the supervisor that runs."""
+    """The process id of each host's kernel that is recorded and is a running child of the supervisor."""
     supervisor = process.supervisor(rundir)
     if supervisor is None:
         return {}
@@ -245,7 +245,7 @@ def running(rundir: Path) -> dict[str, int]:
 
 
 def missing() -> list[str]:
-    """What this machine lacks to run a kernel, a sentence each; how many it has room for, demand.py says."""
+    """What this machine lacks to run a kernel, one sentence each; demand.py checks its memory."""
     if (sys.platform, platform.machine()) != ("linux", "x86_64"):
         return [f"User-Mode Linux runs on x86-64 Linux only; this is {platform.machine()} {platform.system()}"]
     if memory_directory() is None:
@@ -254,7 +254,7 @@ def missing() -> list[str]:
 
 
 def memory_directory(candidates: Sequence[Path] = (Path("/dev/shm"),)) -> Path | None:
-    """The first directory whose files can be mapped executable, as a kernel's memory must be; None if there is none."""
+    """The first directory whose files can be mapped as executable, as a kernel needs for its memory; None if none."""
     return next((directory for directory in candidates if _maps_executable(directory)), None)
 
 

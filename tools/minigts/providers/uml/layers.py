@@ -1,7 +1,7 @@
-"""The image with packages that a topology asks for: fetched once, put into a copy of the image, kept by its content.
+"""Layers: copies of the image with the packages that a topology asks for, made once and kept in the cache.
 
-A host that asks for some starts from such a layer as others do from the image. What was fetched is kept as well, with
-its digests: it is all that a layer is made of, and what other providers install.
+A host with `packages:` starts from a layer as others do from the image. The fetched archives are kept as well, with
+their digests: a layer is made of them, and other providers install them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FETCH_TIMEOUT_S, INSTALL_TIMEOUT_S = 1800.0, 900.0
 INSTALLING_MB = 512
 """Memory of the host on which packages are installed."""
 SPARE_MB = 500
-"""Room for packages, beside that of the image which they are put into."""
+"""Room for packages, besides that of the image's copy."""
 ROOT, VERSIONS, FETCHED = "root.ext4", "packages.lock", "archives"
 ON_HOST = PurePosixPath("/var/tmp/minigts-packages")
 UNKNOWN = re.compile(
@@ -40,18 +40,19 @@ UNKNOWN = re.compile(
     r"|^E: Version '(?P<version>[^']+)' for '(?P<of>[^']+)' was not found",
     re.MULTILINE,
 )
-"""apt-get's words for a package that its mirror has not."""
+"""apt-get's messages about a package that its mirror lacks."""
 
 
 Put = Callable[[Path, PurePosixPath], None]
+"""Copies a file or directory to a host."""
 Run = Callable[[Sequence[str], bytes], str]
-"""A command with its input; what it says on its standard output."""
+"""Runs a command with an input on a host; returns its standard output."""
 
 
 def roots(plan: Plan, ready: Image, progress: Callable[[str], None]) -> Mapping[str, Path]:
-    """The file system that each host which asks for packages starts from; made now if it must be.
+    """The file system of each host that asks for packages, by host; made now if necessary.
 
-    Raises InputError for a package that Debian has not, with its place; EnvironmentLacks, HostFailed.
+    Raises InputError, with its place, for a package that Debian lacks; EnvironmentLacks, HostFailed.
     """
     return {
         host.name: _layer(plan, wanted, ready, progress) / ROOT for host in plan.hosts if (wanted := packages.of(host))
@@ -59,21 +60,22 @@ def roots(plan: Plan, ready: Image, progress: Callable[[str], None]) -> Mapping[
 
 
 def archives(plan: Plan, host: Host, ready: Image, progress: Callable[[str], None]) -> Path:
-    """A directory with the packages' archives for a host that asks for some; fetched now if it must be. As `roots`."""
+    """The directory with the archives of a host's packages, fetched now if necessary. Raises the errors of `roots`."""
     return _layer(plan, packages.of(host), ready, progress, installed=False) / FETCHED
 
 
 def install(put: Put, run: Run, fetched: Path) -> str:
-    """Install what was fetched on a host that `put` copies to and `run` runs on; the versions of all that it has then.
+    """Install fetched packages on the host that `put` copies to and `run` runs on; return the versions of all packages
+    that it has then.
 
-    A second time changes nothing. Raises CommandFailed.
+    A second call changes nothing. Raises CommandFailed.
     """
     put(fetched, ON_HOST)
     return run(["bash", "-s", str(ON_HOST)], _script("install.sh").read_bytes())
 
 
 def key(wanted: Sequence[str], ready: Image) -> str:
-    """A layer's name: a hash of the image, of the packages' list, and of how they come into it."""
+    """A layer's name: a hash of the image, the list of packages, and the scripts that install them."""
     recipe = (_script("fetch.sh"), _script("install.sh"))
     before = f"{ready.directory.name} {' '.join(wanted)}"
     return paths.content_key(((path.name, path) for path in recipe), before)
@@ -111,7 +113,7 @@ def _fetch(plan: Plan, wanted: Sequence[str], ready: Image, layer: Path, progres
 
 
 def _install(wanted: Sequence[str], ready: Image, layer: Path, progress: Callable[[str], None]) -> None:
-    """Boot a copy of the image and let the host install the packages; what is made is never written to again."""
+    """Boot a copy of the image and let the host install the packages; the copy is never written to again."""
     needed_mb = (ready.root.stat().st_blocks * 512 >> 20) + SPARE_MB
     if (free_mb := shutil.disk_usage(layer).free >> 20) < needed_mb:
         raise EnvironmentLacks(f"hosts with packages take {needed_mb} MB in {layer}; {free_mb} MB are free")
@@ -129,7 +131,7 @@ def _install_fetched(fetched: Path, put: Put, run: Run) -> str:
 
 
 def changed(place: Path, boot: Path, change: Callable[[Put, Run], str], what: str) -> str:
-    """Boot the file system in `place` and change it; what `change` says. `what` is for messages."""
+    """Boot the file system in `place` and change it; return the result of `change`. `what` names it in messages."""
     rundir = place / "host"
     rundir.mkdir()
     machine = GuestKernel("image", INSTALLING_MB, (), writes_base=True)
@@ -147,7 +149,7 @@ def changed(place: Path, boot: Path, change: Callable[[Put, Run], str], what: st
         said = change(put, run)
         run(["sh", "-c", "sync; mount -o remount,ro /"], b"")
     except CommandFailed as error:
-        why = cause(error.stdout + error.stderr, f"what is free on a disk of {image.IMAGE_MB} MB")
+        why = cause(error.stdout + error.stderr, f"room on the host's disk of {image.IMAGE_MB} MB")
         raise MinigtsError(f"the {what} could not be installed: {why}") from error
     finally:
         process.end(rundir)
@@ -156,7 +158,7 @@ def changed(place: Path, boot: Path, change: Callable[[Put, Run], str], what: st
 
 @contextmanager
 def made_beside(ready: Path) -> Iterator[Path]:
-    """A directory that comes to its place when all is in it. What an earlier one has left goes first."""
+    """A context with a directory that is renamed to `ready` at its end. Remains of an earlier one are removed first."""
     place = ready.with_name(f"building-{ready.name}")
     process.end(place / "host")
     shutil.rmtree(place, ignore_errors=True)
@@ -170,7 +172,7 @@ def made_beside(ready: Path) -> Iterator[Path]:
 
 
 def _explained(plan: Plan, log: str, layer: Path) -> MinigtsError:
-    """Packages that the mirror has not, each at its places in the topology; else why they could not be fetched."""
+    """The error for packages that the mirror lacks, each with its places in the topology, or for any other failure."""
     every = [each for host in plan.hosts if host.software is not None for each in host.software.packages]
     unknown = {found["name"] or f"{found['of']}={found['version']}" for found in UNKNOWN.finditer(log)}
     problems = {_unknown(each) for each in every if each.name in unknown}

@@ -1,4 +1,4 @@
-"""Which image, kernel and clock a lab's hosts are started from."""
+"""The image, kernel and clock that a lab's hosts are started from."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ IMAGE, KERNEL, CLOCK = "image", "kernel", "clock"
 
 
 def of_lab(rundir: Path) -> Mapping[str, Path]:
-    """The directories that the lab of this run directory was started from; none when it was not."""
+    """The directories of the parts that the lab in this run directory was started from; none if it was not started."""
     path = rundir / paths.LAUNCH
     if not path.exists():
         return {}
@@ -23,7 +23,7 @@ def of_lab(rundir: Path) -> Mapping[str, Path]:
 
 
 def of_a_new_lab(*, virtual: bool) -> Mapping[str, Path]:
-    """The directories that a new lab would be started from; without what is not built yet."""
+    """The directories of the parts that a new lab would be started from, without those that are not built yet."""
     ready, full, ticking = image.present(), full_kernel.present(), clock.present()
     found = {} if ready is None else {IMAGE: ready.directory}
     if full is not None:

@@ -1,5 +1,5 @@
-"""What a host's kernel has said on its console, since it was started, of memory that it lacked. The host is not asked:
-it may have none left to answer with. Standard library only.
+"""Reads from a host's console which processes its kernel has killed since its start because memory had run out. The
+host itself is not asked, since it may have no memory left to answer. Standard library only.
 
     Out of memory: Killed process 812 (bash) total-vm:7212kB, anon-rss:1024kB, … oom_score_adj:0
 """
@@ -12,29 +12,29 @@ from pathlib import Path
 from minigts.providers.uml.console import STARTED
 
 _ENDED = re.compile(rb"Out of memory: Killed process (\d{1,10}) \(([ -~]{1,40}?)\) ")
-"""A control group's own lack, as of a container with a limit, is said otherwise: `Memory cgroup out of memory`."""
+"""A container that exceeds its own limit gives another message, `Memory cgroup out of memory`."""
 ALL = 0.8
-"""A kernel that has touched so much of its memory has all in use: what it keeps for itself is not touched at once."""
+"""The touched part of its memory from which a kernel counts as full; the rest are reserves of its own."""
 _SHARED = re.compile(r"^RssShmem:\s+(\d{1,12}) kB$", re.MULTILINE)
 
 
 def ended(said: bytes) -> tuple[str, ...]:
-    """Which processes a kernel has ended for want of memory, by what its console has said: `bash[812]`, in order."""
+    """The processes that the kernel has killed, from its console's output, in order: `bash[812]`."""
     _, _, since = said.rpartition(STARTED)
     return tuple(f"{name.decode()}[{number.decode()}]" for number, name in _ENDED.findall(since))
 
 
 def in_words(processes: tuple[str, ...]) -> str:
-    """A clause; empty where none was ended."""
+    """A clause about these processes; empty if there are none."""
     if not processes:
         return ""
-    many = "1 process" if len(processes) == 1 else f"{len(processes)} processes, at last"
-    return f"its memory is exhausted, for want of which its kernel has ended {many} {processes[-1]}"
+    many = "1 process," if len(processes) == 1 else f"{len(processes)} processes, the last"
+    return f"its memory is exhausted, and its kernel has killed {many} {processes[-1]}"
 
 
 def in_use(pid: int, memory_mb: int, proc: Path = Path("/proc")) -> str:
-    """The same of a kernel's process that has all its memory in use, which lies in a file that it shares with its
-    programs: one that looks for more without end says nothing. Empty where it has not, and for a process that is gone.
+    """A clause if all of a kernel's memory is in use, by the shared memory of its process `pid`; otherwise, and if the
+    process has ended, empty. A kernel that searches for free memory without end prints nothing.
     """
     try:
         found = _SHARED.search((proc / str(pid) / "status").read_text())

@@ -1,4 +1,4 @@
-"""Whether this machine lets a plain user be root in a namespace of its own, which building in a Debian root takes."""
+"""Whether a plain user may be root in a user namespace on this machine, as builds in a Debian root need."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SWITCHES = (
 
 
 def missing() -> list[str]:
-    """What lacks for it, a sentence with its remedy each; nothing where root builds."""
+    """What this user lacks for that, one sentence each with the remedy; nothing for root."""
     if os.geteuid() == 0:
         return []
     if setting := blocked_by():
@@ -37,7 +37,7 @@ def blocked_by() -> str:
     for name, off, remedy in SWITCHES:
         if _read(Path("/proc/sys") / name) == off:
             return remedy
-    # Ubuntu restricts them by AppArmor, but lets programs that have a profile of their own through.
+    # Ubuntu restricts them by AppArmor, but allows them to programs that have their own profile.
     restricted = _read(Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")) == "1"
     if restricted and not Path("/etc/apparmor.d/mmdebstrap").exists():
         return "kernel.apparmor_restrict_unprivileged_userns=0"
@@ -45,7 +45,7 @@ def blocked_by() -> str:
 
 
 def has_ids() -> bool:
-    """Whether this user may have other users' ids in a namespace."""
+    """Whether this user has subordinate user and group ids for a namespace."""
     return all(has_range(Path(file), user()) for file in ("/etc/subuid", "/etc/subgid"))
 
 
@@ -57,7 +57,7 @@ def has_range(file: Path, name: str) -> bool:
 
 
 def _read(path: Path) -> str:
-    """A file's text, stripped; empty when it is absent or closed to us."""
+    """A file's text, stripped; empty when it is absent or may not be read."""
     try:
         return path.read_text().strip()
     except OSError:

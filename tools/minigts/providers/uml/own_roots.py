@@ -1,7 +1,7 @@
-"""The image with a root of the user's own beside its own: made once of an image's content, and kept by it.
+"""Layers for hosts with `image:`: copies of the hosts' image with the user's root file system added, made once.
 
-Hosts start from such a layer as others do from the image. It is unpacked on a host, where whatever an archive holds
-reaches no file of this machine.
+A layer's key is a hash of the user's image. The image is unpacked on a host, so that a hostile archive cannot reach
+files of this machine.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from minigts.topology.software import Root
 
 ON_HOST = PurePosixPath("/var/tmp/minigts-own-root")
 BROKEN = 65
-"""How root.py ends for an archive that it cannot unpack."""
+"""The exit code of root.py for an archive that it cannot unpack."""
 RECIPE = ("enter", "root.py", "install.sh")
 
 
 def roots(plan: Plan, ready: Image, progress: Callable[[str], None]) -> Mapping[str, Path]:
-    """The file system that each host with an image of the user's starts from; made now if it must be.
+    """The file system of each host with `image:`, by host; made now if necessary.
 
-    Raises InputError for what is no image, with its place; EnvironmentLacks, HostFailed.
+    Raises InputError, with its place, for a file that is no image; EnvironmentLacks, HostFailed.
     """
     made: dict[str, Path] = {}
     found: dict[str, Path] = {}

@@ -1,4 +1,4 @@
-"""The versions of an image's Debian packages, as its packages.lock has them: a line `NAME VERSION` for each."""
+"""The versions of an image's Debian packages from its packages.lock, which has a line `NAME VERSION` for each."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ SHOWN = 10
 
 @dataclass(frozen=True)
 class Lock:
-    """A file with the versions that an image is to have."""
+    """A file with the versions of packages that an image must have."""
 
     file: Path
     versions: Mapping[str, str]
 
     def require(self, built: Path) -> None:
-        """Raise InputError unless the image with the lock `built` has just these packages."""
+        """Raise InputError unless the image with the lock `built` has exactly these packages."""
         found = differences(self.versions, read(built).versions)
         if found:
             raise InputError(
-                f"the image that is here has other packages than {self.file}: {in_words(found)}\n"
-                "for one that has them: minigts image remove, and then this again"
+                f"the image in the cache has other packages than {self.file}: {in_words(found)}\n"
+                "to build one that has them: minigts image remove, and then this again"
             )
 
     def require_built(self, built: Path) -> None:
-        """Raise EnvironmentLacks unless what was built from this lock has just its packages."""
+        """Raise EnvironmentLacks unless the image that was built with this lock has exactly its packages."""
         found = differences(self.versions, read(built).versions)
         if found:
             raise EnvironmentLacks(
@@ -43,7 +43,7 @@ class Lock:
 
 
 def read(file: Path) -> Lock:
-    """Raises InputError with every line that is wrong."""
+    """Read a lock. Raises InputError with every wrong line."""
     try:
         lines = paths.read_whole(file, _MOST_BYTES).decode().splitlines()
     except UnicodeDecodeError as error:
@@ -64,7 +64,7 @@ def read(file: Path) -> Lock:
 
 
 def differences(wanted: Mapping[str, str], there: Mapping[str, str]) -> tuple[str, ...]:
-    """A few words for each package whose version is another one, by name; none when all are the same."""
+    """A few words for each package whose version differs, sorted by name."""
     return tuple(
         f"{name} {wanted.get(name, 'absent')} → {there.get(name, 'absent')}"
         for name in sorted(wanted.keys() | there.keys())

@@ -1,4 +1,4 @@
-"""How files come to a host and from it: packed with tar, by way of a directory that the guest can mount."""
+"""Copies files to a host and from it as tar archives, through a directory that the guest can mount."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ umount "$from"
 rmdir "$from"
 [ -z "${failed:-}" ]
 """
-"""A guest reads from a directory of this machine many times quicker than from its control line. What it gets is
-as old as the guest has had it: the machine's own time is none of a guest's in virtual time."""
+"""A script that unpacks from a directory of this machine, which a guest reads many times faster than its control line.
+Unpacked files get the guest's present time (-m): a guest in virtual time must not see this machine's time."""
 PACK_SHARED = """
 to=$(mktemp -d)
 mount -t hostfs -o "hostfs=$2" none "$to"
@@ -30,12 +30,13 @@ umount "$to"
 rmdir "$to"
 [ -z "${failed:-}" ]
 """
-"""Into a file that is there: a kernel may not make one shorter by name, nor set its time (confinement.py)."""
+"""A script that packs into an existing file, since a kernel may not truncate one by name or set its time
+(confinement.py)."""
 UNPACK = 'mkdir -p "$1" && tar -x -m --no-same-owner -C "$1"'
 
 
 def put(provider: AgentProvider, host: str, directory: Path | None, source: Path, target: PurePosixPath) -> None:
-    """`Provider.put` for a host in a User-Mode Linux kernel whose hostfs begins in `directory`, or elsewhere (None).
+    """`Provider.put` for a host in a User-Mode Linux kernel that can mount `directory` by hostfs; None if it cannot.
 
     A kernel that cannot be confined has no hostfs.
     """
@@ -53,7 +54,7 @@ def put(provider: AgentProvider, host: str, directory: Path | None, source: Path
 
 
 def can_return(directory: Path) -> bool:
-    """Whether a guest can write into this directory of this machine by hostfs: one that began before it was may not."""
+    """Whether a guest can write into this directory by hostfs, which a guest of an older minigts lacks."""
     return directory.is_dir() and confinement.version() > 0
 
 
@@ -70,6 +71,6 @@ def get(provider: AgentProvider, host: str, directory: Path, source: PurePosixPa
 
         provider.stream(host, argv, lambda _: None, TIMEOUT_S, look)
         look()
-        # Whoever is root in the guest may write in this directory, and make no link there that leads elsewhere.
+        # Root in the guest may write in this directory, but cannot make a link there that leads elsewhere.
         with (Path(place) / PACKED).open("rb") as packed:
             archive.unpack(host, packed, target)

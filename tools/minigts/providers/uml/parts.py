@@ -1,6 +1,6 @@
-"""What a lab in virtual time is made of and is built once: the hosts' image, their full kernel, and the clock.
+"""The parts that are built once for labs in virtual time: the hosts' image, their full kernel, and the clock.
 
-Real time takes the image alone.
+Labs in real time need only the image.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from minigts.providers.uml.image import Image, Room
 T = TypeVar("T")
 
 DURATION = "some ten minutes on two processors"
-"""Of what takes longest, the kernel; the others are built beside it."""
+"""How long the build takes: the kernel takes longest, and the others are built meanwhile."""
 MEMORY_MB = 1600
-"""What compilers, and the host that finishes the image, take at the most, side by side on two processors."""
+"""The most memory that the compilers and the host that finishes the image need together on two processors."""
 REAL_TIME = "in real time they can: --time real"
 
 
 @dataclass(frozen=True)
 class Parts:
-    """All that a lab in virtual time takes, built."""
+    """The built parts for a lab in virtual time."""
 
     image: Image
     kernel: FullKernel
@@ -39,14 +39,14 @@ class Parts:
 
 
 def uncompiled() -> tuple[Product, ...]:
-    """What is to be compiled and is not there yet."""
+    """The products that are not compiled yet."""
     return tuple(each for each in (full_kernel.product(), clock.product()) if each.present() is None)
 
 
 def room() -> tuple[Room, ...]:
-    """The room that the missing parts take side by side, one entry for each file system; none when nothing is missing.
+    """The room that the missing products need together, one entry for each file system; none when nothing is missing.
 
-    The image's room is in it where that is missing, too.
+    It includes the image's room if the image is missing, too.
     """
     products = uncompiled()
     if not products:
@@ -65,8 +65,8 @@ def room() -> tuple[Room, ...]:
 
 
 def missing() -> list[str]:
-    """What this machine lacks to compile what is missing, a sentence each; nothing where it lacks that for the image,
-    which says so itself."""
+    """What this machine lacks to compile the missing products, one sentence each, without what it lacks for the image,
+    which `image.missing` says."""
     if not uncompiled():
         return []
     if image.present() is None:
@@ -77,32 +77,32 @@ def missing() -> list[str]:
 
 
 def lack_in_words(lacks: Sequence[str]) -> str:
-    """About a machine that has real time only."""
+    """The message for a machine that cannot build the parts for virtual time."""
     return f"labs cannot be in virtual time here: {'; '.join(lacks)}\n{REAL_TIME}"
 
 
 def in_words(names: Sequence[str]) -> str:
-    """`the full kernel and the clock of virtual time`"""
+    """The names as a phrase such as `the full kernel and the clock of virtual time`."""
     *others, last = (f"the {name}" for name in names)
     return f"{', '.join(others)} and {last}" if others else last
 
 
 def ensure(progress: Callable[[str], None]) -> Parts:
-    """All parts; what is missing is built now, side by side. Raises EnvironmentLacks and HostFailed.
+    """All parts; missing ones are built now, in parallel. Raises EnvironmentLacks and HostFailed.
 
-    Where the image can be built and the others cannot, the error says what can be done without them.
+    If only the image can be built, the error points to real time.
     """
     say, products = one_at_a_time(progress), uncompiled()
     if products and image.present() is None:
         say(f"building {in_words([*(each.name for each in products), image.NAME])}, once, side by side: {DURATION}")
-        say("labs in real time take the image alone: elsewhere, minigts up TOPOLOGY --time real in a minute or two")
+        say("labs in real time need only the image: minigts up TOPOLOGY --time real, in a minute or two")
     ready = _compile(products, say, lambda: image.ensure(say))
     return Parts(ready, full_kernel.ensure(say), clock.ensure(say))
 
 
 def compile_all(progress: Callable[[str], None], wanted: Wanted | None = None) -> FullKernel:
-    """The full kernel, from `wanted` if that is given, and the clock, without the image. Raises EnvironmentLacks, and
-    InputError where a kernel of something else is there."""
+    """Compile the full kernel, from `wanted` if that is given, and the clock, without the image; return the kernel.
+    Raises EnvironmentLacks, and InputError when a kernel from another source is built already."""
     say = one_at_a_time(progress)
     products = uncompiled()
     if wanted is not None:
@@ -118,13 +118,13 @@ def compile_all(progress: Callable[[str], None], wanted: Wanted | None = None) -
 def _require_fit(present: FullKernel | None, wanted: Wanted) -> None:
     if present is not None and present.version != wanted.version:
         raise InputError(
-            f"the full kernel that is here is of {present.version}\n"
-            f"for one of {wanted.source}: minigts kernel remove, and then this again"
+            f"the full kernel in the cache is of {present.version}\n"
+            f"to build one of {wanted.source}: minigts kernel remove, and then this again"
         )
 
 
 def _compile(products: Sequence[Product], say: Callable[[str], None], meanwhile: Callable[[], T]) -> T:
-    """Compile the products beside what is done meanwhile, and give what that gives."""
+    """Compile the products while `meanwhile` runs, and return its result."""
     lacks = missing()
     if lacks:
         raise EnvironmentLacks(lack_in_words(lacks))

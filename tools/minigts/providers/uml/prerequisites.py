@@ -1,4 +1,4 @@
-"""What this machine has of what User-Mode Linux needs. Looks and tries; changes nothing that outlasts the look."""
+"""Gathers the facts about this machine that User-Mode Linux depends on, and leaves no change behind."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from minigts.providers.uml.image import Room
 
 SHM = Path("/dev/shm")
 TRACE = "c.ptrace(0, 0, 0, 0)"
-"""PTRACE_TRACEME: Yama and a container's seccomp filter both show there (ptrace(2))."""
+"""PTRACE_TRACEME, which fails if Yama or a container's seccomp filter forbids ptrace(2)."""
 UNPRIVILEGED = "c.prctl(38, 1, 0, 0, 0)"
-"""PR_SET_NO_NEW_PRIVS, which an unprivileged process owes before it may filter its calls."""
+"""PR_SET_NO_NEW_PRIVS, which an unprivileged process has to set before it may filter its calls."""
 ALLOW_ALL = "(ctypes.c_uint64 * 2)(1, ctypes.addressof(rule := ctypes.c_uint64(0x7FFF0000 << 32 | 6)))"
 """A filter of one instruction, `return SECCOMP_RET_ALLOW` (seccomp(2), struct sock_fprog)."""
 FILTER_CALLS = f"{UNPRIVILEGED} or c.prctl(22, 2, {ALLOW_ALL})"
 """PR_SET_SECCOMP with that filter."""
 LISTEN_CALLS = f"{UNPRIVILEGED} or c.syscall(317, 1, 8, {ALLOW_ALL}) < 0"
-"""The same by seccomp(2), with SECCOMP_FILTER_FLAG_NEW_LISTENER. A process may have but one such listener."""
+"""seccomp(2) with that filter and SECCOMP_FILTER_FLAG_NEW_LISTENER. A process may have only one such listener."""
 HANDS_ON_FROM = (5, 14)
-"""The Linux that can add a descriptor to a listener's answer at once (SECCOMP_ADDFD_FLAG_SEND)."""
+"""The first Linux that can add a descriptor to a listener's answer in one step (SECCOMP_ADDFD_FLAG_SEND)."""
 SO_SNDBUFFORCE = 32
-"""socket(7); Python does not name it. Lets root pass net.core.wmem_max."""
+"""An option of socket(7) that Python does not define. It lets root exceed net.core.wmem_max."""
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What was seen. Sizes are what is free now; `shm_free_mb` is None when nothing can be written to /dev/shm."""
+    """The facts. Sizes are what is free now; `shm_free_mb` is None when /dev/shm is not writable."""
 
     system: str
     machine: str
@@ -56,40 +56,41 @@ class Facts:
     shm_executable: bool
     image_ready: bool
     disks: tuple[Room, ...]
-    """Where building the image needs room."""
+    """The file systems in which building the image needs room."""
     seccomp: bool
-    """Whether a process may filter its own system calls, which a UML kernel prefers; `ptrace` is its other way."""
+    """Whether a process may filter its own system calls, by which a UML kernel prefers to intercept them."""
     listener: bool
-    """Whether that filter may hand calls on to another process, as the full kernel wants."""
+    """Whether that filter may pass calls on to another process, as the full kernel needs."""
     ptrace: bool
+    """Whether ptrace, the alternative to seccomp, is allowed."""
     landlock: int
-    """The version of Landlock, by which a process may give up files; 0 where it is absent or switched off."""
+    """The version of Landlock; 0 where it is absent or switched off."""
     apart: Namespaces
-    """Whether a host's kernel gets a pid namespace of its own."""
+    """Whether a host's kernel gets its own pid namespace."""
     counted: str
-    """What counts a host's processes; empty where nothing does."""
+    """The mechanism that counts a host's processes; empty if there is none."""
     limits: Finding
     """Whether a host can be limited to a share of a processor."""
     way_out: Finding
     socket_buffer_bytes: int
-    """What a socket gets when 4 MiB are asked for."""
+    """The buffer that a socket gets when it asks for 4 MiB."""
     namespaces_blocked_by: str
     """The sysctl setting that would allow user namespaces; empty when they are allowed."""
     subordinate_ids: bool
     can_install: bool
-    """Whether the launcher can install packages: apt is here, and root or sudo."""
+    """Whether the launcher can install packages: there is apt, and the user is root or has sudo."""
     packages: tuple[Package, ...]
-    """What building the image takes."""
+    """The packages that building the image needs."""
     uncompiled: tuple[str, ...]
-    """What virtual time takes and is not built yet."""
+    """The names of the parts for virtual time that are not built yet."""
     virtual_disks: tuple[Room, ...]
-    """Where building that needs room, and the image beside it if that is not there either."""
+    """The file systems in which building those parts, and the image if it is missing, needs room."""
     virtual_lacks: tuple[str, ...]
-    """Why that cannot be built here, beside what the image takes; empty when it can."""
+    """Why those parts cannot be built here, besides what the image needs; empty when they can."""
     kernel: str = ""
     """The version of the full kernel's source, if it is built."""
     unproven: tuple[str, ...] = ()
-    """What was built from a source that minigts was not proven on."""
+    """The parts that were built from a source that minigts was not proven on."""
 
 
 class _Sources(TypedDict):
@@ -98,7 +99,7 @@ class _Sources(TypedDict):
 
 
 def gather() -> Facts:
-    """Look at this machine."""
+    """Gather the facts about this machine."""
     root = os.geteuid() == 0
     return Facts(
         system=platform.system(),
@@ -133,7 +134,7 @@ def gather() -> Facts:
 
 
 def _sources() -> _Sources:
-    """What the parts that are built were made from."""
+    """The facts about the sources of the built parts."""
     full, ready = full_kernel.present(), image.present()
     unproven = [] if full is None or full.proven else [f"the full kernel is of {full.version}"]
     if ready is not None and ready.unproven:
@@ -142,7 +143,7 @@ def _sources() -> _Sources:
 
 
 def _counted(apart: Namespaces) -> str:
-    """A user namespace, or else a control group."""
+    """See `Facts.counted`."""
     if apart.counts_apart:
         return "a user namespace"
     found = process_share.place()
@@ -150,7 +151,7 @@ def _counted(apart: Namespaces) -> str:
 
 
 def _executable(folder: Path) -> bool:
-    """Whether a file there can be mapped to be run; a noexec mount refuses."""
+    """Whether files there can be mapped as executable, which a noexec mount forbids."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.truncate(mmap.PAGESIZE)
@@ -161,13 +162,13 @@ def _executable(folder: Path) -> bool:
 
 
 def _succeeds(call: str) -> bool:
-    """Whether an expression of libc calls gives 0 in a child, on which it may leave its mark."""
+    """Whether an expression of libc calls yields 0 in a child process, so that it cannot affect this one."""
     child = f"import ctypes, os; c = ctypes.CDLL(None); os._exit(0 if ({call}) == 0 else 1)"
     return run([sys.executable, "-ISc", child], timeout_s=20, check=False).code == 0
 
 
 def _linux() -> tuple[int, ...]:
-    """The first two numbers of this machine's Linux; (0, 0) where it has another name."""
+    """The first two numbers of this machine's Linux version; (0, 0) if it has no such version."""
     found = re.match(r"(\d+)\.(\d+)", platform.release())
     return tuple(map(int, found.groups())) if found else (0, 0)
 

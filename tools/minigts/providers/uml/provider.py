@@ -1,4 +1,4 @@
-"""Provider `uml`: every host a User-Mode Linux kernel, one process of the caller's; no root, no KVM."""
+"""Provider `uml`: every host is a User-Mode Linux kernel, a process of the user's; it needs neither root nor KVM."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class UmlProvider(AgentProvider):
         if starts:
             refuse_share(plan, self._share)
             gateway.require(plan)
-            self.require_room(plan, [demand.BARE])  # an overlay, which may be another than the plan's, is the caller's
+            self.require_room(plan, [demand.BARE])  # the caller checks the room for overlays
             kept = disks.read(self.rundir)
             launch = self._launch(plan, progress)
             if kept is not None:
@@ -132,14 +132,14 @@ class UmlProvider(AgentProvider):
             raise
 
     def _launch(self, plan: Plan, progress: Callable[[str], None]) -> Launch:
-        """What the supervisor is to start for the plan; what that takes is built now if it must be."""
+        """What the supervisor is to start for the plan; missing parts and layers are built now."""
         ready, full = image.ensure(progress), full_kernel.present()
         layered = {**layers.roots(plan, ready, progress), **own_roots.roots(plan, ready, progress)}
         return launch_of(plan, ready, ready.boot if full is None else full.directory, layered)
 
     def _tell_what_is_built_in(self, names: Sequence[str], full: FullKernel) -> None:
-        """So that a script may load a module and need not know that it is there already. A kernel that has hostfs is
-        lent it by the supervisor.
+        """Copy the list of built-in modules to hosts, so that `modprobe` of one succeeds. Kernels with hostfs get the
+        list from the supervisor.
         """
         if confinement.version() > 0:
             return
@@ -163,7 +163,7 @@ class UmlProvider(AgentProvider):
             super().get(host, source, target)
 
     def logs(self, host: str) -> Mapping[str, Path]:
-        before = self.rundir / "hosts" / host / "console.log"  # of a lab that was brought up by a minigts of before
+        before = self.rundir / "hosts" / host / "console.log"  # of a lab that an older minigts brought up
         console = {"console.log": before} if before.exists() else super().logs(host)
         return {**console, ended.LOG: ended.log(self.rundir, host), way_out.LOG: way_out.log(self.rundir, host)}
 
@@ -177,7 +177,7 @@ class UmlProvider(AgentProvider):
         )
 
     def _lack_of_memory(self, host: str) -> str:
-        """What is known of it on this machine, for one that does not answer."""
+        """A clause if a host that does not answer lacks memory, as far as this machine shows."""
         if told := memory_lack.in_words(self.ended_for_memory(host)):
             return told
         machines = {each.name: each for each in Launch.read(self.rundir / process.LAUNCH).machines}
@@ -188,7 +188,7 @@ class UmlProvider(AgentProvider):
         return memory_lack.ended(self._console(host))
 
     def _console(self, host: str) -> bytes:
-        """What the host's console has said; nothing where there is none."""
+        """The output of the host's console; empty if there is none."""
         try:
             return paths.read_whole(self.rundir / kernel.console(host), MOST_BYTES)
         except OSError:
@@ -198,7 +198,7 @@ class UmlProvider(AgentProvider):
         return kernel.paused(self.rundir, host).exists() or kernel.standstill(self.rundir).exists()
 
     def restart(self, host: str) -> None:
-        """A kernel that has crashed is started again, too; what it had not yet written to its disk is lost."""
+        """See `Restarts`. A crashed kernel is started again, too, without what it had not yet written to its disk."""
         if process.supervisor(self.rundir) is None:
             raise HostFailed("the lab's supervisor has ended")
         self._write_disk(host)
@@ -240,10 +240,10 @@ class UmlProvider(AgentProvider):
         return frozenset(started)
 
     def _lay(self, plan: Plan, launch: Launch) -> None:
-        """Tell whatever carries the links which there are from now on, and that none of their ends is running."""
+        """Tell the clock, if there is one, the new hosts and links; the kernels at changed links do not run."""
 
     def _tell_supervisor(self, launch: Launch) -> None:
-        """Returns when it goes by that: new machines are started."""
+        """Have the supervisor read a new launch.json; return when it has, and has started the new machines."""
         launch.write(self.rundir / process.LAUNCH)
         told = kernel.altered(self.rundir)
         told.touch()
@@ -261,12 +261,12 @@ class UmlProvider(AgentProvider):
         deadline = time.monotonic() + STOP_DEADLINE_S
         while host in self.kernels():
             if time.monotonic() > deadline:
-                raise HostFailed(f"{host} does not end")
+                raise HostFailed(f"the kernel of {host} does not end")
             time.sleep(0.02)
         (self.rundir / "hosts" / host / "control.sock").unlink(missing_ok=True)
 
     def pause(self, host: str) -> None:
-        """It is noted first: whoever waits for the host from then on knows of it."""
+        """See `Pauses`. The pause is recorded first, so that every wait for the host knows of it."""
         noted = kernel.paused(self.rundir, host)
         noted.parent.mkdir(mode=0o700, exist_ok=True)
         noted.touch(mode=0o600)
@@ -283,19 +283,19 @@ class UmlProvider(AgentProvider):
             raise HostFailed(f"the kernel of {host} does not run")
 
     def note(self, into: Path) -> datetime | None:
-        """Of a lab that was ended in order the note that was made then."""
+        """See `Keeps`. For a lab that has been taken down in order, this is the note that was made then."""
         kept = None
         if (self.rundir / process.LAUNCH).exists():
             launch = Launch.read(self.rundir / process.LAUNCH)
             kept = disks.kept_of(launch, self._time_ns(launch))
         kept = kept or disks.read(self.rundir)
         if kept is None:
-            raise HostFailed(f"lab {self.rundir.name} does not run, and nothing was noted of it")
+            raise HostFailed(f"lab {self.rundir.name} does not run, and its run directory has no note of its disks")
         disks.write(kept, into)
         return kept.time_of_day
 
     def _time_ns(self, launch: Launch) -> int | None:
-        """See `disks.Kept`."""
+        """The `time_ns` of `disks.Kept`."""
         return None
 
     def disks(self) -> Mapping[str, Path]:
@@ -304,7 +304,7 @@ class UmlProvider(AgentProvider):
 
     @contextlib.contextmanager
     def standstill(self) -> Iterator[None]:
-        """Kernels are stopped by the supervisor, who lets them run again when this process lets go of the file."""
+        """See `Keeps`. The supervisor stops the kernels, and lets them run when this process releases its lock."""
         self._write_disks()
         file = kernel.standstill(self.rundir)
         with file.open("wb") as held:
@@ -323,19 +323,19 @@ class UmlProvider(AgentProvider):
             time.sleep(0.01)
 
     def _write_disks(self) -> None:
-        """One that does not answer has its disk as it was left."""
+        """Have every host write out its disk; the disk of a host that does not answer stays as it is."""
         with self.together() as company:
             company.all([partial(self._write_disk, name) for name in self.disks()])
 
     def _write_disk(self, host: str) -> None:
-        """Unless its process is stopped: it would hold up the others' time, too."""
+        """Have a host write out its disk, unless its process is stopped, which would stop the lab's time, too."""
         if _StoppedKernel(self.rundir, host).is_stopped():
             return
         with contextlib.suppress(HostFailed, CommandFailed):
             self.run(host, ["sync"], timeout_s=SYNC_TIMEOUT_S)
 
     def kernels(self) -> dict[str, int]:
-        """The process of this machine that is each host's kernel; its guests' programs are below it."""
+        """The process of each host's kernel; the stub processes of its programs are its children."""
         return kernel.running(self.rundir)
 
     def down(self) -> None:
@@ -346,43 +346,44 @@ class UmlProvider(AgentProvider):
 
 
 class _StoppedKernel:
-    """Looks at the process of a host's kernel, and for it once: a lab may have hundreds."""
+    """Examines the process of a host's kernel. It is looked up only once, since a lab may have hundreds of hosts."""
 
     def __init__(self, rundir: Path, host: str) -> None:
         self._rundir, self._host = rundir, host
         self._pid: int | None = None
 
     def is_stopped(self) -> bool:
-        """Whether a signal has stopped it."""
+        """Whether a signal has stopped the process."""
         if self._pid is None or not stat_fields(self._pid):
             self._pid = kernel.running(self._rundir).get(self._host)
         return self._pid is not None and stat_fields(self._pid)[:1] == ["T"]
 
 
 def refuse_share(plan: Plan, share: Share) -> None:
-    """Raises EnvironmentLacks where hosts of the plan are limited beside the whole lab, or have not the memory."""
+    """Raise EnvironmentLacks when single hosts are limited besides the whole lab, or when the share of memory is too
+    small for the plan."""
     if plan.limited and share.processors is not None:
-        raise EnvironmentLacks("hosts with `cpus:` below 1 have control groups of their own: hand no --processors")
+        raise EnvironmentLacks("hosts with `cpus:` below 1 have their own control groups: leave --processors out")
     if share.memory_mb is not None:
-        room = memory.Limit("--memory", share.memory_mb, share.memory_mb, "hand the lab more by --memory")
+        room = memory.Limit("--memory", share.memory_mb, share.memory_mb, "raise --memory")
         demand.require(demand.of_plan(plan), [plan.overlay], [room])
 
 
 def going_on(launch: Launch, kept: disks.Kept) -> Launch:
-    """With a clock that goes on from the moment at which the disks were written last."""
+    """The launch with a clock that begins at the moment at which the kept disks were last written."""
     if launch.clock is None or kept.time_ns is None:
         return launch
     return replace(launch, clock=replace(launch.clock, epoch_ns=kept.time_ns))
 
 
 def _limited(launch: Launch, groups: Mapping[str, Path]) -> Launch:
-    """With these machines in control groups."""
+    """The launch with these machines in their control groups."""
     machines = (replace(each, group=str(groups.get(each.name, ""))) for each in launch.machines)
     return replace(launch, machines=tuple(machines))
 
 
 def launch_of(plan: Plan, ready: image.Image, boot: Path, layered: Mapping[str, Path]) -> Launch:
-    """`layered` has the file systems of the machines that start from another than the image's.
+    """The launch of a plan on an image. `layered` holds the file systems of machines that do not start from the image.
 
     Raises EnvironmentLacks.
     """
@@ -402,7 +403,7 @@ def launch_of(plan: Plan, ready: image.Image, boot: Path, layered: Mapping[str, 
 
 
 def altered(launch: Launch, plan: Plan) -> Launch:
-    """With the machines and links of the plan; what was started already stays what it is, but for its ports."""
+    """The launch with the machines and links of the plan; machines that it had already change only their ports."""
     before = {machine.name: machine for machine in launch.machines}
     numbers = itertools.count(1 + max((machine.number for machine in launch.machines), default=-1))
     machines = tuple(

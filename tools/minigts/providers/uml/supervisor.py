@@ -1,9 +1,9 @@
-"""The process that owns a lab of User-Mode Linux kernels: starts them, keeps their control lines, ends with them.
+"""The supervisor: the process that starts a lab's User-Mode Linux kernels, and holds the lines to their agents.
 
-Run as `python -m minigts.providers.uml.supervisor RUNDIR [PARENT]`; told its parent's id, it ends with it. It reads
-RUNDIR/launch.json, writes RUNDIR/supervisor.json before it starts anything, and listens on hosts/NAME/control.sock for
-clients (agent/host.py). A client that goes away takes its commands with it. Standard library only, so that it starts
-fast and stays small.
+It runs as `python -m minigts.providers.uml.supervisor RUNDIR [PARENT]`; with PARENT, a process id, it ends with that
+process. It reads RUNDIR/launch.json, writes RUNDIR/supervisor.json before it starts anything, and listens on
+hosts/NAME/control.sock for clients (agent/host.py). A client's commands end when it disconnects. All kernels end with
+the supervisor. Standard library only, so that it starts fast and stays small.
 """
 
 from __future__ import annotations
@@ -53,33 +53,33 @@ from minigts.providers.uml.kernel import (
 from minigts.providers.uml.way_out import WayOut
 
 UNLIMITED_WINDOW = 1 << 40
-"""A console that a clock carries takes what there is room for, and leaves the rest with the clock. The clock does not
-say what it has taken: there is no place for a word of its own where a frame of the host's is half-way through."""
+"""The window of a line through the clock. The clock buffers what the host has no room for, and cannot report what it
+has read, since a frame of its own could land within one of the host's."""
 LENT_MODULES = "modules"
-"""What modprobe has to know of the kernel: in the kernel's directory, and in what a guest may mount."""
+"""The directory with modprobe's files, in the kernel's directory and in the one that a guest may mount."""
 SOCKET_BUFFER_BYTES = 4 << 20
 BUFFER_OPTIONS = ((32, socket.SO_SNDBUF), (33, socket.SO_RCVBUF))
-"""SO_SNDBUFFORCE and SO_RCVBUFFORCE, which Python does not name and which let root pass net.core.wmem_max (socket(7)),
-each with what others have to be content with."""
+"""SO_SNDBUFFORCE and SO_RCVBUFFORCE, which Python does not define and by which root may exceed net.core.wmem_max
+(socket(7)), each with the option for other users."""
 
 
 End: TypeAlias = "tuple[str, str]"
-"""Of a link, or of a way out: its machine, and its MAC."""
+"""An end of a link or of a way out: its machine, and its port's MAC address."""
 
 
 @dataclass(frozen=True)
 class Launch:
-    """What to start. `links` holds, for each link, the (host, port index) of its two ends."""
+    """What the supervisor is to start. `links` holds the (machine, port index) of both ends of each link."""
 
     boot_directory: Path
-    """Holds `linux` and the libraries it runs with."""
+    """The directory with `linux` and its libraries."""
     base: Path
     machines: tuple[GuestKernel, ...]
     links: tuple[tuple[tuple[str, int], tuple[str, int]], ...]
     clock: ClockOrder | None = None
-    """What carries the links and tells the kernels their time; None where they have this machine's."""
+    """The clock that carries the links and gives the kernels their time; None if they use this machine's time."""
     instead: tuple[str, ...] = ()
-    """What runs in place of each kernel, if anything; it gets the descriptor of its control line as last argument."""
+    """A command to run instead of each kernel, with the descriptor of its control line as last argument; else empty."""
 
     def base_of(self, machine: GuestKernel) -> Path:
         """The file system that a machine starts from."""
@@ -112,7 +112,7 @@ class Launch:
 
 
 def _ports_apart(machine: dict[str, Any]) -> tuple[tuple[Port, ...], dict[str, Any]]:
-    """A lab that was brought up before ports had an MTU has their MAC addresses alone."""
+    """A machine's ports, and its other settings. Older versions recorded only the ports' MAC addresses."""
     ports = machine.pop("ports", None) or [[mac] for mac in machine.pop("macs", ())]
     return tuple(Port(*port) for port in ports), machine
 
@@ -120,8 +120,8 @@ def _ports_apart(machine: dict[str, Any]) -> tuple[tuple[Port, ...], dict[str, A
 class Kernels:
     """All kernels of a lab, with both ends of every link.
 
-    The ends are kept and outlive the kernels, so that one can be started again on its own links. What comes to one that
-    has ended is thrown away.
+    The ends stay open when a kernel ends, so that it can be started again on its links. Frames that arrive for a kernel
+    that has ended are dropped.
     """
 
     def __init__(self, launch: Launch, rundir: Path) -> None:
@@ -141,11 +141,11 @@ class Kernels:
         self._consoles: dict[str, Console] = {}
         self._stopped = False
         self._mourned = set[str]()
-        """Whose end has been looked into."""
+        """The hosts whose kernels have ended and were examined for a panic."""
         self._serving: list[asyncio.Task[None]] = []
 
     def _make_ends(self) -> None:
-        """Both ends of each link that has none yet; those of a link that is no longer there are closed."""
+        """Make both ends of each new link, and close those of links that no longer exist."""
         links = self._launch.links if self._clock is None else ()
         pairs = [tuple((name, self._machines[name].ports[port].mac) for name, port in link) for link in links]
         for first, second in pairs:
@@ -165,7 +165,8 @@ class Kernels:
             self._start(name)
 
     async def attend(self) -> None:
-        """Collect kernels as they end, start those again that somebody has asked for, stop all while somebody wants."""
+        """Every 0.2 s: collect ended kernels, restart those that are to run again, and stop or continue all kernels as
+        clients ask by files."""
         while True:
             self._stop_or_continue()
             self._alter()
@@ -198,7 +199,7 @@ class Kernels:
                 host.process.send_signal(signal.SIGSTOP if wanted else signal.SIGCONT)
 
     def _alter(self) -> None:
-        """Go by another launch.json, if somebody says so who has ended the machines that are others in it."""
+        """Apply a changed launch.json if a client has asked for it; the client has ended the machines that change."""
         told = altered(self._rundir)
         if not told.exists():
             return
@@ -237,7 +238,7 @@ class Kernels:
         self._serving.append(asyncio.create_task(self._running[name].serve(machine.control)))
 
     def _lost(self, number: int, why: str) -> None:
-        """The clock carries a host no longer, which did what no kernel does."""
+        """End the kernel of a host that the clock has dropped because it broke the clock's protocol."""
         for machine in self._launch.machines:
             if machine.number == number and machine.name in self._running:
                 self._end_for(self._running[machine.name], "by the clock", why)
@@ -248,7 +249,7 @@ class Kernels:
             host.process.kill()
 
     def _note_end(self, name: str, why: str) -> None:
-        """With what the kernel itself has lacked, by its console."""
+        """Record why a host was ended, and, by its console, whether its memory had run out."""
         lack = memory_lack.in_words(memory_lack.ended(self._consoles[name].said()))
         lack = lack or memory_lack.in_use(self._running[name].process.pid, self._machines[name].memory_mb)
         ended.note(self._rundir, name, f"{why}; {lack}" if lack else why)
@@ -270,7 +271,7 @@ class Kernels:
 
 
 def _is_locked(path: Path) -> bool:
-    """Whether somebody holds a lock on the file."""
+    """Whether a process holds a lock on the file."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -286,13 +287,13 @@ def _is_locked(path: Path) -> bool:
 
 def _throw_away(end: socket.socket) -> None:
     with contextlib.suppress(OSError):
-        if not end.recv(1 << 16, socket.MSG_DONTWAIT):  # what is at the other end of a way out has ended
+        if not end.recv(1 << 16, socket.MSG_DONTWAIT):  # the program at the other end of a way out has ended
             asyncio.get_running_loop().remove_reader(end)
 
 
 @dataclass(frozen=True)
 class Held:
-    """What this machine has to hold a kernel by, beside its confinement, and where it may write its console."""
+    """A kernel's namespaces and control group, and its console."""
 
     inside: Namespaces
     group: Path | None
@@ -302,7 +303,7 @@ class Held:
 def _start_kernel(
     machine: GuestKernel, launch: Launch, rundir: Path, links: list[int], clock: Clock | None, held: Held
 ) -> Host:
-    """A kernel that reaches its own files and no others (confinement.py), or what runs instead, unconfined."""
+    """Start a kernel, which can reach only its own files (confinement.py), or, unconfined, the command `instead`."""
     ours, theirs = socket.socketpair()
     with ExitStack() as stack:
         stack.callback(theirs.close)
@@ -346,14 +347,14 @@ def _start_kernel(
                 ),
             )
         if clock is not None:
-            # A process that a message wakes is put beside the one that sent it. So all kernels would gather at the
-            # clock's, and neighbours on a link take their turns one after the other.
+            # Linux puts a process that a message wakes on the sender's processor. So all kernels would gather on the
+            # clock's processor, and neighbours on a link would run one after the other.
             processors.hold_to_one(kernel.pid, connection.number)
     return Host(machine.name, kernel, ours, wire.WINDOW if clock is None else UNLIMITED_WINDOW, held.console.take)
 
 
 def _each(*acts: Callable[[], None]) -> Callable[[], None]:
-    """What a kernel's process does before it is one: also what it starts at once is held so."""
+    """One function that calls these in order, in a kernel's process before it executes the kernel."""
 
     def act() -> None:
         for each in acts:
@@ -363,8 +364,8 @@ def _each(*acts: Callable[[], None]) -> Callable[[], None]:
 
 
 def _inherited(machine: GuestKernel, launch: Launch, rundir: Path, stack: ExitStack) -> Directories:
-    """The directories that a kernel gets, open as long as `stack` is."""
-    # As the first process of a namespace it would take the id that an earlier one has left there for its own.
+    """Open the directories that a kernel inherits; `stack` closes them."""
+    # The pid file of an earlier kernel goes: it holds the same id, since each is the first process of its namespace.
     shutil.rmtree(rundir / machine.own, ignore_errors=True)
     for directory in (machine.own, machine.shared, machine.returned):
         (rundir / directory).mkdir(parents=True, exist_ok=True)
@@ -376,11 +377,11 @@ def _inherited(machine: GuestKernel, launch: Launch, rundir: Path, stack: ExitSt
     try:
         return Directories(*(_opened(path, stack) for path in paths))
     finally:
-        memory.rmdir()  # a file without a name can still be made in it, and no other: nothing is left, come what may
+        memory.rmdir()  # unnamed files can still be made in it, but no others, so that nothing is ever left behind
 
 
 def _lend(lent: Path, place: Path) -> None:
-    """A copy of what may be read by all, which is its owner's alone as all of a run directory is."""
+    """Copy a directory to `place`, with the run directory's modes."""
     place.mkdir()
     for each in lent.iterdir():
         if each.is_dir():
@@ -396,7 +397,7 @@ def _opened(directory: Path, stack: ExitStack) -> int:
 
 
 def _rules(machine: GuestKernel, launch: Launch, rundir: Path, inherited: Directories) -> list[Rule]:
-    """What a kernel of User-Mode Linux opens: these, all of them."""
+    """Rules for all files that a kernel of User-Mode Linux opens."""
     host, base = rundir / "hosts" / machine.name, launch.base_of(machine)
     return [
         confinement.may_run(launch.boot_directory),
@@ -437,8 +438,8 @@ async def supervise(rundir: Path) -> None:
 
 
 def _forget_environment() -> None:
-    """What the caller's environment holds, such as passwords, is not the kernels' to read: also in an address that a
-    variable of minigts' own names, such as a Debian mirror's."""
+    """Remove the caller's environment, so that kernels cannot read passwords in it, such as in the address of a Debian
+    mirror."""
     for name in [name for name in os.environ if name not in ("PATH", process.MARK)]:
         del os.environ[name]
 

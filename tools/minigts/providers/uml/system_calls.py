@@ -1,9 +1,9 @@
-"""Which system calls a confined program may make, and with which arguments: lists, and the filter made of one.
+"""Lists of the system calls and arguments that a confined program may use, and the filter for such a list.
 
-What no list names is refused. A filter (seccomp(2)) sees the registers of a call, and nothing that a pointer leads to:
-so clone3(2), whose flags lie in memory, is refused as if it were unknown, and the C library then makes do with
-clone(2). Nor does it know whose process an id means: pid namespaces and Landlock do. Numbers are those of x86-64.
-Standard library only.
+Calls that are not listed are refused. A filter (seccomp(2)) sees a call's registers, but not the memory that a pointer
+leads to. So clone3(2), whose flags are in memory, is refused as unknown, and the C library then uses clone(2). A filter
+cannot tell whose process an id means; pid namespaces and Landlock can. Numbers are those of x86-64. Standard library
+only.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ NUMBERS = {
     **{"statx": 332, "rseq": 334, "close_range": 436, "faccessat2": 439},
 }
 OLD = 335
-"""The C library makes do without a call from here on when it is unknown to the machine; an older one may not be."""
+"""From this number on a refused call is reported as unknown, and the C library does without it; older calls are
+refused with EPERM."""
 ALL = 0xFFFFFFFF
 
 
 @dataclass(frozen=True)
 class Argument:
-    """What the argument at `index` must be, counted from 0: its lower 32 bits under `mask` one of `values`.
+    """A condition on the argument at `index`, counted from 0: its lower 32 bits under `mask` are one of `values`.
 
-    That is all that the machine's kernel looks at where it expects an int. `whole`: the upper 32 bits are 0 too, as a
-    pointer's.
+    The machine's kernel uses only these bits of an int. With `whole` the upper 32 bits must be 0, too, for a pointer.
     """
 
     index: int
@@ -74,51 +74,51 @@ def is_null(index: int) -> Argument:
 
 
 Arguments: TypeAlias = "tuple[Argument, ...]"
-"""What a call's arguments must be, all of it; whatever they are, if it is empty."""
+"""Conditions on a call's arguments, all of which must hold; empty for any arguments."""
 Calls: TypeAlias = Mapping[str, "tuple[Arguments, ...]"]
-"""By a call's name what its arguments must be, one or the other."""
+"""For each call's name the alternatives for its arguments, one of which must hold."""
 
 
 def plain(*names: str) -> Calls:
-    """Each of these, whatever its arguments."""
+    """Allow these calls with any arguments."""
     return dict.fromkeys((each for name in names for each in name.split()), ((),))
 
 
 def when(*arguments: Argument) -> tuple[Arguments]:
-    """If all of it holds."""
+    """Allow a call if all these conditions hold."""
     return (arguments,)
 
 
 AF_UNIX, STREAM, SEQPACKET, TYPE = 1, 1, 5, 0xF
-"""Sockets whose peer cannot be named by whoever sends."""
+"""Kinds of sockets whose sender cannot name the receiver."""
 CLONE_VM, CLONE_THREAD = 0x100, 0x10000
 OF_A_CLONE = (
     0xFF | 0x100 | 0x200 | 0x400 | 0x800 | 0x4000 | 0x10000 | 0x40000 | 0x80000 | 0x100000 | 0x200000 | 0x1000000
 )
 """CLONE_… of clone(2) and the signal at the end: VM, FS, FILES, SIGHAND, VFORK, THREAD, SYSVSEM, SETTLS, PARENT_SETTID,
-CHILD_CLEARTID, CHILD_SETTID. So no new namespace, no brother, no tracer and no pidfd."""
+CHILD_CLEARTID, CHILD_SETTID. This excludes new namespaces, siblings, tracers and pidfds."""
 SET_ID_BITS = 0o6000
 NEGATIVE = 1 << 31
-"""A process id below 0 is that of a group, or of every process that there is (kill(2))."""
+"""The sign bit: a process id below 0 means a group, or every process (kill(2))."""
 CANCEL = 32
-"""By which the C library ends a thread (pthread_cancel(3))."""
+"""The signal by which the C library ends a thread (pthread_cancel(3))."""
 GET, PR_SET_PDEATHSIG, PR_SET_NAME, PR_SET_NO_NEW_PRIVS = 0x3001, 1, 15, 38
 F_GET_AND_SET = (1, 2, 3, 4, 5, 6)
 """F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_GETLK and F_SETLK of fcntl(2)."""
 F_SETOWN, F_SETSIG, F_DUPFD, F_DUPFD_CLOEXEC, F_ADD_SEALS, F_GET_SEALS = 8, 10, 0, 1030, 1033, 1034
 OF_A_TRACER = (0, 1, 2, 3, 4, 6, 7, 8, 12, 13, 14, 15, 24, 31, 32, 0x4200, 0x4202, 0x4204, 0x4205)
 """PTRACE_… of ptrace(2): TRACEME, PEEKTEXT, PEEKDATA, PEEKUSER, POKETEXT, POKEUSER, CONT, KILL, GETREGS, SETREGS,
-GETFPREGS, SETFPREGS, SYSCALL, SYSEMU, SYSEMU_SINGLESTEP, SETOPTIONS, GETSIGINFO, GETREGSET, SETREGSET. Not ATTACH and
-SEIZE: so it traces what it has started, and nobody else."""
+GETFPREGS, SETFPREGS, SYSCALL, SYSEMU, SYSEMU_SINGLESTEP, SETOPTIONS, GETSIGINFO, GETREGSET, SETREGSET. ATTACH and SEIZE
+are missing, so that a kernel can trace only its own children."""
 NO_RANDOMNESS, ASKED = 0x0040000, 0xFFFFFFFF
-"""ADDR_NO_RANDOMIZE of personality(2), and what asks for the present one."""
+"""ADDR_NO_RANDOMIZE of personality(2), and the value that queries the present personality."""
 TCGETS, TIOCGWINSZ, FIONBIO, FIOCLEX, FIONREAD, SIOCATMARK = 0x5401, 0x5413, 0x5421, 0x5451, 0x541B, 0x8905
 
 SET_MODE_FILTER, TSYNC, NEW_LISTENER = 1, 1, 8
 """An operation of seccomp(2), and its flags."""
 NOTIF_RECV, NOTIF_SEND, NOTIF_ADDFD, NOTIF_SET_FLAGS = 0xC0502100, 0xC0182101, 0x40182103, 0x40082104
-"""SECCOMP_IOCTL_… of seccomp_unotify(2): how a kernel hears that a program of its guest has stopped, and answers. A
-listener is of processes that the kernel has started."""
+"""SECCOMP_IOCTL_… of seccomp_unotify(2), by which a kernel learns that a program of its guest has stopped, and
+answers. A listener concerns only processes that the kernel has started."""
 
 OF_ANY_PROGRAM: Calls = {
     **plain("read write close fstat poll lseek mmap mprotect munmap brk mremap madvise pread64 pwrite64 readv writev"),
@@ -166,19 +166,19 @@ KERNEL: Calls = {
     "mkdir": when(has_none_of(1, SET_ID_BITS)),
     "fchmod": when(has_none_of(1, SET_ID_BITS)),
 }
-"""One of User-Mode Linux, with what it starts: the stubs that run its guest's programs, and helpers.
+"""A User-Mode Linux kernel and all that it starts: the stubs that run its guest's programs, and helpers.
 
-It ends by kill(getpid(), SIGABRT), tried for ever, and by exit(3) once that is refused, as it is here: as the first of
-its pid namespace it would get no such signal.
+A kernel tries to end by kill(getpid(), SIGABRT) until that is refused, and then calls exit(3). The signal is refused
+here, since it would never reach the first process of a pid namespace.
 """
 CLOCK: Calls = {
     **OF_ANY_PROGRAM,
     **plain("accept4 ftruncate memfd_create timerfd_create timerfd_settime getsockopt setsockopt"),
     "clone": when(has_all_of(0, CLONE_VM | CLONE_THREAD), has_none_of(0, ALL ^ OF_A_CLONE)),
 }
-"""The clock of virtual time. It starts threads and no process."""
+"""The clock of virtual time, which starts threads, but no processes."""
 FILTER: Calls = {name: arguments for name, arguments in CLOCK.items() if name not in ("execve", "openat", "socketpair")}
-"""What stands before a way out: it has begun already, and opens nothing any more."""
+"""The filter of frames before a way out, which runs already and opens no further files."""
 STACK: Calls = {
     **OF_ANY_PROGRAM,
     **plain("socket connect bind listen accept4 getsockname getpeername setsockopt getsockopt mkdir unlink umask"),
@@ -187,14 +187,14 @@ STACK: Calls = {
     "seccomp": when(is_one_of(0, 0, 1, 2, 3), is_one_of(1, 0, 1)),
     "ioctl": when(is_one_of(1, TCGETS, TIOCGWINSZ, FIONBIO, FIOCLEX, FIONREAD, SIOCATMARK)),
 }
-"""What is behind a way out: it may make sockets of every kind that a plain user may, and one process for that."""
+"""slirp4netns behind a way out: it may make every kind of socket that a plain user may, and starts one process."""
 
 ARCHITECTURE = 0xC000003E
 RETURN, LOAD, AND, JUMP, IF_EQUAL, IF_FROM = 0x06, 0x20, 0x54, 0x05, 0x15, 0x35
 """Instructions of classic BPF, as struct sock_filter has them: code, jumps if true and false, value."""
 ALLOW, FAIL_WITH = 0x7FFF0000, 0x00050000
 NUMBER_AT, ARCHITECTURE_AT, ARGUMENTS_AT = 0, 4, 16
-"""In struct seccomp_data. Of each argument the lower half comes first."""
+"""Offsets in struct seccomp_data. The lower half of each argument comes first."""
 INSTRUCTION_BYTES = 8
 Instruction: TypeAlias = "tuple[int, int, int, int]"
 REFUSE = [(RETURN, 0, 0, FAIL_WITH | errno.EPERM)]
@@ -202,7 +202,7 @@ IS_UNKNOWN = [(RETURN, 0, 0, FAIL_WITH | errno.ENOSYS)]
 
 
 def program(calls: Calls) -> bytes:
-    """The filter of a list, as an array of struct sock_filter: a tree of comparisons over the numbers of calls."""
+    """The filter for a list, as an array of struct sock_filter: a tree of comparisons of the call's number."""
     instructions = [
         (LOAD, 0, 0, ARCHITECTURE_AT),
         (IF_EQUAL, 1, 0, ARCHITECTURE),
@@ -214,7 +214,7 @@ def program(calls: Calls) -> bytes:
 
 
 def _ranges(calls: Calls) -> list[tuple[int, Sequence[Instruction]]]:
-    """What is done from each number on, until the next."""
+    """The instructions for each range of numbers, by the range's first number."""
     done = {0: REFUSE, OLD: IS_UNKNOWN}
     by_number = {NUMBERS[name]: _checks(either) for name, either in calls.items()}
     for number in by_number:
@@ -240,7 +240,7 @@ def _checks(either: Sequence[Arguments]) -> list[Instruction]:
 
 
 def _allowed_if(arguments: Arguments) -> list[Instruction]:
-    """What allows a call if all of it holds, and goes on behind itself if not."""
+    """Instructions that allow a call if all conditions hold, and otherwise continue after themselves."""
     done: list[Instruction] = [(RETURN, 0, 0, ALLOW)]
     for argument in reversed(arguments):
         lower, values = ARGUMENTS_AT + 8 * argument.index, argument.values

@@ -1,4 +1,4 @@
-"""Provider `uml` in virtual time: the same kernels, on one clock that they share with their links."""
+"""Provider `uml` in virtual time: the kernels and their links share one virtual clock."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from minigts.topology import chance
 from minigts.topology.plan import Plan
 
 COMPUTES = re.compile(rb"time-travel: ([!-~]{1,40}\[\d{1,10}\]) computes at ")
-"""What a kernel says of a program that has used ten seconds of processor time without a call
+"""A kernel's message about a program that has used ten seconds of processor time without a system call
 (provision/kernel/patches/0006-spinning-programs-give-way.patch)."""
 
 
 class VirtualUmlProvider(UmlProvider):
-    """See `providers.base.Provider` and `CarriesLinks`. Time passes while somebody waits for a host."""
+    """See `providers.base.Provider` and `CarriesLinks`. The lab's time passes only while a client waits for a host."""
 
     about = "one User-Mode Linux kernel a host, all on a clock of the lab's own"
     supports = Supports(
@@ -41,7 +41,7 @@ class VirtualUmlProvider(UmlProvider):
     )
 
     def missing(self) -> list[str]:
-        """Also what only virtual time takes, when what real time takes is there."""
+        """What real time needs; if all of that is there, what virtual time needs besides."""
         lacks = parts.missing()
         return super().missing() or ([parts.lack_in_words(lacks)] if lacks else [])
 
@@ -55,7 +55,7 @@ class VirtualUmlProvider(UmlProvider):
         return made_of.of_lab(self.rundir) or made_of.of_a_new_lab(virtual=True)
 
     def up(self, plan: Plan, progress: Callable[[str], None]) -> None:
-        """The hosts of a replicate begin in step, as all do; then each stands still until its clock has its phase."""
+        """All hosts begin in step. In a replicate each is then paused until its clock has its own phase."""
         starts = process.supervisor(self.rundir) is None
         super().up(plan, progress)
         phases_s = chance.phases_s(plan) if starts else {}
@@ -81,7 +81,7 @@ class VirtualUmlProvider(UmlProvider):
         stdin: bytes = b"",
         on_output: Callable[[bytes], None] | None = None,
     ) -> Result:
-        """`timeout_s` and the result's seconds are the lab's."""
+        """See `Provider.run`. `timeout_s` and the result's `seconds` are in the lab's time."""
         try:
             clock = clock_client.ClockClient(self.rundir)
         except HostFailed as error:
@@ -130,7 +130,7 @@ class VirtualUmlProvider(UmlProvider):
     def _new_turn(self) -> Turn:
         try:
             return clock_client.ClockTurn(self.rundir)
-        except HostFailed:  # there is no time to hold up, and each call says what is wrong with its host
+        except HostFailed:  # without a clock each call reports its own host's error
             return NoTurn()
 
     def set_wires(self, wires: Mapping[tuple[str, str], Wire]) -> None:
@@ -181,13 +181,13 @@ class VirtualUmlProvider(UmlProvider):
 
     @contextmanager
     def standstill(self) -> Iterator[None]:
-        """The lab's clock stands still for as long as somebody who has a turn does something else than wait."""
+        """See `Keeps`. The lab's clock stands still while this thread has a turn and does not wait."""
         with self.together():
             self._write_disks()
             yield
 
     def _numbers(self) -> dict[str, int]:
-        """What the clock knows the machines by."""
+        """The clock's number of each machine."""
         try:
             return {machine.name: machine.number for machine in Launch.read(self.rundir / paths.LAUNCH).machines}
         except OSError as error:

@@ -1,13 +1,13 @@
-"""What is behind a host's way out, started by the supervisor: slirp4netns, and in front of it a filter of frames.
+"""A host's way out of the lab, which the supervisor starts: slirp4netns, and a filter of frames in front of it.
 
-slirp4netns makes connections of its own of what the host sends. It is held to making these, and to few files. It
-speaks as a BESS switch does (slirp4netns(1), --target-type): frames on a socket that keeps their bounds. A kernel
-inherits the other end of such a socket, as of a link. So one whose guest has taken it over gets no right that other
-kernels have not.
+slirp4netns turns packets that the host sends into connections of its own. It is confined to these and to few files. It
+uses the protocol of a BESS switch (slirp4netns(1), --target-type): each frame is one message on a socket. A kernel
+inherits the other end of such a socket, as it does for a link, so a kernel that its guest has taken over gains no right
+that other kernels lack.
 
-Between the two is this module, run as `python -m minigts.providers.uml.way_out KERNEL STACK`, each the descriptor of
-such a socket. For slirp4netns connects wherever a frame is addressed to, and by frames made for it that is loopback,
---disable-host-loopback or not (seen with 1.2.0 and libslirp 4.7.0). Standard library only.
+Between the two runs this module, as `python -m minigts.providers.uml.way_out KERNEL STACK`, each the descriptor of such
+a socket. It is needed because slirp4netns connects to any address in a frame, and with crafted frames to loopback,
+even with --disable-host-loopback (seen with 1.2.0 and libslirp 4.7.0). Standard library only.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ SOCKET, LOG = "out.sock", "gateway.log"
 READY_DEADLINE_S = 10.0
 LOG_BYTES = 500
 RESOLVER = Path("/etc/resolv.conf")
-"""Names the name servers that requests are passed on to."""
+"""Lists the name servers to which the host's DNS requests are passed on."""
 
 ARP, IPV4 = 0x0806, 0x0800
 ETHERNET = struct.Struct("!12xH")
-"""Its header (IEEE 802.3), of which the type counts."""
+"""The Ethernet header (IEEE 802.3), of which only the type is read."""
 IP = struct.Struct("!BxxxxxHxB6x4s")
-"""Of a header of IPv4 (RFC 791): version and length, flags and fragment, protocol, destination."""
+"""The IPv4 header (RFC 791): version and length, flags and fragment offset, protocol, destination."""
 PORT = struct.Struct("!2xH")
-"""The destination's, of TCP and UDP."""
+"""The destination port of TCP and UDP."""
 WITHOUT_OPTIONS, FRAGMENT, TCP, UDP, DOMAIN = 0x45, 0x3FFF, 6, 17, 53
 BARRED = tuple(map(IPv4Network, ("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3")))
-"""This machine itself, what is on its own links, such as a cloud's metadata, and whatever is not one machine."""
+"""Barred destinations: this machine, link-local services such as a cloud's metadata, multicast and broadcast."""
 LARGEST_FRAME_BYTES = 1 << 16
 STACK_PROCESSES, STACK_LOG_BYTES = 8, 16 << 20
-"""slirp4netns starts one process, which ends."""
+"""Limits for slirp4netns, which starts one short-lived process."""
 
 
 def may_leave(frame: bytes) -> bool:
-    """Whether a host's frame may become a connection of this machine's. ARP is between the host and the stack."""
+    """Whether a host's frame may pass to slirp4netns. ARP may: slirp4netns answers it itself."""
     if len(frame) < ETHERNET.size + IP.size:
         return False
     (kind,) = ETHERNET.unpack_from(frame)
@@ -63,7 +63,7 @@ def may_leave(frame: bytes) -> bool:
     if first != WITHOUT_OPTIONS:
         return False
     to = IPv4Address(destination)
-    if str(to) == NAME_SERVER:  # the stack passes on to this machine's own, which may well be on its loopback
+    if str(to) == NAME_SERVER:  # stands for this machine's name server, which may be on its loopback
         behind = ETHERNET.size + IP.size
         asks = protocol in (TCP, UDP) and not fragment & FRAGMENT and len(frame) >= behind + PORT.size
         return bool(asks and PORT.unpack_from(frame, behind) == (DOMAIN,))
@@ -71,15 +71,15 @@ def may_leave(frame: bytes) -> bool:
 
 
 def log(rundir: Path, host: str) -> Path:
-    """Where both programs of a host with a way out write what they have to say."""
+    """The log of both programs of a host's way out."""
     return rundir / "gateway" / host / LOG
 
 
 class WayOut:
-    """The two programs, which end with this process, and `end`, the kernel's of the line to them."""
+    """The two programs of a way out, which end with this process, and `end`, the kernel's end of its socket to them."""
 
     def __init__(self, program: str, rundir: Path, host: str, inside: Namespaces) -> None:
-        """Raises HostFailed."""
+        """Start both programs. Raises HostFailed."""
         self._log = log(rundir, host)
         self._place = self._log.parent
         self._place.mkdir(parents=True, exist_ok=True)
@@ -136,7 +136,7 @@ class WayOut:
             except OSError:
                 pass
             else:
-                process.remove(self._place / SOCKET)  # nobody else comes that way
+                process.remove(self._place / SOCKET)  # so that no other program connects
                 return
             if self.processes[0].poll() is not None or time.monotonic() > deadline:
                 said = self._log.read_text(errors="replace")[-LOG_BYTES:].strip()
@@ -155,7 +155,7 @@ def _rules(place: Path) -> list[confinement.Rule]:
 
 
 def _carry(source: socket.socket, target: socket.socket, may_pass: Callable[[bytes], bool]) -> None:
-    """Until either end has gone; then this program ends."""
+    """Carry frames until either end is closed; then end this program."""
     try:
         while frame := source.recv(LARGEST_FRAME_BYTES):
             if may_pass(frame):

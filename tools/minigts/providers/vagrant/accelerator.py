@@ -1,7 +1,7 @@
-"""Whether this machine's KVM really runs a guest: found out by booting one, remembered until the machine boots anew.
+"""Whether this machine's KVM runs a guest: tested by booting one, and remembered until this machine boots again.
 
-/dev/kvm may be there, open, and create virtual machines that no ordinary kernel survives (nested clouds have such). So
-the box's own kernel is started under it; its initrd says one line as soon as it runs.
+/dev/kvm may exist and be accessible although ordinary kernels crash under it, as in some nested clouds. So the box's
+kernel is started under it; its initrd prints one line as soon as it runs.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ Verdict = Literal["kvm", "emulation"]
 KVM = Path("/dev/kvm")
 PROGRAM = "qemu-system-x86_64"
 SAYS = "minigts: the kernel runs"
-"""What provision/box/init writes on the console."""
+"""The line that provision/box/init writes to the console."""
 TRIAL_S = 15.0
-"""A guest under a KVM that works says it within a second or two."""
+"""How long to wait for that line; under a working KVM it comes within two seconds."""
 
 
 class Tried(BaseModel):
-    """What the verdict holds for, and why it is so."""
+    """A verdict, its reason, and the kernel, boot and QEMU for which it holds."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -45,7 +45,7 @@ class Tried(BaseModel):
 
 
 def remembered() -> Tried | None:
-    """The verdict for this machine as it has booted, with the QEMU that it has; None when it was not tried yet."""
+    """The verdict for this machine's present boot and QEMU; None when KVM was not tried yet."""
     if not os.access(KVM, os.R_OK | os.W_OK):
         return _tried("emulation", f"{KVM} is {'closed to you' if closed() else 'not there'}")
     try:
@@ -57,7 +57,7 @@ def remembered() -> Tried | None:
 
 
 def decide(disk_head: Path) -> Tried:
-    """The remembered verdict, or that of a trial with the box's first part, which holds boot loader and kernel."""
+    """The remembered verdict, or that of a trial with the first part of the box's disk, with boot loader and kernel."""
     tried = remembered()
     if tried is None:
         tried = _try(disk_head)
@@ -67,12 +67,12 @@ def decide(disk_head: Path) -> Tried:
 
 
 def closed() -> bool:
-    """Whether KVM is there and this user may not use it."""
+    """Whether KVM exists and this user may not use it."""
     return KVM.exists() and not os.access(KVM, os.R_OK | os.W_OK)
 
 
 def remedy() -> str:
-    """What opens KVM to this user where it is closed to them; empty where it is not."""
+    """The command that gives this user access to KVM; empty when it is not needed."""
     if not closed():
         return ""
     group = openers()
@@ -83,7 +83,7 @@ def remedy() -> str:
 
 
 def openers() -> str:
-    """The group whose members may use KVM, by its name or else its number; empty when none may or there is no KVM."""
+    """The group whose members may use KVM, by its name or else its number; empty if there is none or no KVM."""
     try:
         state = KVM.stat()
     except OSError:
@@ -97,7 +97,7 @@ def openers() -> str:
 
 
 def user() -> str:
-    """This user's name, for a command that they are told."""
+    """This user's name, for a command in a message."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -109,14 +109,14 @@ def _try(disk_head: Path) -> Tried:
     argv = [
         *(PROGRAM, "-machine", "pc,accel=kvm", "-cpu", "host", "-m", "256", "-display", "none", "-nic", "none"),
         *("-no-reboot", "-serial", "stdio", "-monitor", "none"),
-        # QEMU takes a comma for the end of a value, and two for one comma (qemu(1), "-drive").
+        # In QEMU's options a comma ends a value, and two commas stand for one (qemu(1), "-drive").
         *("-drive", f"file={str(disk_head).replace(',', ',,')},format=raw,if=virtio,snapshot=on"),
     ]
     try:
         ended = shell.run(argv, timeout_s=TRIAL_S, check=False)
         spoken, why = ended.stdout, (ended.stderr.strip().splitlines() or ["QEMU ended"])[0]
     except CommandTimeout as error:
-        spoken, why = error.stdout, f"the guest said nothing within {TRIAL_S:g} s"
+        spoken, why = error.stdout, f"the guest printed nothing within {TRIAL_S:g} s"
     except MinigtsError as error:
         spoken, why = "", str(error)
     if SAYS in spoken:
@@ -129,7 +129,7 @@ def _tried(verdict: Verdict, reason: str) -> Tried:
 
 
 def _qemu() -> str:
-    """Its version, `QEMU emulator version 7.2.22 (Debian …)`; empty where there is none."""
+    """QEMU's version, such as `QEMU emulator version 7.2.22 (Debian …)`; empty if it is not installed."""
     try:
         return shell.run([PROGRAM, "--version"], timeout_s=20, check=False).stdout.partition("\n")[0]
     except MinigtsError:

@@ -1,7 +1,7 @@
-"""The box that virtual machines start from: the image's own recipe and provision/box on top of it, as a disk.
+"""The box: the disk that virtual machines start from, built from the image's recipe and provision/box.
 
-A box is a directory named for the hash of all that goes into it, the key of this machine among it. Vagrant knows it by
-a version, which is the time of its making: a box that is built anew replaces the earlier one's volume.
+A box is a directory of the cache that is named for the hash of its recipe and of this machine's SSH keys. Vagrant knows
+it by a version, the time at which it was built, so that a new box replaces the volume of an earlier one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class Box:
 
     @property
     def catalogue(self) -> Path:
-        """What `box_url` names: the box's versions, of which there is one (vagrant's "box metadata")."""
+        """The file that `box_url` names: the list of the box's versions, with this one alone (Vagrant's "box
+        metadata")."""
         return self.directory / "catalogue.json"
 
     @property
@@ -45,14 +46,14 @@ class Box:
 
 @dataclass(frozen=True)
 class Keys:
-    """What SSH needs: the user's key, and which key the machines show."""
+    """The files that SSH needs: the user's private key, and a known_hosts with the machines' public key."""
 
     user: Path
     known_hosts: Path
 
 
 def keys() -> Keys:
-    """This machine's keys, made now if they are not there yet."""
+    """This machine's keys, made now if necessary."""
     folder, made = keys_folder(), _keys()
     if not made.known_hosts.exists():
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -65,17 +66,17 @@ def keys() -> Keys:
 
 
 def keys_folder() -> Path:
-    """Where this machine's keys are, or will be."""
+    """The directory of this machine's keys, which need not exist yet."""
     return paths.cache_root() / "ssh"
 
 
 def recipe() -> Path:
-    """The directory of what comes on top of the image."""
+    """The folder of the box's own recipe, which extends the image's."""
     return paths.project_root() / "provision" / "box"
 
 
 def key() -> str:
-    """The box's name: a hash of the image's recipe, the box's own, and this machine's keys."""
+    """The name of the box's directory: a hash of the image's recipe, the box's own, and this machine's keys."""
     keys()
     public = (keys_folder() / "user.pub", keys_folder() / "host.pub")
     own = sorted(path for path in recipe().iterdir() if path.is_file())
@@ -83,7 +84,7 @@ def key() -> str:
 
 
 def present() -> Box | None:
-    """The box for this recipe and these keys, if it has been built. Makes nothing: without keys there is no box."""
+    """The box of this recipe and these keys; None if it is not built. Makes no keys."""
     if not _keys().known_hosts.exists():
         return None
     directory = _boxes() / key()
@@ -91,7 +92,7 @@ def present() -> Box | None:
 
 
 def ensure(progress: Callable[[str], None]) -> Box:
-    """The box, built now if it must be. Raises EnvironmentLacks and HostFailed."""
+    """The box, built now if necessary. Raises EnvironmentLacks and HostFailed."""
     ready = present()
     if ready is not None:
         return ready
@@ -122,7 +123,7 @@ def _recipe_with_keys() -> Path:
 
 
 def _describe(place: Path, ready: Path) -> None:
-    """Make of the disk what `vagrant box add` takes: an archive, and a catalogue that names its version."""
+    """Pack the disk into an archive for `vagrant box add`, and write a catalogue with its version."""
     version = f"1.0.{int(time.time())}"
     metadata = place / "metadata.json"
     metadata.write_text(json.dumps({"provider": "libvirt", "format": "qcow2", "virtual_size": 3}))

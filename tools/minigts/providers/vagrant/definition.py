@@ -1,7 +1,7 @@
-"""What the Vagrantfile defines: a plan's hosts as libvirt domains, its links as tunnels between them. Pure data.
+"""The definition that the Vagrantfile reads: a plan's hosts as libvirt domains, its links as tunnels. Pure data.
 
-`minigts libvirt definition` prints it as JSON; the Vagrantfile reads that and nothing else. Everything that names a lab
-in libvirt derives from its run directory, so that labs side by side share nothing.
+`minigts libvirt definition` prints it as JSON, and the Vagrantfile reads nothing else. All names of a lab in libvirt
+are derived from its run directory, so that labs that run at the same time share nothing.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from minigts.topology.plan import Plan
 
 NETWORK = "minigts"
 NETWORK_ADDRESS = "10.255.240.0/24"
-"""Of the management network: within what topologies may not use (topology/addressing.py), and no host's own address."""
+"""The management network, which is in the range that topologies may not use (topology/addressing.py)."""
 MOST_MACHINES = 252
-"""That it has addresses for, beside its own and its ends."""
+"""The number of its addresses without its own, its first and its last."""
 FIRST_PORT = 10_000
 KVM_BOOT_S = 60
 EMULATED_BOOT_S = 90
-"""How long one machine may take by itself; measured: see docs/vagrant.md."""
+"""How long one machine may take to boot alone, by measurement: see docs/vagrant.md."""
 
 
 class _Frozen(BaseModel):
@@ -32,14 +32,14 @@ class _Frozen(BaseModel):
 
 
 class Processor(_Frozen):
-    """What libvirt's domain XML calls `cpu`, and the domain's type."""
+    """A domain's processor (`cpu` in libvirt's domain XML) and its type, `driver`."""
 
     driver: str
     mode: str
     model: str | None = None
     disabled: tuple[str, ...] = ()
     translated_mb: int | None = None
-    """Of memory for the guest's code as QEMU has translated it, beside the guest's own; None where nothing is."""
+    """MB in which QEMU keeps translated code of the guest, besides the guest's memory; None without emulation."""
 
 
 class Tunnel(_Frozen):
@@ -47,7 +47,7 @@ class Tunnel(_Frozen):
 
     mac: Mac
     address: Address
-    """Loopback address of this lab, to which both ends are bound."""
+    """The lab's loopback address, to which both ends are bound."""
     port: int
     peer_port: int
 
@@ -59,7 +59,7 @@ class Domain(_Frozen):
     memory_mb: MemoryMb
     management_mac: Mac
     console: str
-    """File into which the machine's serial console is written."""
+    """The file with the output of the machine's serial console."""
     tunnels: tuple[Tunnel, ...]
 
 
@@ -68,11 +68,11 @@ class Definition(_Frozen):
     lab: str
     uri: str
     proxy_command: str | None
-    """How SSH gets to the management network where that lies in another network namespace."""
+    """The command by which SSH reaches a management network in another network namespace; None if not needed."""
     box: str
     box_version: str
     catalogue: str
-    """URL of the box's versions; empty while there is no box."""
+    """The URL of the box's catalogue; empty while there is no box."""
     private_key: str
     known_hosts: str
     network: str = NETWORK
@@ -95,23 +95,23 @@ def processor(verdict: Verdict) -> Processor:
 
 
 def at_once(verdict: Verdict, cores: int, hosts: int) -> int:
-    """Emulated machines that share a core only take each other's time, and run into each other's limits."""
+    """How many machines boot at a time: all under KVM; otherwise one a core, since more would only slow each other."""
     return hosts if verdict == "kvm" else max(1, min(cores, hosts))
 
 
 def boot_timeout_s(verdict: Verdict, cores: int, hosts: int) -> int:
-    """For the last machine, which waits for those before it."""
+    """How long the last machine may take to boot, with its wait for the earlier ones."""
     turns = -(-hosts // at_once(verdict, cores, hosts))
     return (KVM_BOOT_S if verdict == "kvm" else EMULATED_BOOT_S * 2) * turns
 
 
 def prefix(rundir: Path) -> str:
-    """What the names of a lab's domains and volumes begin with."""
+    """The prefix of the names of a lab's domains and volumes."""
     return f"minigts-{_digest(str(rundir)).hex()[:8]}-"
 
 
 def machines(plan: Plan, rundir: Path, consoles: Path) -> tuple[Domain, ...]:
-    """The plan's hosts and switches, in its order."""
+    """The domains of the plan's hosts and switches, in its order."""
     return tuple(_machine(plan, host, rundir, consoles) for host in plan.machines)
 
 
@@ -129,7 +129,7 @@ def _machine(plan: Plan, host: Host | Switch, rundir: Path, consoles: Path) -> D
 
 
 def _tunnels(plan: Plan, host: Host | Switch, rundir: Path) -> tuple[Tunnel, ...]:
-    # 127.64.0.0 to 127.127.255.255: nobody's default, and a lab's own.
+    # Each lab has its own address between 127.64.0.0 and 127.127.255.255, a range that no program uses by default.
     digest = _digest(str(rundir))
     address = f"127.{64 + digest[0] % 64}.{digest[1]}.{1 + digest[2] % 254}"
     index = {link.name: link.index for link in plan.links}

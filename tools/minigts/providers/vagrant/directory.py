@@ -1,5 +1,5 @@
-"""Vagrant's own directory, `.vagrant`: which topology its machines are of, so that every verb after `vagrant up` means
-the same lab; and which machines it has."""
+"""Vagrant's directory `.vagrant`: its machines, and their topology, so that all verbs after `vagrant up` use the same
+lab."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BOUNDS = documents.Bounds(elements=1_000_000)
 
 
 class Memory(BaseModel):
-    """What `vagrant up` was for. The plan is kept too: its machines can be ended when the file has changed or gone."""
+    """The topology of `vagrant up`. Its plan is kept, too, to end its machines when the file has changed or is gone."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -32,12 +32,13 @@ class Memory(BaseModel):
 
 @dataclass(frozen=True)
 class Directory:
-    """One checkout's, or the one that VAGRANT_DOTFILE_PATH names; there or not."""
+    """The directory `.vagrant` of a checkout, or the one that VAGRANT_DOTFILE_PATH names; it need not exist."""
 
     path: Path
 
     def machines(self) -> dict[str, str]:
-        """Name -> libvirt's UUID of the machines that Vagrant has made and libvirt still has, or may have."""
+        """Name -> libvirt's UUID of the machines that Vagrant has made and libvirt still has; all that Vagrant has made
+        if libvirt does not answer."""
         ids = {file.parents[1].name: _text(file) for file in sorted(self.path.glob("machines/*/libvirt/id"))}
         try:
             known = libvirt.identifiers() if ids else []
@@ -46,7 +47,7 @@ class Directory:
         return {name: number for name, number in ids.items() if number in known}
 
     def memory(self) -> Memory | None:
-        """What is remembered; None when nothing is, or nothing that can be read."""
+        """The remembered topology; None when there is none, or it cannot be read."""
         try:
             return documents.model(paths.read_whole(self.path / MEMORY, _BOUNDS.bytes), Memory, _BOUNDS)
         except (OSError, ValueError):
@@ -60,18 +61,19 @@ class Directory:
         (self.path / MEMORY).unlink(missing_ok=True)
 
     def lab(self, topology: Path | None, *, starting: bool, overlays: Collection[str]) -> Memory:
-        """Which lab a verb of Vagrant is for: whose machines there are, else that of `topology` (TOPOLOGY), or of the
-        default. `starting`: machines may be made or started, and have to be what the file says now.
+        """The lab that a verb of Vagrant uses: that of the existing machines, otherwise that of `topology` (variable
+        TOPOLOGY) or of the default topology. `starting` means that the verb makes or starts machines, which then have
+        to fit the present file.
 
-        Raises InputError when there are machines of another topology, of what the file said before, or of who knows
-        what.
+        Raises InputError when there are machines of another topology, of an earlier version of the file, or of an
+        unknown topology.
         """
         made = self.machines()
         remembered = self.memory() if made else None
         if made and remembered is None and topology is None:
             raise InputError(
                 f"there are machines ({', '.join(made)}), and {self.path / MEMORY} does not say of which topology: "
-                "say so, TOPOLOGY=FILE vagrant …"
+                "name it with TOPOLOGY=FILE vagrant …"
             )
         if remembered is None:
             file = (topology or DEFAULT).resolve()
@@ -79,8 +81,8 @@ class Directory:
         there = f"there are machines of {remembered.topology}: {', '.join(made)}"
         if topology is not None and topology.resolve() != remembered.topology:
             raise InputError(
-                f"TOPOLOGY says {topology.resolve()}, and {there}; leave TOPOLOGY away to mean these, or end them first"
-                " (vagrant destroy -f, without TOPOLOGY)"
+                f"TOPOLOGY says {topology.resolve()}, and {there}; leave TOPOLOGY out to use these, or end them first "
+                "(vagrant destroy -f, without TOPOLOGY)"
             )
         if starting and load(remembered.topology, known_overlays=overlays) != remembered.plan:
             raise InputError(f"{there}; the file has changed since they were made: vagrant destroy -f, then vagrant up")

@@ -1,4 +1,4 @@
-"""What `minigts doctor` says of the provider `vagrant`."""
+"""The findings of `minigts doctor` for the provider `vagrant`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EMULATED_BOOT_S = 20
 
 
 def findings(facts: Facts) -> Iterator[Finding]:
-    """What stops or slows virtual machines on the machine of these facts. Pure."""
+    """The findings for virtual machines on a machine with these facts. Pure."""
     for package in facts.packages:
         if package.present:
             yield Finding(package.name, "ok", "installed")
@@ -25,12 +25,12 @@ def findings(facts: Facts) -> Iterator[Finding]:
         remedy = f"sudo systemctl start libvirtd; {join}. Without systemd: {OWN_LIBVIRT}"
         yield Finding("libvirt", "missing", f"nothing answers at {facts.libvirt_uri}", remedy)
     if not facts.box_ready:
-        yield Finding("box", "ok", "not built yet: the first up does that, in two minutes or three")
+        yield Finding("box", "ok", "not built yet: the first up does that, in two to three minutes")
     yield _accelerator(facts)
 
 
 def _accelerator(facts: Facts) -> Finding:
-    """What machines run on, and how long they take; the figures are of docs/vagrant.md."""
+    """Whether machines run under KVM or are emulated, and how long they take to boot, by docs/vagrant.md."""
     if facts.accelerator == "kvm":
         return Finding("KVM", "ok", facts.reason)
     if facts.accelerator == "untried":

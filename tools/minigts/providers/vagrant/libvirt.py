@@ -1,4 +1,4 @@
-"""Which libvirt is used, and what of a lab is in it. Asks `virsh`, whose output is libvirt's stable interface."""
+"""The libvirt that is used, and a lab's domains in it. Uses `virsh`, whose output is libvirt's stable interface."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ POOL = "default"
 
 
 def uri() -> str:
-    """The user's choice (LIBVIRT_DEFAULT_URI), else minigts' own libvirt if it runs, else the system's."""
+    """The address of the user's choice (LIBVIRT_DEFAULT_URI), else of minigts' own libvirt if it runs, else of the
+    system's."""
     chosen = os.environ.get("LIBVIRT_DEFAULT_URI")
     if chosen:
         return chosen
@@ -22,14 +23,14 @@ def uri() -> str:
 
 
 def network_prefix() -> tuple[str, ...]:
-    """What a command is started by, so that it reaches the management network; nothing with the system's libvirt."""
+    """The words before a command that has to reach the management network; empty with the system's libvirt."""
     keeper = private_libvirt.keeper()
     inside = keeper is not None and uri() == private_libvirt.uri()
     return ("nsenter", "--target", str(keeper), "--net") if inside else ()
 
 
 def answers() -> bool:
-    """Whether the libvirt that would be used is there and lets this user in."""
+    """Whether the libvirt that would be used answers this user."""
     try:
         return shell.run(["virsh", "-c", uri(), "uri"], timeout_s=TIMEOUT_S, check=False).code == 0
     except MinigtsError:
@@ -37,29 +38,29 @@ def answers() -> bool:
 
 
 def pool_problem() -> str:
-    """What keeps machines' disks out of the pool; empty when it is active, or not there: Vagrant makes it then."""
+    """Why the pool cannot hold machines' disks; empty when it is active, or missing, since Vagrant then makes it."""
     if POOL in _named("", "pool-list", "--all", "--name") and POOL not in _named("", "pool-list", "--name"):
         return f"libvirt's pool {POOL!r} is not active: virsh -c {uri()} pool-start {POOL}"
     return ""
 
 
 def running(prefix: str) -> list[str]:
-    """Names of the running domains whose name begins so."""
+    """The names of the running domains that begin with `prefix`."""
     return _named(prefix, "list", "--name")
 
 
 def defined(prefix: str) -> list[str]:
-    """Names of the domains whose name begins so, running or not."""
+    """The names of the domains, running or not, that begin with `prefix`."""
     return _named(prefix, "list", "--all", "--name")
 
 
 def identifiers() -> list[str]:
-    """UUIDs of all domains, running or not."""
+    """The UUIDs of all domains, running or not."""
     return _named("", "list", "--all", "--uuid")
 
 
 def start_again(domain: str) -> None:
-    """End a machine as a power cut does, if it runs, and start it."""
+    """Start a machine; if it runs, end it first, as a power cut does."""
     if domain in running(domain):
         _virsh("destroy", domain)
     _virsh("start", domain)
@@ -74,7 +75,8 @@ def addresses() -> dict[str, str]:
 
 
 def remove(prefix: str) -> list[Exception]:
-    """Remove every domain and volume whose name begins so, and the network when no machine is left; the failures."""
+    """Remove every domain and volume whose name begins with `prefix`, and the network when no machine is left. Returns
+    the errors."""
     problems: list[Exception] = []
     for domain in running(prefix):
         _attempt(problems, "destroy", domain)
@@ -94,9 +96,9 @@ def _remove_network(problems: list[Exception]) -> None:
 
 
 def remove_older_boxes(volume: str) -> None:
-    """Remove the volumes of earlier boxes than that of `volume`, unless a machine may still stand on one.
+    """Remove the volumes of boxes older than that of `volume`, unless there are machines, whose disks may use them.
 
-    Their names differ in the time at which the box was made: another checkout's newer box stays.
+    Volumes' names contain the time at which their box was built, so a newer box of another checkout stays.
     """
     if defined("minigts-"):
         return
@@ -106,12 +108,12 @@ def remove_older_boxes(volume: str) -> None:
 
 
 def remove_volume(name: str) -> None:
-    """Remove a volume; nothing happens when it is not there."""
+    """Remove a volume, if it exists."""
     _virsh("vol-delete", name, "--pool", POOL, check=False)
 
 
 def volumes(prefix: str) -> list[str]:
-    """Names of the pool's volumes that begin so."""
+    """The names of the pool's volumes that begin with `prefix`."""
     listing = _virsh("vol-list", POOL, check=False)
     names = [line.split()[0] for line in listing.splitlines()[2:] if line.split()]
     return [name for name in names if name.startswith(prefix)]

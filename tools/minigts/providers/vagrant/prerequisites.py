@@ -1,4 +1,4 @@
-"""What a lab of virtual machines stands on here: programs, libvirt, the box, KVM or not. Makes the lab's definition."""
+"""What virtual machines need on this machine: programs, libvirt, the box, KVM. Also makes a lab's definition."""
 
 from __future__ import annotations
 
@@ -22,26 +22,27 @@ from minigts.topology.plan import Plan
 SUPPORTS = Supports(
     frozenset({"several processors", "memory of its own", "sysctls of a kernel of its own", "packages"}),
     {
-        "a share of a processor": "its machines are libvirt's, in which minigts sets no quota",
-        "a way out": "whether its machines have one is up to libvirt's network, by which they are reached",
+        "a share of a processor": "its machines belong to libvirt, where minigts sets no quota",
+        "a way out": "its machines have one only if libvirt's management network does",
         "an image of its own": "its virtual machines start from one box",
     },
 )
 BOX_S = 300
 """How long Vagrant may take to add a new box and put its disk into the pool."""
 QEMU_MB = 160
-"""What a machine takes of this one beside its own memory and its translated code; measured: see docs/vagrant.md."""
+"""MB of this machine's memory for each virtual machine, besides its own memory and translated code, by measurement: see
+docs/vagrant.md."""
 SET_UP = "minigts setup vagrant"
 NO_VERSION = "0"
-"""Of a box that is not built; machines that there are go by the one that they were made from."""
+"""The version in the definition while no box is built; existing machines keep the box that they were made from."""
 PLUGIN = "vagrant-libvirt"
 UPSTREAM_PLUGIN = "*/gems/vagrant-libvirt-*"
-"""Where Vagrant keeps plugins that it has installed itself, in ~/.vagrant.d/gems or $VAGRANT_HOME/gems."""
+"""The path of a plugin that Vagrant has installed itself, below ~/.vagrant.d/gems or $VAGRANT_HOME/gems."""
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What virtual machines stand on, as it was seen on this machine."""
+    """The facts about this machine that virtual machines depend on."""
 
     user: str
     cores: int
@@ -51,14 +52,14 @@ class Facts:
     libvirt_answers: bool
     box_ready: bool
     accelerator: Literal["kvm", "emulation", "untried"]
-    """Whether a guest has been seen to run under KVM since this machine booted."""
+    """Whether a guest has run under KVM since this machine booted."""
     reason: str
     kvm_remedy: str = ""
-    """What opens KVM where it is closed to this user; empty where it is not."""
+    """The command that gives this user access to KVM; empty when it is not needed."""
 
 
 def gather() -> Facts:
-    """Look at this machine; a KVM that was not tried yet is not tried now."""
+    """Gather the facts; a KVM that was not tried yet is not tried now."""
     tried = accelerator.remembered()
     return Facts(
         user=accelerator.user(),
@@ -74,13 +75,13 @@ def gather() -> Facts:
 
 
 def packages() -> dict[str, bool]:
-    """The system packages that a lab needs, and whether each is there; its program counts, not the package."""
+    """The system packages that a lab needs, and whether the program of each is installed."""
     listed = {each.name: each.present for each in system_packages.of(Path(__file__).parent, root=os.geteuid() == 0)}
     return listed | {PLUGIN: listed[PLUGIN] or _upstream_plugin_present()}
 
 
 def missing() -> list[str]:
-    """What this machine lacks, a sentence each with its remedy."""
+    """What this machine lacks, one sentence each with the remedy."""
     absent = " ".join(name for name, present in packages().items() if not present)
     lacking = [f"these packages are not installed: {absent}; install them with: {SET_UP}"] if absent else []
     if not lacking and not libvirt.answers():
@@ -94,13 +95,13 @@ def missing() -> list[str]:
 
 
 def _groups() -> str:
-    """Which groups this user has to join for libvirt, and for KVM where that is closed to them: one login for both."""
+    """The groups that this user has to join for libvirt, and for KVM if necessary, so that one login does for both."""
     group = accelerator.openers() if accelerator.closed() else ""
     return ",".join(["libvirt", *([group] if group else [])])
 
 
 def prepare(progress: Callable[[str], None]) -> None:
-    """Build the box and try KVM, unless that has been done. Raises EnvironmentLacks and HostFailed."""
+    """Build the box and try KVM, unless this has been done. Raises EnvironmentLacks and HostFailed."""
     ready = box.ensure(progress)
     if accelerator.remembered() is None:
         progress("trying whether KVM runs a guest here")
@@ -110,10 +111,10 @@ def prepare(progress: Callable[[str], None]) -> None:
 
 
 def define(plan: Plan, rundir: Path) -> Definition:
-    """The lab's definition. Before `prepare` it is good for everything but bringing machines up.
+    """The lab's definition. Before `prepare` it serves every purpose except bringing machines up.
 
-    Raises EnvironmentLacks for what no machine of vagrant has, and for more machines than their common network has
-    addresses for.
+    Raises EnvironmentLacks for features that the provider does not support, and for more machines than the management
+    network has addresses.
     """
     if len(plan.machines) > definition.MOST_MACHINES:
         raise EnvironmentLacks(
@@ -144,14 +145,14 @@ def define(plan: Plan, rundir: Path) -> Definition:
 
 
 def _proxy_command(inside: Collection[str]) -> str:
-    """For a shell, in which SSH has put host and port (ssh_config(5), ProxyCommand); its own per cent sign is two."""
+    """SSH's ProxyCommand, which a shell runs after SSH has replaced %h, %p and %% (ssh_config(5))."""
     relay = shlex.join([*inside, "/usr/bin/python3", "-ISE", str(_relay())])
     return f"{relay.replace('%', '%%')} %h %p"
 
 
 def open_consoles(defined: Definition) -> None:
-    """Make the files that consoles are written to, before the daemon does that writes them: it runs as root, and what
-    it makes is closed to everybody else, while what is there it appends to (see Console in booting.rb)."""
+    """Make the files for consoles before libvirt's log daemon does. It runs as root, and files that it makes are closed
+    to other users, but it appends to existing files (see Console in booting.rb)."""
     for machine in defined.machines:
         file = Path(machine.console)
         for folder in (file.parents[1], file.parent):
@@ -170,7 +171,7 @@ def _upstream_plugin_present() -> bool:
 
 
 def consoles(rundir: Path) -> Path:
-    """Where a lab's consoles are written: beside its run directory, which comes and goes while machines run."""
+    """The directory of a lab's consoles. It is outside the run directory, which may be removed while machines run."""
     return paths.state_root() / "consoles" / definition.prefix(rundir).rstrip("-")
 
 
@@ -179,13 +180,13 @@ def _relay() -> Path:
 
 
 def refuse_memory(plan: Plan, but: Collection[str] = ()) -> None:
-    """Raises EnvironmentLacks when this machine has not as much memory free as the plan's machines take, without those
-    named `but`, which run already or are not asked for."""
+    """Raise EnvironmentLacks when the plan's machines need more memory than is free on this machine. Machines named in
+    `but`, which run already or are not to be started, do not count."""
     free_mb = _free_mb()
     own_mb = QEMU_MB + (definition.processor(_verdict()).translated_mb or 0)
     needed_mb = sum(host.memory_mb + own_mb for host in plan.machines if host.name not in but)
     if free_mb < needed_mb:
-        raise EnvironmentLacks(f"the machines of {plan.name} take {needed_mb} MB of memory; {free_mb} MB are free")
+        raise EnvironmentLacks(f"the machines of {plan.name} need {needed_mb} MB of memory; {free_mb} MB are free")
 
 
 def _free_mb() -> int:

@@ -1,7 +1,7 @@
-"""A libvirt of minigts' own, for machines where none runs: virtlogd and libvirtd in namespaces that lead nowhere.
+"""A private libvirt, for machines where none runs: virtlogd and libvirtd in namespaces without a connection outside.
 
-Its configuration, sockets, pool and logs lie in one directory of the state root. All its processes are in one process
-namespace, so that what ends it ends every machine, network and helper that it started, and nothing else.
+Its configuration, sockets, pool and logs are in one directory of the state root. All its processes are in one pid
+namespace, so that ending it also ends every machine, network and helper that it started, and nothing else.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ NAMESPACES = ("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", 
 
 
 def directory() -> Path:
-    """Where it lies, running or not."""
+    """The directory of the private libvirt, whether or not it runs."""
     return paths.state_root() / "libvirt"
 
 
 def uri() -> str:
-    """How libvirt's clients reach it (libvirt.org/uri.html)."""
+    """The private libvirt's address for clients (libvirt.org/uri.html)."""
     return f"qemu+unix:///system?socket={quote(str(directory() / 'run' / 'libvirt-sock'))}"
 
 
 def keeper() -> int | None:
-    """A process of it that is inside its namespaces; None when it does not run."""
+    """The id of one of its processes inside its namespaces; None when it does not run."""
     ours = Path("/proc/self/ns/net").stat().st_ino
     inside = [pid for pid in process.marked(directory()) if _network(pid) not in (ours, None)]
     return min(inside, default=None)
 
 
 def start(group: str = "") -> None:
-    """Start it and wait until it answers; nothing happens when it runs already. Raises EnvironmentLacks, HostFailed.
+    """Start it, unless it runs already, and wait until it answers. Raises EnvironmentLacks, HostFailed.
 
-    It is root's alone. With `group`, members of that group may use it who are in its mount, network and process
-    namespaces, where it is found at the system's own address: so the tests are plain users of a desktop's libvirt.
+    Only root may use it. With `group`, members of that group may use it, too, from within its mount, network and pid
+    namespaces, where it has the system libvirt's address: by this the tests act as plain users of a desktop.
     """
     if keeper() is not None:
         return
@@ -71,7 +71,7 @@ def start(group: str = "") -> None:
 
 
 def stop() -> None:
-    """End it with everything that it runs, and remove its directory; a second call does nothing."""
+    """End it with all that it runs, and remove its directory; a second call does nothing."""
     problems: list[Exception] = [MinigtsError(text) for text in process.end(directory())]
     if problems:
         raise ExceptionGroup("minigts' own libvirt does not end", problems)
@@ -79,10 +79,10 @@ def stop() -> None:
 
 
 def missing() -> list[str]:
-    """What this machine lacks to run it, a sentence each."""
+    """What this machine lacks to run a private libvirt, one sentence each."""
     lacking = []
     if os.geteuid() != 0:
-        lacking.append("only root can start a libvirt of its own; use the machine's: sudo systemctl start libvirtd")
+        lacking.append("only root can start a private libvirt; use the system's: sudo systemctl start libvirtd")
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
     needed = (("libvirtd", "libvirt-daemon-system"), ("virtlogd", "libvirt-daemon-system"), ("dnsmasq", "dnsmasq-base"))
     lacking += [
@@ -103,7 +103,7 @@ def _wait_until_it_answers() -> None:
 
 
 def _define_pool() -> None:
-    """vagrant-libvirt would put its pool `default` where this libvirt's paths lead elsewhere than everyone's."""
+    """Make the pool `default`: vagrant-libvirt would make it in a directory that this libvirt sees elsewhere."""
     pool = ["virsh", "-c", uri(), "pool-create-as", "default", "dir", "--target", str(directory() / "pool")]
     shell.run(pool, timeout_s=START_DEADLINE_S)
 

@@ -1,8 +1,8 @@
-"""Provider `vagrant`: every host a libvirt virtual machine, brought up by Vagrant from the project's Vagrantfile.
+"""Provider `vagrant`: every host is a libvirt virtual machine that Vagrant brings up from the project's Vagrantfile.
 
-What `minigts up --provider vagrant` and a plain `vagrant up` make is the same: both go by the same definition, and
-whichever was first, the other finds the machines running. From then on a host is reached over one SSH connection that
-a process of the lab keeps (ssh_supervisor.py), with the image's agent at its far end.
+`minigts up --provider vagrant` and a plain `vagrant up` make the same machines from the same definition, and each uses
+machines that the other has brought up. A host's agent is then reached over one SSH connection, which a process of the
+lab keeps (ssh_supervisor.py).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from minigts.topology.plan import Plan
 DEFINITION = "definition.json"
 DOTFILE = "vagrant"
 FOUND = "found-running"
-"""Is there when the machines ran already: Vagrant had made them from the project's own directory."""
+"""A file in the run directory of a lab whose machines ran already, since `vagrant up` had made them."""
 EMULATED_PACE_S = 0.02
 ADDRESS_DEADLINE_S = 30.0
 ANSWER_DEADLINE_S = 120.0
@@ -54,7 +54,7 @@ class VagrantProvider(AgentProvider):
 
     @property
     def pace_s(self) -> float:
-        """Six emulated machines on two cores, with a request every 4 ms over all of them, are busy with that alone."""
+        """See `Provider`. A request every 4 ms across six emulated machines would keep two cores busy."""
         return EMULATED_PACE_S if self.emulated else PACE_S
 
     @property
@@ -141,17 +141,17 @@ class VagrantProvider(AgentProvider):
         return (self.rundir / DOTFILE).is_dir()
 
     def all_run(self, plan: Plan) -> bool:
-        """Whether every machine of the plan runs, and no other, whoever brought it up."""
+        """Whether exactly the plan's machines run, no matter who brought them up."""
         wanted = {machine.domain for machine in definition.machines(plan, self.rundir, self.rundir)}
         return wanted == set(libvirt.running(definition.prefix(self.rundir)))
 
     def running(self, plan: Plan) -> set[str]:
-        """Names of the plan's hosts and switches whose machine runs."""
+        """The names of the plan's hosts and switches whose machines run."""
         running = libvirt.running(definition.prefix(self.rundir))
         return {each.name for each in definition.machines(plan, self.rundir, self.rundir) if each.domain in running}
 
     def configured(self, plan: Plan) -> bool:
-        """Whether every host answers with its name, which a machine forgets when it boots anew."""
+        """Whether every host answers with its own host name, which a machine loses when it boots again."""
         try:
             names = {
                 host.name: self.run(host.name, ["hostname"], timeout_s=20).stdout.strip() for host in plan.machines
@@ -161,19 +161,19 @@ class VagrantProvider(AgentProvider):
         return all(host == name for host, name in names.items())
 
     def forget(self) -> None:
-        """Let go of the machines, and leave them as they are; the run directory goes."""
+        """Remove the run directory and end the lab's processes, but leave the machines as they are."""
         process.end(self.rundir)
         shutil.rmtree(self.rundir, ignore_errors=True)
 
     def left(self) -> None:
-        """Some of the machines have been halted or destroyed by Vagrant: the lab is one no more."""
+        """Forget the lab after Vagrant has halted or destroyed some of its machines, since it is no longer up."""
         self.forget()
         if not libvirt.defined(definition.prefix(self.rundir)):
             shutil.rmtree(prerequisites.consoles(self.rundir), ignore_errors=True)
 
     def _only_found(self) -> bool:
-        """Whether the machines are Vagrant's, with all that is on their disks, and never became a complete lab: a start
-        that fails leaves what it has not started."""
+        """Whether `vagrant up` had made the machines, and this lab never came up: then a failed start must not remove
+        them."""
         if not (self.rundir / FOUND).exists():
             return False
         try:
@@ -183,7 +183,8 @@ class VagrantProvider(AgentProvider):
             return True
 
     def _keep_consoles(self) -> None:
-        """Into the run directory, from where a failed lab's logs are kept; what could not be read is named there."""
+        """Copy the consoles into the run directory, from which a failed lab's logs are kept. A file there lists the
+        consoles that could not be copied."""
         consoles, kept = prerequisites.consoles(self.rundir), self.rundir / "consoles"
         closed = []
         for file in sorted(consoles.glob("*")):
@@ -218,7 +219,7 @@ class VagrantProvider(AgentProvider):
             raise HostFailed(f"`vagrant up` did not bring the machines up; it ended with:{last}") from error
 
     def _vagrant_destroy(self) -> None:
-        """So that Vagrant's own index forgets the machines, too; what it leaves is removed afterwards."""
+        """Have Vagrant remove the machines from its own index; the caller removes what it leaves in libvirt."""
         if (self.rundir / DOTFILE).is_dir() and shutil.which("vagrant"):
             try:
                 self._vagrant(["destroy", "--force", "--no-color"], DESTROY_S)
@@ -227,7 +228,7 @@ class VagrantProvider(AgentProvider):
             shutil.rmtree(self.rundir / DOTFILE, ignore_errors=True)
 
     def _vagrant(self, argv: Sequence[str], timeout_s: float) -> None:
-        """Its processes carry the lab's mark, so that `down` ends them wherever this one has gone."""
+        """Run Vagrant. Its processes carry the lab's mark, so that `down` ends them even if this process has ended."""
         done = shell.run_group(
             ["env", "-C", str(paths.project_root()), "vagrant", *argv],
             timeout_s=timeout_s,
@@ -241,7 +242,7 @@ class VagrantProvider(AgentProvider):
         paths.write_whole(self.rundir / f"vagrant-{argv[0]}.log", done.stdout)
 
     def _install_packages(self, plan: Plan, progress: Callable[[str], None]) -> None:
-        """What hosts of `uml` find in their file system is installed here, of the same archives; no machine fetches."""
+        """Install the hosts' packages, from the same archives as for `uml`; machines fetch nothing themselves."""
         with_packages = [host for host in plan.hosts if packages.of(host)]
         if not with_packages:
             return
@@ -282,7 +283,7 @@ class VagrantProvider(AgentProvider):
                 if time.monotonic() > deadline:
                     log = self.rundir / "hosts" / name / "ssh.log"
                     last_lines = log.read_text(errors="replace").splitlines()[-3:] if log.exists() else []
-                    raise HostFailed(f"host {name} runs and does not answer over SSH: {' '.join(last_lines)}")
+                    raise HostFailed(f"host {name} runs but does not answer over SSH: {' '.join(last_lines)}")
                 time.sleep(0.2)
             progress(f"{count} of {len(names)} hosts answer")
 
@@ -295,14 +296,14 @@ class VagrantProvider(AgentProvider):
 
 
 def _command_lines() -> Iterator[tuple[int, list[bytes]]]:
-    """Of every process; QEMU's names its machine: `-name guest=minigts-0a1b2c3d-ams,debug-threads=on`."""
+    """Id and arguments of every process. QEMU's name its machine: `-name guest=minigts-0a1b2c3d-ams,…`"""
     for directory in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             yield int(directory.name), (directory / "cmdline").read_bytes().split(b"\0")
 
 
 def _addresses(defined: Definition) -> dict[str, str]:
-    """Every host's address in the management network. Raises HostFailed when one has none."""
+    """Every host's address in the management network. Raises HostFailed when a host has none."""
     deadline = time.monotonic() + ADDRESS_DEADLINE_S
     while True:
         leases = libvirt.addresses()

@@ -1,6 +1,6 @@
-"""Joins standard input and output to a TCP connection: `python3 -ISE relay.py HOST PORT`. Standard library only.
+"""Connects standard input and output to a TCP connection: `python3 -ISE relay.py HOST PORT`. Standard library only.
 
-It is what SSH is given as its proxy command, started in the network namespace where the machines are.
+It is SSH's proxy command, and runs in the machines' network namespace.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ CHUNK = 1 << 16
 
 
 def main() -> None:
-    """Says nothing when there is no connection: SSH says that, and asks again while a machine boots."""
+    """Print nothing when the connection fails: SSH reports it, and is started again while a machine boots."""
     try:
         connection = socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=10)
     except OSError:

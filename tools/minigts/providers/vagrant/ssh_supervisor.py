@@ -1,8 +1,8 @@
-"""The process that keeps one SSH connection to every machine of a lab, with an agent at its far end.
+"""The process that keeps one SSH connection to the agent on every machine of a lab.
 
-Run as `python -m minigts.providers.vagrant.ssh_supervisor RUNDIR`. It reads RUNDIR/launch.json, and serves
-hosts/NAME/control.sock as the supervisor of the `uml` provider does, whose parts it uses: only what is at the other
-end of a host's line differs. A connection that ends is made again, since a machine may be halted and brought up.
+It runs as `python -m minigts.providers.vagrant.ssh_supervisor RUNDIR`, reads RUNDIR/launch.json, and serves
+hosts/NAME/control.sock with the same code as the supervisor of provider `uml`. A connection that ends is made again,
+since a machine may be halted and brought up.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from minigts.providers.agent.host import Host
 
 AGENT = "/usr/lib/minigts/agent line"
 WINDOW = 1 << 20
-"""How far ahead of the agent it may write: TCP has its own flow control, so this only bounds what is in flight."""
+"""Bytes that may be on their way to the agent; TCP has its own flow control."""
 AGAIN_S = 1.0
 SSH_OPTIONS = (
     "BatchMode=yes",
@@ -41,14 +41,14 @@ SSH_OPTIONS = (
 
 @dataclass(frozen=True)
 class Launch:
-    """Where every host is reached."""
+    """How every host is reached by SSH."""
 
     addresses: dict[str, str]
     private_key: str
     known_hosts: str
     known_as: str
     prefix: tuple[str, ...]
-    """What SSH is started by, to be in the right network namespace."""
+    """The words before `ssh` that start it in the right network namespace."""
 
     @classmethod
     def read(cls, path: Path) -> Launch:
@@ -60,7 +60,7 @@ class Launch:
 
 
 def start(rundir: Path) -> None:
-    """Start it, detached; it outlives this process. Every host has its folder hosts/NAME already."""
+    """Start the supervisor, detached, so that it outlives this process. The folders hosts/NAME must exist."""
     file = rundir / "ssh_supervisor.log"
     file.touch(mode=0o600)
     with file.open("ab") as log:
@@ -72,7 +72,7 @@ def start(rundir: Path) -> None:
 
 
 def ssh(launch: Launch, host: str) -> list[str]:
-    """The command that connects to the agent of `host` on its own standard input and output."""
+    """The command that connects its standard input and output to the agent of `host`."""
     options = [
         *SSH_OPTIONS,
         f"UserKnownHostsFile={_option(launch.known_hosts)}",
@@ -84,7 +84,7 @@ def ssh(launch: Launch, host: str) -> list[str]:
 
 
 def _option(path: str) -> str:
-    """A path as SSH's options take it: one word, in which a per cent sign stands for something (ssh_config(5))."""
+    """A path quoted as one word for an option of SSH, with its per cent signs escaped (ssh_config(5))."""
     escaped = path.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{escaped}"' if escaped != path or set(path) & set(" '\t") else path
 
