@@ -67,7 +67,9 @@ def judged(claim: Claim, cells: list[Cell]) -> tuple[str, str]:
 def test_paths_that_are_their_segments_sum_hold() -> None:
     word, detail = judged(SUM, chain_of(0.0, 0.1))
     assert word == "held"
-    assert detail.startswith("latency: all 4 paths agree with the sum of its segments; the furthest, ams to lon over 2")
+    assert detail.startswith(
+        "latency: all 4 paths agree with the sum of their segments; the largest difference, ams to"
+    )
 
 
 def test_a_path_that_hop_routing_delays_does_not_hold() -> None:
