@@ -85,7 +85,7 @@ def test_a_look_has_one_course_and_a_study_as_many_as_the_file_says(file: Path) 
 def test_in_real_time_each_repetition_is_a_sample_and_there_are_no_replicates(file: Path) -> None:
     (found,) = campaign.prepare_all([file], paper=False, quick=False, only=(), time="real")
     assert found.experiment.replicates == 1
-    with pytest.raises(InputError, match="it is in real time, where each repetition is a sample of its own"):
+    with pytest.raises(InputError, match="is in real time, where each repetition is an independent sample"):
         campaign.prepare_all([file], paper=False, quick=False, only=(), time="real", replicates=5)
 
 
