@@ -76,7 +76,7 @@ def test_a_path_that_hop_routing_delays_does_not_hold() -> None:
     word, detail = judged(SUM, chain_of(0.0, 2.5))
     assert word == "failed"
     assert "4 of 4 paths miss" in detail
-    assert "2.50 ms above" in detail
+    assert "is +2.50 ms" in detail
 
 
 def test_a_sum_is_of_what_was_measured_not_of_what_was_declared() -> None:

@@ -88,7 +88,7 @@ def test_interfaces_are_shown_with_mtu_and_offloads() -> None:
     [
         (of_pair(seen=measured(17.8, ok=True)), "none", "all is set as declared, and what was measured lies within"),
         (of_pair(), "not-measured", "this link has not been measured yet: add --measure"),
-        (of_pair(seen=measured(17.8, ok=True, current=False)), "not-measured", "links that were set otherwise"),
+        (of_pair(seen=measured(17.8, ok=True, current=False)), "not-measured", "the links had other settings when"),
         (
             of_pair(BY_HAND),
             "settings",

@@ -67,7 +67,7 @@ def test_each_replicate_takes_every_sample_in_an_order_of_its_own() -> None:
 
 @pytest.mark.parametrize("number", [2, 3, 4])
 def test_fewer_than_five_decide_nothing_and_are_refused(number: int) -> None:
-    with pytest.raises(InputError, match=f"{number} replicates decide nothing: write 1, .* or 5 to 1000"):
+    with pytest.raises(InputError, match=f"{number} replicates decide nothing: write 1 .* or 5 to 1000"):
         parse(SMALL + f"replicates: {number}\n", "small.yaml")
 
 

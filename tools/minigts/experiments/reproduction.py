@@ -55,7 +55,7 @@ def _prepared(directory: Path, found: Manifest, files: Path | None) -> Prepared:
         _require_to_take_nothing(directory, made, found.provider)
         return made
     if hashlib.sha256(sources[TOPOLOGY]).hexdigest() != found.topology_sha256:
-        raise InputError([Problem(str(directory / TOPOLOGY), 0, "has not the SHA-256 that its manifest names")])
+        raise InputError([Problem(str(directory / TOPOLOGY), 0, "its SHA-256 is not the one that the manifest names")])
     return replace(made, plan=derivation.derived(directory, found, files))
 
 
