@@ -36,7 +36,7 @@ class VirtualUmlProvider(UmlProvider):
 
     about = "one User-Mode Linux kernel a host, all on a clock of the lab's own"
     supports = Supports(
-        frozenset({"a modelled processor", "sysctls of a kernel of its own", "packages", "an image of its own"}),
+        (UmlProvider.supports.features - {"a share of a processor", "a way out"}) | {"a modelled processor"},
         UmlProvider.supports.why_not,
     )
 
