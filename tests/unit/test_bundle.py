@@ -298,7 +298,7 @@ def test_what_is_to_be_run_again_is_all_of_it(run: Path) -> None:
 
 def test_a_topology_that_is_not_the_manifests_is_refused(run: Path) -> None:
     (run / "topology.yaml").write_text("name: another\n")
-    with pytest.raises(InputError, match="is not the topology"):
+    with pytest.raises(InputError, match="its SHA-256 is not the one"):
         reproduction.read(run)
 
 

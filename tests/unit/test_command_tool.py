@@ -103,8 +103,8 @@ def test_what_cannot_be_is_one_error_with_its_line(said: str, message: str) -> N
 @pytest.mark.parametrize(
     ("claim", "message"),
     [
-        ("{value: bounded, range: under 3 s}", "'under 3 s' wants the unit of it, ms"),
-        ("{value: better, than: {overlay: none}}", "it does not say which way is `better:`"),
+        ("{value: bounded, range: under 3 s}", "'under 3 s' needs the unit of it, ms"),
+        ("{value: better, than: {overlay: none}}", "it does not say what is `better:`"),
         ("{value: better}", "value: better needs `than:`"),
         ("{value: falls}", "value: falls needs `by:`"),
         ("{latency: steady, of: other}", "no measurement 'other'"),

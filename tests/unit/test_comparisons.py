@@ -103,8 +103,8 @@ def test_a_further_metric_is_spoken_of_by_its_own_quantity() -> None:
     ("said", "message"),
     [
         ({"throughput": "compared", "than": {"overlay": "none"}}, "throughput: compared needs `range:`"),
-        ({"jitter": "bounded", "range": "under 30"}, "wants the unit ms"),
-        ({"jitter": "bounded", "range": "under 30 s"}, "wants the unit ms"),
+        ({"jitter": "bounded", "range": "under 30"}, "needs the unit ms"),
+        ({"jitter": "bounded", "range": "under 30 s"}, "needs the unit ms"),
         ({"loss": "falls"}, "loss: falls needs `by:`"),
         ({"loss": "bounded", "jitter": "bounded", "range": "under 1 %"}, "names exactly one of"),
     ],

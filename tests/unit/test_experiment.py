@@ -282,7 +282,7 @@ def test_iperf3_is_left_to_choose_the_size_of_its_datagrams() -> None:
         ("{latency: as-declared, of: latency, metric: sent}", "no column 'sent'; columns there are min, median, mean"),
         ("{throughput: level, of: tcp, metric: mean}", "no column 'mean'; "),
         ("{loss: bounded, metric: mean, range: under 1 %}", "metric: loss is one column, so leave `metric:` out"),
-        ("{cost: bounded, range: under 5 ms}", "range: 'under 5 ms' wants the unit ns"),
+        ("{cost: bounded, range: under 5 ms}", "range: 'under 5 ms' needs the unit ns"),
     ],
 )
 def test_a_claim_names_a_column_that_its_measurement_has(claim: str, message: str) -> None:

@@ -497,7 +497,7 @@ def test_a_link_is_whole_again_when_the_wait_is_broken_off(tmp_path: Path) -> No
         ("link: ams-mil, at: 1s, for: 1s", r"echoes: cut.link: no link 'ams-mil'; links are ams-bra, bra-lon, lon-mil"),
         (
             "link: ams-bra, at: 1s, for: 1s",
-            r"echoes: cut: .* whole again after 2 s, when a sample of 1\.\d s has",
+            r"echoes: cut: .* restored after 2 s, when a sample of 1\.\d s has",
         ),
     ],
 )

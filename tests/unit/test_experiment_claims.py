@@ -67,14 +67,16 @@ def judged(claim: Claim, cells: list[Cell]) -> tuple[str, str]:
 def test_paths_that_are_their_segments_sum_hold() -> None:
     word, detail = judged(SUM, chain_of(0.0, 0.1))
     assert word == "held"
-    assert detail.startswith("latency: all 4 paths agree with the sum of its segments; the furthest, ams to lon over 2")
+    assert detail.startswith(
+        "latency: all 4 paths agree with the sum of their segments; the largest difference, ams to"
+    )
 
 
 def test_a_path_that_hop_routing_delays_does_not_hold() -> None:
     word, detail = judged(SUM, chain_of(0.0, 2.5))
     assert word == "failed"
     assert "4 of 4 paths miss" in detail
-    assert "2.50 ms above" in detail
+    assert "is +2.50 ms" in detail
 
 
 def test_a_sum_is_of_what_was_measured_not_of_what_was_declared() -> None:

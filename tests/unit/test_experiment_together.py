@@ -137,7 +137,7 @@ def test_paths_that_share_a_host_are_refused(change: tuple[str, str], message: s
         ("together: maybe", "measurements.0..together: 'maybe' does not say whether all paths are measured"),
         (
             "together: true, options: {sessions: 2, rate: 1mbit}",
-            "measurements.0..together: `sessions` takes further hosts",
+            "measurements.0..together: `sessions` uses further hosts",
         ),
     ],
 )
@@ -171,7 +171,7 @@ def test_a_path_across_groups_is_refused(path: str, why: str) -> None:
     with pytest.raises(InputError) as caught:
         matrix(experiment(f"[{path}]"), grouped())
     assert str(caught.value) == (
-        f"rtt: paths[0]: in x {why}, and overlay swarm joins the hosts of a group alone: name two of one group, or "
+        f"rtt: paths[0]: in x {why}, and overlay swarm joins only hosts of the same group: name two of one group, or "
         "write `over: [none]`"
     )
     assert len(matrix(experiment(f"[{path}]", ", over: [none]"), grouped())) == 1

@@ -87,8 +87,8 @@ def test_interfaces_are_shown_with_mtu_and_offloads() -> None:
     ("explanation", "cause", "answer"),
     [
         (of_pair(seen=measured(17.8, ok=True)), "none", "all is set as declared, and what was measured lies within"),
-        (of_pair(), "not-measured", "nothing was measured of this link yet: add --measure"),
-        (of_pair(seen=measured(17.8, ok=True, current=False)), "not-measured", "links that were set otherwise"),
+        (of_pair(), "not-measured", "this link has not been measured yet: add --measure"),
+        (of_pair(seen=measured(17.8, ok=True, current=False)), "not-measured", "the links had other settings when"),
         (
             of_pair(BY_HAND),
             "settings",
@@ -100,7 +100,7 @@ def test_interfaces_are_shown_with_mtu_and_offloads() -> None:
             "minigts link ams bra down sets them again",
         ),
         (of_pair(bra="host bra is not running"), "no-answer", "bra does not answer (host bra is not running)"),
-        (of_pair(seen=measured(16.0, ok=False)), "calibration", "too much is taken off the delays"),
+        (of_pair(seen=measured(16.0, ok=False)), "calibration", "too much is subtracted from the delays"),
         (of_pair(seen=measured(19.0, ok=False)), "calibration", "the machine is slower than when"),
         (of_pair(seen=measured(19.0, ok=False, busy=("it was",))), "busy", "the machine was busy (it was)"),
     ],
@@ -118,7 +118,7 @@ def test_what_a_link_takes_by_itself_cannot_be_taken_off_a_smaller_delay() -> No
     }
     explanation = explained("pair", PAIR, PAIR.links[0], slow, shown, {}, measured(19.0, ok=False))
     assert explanation.cause == "nothing-taken-off"
-    assert "takes 9.500 ms a way by itself" in explanation.answer
+    assert "the emulator itself takes 9.500 ms in each direction" in explanation.answer
 
 
 def test_broken_settings_are_settings_or_one_sentence(request: pytest.FixtureRequest) -> None:
@@ -129,7 +129,7 @@ def test_broken_settings_are_settings_or_one_sentence(request: pytest.FixtureReq
             shown = host_settings.parse(host, mutated(text, chance))
             host_settings.differences(PAIR, host, RECORD, shown)
         except HostFailed as error:
-            assert str(error).startswith("bra: what it shows of its links cannot be read: ")
+            assert str(error).startswith("bra: the settings of its links cannot be read: ")
             assert len(str(error)) < 300 and "\n" not in str(error)
 
 
@@ -182,7 +182,7 @@ def test_a_link_that_was_changed_is_named_with_how(lab: Lab) -> None:
     labs.change_link(lab, "ams", "bra", Change(delay_ms=50, loss_percent=1))
     explanation = of_lab(lab)
     assert (explanation.cause, explanation.differences) == ("changed", ())
-    assert "(delay 50 ms, loss 1 %); as declared by: minigts set ams-bra --reset" in explanation.answer
+    assert "(delay 50 ms, loss 1 %); to restore them: minigts set ams-bra --reset" in explanation.answer
     said = runner.invoke(app, ["status"]).output
     assert "ams-bra is changed (delay 50 ms, loss 1 %); as declared by: minigts set ams-bra --reset" in said
 

@@ -291,7 +291,7 @@ def test_steady_is_a_path_of_which_no_sample_lies_outside_the_tolerance(cells: l
 def test_steady_names_the_path_that_varies_most_of_what_it_may() -> None:
     detail = WORDS["steady"]([sampled(10.0, 10.1, 10.1, 10.1, 10.5), sampled(*[1.0] * 5)], PLAN).detail
     assert detail == (
-        "1 of 2 paths vary; furthest from its median lies one of h1 to h2 over 1 hop, by 0.400 of 10.10 ms "
+        "1 of 2 paths vary; the largest deviation, h1 to h2 over 1 hop, is 0.400 ms from a median of 10.10 ms "
         "(0.30 ms allowed)"
     )
 

@@ -221,7 +221,7 @@ def test_of_several_the_parts_are_left_out_with_a_line_and_the_rest_is_in_the_sa
     lines = {line.partition(":")[0]: line for line in campaign.left_out_in_words(every)}
     absent = {"without weave", "without calico-node"}
     assert {*lines} == {name for name, gone in SAYS_NOTHING.items() if gone} | absent
-    assert lines["cpu"] == "cpu: left out, for nothing of it says anything in virtual time; --time real measures it"
+    assert lines["cpu"] == "cpu: left out, as no part of it says anything in virtual time; --time real measures it"
     assert lines["window"].startswith("window: without tcp-gro, udp-gro, tcp-gro-unlimited, tcp-unlimited, 6 claims, ")
     assert "the counters of across" in lines["overlay-ovs"]
 
@@ -235,7 +235,7 @@ def test_of_several_in_real_time_those_are_left_out_whose_hosts_have_a_modelled_
         "multihop": True,
         "udp-processors": False,
     }
-    line = "gts: left out, for nothing of it says anything in real time; --time virtual measures it"
+    line = "gts: left out, as no part of it says anything in real time; --time virtual measures it"
     assert campaign.left_out_in_words(every)[0] == line
     assert {part.why for part in every[0].left_out if part.kind == "measurement"} == {
         "chain6-gts.yaml:11: defaults.host.processor: a modelled processor is of virtual time, and this lab's is "

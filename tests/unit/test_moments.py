@@ -154,7 +154,7 @@ def test_ping_tells_of_each_reply_when_it_was_asked_for() -> None:
 
 def test_a_tool_that_says_nothing_of_moments_is_refused() -> None:
     with pytest.raises(
-        InputError, match=r"small\.yaml:\d+: measurements\[0\]\.series: netperf-rr says nothing of single"
+        InputError, match=r"small\.yaml:\d+: measurements\[0\]\.series: netperf-rr reports no figures over time"
     ):
         experiment("  - {name: x, tool: netperf-rr, paths: [first-to-each], series: true}\n")
 

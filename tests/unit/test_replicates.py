@@ -67,7 +67,7 @@ def test_each_replicate_takes_every_sample_in_an_order_of_its_own() -> None:
 
 @pytest.mark.parametrize("number", [2, 3, 4])
 def test_fewer_than_five_decide_nothing_and_are_refused(number: int) -> None:
-    with pytest.raises(InputError, match=f"{number} replicates decide nothing: write 1, .* or 5 to 1000"):
+    with pytest.raises(InputError, match=f"{number} replicates decide nothing: write 1 .* or 5 to 1000"):
         parse(SMALL + f"replicates: {number}\n", "small.yaml")
 
 
@@ -85,7 +85,7 @@ def test_a_look_has_one_course_and_a_study_as_many_as_the_file_says(file: Path) 
 def test_in_real_time_each_repetition_is_a_sample_and_there_are_no_replicates(file: Path) -> None:
     (found,) = campaign.prepare_all([file], paper=False, quick=False, only=(), time="real")
     assert found.experiment.replicates == 1
-    with pytest.raises(InputError, match="it is in real time, where each repetition is a sample of its own"):
+    with pytest.raises(InputError, match="is in real time, where each repetition is an independent sample"):
         campaign.prepare_all([file], paper=False, quick=False, only=(), time="real", replicates=5)
 
 

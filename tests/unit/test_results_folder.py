@@ -179,7 +179,7 @@ def test_resume_believes_no_manifest(begun: Path, place: tuple[Any, ...], value:
     [
         (lambda d: d.update(provider="cloud"), "no provider 'cloud' in this minigts; there are "),
         (lambda d: d["experiment"].update(overlays=["none", "warp"]), "no overlay 'warp' in this minigts; there are "),
-        (lambda d: d.update(version=3), "version 3 of results is a newer minigts's"),
+        (lambda d: d.update(version=3), "version 3 of results is from a newer minigts"),
         (lambda d: d.update(version=0), "version: Input should be greater than or equal to 1"),
         (lambda d: d.pop("plan"), "plan: is missing"),
         (lambda d: d.update(colour="red"), "colour: is no key that is known here"),

@@ -259,7 +259,7 @@ def test_a_run_goes_on_on_the_provider_that_it_was_begun_on(place: Path, monkeyp
         ({"on": "local"}, "--on: alone would be in real time"),
         ({"on": "nowhere"}, "--on nowhere: an engine is local"),
         ({"quick": True, "paper": True}, "--paper and --quick exclude each other"),
-        ({"replicates": 5}, "in real time, where each repetition is a sample of its own"),
+        ({"replicates": 5}, "in real time, where each repetition is an independent sample"),
     ],
 )
 def test_what_the_command_refuses_is_refused_from_python(place: Path, asked: dict[str, object], why: str) -> None:

@@ -182,7 +182,7 @@ def test_one_lab_is_prepared_as_ever_and_several_are_refused_where_one_is_wanted
         ("{chain.hosts: [5 to 2]}", "are no steps"),
         ("{chain.link.delay: [1ms, 1 ms]}", "is given twice"),
         ("{links.0.subnet: [10.1.0.0/24]}", "rows.yaml:4: vary.'links.0.subnet': '10.1.0.0/24': a lab's folder"),
-        (f"{{hosts.h1.location: [{'x' * 190}]}}", "rows.yaml:4: vary: a lab's folder is called by its values"),
+        (f"{{hosts.h1.location: [{'x' * 190}]}}", "rows.yaml:4: vary: a lab's folder is named by its values"),
         (
             "{chain.hosts: [2]}\npaper: {vary: {chain.host: [3]}}",
             "rows.yaml:5: paper.vary.'chain.host': .*'chain.hosts'",

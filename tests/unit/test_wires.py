@@ -365,7 +365,7 @@ def test_what_wires_take_too_long_is_no_matter_of_calibration(lab: Lab, monkeypa
     monkeypatch.setattr(wired_hosts.WiredHosts, "_probe", lambda *_: '{"sent": 2, "rtts_us": [30000, 30000]}')
     explanation = explain(lab, links.link_named(lab.plan, "ams-bra"), measuring=True)
     assert explanation.cause == "measured"
-    assert "the link takes just what is declared, so its hosts did this" in explanation.answer
+    assert "the wire is exactly as declared, so the hosts cause this" in explanation.answer
 
 
 def test_what_a_wire_loses_undeclared_taints_and_no_host_is_asked(lab: Lab) -> None:

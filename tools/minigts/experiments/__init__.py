@@ -1,4 +1,4 @@
-"""Experiments: what is measured, in which order, with which tool, and what the samples say.
+"""Experiments: what is measured, in which order, with which tool, and what follows from the samples.
 
 `campaign` takes experiments from their files to results: `model` and `load` read a file, `matrix` orders its samples,
 `commands` starts the measuring tools, `run` executes, on a real lab through `stage` and `drops`, `store` keeps the

@@ -49,23 +49,23 @@ PACKAGES = ("docker.io", "iproute2", "openvswitch-switch", *(tool.package for to
 """The packages whose programs carry or measure traffic; the manifest has their versions."""
 ASKING_TIMEOUT_S = 60.0
 LOOKS = 3
-"""So often a quick run in one course of virtual time measures each cell; samples of one lab may differ."""
+"""How often a quick run of one course in virtual time measures each cell, as samples of one lab may differ."""
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """An experiment, all of whose input has been checked; nothing has been started."""
+    """An experiment whose input has all been checked; nothing has been started."""
 
     experiment: Experiment
     topology_sha256: str
     plan: Plan
     samples: tuple[Sample, ...]
     left_out: tuple[LeftOut, ...] = ()
-    """What of it says nothing in `time`; nothing of that is in `samples`."""
+    """The parts that say nothing in `time` and so are not in `samples`."""
     asked: Time | None = None
-    """The time that was asked for and that the topology cannot have; the plan has the other, and `samples` nothing."""
+    """A time that was asked for and is impossible for the topology; the plan has the other, and `samples` is empty."""
     sources: Mapping[str, bytes] = field(default_factory=dict)
-    """The files that it was read from, by the names that they get in its results folder."""
+    """The contents of the files that it was read from, by their names in its results folder."""
 
     @property
     def time(self) -> Time:
@@ -73,17 +73,17 @@ class Prepared:
 
     @property
     def name(self) -> str:
-        """The experiment's; of a sweep with what this one has instead, `delays, chain.hosts=3`."""
+        """The experiment's name; in a sweep with this lab's values, `delays, chain.hosts=3`."""
         return ", ".join(filter(None, (self.experiment.name, self.experiment.cell)))
 
     @property
     def seconds(self) -> float:
-        """How long measuring takes, without set-up."""
+        """How long measuring takes, in seconds, without set-up."""
         return run.total_s(self.experiment, self.plan, self.samples)
 
 
 def files(places: Sequence[Path]) -> tuple[Path, ...]:
-    """The experiments named, where a directory stands for all of its own. Raises InputError for an empty one."""
+    """The experiments' files; a directory stands for all files in it. Raises InputError for an empty one."""
     found: list[Path] = []
     for place in places:
         inside = sorted(place.glob("*.yaml")) if place.is_dir() else [place]
@@ -104,11 +104,11 @@ def prepare(
     leaving_out: bool = False,
     replicates: int | None = None,
 ) -> Prepared:
-    """Read an experiment and its topology. The lab's time is `time`, else the experiment's, else the topology's, else
-    the best of the provider.
+    """Read an experiment and its topology. The lab's time is the first that is set of `time`, the experiment's and the
+    topology's; by default it is the best that the provider offers.
 
-    An overlay whose programs the user has not brought is left out, unless `only` asks for it. Raises InputError, also
-    for what says nothing in that time, unless that is to be left out, and for a sweep of several labs.
+    An overlay whose programs the user has not provided is left out, unless `only` names it. Raises InputError, also for
+    parts that say nothing in that time unless `leaving_out`, and for a sweep of several labs.
     """
     found = prepare_sweep(
         file,
@@ -121,7 +121,9 @@ def prepare(
         replicates=replicates,
     )
     if len(found) > 1:
-        raise InputError(f"{file}: `vary:` asks for {len(found)} labs, and one is wanted here: minigts run {file}")
+        raise InputError(
+            f"{file}: `vary:` asks for {len(found)} labs, but only one is possible here: minigts run {file}"
+        )
     return found[0]
 
 
@@ -136,7 +138,7 @@ def prepare_sweep(
     leaving_out: bool = False,
     replicates: int | None = None,
 ) -> tuple[Prepared, ...]:
-    """As `prepare`, for each combination of the values that the experiment gives its topology; most have one."""
+    """As `prepare`, for each combination of the values that the experiment varies in its topology."""
     if replicates is not None:
         _require_telling(replicates)
     experiment = as_written = load(file)
@@ -164,15 +166,15 @@ class _Read:
     provider: str
     only: Sequence[str]
     wrong: tuple[Problem, ...]
-    """What has been found already; it is said together with what is wrong in a lab."""
+    """The problems found already, which are reported together with those of a lab."""
     quick: bool
     leaving_out: bool
     replicates: int | None
-    """What was asked for in place of the experiment's own number."""
+    """The number asked for in place of the experiment's own; None where none was."""
 
 
 def _prepared_at(read: _Read, experiment: Experiment, time: Time | None) -> Prepared:
-    """One lab of the experiment. Raises InputError; of a sweep it says which lab."""
+    """One lab of the experiment. Raises InputError, which names the lab of a sweep."""
     try:
         return _prepared_as_read(read, experiment, time)
     except InputError as error:
@@ -231,7 +233,7 @@ def _unknown_overlays(file: Path, experiment: Experiment) -> Iterator[Problem]:
 
 
 def _wrong_in_lab(read: _Read, experiment: Experiment, plan: Plan) -> Iterator[Problem]:
-    """Overlays that do not fit the topology, and hosts and links that measurements name and it does not have."""
+    """The problems with overlays that do not fit the topology, and with unknown hosts and links in measurements."""
     tree = read_tree(read_text(read.file, LANGUAGE), str(read.file), LANGUAGE)
     written = [measurement.name for measurement in read.as_written.measurements]
     for name in experiment.overlays:
@@ -255,20 +257,20 @@ def _require_telling(replicates: int) -> None:
 
 
 def _replicates(read: _Read, experiment: Experiment, plan: Plan) -> int:
-    """How many there are to be. Raises InputError for several that were asked for of a lab in real time."""
+    """The number of replicates. Raises InputError if several were asked for in real time."""
     if plan.time == "virtual":
         return read.replicates or experiment.replicates
     if (read.replicates or 1) > 1 and not read.leaving_out:
         raise InputError(
-            f"{read.file}: --replicates: it is in real time, where each repetition is a sample of its own: "
-            "write more `repetitions:`, or --time virtual"
+            f"{read.file}: --replicates: the experiment is in real time, where each repetition is an independent "
+            "sample: write more `repetitions:`, or --time virtual"
         )
     return 1
 
 
 @dataclass(frozen=True)
 class _Impossible:
-    """The time that a topology cannot have, and what is wrong."""
+    """A time that is impossible for a topology, and why."""
 
     time: Time
     why: InputError
@@ -277,8 +279,8 @@ class _Impossible:
 def _plan_of(
     topology: Path, time: Time | None, provider: str, values: Mapping[str, str], beside: Beside
 ) -> tuple[Plan, _Impossible | None]:
-    """The topology's plan in that time. Where it cannot have that, its plan in the other: shares of a processor are of
-    real time, a modelled processor is of virtual time. That matters only if something of the experiment is measured.
+    """The topology's plan in that time. Where that is impossible, the plan in the other time, and why: shares of a
+    processor need real time, a modelled processor needs virtual time. It is an error only if something is measured.
     """
     best = registry.best_time(provider)
     try:
@@ -302,7 +304,7 @@ def _other(time: Time) -> Time:
 
 
 def _measurements_of(experiment: Experiment, impossible: _Impossible) -> Iterator[LeftOut]:
-    """All of them. No path of this machine is in the reason, which goes into the manifest."""
+    """All measurements, as left out. The reason goes into the manifest, so it has no path of this machine."""
     why = "; ".join(str(replace(problem, file=Path(problem.file).name)) for problem in impossible.why.problems)
     yield from (LeftOut(kind="measurement", name=each.name, why=why) for each in experiment.measurements)
 
@@ -320,7 +322,7 @@ def _at_scale(experiment: Experiment, *, paper: bool, quick: bool) -> Experiment
 
 
 def _refusal(read: _Read, experiment: Experiment, plan: Plan, refused: Sequence[meaning.Meaningless]) -> list[Problem]:
-    """A line that says what can be done, and one for each measurement and claim that says nothing."""
+    """A line with the remedies, and one for each measurement and claim that says nothing."""
     file, as_written = read.file, read.as_written
     gone = [each.part.name for each in refused if each.part.kind == "measurement"]
     kept = [each.name for each in experiment.measurements if each.name not in gone]
@@ -349,7 +351,7 @@ def _refused(experiment: Experiment, plan: Plan) -> bool:
 
 
 def _place(as_written: Experiment, each: meaning.Meaningless) -> Location:
-    """Where it stands in the file, of which `--only` may have taken parts away."""
+    """The part's place in the file, also where `--only` has removed other parts."""
     if each.part.kind == "claim":
         return "claims", [claim.words for claim in as_written.claims].index(each.part.name)
     return "measurements", [measurement.name for measurement in as_written.measurements].index(each.part.name)
@@ -365,10 +367,10 @@ def prepare_all(
     provider: str = DEFAULT_PROVIDER,
     replicates: int | None = None,
 ) -> tuple[Prepared, ...]:
-    """Read several experiments. Of `only`, each takes what it has, and one that has nothing of it is left out. So are
-    parts that say nothing in the lab's time; one experiment alone is refused for them.
+    """Read several experiments. `only` selects within each, and one without any of its names is left out. Parts that
+    say nothing in the lab's time are left out, too; an experiment alone is refused for them.
 
-    Raises InputError, also when two have one name, and when nothing says anything.
+    Raises InputError, also when two have the same name, and when no part of any says anything.
     """
     if len(places) == 1:
         return prepare_sweep(
@@ -401,8 +403,7 @@ def prepare_all(
 
 
 def left_out_in_words(prepared: Sequence[Prepared]) -> tuple[str, ...]:
-    """A line for each experiment of which something says nothing in its lab's time, and for each overlay that is not
-    there."""
+    """A line for each experiment with parts that say nothing in its lab's time, and for each overlay that is absent."""
     of_the_time = [each for each in prepared if any(part.kind != "overlay" for part in each.left_out)]
     absent = {part.name: part.why for each in prepared for part in each.left_out if part.kind == "overlay"}
     return (
@@ -415,7 +416,7 @@ def _left_out(prepared: Prepared) -> str:
     names = {kind: [part.name for part in prepared.left_out if part.kind == kind] for kind in ("measurement", "watch")}
     if len(names["measurement"]) == len(prepared.experiment.measurements):
         other = _other(prepared.time)
-        return f"left out, for nothing of it says anything in {prepared.time} time; --time {other} measures it"
+        return f"left out, as no part of it says anything in {prepared.time} time; --time {other} measures it"
     claims = sum(part.kind == "claim" for part in prepared.left_out)
     parts = [*names["measurement"], *(f"the counters of {name}" for name in names["watch"])]
     parts += [f"{claims} claim{'s' if claims > 1 else ''}"] if claims else []
@@ -423,7 +424,7 @@ def _left_out(prepared: Prepared) -> str:
 
 
 def by_plan(directories: Sequence[Path], prepared: Sequence[Prepared]) -> tuple[tuple[Plan, tuple[Path, ...]], ...]:
-    """Which directories can share a lab: those of one plan, in the order in which plans come first."""
+    """The directories that can share a lab, by plan, in the order in which plans first occur."""
     sharing = _Sharing[Path]()
     for directory, each in zip(directories, prepared, strict=True):
         if each.samples:
@@ -435,7 +436,7 @@ def by_plan(directories: Sequence[Path], prepared: Sequence[Prepared]) -> tuple[
 
 
 def overlays_by_plan(prepared: Sequence[Prepared]) -> tuple[tuple[Plan, tuple[str, ...]], ...]:
-    """The overlays that each plan's lab will have, one at a time."""
+    """The overlays that each plan's lab will have, one after the other."""
     sharing = _Sharing[str]()
     for each in prepared:
         sharing.of(each).extend(sample.overlay for sample in each.samples)
@@ -443,8 +444,8 @@ def overlays_by_plan(prepared: Sequence[Prepared]) -> tuple[tuple[Plan, tuple[st
 
 
 class _Sharing(Generic[_T]):
-    """What belongs to each plan, in the order in which plans come first. Plans are compared only where their files are
-    alike."""
+    """A list of items for each plan, in the order in which plans first occur. Plans are compared only where their
+    files are equal."""
 
     def __init__(self) -> None:
         self._found: list[tuple[Plan, list[_T]]] = []
@@ -471,9 +472,9 @@ class _Sharing(Generic[_T]):
 
 
 def begin(results: Path, prepared: Sequence[Prepared], provider: str) -> tuple[Path, ...]:
-    """A results directory for each experiment, with its manifest; those of several lie in one folder, the campaign's.
+    """Make a results directory for each experiment, with its manifest; several lie in the campaign's folder.
 
-    Everything that is to be measured is written down before anything is started, so that it can be resumed.
+    All that will be measured is written before anything is started, so that the run can be resumed.
     """
     now = datetime.now(UTC)
     names = {each.experiment.name for each in prepared}
@@ -487,7 +488,7 @@ def begin(results: Path, prepared: Sequence[Prepared], provider: str) -> tuple[P
 
 
 def _directory(folder: Path, prepared: Prepared, *, alone: bool) -> Path:
-    """Of a run: in a folder of its experiment's name unless it is `alone` in `folder`, and of a sweep of its cell's."""
+    """A run's directory: within `folder` one of the experiment's name unless it is `alone`, and of a sweep's cell."""
     experiment = prepared.experiment
     words = ["" if alone else experiment.name, experiment.cell]
     return inside(folder, *filter(None, words))
@@ -496,7 +497,7 @@ def _directory(folder: Path, prepared: Prepared, *, alone: bool) -> Path:
 @contextmanager
 def alone_in(directory: Path) -> Iterator[None]:
     """Keep every other run out of a results directory, or of a campaign's folder with all its runs; the labs of a sweep
-    are kept by their common folder.
+    share the lock of their common folder.
 
     Raises InputError, with nothing changed, when another run is in one of them.
     """
@@ -511,10 +512,10 @@ def _kept_by(directory: Path) -> Path:
 
 
 def reopen(directory: Path) -> tuple[tuple[Path, ...], tuple[Prepared, ...]]:
-    """The results directories below `directory`, or itself, and what they still want. Raises InputError."""
+    """The results directories below `directory`, or itself, and the samples that they still lack. Raises InputError."""
     directories = store.runs_in(directory)
     if not directories:
-        raise InputError(f"{directory}: holds no run to go on with; a run's folder has a {manifests.FILE}")
+        raise InputError(f"{directory}: holds no run to resume; a run's folder has a {manifests.FILE}")
     return directories, tuple(_prepared_again(each) for each in directories)
 
 
@@ -526,7 +527,7 @@ def _prepared_again(directory: Path) -> Prepared:
 
 
 def require_known(directory: Path, manifest: Manifest) -> None:
-    """Raises InputError where this minigts has not the provider or an overlay of the run in `directory`."""
+    """Raises InputError where this minigts lacks the provider or an overlay of the run in `directory`."""
     _known(directory / manifests.FILE, "provider", manifest.provider, registry.names())
     for overlay in manifest.experiment.overlays:
         _known(directory / manifests.FILE, "overlay", overlay, overlays.known())
@@ -540,7 +541,7 @@ def _known(path: Path, kind: str, name: str, known: Sequence[str]) -> None:
 
 
 def manifest_of(prepared: Prepared, provider: str) -> Manifest:
-    """What a run is to measure, before it has begun."""
+    """The manifest of a run that has not begun."""
     return Manifest(
         minigts=minigts.__version__,
         commit=_commit(),
@@ -558,9 +559,9 @@ def manifest_of(prepared: Prepared, provider: str) -> Manifest:
 
 
 def describe_lab(directories: Sequence[Path], lab: Lab, say: Say, *, fresh: bool) -> None:
-    """Measure the lab, and put what it is into the manifests that do not have it yet; its certificate beside them.
+    """Measure the lab, and write its facts into manifests that lack them, and its certificate beside these.
 
-    `fresh`: it was brought up for them, so that it may be calibrated again.
+    `fresh`: the lab was brought up for this run, so it may be calibrated again.
     """
     new = [directory for directory in directories if not manifests.read(directory).certificate]
     if not new:
@@ -595,7 +596,7 @@ def take(directories: Sequence[Path], lab: Lab, say: Say, on_progress: run.OnPro
 
 
 def _commit() -> str:
-    """The checkout's commit, `-dirty` behind it when files differ; empty outside git, and of an installed package."""
+    """The checkout's commit, with `-dirty` when files differ; empty outside git and for an installed package."""
     if paths.is_installed():  # a repository around it would be another project's
         return ""
     argv = [
@@ -615,7 +616,7 @@ def _commit() -> str:
 
 
 def _tools(lab: Lab) -> dict[str, str]:
-    """Versions on the first host, for all have one image: the kernel's, and of `PACKAGES` those that are there."""
+    """Versions of the kernel and of `PACKAGES` on the first host, as all hosts have one image."""
     host = lab.plan.hosts[0].name
     kernel = lab.provider.run(host, ["uname", "-r"], timeout_s=ASKING_TIMEOUT_S).stdout.strip()
     argv = ["dpkg-query", "-W", "-f", "${Package} ${Version}\\n", *sorted(set(PACKAGES))]
@@ -624,8 +625,8 @@ def _tools(lab: Lab) -> dict[str, str]:
 
 
 def _readback(lab: Lab) -> dict[str, JsonValue]:
-    """Each host's and switch's queueing disciplines as its kernel has them (tc(8), -json), and the wires of its ports
-    where links have such.
+    """Each host's and switch's queueing disciplines as its kernel shows them (tc(8), -json), and the wires of its ports
+    where there are any.
     """
     qdiscs = {machine.name: _qdiscs(lab, machine.name) for machine in lab.plan.machines}
     wires = (links.read_wires(lab) or {}).items()

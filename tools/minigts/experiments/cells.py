@@ -1,4 +1,4 @@
-"""The summary's lines, which claims speak of, and what becomes of a claim."""
+"""The cells of a summary, to which claims refer, and the verdict on a claim."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from minigts.judge.verdicts import Word
 from minigts.tools import COLUMNS
 
 FURTHER = tuple(column.name for column in COLUMNS.values() if column.quantity)
-"""Metrics beside a measurement's own value that have a quantity of their own."""
+"""The metrics, other than a measurement's value, that have a quantity of their own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,17 +21,17 @@ class Cell(PathCell):
     overlay: str
     measurement: str
     quantity: str
-    """Latency or throughput; empty where no claim can speak of it."""
+    """The quantity's name, as latency or throughput; empty where no claim can name it."""
     published: float | None
     metric: str = ""
-    """Which of the samples' figures, in `unit`: empty for their value, else `loss_percent`, `jitter_ms`, …"""
+    """Which figure of the samples it holds, in `unit`: empty for their value, or `loss_percent`, `jitter_ms`, …"""
     condition: str = ""
-    """What varies, as `datagram=1400B offload=on`."""
+    """The values of what varies, as `datagram=1400B offload=on`."""
     mtu: int = 1500
     better: Literal["higher", "lower"] | None = None
     """The better direction of the value, where the measurement declares one."""
     tainted: int = 0
-    """How many samples were taken while the machine was starved. They count only where there are no others."""
+    """How many samples were taken while the machine was starved; these count only in a cell without others."""
 
     @property
     def words(self) -> dict[str, str]:
@@ -48,8 +48,8 @@ class Cell(PathCell):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of one claim over one overlay; `detail` is a sentence with the numbers, `why` what the experiment
-    says of the distance to what was published, and `source` whose claim it is, empty for the experiment's own."""
+    """The verdict on one claim over one overlay; `detail` is a sentence with the figures, `why` the experiment's reason
+    for a difference from what was published, and `source` the claim's document, empty for the experiment's own."""
 
     claim: str
     overlay: str
@@ -59,7 +59,7 @@ class Verdict:
     why: str = ""
     source: str = ""
     p: float | None = None
-    """The chance of what was measured were the contrary true, corrected by Holm's procedure for all claims of the
-    experiment that have a source where it has one. None where no test was made."""
+    """The p value; for a claim with a source corrected by Holm's procedure for all such claims of the experiment. None
+    where no test was made."""
     changed: bool = False
-    """Whether the claim is another one than before the run."""
+    """Whether the claim was changed after the run began."""

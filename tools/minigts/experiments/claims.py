@@ -1,4 +1,4 @@
-"""Claims about a lab's figures, and whether they hold: which cells a claim speaks of. minigts.judge decides."""
+"""Finds the cells to which each claim refers, and has minigts.judge decide whether it holds."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def evaluate(
     experiment: Experiment | None = None,
     fixed: Collection[str] = (),
 ) -> tuple[Verdict, ...]:
-    """A verdict for each claim, overlay and measurement that it speaks of. `undecided` without the figures.
+    """A verdict for each claim, and each overlay and measurement to which it refers; `undecided` without figures.
 
-    With the `experiment` claims that could not come out otherwise are told (construction.py); `fixed` are the sums of
-    the claims as they were before the run, none where nobody has kept them.
+    With the `experiment`, claims that could not come out otherwise are vacuous (construction.py). `fixed` are the
+    digests of the claims before the run; empty where they were not kept.
     """
     found = [
         replace(verdict, changed=bool(fixed) and claim.digest not in fixed)
@@ -55,7 +55,8 @@ def _verdicts(claim: Claim, cells: Sequence[Cell], plan: Plan, experiment: Exper
 def foreseen(
     claim: Claim, cells: Sequence[Cell], plan: Plan, experiment: Experiment
 ) -> Mapping[tuple[str, str], Judgement | None]:
-    """By overlay and measurement that a claim speaks of, what follows of it without any figure (construction.py)."""
+    """The verdicts that follow without measuring (construction.py), by overlay and measurement of the claim; None for
+    those that do not follow."""
     judge = _judge(claim, plan)
     return {
         where: construction.foreseeable(claim, own, cells, experiment, plan, judge)
@@ -64,7 +65,7 @@ def foreseen(
 
 
 def spoken_of(claim: Claim, cells: Sequence[Cell]) -> Mapping[tuple[str, str], list[Cell]]:
-    """The cells that a claim has a verdict on, by overlay and measurement: each has one of its own."""
+    """The cells of a claim by overlay and measurement; it has a verdict for each of these groups."""
     found: dict[tuple[str, str], list[Cell]] = {}
     for cell in cells:
         if speaks_of(claim, cell) and claim.than.get("overlay") != cell.overlay:
@@ -77,7 +78,7 @@ def _judge(claim: Claim, plan: Plan) -> construction.Judge:
 
 
 def _of_enough(cells: Sequence[Cell], judgement: Judgement) -> Judgement:
-    """The judgement; undecided where a cell has so few samples that nothing can be said of it."""
+    """The judgement; undecided where a cell has too few samples."""
     fewest = min((len(cell.values) for cell in cells if not cell.enough), default=None)
     if fewest is None:
         return judgement
@@ -86,7 +87,7 @@ def _of_enough(cells: Sequence[Cell], judgement: Judgement) -> Judgement:
 
 
 def _basis(cells: Sequence[Cell]) -> str:
-    """What the figures are of, to end a sentence with."""
+    """The end of a sentence that says what the figures are based on; empty for samples in real time."""
     if cells and all(cell.basis == "course" for cell in cells):
         return "; exact, one course"
     if cells and all(cell.basis == "replicates" for cell in cells):
@@ -96,8 +97,8 @@ def _basis(cells: Sequence[Cell]) -> str:
 
 
 def _corrected(verdicts: Sequence[Verdict]) -> Iterator[Verdict]:
-    """Of the claims that somebody else has made, tested together: each chance raised by Holm's procedure, and undecided
-    what then is not sure any more."""
+    """The verdicts, after Holm's procedure has raised the p values of all claims with a source, which are tested
+    together; a verdict that is no longer significant becomes undecided."""
     tested = [index for index, each in enumerate(verdicts) if each.source and each.p is not None]
     raised = dict(zip(tested, holm([verdicts[index].p or 0.0 for index in tested]), strict=True))
     for index, each in enumerate(verdicts):
@@ -124,7 +125,7 @@ def _verdict(claim: Claim, overlay: str, judgement: Judgement) -> Verdict:
 
 
 def speaks_of(claim: Claim, cell: Cell) -> bool:
-    """Whether the cell is among those that the claim is about."""
+    """Whether the claim is about the cell."""
     return (
         cell.metric == claim.column
         and (cell.quantity == claim.quantity or not is_of_the_value(claim.quantity))

@@ -1,4 +1,4 @@
-"""What is started on a sample's host for its tool, for how long, and what the plan predicts of it. Pure.
+"""The command that a sample starts on its host, how long it takes, and what the plan predicts. Pure.
 
 The servers (netserver, iperf3 -s) listen at every endpoint; an overlay's join script starts them.
 """
@@ -17,9 +17,9 @@ from minigts.topology.tcp import Buffers, buffers
 
 
 def command(measurement: AnyMeasurement, source: Endpoint, way: PathUnderTest, pace_s: float | None) -> tuple[str, ...]:
-    """The client's whole command line on the source's host. `pace_s` is the provider's; None: no host falls asleep.
+    """The client's whole command line on the source's host. `pace_s` is the provider's; None: hosts need no waking.
 
-    Raises InputError for a rate that cannot be known.
+    Raises InputError for a rate that the path does not determine.
     """
     tool = measurement.instrument
     argv = tool.argv(measurement.options, way)
@@ -31,8 +31,8 @@ def command(measurement: AnyMeasurement, source: Endpoint, way: PathUnderTest, p
 def on_a_path_in_use(argv: tuple[str, ...], address: str, pace_s: float, at_most_s: int) -> tuple[str, ...]:
     """Run `argv` while echo requests at the provider's pace keep the hosts on the way to `address` from falling asleep.
 
-    A host that has slept for tens of milliseconds takes 0.1 to 0.2 ms longer for its next packet, which is the
-    emulator's doing and not the link's. Calibration measures at the same pace: docs/decisions/0003-own-latency.md.
+    A host that has slept for tens of milliseconds takes 0.1 to 0.2 ms longer for its next packet, because of the
+    emulator and not of the link. Calibration measures at the same pace: docs/decisions/0003-own-latency.md.
     """
     beside = f'ping -q -n -i {pace_s:g} -w {at_most_s} "$0" >/dev/null 2>&1 & trap "kill $!" EXIT; "$@"'
     return ("sh", "-c", beside, address, *argv)
@@ -44,9 +44,9 @@ def warm_up(source: Endpoint, way: PathUnderTest) -> tuple[str, ...]:
 
 
 GRACE_S = 10.0
-"""So much later than by itself a tool is ended from outside."""
+"""How many seconds after its own timeout a tool is ended from outside."""
 WATCHED_AROUND_S = 1
-"""So long before the client and after it counters are watched, to show what it changes."""
+"""How many seconds before and after the client counters are watched, to show what it changes."""
 
 
 def estimate_s(measurement: AnyMeasurement, path: Path) -> float:
@@ -56,24 +56,24 @@ def estimate_s(measurement: AnyMeasurement, path: Path) -> float:
 
 
 def timeout_s(measurement: AnyMeasurement, path: Path) -> float:
-    """After how many seconds a sample is given up: three times what it should take, and fifteen; no sooner than
-    its tool ends by itself."""
+    """After how many seconds a sample is given up: three times its estimate plus fifteen, but not before its tool ends
+    by itself."""
     own_s = measurement.instrument.at_most_s(measurement.options)
     return max(3 * estimate_s(measurement, path) + 15, own_s and own_s + GRACE_S)
 
 
 def predicted(measurement: AnyMeasurement, way: PathUnderTest) -> float | None:
-    """What the plan promises, in the tool's unit; None when the links have no rate."""
+    """The plan's figure, in the tool's unit; None when the links have no rate."""
     return measurement.instrument.predicted(measurement.options, way)
 
 
 def least(measurement: AnyMeasurement, way: PathUnderTest) -> float | None:
-    """The least of it, where the hosts' buffers may be the limit of TCP; else None."""
+    """The lower bound of the plan's figure, where the hosts' buffers may limit TCP; None otherwise."""
     return measurement.instrument.least(measurement.options, way)
 
 
 def buffers_of(plan: Plan, source: str, target: str) -> tuple[Buffers, Buffers]:
-    """Of the host that sends, and of the one that receives, by their file."""
+    """The TCP buffers of the sending and of the receiving host, by the topology file."""
     sender, receiver = (buffers(plan.host(name).sysctls) for name in (source, target))
     return sender, receiver
 
@@ -84,9 +84,9 @@ def underlay_mtu(plan: Plan) -> int:
 
 
 def outer_mtu(mtu: int, underlay: int, seen: Collection[str]) -> int:
-    """What a packet of `mtu` bytes has become on links of MTU `underlay`, where `seen` are the encapsulations there.
+    """The size of a packet of `mtu` bytes on links of MTU `underlay`, with the encapsulations `seen` there.
 
-    Those whose headers are not known beforehand are taken to fill the underlay's MTU.
+    Encapsulations of unknown header size are assumed to fill the underlay's MTU.
     """
     added = HEADER_BYTES.get("+".join(seen))
     return underlay if added is None else min(underlay, mtu + added)

@@ -1,5 +1,5 @@
-"""The claims that hold one condition, overlay or measurement against another, or against a range: what is held against
-what, and the sentence. minigts.judge.ranges decides. Pure."""
+"""Claims that compare one condition, overlay or measurement with another, or with a range: finds what to compare, and
+writes the sentence. minigts.judge.ranges decides. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def compared(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell]) -> Judgement:
-    """Each cell against the one that differs from it in what `than` says: the ratio, in per cent, within the range."""
+    """Whether the ratio of each cell to its counterpart by `than`, in per cent, lies within the range."""
     assert claim.range is not None
     pairs = [(cell, other) for cell in cells for other in _counterparts(cell, claim, everything)]
     if not pairs:
@@ -40,7 +40,7 @@ def compared(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell]) ->
 
 
 def on_one_side(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell]) -> Judgement:
-    """Each cell better, or worse, than the one that differs from it in what `than` says, by its own direction."""
+    """Whether each cell is better, or worse, than its counterpart by `than`, in the measurement's own direction."""
     pairs = [(cell, other) for cell in cells for other in _counterparts(cell, claim, everything)]
     if not pairs:
         return Judgement("undecided", "what to compare it with was not measured")
@@ -60,7 +60,7 @@ def _way(claim: Claim, cell: Cell) -> Literal["falls", "rises"]:
 
 
 def bounded(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell]) -> Judgement:
-    """Every cell within the range."""
+    """Whether every cell lies within the range."""
     assert claim.range is not None
     tested = [ranges.bounded(cell, claim.range) for cell in cells]
     words = [each.word for each in tested]
@@ -76,7 +76,7 @@ def bounded(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell]) ->
 
 
 def changes(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell]) -> Judgement:
-    """From the first value of `by` to the last it falls, or rises; for every series that has several values."""
+    """Whether every series with several values falls, or rises, from the first value of `by` to the last."""
     series: dict[tuple[tuple[str, str], ...], list[Cell]] = {}
     for cell in cells:
         if claim.by in cell.words:
@@ -105,7 +105,7 @@ def changes(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell]) ->
 
 
 def drops_past_mtu(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell]) -> Judgement:
-    """The smallest datagram that needs fragments against the largest that does not."""
+    """Whether the ratio of the smallest datagram that needs fragments to the largest that needs none is in range."""
     assert claim.range is not None
     sized = [cell for cell in cells if "datagram" in cell.words]
     sized.sort(key=lambda cell: datagram_bytes(cell.words["datagram"], cell.mtu))
@@ -150,7 +150,7 @@ def _interval_percent(low: float, high: float, digits: int, *cells: PathCell) ->
 
 
 def _telling(entries: Sequence[T], words: Sequence[Word]) -> T:
-    """The one to show: the first that decides."""
+    """The entry to show: the first that decides."""
     return entries[words.index(together(words))]
 
 
@@ -164,7 +164,7 @@ def _figure(cell: Cell, decimals: int = 0) -> str:
 
 
 def _short(value: float, decimals: int = 0) -> str:
-    """Three digits, more where a range has `decimals`, and no exponent: 0.206, 47.6, 2710."""
+    """The value with three digits, more where a range has `decimals`, without exponent: 0.206, 47.6, 2710."""
     return digits(value, 3 + decimals) if abs(value) < 1000 else f"{value:.0f}"
 
 

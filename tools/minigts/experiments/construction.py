@@ -1,10 +1,9 @@
-"""What of a lab in virtual time the plan alone decides, and so which claims cannot come out otherwise. Pure.
+"""Finds the claims that the plan alone decides in virtual time, so that they cannot come out otherwise. Pure.
 
-Where processors are free and chance has no part in a path, a round trip is what the links declare, and of a stream of
-UDP arrives what the least rate carries. A claim about such figures repeats the topology's file. It is judged on the
-plan's own figures, too: where that gives the verdict that the measured ones give, the claim is vacuous under these
-settings. Where the measured figures say otherwise their verdict stands: then something is wrong with the lab, or with
-this page.
+Where processors take no time and chance has no part in a path, a round trip is what the links declare, and a stream of
+UDP arrives as the lowest rate carries it. A claim about such figures repeats the topology file. So it is judged on the
+plan's figures, too: where these give the same verdict as the measured ones, the claim is vacuous under these settings.
+Otherwise the measured verdict stands: then something is wrong with the lab, or with this module.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ from minigts.topology.expectations import EXPECTATIONS
 from minigts.topology.plan import Plan
 
 OVER_HOPS = frozenset({*EXPECTATIONS["throughput"], "sum-of-segments"}) - {"within-ceiling"}
-"""Words that say something of paths of several lengths."""
+"""The words about paths of different lengths."""
 Judge = Callable[[Sequence[Cell], Sequence[Cell]], Judgement]
-"""The verdict on the cells of a claim, beside all others."""
+"""Judges the cells of a claim, given all cells."""
 
 
 def judged(
     claim: Claim, own: Sequence[Cell], everything: Sequence[Cell], experiment: Experiment, plan: Plan, judge: Judge
 ) -> Judgement:
-    """The verdict, `vacuous` where it could not have been another."""
+    """The verdict; `vacuous` where it could not have been otherwise."""
     measured = judge(own, everything)
     foreseen = foreseeable(claim, own, everything, experiment, plan, judge)
     if foreseen is None or (foreseen.word not in ("vacuous", measured.word) and measured.word != "undecided"):
@@ -46,8 +45,8 @@ def judged(
 def foreseeable(
     claim: Claim, own: Sequence[Cell], everything: Sequence[Cell], experiment: Experiment, plan: Plan, judge: Judge
 ) -> Judgement | None:
-    """The verdict that follows without any measurement, with the reason: `vacuous` where the file says so, or what is
-    measured can say nothing of it. None where it does not follow. Only the cells' places count, and not their figures.
+    """The verdict that follows without measuring, with the reason; `vacuous` where the file says so, or where the
+    measurements cannot decide the claim. None where no verdict follows. The cells' figures are not used.
     """
     if why := claim.vacuous or _planned_so(claim, own, experiment, plan):
         return Judgement("vacuous", why)
@@ -69,7 +68,7 @@ def foreseeable(
 
 
 def _planned_so(claim: Claim, own: Sequence[Cell], experiment: Experiment, plan: Plan) -> str:
-    """Why what is to be measured can say nothing of the claim, whatever comes of it; empty where it can."""
+    """Why the planned measurements cannot decide the claim, whatever they give; empty where they can."""
     if not own:
         return ""
     if claim.word in OVER_HOPS:
@@ -97,7 +96,7 @@ def _is_planned(claim: Claim, row: Row, measurement: str) -> bool:
 
 
 def _may_be_compared(claim: Claim, cell: Cell, own: Sequence[Cell]) -> bool:
-    """Whether a cell may be on the other side of what `than` says."""
+    """Whether a cell may be the counterpart by `than`."""
     if not claim.than or not own or cell.metric != own[0].metric:
         return False
     there = {key: value for key, value in claim.than.items() if key in cell.words}
@@ -111,7 +110,7 @@ def _with_figure(cell: Cell, figure: float) -> Cell:
 
 
 def _declared(cell: Cell, experiment: Experiment, plan: Plan) -> float | None:
-    """What the plan makes of the figure where nothing else has a part in it; None where something has."""
+    """The figure by the plan, where nothing else influences it; None otherwise."""
     measurement = experiment.measurement(cell.measurement).under(cell.condition)
     if plan.time == "real" or not _is_plain(measurement) or not _is_free(cell, plan):
         return None
@@ -128,7 +127,7 @@ def _declared(cell: Cell, experiment: Experiment, plan: Plan) -> float | None:
 
 
 def _is_plain(measurement: AnyMeasurement) -> bool:
-    """Whether nothing but its one client sends, over links as they are declared."""
+    """Whether only its one client sends, over links as declared."""
     options = measurement.options
     several = isinstance(options, UdpOptions) and (options.sessions or 1) > 1
     changed = measurement.cut or measurement.schedule or measurement.play or measurement.links != Links()
@@ -136,7 +135,7 @@ def _is_plain(measurement: AnyMeasurement) -> bool:
 
 
 def _is_free(cell: Cell, plan: Plan) -> bool:
-    """Whether neither chance nor a modelled processor has a part in what passes the path."""
+    """Whether neither chance nor a modelled processor influences traffic over the path."""
     path = path_between(plan, cell.source, cell.target)
     ends = {end for link in plan.links if link.name in path.links for end in link.ends} | {cell.source, cell.target}
     modelled = any(host.name in ends and host.processor is not None for host in plan.hosts)

@@ -1,4 +1,4 @@
-"""What /proc, cgroups, stress-ng and ethtool say, as numbers with units. Pure; the unexpected is one ParseError."""
+"""Parses the output of /proc, cgroups, stress-ng and ethtool into numbers with units. Pure; raises ParseError."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DEVICE = re.compile(r"^device (\S+)$", re.MULTILINE)
 class ProcessorUse:
     """Per cent of one processor over the time watched: medians over the intervals.
 
-    `host_percent` is all that was not idle, `host_s` its sum in seconds over all that was watched.
+    `host_percent` is all that was not idle, `host_s` its sum in seconds over the whole time watched.
     `groups_percent` has each control group that used any.
     """
 
@@ -35,7 +35,7 @@ class ProcessorUse:
 
 @dataclass(frozen=True)
 class Stressed:
-    """One stressor's run."""
+    """The run of one stressor."""
 
     stressor: str
     operations: int
@@ -61,7 +61,7 @@ def processor_use(text: str) -> ProcessorUse:
         cgroup docker/045a usage_usec 123456
 
     or, for processes of the outer machine, `process 12.34` (seconds) in place of `stat` and `cgroup`. Where some
-    moments are marked as `measured`, only the time between two such counts for per cents. Raises ParseError.
+    moments are marked as `measured`, per cents are those of the time between two such moments. Raises ParseError.
     """
     watched = _intervals(text)
     pairs = watched
@@ -96,7 +96,7 @@ def processor_over_time(text: str) -> tuple[tuple[float, float], ...]:
 
 @dataclass(frozen=True)
 class _Moment:
-    """Seconds of processor used until then, by all and by each control group."""
+    """The processor time used until a moment, in seconds, by all and by each control group."""
 
     at_s: float
     busy_s: float
@@ -153,6 +153,6 @@ def ethtool_features(stdout: str, stderr: str = "") -> Mapping[str, Feature]:
 
 
 def device(stdout: str) -> str:
-    """The interface that the read-back names in its line `device eth0`; empty without one."""
+    """The interface that the output names in its line `device eth0`; empty without such a line."""
     found = _DEVICE.search(stdout)
     return found[1] if found else ""

@@ -1,4 +1,4 @@
-"""Which verdicts an experiment can have at all, told from its files before anything is measured."""
+"""Which verdicts an experiment can have, found from its files before anything is measured."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ OPEN, VACUOUS, TOO_FEW = "open", "vacuous", "too few"
 
 
 def counted(prepared: Prepared, provider: str) -> Mapping[bool, Counter[str]]:
-    """How many verdicts can be either (OPEN), follow from the plan (VACUOUS), or cannot be decided by so few
-    repetitions (TOO_FEW): True has those on claims of documents, False those on claims of minigts' own.
+    """How many verdicts can come out either way (OPEN), follow from the plan (VACUOUS), or cannot be decided by so few
+    repetitions (TOO_FEW). The key True has those on claims of documents, False those on the experiment's own.
     """
     found: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
     verdicts_on = [*_verdicts(prepared, provider)]
@@ -38,7 +38,7 @@ def counted(prepared: Prepared, provider: str) -> Mapping[bool, Counter[str]]:
 
 
 def needed(words: Sequence[str]) -> int:
-    """How many repetitions in real time can decide verdicts on claims of these words, when tested together."""
+    """How many repetitions in real time are needed to decide claims of these words, when tested together."""
     repetitions = ENOUGH
     while _undecidable(words, repetitions):
         repetitions += 1
@@ -46,7 +46,7 @@ def needed(words: Sequence[str]) -> int:
 
 
 def too_few_in_words(several: Sequence[Prepared], provider: str) -> tuple[str, ...]:
-    """A line for each experiment in real time with claims that its repetitions cannot decide, however they come out."""
+    """A line for each experiment in real time with claims that so few repetitions can never decide."""
     lines: dict[str, str] = {}
     for each in several:
         experiment = each.experiment
@@ -67,7 +67,7 @@ def too_few_in_words(several: Sequence[Prepared], provider: str) -> tuple[str, .
 
 
 def _verdicts(prepared: Prepared, provider: str) -> Iterator[tuple[Claim, bool]]:
-    """Each claim as often as there will be a verdict on it, and whether that can be either."""
+    """Each claim once for each of its verdicts, and whether that verdict can come out either way."""
     manifest = campaign.manifest_of(prepared, provider)
     cells = summarise(manifest, [_made_up(prepared, index) for index in range(len(prepared.samples))])
     for claim in meaning.claims(manifest):
@@ -81,15 +81,15 @@ def _tested_together(verdicts: Iterable[tuple[Claim, bool]]) -> list[str]:
 
 
 def _undecidable(words: Sequence[str], repetitions: int) -> int:
-    """How many of these verdicts stay undecided though each comes out as clear as can be. Words about hops have no p,
-    or several, and are not counted."""
+    """How many of these verdicts stay undecided even with the smallest possible p values. Words about hops have no p
+    value, or several, and are not counted."""
     tested = [word for word in words if word not in WORDS]
     clearest = [clearest_sign(repetitions) if word == "bounded" else clearest_rank(repetitions) for word in tested]
     return sum(not significant(p) for p in holm(clearest))
 
 
 def _made_up(prepared: Prepared, index: int) -> Taken:
-    """A sample of no figure that counts: only its place does."""
+    """A sample with invented figures, of which only its place is used."""
     sample = prepared.samples[index]
     tool = prepared.experiment.measurement(sample.measurement).instrument
     raw = RawSample(

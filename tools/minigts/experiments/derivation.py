@@ -1,4 +1,4 @@
-"""The plan of a run made anew from its topology: what its manifest says of hosts, links and files is not believed."""
+"""Makes the plan of a run again from its topology, as a manifest's hosts, links and files are not trusted."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from minigts.topology.software import Place, Software
 from minigts.topology.taking import Beside
 
 NOWHERE = "/nowhere"
-"""In place of a path on the machine that a plan was made on."""
+"""Replaces paths on the machine on which a plan was made."""
 MOST_TEXTS = 1000
 
 
 def derived(directory: Path, found: Manifest, files: Path | None) -> Plan:
-    """The plan of the run in `directory`. What its hosts take of this machine is in `files`, in paths as from the
-    topology's directory on. Raises InputError where the manifest has another plan, or files are wanted.
+    """The plan of the run in `directory`. `files` is the directory with the files that its hosts need, in paths
+    relative to the topology's. Raises InputError where the manifest has another plan, or files are missing.
     """
     plan = _planned(directory, found, files)
     differs = _first_difference(_comparable(found.plan, files), _comparable(plan, files))
@@ -38,8 +38,8 @@ def derived(directory: Path, found: Manifest, files: Path | None) -> Plan:
         raise InputError([Problem(str(directory / MANIFEST), 0, why)])
     if files is None and (wanted := dict.fromkeys(_paths(plan))):
         why = (
-            f"its hosts take files that are not here: {listed([*wanted])}; name the directory that has them, as "
-            "they lay beside the topology: --files DIR"
+            f"its hosts need files that are not here: {listed([*wanted])}; name the directory that has them, with "
+            "the paths that they had from the topology's directory: --files DIR"
         )
         raise InputError([Problem(str(directory / TOPOLOGY), 0, why)])
     return plan
@@ -57,7 +57,7 @@ def _planned(directory: Path, found: Manifest, files: Path | None) -> Plan:
 
 
 def _texts(directory: Path) -> Mapping[str, str]:
-    """What the plan is made of beside the topology, by its path from there on."""
+    """The further files from which the plan is made, by their path relative to the topology."""
     folder = inside(directory, BESIDE)
     names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     if len(names) > MOST_TEXTS:
@@ -66,7 +66,7 @@ def _texts(directory: Path) -> Mapping[str, str]:
 
 
 def _paths(plan: Plan) -> Iterator[str]:
-    """What the plan takes of the directory NOWHERE, from there on, or from the root."""
+    """The files that the plan needs, by their path relative to NOWHERE or to the root."""
     for host in plan.hosts:
         if host.software is not None:
             yield from (file.source.removeprefix("/") for file in host.software.files)
@@ -79,9 +79,9 @@ def _paths(plan: Plan) -> Iterator[str]:
 
 
 def _comparable(plan: Plan, files: Path | None) -> Any:
-    """As data, without what another machine has elsewhere, and without notes on what a file of another language says.
-    Digests of files are known where these are. Plans of before do not say the block of subnets and the seed: what
-    followed of them is compared.
+    """The plan as data, without paths that differ between machines, and without notes on files of other languages.
+    Digests of files are compared where `files` is given. The block of subnets and the seed are left out, as older plans
+    lack them; their consequences are compared.
     """
     hosts = tuple(_without_paths(host, digests=files is not None) for host in plan.hosts)
     comparable = plan.model_copy(update={"hosts": hosts, "notes": ()})
@@ -124,7 +124,7 @@ def _image(image: str) -> str:
 
 
 def _first_difference(theirs: Any, ours: Any, where: tuple[str | int, ...] = ()) -> str | None:
-    """The place of it, as in `hosts[1].gateway`."""
+    """The place of the first difference, as in `hosts[1].gateway`; None without one."""
     if isinstance(theirs, dict) and isinstance(ours, dict):
         steps: Any = [*theirs, *(key for key in ours if key not in theirs)]
         found = ((theirs.get(key), ours.get(key), (*where, key)) for key in steps)

@@ -1,6 +1,6 @@
 """samples.csv, summary.csv, series.csv and claims.json of a results directory, from its manifest and raw files alone.
 
-Deriving twice gives the same bytes. A directory of a run that is not finished yields what it has.
+Deriving twice gives the same bytes. An unfinished run yields the tables of what it has.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from minigts.tools.columns import MIDDLES
 from minigts.topology.plan import Plan
 
 MOST_MOMENTS, FEWEST_MOMENTS = 150_000, 20
-"""In series.csv, and of one of its series: so many rows can be read again."""
+"""The most rows of series.csv, so that it can be read again, and the fewest of each of its series."""
 
 
 @dataclass(frozen=True)
 class Taken:
-    """A sample that was tried: its last attempt, how many there were, how many of them were repeated since the
+    """A sample that was tried: its last attempt, how many there were, how many of them were repeated because the
     machine was starved, and its result, None when it failed."""
 
     sample: Sample
@@ -83,16 +83,16 @@ def derive(directory: Path) -> tuple[Verdict, ...]:
 
 
 RATES = {"Gbit/s": 1000.0, "kbit/s": 0.001}
-"""What a published unit is in Mbit/s, in which everything measured is."""
+"""The factor from a published unit to Mbit/s, the unit of everything measured."""
 _Key = tuple[str, str, str, str, str]
 """Overlay, measurement, source, target, condition."""
 _Value = tuple[int, float]
-"""A sample's value, behind its replicate's number."""
+"""A replicate's number, and the value of a sample of it."""
 
 
 def summarise(manifest: Manifest, taken: Iterable[Taken]) -> tuple[Cell, ...]:
-    """One cell for each measurement, pair of hosts, condition and overlay that has a good sample, in the file's order:
-    of its value, and of each further metric that a claim may speak of.
+    """A cell for each measurement, pair of hosts, condition and overlay with a good sample, in the file's order; one
+    for its value and one for each further metric that a claim may name.
 
     A tainted sample counts only in a cell that has no other; the cell says how many there are.
     """
@@ -161,7 +161,7 @@ def _cell(
 
 
 def _of_courses(values: Sequence[_Value]) -> tuple[float, ...]:
-    """One value for each course of events: the median of its repetitions, which share what the first left behind."""
+    """One value for each course of events: the median of its repetitions, which are not independent."""
     courses: dict[int, list[float]] = {}
     for replicate, value in values:
         courses.setdefault(replicate, []).append(value)
@@ -189,7 +189,7 @@ def taken(directory: Path, manifest: Manifest) -> Iterator[Taken]:
 
 
 def _possible(measured: Measured) -> Measured:
-    """The same. Raises ParseError where a number in it is none, or larger than anything measured here."""
+    """The same. Raises ParseError for a number that is not finite, or larger than any that can be measured."""
     for name, value in {"value": measured.value, **measured.extra}.items():
         if not abs(value) <= LARGEST_NUMBER:
             raise ParseError(f"{name} is {value:g}, which cannot be")
@@ -197,7 +197,7 @@ def _possible(measured: Measured) -> Measured:
 
 
 class _Predictions:
-    """What the plan promises over each overlay, with the MTU that its endpoint had; each worked out once."""
+    """The plan's figures over each overlay, with the MTU of its endpoints; each is computed once."""
 
     def __init__(self, manifest: Manifest) -> None:
         self._manifest = manifest
@@ -207,7 +207,7 @@ class _Predictions:
         return self._of(overlay, measurement, source, target, condition)[0]
 
     def least(self, overlay: str, measurement: str, source: str, target: str, condition: str) -> float | None:
-        """Where the hosts' buffers may be the limit."""
+        """The lower bound, where the hosts' buffers may be the limit; None otherwise."""
         return self._of(overlay, measurement, source, target, condition)[1]
 
     def _of(self, *key: str) -> tuple[float | None, float | None]:
@@ -226,12 +226,12 @@ class _Predictions:
         return endpoint.mtu if endpoint else underlay_mtu(self._manifest.plan)
 
     def _address(self, overlay: str, target: str) -> str:
-        """Empty where nothing was measured; its kind says how large headers are."""
+        """The endpoint's address, whose family says how large headers are; empty where nothing was measured."""
         facts = self._manifest.overlays.get(overlay)
         return facts.endpoints[target].address if facts and target in facts.endpoints else ""
 
     def _encapsulations(self, overlay: str) -> set[str]:
-        """As `verify` saw them at each host; empty where it said nothing."""
+        """The encapsulations that `verify` saw at the hosts; empty where it saw none."""
         facts = self._manifest.overlays.get(overlay)
         try:
             proofs = documents.document(facts.verify) if facts and facts.verify.startswith("{") else {}
@@ -249,14 +249,14 @@ class _Predictions:
         path, buffers = path_between(plan, source, target), buffers_of(plan, source, target)
         way = PathUnderTest(self._address(overlay, target), mtu, outer, path, buffers=buffers)
         asked = self._manifest.experiment.measurement(measurement).under(condition)
-        # What the plan promises holds for the links as it declares them, and for one flow over each.
+        # The plan's figures hold for links as declared, and for one flow over each.
         usual = asked.links == Links() and not asked.schedule and asked.play is None
         usual &= getattr(asked.options, "sessions", None) is None
         usual &= not asked.together or not self._shares_links(measurement, overlay)
         return (predicted(asked, way), least(asked, way)) if usual else (None, None)
 
     def _shares_links(self, measurement: str, overlay: str) -> bool:
-        """Whether two of its paths pass one link."""
+        """Whether two paths of the measurement share a link."""
         plan = self._manifest.plan
         ways = {
             (row.source, row.target): path_between(plan, row.source, row.target).links
@@ -287,7 +287,7 @@ def _published(entries: Sequence[Published], plan: Plan, key: _Key, hops: int, m
 
 
 def _sample_row(promised: _Predictions, entry: Taken, *, timed: bool) -> dict[str, str]:
-    """`timed`: with when it was taken and how long that took, which two equal runs need not have in common."""
+    """A row of samples.csv; `timed` adds when the sample was taken and how long that took, which differs by run."""
     sample, measured = entry.sample, entry.measured
     expected = promised(sample.overlay, sample.measurement, sample.source, sample.target, sample.condition)
     values = {name: number(value) for name, value in (measured.extra if measured else {}).items()}
@@ -324,8 +324,8 @@ def _replicate(sample: Sample) -> Mapping[str, str]:
 
 
 def _series(experiment: Experiment, taken: Sequence[Taken]) -> Iterator[dict[str, str]]:
-    """What was watched while good samples were taken, a row for each moment; where there are very many moments, for the
-    mean of several.
+    """The rows of series.csv, one for each moment of a good sample; where there are very many, one for the mean of
+    several moments.
     """
     asked = {measurement.name: measurement for measurement in experiment.measurements}
     good = [entry for entry in taken if entry.measured]
@@ -364,7 +364,7 @@ def _machine_columns(raw: RawSample) -> Mapping[str, str]:
 
 
 def _summary_row(cell: Cell) -> dict[str, str]:
-    """A single sample has no interval: low and high are then the value itself, and `n` is 1."""
+    """A row of summary.csv. A single sample has no interval: low and high are then the value, and `n` is 1."""
     found = cell.estimate
     return {
         **settings(cell.condition),

@@ -1,5 +1,5 @@
-"""Packets that were dropped though nothing declares it: a host was starved, or its delay ran full; or, where links have
-wires of their own, a wire lost what it should have brought."""
+"""Counts undeclared drops of packets: a host was starved, or its delay queue ran full; or a wire lost a packet that it
+should have delivered."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ TIMEOUT_S = 30.0
 
 
 class Drops:
-    """Counts a lab's drops from one block to the next. `expected` while links are set so that delays may run full."""
+    """Counts a lab's drops from one block to the next. They are `expected` while links are set so that delay queues may
+    run full."""
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
@@ -25,12 +26,12 @@ class Drops:
         self._before = self._now()
 
     def expect_once(self) -> None:
-        """In the block that is open: a link is cut within it."""
+        """Expect drops in the block that is open, as a link is cut within it."""
         self._once = True
 
     @contextmanager
     def recording(self) -> Iterator[Recording]:
-        """As `host_load.recording`, with what the lab's hosts dropped; they are asked when the block has ended."""
+        """As `host_load.recording`, with the drops of the lab's hosts, which are read when the block has ended."""
         with recording(self._lab.provider.processes()) as machine:
             yield machine
         now = self._now()

@@ -1,4 +1,4 @@
-"""What the guard saw over a whole run, from a directory's files; `fidelity.host_load` says what spoils a sample."""
+"""The guard's summary of a whole run, from a directory's files; `fidelity.host_load` has what spoils a sample."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from minigts.results.schema import Guard
 
 
 def summary(directory: Path, samples: Sequence[Sample]) -> Guard:
-    """What the guard saw over a whole run."""
+    """The limits, absent signals, and counts of tainted and repeated samples of a run."""
     results = [raw for sample in samples if (raw := store.good(directory, sample.id)) is not None]
     readings = [raw.machine for raw in results if raw.machine is not None]
     absent = [name for name in LIMITS if readings and all(getattr(each, name) is None for each in readings)]

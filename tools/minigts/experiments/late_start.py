@@ -12,7 +12,7 @@ _LATE = 'sleep "$0"; exec "$@"'
 
 
 def begun_late(todo: Procedure, sample: Sample) -> Procedure:
-    """The same, of which each program that sends begins late; as it is where the sample is of no replicate."""
+    """The same procedure with a late start of each program that sends; unchanged where there are no replicates."""
     if not sample.replicate:
         return todo
     beside = tuple(

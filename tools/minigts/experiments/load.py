@@ -1,4 +1,4 @@
-"""An experiment's file, read with its line numbers: every problem at once, as `file:line: where: what`."""
+"""Reads an experiment's file with its line numbers, and reports every problem at once, as `file:line: where: what`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LANGUAGE = Language(
     largest_bytes=100_000,
     instead_of_aliases="write out what is meant",
 )
-"""An experiment is a page of text; whatever is longer is something else."""
+"""An experiment is a page of text; a longer file is no experiment."""
 
 
 def load(path: Path) -> Experiment:
@@ -34,8 +34,8 @@ def parse(text: str, name: str) -> Experiment:
 
 
 def topology_file(experiment: Experiment, path: Path) -> Path:
-    """Where the experiment's topology lies: seen from the working directory, else from the project around `path`, else
-    among minigts' own.
+    """The experiment's topology file: searched from the working directory, from the project around `path`, and among
+    minigts' own files, in this order.
 
     Raises InputError when there is no such file.
     """

@@ -1,4 +1,4 @@
-"""An experiment over a plan becomes an ordered list of samples. Pure: same input, same order, on any machine."""
+"""Makes an ordered list of samples from an experiment and a plan. Pure: the order is the same on any machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Kind = Literal["path", "segment"]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One measurement to take once. `id` is a file name, and the same in every run of the same experiment."""
+    """One sample to take. `id` is a file name, and the same in every run of the same experiment."""
 
     id: str
     overlay: str
@@ -35,16 +35,16 @@ class Sample:
     hops: int
     kind: Kind
     repetition: int
-    """From 1."""
+    """The number of the repetition, from 1."""
     condition: str = ""
-    """What varies, as `datagram=1400B offload=on`."""
+    """The values of what varies, as `datagram=1400B offload=on`."""
     replicate: int = 0
-    """From 1; 0 where there is one course of events."""
+    """The number of the replicate, from 1; 0 where there is one course of events."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What is repeated: one measurement between two hosts, under one condition."""
+    """One measurement between two hosts, under one condition; its repetitions are samples."""
 
     measurement: str
     tool: str
@@ -56,13 +56,11 @@ class Cell:
 
 
 def matrix(experiment: Experiment, plan: Plan) -> tuple[Sample, ...]:
-    """Every sample in the order in which it is taken: replicates in turn, in each the overlays in turn, in each the
-    repetitions in turn, and in each repetition every cell once, shuffled by the seed. Those that are taken together
-    stand together.
+    """Every sample in the order in which it is taken: by replicate, within it by overlay, within it by repetition, and
+    in each repetition every cell once, shuffled by the seed. Samples that are taken together are adjacent.
 
-    Raises InputError when a path names a host that the plan does not have, or two hosts that are not connected, or that
-    no network joins; when a host is in two paths that are measured together; and when there are more samples than
-    MOST_SAMPLES.
+    Raises InputError for a path with an unknown host, or between hosts that are not connected or that no network joins;
+    for a host in two paths that are measured together; and for more than MOST_SAMPLES samples.
     """
     if (count := sample_count(experiment, plan)) > MOST_SAMPLES:
         raise InputError(f"experiment {experiment.name} {too_many(count)}")
@@ -88,8 +86,8 @@ def matrix(experiment: Experiment, plan: Plan) -> tuple[Sample, ...]:
 
 
 def wrong_places(measurement: AnyMeasurement, plan: Plan) -> Iterator[Finding]:
-    """Hosts and links that a measurement names and the plan does not have, each at its place in the measurement: in all
-    of its paths, and where these are right in what happens meanwhile."""
+    """Unknown hosts and links of a measurement, each with its place: those of its paths, or, where these are right, of
+    `cut`, `cross` and `schedule`."""
     wrong = [
         (("paths", number), said.removeprefix(f"{measurement.name}: paths[{number}]: "))
         for number in range(len(measurement.paths))
@@ -117,7 +115,7 @@ def _refusal(look: Callable[[], object]) -> str:
 
 
 def batches(experiment: Experiment, samples: Iterable[Sample]) -> Iterator[tuple[Sample, ...]]:
-    """Samples in the order of `matrix`; those that are taken at the same time are one batch, most are alone."""
+    """The samples in batches, in the order of `matrix`; a batch is taken at the same time, and most have one sample."""
     together = {measurement.name for measurement in experiment.measurements if measurement.together}
 
     def batch(sample: Sample) -> tuple[object, ...]:
@@ -153,7 +151,7 @@ def _require_apart(batch: Sequence[Cell]) -> None:
 
 
 def _require_cut_within(measurement: AnyMeasurement, plan: Plan) -> None:
-    """What it cuts is a link, and whole again before its shortest sample ends. Raises InputError."""
+    """Raises InputError unless `cut` names a link, and restores it before the shortest sample ends."""
     if (cut := measurement.cut) is None:
         return
     try:
@@ -167,13 +165,13 @@ def _require_cut_within(measurement: AnyMeasurement, plan: Plan) -> None:
     )
     if (shortest_s := min(lengths_s)) <= cut.at_s + cut.for_s:
         raise InputError(
-            f"{measurement.name}: cut: the link is whole again after {cut.at_s + cut.for_s:g} s, when a sample of "
+            f"{measurement.name}: cut: the link is restored after {cut.at_s + cut.for_s:g} s, when a sample of "
             f"{shortest_s:.1f} s has ended: let the tool run longer, or write a smaller `at:` or `for:`"
         )
 
 
 def _require_crossing(measurement: AnyMeasurement, plan: Plan) -> None:
-    """Who sends across is there, and has a way. Raises InputError."""
+    """Raises InputError unless the hosts of cross traffic exist and have a path."""
     for index, flow in enumerate(measurement.cross):
         where = f"{measurement.name}: cross[{index}]"
         if not _named_path(flow, plan, where).links:
@@ -182,12 +180,12 @@ def _require_crossing(measurement: AnyMeasurement, plan: Plan) -> None:
             continue
         if not plan.is_routed:
             raise InputError(
-                f"{where}: it goes by the hosts' own routes, and in routing mode {plan.routing} they have none"
+                f"{where}: cross traffic uses the hosts' own routes, and in routing mode {plan.routing} they have none"
             )
 
 
 def sample_count(experiment: Experiment, plan: Plan) -> int:
-    """How many samples `matrix` would give; multiplied, without making any. Raises InputError as `matrix` does."""
+    """How many samples `matrix` would return, computed without making any. Raises InputError as `matrix` does."""
     of_one_repetition = (
         measurement.condition_count * sum(1 for _ in _paths(measurement, plan, overlay))
         for overlay in experiment.overlays
@@ -198,10 +196,10 @@ def sample_count(experiment: Experiment, plan: Plan) -> int:
 
 
 def cells(experiment: Experiment, plan: Plan, overlay: str) -> Iterator[Cell]:
-    """What one repetition over `overlay` takes, in the file's order, no pair of hosts twice in a measurement.
+    """The cells of one repetition over `overlay`, in the file's order; each pair of hosts once in a measurement.
 
-    Without an overlay (`none`) a path that the underlay does not route is left out, over one a path from one group of
-    the topology to another. Raises InputError for such a one that is named.
+    Without an overlay (`none`), paths that the underlay does not route are left out; over one, paths between different
+    groups of the topology. Raises InputError for a named pair in different groups.
     """
     for measurement in experiment.measurements:
         for path, source, target, kind in _paths(measurement, plan, overlay) if _is_over(measurement, overlay) else ():
@@ -214,7 +212,7 @@ def _is_over(measurement: AnyMeasurement, overlay: str) -> bool:
 
 
 def _paths(measurement: AnyMeasurement, plan: Plan, overlay: str) -> Iterator[tuple[Path, str, str, Kind]]:
-    """The plan's path, where a measurement of it starts and ends, and what it is taken for."""
+    """The plan's path, the two ends of its measurement, and its kind."""
     seen: set[tuple[str, str]] = set()
     for path, source, target, kind in pairs(measurement, plan):
         if (source, target) not in seen and _is_joined(measurement, plan, overlay, path, (source, target)):
@@ -223,7 +221,7 @@ def _paths(measurement: AnyMeasurement, plan: Plan, overlay: str) -> Iterator[tu
 
 
 def _is_joined(measurement: AnyMeasurement, plan: Plan, overlay: str, path: Path, ends: tuple[str, str]) -> bool:
-    """Whether the network joins the path's ends. Raises InputError for a path that is named and lies across groups."""
+    """Whether the network joins the path's ends. Raises InputError for a named path between different groups."""
     plain = measurement.ends.client == measurement.ends.server == "host"
     if overlay in UNDERLAYS or plain or not plan.groups:
         return overlay not in UNDERLAYS or path.reachable
@@ -237,14 +235,14 @@ def _is_joined(measurement: AnyMeasurement, plan: Plan, overlay: str, path: Path
                 for name, group in zip(ends, groups, strict=True)
             )
             raise InputError(
-                f"{measurement.name}: paths[{index}]: in {plan.name} {where}, and overlay {overlay} joins the hosts of "
-                "a group alone: name two of one group, or write `over: [none]`"
+                f"{measurement.name}: paths[{index}]: in {plan.name} {where}, and overlay {overlay} joins only hosts "
+                "of the same group: name two of one group, or write `over: [none]`"
             )
     return False
 
 
 def path_between(plan: Plan, source: str, target: str) -> Path:
-    """The plan's path; from a host to itself one of no hops, which takes no time. Raises KeyError."""
+    """The plan's path; from a host to itself one without hops, which takes no time. Raises KeyError."""
     if source != target:
         return plan.path(source, target)
     return Path(
@@ -260,7 +258,7 @@ def path_between(plan: Plan, source: str, target: str) -> Path:
 
 
 def pairs(measurement: AnyMeasurement, plan: Plan) -> Iterator[tuple[Path, str, str, Kind]]:
-    """The plan's paths that it names, each with its two ends and what it is taken for. Raises InputError."""
+    """The plan's paths of a measurement, each with its two ends and its kind. Raises InputError."""
     seen: set[Paths] = set()
     for index, paths in enumerate(measurement.paths):
         if paths in seen:
@@ -270,7 +268,7 @@ def pairs(measurement: AnyMeasurement, plan: Plan) -> Iterator[tuple[Path, str, 
 
 
 def _pairs_of(measurement: AnyMeasurement, plan: Plan, index: int) -> Iterator[tuple[Path, str, str, Kind]]:
-    """Those of one entry of its `paths:`."""
+    """The paths of one entry of its `paths:`."""
     paths, where = measurement.paths[index], f"{measurement.name}: paths[{index}]"
     if isinstance(paths, Pair):
         yield _named_path(paths, plan, where), paths.source, paths.target, "path"
@@ -318,7 +316,7 @@ def _shuffled(batches_: Sequence[tuple[Cell, ...]], seed: str) -> list[tuple[Cel
 
 
 def _sample(cell: Cell, overlay: str, repetition: int, replicate: int) -> Sample:
-    # A host's name may hold a hyphen; then two of them part the names, so that a-b to c is not a to b-c.
+    # Two hyphens separate names with a hyphen, so that a-b to c is not a to b-c.
     dash = "--" if "-" in cell.source + cell.target else "-"
     condition = f".{cell.condition.replace(' ', ',')}" if cell.condition else ""
     course = f".replicate-{replicate}" if replicate else ""

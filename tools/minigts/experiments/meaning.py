@@ -1,7 +1,7 @@
-"""Which parts of an experiment say nothing in virtual time, where the processor is free. Pure.
+"""Finds the parts of an experiment that say nothing in virtual time, where processors take no time. Pure.
 
-What depends on the processor stands with each column and option (`tools.processor`); here is what follows for
-measurements and claims. One that holds over a modelled processor is left alone where the plan has one.
+Each column and option says whether it depends on the processor (`tools.processor`); this module applies that to
+measurements and claims. Where the plan models the processor, parts that depend on it have a meaning.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from minigts.topology.plan import Plan
 
 @dataclass(frozen=True)
 class Meaningless:
-    """A part that says nothing. `modelled`: a measurement that `processor:` in the topology gives a meaning."""
+    """A part that says nothing. `modelled`: a `processor:` in the topology would give it a meaning."""
 
     where: Location
     part: LeftOut
@@ -31,8 +31,8 @@ class Meaningless:
 
 
 def meaningless(experiment: Experiment, plan: Plan) -> tuple[Meaningless, ...]:
-    """The measurements, then the claims, then the watched counters that say nothing on a lab of `plan`; none of a lab
-    in real time. Raises InputError for a path that the plan does not have."""
+    """The measurements, then the claims, then the watched counters that say nothing on a lab of `plan`; empty in real
+    time. Raises InputError for a path that the plan does not have."""
     if plan.time == "real":
         return ()
     measurements = {
@@ -49,12 +49,12 @@ def meaningless(experiment: Experiment, plan: Plan) -> tuple[Meaningless, ...]:
 
 
 def samples(manifest: Manifest) -> tuple[Sample, ...]:
-    """What the run of that manifest takes, in order."""
+    """The samples of the manifest's run, in order."""
     return within(matrix(manifest.experiment, manifest.plan), manifest.left_out)
 
 
 def within(every: Sequence[Sample], left_out: Sequence[LeftOut]) -> tuple[Sample, ...]:
-    """Those of the measurements and overlays that are not left out, in the order that they have among all."""
+    """The samples of `every` whose measurement and overlay are not left out, in the same order."""
     without = {(part.kind, part.name) for part in left_out}
     return tuple(
         sample
@@ -64,7 +64,7 @@ def within(every: Sequence[Sample], left_out: Sequence[LeftOut]) -> tuple[Sample
 
 
 def claims(manifest: Manifest) -> tuple[Claim, ...]:
-    """What is claimed of what the run takes."""
+    """The claims about what the run measures."""
     without = {(part.kind, part.name) for part in manifest.left_out}
     return tuple(
         claim
@@ -122,7 +122,7 @@ def _measures(measurement: AnyMeasurement, claim: Claim) -> bool:
 
 
 def _free(column: Column, measurement: AnyMeasurement, plan: Plan) -> str | None:
-    """Why the figure is a free processor's over each of the measurement's paths; None when over one it is not."""
+    """Why the figure depends on the processor alone over each path of the measurement; None if it does not."""
     paths = _paths(measurement, plan)
     if not paths or not all(is_the_processors(column, plan, path) and not is_modelled(plan, path) for path in paths):
         return None
@@ -135,13 +135,13 @@ def _free(column: Column, measurement: AnyMeasurement, plan: Plan) -> str | None
 
 
 def _paths(measurement: AnyMeasurement, plan: Plan) -> list[Path]:
-    """As the measurement has the links set."""
+    """The measurement's paths, with the links as it sets them."""
     unlimited = {"rate_mbit": None} if measurement.links.rate == "unlimited" else {}
     return [path.model_copy(update=unlimited) for path, *_ in pairs(measurement, plan)]
 
 
 def _watched(experiment: Experiment, without: Collection[str]) -> Iterator[Meaningless]:
-    """Counters beside a measurement that keeps its meaning. They cost nothing when they are not read."""
+    """Counters of measurements that keep their meaning. They cost nothing when they are not read."""
     for index, measurement in enumerate(experiment.measurements):
         if measurement.name not in without and "watch" in of_the_processor(measurement, {}):
             why = "programs use no processor time on a virtual clock"

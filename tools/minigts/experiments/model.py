@@ -1,4 +1,4 @@
-"""The experiment language: what an experiment's file may say. What a tool's options may say stands with the tool."""
+"""The experiment language: the model of an experiment's file. The options of each tool are in its own module."""
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ from minigts.topology.time import Time
 
 MOST_CROSSING = 64
 MOST_LABS, MOST_SWEPT, LONGEST_CELL = 10_000, 4, 200
-"""Of a sweep: labs, places that it varies, and what the two make of a lab's name: a file's, as file systems have it."""
+"""The most labs of a sweep, the most places that it varies, and the longest name of a lab's folder in characters."""
 CROSS = "cross"
-"""In `vary`: the rate of all cross traffic."""
+"""The key of `vary` for the rate of all cross traffic."""
 MOST_SAMPLES = 200_000
-"""Of one experiment. A results directory has a file for each, and a report reads them all."""
+"""The most samples of one experiment. A results directory has a file for each, and a report reads them all."""
 
 
 FEWEST_REPLICATES = 5
-"""One course of events is told exactly; of several, fewer than five decide nothing (decision 63)."""
+"""The fewest of several replicates: fewer than five decide nothing (decision 63). A single one is exact."""
 
 
 def replicates_of(value: object) -> int:
-    """How many replicates. Raises ValueError for a number that decides nothing."""
+    """The number of replicates. Raises ValueError for a number that decides nothing."""
     number = whole_number(value, "replicates", 1, MOST_REPLICATES)
     if 1 < number < FEWEST_REPLICATES:
         raise ValueError(
-            f"{number} replicates decide nothing: write 1, which tells one course exactly, or {FEWEST_REPLICATES} to "
+            f"{number} replicates decide nothing: write 1 for one exact course, or {FEWEST_REPLICATES} to "
             f"{MOST_REPLICATES}"
         )
     return number
@@ -69,12 +69,12 @@ Replicates = Annotated[
 
 
 class Pair(Strict):
-    """One path, by its two hosts' names; what is sent is sent by `from`."""
+    """One path, by its two hosts' names; `from` sends."""
 
     source: str = Field(alias="from")
     """The host that sends."""
     target: str = Field(alias="to")
-    """The host that is sent to."""
+    """The host that receives."""
 
 
 def _path_kind(value: object) -> str:
@@ -88,12 +88,12 @@ Paths = Annotated[Annotated[PathWord, Tag("word")] | Annotated[Pair, Tag("pair")
 
 _Value = Annotated[str | int, BeforeValidator(varied), SCALAR]
 Varied = dict[str, Annotated[tuple[_Value, ...], Field(min_length=1)]]
-"""Values for options, in the order in which they are drawn."""
+"""Values for options, in the order in which figures show them."""
 
 
 Place = Annotated[str, *matching("a place in the topology's file, as in chain.hosts or links.rtt", PLACE)]
 Swept = dict[Place, Annotated[tuple[_Value, ...], BeforeValidator(stepped), Field(min_length=1)]]
-"""The same of a topology, by places in its file; a value may be a range of some."""
+"""Values for places in a topology's file; an entry may be a range of values."""
 
 
 class Crossing(Pair):
@@ -102,9 +102,9 @@ class Crossing(Pair):
     protocol: Literal["tcp", "udp"] = "tcp"
     """tcp, or udp at a rate."""
     rate: Annotated[str, BeforeValidator(OFFERED_MBIT.normal), written(OFFERED_MBIT.pattern, "20mbit")] | None = None
-    """What is offered; absent, TCP sends as much as it can."""
+    """The rate that is offered; by default TCP sends as much as it can."""
     between: Literal["hosts", "containers"] = "hosts"
-    """hosts: by the plain hosts' own routes; containers: over the overlay that is measured."""
+    """hosts: over the plain hosts' own routes; containers: over the overlay that is measured."""
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
@@ -114,72 +114,72 @@ class Crossing(Pair):
 
 
 class Links(Strict):
-    """How all links of the lab are set while a measurement runs, where it differs from the topology."""
+    """The settings of all links while a measurement runs, where they differ from the topology."""
 
     gro: Annotated[Switch, OF_THE_PROCESSOR] = "off"
-    """Generic receive offload on the links' interfaces; minigts has it off."""
+    """Generic receive offload on the links' interfaces; off by default."""
     queue: Size | None = None
-    """The queue in front of each link's rate."""
+    """The queue of each link, before its rate; by default the topology's."""
     rate: Literal["unlimited"] | None = None
-    """unlimited: no rate on any link."""
+    """unlimited: no rate on any link; by default the topology's rates."""
 
 
 class Cut(Strict):
-    """A link that is cut while a sample is taken, and made whole again. Times count from the sample's beginning."""
+    """A link that is cut while a sample is taken, and then restored. Times count from the sample's beginning."""
 
     link: str
-    """Its name, or that of its two ends in the other order."""
+    """The link's name, or its two ends in the other order."""
     at_s: Duration = Field(alias="at")
-    """When it is cut."""
+    """When the link is cut."""
     for_s: Duration = Field(alias="for")
-    """How long it stays so."""
+    """How long the link stays cut."""
 
 
 class Ends(Strict):
     """Where a measurement's client and server are, on its two hosts."""
 
     client: Literal["container", "host", "second"] = Field(default="container", alias="from")
-    """container: where the overlay is measured from; host: the plain host; second: one more container beside it."""
+    """container: the overlay's measuring container; host: the plain host; second: another container on the host."""
     server: Literal["container", "host", "own"] = Field(default="container", alias="to")
-    """container: as the overlay is reached from elsewhere; host: the plain host; own: the container's own address,
-    where that is another one (Docker's bridge with published ports)."""
+    """container: the overlay's address of the container; host: the plain host; own: the container's own address where
+    it differs (Docker's bridge with published ports)."""
 
 
 class _Measurement(Strict):
-    """What is measured. `vary` lists values for some of the options; each combination is measured."""
+    """One measurement. `vary` lists values for some of the options; each combination is measured."""
 
     name: Name
-    """Claims and figures speak of it by this name."""
+    """The name by which claims and figures refer to it."""
     paths: Annotated[tuple[Paths, ...], Field(min_length=1)]
     """first-to-each, first-to-last, each-segment, every-pair, or a pair of hosts by name."""
     together: Annotated[bool, *truth("all paths are measured at the same time")] = False
-    """All its paths at the same time, each with a result of its own; no host may be in two of them."""
+    """Whether all paths are measured at the same time, each with its own result; no host may be in two of them."""
     options: Options
-    """Of the tool."""
+    """The options of the tool."""
     vary: Varied = Field(default_factory=dict)
     """Options with a list of values each; every combination is measured."""
     over: tuple[Name, ...] = ()
-    """Only over these overlays; all of the experiment's when absent."""
+    """The overlays over which it is measured; by default all of the experiment's."""
     ends: Ends = Ends()
-    """Where its client and server are."""
+    """Where the client and the server are."""
     links: Links = Links()
-    """How all links are set meanwhile."""
+    """The settings of all links meanwhile."""
     rest_s: Duration | None = Field(default=None, alias="rest")
-    """How long nothing is sent before each sample, so that hosts forget the one before."""
+    """How long nothing is sent before each sample, so that hosts forget the previous one; by default no time."""
     cut: Cut | None = None
-    """A link that fails meanwhile."""
+    """A link that is cut meanwhile."""
     schedule: tuple[Step, ...] = ()
-    """What links do meanwhile. Times count from the sample's beginning; what is later than its end is left out."""
+    """Changes of links meanwhile. Times count from the sample's beginning; changes after its end are left out."""
     play: Literal["topology"] | None = None
-    """topology: the schedule of the topology's file is played meanwhile."""
+    """topology: the schedule of the topology file is played meanwhile."""
     cross: Annotated[tuple[Crossing, ...], Field(max_length=MOST_CROSSING)] = ()
-    """Pairs of hosts, the first of which sends to the second meanwhile. `vary: {cross: …}` has rates for all."""
+    """Cross traffic meanwhile: each flow is sent by `from` to `to`. `vary: {cross: …}` gives rates for all flows."""
     series: Annotated[bool, *truth("what the tool says of each moment is kept, too")] = False
-    """What the tool says of each moment becomes rows of series.csv, and a figure over time."""
+    """Whether the tool's figures over time become rows of series.csv and a figure over time; false by default."""
     watch: Annotated[tuple[Literal["cpu"], ...], OF_THE_PROCESSOR] = ()
-    """cpu: sample the processor counters of both hosts meanwhile, inside them and, where that can be, outside."""
+    """cpu: read the processor counters of both hosts meanwhile, inside them and, where possible, outside."""
     tool: str
-    """What measures."""
+    """The tool that measures."""
 
     @model_validator(mode="after")
     def _variants_are_valid(self) -> Self:
@@ -188,18 +188,19 @@ class _Measurement(Strict):
         return self
 
     def wrong_variants(self) -> Iterator[Finding]:
-        """What is wrong in `vary`: an option that is not there, a value that it cannot have, one that is there twice.
+        """The problems in `vary`: unknown options, impossible values, and values given twice.
 
-        Each value is tried with the first of all others. Options exclude each other by being there, not by their value.
+        Each value is tried with the first values of the other options, as options exclude each other whatever their
+        values.
         """
         known = [*self.options.may_vary, *([CROSS] if self.cross else [])]
         if self.series and self.instrument.series is None:
             able = [name for name, tool in _EVERY.items() if tool.series is not None]
-            yield ("series",), f"{self.tool} says nothing of single moments; {listed(able)} do"
+            yield ("series",), f"{self.tool} reports no figures over time; {listed(able)} do"
         if self.together and (getattr(self.options, "sessions", None) is not None or "sessions" in self.vary):
             yield (
                 ("together",),
-                "`sessions` takes further hosts, which may be those of another path: give one of the two",
+                "`sessions` uses further hosts, which may be those of another path: give one of the two",
             )
         yield from self._wrong_schedule()
         for key in self.vary.keys() - set(known):
@@ -236,17 +237,17 @@ class _Measurement(Strict):
 
     @property
     def condition_count(self) -> int:
-        """How many `conditions` there are, without making them."""
+        """The number of `conditions`, computed without making them."""
         return math.prod(len(values) for values in self.vary.values())
 
     @property
     def conditions(self) -> Iterator[str]:
-        """Each combination of what varies, as `datagram=1400B offload=on`; one empty word when nothing does."""
+        """Each combination of what varies, as `datagram=1400B offload=on`; one empty string when nothing varies."""
         words = [[f"{key}={word(value)}" for value in values] for key, values in self.vary.items()]
         return (" ".join(chosen) for chosen in itertools.product(*words))
 
     def under(self, condition: str) -> Self:
-        """The same with the options of one of its `conditions`. Raises pydantic's ValidationError, KeyError."""
+        """The measurement with the options of one of its `conditions`. Raises pydantic's ValidationError, KeyError."""
         values = {(key, word(value)): value for key, several in self.vary.items() for value in several}
         return self._with({key: values[key, value] for key, value in settings(condition).items()})
 
@@ -260,7 +261,7 @@ class _Measurement(Strict):
 
     @property
     def instrument(self) -> Tool:
-        """Its tool, with the label and the unit that the options may give it."""
+        """The measurement's tool, with the label and the unit that its options may give."""
         tool = _EVERY[self.tool]
         return tool if tool.made_for is None else tool.made_for(self.options)
 
@@ -271,20 +272,20 @@ def settings(condition: str) -> dict[str, str]:
 
 
 def _measurement_of(tool: Tool) -> type[_Measurement]:
-    """The language's measurement by a tool, `netperf-rr` as NetperfRR: of its options, and told apart by its name."""
+    """The model of a measurement by a tool, with the tool's options: NetperfRR for `netperf-rr`."""
     parts = (part.upper() if len(part) < 3 else part.capitalize() for part in tool.name.split("-"))
     needed = any(field.is_required() for field in tool.options.model_fields.values())
     options = ... if needed else tool.options()
     fields: dict[str, Any] = {
-        "tool": (Literal[tool.name], Field(description="What measures.")),
-        "options": (tool.options, Field(default=options, description="Of the tool.")),
+        "tool": (Literal[tool.name], Field(description="The tool that measures.")),
+        "options": (tool.options, Field(default=options, description="The options of the tool.")),
     }
     return create_model("".join(parts), __base__=_Measurement, __module__=__name__, **fields)
 
 
 _EVERY = {**TOOLS, **OPEN}
 MEASUREMENTS = {name: _measurement_of(tool) for name, tool in _EVERY.items()}
-"""The class of a measurement by each tool."""
+"""The model of a measurement by each tool."""
 if TYPE_CHECKING:
     AnyMeasurement = _Measurement
 else:  # a type checker cannot follow a union that a list makes
@@ -293,53 +294,53 @@ Measurement = Annotated[AnyMeasurement, Field(discriminator="tool")]
 
 
 class Scale(Strict):
-    """What `--paper` or `--quick` changes: the study's own length and repetitions, or as little as shows something."""
+    """What `--paper` or `--quick` changes: the study's own length and repetitions, or a short look."""
 
     repetitions: Count = 1
     """How often each cell is measured."""
     replicates: Annotated[Replicates | None, Field(exclude_if=lambda number: number is None)] = None
-    """How many labs with other seeds; of quick one when absent, of paper as many as else."""
+    """How many labs with different seeds; by default one for `quick`, and the experiment's number for `paper`."""
     duration_s: WholeSeconds | None = Field(default=None, alias="duration")
-    """How long each sample takes."""
+    """How long each sample takes, in whole seconds; by default as the measurement says."""
     overlays: tuple[Name, ...] = ()
-    """Only these of the experiment's overlays; all of them when absent."""
+    """The overlays that are measured; by default all of the experiment's."""
     vary: dict[str, Annotated[tuple[_Value, ...], BeforeValidator(stepped), Field(min_length=1)]] = Field(
         default_factory=dict
     )
-    """Other values for what varies, in the topology and in every measurement that varies it."""
+    """Other values for what varies in the topology or in measurements."""
 
 
 class Experiment(Strict):
     """One experiment. `topology` is a path as written, relative to where minigts runs or to the project."""
 
     name: Name
-    """Results directories carry it."""
+    """The name of the experiment and of its results directories."""
     title: str
-    """Heading of the report."""
+    """The heading of the report."""
     description: str = ""
-    """First paragraph of the report."""
+    """The first paragraph of the report."""
     topology: str
-    """Path of the topology file, seen from where minigts runs, or from the project."""
+    """The path of the topology file, relative to where minigts runs or to the project."""
     time: Annotated[Time, choice("a lab's time", "real", "virtual")] | None = None
-    """The lab's, whatever the topology says: real where the processor is what is measured."""
+    """The time of the lab, in place of the topology's; real where the processor is measured."""
     vary: Annotated[Swept, Field(max_length=MOST_SWEPT)] = Field(default_factory=dict)
-    """Values of the topology by their places in its file, ranges too; each combination is a lab."""
+    """Values, or ranges of them, for places in the topology file; each combination is measured in its own lab."""
     overlays: Annotated[tuple[Name, ...], Field(min_length=1)]
-    """One after the other; none is the plain hosts."""
+    """The overlays, measured one after the other; none is the plain hosts."""
     seed: Annotated[int, *whole("a seed", 0, 2**63 - 1)]
-    """Of the order within an overlay, and of the intervals."""
+    """The seed of the order of samples within an overlay, and of the bootstrap intervals."""
     repetitions: Count
     """How often each cell is measured."""
     replicates: Annotated[Replicates, Field(exclude_if=lambda number: number == 1)] = 1
-    """In virtual time, how many labs with other seeds it is measured in; 1: one course of events, as declared."""
+    """How many labs with different seeds are measured in virtual time; by default 1, one course of events."""
     measurements: Annotated[tuple[Measurement, ...], Field(min_length=1)]
-    """What is measured."""
+    """The measurements."""
     claims: tuple[Claim, ...] = ()
-    """What is claimed of the figures."""
+    """The claims about the figures."""
     published: tuple[Published, ...] = ()
-    """What is drawn beside them."""
+    """Published values that are drawn beside the measured ones."""
     figures: tuple[Figure, ...] = ()
-    """What is drawn; one of each measurement when absent."""
+    """The figures that are drawn; by default one for each measurement."""
     paper: Scale | None = None
     """What `--paper` changes."""
     quick: Scale = Scale()
@@ -384,33 +385,36 @@ class Experiment(Strict):
             longest = ",".join(f"{place}={max(map(word, values), key=len)}" for place, values in swept.items())
             if len(longest) > LONGEST_CELL:
                 long = f"{longest[:60]}…, has {len(longest)} characters, of at most {LONGEST_CELL}"
-                yield where, f"a lab's folder is called by its values, and this name, {long}"
+                yield where, f"a lab's folder is named by its values, and this name, {long}"
             for place, value in ((place, value) for place, values in swept.items() for value in values):
                 if "/" in word(value):
-                    yield (*where, place), f"{shown(value)}: a lab's folder is called by its values, so none has a /"
+                    yield (
+                        (*where, place),
+                        f"{shown(value)}: a lab's folder is named by its values, so none may have a /",
+                    )
 
     def _swept(self, scale: Scale) -> dict[str, tuple[str | int, ...]]:
-        """What the topology's places have at that scale."""
+        """The values of the topology's places at that scale."""
         return {place: scale.vary.get(place, values) for place, values in self.vary.items()}
 
     @property
     def variations(self) -> Iterator[Experiment]:
-        """Itself with one combination each of what varies in the topology; itself when nothing does."""
+        """The experiment for each combination of what varies in the topology; itself when nothing varies."""
         for chosen in itertools.product(*self.vary.values()):
             yield self.model_copy(update={"vary": {place: (v,) for place, v in zip(self.vary, chosen, strict=True)}})
 
     @property
     def values(self) -> dict[str, str]:
-        """Of one of its `variations`, by their places: what its topology has instead."""
+        """The values of one of its `variations`, by their places in the topology file."""
         return {place: word(value) for place, (value, *_) in self.vary.items()}
 
     @property
     def cell(self) -> str:
-        """The same as `chain.hosts=3,chain.link.delay=5ms`; empty when the topology is as its file has it."""
+        """These `values` as `chain.hosts=3,chain.link.delay=5ms`; empty when nothing varies."""
         return ",".join(f"{place}={value}" for place, value in self.values.items())
 
     def _wrong_metrics(self) -> Iterator[Finding]:
-        """A claim's column must be filled by a tool of a measurement that it speaks of."""
+        """Claims whose column no tool of their measurements fills."""
         for index, claim in enumerate(self.claims):
             tools = [each.instrument for each in self.measurements if claim.of in (None, each.name)]
             fitting = [tool for tool in tools if tool.quantity == claim.quantity]
@@ -419,7 +423,7 @@ class Experiment(Strict):
                 yield ("claims", index, "metric"), unknown("column", "columns there", claim.metric, [*columns])
 
     def _wrong_values(self) -> Iterator[Finding]:
-        """What is claimed of a user's own number is in its unit, and by its direction where it has one."""
+        """Claims about the numbers of `tool: command` without the right unit, or without a direction."""
         for index, claim in enumerate(self.claims):
             spoken_of = [each for each in self.measurements if claim.of in (None, each.name)]
             tools = {each.name: each.instrument.value for each in spoken_of if each.instrument.quantity == "value"}
@@ -429,13 +433,13 @@ class Experiment(Strict):
                 yield ("claims", index, "value"), f"{claim.of or 'no measurement here'} has no value of `tool: command`"
             for name, column in tools.items():
                 if claim.word == "bounded" and claim.range and claim.range.unit != column.unit:
-                    message = f"{claim.range.written!r} wants the unit of {name}, {column.unit}"
+                    message = f"{claim.range.written!r} needs the unit of {name}, {column.unit}"
                     yield ("claims", index, "range"), message
                 if claim.word in ("better", "worse") and column.better is None:
-                    yield ("claims", index, "value"), f"{name} does not say which way is `better:`, higher or lower"
+                    yield ("claims", index, "value"), f"{name} does not say what is `better:`, higher or lower"
 
     def _wrong_scales(self) -> Iterator[Finding]:
-        """What `paper:` or `quick:` would make of the measurements must be possible too."""
+        """The problems of the measurements as `paper:` or `quick:` change them."""
         for key, scale in (("paper", self.paper), ("quick", self.quick)):
             for measurement in self.measurements if scale else ():
                 try:
@@ -446,8 +450,8 @@ class Experiment(Strict):
                     yield from (((key, *where), f"{measurement.name}: {message}") for where, message in wrong)
 
     def wrong_as_written(self) -> Iterator[Finding]:
-        """What no file may say, but a part of an experiment in a manifest may: overlays of scales that are not there,
-        and more samples than are possible on any topology."""
+        """Problems in a file that a part of an experiment in a manifest may have: unknown overlays of scales, and more
+        samples than are possible on any topology."""
         for key, scale in (("paper", self.paper), ("quick", self.quick)):
             for index, overlay in enumerate(scale.overlays if scale else ()):
                 if overlay not in self.overlays:
@@ -464,7 +468,7 @@ class Experiment(Strict):
         yield from ((where, too_many(count, "at least ")) for where, count in wrong[:1])
 
     def _claims_across_labs(self) -> Iterator[Finding]:
-        """A claim is judged in each lab by itself, in which what varies in the topology has one value."""
+        """Claims about what varies in the topology. Each lab is judged by itself, and has one value of it."""
         alone = "differs from lab to lab, and a claim is judged in each lab by itself"
         for index, claim in enumerate(self.claims):
             spoken_of = [each for each in self.measurements if claim.of in (None, each.name)]
@@ -478,7 +482,7 @@ class Experiment(Strict):
 
     @property
     def least_samples(self) -> int:
-        """How many samples there are where each measurement has one path. Multiplied, not counted."""
+        """The number of samples if each measurement has one path, computed without making them."""
         return (
             self.replicates
             * self.repetitions
@@ -492,11 +496,11 @@ class Experiment(Strict):
 
     @property
     def courses(self) -> Sequence[int]:
-        """The replicates by their numbers, from 1; without them the one course that is as declared, 0."""
+        """The numbers of the replicates, from 1; 0 for a single course of events."""
         return range(1, self.replicates + 1) if self.replicates > 1 else (0,)
 
     def replicated(self, number: int) -> Experiment:
-        """The same in so many replicates."""
+        """The same experiment with that number of replicates."""
         return self.model_copy(update={"replicates": number})
 
     def measurement(self, name: str) -> AnyMeasurement:
@@ -508,17 +512,17 @@ class Experiment(Strict):
 
     @property
     def parts(self) -> frozenset[str]:
-        """Names of its overlays and measurements, which `only` selects from."""
+        """The names of its overlays and measurements, from which `only` selects."""
         return frozenset((*self.overlays, *(entry.name for entry in self.measurements)))
 
     def for_paper(self) -> Experiment:
-        """The same at the study's own length. Raises InputError when the file has no `paper:`."""
+        """The experiment at the study's own length. Raises InputError when the file has no `paper:`."""
         if self.paper is None:
-            raise InputError(f"experiment {self.name} has no `paper:` section, so --paper says nothing")
+            raise InputError(f"experiment {self.name} has no `paper:` section, so --paper changes nothing")
         return self._at(self.paper).replicated(self.paper.replicates or self.replicates)
 
     def for_a_look(self) -> Experiment:
-        """The same as `quick:` has it; without that, once instead of several times."""
+        """The experiment as `quick:` changes it; by default with one repetition."""
         return self._at(self.quick).replicated(self.quick.replicates or 1)
 
     def _at(self, scale: Scale) -> Experiment:
@@ -532,11 +536,11 @@ class Experiment(Strict):
         return self.model_copy(update=update)
 
     def _claims_over(self, overlays: Collection[str]) -> Iterator[Claim]:
-        """Without those that name another of the experiment's overlays."""
+        """The claims, without those that name an overlay of the experiment that is not in `overlays`."""
         return (claim for claim in self.claims if claim.overlays.isdisjoint({*self.overlays} - {*overlays}))
 
     def only(self, names: Iterable[str]) -> Experiment:
-        """The part that `names` (overlays and measurements) select. Raises InputError for a name that is neither.
+        """The part that `names` (overlays and measurements) select. Raises InputError for any other name.
 
         Naming no overlay keeps all overlays, naming no measurement keeps all measurements.
         """
@@ -558,7 +562,7 @@ class Experiment(Strict):
         )
 
     def as_written(self) -> dict[str, Any]:
-        """The experiment as its file would say it, as JSON values."""
+        """The experiment as in a file, as JSON values."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
@@ -570,12 +574,12 @@ def _scaled(measurement: AnyMeasurement, scale: Scale) -> AnyMeasurement:
 
 
 def _values(measurements: Iterable[AnyMeasurement]) -> set[tuple[str, str]]:
-    """Everything that varies, with each of its values."""
+    """The keys of what varies, with each of their values."""
     return {(key, str(value)) for each in measurements for key, values in each.vary.items() for value in values}
 
 
 def _values_named(claim: Claim) -> Iterator[tuple[str, str]]:
-    """Each value of what varies that it speaks of, or compares with."""
+    """Each value of what varies that the claim names in `where` or `than`."""
     yield from claim.where.items()
     yield from claim.than.items()
 
@@ -589,7 +593,7 @@ def _given_twice(places: Sequence[Location], names: Sequence[str]) -> Iterator[F
 
 
 def too_many(samples: int, about: str = "") -> str:
-    """The sentence for an experiment of more than MOST_SAMPLES."""
+    """The error message for more than MOST_SAMPLES samples."""
     return (
         f"asks for {about}{samples:,} samples; at most {MOST_SAMPLES:,} are possible: take fewer values in `vary:`, or "
         f"fewer repetitions, paths or overlays"
@@ -597,5 +601,5 @@ def too_many(samples: int, about: str = "") -> str:
 
 
 def json_schema_text() -> str:
-    """The JSON Schema of an experiment's file: the shipped experiments/schema.json is this."""
+    """The JSON Schema of an experiment's file, the content of experiments/schema.json."""
     return validation.schema_text(validation.json_schema(Experiment))

@@ -1,7 +1,7 @@
-"""What one attempt at a sample runs, where, and in which order. Pure: nothing is started here.
+"""The commands of one attempt at a sample, with their hosts and order. Pure: nothing is started here.
 
-`before` sets things, one call after the other; then all of `beside` are started, and when all of `lead` have ended,
-`client`; when that has ended and all of `tail` after it, `after` puts things back and ends what would go on.
+The calls of `before` make settings one after the other. Then all of `beside` are started, and when all of `lead` have
+ended, `client`. When it and then all of `tail` have ended, `after` restores settings and ends what still runs.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from minigts.topology.plan import Plan
 from minigts.topology.software import Software
 
 FIRST_OWN_PORT, FIRST_CROSSING_PORT = 5301, 5401
-"""Of servers that one sample starts for itself; an overlay's own iperf3 listens on 5201 and serves one at a time."""
+"""The first ports of servers of one sample's own; an overlay's iperf3 listens on 5201 and serves one at a time."""
 SHORT_S = 20.0
 WATCHED_EVERY_S = 0.25
 WATCHING = "/run/minigts-watching"
-"""A pipe on which nothing ever comes, so that waiting on it costs no process; hosts have no /dev/fd."""
+"""A pipe without a writer, on which bash can wait without a process; hosts have no /dev/fd."""
 MEASURED = f"{WATCHING}.measured"
-"""There while the client runs."""
+"""The file that exists while the client runs."""
 OFFLOADS = {
     "tso": "tcp-segmentation-offload",
     "gso": "generic-segmentation-offload",
     "tx-udp-segmentation": "tx-udp-segmentation",
 }
-"""TCP segmentation by the device, by the kernel just above it, and what took the place of UDP fragmentation offload,
-which Linux 4.14 removed: as ethtool(8) sets them, and as it shows them. TCP's needs that the device computes checksums,
-which is on meanwhile: a link's does not by itself."""
+"""The offloads, as ethtool(8) sets them and as it shows them: TCP segmentation by the device, by the kernel, and UDP
+segmentation, which replaced the fragmentation offload that Linux 4.14 removed. TCP's needs checksums by the device,
+which are switched on meanwhile, as links have them off."""
 CHECKSUMS = {"tx": "tx-checksumming"}
 KEPT_OFFLOADS = "/run/minigts-offloads"
-"""With the host's name and the end behind it: what they were before. There while a sample is taken."""
+"""The file, followed by the host's name and the end, that keeps the previous offloads while a sample is taken."""
 
 _THAT_DEVICE = """
 kept=$1
@@ -65,12 +65,12 @@ done
 rm "$kept"
 """
 CROSSED_LONGER = 1.5
-"""Cross traffic beside a tool that has no time of its own goes on for so many times as long as that should take: ping's
-10 ms are up to 16 where the kernel's clock ticks every 4 ms and a reply is late."""
+"""Beside a tool without a fixed duration, cross traffic lasts for this multiple of the tool's estimate: ping's
+intervals of 10 ms take up to 16 ms where the kernel's clock ticks every 4 ms and a reply is late."""
 CROSSING, SERVING, LISTENING, WATCH = "cross", "server", "listening", "cpu"
 SERVED = "/run/minigts-server"
-"""With the host's name behind it, for hosts may share their files: there while what a measurement brings serves
-at the path's end; taken away before it is told to end."""
+"""The file, followed by the host's name as hosts may share files, that exists while a measurement's `serve` runs; it
+is removed before `serve` is ended."""
 _BRING = """
 at_most=$1
 shift
@@ -109,8 +109,8 @@ for port; do
   done
 done
 """
-"""The server of the sample before may not have heard yet that its client has ended; a new one on its port would end at
-once. One that is still there after a second waits for a client that never came, and serves as well."""
+"""Waits for the previous sample's server, which may not know yet that its client has ended: a new server on its port
+would end at once. A server that still runs after a second waits for a client that never came, and can be used."""
 _SERVE = 'for port; do iperf3 -s -J -1 -D -p "$port" --idle-timeout 60; done'
 _MAKE_CLOCK = ("sh", "-c", 'rm -f "$0" && mkfifo "$0"', WATCHING)
 _WATCH = """
@@ -132,7 +132,7 @@ done
 
 @dataclass(frozen=True)
 class Call:
-    """One command on one host. `needed`: its failure is the sample's."""
+    """One command on one host. `needed`: if it fails, the sample fails. `limit_s` is its timeout."""
 
     name: str
     host: str
@@ -152,20 +152,20 @@ class Procedure:
 
 
 class Second(Protocol):
-    """Where one more container of the overlay is, on the host of that name; started when it is first asked for."""
+    """Returns a second container of the overlay on the host of that name, which is started at the first call."""
 
     def __call__(self, host: str) -> Endpoint: ...
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a sample is taken in: the plan, and where the overlay can be measured from and to."""
+    """The surroundings of a sample: the plan, and the overlay's endpoints."""
 
     plan: Plan
     endpoints: Mapping[str, Endpoint]
     second: Second
     pace_s: float | None
-    """The provider's: between echo requests that keep hosts awake. None in virtual time, where waking takes none."""
+    """The provider's interval between echo requests that keep hosts awake, in seconds; None in virtual time."""
 
     def endpoint(self, overlay: str, host: str) -> Endpoint:
         if host not in self.endpoints:
@@ -177,7 +177,7 @@ class Surroundings:
 
 
 def procedure(measurement: AnyMeasurement, sample: Sample, around: Surroundings) -> Procedure:
-    """What to run for `sample`; `measurement` has the options of its condition. Raises InputError."""
+    """The procedure for `sample`; `measurement` has the options of its condition. Raises InputError."""
     source, way = client_end(measurement, sample, around), way_of(measurement, sample, around)
     target = _server_end(measurement, sample, around)
     limit_s = timeout_s(measurement, way.path)
@@ -228,7 +228,7 @@ def procedure(measurement: AnyMeasurement, sample: Sample, around: Surroundings)
 
 
 def client_end(measurement: AnyMeasurement, sample: Sample, around: Surroundings) -> Endpoint:
-    """Where the client runs."""
+    """The endpoint on which the client runs."""
     if measurement.ends.client == "host":
         return around.plain(sample.source)
     if measurement.ends.client == "second":
@@ -237,7 +237,7 @@ def client_end(measurement: AnyMeasurement, sample: Sample, around: Surroundings
 
 
 def way_of(measurement: AnyMeasurement, sample: Sample, around: Surroundings) -> PathUnderTest:
-    """The way from the sample's client to its server."""
+    """The path from the sample's client to its server."""
     target = _server_end(measurement, sample, around)
     own_server = measurement.ends.server == "host" or _session_count(measurement) is not None
     way = PathUnderTest(
@@ -270,7 +270,7 @@ def _session_count(measurement: AnyMeasurement) -> int | None:
 
 
 def _sessions(measurement: AnyMeasurement, sample: Sample, around: Surroundings, way: PathUnderTest) -> Iterator[Call]:
-    """All sessions but the first: from the hosts that follow the first one in the plan."""
+    """All sessions but the first, from the hosts that follow the first one in the plan."""
     wanted = (_session_count(measurement) or 1) - 1
     names = [host.name for host in around.plan.hosts]
     first = names.index(sample.source)
@@ -286,8 +286,8 @@ def _sessions(measurement: AnyMeasurement, sample: Sample, around: Surroundings,
 
 
 def _servers(target: Endpoint, ports: list[int]) -> Iterator[Call]:
-    """One iperf3 for each port, that serves once and ends by itself. Looking is the host's: a measuring container has
-    neither ss nor grep."""
+    """Starts an iperf3 for each port that serves once and ends by itself. The host checks whether it listens, as a
+    measuring container has neither ss nor grep."""
     if ports:
         shell = ("sh", "-c")
         yield Call("ports", target.host, (*target.network, *shell, _ENDED, "sh", *map(str, ports)))
@@ -296,20 +296,20 @@ def _servers(target: Endpoint, ports: list[int]) -> Iterator[Call]:
 
 
 def _serving(target: Endpoint, argv: tuple[str, ...], limit_s: float) -> Call:
-    """What a measurement brings to the path's end, until it is told to end; with its own exit code if it is not."""
+    """Runs `serve` at the path's end until it is told to end; if it ends before, the call has its exit code."""
     script = _BRING.replace("GRACE", f"{KILLED_AFTER_S:g}")
     argv = (*target.network, "sh", "-c", script, f"{SERVED}-{target.host}", f"{limit_s + SHORT_S:g}", *argv)
     return Call(SERVING, target.host, argv, limit_s + 2 * SHORT_S)
 
 
 def _listening(target: Endpoint, port: int | None) -> Call:
-    """Until what serves listens; where nobody has said a port, a moment for it to begin."""
+    """Waits until `serve` listens on `port`, or for 0.2 s where there is no port."""
     script = ("sleep", "0.2") if port is None else ("sh", "-c", _LISTENS, "sh", str(port))
     return Call(LISTENING, target.host, (*target.network, *script))
 
 
 def _flow_across(flow: Crossing, port: int, sample: Sample, around: Surroundings, seconds: float) -> Call:
-    """From one end to the other, beyond the end of what is measured."""
+    """Cross traffic from one end to the other, until after the end of the measurement."""
     length_s = math.ceil(seconds)
     source, target = (_end_of(flow, host, sample, around) for host in (flow.source, flow.target))
     udp = ("-u",) if flow.protocol == "udp" else ()
@@ -328,7 +328,7 @@ def _flow(measurement: AnyMeasurement) -> TcpOptions | UdpOptions | None:
 
 
 def _offloads(measurement: AnyMeasurement, source: Endpoint, target: Endpoint, way: PathUnderTest) -> Iterator[Call]:
-    """What cannot be set is not an error but said."""
+    """Sets the offloads at both ends. One that cannot be set is no error, as they are read back."""
     flow = _flow(measurement)
     if flow and flow.offload:
         script = _SET_OFFLOADS.replace("STATE", flow.offload)
@@ -346,13 +346,13 @@ def _offloads_back(
 
 
 def _on_interface(name: str, end: Endpoint, towards: str, script: str) -> Call:
-    """Of the interface that leads `towards`."""
+    """Runs the script for the interface that leads `towards` an address."""
     kept = f"{KEPT_OFFLOADS}-{end.host}-{name.rpartition(' ')[2]}"
     return Call(name, end.host, (*end.network, "sh", "-c", script, towards, kept))
 
 
 def _stress(measurement: AnyMeasurement, sample: Sample) -> Iterator[Call]:
-    """stress-ng on both hosts, after what is omitted. Its time is in whole seconds: of `0.5s` it makes for ever."""
+    """stress-ng on both hosts, after the omitted beginning. It takes whole seconds: with `0.5s` it would never end."""
     flow = _flow(measurement)
     length_s = round(flow.duration_s * percent(flow.stress) / 100) if flow else 0
     if flow and length_s:
@@ -369,7 +369,7 @@ def _around(host: str, script: str) -> Call:
 
 
 def _watch(host: str, limit_s: float) -> Call:
-    """The processor counters of a host, until its file is removed."""
+    """Reads the processor counters of a host until its file is removed."""
     limit_s += 2 * WATCHED_AROUND_S
     most = round(limit_s / WATCHED_EVERY_S)
     script = _WATCH.replace("FILE", WATCHING).replace("MOST", str(most)).replace("EVERY", str(WATCHED_EVERY_S))

@@ -1,4 +1,4 @@
-"""What a lab's hosts are started from, for the manifest: image, kernel and clock by their sums, packages by version."""
+"""Image, kernel and clock of a lab's hosts by their digests, and packages by version, for the manifest."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from minigts.providers.base import MadeOf, Provider
 from minigts.results.schema import PartFacts
 
 LOCK = "packages.lock"
-"""Beside what an image is: a line `NAME VERSION` for each of its Debian packages."""
+"""The file beside an image with a line `NAME VERSION` for each of its Debian packages."""
 _KEY = re.compile("[0-9a-f]{16}")
 
 
 def parts(provider: Provider, say: Callable[[str], None]) -> dict[str, PartFacts]:
-    """Of the lab that is up, or what a new one would take here; empty for a provider that has none such."""
+    """The parts of the lab that is up, or those of a new lab here; empty for a provider without such parts."""
     if not isinstance(provider, MadeOf):
         return {}
     found = {}
     for word, directory in provider.made_of().items():
-        say(f"taking the {word}'s sum")
+        say(f"computing the digest of the {word}")
         found[word] = PartFacts(key=_key(directory), sha256=content.total(content.entries(directory)))
     return found
 
 
 def packages(provider: Provider) -> dict[str, str]:
-    """Every Debian package of the hosts' image with its version."""
+    """The Debian packages of the hosts' image with their versions; empty where there is no list."""
     for directory in provider.made_of().values() if isinstance(provider, MadeOf) else ():
         if (directory / LOCK).is_file():
             return read_lock((directory / LOCK).read_text(encoding="utf-8"))
@@ -45,7 +45,7 @@ def differences(
     packages_there: Mapping[str, str],
     packages_here: Mapping[str, str],
 ) -> tuple[str, ...]:
-    """A line for each part that is another one here than `there`, where a run was made; none when all are the same."""
+    """A line for each part that differs here from `there`, where a run was made; none when all are the same."""
     if not there:
         return ("it does not say which image, kernel and clock it was made with",)
     lines = [_difference(word, own, here.get(word)) for word, own in there.items() if own != here.get(word)]
@@ -72,6 +72,6 @@ def _difference(word: str, there: PartFacts, here: PartFacts | None) -> str:
 
 
 def _key(directory: Path) -> str:
-    """The key that the directory, or the one it lies in, is named for."""
+    """The key in the name of the directory, or of the nearest one around it."""
     named = (each.name for each in (directory, *directory.parents) if _KEY.fullmatch(each.name))
     return next(named, directory.name)[:100]

@@ -1,7 +1,7 @@
-"""One topology on several providers: what it costs and how exact it is on each, measured the same way.
+"""Compares the cost and the accuracy of one topology on several providers, measured the same way.
 
-Rounds alternate between the providers, so that what changes on this machine meanwhile changes all of them. In each
-round the lab is brought up anew, measured over the longest path from its first host, and taken down.
+Rounds alternate between the providers, so that changes of this machine affect all of them. In each round the lab is
+brought up, measured over the longest path from its first host, and taken down.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Say = Callable[[str], None]
 Figure = tuple[str, str, float]
 """Quantity, unit and value."""
 UDP_SHARES = (0.1, 0.5, 0.9)
-"""Of the path's rate; of UNLIMITED_MBIT where it has none."""
+"""The shares of the path's rate, or of UNLIMITED_MBIT where it has none, that UDP is offered at."""
 UNLIMITED_MBIT = 100.0
 PROBES = 200
 UDP_S, TCP_S, SLOW_START_S = 2, 3, 1
@@ -53,7 +53,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All samples, and why the other providers have none."""
+    """All samples; `absent` says why the other providers have none."""
 
     topology: str
     path: str
@@ -66,7 +66,7 @@ class Comparison:
         return tuple(dict.fromkeys(sample.provider for sample in self.samples))
 
     def rows(self) -> Iterator[tuple[str, str, dict[str, Estimate]]]:
-        """For each quantity: its name, its unit, and its median with interval by provider."""
+        """The name, the unit, and the median with interval by provider of each quantity."""
         for quantity, unit in dict.fromkeys((sample.quantity, sample.unit) for sample in self.samples):
             own = [sample for sample in self.samples if sample.quantity == quantity]
             by_provider = {name: [one.value for one in own if one.provider == name] for name in self.providers}
@@ -74,13 +74,13 @@ class Comparison:
 
 
 def absent(wanted: Sequence[str], time: Time = "real") -> dict[str, str]:
-    """Those of `wanted` that cannot run on this machine in that time, with the first reason."""
+    """The providers of `wanted` that cannot run on this machine in that time, with the first reason."""
     lacking = {name: registry.make(name, FilePath(), time).missing() for name in wanted}
     return {name: reasons[0] for name, reasons in lacking.items() if reasons}
 
 
 def compare(plan: Plan, wanted: Sequence[str], rounds: int, say: Say) -> Comparison:
-    """Measure `plan` on those of `wanted` that work here. Raises what bringing a lab up raises."""
+    """Measure `plan` on the providers of `wanted` that work here. Raises what bringing a lab up raises."""
     missing = absent(wanted, plan.time)
     path = _longest(plan)
     samples: list[Sample] = []
@@ -93,13 +93,13 @@ def compare(plan: Plan, wanted: Sequence[str], rounds: int, say: Say) -> Compari
 
 
 def _longest(plan: Plan) -> Path:
-    """From the first host to the one that is most hops away."""
+    """The path from the first host to the one that is most hops away."""
     own = [path for path in plan.paths if path.reachable and path.source == plan.hosts[0].name]
     return max(own, key=lambda path: path.hops)
 
 
 def _round(plan: Plan, provider: str, path: Path) -> list[Sample]:
-    """A lab's life. Its name holds the process id, so that it disturbs no other's."""
+    """One round on one provider. The lab's name has the process id, so that it disturbs no other lab."""
     name = f"compare-{provider}-{os.getpid()}"
     begun = time.monotonic()
     lab = labs.up(plan, provider, name, lambda _: None)
@@ -122,8 +122,8 @@ def _measure(lab: Lab, path: Path) -> Iterator[Figure]:
 
 
 def traffic(lab: Lab, way: PathUnderTest, offered_mbit: Iterable[float]) -> Iterator[Figure]:
-    """TCP, then UDP at each of the rates: what arrives, what is lost, and what the lab's processes take of this
-    machine's processors for each megabit."""
+    """Figures of TCP, then of UDP at each rate: what arrives, what is lost, and the processor time of the lab's
+    processes for each megabit."""
     yield from _load(lab, way, "TCP", TcpOptions(duration=f"{TCP_S}s", omit=f"{SLOW_START_S}s"))
     for rate_mbit in offered_mbit:
         options = UdpOptions(duration=f"{UDP_S}s", rate=f"{rate_mbit:g}mbit", datagram="fit")
@@ -147,8 +147,8 @@ def _load(lab: Lab, way: PathUnderTest, name: str, options: TcpOptions | UdpOpti
 
 
 def memory_mib(roots: Sequence[int]) -> float:
-    """What a lab's processes hold: their proportional share, and in full the unlinked files in which a User-Mode
-    Linux kernel keeps its memory, of which its processes map only what they use now."""
+    """The memory of a lab's processes in MiB: their proportional share, and in full the unlinked files in which a
+    User-Mode Linux kernel keeps its memory, as its processes map only what they use now."""
     size, pids = 0, tuple(family(roots))
     for pid in pids:
         with contextlib.suppress(OSError):  # it has ended meanwhile

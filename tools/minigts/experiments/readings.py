@@ -1,4 +1,4 @@
-"""One attempt's raw outputs, of its tool and of what ran around it, as one value with its further columns. Pure."""
+"""Reads the raw outputs of one attempt, of its tool and other commands, into a value and further columns. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHOWN_OFFLOADS = ("tcp-segmentation-offload", "generic-segmentation-offload", "t
 
 
 def read(measurement: AnyMeasurement, raw: RawSample) -> Measured:
-    """What the attempt says. Raises ParseError when its tool, or a session beside it, gave no result."""
+    """The attempt's result. Raises ParseError when its tool, or another session, gave no result."""
     read_output = measurement.instrument.read
     main = read_output(raw.stdout, raw.stderr)
     others = [read_output(side.stdout, side.stderr) for side in _named(raw, "session")]
@@ -33,9 +33,9 @@ def read(measurement: AnyMeasurement, raw: RawSample) -> Measured:
 
 
 def over_time(measurement: AnyMeasurement, raw: RawSample) -> Mapping[str, Sequence[tuple[float, float]]]:
-    """What was at each moment of a good sample: for each column that `read` has of it as one figure, seconds since the
-    client began, and what was there. Of the tool where its `series` is wanted, and of both hosts' processors where they
-    were watched, in per cent; as in `read` what the outer machine counts goes first.
+    """Figures over time of a good sample: for each column, pairs of seconds since the client began and the figure. They
+    are the tool's where `series` is set, and the processor use of both hosts in per cent where it was watched; as in
+    `read` the outer machine's count is preferred.
     """
     found: dict[str, Sequence[tuple[float, float]]] = {}
     if measurement.series and (series := measurement.instrument.series) is not None:
@@ -55,7 +55,7 @@ def over_time(measurement: AnyMeasurement, raw: RawSample) -> Mapping[str, Seque
 
 
 def failure(measurement: AnyMeasurement, raw: RawSample) -> str:
-    """Why the attempt is no result, in a line, as its tool or what serves it has ended; empty where neither says so."""
+    """One line that says why the attempt has no result, by how its tool or `serve` ended; empty if both ended well."""
     for side in (*_named(raw, SERVING), *_named(raw, LISTENING)):
         if side.code:
             said = complaint("\n".join(reversed((side.stderr or side.stdout).splitlines()))) or "it said nothing"
@@ -69,7 +69,7 @@ def _named(raw: RawSample, name: str) -> list[Side]:
 
 
 def _joined(sessions: Sequence[Measured]) -> dict[str, float]:
-    """Of several sessions: the worst jitter, the mean loss, the sum of what was sent and offered."""
+    """The further columns of several sessions: the worst jitter, the mean loss, the sums of the others."""
     extra = dict(sessions[0].extra)
     if len(sessions) > 1:
         each = {key: [session.extra[key] for session in sessions] for key in extra}
@@ -79,8 +79,8 @@ def _joined(sessions: Sequence[Measured]) -> dict[str, float]:
 
 
 def _processors(raw: RawSample, payload_bytes: float) -> dict[str, float]:
-    """Use of both hosts, and their processor time for each byte that arrived. `cpu_source_percent` is what the host's
-    processes cost the outer machine, where that is known, and else what its kernel counts, which is always in
+    """Processor use of both hosts, and processor time for each byte that arrived. `cpu_source_percent` is what the host
+    costs the outer machine where that is known, otherwise what its own kernel counts; the latter is always in
     `cpu_source_inside_percent`."""
     found: dict[str, float] = {}
     inside, outside = ({side.host: side for side in _named(raw, name)} for name in ("cpu", "cpu outside"))
@@ -105,14 +105,14 @@ def _processors(raw: RawSample, payload_bytes: float) -> dict[str, float]:
 
 
 def _stress(raw: RawSample) -> dict[str, float]:
-    """For how many seconds stress-ng really ran, over both hosts the longer."""
+    """How many seconds stress-ng really ran, the longer of both hosts."""
     runs = [counters.stress_ng(side.stdout, side.stderr).seconds for side in _named(raw, "stress")]
     return {"stress_s": max(runs)} if runs else {}
 
 
 def _crossing(raw: RawSample) -> dict[str, float]:
-    """What crossed the way meanwhile, of all flows, and what share of their datagrams was lost. Raises ParseError when
-    one of them was not there."""
+    """The sum of all cross traffic in Mbit/s, and the loss of its datagrams in per cent. Raises ParseError when a flow
+    has no result."""
     sides = _named(raw, CROSSING)
     streams = [iperf3_tcp.parse(side.stdout, side.stderr) for side in sides if "-u" not in side.argv]
     datagrams = [iperf3_udp.parse(side.stdout, side.stderr) for side in sides if "-u" in side.argv]
@@ -124,7 +124,7 @@ def _crossing(raw: RawSample) -> dict[str, float]:
 
 
 def _offloads(raw: RawSample) -> list[str]:
-    """What the interfaces' offloads were, as read back, `source eth0: tcp-segmentation-offload off, fixed`."""
+    """The interfaces' offloads, as read back: `source eth0: tcp-segmentation-offload off (fixed)`."""
     lines = []
     for end in ("source", "target"):
         for side in _named(raw, f"offload {end}"):

@@ -1,4 +1,4 @@
-"""A run that somebody made, done again: the same experiment, plan, seed and time. Its plan is derived anew."""
+"""Repeats a run: the same experiment, plan, seed and time. The plan is made again from the topology."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from minigts.results.schema import BESIDE, EXPERIMENT, TOPOLOGY, Manifest, PartF
 
 @dataclass(frozen=True)
 class Original:
-    """What was measured, and what is to be measured again."""
+    """The manifests of the runs, and what is measured again."""
 
     manifests: tuple[Manifest, ...]
     prepared: tuple[Prepared, ...]
@@ -31,15 +31,15 @@ class Original:
 
 
 def read(directory: Path, files: Path | None = None) -> Original:
-    """The run, or the campaign, in `directory`, to be taken from its first sample on. What hosts take of this machine
-    is in the directory `files`. Raises InputError, also for a plan that is not its topology's.
+    """The run, or the campaign, in `directory`, prepared to be measured from its first sample. The directory `files`
+    has the files that hosts need. Raises InputError, also for a plan that is not its topology's.
     """
     runs = store.runs_in(directory)
     if not runs:
         raise InputError(f"{directory}: holds no run; a run's folder has a {manifests.FILE}")
     found = tuple(manifests.read(each, OF_A_FILE) for each in runs)
     if len({each.provider for each in found}) > 1:
-        raise InputError(f"{directory}: its runs are of several providers; reproduce each by itself")
+        raise InputError(f"{directory}: its runs have several providers; reproduce each by itself")
     return Original(found, tuple(_prepared(*each, files) for each in zip(runs, found, strict=True)))
 
 
@@ -55,23 +55,21 @@ def _prepared(directory: Path, found: Manifest, files: Path | None) -> Prepared:
         _require_to_take_nothing(directory, made, found.provider)
         return made
     if hashlib.sha256(sources[TOPOLOGY]).hexdigest() != found.topology_sha256:
-        raise InputError(
-            [Problem(str(directory / TOPOLOGY), 0, "is not the topology that its manifest names by its sum")]
-        )
+        raise InputError([Problem(str(directory / TOPOLOGY), 0, "its SHA-256 is not the one that the manifest names")])
     return replace(made, plan=derivation.derived(directory, found, files))
 
 
 def _require_to_take_nothing(directory: Path, made: Prepared, provider: str) -> None:
-    """Of a folder of before its plan is all there is."""
+    """Raises InputError for an older folder, which has only the plan, if that plan needs anything of this machine."""
     if wanted := trust.wants([made], provider):
-        why = f"holds no {TOPOLOGY}, and its plan would take or open {wanted[0]}: nothing says whether that was meant"
+        why = f"holds no {TOPOLOGY}, and its plan would use {wanted[0]}: nothing shows whether that was intended"
         raise InputError([Problem(str(directory), 0, why)])
 
 
 def differences(original: Original, say: Say, *, build: bool) -> tuple[str, ...]:
-    """What here is another one than where it was measured, a line each: program, image, kernel, clock, packages.
+    """What differs here from where it was measured, a line each: program, image, kernel, clock, packages.
 
-    With `build` what is not there yet is built first. Raises EnvironmentLacks.
+    With `build`, missing parts are built first. Raises EnvironmentLacks.
     """
     first = original.manifests[0]
     lines = []

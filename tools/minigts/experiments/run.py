@@ -1,8 +1,7 @@
-"""The executor: takes the samples that results directories still lack, one batch at a time, raw output
-first.
+"""The executor: takes the samples that results directories still lack, one batch at a time, and stores raw outputs.
 
-A directory's manifest says what to do, so that starting and resuming are the same call. Several directories of
-experiments on one topology share a lab: each overlay is joined once, and all of them take their samples over it.
+A directory's manifest says what to measure, so starting and resuming are the same call. Several directories of
+experiments on one topology share a lab: each overlay is joined once, and all take their samples over it.
 """
 
 from __future__ import annotations
@@ -33,15 +32,15 @@ from minigts.results.schema import LOG, EndpointFacts, Manifest, OverlayFacts
 from minigts.topology.plan import Plan
 
 JOINS = 3
-"""How often an overlay is joined in one run: anew when its data path turned out to be another one."""
+"""How often at most an overlay is joined in one run; it is joined again when its data path has changed."""
 VERIFIED_EVERY_S, AFTER_A_FAILURE_S = 60.0, 5.0
-"""How long a proof of the data path holds; after a sample that failed it holds no longer than the second. One that
-changes meanwhile (Weave's routers fell back to user space) costs the samples of this time."""
+"""How many seconds after a proof of the data path it is proved again, normally and after a failed sample. If the data
+path has changed (Weave's routers fell back to user space), the samples since the last proof are lost."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands: samples done of all that the experiments want, and what is being done now."""
+    """The progress of a run: samples done, samples in total, seconds left, and what is being done now."""
 
     done: int
     total: int
@@ -51,8 +50,8 @@ class Progress:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run came to. `failed` are samples that no attempt brought a result for, `skipped` those of overlays
-    that this machine or the overlay itself cannot do, with the reason for each overlay."""
+    """The result of a run. `failed` are the samples without a result after all attempts; `skipped` are the overlays
+    that could not be joined, with the reason of each."""
 
     done: int
     failed: tuple[str, ...]
@@ -78,8 +77,8 @@ def _batch_s(experiment: Experiment, plan: Plan, batch: Sequence[Sample]) -> flo
 
 
 def pending(experiment: Experiment, samples: Sequence[Sample], directory: Path) -> tuple[Sample, ...]:
-    """The samples that have to be taken, in their order: those without a good result, and whatever is taken together
-    with one of them. Raises InputError for one that no file can hold."""
+    """The samples that have to be taken, in order: those without a good result, and those that are taken together with
+    one. Raises InputError for a sample whose id cannot be a file's name."""
     lacking = set(store.pending(samples, directory))
     return tuple(sample for batch in batches(experiment, samples) if lacking.intersection(batch) for sample in batch)
 
@@ -89,11 +88,11 @@ def run_together(
 ) -> tuple[Outcome, ...]:
     """Take every sample that the directories lack, overlay by overlay, then derive their tables.
 
-    A sample that fails is kept with its error and tried again, three times in all; the run goes on without it. So is
-    one under which the machine was starved, but the third stays, and is marked. The run goes on, too, without an
-    overlay that cannot be joined: the manifest says why. Raises what `stage` and the provider raise,
-    except a command's own failure. Whatever ends a run, it can be resumed by calling this again: no good sample is
-    taken twice.
+    A sample that fails is stored with its error and tried three times in all; then the run continues without it. A
+    sample during which the machine was starved is also tried three times, and the third result stays, marked as
+    tainted. The run continues without an overlay that cannot be joined; the manifest says why. Raises what `stage` and
+    the provider raise, except a command's own failure. A run that ended early is resumed by calling this again: no
+    good sample is taken twice.
     """
     with ExitStack() as stack:
         parts = [_Part.open(directory, stack) for directory in directories]
@@ -110,7 +109,7 @@ def run_together(
 
 
 def take(directory: Path, provider: Provider, stage: Stage, wanted: Collection[str], on_progress: OnProgress) -> None:
-    """Take those of the directory's samples, and derive nothing."""
+    """Take the `wanted` samples of the directory, by their ids, and derive nothing."""
     with ExitStack() as stack:
         part = _Part.open(directory, stack, wanted)
         clock = _Clock([part], on_progress)
@@ -119,13 +118,13 @@ def take(directory: Path, provider: Provider, stage: Stage, wanted: Collection[s
 
 
 def finish(directory: Path) -> Outcome:
-    """Derive the tables of a directory for which nothing is left to take."""
+    """Derive the tables of a directory whose samples have all been taken."""
     with ExitStack() as stack:
         return _Part.open(directory, stack).finish()
 
 
 def _take_over(overlay: str, parts: Sequence[_Part], provider: Provider, stage: Stage, clock: _Clock) -> None:
-    """Join an overlay, take what the parts want over it, leave; again if its data path changed meanwhile."""
+    """Join an overlay, take the samples of all parts over it, leave; repeat if its data path changed meanwhile."""
     own = [part for part in parts if part.pending(overlay)]
     for _ in range(JOINS):
         clock.say(f"joining {overlay}")
@@ -148,7 +147,7 @@ def _take_over(overlay: str, parts: Sequence[_Part], provider: Provider, stage: 
 
 
 class _Watch:
-    """Remembers what was taken since the data path was last proven; counts it as failed when that has changed."""
+    """Keeps the samples taken since the data path was last proved, and marks them as failed when it has changed."""
 
     def __init__(self, provider: Provider, stage: Stage, overlay: str, seen: str) -> None:
         self.stage, self.seen, self._overlay, self._provider = stage, seen, overlay, provider
@@ -156,7 +155,7 @@ class _Watch:
         self._verified_s = provider.now_s()
 
     def taken(self, part: _Part, batch: Sequence[Sample], *, good: bool) -> bool:
-        """False when the overlay has to be joined anew. A sample that failed is a reason to look soon."""
+        """False when the overlay has to be joined again. After a failed sample the data path is proved sooner."""
         if good:
             self._since += [(part, sample) for sample in batch]
         wait_s = VERIFIED_EVERY_S if good else AFTER_A_FAILURE_S
@@ -192,7 +191,7 @@ class _Part:
 
     @classmethod
     def open(cls, directory: Path, stack: ExitStack, wanted: Collection[str] | None = None) -> _Part:
-        """`wanted` are the samples that it is about; None: all."""
+        """Open a directory; `wanted` are the ids of the samples to take, None means all."""
         return cls(directory, stack.enter_context(_log_file(inside(directory, LOG))), wanted)
 
     def pending(self, overlay: str) -> tuple[Sample, ...]:
@@ -200,7 +199,7 @@ class _Part:
         return pending(self.manifest.experiment, over_it, self.directory)
 
     def skip(self, overlay: str, reason: str) -> None:
-        """Go on without the overlay; the manifest keeps why."""
+        """Skip the overlay, and write the reason to the manifest."""
         self.log.warning("%s is skipped: %s", overlay, reason)
         manifest = manifests.read(self.directory)
         skipped = {**manifest.skipped, overlay: reason}
@@ -209,12 +208,12 @@ class _Part:
     def take(
         self, overlay: str, endpoints: Mapping[str, Endpoint], provider: Provider, watch: _Watch, clock: _Clock
     ) -> bool:
-        """Take what is lacking over `overlay`. False when it has to be joined anew."""
+        """Take the missing samples over `overlay`. False when it has to be joined again."""
         manifest = self._with_overlay(overlay, endpoints, watch.seen)
         sampler = Sampler(self.directory, manifest, provider, watch.stage, endpoints, self.log)
         try:
             for batch in batches(manifest.experiment, self.pending(overlay)):
-                for sample in batch:  # of one that a kill has left in half: it is taken anew as a whole
+                for sample in batch:  # a batch that a kill has left incomplete is taken again as a whole
                     store.discard(self.directory, sample.id, "what is taken together with it has no result")
                 clock.say(batch[0].id)
                 started = time.monotonic()
@@ -227,7 +226,7 @@ class _Part:
         return True
 
     def _with_overlay(self, overlay: str, endpoints: Mapping[str, Endpoint], seen: str) -> Manifest:
-        """The manifest with the overlay's endpoints, on the disk before the first sample over them."""
+        """The manifest with the overlay's endpoints, which is written before the first sample over them."""
         manifest = manifests.read(self.directory)
         facts = OverlayFacts(
             endpoints={host: EndpointFacts(address=end.address, mtu=end.mtu) for host, end in endpoints.items()},
@@ -254,7 +253,7 @@ class _Part:
 
 
 class _Clock:
-    """Counts samples, and guesses the time left from how the estimates held so far."""
+    """Counts samples, and estimates the time left, corrected by how long samples have really taken."""
 
     def __init__(self, parts: Sequence[_Part], on_progress: OnProgress) -> None:
         self._on_progress = on_progress
@@ -281,7 +280,7 @@ class _Clock:
 
 
 class _QuietFile(logging.FileHandler):
-    """A log that cannot be written (a full disk) must not end the run, nor print: the raw files will say it."""
+    """A log that cannot be written (a full disk) must neither end the run nor print: writing raw files will fail."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
         pass
@@ -289,7 +288,7 @@ class _QuietFile(logging.FileHandler):
 
 @contextmanager
 def _log_file(path: Path) -> Iterator[logging.Logger]:
-    """A log of this directory alone, appended to when a run resumes. Times are UTC."""
+    """The log of this directory, which a resumed run appends to. Times are UTC."""
     log = logging.Logger(f"minigts.run.{path.parent.name}", logging.INFO)
     try:
         new = not os.path.lexists(path)

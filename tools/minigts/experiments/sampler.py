@@ -1,4 +1,4 @@
-"""Takes samples over one overlay that is up, one batch at a time, and keeps what came of each."""
+"""Takes samples over one overlay that is up, one batch at a time, and stores the result of each."""
 
 from __future__ import annotations
 
@@ -46,41 +46,41 @@ ATTEMPTS = 3
 """How often a sample is tried in one run, because it failed or because the machine was starved meanwhile."""
 WARM_UP_TIMEOUT_S = 10.0
 MOST_KEPT = 5_000_000
-"""Characters of one output; a file of a results folder is read up to 100 MB, with all the outputs in it."""
+"""The most characters kept of one output; a raw file, with all its outputs, is read up to 100 MB."""
 
 
 class Stage(Protocol):
-    """What a run does to a lab, beside running commands on its hosts."""
+    """What a run does with a lab, apart from running commands on its hosts."""
 
     def join(self, overlay: str) -> Mapping[str, Endpoint]:
-        """Lay the named overlay over the lab and return its endpoint on each host."""
+        """Set up the named overlay on the lab and return its endpoint on each host."""
         ...
 
     def verify(self, overlay: str) -> str:
-        """Prove its data path; what was seen, in words that stay the same as long as the data path does."""
+        """Prove its data path, and return what was seen, in a text that changes only with the data path."""
         ...
 
     def leave(self, overlay: str) -> None: ...
 
     def second(self, host: str) -> Endpoint:
-        """One more container of the overlay on that host. Raises InputError where there is none."""
+        """A second container of the overlay on that host. Raises InputError where there is none."""
         ...
 
     def set_links(self, links: Links) -> None:
-        """Set all links so; `Links()` is as the topology declares them."""
+        """Set all links; `Links()` means as the topology declares them."""
         ...
 
     def set_link(self, name: str, *, up: bool) -> None:
-        """Cut the link of that name, or make it whole again."""
+        """Cut the link of that name, or restore it."""
         ...
 
     def links_kept(self) -> AbstractContextManager[None]:
-        """Set every link as it was before when the context closes."""
+        """Restore every link's settings when the context closes."""
         ...
 
     def play(self, moments: Sequence[Moment]) -> Iterable[tuple[float, Mapping[str, float]]]:
-        """Make the changes of a schedule that begins now; when each had been made, in seconds, and how the link is set
-        since then: `ams-bra rate_mbit`. The first is how it was set before.
+        """Make the changes of a schedule that begins now. Yields when each was made, in seconds, and the link's
+        settings since then, as `ams-bra rate_mbit`; the first are the previous settings.
         """
         ...
 
@@ -89,7 +89,7 @@ class Stage(Protocol):
         ...
 
     def processor_seconds(self) -> Mapping[str, float]:
-        """What each host has cost the outer machine so far; empty where nobody knows."""
+        """The processor time that each host has cost the outer machine, in seconds; empty where it is unknown."""
         ...
 
 
@@ -116,15 +116,15 @@ class Sampler:
         self._around = Surroundings(manifest.plan, endpoints, self._second, pace_s)
 
     def take(self, batch: Sequence[Sample]) -> bool:
-        """Take the samples of a batch (`matrix.batches`) at the same time, in several attempts if need be. True when
-        each has a result: one that fails, fails the others, which were not taken beside what they should have been.
+        """Take the samples of a batch (`matrix.batches`) at the same time, in several attempts if necessary. True when
+        each has a result. If one fails, all fail, as the others were not measured together with it.
         """
         first = batch[0]
         measurement = self._manifest.experiment.measurement(first.measurement).under(first.condition)
         if self._virtual:
             measurement = measurement.model_copy(update={"watch": ()})
         try:
-            # What crosses, crosses all samples of the batch at once.
+            # Cross traffic is started once for all samples of the batch.
             others = measurement.model_copy(update={"cross": ()})
             asked = [measurement, *(others for _ in batch[1:])]
             todo = [
@@ -139,7 +139,7 @@ class Sampler:
         )
 
     def put_links_back(self) -> None:
-        """Let the links be as declared again."""
+        """Set the links as declared again."""
         self._set_links(Links())
 
     def _impossible(self, batch: Sequence[Sample], reason: str) -> bool:
@@ -153,10 +153,10 @@ class Sampler:
     def _attempt(
         self, batch: Sequence[Sample], measurement: AnyMeasurement, todo: Sequence[Procedure], *, last: bool
     ) -> bool:
-        """Take the batch once and keep what came of each. True when all have a result that stays.
+        """Take the batch once and store the result of each sample. True when all have a result that stays.
 
-        A tainted result stays only at the `last` attempt. After one that has stayed, the machine counts as starved for
-        good, and the next batch's first attempt is its last: repeating everything would help nobody.
+        A tainted result stays only at the `last` attempt. After one has stayed, the next batch has one attempt only, as
+        the machine is probably still starved.
         """
         self._set_links(measurement.links)
         if measurement.rest_s:
@@ -193,7 +193,7 @@ class Sampler:
             self._tried[raw.sample] = raw.attempt
 
     def _moment(self) -> str:
-        """Now: UTC, or in virtual time the seconds of the lab's own clock."""
+        """The present time in UTC, or in virtual time the seconds of the lab's clock."""
         return f"{self._provider.now_s():.6f}" if self._virtual else manifests.now()
 
     def _path(self, sample: Sample) -> PathOfPlan:
@@ -202,8 +202,8 @@ class Sampler:
     def _perform(
         self, todo: Sequence[Procedure], cut: Cut | None, changes: Sequence[Moment]
     ) -> list[tuple[Result, tuple[Side, ...]]]:
-        """Run everything, all clients at once; each client's result, and what the others said that belong to it. A
-        failed setting ends it before the clients.
+        """Run all commands, the clients at the same time. Returns each client's result with the outputs of the commands
+        around it. If a setting fails, no client is started.
         """
         sides: list[list[Side]] = [[] for _ in todo]
         for each, own in zip(todo, sides, strict=True):
@@ -239,7 +239,7 @@ class Sampler:
         return [(result, tuple(own)) for result, own in zip(clients, sides, strict=True)]
 
     def _prepare(self, todo: Procedure, sides: list[Side]) -> Result | None:
-        """Run what comes before the client; what is to be its result, when a setting that is needed has failed."""
+        """Run the commands before the client. Returns the client's result if a needed setting failed, or None."""
         for call in todo.before:
             result = self._run(call)
             sides.append(_side(call, result))
@@ -248,12 +248,12 @@ class Sampler:
         return None
 
     def _play(self, host: str, changes: Sequence[Moment]) -> Side:
-        """Make the changes, each at its moment; which, and when each had been made."""
+        """Make the changes, each at its moment, and return which were made when."""
         said = "".join(line(at_s, amounts) for at_s, amounts in self._stage.play(changes))
         return Side(name=SCHEDULE, host=host, stdout=said)
 
     def _cut(self, host: str, cut: Cut) -> Side:
-        """Cut the link and make it whole again, at its times by the clock of `host`; when that was."""
+        """Cut and restore the link at its times by the clock of `host`, and return when that was."""
         self._wait(host, cut.at_s)
         self._stage.set_link(cut.link, up=False)
         down = self._moment()
@@ -267,7 +267,7 @@ class Sampler:
         self._run(Call("wait", host, ("sleep", f"{seconds:g}"), seconds + SHORT_S))
 
     def _watch_outside(self, hosts: Sequence[str], measured: Event, ended: Event) -> list[Side]:
-        """The hosts' processor time as the outer machine counts it, in the form of the watcher inside."""
+        """The hosts' processor time as the outer machine counts it, in the format of the watcher inside."""
         seen: dict[str, list[str]] = {host: [] for host in hosts}
         while hosts:
             used, now = self._stage.processor_seconds(), time.monotonic()
@@ -289,7 +289,7 @@ class Sampler:
             self._links = links
 
     def _warm_up(self, measurement: AnyMeasurement, sample: Sample) -> None:
-        """Once for each path; an echo that is lost is logged and no more, for the sample itself will tell."""
+        """Send one echo request over each path before its first sample. If it is lost, that is only logged."""
         source, way = client_end(measurement, sample, self._around), way_of(measurement, sample, self._around)
         known = (sample.source, sample.target, way.address)
         if known in self._warm:
@@ -318,7 +318,7 @@ def _side(call: Call, result: Result) -> Side:
 
 
 def _kept(output: str) -> str:
-    """What a raw file has of an output: all, or the beginning of one that no results folder could hold."""
+    """The output as stored in a raw file: all of it, or the beginning of one that is too long."""
     if len(output) <= MOST_KEPT:
         return output
     return f"{output[:MOST_KEPT]}\n[{len(output) - MOST_KEPT:,} characters more were printed, which are not kept]\n"
@@ -340,18 +340,18 @@ def _raw(sample: Sample, result: Result, around: tuple[Side, ...], started: str,
 
 
 def _judged(measurement: AnyMeasurement, raw: RawSample) -> RawSample:
-    """The same, with why it is no result where it is none."""
+    """The same, with `error` set where it has no result."""
     return raw.model_copy(update={"error": _error(measurement, raw)})
 
 
 def _all_crossed(performed: Sequence[tuple[Result, tuple[Side, ...]]]) -> Sequence[tuple[Result, tuple[Side, ...]]]:
-    """The same; what crossed the first crossed all."""
+    """The same, with the first sample's cross traffic added to all."""
     crossing = tuple(side for side in performed[0][1] if side.name == CROSSING)
     return [performed[0], *((result, (*around, *crossing)) for result, around in performed[1:])]
 
 
 def _all_or_none(taken: Sequence[RawSample]) -> Sequence[RawSample]:
-    """The same; when one has no result, none has."""
+    """The same, or all as failed if one failed."""
     failed = next((raw for raw in taken if raw.error), None)
     if failed is None:
         return taken
@@ -360,7 +360,7 @@ def _all_or_none(taken: Sequence[RawSample]) -> Sequence[RawSample]:
 
 
 def _error(measurement: AnyMeasurement, raw: RawSample) -> str | None:
-    """Why the output is no result, in one line; None when it is one."""
+    """One line that says why the output is no result; None when it is one."""
     if reason := readings.failure(measurement, raw):
         return reason
     try:

@@ -1,4 +1,4 @@
-"""What a run does to a lab, on a real one."""
+"""The stage of a run on a real lab."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class LabStage:
 
     @property
     def _virtual(self) -> bool:
-        """Whether the machine's load changes nothing, and no delay drops by itself."""
+        """Whether the lab is in virtual time, where the machine's load changes nothing and delays drop nothing."""
         return self.lab.plan.time == "virtual"
 
     def join(self, overlay: str) -> Mapping[str, Endpoint]:
@@ -88,7 +88,7 @@ class LabStage:
 
 
 def settings(links: Links) -> Settings:
-    """What `links` ask for; what they leave out is as declared."""
+    """The lab's settings for `links`; what these leave out is as declared."""
     unlimited = links.rate == "unlimited"
     queue_bytes = size_bytes(links.queue) if links.queue and not unlimited else None
     return Settings(unlimited=unlimited, queue_bytes=queue_bytes, gro=links.gro)

@@ -1,4 +1,4 @@
-"""What a measurement's links do while a sample is taken: its schedule, or that of its topology."""
+"""The changes of links while a sample is taken: the measurement's schedule, or that of its topology."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from minigts.topology.plan import Plan
 from minigts.topology.schedule import Moment, moments
 
 SCHEDULE = "schedule"
-"""The part of a raw file that says what was changed when."""
+"""The name of the part of a raw file that says what was changed when."""
 CHANGED = "set "
-"""What the columns of series.csv begin with that say how a link was set."""
+"""The prefix of columns of series.csv that have the settings of a link."""
 
 
 def moments_of(measurement: AnyMeasurement, plan: Plan, length_s: float) -> tuple[Moment, ...]:
-    """Those within a sample of that length."""
+    """The changes within a sample of that length."""
     every = plan.schedule if measurement.play else moments(measurement.schedule, {})
     return tuple(moment for moment in every if moment.at_s < length_s)
 
 
 def require_sense(measurement: AnyMeasurement, plan: Plan) -> None:
-    """Raises InputError where it plays what is not there, or names a link or an end that is not."""
+    """Raises InputError where the measurement plays a missing schedule, or names an unknown link or end."""
     if measurement.play and not plan.schedule:
         raise InputError(f"{measurement.name}: play: topology {plan.name} has no `schedule:`")
     for index, step in enumerate(measurement.schedule):
@@ -39,12 +39,12 @@ def require_sense(measurement: AnyMeasurement, plan: Plan) -> None:
 
 
 def line(at_s: float, amounts: Mapping[str, float]) -> str:
-    """One change in a raw file: how the link is set from then on, by link and quantity."""
+    """One line of a raw file for a change: the settings from then on, by link and quantity."""
     return json.dumps({"at_s": at_s, "set": dict(amounts)}) + "\n"
 
 
 def over_time(text: str) -> Mapping[str, Sequence[tuple[float, float]]]:
-    """By column of series.csv what was set when. Raises ValueError for what `line` has not written."""
+    """The settings over time, by column of series.csv. Raises ValueError for text that `line` has not written."""
     found: dict[str, list[tuple[float, float]]] = {}
     for each in text.splitlines():
         told = documents.document(each)

@@ -1,6 +1,6 @@
-"""What a lab takes of this machine beyond its own processes, and whether its user is known to have meant that.
+"""What a lab uses of this machine beyond its own processes, and whether its user is known to have intended that.
 
-A plan that comes in a file from elsewhere may say anything. Those that were begun here are remembered by their sums.
+A plan in a file from elsewhere may contain anything. Plans that were begun here are remembered by their digests.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from minigts.topology.parts import Host
 from minigts.topology.plan import Plan
 
 BEGUN = "begun"
-"""The folder of the state directory with an empty file for each plan that was begun here, named by its sum."""
+"""The folder of the state directory with an empty file for each plan that was begun here, named by its digest."""
 
 
 def wants(prepared: Sequence[Prepared], provider: str) -> tuple[str, ...]:
-    """What their labs would take and open, a line each: files, images, packages, ways out, commands on this machine."""
+    """What their labs would use of this machine, a line each: files, images, packages, ways out, commands on it."""
     return tuple(dict.fromkeys(line for each in prepared for line in _wants(each, provider)))
 
 
 def require(prepared: Sequence[Prepared], provider: str, *, trusted: bool, whose: str) -> None:
-    """Raise InputError unless they want nothing, or are `trusted`. `whose` says where they come from."""
+    """Raise InputError unless they use nothing of this machine, or are `trusted`. `whose` says where they come from."""
     if not trusted and (lines := wants(prepared, provider)):
-        raise InputError("\n  ".join((f"{whose} would take and open, on this machine:", *lines)) + f"\n{REMEDY}")
+        raise InputError("\n  ".join((f"{whose} would use, on this machine:", *lines)) + f"\n{REMEDY}")
 
 
-REMEDY = "nothing was done; if you trust whoever made it with that, say --trust"
+REMEDY = "nothing was done; if you trust its author with that, add --trust"
 
 
 def remember(prepared: Sequence[Prepared], provider: str) -> None:
-    """Note that their user began them here, as far as they want anything."""
+    """Remember that they were begun here, if they use anything of this machine."""
     for each in prepared:
         if any(_wants(each, provider)):
             _note(each.plan).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -47,7 +47,7 @@ def remember(prepared: Sequence[Prepared], provider: str) -> None:
 
 
 def foreign(prepared: Sequence[Prepared]) -> tuple[Prepared, ...]:
-    """Those that were not begun here."""
+    """The experiments that were not begun here."""
     return tuple(each for each in prepared if not _note(each.plan).exists())
 
 
@@ -88,7 +88,7 @@ def _image(image: str) -> str:
 
 
 def _commands(prepared: Prepared) -> Iterator[str]:
-    """Of hosts that are namespaces of this machine what no tool of minigts' own says."""
+    """The user's commands; where hosts are namespaces of this machine, they run on it."""
     for host in prepared.plan.hosts:
         if host.software is not None:
             yield from (command.text for command in host.software.run)

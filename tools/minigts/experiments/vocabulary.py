@@ -1,4 +1,4 @@
-"""What an experiment's file may claim, and put beside its figures. A topology's `expect:` uses the same words."""
+"""The model of an experiment's claims, published values and figures. A topology's `expect:` uses the same words."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def varied(value: object) -> str | int:
 
 
 def word(value: object) -> str:
-    """A value as it stands in tables and in names of samples, `3 packets` as `3packets`. Raises ValueError."""
+    """A value as written in tables and in names of samples, `3packets` for `3 packets`. Raises ValueError."""
     return "".join(str(varied(value)).split())
 
 
 PLACE = re.compile(r"(?:[a-z][a-z0-9_]*(?:\.[a-z0-9][a-z0-9_-]*){1,5}|seed|routing)", re.ASCII)
-"""Of a topology, where a sweep puts its values."""
+"""A place in a topology file to which a sweep gives values."""
 MOST_STEPS = 10_000
 _STEPS = re.compile(
     r"(?P<first>[0-9]{1,9}(?:\.[0-9]{1,6})?)(?P<unit>[A-Za-z%]{0,8}) to (?P<last>[0-9]{1,9}(?:\.[0-9]{1,6})?)(?P=unit)"
@@ -49,8 +49,8 @@ _STEPS = re.compile(
 
 
 def stepped(values: object) -> object:
-    """A list of values, in which `2ms to 10ms by 4ms` is 2ms, 6ms, 10ms, and without `by` each step is 1. Raises
-    ValueError for steps that lead nowhere."""
+    """The values with ranges expanded: `2ms to 10ms by 4ms` is 2ms, 6ms, 10ms; without `by` the step is 1. Raises
+    ValueError for steps that do not rise, and for a value given twice."""
     if not isinstance(values, list | tuple):
         return values
     found: list[object] = []
@@ -77,7 +77,7 @@ METRICS: dict[Quantity, tuple[str, str]] = {
     for quantity in get_args(Quantity)
     for column in [QUANTITIES[quantity]]
 }
-"""For each quantity a claim may speak of: its metric in summary.csv, and that metric's unit."""
+"""For each quantity that a claim may name: its metric in summary.csv, and that metric's unit."""
 _NUMBER = r"([0-9]{1,15}(?:\.[0-9]{1,15})?)"
 _UNIT = r"[^\s\d][^\s]{0,19}"
 _ONE_SIDED = re.compile(rf"(under|over) {_NUMBER}(?: ?({_UNIT}))?")
@@ -106,20 +106,21 @@ Limits = Annotated[
 ]
 
 General = Literal["compared", "bounded", "falls", "rises", "drops-past-mtu"]
-"""compared: `where` against `than`, the ratio within `range`. bounded: within `range`. falls, rises: from the first
-to the last value of `by`. drops-past-mtu: the first datagram that needs fragments against the last that does not."""
+"""compared: the ratio of `where` to `than` is within `range`. bounded: the figure is within `range`. falls, rises: from
+the first to the last value of `by`. drops-past-mtu: the ratio of the first datagram that needs fragments to the last
+that needs none is within `range`."""
 LatencyClaim = Annotated[
     LatencyWord | General, choice("a claim about latency", *EXPECTATIONS["latency"], *get_args(General))
 ]
 FORMER_WORDS = {"hardly-falls": "level"}
-"""Words of earlier files, and of the results they made; both mean a change of a tenth at most."""
+"""The words of older files and results, with today's; both mean a change of at most a tenth."""
 ThroughputClaim = Annotated[
     ThroughputWord | General,
     choice("a claim about throughput", *EXPECTATIONS["throughput"], *get_args(General)),
     BeforeValidator(lambda word: FORMER_WORDS.get(word, word) if isinstance(word, str) else word),
 ]
 ValueWord = General | Literal["better", "worse"]
-"""better, worse: than the cell that `than` names, in the direction that the measurement declares."""
+"""better, worse: compared with the cell that `than` names, in the direction that the measurement declares."""
 NEEDS: dict[str, tuple[str, ...]] = {
     "better": ("than",),
     "worse": ("than",),
@@ -132,11 +133,11 @@ NEEDS: dict[str, tuple[str, ...]] = {
 
 
 Words = dict[str, Annotated[str, BeforeValidator(word), SCALAR]]
-"""Names to values, `{overlay: swarm, sessions: 9}`."""
+"""Values by name, `{overlay: swarm, sessions: 9}`."""
 
 
 def is_of_the_value(quantity: Quantity) -> bool:
-    """Whether a claim about the quantity speaks of a sample's value, and not of another column."""
+    """Whether a claim about the quantity is about a sample's value, and not about another column."""
     return METRICS[quantity][0] == quantity
 
 
@@ -155,48 +156,48 @@ def _no_metric(name: str, quantity: Quantity) -> str:
 
 
 class Claim(Strict):
-    """One claim: a quantity and the word for what is said of it, `throughput: falls-with-hops`."""
+    """One claim: a quantity and a word, `throughput: falls-with-hops`."""
 
     latency: LatencyClaim | None = None
-    """The word for what is said of the latency."""
+    """The word of a claim about the latency."""
     throughput: ThroughputClaim | None = None
-    """The word for what is said of the throughput."""
+    """The word of a claim about the throughput."""
     loss: General | None = None
-    """The word for what is said of the loss."""
+    """The word of a claim about the loss."""
     jitter: General | None = None
-    """The word for what is said of the jitter."""
+    """The word of a claim about the jitter."""
     gap: General | None = None
-    """The word for what is said of the longest time between two replies."""
+    """The word of a claim about the longest time between two replies."""
     cpu: General | None = None
-    """The word for what is said of the processor's use."""
+    """The word of a claim about the processor use."""
     cost: General | None = None
-    """The word for what is said of the processor time that a byte takes."""
+    """The word of a claim about the processor time for each byte."""
     value: ValueWord | None = None
-    """The word for what is said of the number that a program of the user's printed."""
+    """The word of a claim about the number of `tool: command`."""
     metric: str | None = None
     """The column of samples.csv that is judged in place of the quantity's own: mean, min, cpu_target_ns_per_byte."""
     of: Name | None = None
-    """The measurement it speaks of; every one of that quantity when absent."""
+    """The measurement that it is about; by default every measurement of that quantity."""
     overlay: str | None = None
-    """The overlay it speaks of; each one when absent."""
+    """The overlay that it is about; by default each overlay."""
     where: Words = Field(default_factory=dict)
-    """The values of what varies that it speaks of; all of them when absent."""
+    """The values of what varies that it is about; by default all of them."""
     than: Words = Field(default_factory=dict)
-    """What to compare with: `overlay`, `of`, or a value of what varies, where that differs."""
+    """What to compare with: another `overlay`, `of`, or value of what varies."""
     range: Limits | None = None
-    """Where the figure, or the ratio, is claimed to lie."""
+    """The range in which the figure, or the ratio, is claimed to lie."""
     by: str | None = None
-    """The varied option, or hops, along which it falls or rises."""
+    """The varied option, or hops, over which the figure falls or rises."""
     below: Literal["mtu"] | None = None
-    """Only datagrams that need no fragments."""
+    """mtu: only datagrams that need no fragments."""
     text: str = ""
     """The claim in a sentence, for the report."""
     source: str = ""
-    """Whose claim it is: the document and the section. The experiment's own when empty."""
+    """The document and section that make the claim; empty for the experiment's own."""
     why: str = ""
-    """Where it differs from what was published: the reason, and what shows it."""
+    """The reason for a difference from what was published, and what shows it."""
     vacuous: str = ""
-    """Why it cannot fail, or cannot hold, under the settings of this experiment."""
+    """Why the claim cannot fail, or cannot hold, under the settings of this experiment."""
 
     @model_validator(mode="after")
     def _one_subject(self) -> Self:
@@ -210,7 +211,7 @@ class Claim(Strict):
             raise ValueError(_no_metric(self.metric, given[0]))
         of_any_unit = given[0] == "value" and self._unit != "%"
         if self.range and self.range.unit != self._unit and not of_any_unit:
-            raise ValueError(f"range: {self.range.written!r} wants the unit {self._unit}")
+            raise ValueError(f"range: {self.range.written!r} needs the unit {self._unit}")
         return self
 
     @property
@@ -223,18 +224,18 @@ class Claim(Strict):
 
     @property
     def column(self) -> str:
-        """Of samples.csv, beside the value; empty when it is the value that is judged."""
+        """The column of samples.csv that is judged; empty when it is the value."""
         return self.metric or ("" if is_of_the_value(self.quantity) else METRICS[self.quantity][0])
 
     @property
     def overlays(self) -> frozenset[str]:
-        """Those it names: what it speaks of, and what that is compared with."""
+        """The overlays that the claim names in `overlay`, `where` and `than`."""
         named = (self.overlay, self.where.get("overlay"), self.than.get("overlay"))
         return frozenset(name for name in named if name is not None)
 
     @property
     def digest(self) -> str:
-        """A sum of what is judged: the same as long as the claim says the same, in whatever words it is explained."""
+        """A digest of what is judged, without the texts that explain it."""
         what = self.model_dump(
             mode="json", by_alias=True, exclude_none=True, exclude={"text", "source", "why", "vacuous"}
         )
@@ -256,69 +257,69 @@ class Claim(Strict):
 
 
 class Value(Strict):
-    """One printed value: `where` says of what (an overlay, a condition), in the entry's unit."""
+    """One published value, in the entry's unit; `where` says for which overlay or condition."""
 
     where: Words = Field(default_factory=dict)
-    """Of what."""
+    """The overlay, hosts and condition of the value."""
     value: Number
-    """In the entry's unit."""
+    """The value, in the entry's unit."""
 
 
 class Published(Strict):
-    """Values that the study printed, or a trend. `by_hops` begins at one hop, `by_segment` is in link order."""
+    """Values that the study published, or a trend. `by_hops` begins at one hop, `by_segment` is in link order."""
 
     measurement: Name
-    """The measurement that it stands beside."""
+    """The measurement beside which it is shown."""
     source: str
-    """Report, section, figure."""
+    """The report, section and figure."""
     unit: str = ""
-    """Of the values."""
+    """The unit of the values."""
     by_hops: tuple[Number, ...] = ()
     """Values over one hop, two hops, and so on."""
     by_segment: tuple[Number, ...] = ()
     """Values of the links, in the topology's order."""
     values: tuple[Value, ...] = ()
-    """Values of anything else."""
+    """Other values, each with its place."""
     trend: str = ""
-    """In words, where no values were printed."""
+    """The trend in words, where no values were published."""
     metric: str = ""
-    """Of summary.csv; the measurement's own quantity when absent."""
+    """The metric; by default the measurement's own quantity."""
 
 
 class Line(Strict):
-    """A value drawn across a figure, in the unit of the panel's axis; `y` names the panel, absent the first."""
+    """A value drawn as a line across a figure, in the unit of the panel's axis."""
 
     at: Number
-    """Where."""
+    """The value at which the line is drawn."""
     text: str
-    """Written beside it."""
+    """The text beside the line."""
     y: str | None = None
-    """The panel, by its column; the first when absent."""
+    """The panel, by its column; by default the first."""
 
 
 class Figure(Strict):
-    """One figure, of a measurement or of several that have one unit. What is absent follows from what they vary;
+    """One figure, of a measurement or of several with the same unit. Defaults follow from what they vary;
     docs/results.md."""
 
     of: Annotated[
         Annotated[Name, Tag("one")] | Annotated[tuple[Name, ...], Field(min_length=1), Tag("several")],
         Discriminator(lambda value: "several" if isinstance(value, list | tuple) else "one"),
     ]
-    """A measurement, or several that have one unit."""
+    """A measurement, or several with the same unit."""
     title: str = ""
-    """Heading of the figure."""
+    """The heading of the figure."""
     x: str | None = None
-    """A varied setting, or hops, path, overlay or measurement."""
+    """What the x axis shows: a varied setting, or hops, path, overlay or measurement."""
     y: tuple[str, ...] = ()
-    """Columns of samples.csv, a panel each."""
+    """The columns of samples.csv that are shown, each in a panel."""
     relative_to: str | None = None
-    """Each value as a share of what this overlay has at the same x; or a place of the x axis, of what is there."""
+    """Shows values as shares: of this overlay's value at the same x, or of the value at this place of the x axis."""
     overlays: tuple[Name, ...] = ()
-    """Of these alone; of all when absent."""
+    """The overlays that are shown; by default all."""
     lines: tuple[Line, ...] = ()
-    """Values drawn across it."""
+    """Values drawn as lines across the figure."""
 
     @property
     def measurements(self) -> tuple[str, ...]:
-        """The names of what it shows."""
+        """The names of the measurements that it shows."""
         return (self.of,) if isinstance(self.of, str) else self.of

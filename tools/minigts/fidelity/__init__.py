@@ -1,2 +1,2 @@
-"""How far a lab can be trusted: `certificate` says what was declared and what was measured, and judges it; `measure`
-measures every lab; `expectations` what its topology file expects beyond that."""
+"""How far a lab can be trusted: `certificate` judges what was measured against what was declared; `measure` measures
+every lab; `expectations` measures what its topology file expects beyond that."""

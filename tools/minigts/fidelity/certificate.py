@@ -1,6 +1,6 @@
-"""The certificate: what was declared of a lab against what was measured of it, with the verdicts. Pure.
+"""The certificate: what a lab's topology declares, what was measured, and the verdicts. Pure.
 
-JSON for programs, words for manifests and tables.
+It is written as JSON for programs, and in words for manifests and tables.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from minigts.topology.ways import spoilt_percent
 
 
 class Row(BaseModel):
-    """One quantity of one path, link or host. `measured` is None when nothing was; `ok` is None when what was measured
-    cannot judge what was declared. `p99` is that of the same samples, where there are any."""
+    """One quantity of one path, link or host. `measured` is None when nothing was measured; `ok` is None when the
+    measurement cannot tell. `p99` is the 99th percentile of the same samples, where there are several."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -41,9 +41,9 @@ class Row(BaseModel):
     note: str = ""
     p99: float | None = None
     direction: str = ""
-    """`ams to bra`, where the other direction has a row of its own."""
+    """`ams to bra`, where the other direction has its own row; empty otherwise."""
     wanted: str = ""
-    """What is expected, where that is not `declared` ± `tolerance`: `85% to 102% of 47.8 Mbit/s`."""
+    """The expected range, where it is not `declared` ± `tolerance`: `85% to 102% of 47.8 Mbit/s`."""
 
     @property
     def title(self) -> str:
@@ -75,24 +75,24 @@ class Certificate(BaseModel):
     lab: str
     provider: str
     emulator_overhead_ms: Annotated[float, Field(validation_alias=OVERHEAD_KEYS)]
-    """The emulator's own one-way latency over a link, which was taken off the delays."""
+    """The emulator's own one-way latency over a link, in ms, which was subtracted from the delays."""
     rows: tuple[Row, ...]
     measured_at: datetime | None = None
-    """None in certificates of before, which do not say."""
+    """When it was measured; None in older certificates, which do not say."""
     seconds: float = 0.0
-    """How long measuring took."""
+    """How long measuring took, in seconds."""
     busy: tuple[str, ...] = ()
-    """What else the machine did meanwhile, if it was enough to doubt the figures."""
+    """Other load on the machine meanwhile, if it was enough to doubt the figures."""
     cut: tuple[str, ...] = ()
     """Links that carried nothing: neither they nor paths over them were measured."""
     off: Annotated[dict[str, str], Field(exclude_if=lambda off: not off)] = {}
-    """Why, for those of them that nobody has cut: `bra is off`."""
+    """Why links of `cut` carried nothing that nobody has cut, by name: `bra is off`."""
     changed: tuple[str, ...] = ()
-    """Links that had been set otherwise than declared, and how; they were measured against what is declared."""
+    """Links whose settings had been changed, and how; they were measured against the declared settings."""
 
     @property
     def too_fast(self) -> bool:
-        """Whether round trips are shorter than declared: calibration met a busier machine than there is now."""
+        """Whether round trips are shorter than declared, because the machine was busier during calibration than now."""
         return any(row.too_fast for row in self.rows)
 
     @property
@@ -113,7 +113,7 @@ class Certificate(BaseModel):
         return words + (f", {unsure} not judged" if unsure else "") + cut + changed
 
     def in_words(self) -> dict[str, JsonValue]:
-        """For people, by subject and quantity; settings that are as declared are left to the verdict."""
+        """The certificate for people, by subject and quantity; settings that are as declared have no line."""
         shown = [row for row in self.rows if row.quantity != "settings" or not row.ok]
         words: dict[str, JsonValue] = {"verdict": self.verdict}
         if self.busy:
@@ -125,7 +125,7 @@ class Certificate(BaseModel):
 
 
 def settings_row(host: str, differences: Sequence[str], facts: Sequence[str]) -> Row:
-    """What a host's kernel shows that differs from the plan; there must be nothing. `facts` is what it shows else."""
+    """The row of a host's settings: there must be no `differences` from the plan. `facts` is what its kernel shows."""
     return Row(
         subject=host,
         quantity="settings",
@@ -139,8 +139,8 @@ def settings_row(host: str, differences: Sequence[str], facts: Sequence[str]) ->
 
 
 def rtt_row(plan: Plan, subject: str, path: Path, rtts_ms: Sequence[float]) -> Row:
-    """The median round trip of a path against the sum of its segments, and of what modelled processors take; in virtual
-    time also of the echo's own time at the links' rates, which a thin link makes long."""
+    """The row of a path's median round trip. It is expected to be the sum of its segments and of the time that modelled
+    processors take; in virtual time also of the echo's transmission times, which are long on a slow link."""
     tolerance = tolerances.round_trip(plan, path)
     declared_ms = round(echo_ms(plan, path) if plan.time == "virtual" else path.rtt_ms, 6)
     ordered = sorted(rtts_ms)
@@ -158,7 +158,7 @@ def rtt_row(plan: Plan, subject: str, path: Path, rtts_ms: Sequence[float]) -> R
 
 
 def loss_row(plan: Plan, subject: str, path: Path, lost: int, sent: int) -> Row:
-    """Echo requests without answer: a loss on the way there and one on the way back look the same."""
+    """The row of echo requests without answer, which were lost in either direction."""
     there, back = path.ways
     both_ways = round(spoilt_percent(there.loss_percent, back.loss_percent), 6)
     alike = max(_alike(end.outgoing) for end in plan.ends_on(path))
@@ -166,8 +166,8 @@ def loss_row(plan: Plan, subject: str, path: Path, lost: int, sent: int) -> Row:
 
 
 def loss_rows(plan: Plan, link: Link, sent: int, arrived: int, answered: int) -> tuple[Row, Row]:
-    """Each direction of a link for itself: of the requests that one end sent, how many the other end counted; of its
-    answers, how many came back."""
+    """A row for each direction of a link: how many of the requests sent the other end counted as arrived, and how many
+    of its answers came back."""
     there, back = link.ways
     first, second = link.ends
     arrived = min(arrived, sent)
@@ -180,8 +180,8 @@ def loss_rows(plan: Plan, link: Link, sent: int, arrived: int, answered: int) ->
 
 
 def _alike(shaping: Shaping) -> float:
-    """How many packets in a row tell as much of the loss as one that is lost on its own. In a chain of two states
-    neighbours are alike by 1 less the two chances to change (Gilbert, 1960)."""
+    """How many packets of a bursty loss are worth one independent packet. In a chain of two states the correlation of
+    neighbours is 1 less the two chances to change (Gilbert, 1960)."""
     if shaping.bursts is None:
         return 1.0
     neighbours = 1 - sum(shaping.bursts)
@@ -211,7 +211,7 @@ def _loss_row(
 def rate_row(
     plan: Plan, link: str, ceiling_mbit: float, measured: float | None, note: str, *, judged: bool, direction: str = ""
 ) -> Row:
-    """TCP over a link against what its rate leaves for payload."""
+    """The row of TCP over a link, against the goodput that the link's rate allows."""
     tolerance = tolerances.rate(plan)
     within = measured is not None and tolerance.allows(measured, ceiling_mbit)
     return Row(

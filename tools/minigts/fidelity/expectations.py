@@ -1,4 +1,4 @@
-"""What a topology file expects of its lab beyond the certificate: its `expect:`, measured once. judge/ decides."""
+"""Measures once what a topology file expects of its lab beyond the certificate: its `expect:`. judge/ decides."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ from minigts.topology.parts import Link, Path
 from minigts.topology.plan import Plan
 
 LONG_SLOW_START_S = 3
-"""Over many hops: TCP doubles its window once a round trip, and after it leaves slow start grows more slowly."""
+"""The slow start over many hops: TCP doubles its window once a round trip, and then lets it grow more slowly."""
 A_SAWTOOTH_ROUND_TRIPS = 60
-"""Long enough that one recovery from a loss, which keeps data back for a round trip or two, is a few per cent of it."""
+"""How many round trips TCP is measured for: a recovery from a loss, of one or two, is then a few per cent of all."""
 
 
 class Measurements:
     """Round trips and TCP of a lab's paths, each measured when it is first asked for.
 
-    `rows` is what the certificate has measured already: its round trips are not measured again.
+    `rows` has what the certificate has measured; its round trips are not measured again.
     """
 
     def __init__(self, lab: Lab, say: Say, rows: Sequence[Row] = ()) -> None:
         self._lab, self._say, self._rows = lab, say, rows
         self.notes: dict[str, str] = {}
-        """Why a throughput could not be measured, by path."""
+        """By path, why its throughput could not be measured."""
 
     @cached_property
     def further_round_trips(self) -> tuple[Row, ...]:
-        """Of every link and path that the certificate has left out."""
+        """Rows of every link and path that the certificate has left out."""
         return tuple(self._round_trips())
 
     @property
     def round_trips(self) -> tuple[Row, ...]:
-        """Of every link and path, the certificate's and the further ones."""
+        """Rows of every link and path, the certificate's and the further ones."""
         return (*self._rows, *self.further_round_trips)
 
     @cached_property
@@ -115,7 +115,7 @@ class Measurements:
 
 
 def check(lab: Lab, say: Say) -> Certificate:
-    """The certificate, and what the file expects, all of it in certificate.json."""
+    """Measure the certificate and what the file expects, and write all of it to certificate.json."""
     certificate = certify(lab, say)
     rows = (*certificate.rows, *expected_rows(lab.plan, Measurements(lab, say, certificate.rows)))
     whole = certificate.model_copy(update={"rows": rows})
@@ -124,7 +124,7 @@ def check(lab: Lab, say: Say) -> Certificate:
 
 
 def judged(plan: Plan, quantity: str, word: str, measured: Measurements) -> Judgement:
-    """What becomes of one entry of the file's `expect:`."""
+    """The verdict on one entry of the file's `expect:`."""
     if quantity == "latency":
         return WORDS[word](measured.latencies, plan)
     cells = measured.throughputs
@@ -134,23 +134,23 @@ def judged(plan: Plan, quantity: str, word: str, measured: Measurements) -> Judg
 
 
 def expected_rows(plan: Plan, measured: Measurements) -> Iterator[Row]:
-    """What the certificate shows of the file's `expect:`: a row for each path, or one for a shape over the hops."""
+    """The certificate's rows for the file's `expect:`: one for each path, or one for a shape over the hops."""
     wanted = _wanted(plan)
     if any(quantity == "latency" for quantity, _ in wanted):
         yield from measured.further_round_trips
     for quantity, word in wanted:
-        if word != "as-declared":  # each of them is a row of the certificate
+        if word != "as-declared":  # the certificate has these rows already
             yield from _rows(plan, quantity, word, measured)
 
 
 @dataclass(frozen=True)
 class Expected:
-    """One thing that a file expects, as far as it can be told beforehand: of one path or link, or of the lab."""
+    """One expectation of a file, as known before measuring: about one path or link, or about the lab."""
 
     quantity: str
     word: str
     subject: str = ""
-    """The path or link, `ams-lon`; empty for what is said of all of them together."""
+    """The path or link, `ams-lon`; empty for an expectation about all of them together."""
 
     def __str__(self) -> str:
         """`latency: sum-of-segments: ams-lon`"""
@@ -158,7 +158,7 @@ class Expected:
 
 
 def expected(plan: Plan) -> tuple[Expected, ...]:
-    """What the file's `expect:` wants, one by one, before anything is measured."""
+    """The single expectations of the file's `expect:`, as known before anything is measured."""
     return tuple(
         Expected(quantity, word, subject)
         for quantity, word in _wanted(plan)
@@ -167,7 +167,7 @@ def expected(plan: Plan) -> tuple[Expected, ...]:
 
 
 def row_of(plan: Plan, each: Expected, measured: Measurements) -> Row | None:
-    """What became of it. None where it was not measured, since a link on its way is cut."""
+    """The row of an expectation; None where it was not measured because a link of its path is cut."""
     if each.word == "as-declared":
         rows = [row for row in measured.round_trips if row.quantity == "RTT"]
     else:
@@ -180,7 +180,7 @@ def _wanted(plan: Plan) -> list[tuple[str, str]]:
 
 
 def _subjects(plan: Plan, quantity: str, word: str) -> list[str]:
-    """Whose rows `_rows` will have, as long as no link is cut."""
+    """The subjects of the rows that `_rows` will yield if no link is cut."""
     if plan.time == "virtual" and word != "as-declared" and _of_a_free_processor(plan, quantity):
         return []
     whole = [path for path in plan.paths if path.reachable]
@@ -244,7 +244,7 @@ def _ceiling_rows(measured: Measurements) -> Iterator[Row]:
 
 
 def _shape_row(plan: Plan, quantity: str, word: str, judgement: Judgement, measured: Measurements) -> Row:
-    """The longest path, held against the shortest; neither where there are no two."""
+    """A row with the longest path as measured and the shortest as declared; with neither for a single length."""
     both = ends(measured.throughputs) if quantity == "throughput" else None
     return Row(
         subject=_name(both[1]) if both else plan.name,
@@ -262,8 +262,7 @@ def _shape_row(plan: Plan, quantity: str, word: str, judgement: Judgement, measu
 
 
 def _of_a_free_processor(plan: Plan, quantity: str) -> str:
-    """Why the quantity follows on no path from what the links declare, where no processor is modelled; empty when it
-    does."""
+    """Why no path's links determine the quantity, where no processor is modelled; empty when some do."""
     column = QUANTITIES[quantity]
     if any(not is_the_processors(column, plan, path) or is_modelled(plan, path) for path in plan.paths):
         return ""
@@ -287,7 +286,7 @@ def _unmeasured_row(plan: Plan, quantity: str, word: str, why: str) -> Row:
 
 
 def _carries_its_ends(plan: Plan, link: Link) -> bool:
-    """Whether what its ends send each other takes this link, and not another beside it."""
+    """Whether traffic between the link's ends takes this link, and not another between the same ends."""
     return not plan.joins_hosts(link) or plan.path(*link.ends).links == (link.name,)
 
 

@@ -1,6 +1,6 @@
-"""Why a link is as it is: what is declared, what should be set now, what its two hosts show, and what was measured.
+"""Explains the state of a link: what is declared, what should be set now, what its two hosts show, what was measured.
 
-`explain` asks the lab and changes nothing; `explained` is pure, and names the likely answer.
+`explain` reads from the lab and changes nothing; `explained` is pure, and names the likely answer.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ class _Frozen(BaseModel):
 
 
 class Quantity(_Frozen):
-    """One setting of one direction of a link. None: not limited, not set; for `shown`, also not to be read."""
+    """One setting of one direction of a link. None means not limited or not set; for `shown` also unreadable."""
 
     source: str
     target: str
     name: str
-    """Its word in the topology language."""
+    """The setting's word in the topology language."""
     unit: str
     declared: Amount | None
     wanted: Amount | None
-    """What should be set now: less the emulator's own latency, as it was cut, as an experiment has set it."""
+    """What should be set now, after subtracting the emulator's own latency, cuts, and changes by an experiment."""
     shown: Amount | None
-    """What the host's kernel shows, or the wire that its port sends into."""
+    """What the host's kernel shows, or the wire that carries the link."""
     where: str
     """The host, the device and the queueing discipline: `bra ifb-eth1 netem`; or `ams eth1 wire`."""
 
@@ -72,26 +72,26 @@ class Interface(_Frozen):
     gro: Literal["on", "off"]
     """Generic receive offload."""
     ipv6: tuple[str, ...] = ()
-    """Its global addresses, in a lab that has them."""
+    """The interface's global IPv6 addresses, in a lab with IPv6."""
     fact: str
     """`eth1: MTU 1500, on are rx-checksumming, …`"""
 
 
 class Measured(_Frozen):
-    """What was measured of the link, and when."""
+    """The figures measured over the link, and when."""
 
     rows: tuple[Row, ...]
     at: datetime | None
     """None where the certificate does not say."""
     source: Literal["certificate", "now"]
     current: bool = True
-    """Whether the lab's links are set as they were then."""
+    """Whether the lab's links are still set as they were then."""
     busy: tuple[str, ...] = ()
-    """What else the machine did meanwhile, if it was enough to doubt the figures."""
+    """Other load on the machine meanwhile, if it was enough to doubt the figures."""
 
 
 class Explanation(_Frozen):
-    """One link of one lab, and the likely answer to why it is not as expected."""
+    """The state of one link of one lab, and the likely reason why it is not as expected."""
 
     lab: str
     provider: str
@@ -99,17 +99,17 @@ class Explanation(_Frozen):
     ends: tuple[str, str]
     quantities: tuple[Quantity, ...]
     emulator_overhead_ms: float
-    """The emulator's own one-way latency over a link, taken off every delay."""
+    """The emulator's own one-way latency over a link, in ms, which is subtracted from every delay."""
     carried: bool
-    """Whether the link has rate and delay of its own, so that nothing is set on its hosts and nothing taken off."""
+    """Whether the wire itself has rate and delay, so that nothing is set on the hosts and nothing is subtracted."""
     cut: bool
     settings: Settings
-    """What an experiment has set of every link."""
+    """The settings that an experiment has given every link."""
     interfaces: tuple[Interface, ...]
     differences: tuple[str, ...]
-    """What the hosts show that should be otherwise now: `bra eth1: delay is 50 ms, declared 8.75 ms`."""
+    """How the hosts' settings differ from what should be set now: `bra eth1: delay is 50 ms, declared 8.75 ms`."""
     unread: dict[str, str]
-    """By host why nothing could be read from it."""
+    """Why nothing could be read from a host, by host."""
     measured: Measured | None
     cause: Cause
     answer: str
@@ -117,7 +117,7 @@ class Explanation(_Frozen):
 
 @dataclass(frozen=True)
 class _Evidence:
-    """What the answer rests on."""
+    """The facts from which the answer follows."""
 
     lab: str
     link: Link
@@ -128,7 +128,7 @@ class _Evidence:
     delays_ms: Sequence[float]
     carried: bool
     reopens: bool
-    """Whether an interface that is down comes up again without its host's start."""
+    """Whether an interface that is down can come up again without a restart of its host."""
 
     @property
     def cut(self) -> bool:
@@ -136,7 +136,7 @@ class _Evidence:
 
 
 def explain(lab: Lab, link: Link, *, measuring: bool = False) -> Explanation:
-    """Read the link's two hosts back, and say what was measured: by the certificate, or `measuring` it now.
+    """Read the link's two hosts back and explain its state, with the certificate's figures or, `measuring`, new ones.
 
     Nothing is set. A link that is cut is not measured. A host that does not answer is named.
     """
@@ -167,7 +167,7 @@ def explained(
     carried: bool = False,
     reopens: bool = True,
 ) -> Explanation:
-    """The same from what the hosts have shown and what was measured. Pure."""
+    """As `explain`, from what the hosts have shown and what was measured. Pure."""
     ports = [(machine, _port(machine, link)) for machine in _ends(plan, link)]
     differences = tuple(
         f"{machine.name} {difference}"
@@ -216,7 +216,7 @@ def _port(machine: Host | Switch, link: Link) -> End:
 def _direction(
     sender: tuple[str, End], receiver: tuple[str, End], record: Record, shown: Mapping[str, HostSettings]
 ) -> Iterator[Quantity]:
-    """Rate and queue are set where a direction begins; delay, jitter and loss where it ends."""
+    """The rows of a direction whose sender sets rate and queue, and whose receiver sets delay, jitter and loss."""
     (source, leaving), (target, arriving) = sender, receiver
     outgoing, incoming = links.port_now(leaving, record).outgoing, links.port_now(arriving, record).incoming
     delay_ms = shaping.added_delay_ms(incoming, record.emulator_overhead_ms)
@@ -234,7 +234,7 @@ def _direction(
 def _carried_direction(
     sender: tuple[str, End], receiver: tuple[str, End], record: Record, shown: Mapping[str, HostSettings]
 ) -> Iterator[Quantity]:
-    """All of it is the wire's that a direction begins with."""
+    """The rows of a direction whose settings are all those of its wire."""
     (source, leaving), (target, _) = sender, receiver
     outgoing = links.port_now(leaving, record).outgoing
     wires = None if source not in shown else shown[source].wires
@@ -247,7 +247,7 @@ def _carried_direction(
 def _quantity(
     setting: Setting, source: str, target: str, declared: Shaping, now: Shaping | None, shows: Amount | None, where: str
 ) -> Iterator[Quantity]:
-    """One row; none of a rare setting that is nowhere otherwise than by default."""
+    """One row; none for a rare setting that has its default everywhere."""
     is_declared = getattr(declared, setting.field)
     wanted = None if now is None else getattr(now, setting.field)
     if not setting.rare or any(each not in (None, setting.default) for each in (is_declared, wanted, shows)):
@@ -295,11 +295,11 @@ def _measured_now(lab: Lab, link: Link) -> Measured:
 
 
 def _answer(evidence: _Evidence) -> tuple[Cause, str]:
-    """The first cause that is there, in the order in which each would hide the next."""
+    """The first cause that applies, in an order in which each would hide the next."""
     command = f"minigts link {' '.join(evidence.link.ends)}"
     if evidence.unread:
         host, reason = next(iter(evidence.unread.items()))
-        if "minigts re" in reason:  # it says itself what to do: resume, or restart
+        if "minigts re" in reason:  # the message names the remedy itself: resume or restart
             return "no-answer", f"{host} does not answer: {reason.removeprefix(f'host {host} does not answer: ')}"
         return "no-answer", f"{host} does not answer ({reason}): minigts restart {host}"
     if evidence.differences:
@@ -308,35 +308,34 @@ def _answer(evidence: _Evidence) -> tuple[Cause, str]:
         if evidence.record.unsettled.intersection(evidence.link.ends):
             return (
                 "broken-off",
-                f"a command that set the links was broken off ({evidence.differences[0]}{more}): {remedy}",
+                f"a command that set the links was interrupted ({evidence.differences[0]}{more}): {remedy}",
             )
         return "settings", (
-            f"the hosts' settings are not the lab's, as if somebody had changed them there ({evidence.differences[0]}"
+            f"the hosts' settings are not the lab's; somebody has probably changed them ({evidence.differences[0]}"
             f"{more}): {remedy}"
         )
     return _deliberate(evidence, command) or _answer_of_measurement(evidence)
 
 
 def _deliberate(evidence: _Evidence, command: str) -> tuple[Cause, str] | None:
-    """Where somebody has set the link otherwise than declared, and the lab's record knows."""
+    """The answer where the lab's record has a cut or changed settings for the link; None otherwise."""
     name = evidence.link.name
     if evidence.cut:
-        return "cut", f"{name} is cut, so that all that is sent over it is lost; whole again by: {command} up"
+        return "cut", f"{name} is cut, so everything that is sent over it is lost; to restore it: {command} up"
     if (change := evidence.record.changed.get(name)) is not None:
         again = links.as_declared(name)
-        return "changed", f"{name} is set otherwise than declared ({change.in_words}); as declared by: {again}"
+        return "changed", f"{name} has other settings than declared ({change.in_words}); to restore them: {again}"
     if evidence.record.settings != DECLARED:
         return "experiment", (
-            f"an experiment that runs or was broken off has set the links otherwise "
-            f"({evidence.record.settings.in_words}); the next, minigts run --lab {evidence.lab}, begins by putting "
-            f"them back"
+            f"an experiment that is running or was interrupted has changed the links "
+            f"({evidence.record.settings.in_words}); the next minigts run --lab {evidence.lab} begins by restoring them"
         )
     return None
 
 
 def _remedy(evidence: _Evidence, again: str) -> str:
-    """`minigts link` sets its two hosts again where they differ (`mending`); an interface that is gone comes by a
-    start alone."""
+    """The command that sets the hosts again: `minigts link` where they differ (`mending`), and a restart for an
+    interface that is gone."""
     by_start = (NO_INTERFACE,) if evidence.reopens else (NO_INTERFACE, DOWN)
     wrong = [text for text in evidence.differences if any(each in text for each in by_start)]
     hosts = [host for host in evidence.link.ends if any(text.startswith(f"{host} ") for text in wrong)]
@@ -346,42 +345,42 @@ def _remedy(evidence: _Evidence, again: str) -> str:
 
 
 def _answer_of_measurement(evidence: _Evidence) -> tuple[Cause, str]:
-    """Where all settings are as they should be: what the measurement says."""
+    """The answer where all settings are as they should be: it rests on the measurement."""
     measured = evidence.measured
     if measured is None:
-        return "not-measured", "all is set as declared, and nothing was measured of this link yet: add --measure"
+        return "not-measured", "all is set as declared, and this link has not been measured yet: add --measure"
     if not measured.current:
         return "not-measured", (
-            "all is set as declared, and the certificate is of links that were set otherwise: add --measure"
+            "all is set as declared, but the links had other settings when the certificate was measured: add --measure"
         )
     outside = [row for row in measured.rows if row.ok is False]
     if not outside:
         busy = f"; the machine was busy ({'; '.join(measured.busy)})" if measured.busy else ""
         return "none", f"all is set as declared, and what was measured lies within its tolerance{busy}"
     cause, reason = _reason(outside[0], measured, evidence)
-    return cause, f"all is set as declared, but measured was {outside[0].quantity} {outside[0].in_words()}: {reason}"
+    return cause, f"all is set as declared, but {outside[0].quantity} was measured as {outside[0].in_words()}: {reason}"
 
 
 def _reason(row: Row, measured: Measured, evidence: _Evidence) -> tuple[Cause, str]:
     """Why a figure lies outside its tolerance though all is set as it should be."""
     overhead_ms = evidence.record.emulator_overhead_ms
     if evidence.carried:
-        return "measured", "the link takes just what is declared, so its hosts did this; minigts check measures again"
+        return "measured", "the wire is exactly as declared, so the hosts cause this; minigts check measures again"
     if row.too_fast:
         return (
             "calibration",
-            "too much is taken off the delays, since calibration met a busier machine; minigts calibrate",
+            "too much is subtracted from the delays, as the machine was busier during calibration; minigts calibrate",
         )
     if measured.busy:
         return "busy", f"the machine was busy ({'; '.join(measured.busy)}); measure again with --measure"
     if row.quantity != "RTT" or row.measured is None:
-        return "measured", "nothing else was seen on the machine; if --measure says so again, minigts check"
+        return "measured", "no other load was seen on the machine; if --measure shows it again, minigts check"
     if min(evidence.delays_ms) < overhead_ms:
         return "nothing-taken-off", (
-            f"the link takes {overhead_ms:.3f} ms a way by itself, more than is declared, and there is no delay that "
-            f"this could be taken off"
+            f"the emulator itself takes {overhead_ms:.3f} ms in each direction, more than the declared delay, so it "
+            f"cannot be subtracted"
         )
     return "calibration", (
-        "the machine is slower than when the emulator's own latency was measured, though nothing else was seen on it; "
-        "if --measure says so again, minigts calibrate"
+        "the machine is slower than when the emulator's own latency was measured, though no other load was seen; "
+        "if --measure shows it again, minigts calibrate"
     )

@@ -1,9 +1,9 @@
-"""Host load: what this machine did beside the lab while something was measured, and which samples that has spoilt.
+"""Host load: other load on this machine while something was measured, and which samples it has spoilt.
 
-Two snapshots of /proc and a thread between them. What a machine does not tell (pressure-stall information, a control
-group's throttling) is None and stays None. Sources: proc(5); Documentation/accounting/psi.rst and
-scheduler/sched-stats.rst. The limits were found by measurement: `bench/run guard` puts load on the machine under a
-random half of its samples; docs/trust.md has its figures.
+It comes from two snapshots of /proc and a timer thread between them. A figure that a machine does not offer
+(pressure-stall information, a control group's throttling) is None. Sources: proc(5); Documentation/accounting/psi.rst
+and scheduler/sched-stats.rst. The limits were found by measurement: `bench/run guard` loads the machine during a random
+half of its samples; docs/trust.md has its figures.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from minigts.topology.time import Time
 
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 TICK_S = 0.01
-"""How often the lag of a timer is looked at. Finer, the looking itself would keep a core from its sleep."""
+"""The period in seconds of the timer whose lag is measured; a shorter one would keep a core from sleeping."""
 _BUSY = (0, 1, 2, 5, 6)
-"""user, nice, system, irq and softirq among the counters of /proc/stat; guests are within user."""
+"""The indexes of user, nice, system, irq and softirq in a line of /proc/stat; user includes guests."""
 _STEAL = 7
 LIMITS = {
     "foreign_cores": 0.25,
@@ -34,7 +34,7 @@ LIMITS = {
     "throttled_s": 0.005,
     "dropped": 0,
 }
-"""Above its limit a signal taints the sample, in the unit of `HostLoad`."""
+"""The limits, in the units of `HostLoad`, above which a figure taints the sample."""
 WORDS = {
     "foreign_cores": "other programs used {:.2f} processors",
     "steal_cores": "other guests of the outer machine took {:.2f} processors",
@@ -45,11 +45,11 @@ WORDS = {
 
 
 class HostLoad(BaseModel):
-    """One span of time on this machine. Processors are counted in cores: 0.5 is half of one, all the time.
+    """The load in one span of time on this machine. Processor use is in cores: 0.5 is half of one, all the time.
 
-    None is what the machine does not tell. `foreign_cores` is what was used by others than the lab and this program;
-    `waited_cores` is the lab's processes' own waiting for a processor; `cpu_stalled` and `memory_stalled` are the share
-    of the time in which some process of the machine waited for one; `lag_ms` is the worst lateness of a 10 ms timer.
+    None is what the machine does not offer. `foreign_cores` is what programs other than the lab and this one used;
+    `waited_cores` how long the lab's processes waited for a processor; `cpu_stalled` and `memory_stalled` the share of
+    the time in which some process of the machine waited for either; `lag_ms` the worst lateness of a 10 ms timer.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -65,7 +65,7 @@ class HostLoad(BaseModel):
     memory_stalled: float | None = None
     throttled_s: float | None = None
     dropped: int | None = None
-    """Packets that the hosts' delays dropped though no loss was declared; None when they were not asked."""
+    """Packets that the hosts' delays dropped though no loss was declared; None when it was not read."""
 
 
 @dataclass(frozen=True)
@@ -84,17 +84,17 @@ class Snapshot:
 
 @dataclass
 class Recording:
-    """What `recording` gives: its load is there when the block has ended; never in virtual time."""
+    """The result of `recording`: `load` is set when the block has ended, and stays None in virtual time."""
 
     load: HostLoad | None = None
 
 
 @contextmanager
 def recording(roots: Iterable[int], time: Time = "real") -> Iterator[Recording]:
-    """Record this machine's load during a block. `roots` are processes that, with all their children, are the lab's.
+    """Record this machine's load during a block. The processes `roots` and all their children are the lab's.
 
-    This process is not foreign either, but what it has started is, unless it is the lab's. Of a lab in virtual `time`
-    there is no record: whatever the machine does, its figures are the same.
+    This process does not count as foreign; its children do, unless they are the lab's. Nothing is recorded in virtual
+    `time`, whose figures do not depend on the machine's load.
     """
     record, own, timer = Recording(), tuple(roots), _Timer()
     if time == "virtual":
@@ -110,7 +110,7 @@ def recording(roots: Iterable[int], time: Time = "real") -> Iterator[Recording]:
 
 
 def taints(load: HostLoad | None) -> tuple[str, ...]:
-    """Why a sample taken meanwhile is doubtful, a phrase each; empty when it is not."""
+    """The reasons why a sample taken under this load is doubtful, a phrase each; empty when it is not."""
     if load is None:
         return ()
     values = {name: getattr(load, name) for name in LIMITS}
@@ -140,7 +140,7 @@ def snapshot(roots: Iterable[int], proc: Path = PROC) -> Snapshot:
 
 
 def between(before: Snapshot, after: Snapshot, lag_ms: float) -> HostLoad:
-    """What happened between two snapshots. Ticks are coarse: a difference below zero counts as none."""
+    """The load between two snapshots. Ticks are coarse, so a negative difference counts as zero."""
     seconds = max(after.at_s - before.at_s, 1e-6)
     busy_s, own_s = after.busy_s - before.busy_s, after.own_s - before.own_s
     waited_s = sum(total - before.waited_s.get(thread, 0.0) for thread, total in after.waited_s.items())
@@ -166,7 +166,7 @@ def between(before: Snapshot, after: Snapshot, lag_ms: float) -> HostLoad:
 
 
 class _Timer:
-    """Sleeps 10 ms again and again, and keeps how late it woke at the worst."""
+    """Sleeps for 10 ms repeatedly, and keeps the worst lateness of its waking."""
 
     def __init__(self) -> None:
         self._stopped = threading.Event()
@@ -190,7 +190,7 @@ class _Timer:
 
 
 def _waited_s(tasks: Path) -> Iterator[tuple[int, float]]:
-    """For each thread how long it was ready to run and did not: the second word of its schedstat, in nanoseconds."""
+    """How long each thread was ready to run and did not, in seconds: the second word of its schedstat, in ns."""
     for path in tasks.glob("*/schedstat"):
         words = text_of(path).split()
         if len(words) == 3:
@@ -198,13 +198,14 @@ def _waited_s(tasks: Path) -> Iterator[tuple[int, float]]:
 
 
 def _stalled_s(pressure: Path) -> float | None:
-    """`some avg10=0.00 avg60=0.00 avg300=0.00 total=3089886825`: microseconds."""
+    """The seconds stalled, from `some avg10=0.00 avg60=0.00 avg300=0.00 total=3089886825` in microseconds."""
     total = text_of(pressure).partition("\n")[0].partition("total=")[2]
     return int(total) / 1e6 if total.isdigit() else None
 
 
 def _throttled_s(membership: Path) -> float | None:
-    """Of this process's own control group, version 2 (`throttled_usec`) or 1 (`throttled_time`, nanoseconds)."""
+    """How long this process's control group was throttled, in seconds; from `throttled_usec` in version 2, and
+    `throttled_time` (nanoseconds) in version 1."""
     for line in text_of(membership).splitlines():
         _, controllers, group = line.split(":", 2)
         folder = CONTROL_GROUPS / ("cpu" if "cpu" in controllers.split(",") else "")

@@ -1,5 +1,5 @@
-"""What a host's kernel shows of its links (queueing disciplines, interfaces, MTU, offloads, addresses, routes), and how
-that differs from what should be set now. Reading starts one command on the host; all else is pure.
+"""Reads a host's settings from its kernel (queueing disciplines, interfaces, MTU, offloads, addresses, routes), and
+compares them with what should be set now. Reading starts one command on the host; the rest is pure.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ _BLANK = re.compile(r"\s*")
 
 @dataclass(frozen=True)
 class HostSettings:
-    """As one host shows them. `qdiscs` is the output of `tc -j qdisc show`; the others are by port."""
+    """The settings that one host shows. `qdiscs` is the output of `tc -j qdisc show`; the other fields are by port."""
 
     qdiscs: str
     mtus: Mapping[str, int]
     features: Mapping[str, Mapping[str, Any]]
     ipv6: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Global addresses by port; read in a lab that has them."""
+    """Global IPv6 addresses by port; empty in a lab without IPv6."""
     vlans: Mapping[str, str] = field(default_factory=dict)
-    """Of a switch that has VLANs, by port: `10`, or of a trunk `10, 20 tagged`."""
+    """The VLANs of a switch's ports: `10`, or for a trunk `10, 20 tagged`; empty for others."""
     wires: links.Wires | None = None
-    """What the host's ports send into, where the links have rate and delay of their own; the host does not know."""
+    """The wires of the host's ports, where wires have rate and delay; the host does not know them."""
     reached: reached.Shown | None = None
-    """Interfaces that are up, addresses, routes and forwarding; None in what was recorded before they were read."""
+    """Interfaces that are up, addresses, routes and forwarding; None in recordings without them."""
     kernel: Mapping[str, str] | None = None
-    """Settings of the host's kernel by name (`topology/sysctls`); None in what was recorded before they were read."""
+    """Settings of the host's kernel by name (`topology/sysctls`); None in recordings without them."""
     by_protocol: tuple[str, ...] = ()
-    """How the routes that the host's routing protocol has found differ; empty where there is none."""
+    """How the routes from the host's routing protocol differ; empty without a protocol."""
     filters: filters.Shown | None = None
-    """Those on its ports; read where these delay what arrives, and the links have not delays of their own."""
+    """The filters on its ports; read only where the ports, and not the wires, delay what arrives."""
 
     def gro(self, port: End) -> str:
         """Generic receive offload of a port: `on` or `off`."""
@@ -58,7 +58,7 @@ class HostSettings:
 
     @property
     def facts_of_kernel(self) -> tuple[str, ...]:
-        """`kernel: net.core.rmem_default 212992, …`; nothing where none were read."""
+        """`kernel: net.core.rmem_default 212992, …`; empty where none were read."""
         listed = ", ".join(f"{name} {value}" for name, value in sorted((self.kernel or {}).items()))
         return (f"kernel: {listed}",) if listed else ()
 
@@ -66,7 +66,7 @@ class HostSettings:
 def read_back(
     lab: Lab, machine: Host | Switch, record: Record, wires: Mapping[str, links.Wires] | None
 ) -> HostSettings:
-    """What the machine shows now, of all its ports, with the wires that were read of the lab (`links.read_wires`).
+    """The machine's settings now, of all its ports; `wires` are the lab's (`links.read_wires`).
 
     Raises what `Provider.run` raises.
     """
@@ -78,17 +78,17 @@ def read_back(
     script += f"; {filters.show(machine.ports)}" if delayed_here else ""
     shown = parse(machine, lab.provider.run(machine.name, ["sh", "-c", script], timeout_s=READ_TIMEOUT_S).stdout)
     if None in (shown.reached, shown.kernel) or (delayed_here and shown.filters is None):
-        raise HostFailed(f"{machine.name}: its addresses, routes, kernel settings and filters are not all shown")
+        raise HostFailed(f"{machine.name}: some of its addresses, routes, kernel settings and filters cannot be read")
     found = tuple(routes.differences(lab, machine, record))
     return replace(shown, wires=None if wires is None else wires[machine.name], by_protocol=found)
 
 
 def parse(machine: Host | Switch, text: str) -> HostSettings:
-    """The JSON documents of `tc -j qdisc show`, `ip -j link show` or `ip -j address show`, of a switch with VLANs those
-    of its ports, and for each port `ethtool --json -k`; then what `reached.SHOW`, `kernel_settings.SHOW` and
-    `filters.show` print.
+    """Reads the JSON documents of `tc -j qdisc show`, of `ip -j link show` or `ip -j address show`, of the ports' VLANs
+    for a switch with VLANs, and of `ethtool --json -k` for each port; then the output of `reached.SHOW`,
+    `kernel_settings.SHOW` and `filters.show`.
 
-    Raises HostFailed when it is no such output.
+    Raises HostFailed for any other text.
     """
     try:
         of_host, shows_filters, of_filters = text.partition(filters.BEGIN)
@@ -112,14 +112,14 @@ def parse(machine: Host | Switch, text: str) -> HostSettings:
             settings.gro(port)
     except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         reason = f"{error!r}".replace("\\n", " ")[:160]
-        raise HostFailed(f"{machine.name}: what it shows of its links cannot be read: {reason}") from error
+        raise HostFailed(f"{machine.name}: the settings of its links cannot be read: {reason}") from error
     return settings
 
 
 def differences(
     plan: Plan, machine: Host | Switch, record: Record, shown: HostSettings, only: End | None = None
 ) -> list[str]:
-    """How what a machine shows of its ports, or of that one, differs from what should be set now, a sentence each."""
+    """How the settings of a machine's ports, or of `only` one, differ from what should be set now, a sentence each."""
     ports = machine.ports if only is None else (only,)
     beside = plan.ipv6_of(machine.name)
     return [
@@ -134,7 +134,7 @@ def differences(
 
 
 def shaping_differences(ports: Sequence[End], record: Record, shown: HostSettings) -> list[str]:
-    """How the shaping of these ports differs from what it should be now, and the filters that lead to it."""
+    """How the shaping of these ports, and the filters that lead to it, differ from what should be set now."""
     now = [links.port_now(port, record) for port in ports]
     also = () if shown.filters is None else (text for port in now for text in filters.differences(port, shown.filters))
     return [*links.differences(ports, record, shown.qdiscs, shown.wires), *also]
@@ -143,7 +143,7 @@ def shaping_differences(ports: Sequence[End], record: Record, shown: HostSetting
 def ways(
     plan: Plan, machine: Host | Switch, record: Record, shown: HostSettings, ports: Sequence[End]
 ) -> list[reached.Difference]:
-    """How a machine is reached otherwise than it should be now by these of its ports."""
+    """How the interfaces, addresses and routes of these ports differ from what should be set now."""
     now = [links.port_now(port, record) for port in ports]
     return [] if shown.reached is None else reached.differences(plan, machine, shown.reached, now)
 
@@ -157,7 +157,7 @@ def _interface_differences(port: End, record: Record, shown: HostSettings) -> It
 
 
 def _vlan_differences(plan: Plan, machine: Host | Switch, port: End, shown: HostSettings) -> Iterator[str]:
-    """Of a switch its ports' VLANs; of a host behind a trunk its interface in each."""
+    """Differences in a switch port's VLANs, or in the VLAN interfaces of a host behind a trunk."""
     if isinstance(port, Port):
         for own in port.on_segments:
             if own.vlan is not None and shown.mtus.get(own.name) != port.mtu:
@@ -183,7 +183,7 @@ def _global_addresses(device: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _documents(text: str) -> list[Any]:
-    """JSON documents that follow each other."""
+    """The JSON documents in a text of several."""
     text = documents.held(text)
     decoder, found, at = json.JSONDecoder(), [], 0
     while (at := _BLANK.match(text, at).end()) < len(text):  # type: ignore[union-attr]  # it matches everywhere

@@ -1,6 +1,7 @@
-"""Measures a lab for its certificate, in less than ten seconds for a chain of six.
+"""Measures a lab for its certificate, in less than ten seconds for a chain of six hosts.
 
-Settings of every host, round trips and loss of every link and of paths that cover all links, rate of every link.
+It reads the settings of every host, and measures round trips and loss of every link and of paths that cover all links,
+and the rate of every link.
 """
 
 from __future__ import annotations
@@ -42,41 +43,43 @@ OF_A_CERTIFICATE = documents.Bounds(elements=500_000, bytes=LIMIT_BYTES)
 PROBES = 120
 LOSSY_PROBES, LOSSY_INTERVAL_S = 1500, 0.002
 ASKED_FIRST_MS = 200.0
-"""Over a way of a longer round trip one echo request goes first: it waits until the hosts at its ends have asked for
-each other's hardware address, and so would half of the probes that follow at their pace."""
+"""Over a longer round trip one echo request is sent first: it waits until the hosts at both ends have resolved each
+other's hardware address, as otherwise half of the probes would."""
 PROBE_PATIENCE_MS = 1500.0
-"""Of a longer round trip the probe loses the last requests, which it awaits for 2 s; ping awaits them twice as long as
-any before. It prints whole milliseconds there, which are a thousandth of such a round trip."""
+"""Longer round trips are measured with ping: the probe waits only 2 s for the last replies. ping prints whole
+milliseconds there, less than a thousandth of such a round trip."""
 LONGEST_PINGS_S = 60.0
 LOSES_ALL = "it is set to lose everything in a direction, so nothing can come back"
 NO_ONE_ROUND_TRIP = "some packets come at once, twice or in slots, so there is no one round trip to judge"
 NO_WAY = "unreachable (os error"
-"""What the probe says where a host has no route to another, as when its interface is down."""
+"""The probe's message where a host has no route to another, as when its interface is down."""
 NOTHING_CAME = "no echo request came back over it"
 ATTEMPTS = 3
-"""What lies outside its tolerance is measured again, since the machine may have been busy for a moment…"""
+"""How often at most a figure outside its tolerance is measured, since the machine may have been busy for a moment."""
 BUDGET_S = 7.5
-"""…but nothing after so much time, so that all is over in ten seconds: a machine that is busy for long gets a
-certificate that says so. In virtual time it would be the same again; a rate is measured for longer there."""
+"""How many seconds after the beginning nothing is measured again, so that a certificate takes at most ten seconds; on a
+machine that stays busy it says so. In virtual time only a rate is measured again, and for longer."""
 
 RATE_PORT = 5300
-"""And upwards, one for each link."""
+"""The first of the ports for measuring rates; each link has its own."""
 RATE_S = 1
 THIN_MBIT = 2.4
-"""Below it a second holds less than 200 full frames, and the least default queue, 64 kB, more than a fifth of one."""
+"""The rate below which a link counts as thin: a second carries less than 200 full frames, and the smallest default
+queue, 64 kB, takes more than a fifth of a second."""
 LEAST_QUEUE_BYTES = 10 * 1514
-"""With less room in front of the rate, or less than a round trip of it, TCP gives way before it fills the link."""
+"""The smallest queue with which TCP fills a link; the queue must also hold what the rate sends in a round trip."""
 THIN_QUEUES = 100
-"""So many times what fills its queue is measured of a thin link, and of one that seemed to be outside its tolerance: as
-much is handed over at once when a lost segment has come again, or is not yet. Virtual time is cheap; in real time this
-would take minutes, and a thin link is not judged."""
+"""A thin link, and one that seemed outside its tolerance, is measured for this many times what fills its queue: when a
+lost segment arrives again, up to a queue's worth of data is delivered at once. In real time this would take minutes, so
+there a thin link is not judged."""
 SLOW_START_ROUND_TRIPS = 30
 SLOW_START_QUEUES = 6
-"""Where the queue is long for its rate, as at a thin link, a round trip is as long as the queue."""
+"""The slow start in times of a full queue: at a thin link a round trip takes as long as the queue."""
 FAST_MBIT = 1000.0
-"""Above it a second holds more than 80,000 full frames, each of which the processor carries at some 10 us…"""
+"""The rate above which a link counts as fast: a second carries more than 80,000 full frames, each of which takes some
+10 us of the processor."""
 FAST_S, FAST_INTERVAL_S = 0.2, 0.1
-"""…so that in virtual time a fast link is measured for so long, after its slow start, in such intervals."""
+"""How long in virtual time a fast link is measured after its slow start, and the interval of iperf3's reports."""
 SERVE = """\
 while ss -Hltn "sport = :$0" | grep -q .; do sleep 0.01; done
 iperf3 -s -1 -D -p "$0" --idle-timeout 30
@@ -84,12 +87,12 @@ until ss -Hltn "sport = :$0" | grep -q .; do sleep 0.01; done
 """
 SERVER_TIMEOUT_S = 45.0
 MOST_AT_ONCE_MBIT = 400.0
-"""Links whose rates are measured at once carry no more than this together: the processor must not be the limit."""
+"""The most that links measured at once carry together, so that the processor is not the limit."""
 
 
 @dataclass(frozen=True)
 class MeasuredPath:
-    """What TCP is measured over: from one host to an address of another."""
+    """The path over which TCP is measured: from one host to an address of another."""
 
     source: str
     target: str
@@ -97,21 +100,21 @@ class MeasuredPath:
     rtt_ms: float
     port: int = RATE_PORT
     queue_s: float = 0.0
-    """How long the queue in front of the rate takes when it is full."""
+    """The seconds that a full queue takes to be sent."""
 
     seconds: float = RATE_S
-    """How long it counts. Where that is less than a second, what the client has sent is counted, and otherwise what the
-    server has received."""
+    """How long is measured. For less than a second, what the client has sent counts; otherwise what the server has
+    received."""
 
 
 @dataclass(frozen=True)
 class _OneWay:
-    """A link from the first of its ends, 0, to the second, or from the second, 1."""
+    """One direction of a link: `end` 0 is from its first end to its second, 1 the other."""
 
     link: Link
     end: int = 0
     for_both: bool = True
-    """Whether what is measured of it stands for both directions."""
+    """Whether its measurement stands for both directions."""
 
     @property
     def figures(self) -> Direction:
@@ -124,21 +127,21 @@ class _OneWay:
 
     @property
     def name(self) -> str:
-        """`ams to bra`; empty where it stands for both."""
+        """`ams to bra`; empty where it stands for both directions."""
         return "" if self.for_both else " to ".join(self.ends)
 
 
 def certify(lab: Lab, say: Say, *, bringing_up: bool = False) -> Certificate:
-    """Measure the lab, against its plan and what its links have been set to instead, and leave certificate.json in its
-    run directory. Raises what `Provider.run` raises.
+    """Measure the lab against its plan and later changes of its links, and write certificate.json to its run
+    directory. Raises what `Provider.run` raises.
 
-    Nothing is set: a link that is cut is named and not measured, and so is no path over it. Links that lose at random
-    begin their random numbers anew at the end, as if nothing had been sent, unless somebody has set them otherwise.
+    Nothing is set. A link that is cut is named; neither it nor a path over it is measured. At the end links with random
+    loss restart their random numbers, as if nothing had been sent, unless a host's settings differ from the plan.
 
-    Only where the lab is being brought up, and round trips are shorter than declared since calibration met a busier
-    machine than there is now, is it calibrated again.
+    A lab is calibrated again only while it is being brought up, and if round trips are shorter than declared because
+    the machine was busier during calibration.
 
-    In virtual time everything is measured once, since it would be the same again, and nobody looks at the machine.
+    In virtual time everything is measured once, as it would be the same again, and no load is recorded.
     """
     started_s = lab.provider.now_s()
     with recording(lab.provider.processes(), lab.plan.time) as machine:
@@ -175,12 +178,12 @@ def certify(lab: Lab, say: Say, *, bringing_up: bool = False) -> Certificate:
 
 
 def after_up(lab: Lab, say: Say) -> Certificate:
-    """The certificate of a lab that `up` has returned: its own, or, for one that is new, the first."""
+    """The certificate of a lab that `up` has returned: the present one if it still holds, otherwise a new one."""
     return of(lab) or certify(lab, say, bringing_up=not (lab.rundir / FILE).exists())
 
 
 def keep(lab: Lab, certificate: Certificate) -> None:
-    """Write it down as the lab's own."""
+    """Write the certificate to the lab's directory."""
     lab.put(FILE, certificate.model_dump_json(indent=1) + "\n")
 
 
@@ -190,18 +193,18 @@ def _within(seconds: float) -> InTime:
 
 
 def _may_differ(lab: Lab, in_time: InTime) -> bool:
-    """Whether measuring again may tell something else, and there is time for it."""
+    """Whether measuring again may give another figure, and there is time for it."""
     return lab.plan.time == "real" and in_time()
 
 
 def of(lab: Lab) -> Certificate | None:
-    """The certificate that the lab has already; None when its links have been set otherwise since."""
+    """The lab's certificate; None when its links have been changed since it was measured."""
     certificate = last(lab)
     return certificate if certificate is not None and holds_still(certificate, lab) else None
 
 
 def last(lab: Lab) -> Certificate | None:
-    """The certificate that was measured last, whatever has been set since; None where there is none to be read."""
+    """The certificate that was measured last, even if links have been changed since; None where none can be read."""
     try:
         return documents.model(paths.read_whole(lab.rundir / FILE, LIMIT_BYTES), Certificate, OF_A_CERTIFICATE)
     except (OSError, ValueError):
@@ -209,7 +212,7 @@ def last(lab: Lab) -> Certificate | None:
 
 
 def holds_still(certificate: Certificate, lab: Lab) -> bool:
-    """Whether links are set as they were when it was measured, and no host has been started again since."""
+    """Whether links are set as they were when the certificate was measured, and no host has been restarted since."""
     if _started_since(lab, certificate.measured_at):
         return False
     record = lab.read_record()
@@ -218,7 +221,7 @@ def holds_still(certificate: Certificate, lab: Lab) -> bool:
 
 
 def _started_since(lab: Lab, moment: datetime | None) -> bool:
-    """Whether a host or switch was started again since; a certificate that has no moment is held to be older."""
+    """Whether a host or switch was started after `moment`; without a moment, whether any was."""
     started = [each for each in events.read(lab.rundir) if each.get("event") in ("started", "restarted")]
     return any(moment is None or str(each.get("time")) > moment.isoformat(timespec="milliseconds") for each in started)
 
@@ -228,7 +231,7 @@ def _changed(plan: Plan, record: Record) -> tuple[str, ...]:
 
 
 def covering(among: Sequence[Path]) -> list[Path]:
-    """Paths of several hops that together pass every link that any such path passes, the longest first."""
+    """Paths of several hops that together cover every link of all such paths, the longest first."""
     chosen: list[Path] = []
     passed: set[str] = set()
     for path in sorted(among, key=lambda path: -path.hops):
@@ -239,7 +242,7 @@ def covering(among: Sequence[Path]) -> list[Path]:
 
 
 def settings(lab: Lab, say: Say) -> Iterator[Row]:
-    """What each host's kernel shows of its links and ways, and the wires that carry the links: a row for each."""
+    """A row for each machine: how its kernel's settings, and the wires of its links, differ from the plan."""
     say("certificate: reading back what is set")
     record, wires = lab.read_record(), links.read_wires(lab)
 
@@ -258,7 +261,7 @@ def _not_measured(plan: Plan, record: Record) -> tuple[str, ...]:
 
 
 def _off(plan: Plan, record: Record) -> dict[str, str]:
-    """Of links that nobody has cut, and that carry nothing: which of their machines is off or paused."""
+    """For links that carry nothing though nobody has cut them: which of their machines is off or paused."""
     found: dict[str, str] = {}
     for link in plan.links:
         silent = [name for name in link.ends if name in record.silent]
@@ -268,7 +271,7 @@ def _off(plan: Plan, record: Record) -> dict[str, str]:
 
 
 def _round_trips(lab: Lab, record: Record, say: Say, in_time: InTime) -> Iterator[Row]:
-    """One after the other: hosts share processors, and two at once would not be as one alone."""
+    """Rows of round trips, measured one after the other, since hosts share processors."""
     for link in labs.whole_links(lab.plan, record):
         say(f"certificate: round trips over {link.name}")
         yield from link_rows(lab, link, in_time)
@@ -289,7 +292,7 @@ def path_rows(lab: Lab, name: str, path: Path, in_time: InTime = lambda: True) -
 
 
 def _path_of(link: Link) -> Path:
-    """The link itself as a path: between its ends there may be another, shorter one."""
+    """The link as a path; the plan's path between its ends may be a shorter one over other links."""
     return Path(
         source=link.ends[0],
         target=link.ends[1],
@@ -305,7 +308,7 @@ def _path_of(link: Link) -> Path:
 
 def _path_rows(lab: Lab, name: str, path: Path, address: str, in_time: InTime) -> Iterator[Row]:
     if lab.plan.asks_controller(path) or _asks_neighbours(lab, path):
-        # A controller makes the pair's flows when it first sees it; until then each packet goes to it.
+        # A controller installs a pair's flows at its first packet; until then every packet passes the controller.
         _probe(lab, path.source, address, 1, lab.provider.pace_s, path.rtt_ms)
     for _ in range(ATTEMPTS):
         echoes = _probe(lab, path.source, address, PROBES, _interval_s(lab, path), path.rtt_ms)
@@ -316,7 +319,7 @@ def _path_rows(lab: Lab, name: str, path: Path, address: str, in_time: InTime) -
         yield row.model_copy(update={"ok": None, "note": LOSES_ALL})
         return
     if not echoes.sent:
-        yield row.model_copy(update={"note": f"{path.source} has no way to {address}"})
+        yield row.model_copy(update={"note": f"{path.source} has no route to {address}"})
         return
     yield row if lab.plan.in_order(path) else row.model_copy(update={"ok": None, "note": NO_ONE_ROUND_TRIP})
     if not path.lossy:
@@ -324,8 +327,8 @@ def _path_rows(lab: Lab, name: str, path: Path, address: str, in_time: InTime) -
 
 
 def _asks_neighbours(lab: Lab, path: Path) -> bool:
-    """Whether the ends of a long way have not heard of each other yet: those of a link, or of one by way of switches.
-    On the way over several hosts each link has been measured before."""
+    """Whether the ends of a long path may not have resolved each other's hardware address: a link's, or those of a
+    path over switches. On a path over hosts each link has been measured before."""
     return path.rtt_ms > ASKED_FIRST_MS and (path.hops == 1 or bool(lab.plan.switches)) and not _loses_all(path)
 
 
@@ -334,7 +337,7 @@ def _loses_all(path: Path) -> bool:
 
 
 def _pings(lab: Lab, host: str, address: str, count: int, interval_s: float, rtt_ms: float) -> RoundTrips:
-    """The same by ping(8), for a round trip of seconds."""
+    """Round trips by ping(8), for those of seconds."""
     interval_s = max(interval_s, min(rtt_ms / 1000, LONGEST_PINGS_S) / count)
     patience_s = math.ceil(3 * rtt_ms / 1000)
     argv = ["ping", "-n", "-c", str(count), "-i", f"{interval_s:g}", "-W", str(patience_s), address]
@@ -347,7 +350,7 @@ def _pings(lab: Lab, host: str, address: str, count: int, interval_s: float, rtt
 
 
 def _probe(lab: Lab, host: str, address: str, count: int, interval_s: float, rtt_ms: float = 0.0) -> RoundTrips:
-    """Echo requests, over a way of that round trip; none are sent where the host has no way there."""
+    """Round trips of echo requests over a path of `rtt_ms`; none are sent where the host has no route."""
     if rtt_ms > PROBE_PATIENCE_MS:
         return _pings(lab, host, address, count, interval_s, rtt_ms)
     try:
@@ -359,10 +362,9 @@ def _probe(lab: Lab, host: str, address: str, count: int, interval_s: float, rtt
 
 
 def _losses(lab: Lab, whole: Sequence[Link], say: Say, dumb: frozenset[str]) -> Iterator[Row]:
-    """Links with a declared loss, with as many probes as its judgement needs, up to a limit; but for those that are
-    `dumb`, over which nothing came back.
+    """Rows of links with a declared loss, except `dumb` ones, over which nothing came back.
 
-    Where the two directions differ, each by itself: the far end's kernel counts the requests that have come.
+    Where the two directions differ, each has a row: the far end's kernel counts the requests that arrive.
     """
     for link in whole:
         if link.name in dumb and not _loses_all(_path_of(link)):
@@ -385,8 +387,8 @@ def _losses(lab: Lab, whole: Sequence[Link], say: Say, dumb: frozenset[str]) -> 
 
 
 def _echoes_counted(lab: Lab, machine: str) -> int:
-    """How many echo requests have come to a machine since it was started: `InEchos` in /proc/net/snmp, in whose lines
-    `Icmp: InMsgs InErrors … InEchos …` and `Icmp: 12 0 … 9 …` a value stands under its name. Raises HostFailed.
+    """How many echo requests a machine has received since its start: `InEchos` in /proc/net/snmp, whose lines
+    `Icmp: InMsgs InErrors … InEchos …` and `Icmp: 12 0 … 9 …` have names and values. Raises HostFailed.
     """
     shown = lab.provider.run(machine, ["cat", "/proc/net/snmp"], timeout_s=10).stdout
     lines = [line.split() for line in shown.splitlines() if line.startswith("Icmp: ")]
@@ -403,15 +405,15 @@ def _lossy_round_trips(lab: Lab, link: Link) -> RoundTrips:
 
 
 def _interval_s(lab: Lab, path: Path, usual_s: float | None = None) -> float:
-    """From one probe to the next: the provider's pace, or as long as no probe waits for the one before it."""
+    """The seconds between probes: the provider's pace, or longer so that no probe waits for the previous one."""
     usual_s = lab.provider.pace_s if usual_s is None else usual_s
     return max(usual_s, 2 * echo_s_at_lowest_rate(lab.plan, path))
 
 
 def _rates(lab: Lab, whole: Sequence[Link], say: Say, in_time: InTime, dumb: frozenset[str]) -> Iterator[Row]:
-    """TCP from first end to second, over several links at once; those outside their tolerance again, alone. Where the
-    two directions have not the same rate, the way back after it: at once they would be in each other's way. Over those
-    that are `dumb`, no echo came back: a server would wait there for a client that never comes.
+    """Rows of TCP from first end to second, over several links at once; a link outside its tolerance is measured again
+    alone. Where the directions have different rates, the second follows the first, so that they do not disturb each
+    other. Links that are `dumb`, over which no echo came back, are not measured: no client would reach the server.
     """
     rated = [way for link in whole for way in _rated(link)]
     yield from (_judged_rate(lab, way, None, *_why_dumb(way)) for way in rated if way.link.name in dumb)
@@ -431,12 +433,12 @@ def _rates(lab: Lab, whole: Sequence[Link], say: Say, in_time: InTime, dumb: fro
 
 
 def _why_dumb(way: _OneWay) -> tuple[str, bool]:
-    """Why nothing is measured of a link over which no echo came back, and whether that counts against the lab."""
+    """Why a link over which no echo came back is not measured, and whether that counts against the lab."""
     return (LOSES_ALL, False) if _loses_all(_path_of(way.link)) else (NOTHING_CAME, True)
 
 
 def _rated(link: Link) -> Iterator[_OneWay]:
-    """The directions that have a rate to be measured: one for both where it is the same."""
+    """The directions whose rate is measured: one for both where it is the same."""
     there, back = link.ways
     if there.rate_mbit == back.rate_mbit:
         yield from () if there.rate_mbit is None else (_OneWay(link),)
@@ -445,9 +447,9 @@ def _rated(link: Link) -> Iterator[_OneWay]:
 
 
 def _rate_row_alone(lab: Lab, way: _OneWay, row: Row, say: Say, in_time: InTime) -> Row:
-    """In real time again, as the machine may have been busy; in virtual time once more, over so long that what is
-    handed over at the end, when a lost segment has come again, is a small part. Not where the hosts' buffers were the
-    limit, and not the link."""
+    """The row of a link measured again: in real time as the machine may have been busy, in virtual time for so long
+    that what a retransmission delivers at once at the end is a small part. Where the hosts' buffers and not the link
+    were the limit, it is not measured again."""
     if (by_windows := _by_windows(lab, way, row)) is not None:
         return by_windows
     if lab.plan.time == "virtual":
@@ -461,7 +463,7 @@ def _rate_row_alone(lab: Lab, way: _OneWay, row: Row, say: Say, in_time: InTime)
 
 
 def _by_windows(lab: Lab, way: _OneWay, row: Row) -> Row | None:
-    """The row that is outside, held against what the hosts' windows carry; None where these can fill the link."""
+    """A row outside its tolerance, judged by what the hosts' windows carry; None where these can fill the link."""
     if row.measured is None or row.declared * way.link.rtt_ms * 1000 / 8 < windows.LEAST_BYTES:
         return None
     window = windows.read(lab, *way.ends)
@@ -480,7 +482,7 @@ def _by_windows(lab: Lab, way: _OneWay, row: Row) -> Row | None:
 
 
 def _batches(rated: Sequence[_OneWay]) -> Iterator[list[_OneWay]]:
-    """Together within what the processor carries, or one alone."""
+    """Groups of links that the processor can carry together, or of one link."""
     batch: list[_OneWay] = []
     for way in rated:
         if batch and sum(each.figures.rate_mbit or 0 for each in (*batch, way)) > MOST_AT_ONCE_MBIT:
@@ -510,11 +512,11 @@ def _rate_row(lab: Lab, way: _OneWay, *, longer: bool = False) -> Row:
     elif not plan.in_order(_path_of(link)):
         why = "TCP gives way to what comes out of order, twice, or in slots"
     elif way.figures.unacknowledged:
-        why = "acknowledgements may be the limit: the way back is too thin for one of every segment"
+        why = "acknowledgements may be the limit: the reverse direction is too slow for one of every segment"
     elif (shaping.queue_bytes or 0) < needed_bytes:
         why = f"a queue of {shaping.queue_bytes} bytes is too short for TCP to fill the link"
     elif thin and plan.time == "real":
-        why = f"less than {THIN_MBIT} Mbit/s would have to be measured for minutes"
+        why = f"a rate below {THIN_MBIT} Mbit/s would have to be measured for minutes"
     return _judged_rate(lab, way, measured, note or why, judged=not why)
 
 
@@ -525,9 +527,9 @@ def _judged_rate(lab: Lab, way: _OneWay, measured: float | None, note: str, judg
 
 
 def serve(lab: Lab, host: str, port: int) -> None:
-    """Have iperf3 listen there for one client. Raises CommandFailed.
+    """Start an iperf3 server on the host for one client. Raises CommandFailed.
 
-    The server of a measurement before may not have ended yet: in virtual time it ends only when something is asked.
+    The server of the previous measurement may still run: in virtual time it ends only while the clock advances.
     """
     lab.provider.run(host, ["sh", "-c", SERVE, str(port)], timeout_s=SERVER_TIMEOUT_S)
 
@@ -535,7 +537,7 @@ def serve(lab: Lab, host: str, port: int) -> None:
 def tcp_mbit(
     lab: Lab, way: MeasuredPath, *, least_slow_start_s: int = 1, least_round_trips: int = 0
 ) -> tuple[float | None, str]:
-    """TCP goodput once it has left slow start, over at least so many round trips; and why there is none."""
+    """The TCP goodput in Mbit/s after slow start, over at least so many round trips; or None, and why."""
     settled_s = max(SLOW_START_ROUND_TRIPS * way.rtt_ms / 1000, SLOW_START_QUEUES * way.queue_s)
     slow_start_s = max(least_slow_start_s, math.ceil(settled_s))
     measured_s = max(way.seconds, math.ceil(least_round_trips * way.rtt_ms / 1000))
@@ -552,7 +554,7 @@ def tcp_mbit(
 
 
 def _sent_mbit(lab: Lab, way: MeasuredPath, client: Sequence[str], settled_s: float, measured_s: float) -> float:
-    """What is sent in parts of a second: iperf3's own limits are whole seconds, so a signal ends the client."""
+    """The Mbit/s sent within less than a second. iperf3's own limits are whole seconds, so a signal ends the client."""
     intervals = max(1, math.ceil(settled_s / FAST_INTERVAL_S)), math.ceil(measured_s / FAST_INTERVAL_S)
     ended_s = (sum(intervals) + 0.5) * FAST_INTERVAL_S + 2 * way.rtt_ms / 1000
     client = (*client, "-t", str(math.ceil(ended_s) + 1))

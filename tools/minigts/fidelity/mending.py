@@ -1,4 +1,4 @@
-"""What somebody has changed in a host by hand is set as the lab has it: links, addresses, routes, forwarding."""
+"""Undoes what somebody has changed within a host: its links, addresses, routes and forwarding are set again."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from minigts.topology.parts import End, Host, Switch
 
 
 def mend(lab: Lab, names: Iterable[str]) -> Mapping[str, Sequence[str]]:
-    """Set these machines as they should be now, where what they show differs; what differed, by machine. One that is
-    off or paused is left alone.
+    """Set these machines again where their settings differ from what they should be now, and return what differed, by
+    machine. A machine that is off or paused is left alone.
 
-    What the user has added beside it stays, but for queueing disciplines and for routes that take what a planned one is
-    for. Raises HostFailed where something cannot be set.
+    Other additions of the user stay, except queueing disciplines and routes that take the traffic of a planned route.
+    Raises HostFailed where something cannot be set.
     """
     chosen = frozenset(names)
     found: dict[str, Sequence[str]] = {}
@@ -35,7 +35,7 @@ def _mended(lab: Lab, machine: Host | Switch, record: Record) -> list[str]:
     try:
         shown = host_settings.read_back(lab, machine, record, links.read_wires(lab))
     except MinigtsError as error:
-        return [f"nothing, since it does not answer ({error})"]
+        return [f"nothing, because it does not answer ({error})"]
     different = host_settings.differences(lab.plan, machine, record, shown)
     if not different:
         return []
@@ -53,9 +53,9 @@ def _mended(lab: Lab, machine: Host | Switch, record: Record) -> list[str]:
 
 
 def mend_ways(lab: Lab, name: str) -> Mapping[str, Sequence[str]]:
-    """On the machines that share a link with `name`: what somebody has changed by hand of that link's interface,
-    addresses and routes is as it should be again, so that a host that is started again finds its way. Nothing else is
-    touched. What differed, by machine; or why it stays so. One that is off, paused or does not answer is left alone.
+    """Undo changes of interfaces, addresses and routes on the machines that share a link with `name`, for that link
+    only, so that a restarted host is reached again. Returns what differed, by machine, or why it could not be set. A
+    machine that is off, paused or does not answer is left alone.
     """
     plan = lab.plan
     links_of = {port.link for port in plan.machine(name).ports}
@@ -77,14 +77,14 @@ def _ways_mended(lab: Lab, machine: Host | Switch, record: Record, ports: Sequen
             script = _routes_undone(different) + interfaces.script(lab.plan, machine)
             links.run_script(lab.provider, machine, script)
     except CommandFailed:  # as in `_mended`
-        return [f"nothing, since it cannot be ({different[0].text}): minigts restart {machine.name}"]
+        return [f"nothing, because it cannot be set ({different[0].text}): minigts restart {machine.name}"]
     except MinigtsError:
         return []
     return [each.text for each in different]
 
 
 def _undoing(lab: Lab, machine: Host | Switch, record: Record, shown: HostSettings) -> str:
-    """What setting it all again would leave there: foreign queueing disciplines, and routes."""
+    """A script that removes what setting everything again would leave: foreign queueing disciplines and routes."""
     foreign = [port for port in machine.ports if host_settings.shaping_differences([port], record, shown)]
     ways = host_settings.ways(lab.plan, machine, record, shown, machine.ports)
     return shaping.without_foreign(foreign) + _routes_undone(ways)

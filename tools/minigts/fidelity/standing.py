@@ -1,5 +1,5 @@
-"""The certificate that a lab stands on when `up` has returned it: its own, if that is of the lab as it is now, or a new
-one; and which of the two, in words."""
+"""The certificate of a lab that `up` has returned: the old one if it still holds, or a new one; with a sentence that
+says which."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from minigts.lab import Lab
 class Standing(NamedTuple):
     certificate: Certificate
     said: str
-    """When it was measured and of what, where that was before; empty for the first one of a lab."""
+    """Whether the certificate is old or was measured again, and why; empty for a lab's first certificate."""
 
 
 def standing(lab: Lab, say: Say) -> Standing:
-    """An old certificate is taken when links are set and hosts have been started as they were then, and when what every
-    host shows now is as it should be, as it was then. Else the lab is measured anew. Raises what `certify` raises.
+    """The lab's certificate. An old one holds if no link has been changed and no host restarted since, and if every
+    host's settings still show what they showed then; otherwise the lab is measured again. Raises what `certify` raises.
     """
     old = measure.last(lab)
     if old is None:
         return Standing(measure.certify(lab, say, bringing_up=True), "")
     made = f"the certificate of {_moment(old)}"
     if not measure.holds_still(old, lab):
-        why = "links have been set otherwise, or hosts started again, since"
+        why = "links have been changed, or hosts restarted, since"
         return Standing(measure.certify(lab, say), f"measured anew: {why} {made}")
     now = {row.subject: row for row in measure.settings(lab, say)}
     then = {row.subject: row for row in old.rows if row.quantity == "settings"}
@@ -36,7 +36,7 @@ def standing(lab: Lab, say: Say) -> Standing:
     if changed or mended:
         whys = [f"{name}: {now[name].note}" for name in changed] + [f"{name} is as it should be" for name in mended]
         why = "; ".join(whys)
-        return Standing(measure.certify(lab, say), f"measured anew, since the lab has changed since {made} ({why})")
+        return Standing(measure.certify(lab, say), f"measured anew: the lab has changed since {made} ({why})")
     return Standing(old, f"this is {made}, not measured now; links and hosts show what they showed then")
 
 
@@ -48,7 +48,7 @@ def _moment(certificate: Certificate) -> str:
     """`2026-11-26 07:12:03, 5 minutes ago`."""
     at = certificate.measured_at
     if at is None:
-        return "a time unknown"
+        return "an unknown time"
     age = max(timedelta(0), datetime.now(UTC) - at)
     for unit, seconds in (("day", 86_400), ("hour", 3600), ("minute", 60), ("second", 1)):
         if (count := int(age.total_seconds() // seconds)) or unit == "second":

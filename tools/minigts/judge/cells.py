@@ -1,9 +1,9 @@
 """What is judged: the samples of one quantity between two hosts, and how two such cells compare.
 
 What counts as a sample is said in docs/decisions/0063-one-course.md: in real time a repetition, in virtual time a
-replicate. Whether one cell lies below another is decided by the Wilcoxon–Mann–Whitney test (decision 10), of one course
-of events by the figures themselves, and of what was measured once by whether the intervals that its tolerance gives lie
-apart.
+replicate. The Wilcoxon–Mann–Whitney test (decision 10) decides whether one cell lies below another. For cells of one
+course of events the figures themselves decide; for a single measurement, whether the intervals that its tolerance gives
+lie apart.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ Basis = Literal["samples", "course", "replicates"]
 
 @dataclass(frozen=True, kw_only=True)
 class PathCell:
-    """All good samples of one quantity between two hosts, in `unit`, and their `estimate`.
+    """All good samples of one quantity between two hosts, in `unit`, with their `estimate`.
 
-    `predicted` is what the plan promises, in the same unit; None where it promises nothing. Of TCP whose hosts' buffers
-    may be the limit that is the most of it, and `predicted_least` the least.
+    `predicted` is the plan's figure, in the same unit; None where the plan predicts nothing. Where the hosts' buffers
+    may limit TCP, `predicted` is the upper bound and `predicted_least` the lower.
     """
 
     source: str
@@ -51,13 +51,13 @@ class PathCell:
     predicted: float | None = None
     predicted_least: float | None = None
     values: tuple[float, ...] = ()
-    """The independent values that `estimate` is of; none where a tolerance stands for its interval."""
+    """The independent values that `estimate` summarises; empty where a tolerance gives the interval."""
     basis: Basis = "samples"
-    """What they are: samples in real time; in virtual time the median of one course of events, or of each replicate."""
+    """What `values` are: samples in real time; in virtual time medians, of one course of events or of replicates."""
     every: tuple[float, ...] = ()
-    """Every sample, repetitions within a course as well; empty where they are `values`."""
+    """Every sample, also repetitions within a course; empty where `values` has them all."""
     p99: float | None = None
-    """Of what was measured once: 99 % of its own exchanges were as quick."""
+    """The 99th percentile of the exchanges of a single measurement, in `unit`; None for several samples."""
 
     @property
     def samples(self) -> tuple[float, ...]:
@@ -65,30 +65,30 @@ class PathCell:
 
     @property
     def exact(self) -> bool:
-        """Whether chance has no part in it: one course of events, or replicates that are all alike."""
+        """Whether chance has no part in the figure: one course of events, or replicates that are all alike."""
         return self.basis == "course" or (
             self.basis == "replicates" and len(self.values) >= ENOUGH and len(set(self.values)) == 1
         )
 
     @property
     def by_interval(self) -> bool:
-        """Whether its interval decides, and no test: that of an exact figure has no width."""
+        """Whether the interval decides, and no test. The interval of an exact figure has no width."""
         return not self.values or self.exact
 
     @property
     def enough(self) -> bool:
-        """Whether it may decide anything."""
+        """Whether the cell has samples enough for a verdict."""
         return self.by_interval or len(self.values) >= ENOUGH
 
 
 def measured_once(value: float, tolerance: Tolerance) -> Estimate:
-    """Of a single measurement whose tolerance stands for the interval that it cannot have."""
+    """The estimate from a single measurement; the tolerance gives the interval that one sample cannot have."""
     return Estimate(1, value, None, value, value - tolerance.of(value), value + tolerance.of(value))
 
 
 def directed(first: PathCell, last: PathCell) -> tuple[Trend, float | None]:
-    """Whether what was measured falls or rises from `first` to `last`, by 1 % at least and the test is sure of it; and
-    the chance of as clear a difference were there none, None where no test is made."""
+    """The trend from `first` to `last`, and its p value; None where no test is made. A trend falls or rises when the
+    test is significant and the medians differ by at least 1 %."""
     if by_intervals(first, last):
         return trend(first.estimate, last.estimate), None
     lower, higher = rank_chances(first.values, last.values)
@@ -98,7 +98,7 @@ def directed(first: PathCell, last: PathCell) -> tuple[Trend, float | None]:
 
 
 def by_intervals(*cells: PathCell) -> bool:
-    """Whether their intervals decide: where one has no samples, or all are exact."""
+    """Whether the cells' intervals decide, because one cell has no samples or all cells are exact."""
     return any(not cell.values for cell in cells) or all(cell.exact for cell in cells)
 
 
@@ -118,11 +118,11 @@ def within(cell: PathCell, low: float, high: float) -> Tested:
 
 
 def ratio_within(above: PathCell, below: PathCell, low: float, high: float) -> Tested:
-    """Whether `above` lies from `low` to `high` times `below`: two one-sided rank tests of it against so many times the
-    other (Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987; by ranks)."""
+    """Whether `above` lies from `low` to `high` times `below`: two one-sided rank tests of `above` against multiples of
+    `below` (Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987; by ranks)."""
     if by_intervals(above, below):
         (least, most), (other_least, other_most) = above.estimate.bounds, below.estimate.bounds
-        if other_least <= 0:  # of nothing there is no share
+        if other_least <= 0:  # a ratio to zero is undefined
             return Tested("undecided")
         return interval_within(least / other_most, most / other_least, low, high)
     inside, outside = 0.0, 1.0
@@ -136,7 +136,7 @@ def ratio_within(above: PathCell, below: PathCell, low: float, high: float) -> T
 
 
 def interval_within(least: float, most: float, low: float, high: float) -> Tested:
-    """An interval wholly inside held, one wholly outside failed."""
+    """`held` for an interval wholly inside the range, `failed` for one wholly outside, otherwise `undecided`."""
     if low <= least and most <= high:
         return Tested("held")
     return Tested("failed" if most < low or least > high else "undecided")
@@ -149,9 +149,9 @@ def _decided(inside: float, outside: float) -> Tested:
 
 
 def ratio_percent(above: PathCell, below: PathCell) -> tuple[float, float, float]:
-    """Low end, value and high end of what the median of `above` is of that of `below`, in per cent.
+    """The ratio of the median of `above` to that of `below`, in per cent: low end of its interval, value, high end.
 
-    The interval is the bootstrap's; without samples it is that of both intervals' ends.
+    The interval is a bootstrap interval; without samples it comes from the ends of both cells' intervals.
     """
     test = _test(below, above)
     if test is not None and test.ratio is not None:
@@ -162,7 +162,7 @@ def ratio_percent(above: PathCell, below: PathCell) -> tuple[float, float, float
 
 
 def evidence(first: PathCell, last: PathCell) -> str:
-    """The test's name, chance and effect, to end a sentence with; nothing where it was not made."""
+    """The end of a sentence with the test's name, p value and effect size; empty where no test was made."""
     test = _test(first, last)
     if test is None or not (first.enough and last.enough):
         return ""
@@ -176,13 +176,13 @@ def chance_in_words(p: float) -> str:
 
 
 def interval_in_words(low: float, high: float, digits: str, *cells: PathCell) -> str:
-    """` (95 % interval 47.1 to 47.6)`; nothing where the figures have none."""
+    """` (95 % interval 47.1 to 47.6)`; empty where the figures have no interval."""
     told = span(f"{low:{digits}}", f"{high:{digits}}")
     return f" (95 % interval {told})" if have_interval(*cells) else ""
 
 
 def have_interval(*cells: PathCell) -> bool:
-    """Whether there is an interval to show: exact figures have none, nor have single samples."""
+    """Whether there is an interval to show; exact figures and single samples have none."""
     return not all(cell.exact for cell in cells) and all(cell.estimate.low is not None or cell.exact for cell in cells)
 
 
@@ -192,7 +192,7 @@ def by_hops(cells: Iterable[PathCell]) -> list[PathCell]:
 
 
 def ends(cells: Sequence[PathCell]) -> tuple[PathCell, PathCell] | None:
-    """The paths with the fewest and the most hops; None when all have the same."""
+    """The paths with the fewest and the most hops; None when all have the same number."""
     ordered = by_hops(cells)
     return (ordered[0], ordered[-1]) if ordered and ordered[0].hops < ordered[-1].hops else None
 

@@ -1,5 +1,5 @@
-"""sum-of-segments, as-declared and steady: a path's round trips against a sum, or against each other. In real time the
-file's `tolerances: {rtt: …}` decide, in virtual time what the clock resolves."""
+"""sum-of-segments, as-declared and steady: a path's round trips against a sum, or against each other. The tolerance is
+the file's `tolerances: {rtt: …}` in real time, and the clock's resolution in virtual time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Ends = frozenset[str]
 
 @dataclass(frozen=True)
 class Sum:
-    """A path's median round trip beside what it should be, in ms; `tolerance` is between the two."""
+    """A path's median round trip and the expected one, `total_ms`; `tolerance` is allowed between the two."""
 
     cell: PathCell
     total_ms: float
@@ -49,15 +49,15 @@ class Sum:
 
     @property
     def tested(self) -> Tested:
-        """What it is held against is taken as it is, also where that is measured."""
-        if self.cell.by_interval:  # what was measured once has its tolerance here, and no interval beside it
+        """The verdict. `total_ms` counts as exact, also where it was measured."""
+        if self.cell.by_interval:  # the tolerance already covers the spread of a single measurement
             return Tested("held" if self.agrees else "failed")
         allowed = self.tolerance.of(self.total_ms)
         return within(self.cell, self.total_ms - allowed, self.total_ms + allowed)
 
 
 def single_segments(measured: Iterable[T]) -> dict[Ends, T]:
-    """What was measured over one segment, by its ends. A path of one hop stands in for its segment."""
+    """The measurements of single segments, by their ends. A path of one hop stands in for its segment."""
     found: dict[Ends, T] = {}
     for each in measured:
         ends = frozenset((each.source, each.target))
@@ -67,7 +67,7 @@ def single_segments(measured: Iterable[T]) -> dict[Ends, T]:
 
 
 def segments_of(measured: BetweenHosts, singles: Mapping[Ends, T], plan: Plan) -> tuple[T, ...]:
-    """The measured segments on the way, in order; empty where the plan knows no way, or one was not measured."""
+    """The measured segments of the path, in order; empty where the plan has no path, or a segment was not measured."""
     path = way(measured, plan)
     ends = {link.name: frozenset(link.ends) for link in plan.links}
     keys = [ends[name] for name in path.links] if path else []
@@ -75,7 +75,7 @@ def segments_of(measured: BetweenHosts, singles: Mapping[Ends, T], plan: Plan) -
 
 
 def way(measured: BetweenHosts, plan: Plan) -> Path | None:
-    """The plan's path between the same hosts."""
+    """The plan's path between the same hosts; None where it has none."""
     try:
         return plan.path(measured.source, measured.target)
     except KeyError:
@@ -83,7 +83,7 @@ def way(measured: BetweenHosts, plan: Plan) -> Path | None:
 
 
 def segment_sums(cells: Sequence[PathCell], plan: Plan) -> tuple[Sum, ...]:
-    """Each path of several hops beside the sum of its segments' own medians."""
+    """For each path of several hops: its median and the sum of its segments' medians."""
     singles = single_segments(cells)
     return tuple(
         Sum(cell, sum(part.estimate.median for part in parts), exchanged(plan, way(cell, plan), 1 + len(parts)))
@@ -93,12 +93,12 @@ def segment_sums(cells: Sequence[PathCell], plan: Plan) -> tuple[Sum, ...]:
 
 
 def sum_of_segments(cells: Sequence[PathCell], plan: Plan) -> Judgement:
-    """Each path of several hops against the sum of its segments' own medians."""
-    return _agreement(segment_sums(cells, plan), "the sum of its segments")
+    """Whether each path of several hops equals the sum of its segments' medians."""
+    return _agreement(segment_sums(cells, plan), "the sum of their segments")
 
 
 def as_declared(cells: Sequence[PathCell], plan: Plan) -> Judgement:
-    """Each path against the round trip that the topology declares."""
+    """Whether each path has the round trip that the topology declares."""
     declared = [
         Sum(cell, cell.predicted, exchanged(plan, way(cell, plan), 1, frames=True))
         for cell in cells
@@ -108,9 +108,9 @@ def as_declared(cells: Sequence[PathCell], plan: Plan) -> Judgement:
 
 
 def steady(cells: Sequence[PathCell], plan: Plan) -> Judgement:
-    """No sample of any path or segment lies further from the median of its own than the tolerance of its round trip.
+    """Whether no sample lies further from its own path's or segment's median than the round trip's tolerance.
 
-    Of a path that was measured once, 99 % of its echo requests must not.
+    For a path that was measured once, this holds for 99 % of its exchanges.
     """
     spreads = [
         (spread, exchanged(plan, way(cell, plan), 2).of(cell.estimate.median), cell)
@@ -126,19 +126,19 @@ def steady(cells: Sequence[PathCell], plan: Plan) -> Judgement:
     digits = _digits(allowed)
     return Judgement(
         "failed" if outside else "undecided" if few else "held",
-        f"{which}{few}; furthest from its median lies one of {cell.source} to {cell.target} over "
-        f"{plural(cell.hops, 'hop')}, by {furthest:.3f} of {cell.estimate.median:.2f} ms "
+        f"{which}{few}; the largest deviation, {cell.source} to {cell.target} over {plural(cell.hops, 'hop')}, is "
+        f"{furthest:.3f} ms from a median of {cell.estimate.median:.2f} ms "
         f"({allowed:.{digits}f} ms allowed)",
     )
 
 
 def _digits(allowed_ms: float) -> int:
-    """Behind the point, so that what the clock of virtual time resolves can be seen."""
+    """Decimals to print: enough to show the resolution of virtual time's clock."""
     return 4 if allowed_ms < 0.1 else 2
 
 
 def _furthest(cell: PathCell) -> float | None:
-    """How far from the median its samples reach, in ms; None where they are too few to tell."""
+    """The largest distance of a sample from the median, in ms; None where there are too few samples."""
     if cell.values and (cell.basis != "samples" or len(cell.values) >= ENOUGH):
         return max(abs(value - cell.estimate.median) for value in cell.samples)
     return None if cell.p99 is None else max(0.0, cell.p99 - cell.estimate.median)
@@ -146,7 +146,7 @@ def _furthest(cell: PathCell) -> float | None:
 
 def _agreement(sums: Sequence[Sum], reference: str) -> Judgement:
     if not sums:
-        return Judgement("undecided", f"no path could be held against {reference}")
+        return Judgement("undecided", f"no path could be compared with {reference}")
     furthest = max(sums, key=lambda each: abs(each.residual_ms) / (each.tolerance.of(each.total_ms) or 1e-9))
     outside = sum(not each.agrees for each in sums)
     which = f"{outside} of {len(sums)} paths miss" if outside else f"all {len(sums)} paths agree with"
@@ -155,8 +155,8 @@ def _agreement(sums: Sequence[Sum], reference: str) -> Judgement:
     digits = _digits(furthest.tolerance.of(furthest.total_ms))
     return Judgement(
         word,
-        f"{which} {reference}; the furthest, {cell.source} to {cell.target} over {plural(cell.hops, 'hop')}, lies "
-        f"{abs(furthest.residual_ms):.{digits}f} ms {'above' if furthest.residual_ms >= 0 else 'below'} "
+        f"{which} {reference}; the largest difference, {cell.source} to {cell.target} over "
+        f"{plural(cell.hops, 'hop')}, is {furthest.residual_ms:+.{digits}f} ms "
         f"({furthest.tolerance.of(furthest.total_ms):.{digits}f} ms allowed)",
         p,
     )

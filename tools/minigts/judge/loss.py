@@ -1,4 +1,4 @@
-"""Whether packets that were lost agree with a declared loss, and how sure that is."""
+"""Whether the packets lost agree with a declared loss, and with what confidence."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import math
 from collections.abc import Callable
 
 CONFIDENCE = 0.99
-"""Of a hundred links that are as declared, one is judged wrongly."""
+"""The level of the interval: one in a hundred links that are as declared is judged wrongly."""
 
 
 def judge_loss(lost: int, sent: int, declared_percent: float, points: float) -> tuple[bool | None, float, float]:
-    """Whether `lost` of `sent` agrees with what was declared, and between which shares in per cent the true loss lies.
+    """Whether `lost` of `sent` agrees with the declared loss, and the interval of the true loss in per cent.
 
-    It agrees when the exact interval of the true loss (Clopper and Pearson, 1934) meets what is declared ± `points`.
-    None when as few probes would likely all come back over a link with that loss: then they cannot tell it from none.
+    They agree when the exact interval of the true loss (Clopper and Pearson, 1934) meets the declared loss ± `points`.
+    None when so few probes would likely all come back over a link with that loss, which then looks like no loss.
     """
     low, high = (100 * share for share in exact_interval(lost, sent, 1 - CONFIDENCE))
     if declared_percent > 0 and (1 - declared_percent / 100) ** sent > 1 - CONFIDENCE:
@@ -22,14 +22,14 @@ def judge_loss(lost: int, sent: int, declared_percent: float, points: float) -> 
 
 
 def exact_interval(hits: int, of: int, doubt: float) -> tuple[float, float]:
-    """Between which shares the true one lies, but for a chance of `doubt`, when `hits` of `of` were seen."""
+    """The interval of the true share when `hits` of `of` were seen; the share lies outside with the chance `doubt`."""
     low = 0.0 if hits == 0 else _share_where(lambda share: 1 - _at_most(hits - 1, of, share), doubt / 2, rising=True)
     high = 1.0 if hits == of else _share_where(lambda share: _at_most(hits, of, share), doubt / 2, rising=False)
     return low, high
 
 
 def _share_where(chance: Callable[[float], float], wanted: float, *, rising: bool) -> float:
-    """By halving: where a chance that rises or falls with the share reaches `wanted`."""
+    """The share at which a chance that rises or falls with it reaches `wanted`, found by bisection."""
     low, high = 0.0, 1.0
     for _ in range(50):
         middle = (low + high) / 2

@@ -21,22 +21,23 @@ class Range:
 
     @property
     def decimals(self) -> int:
-        """Digits behind the point, of the number that has the most: what is held against it needs as many."""
+        """The most decimals of any number in the range; a figure compared with it is printed with as many."""
         return max((len(digits) for digits in re.findall(r"\.(\d+)", self.written)), default=0)
 
 
 def bounded(cell: PathCell, range_: Range) -> Tested:
-    """The figure within the range, which is in the figure's unit."""
+    """Whether the figure lies within the range, which is in the figure's unit."""
     return within(cell, range_.low, range_.high)
 
 
 def compared(cell: PathCell, other: PathCell, range_: Range) -> Tested:
-    """What `cell` is of `other` within the range, which is in per cent. drops-past-mtu is this for two datagrams."""
+    """Whether the ratio of `cell` to `other` lies within the range, which is in per cent. drops-past-mtu uses this for
+    two sizes of datagrams."""
     return ratio_within(cell, other, range_.low / 100, range_.high / 100)
 
 
 def goes(word: Literal["falls", "rises"], first: PathCell, last: PathCell) -> Tested:
-    """From `first` to `last` it falls, or rises."""
+    """Whether the figure falls, or rises, from `first` to `last`."""
     trend, p = directed(first, last)
     if trend == "unclear":
         return Tested("undecided", p)

@@ -1,6 +1,6 @@
-"""Figures over samples: median, spread, how sure of the median, and whether one lies below another.
+"""Statistics of samples: median, spread, confidence interval, and whether one series lies below another.
 
-Pure, and the same on every machine. Why these and no others: docs/decisions/0010-statistics.md.
+They are pure and give the same on every machine. docs/decisions/0010-statistics.md says why these were chosen.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ import numpy.typing
 
 RESAMPLES = 5000
 LEVEL = 0.95
-"""Of the interval."""
+"""The level of every confidence interval."""
 NOTICEABLE = 0.01
-"""A relative change below this is called none."""
+"""A smaller relative change counts as no change."""
 
 SIGNIFICANCE = 0.05
 """The chance of error up to which a test decides."""
 MOST_PAIRS = 2_500
-"""Up to so many pairs of samples in a stratum a test counts every arrangement; beyond, it takes the normal limit."""
+"""A test of a stratum with up to this many pairs of samples is exact; with more it uses the normal approximation."""
 
 Floats = np.typing.NDArray[np.float64]
 Trend = Literal["falls", "level", "rises", "unclear"]
@@ -44,7 +44,7 @@ class Middle:
 
 @dataclass(frozen=True)
 class Estimate:
-    """The same, and the samples' mean and standard deviation; None for a single sample."""
+    """As `Middle`, with the samples' mean and standard deviation, which is None for a single sample."""
 
     n: int
     mean: float
@@ -76,7 +76,7 @@ def middle(values: Sequence[float], seed: int = 0) -> Middle:
 
 
 def estimate(values: Sequence[float], seed: int = 0) -> Estimate:
-    """The same, with mean and sample standard deviation. Raises ValueError without values."""
+    """As `middle`, with mean and sample standard deviation. Raises ValueError without values."""
     found = middle(values, seed)
     stdev = statistics.stdev(values) if found.n > 1 else None
     return Estimate(found.n, statistics.fmean(values), stdev, found.median, found.low, found.high)
@@ -90,8 +90,8 @@ def bootstrap(values: Sequence[float], seed: int = 0) -> tuple[float, float]:
 def _medians(values: Sequence[float], rng: np.random.Generator) -> Floats:
     """The medians of RESAMPLES resamples.
 
-    The median of a resample is one of the sorted samples, or the mean of two of them; which, follows from the order
-    statistics of uniform numbers, so that a long series is not drawn anew for each resample.
+    The median of a resample is one of the sorted samples, or the mean of two of them. The order statistics of uniform
+    numbers say which, so a long series need not be drawn again for each resample.
     """
     ordered = np.sort(np.asarray(values, dtype=np.float64))
     count = len(ordered)
@@ -120,8 +120,8 @@ def change(first: float, last: float) -> float:
 
 
 def trend(first: Estimate, last: Estimate) -> Trend:
-    """Whether what was measured changes from `first` to `last`: it does when the intervals lie apart and the
-    medians differ by more than 1 %; it is level when they differ by less; otherwise it is unclear."""
+    """The trend from `first` to `last`: it falls or rises when the intervals lie apart and the medians differ by more
+    than 1 %, is level when the medians differ by less, and is unclear otherwise."""
     relative = change(first.median, last.median)
     if abs(relative) < NOTICEABLE:
         return "level"
@@ -134,7 +134,7 @@ def trend(first: Estimate, last: Estimate) -> Trend:
 
 
 Strata = Sequence[tuple[Sequence[float], Sequence[float]]]
-"""Two series of samples, `a` and `b`, for each thing that is compared with its own like only."""
+"""A pair of series of samples, `a` and `b`, for each stratum; samples are compared only within a stratum."""
 
 
 @dataclass(frozen=True)
@@ -151,9 +151,9 @@ class Difference:
     """How `b` lies against `a`, over one or several strata.
 
     `delta` is Cliff's delta: how much likelier a sample of b lies above one of a than below, from −1 (every b below
-    every a) to 1. `p_lower` is the chance of a delta as low as this, or lower, were there no difference; `p_higher`
-    likewise. `shift` is the medians' b less a, the mean over the strata; `ratio` their b over a, the geometric mean
-    over the strata, and None where a sample is 0 or below. Both come with their 95 % bootstrap intervals.
+    every a) to 1. `p_lower` is the chance of a delta as low as this, or lower, if there is no difference; `p_higher`
+    likewise. `shift` is the median of b minus that of a, averaged over the strata; `ratio` is the median of b over that
+    of a, as geometric mean over the strata, and None where a sample is 0 or below. Both have 95 % bootstrap intervals.
     """
 
     strata: int
@@ -167,13 +167,13 @@ class Difference:
 
     @property
     def p(self) -> float:
-        """Of a difference in either direction."""
+        """The two-sided p value."""
         return min(1.0, 2 * min(self.p_lower, self.p_higher))
 
     @property
     def lower(self) -> bool | None:
-        """Whether b lies below a: it does when the test is sure and the medians differ by 1 % at least; it does not
-        when the test is sure of the contrary, or the whole interval of the ratio above 0.99; else None, undecided."""
+        """Whether b lies below a. True when the test is significant and the medians differ by at least 1 %; False when
+        the test is significant the other way, or the whole interval of the ratio lies above 0.99; None otherwise."""
         relative = self.ratio.value if self.ratio else 1 + math.copysign(1, self.shift.value)
         if significant(self.p_lower) and relative <= 1 - NOTICEABLE:
             return True
@@ -184,8 +184,8 @@ class Difference:
 def difference(strata: Strata, seed: int = 0) -> Difference:
     """The Wilcoxon-Mann-Whitney test of `b` against `a`, stratified, with Cliff's delta and the ratio of medians.
 
-    Exact, ties and all, by counting every arrangement of the samples within their strata; only a stratum of more than
-    2500 pairs takes the normal limit. Raises ValueError where a series is empty.
+    The test is exact, ties included: it counts every arrangement of the samples within their strata. Only a stratum of
+    more than 2500 pairs uses the normal approximation. Raises ValueError where a series is empty.
     Source: Lehmann, Nonparametrics (1975), sections 1.3 to 3.3; Cliff, Psychological Bulletin 114 (1993).
     """
     if not strata or not all(a and b for a, b in strata):
@@ -197,17 +197,16 @@ def difference(strata: Strata, seed: int = 0) -> Difference:
 
 
 def rank_chances(a: Sequence[float], b: Sequence[float]) -> tuple[float, float]:
-    """The Wilcoxon-Mann-Whitney test of `b` against `a` alone: the chances of a `b` as low as this, or lower, and of
-    one as high as this, or higher, were they alike. Raises ValueError where a series is empty."""
+    """The two one-sided p values of the Wilcoxon-Mann-Whitney test, without effects: that `b` lies as low as this, or
+    lower, and as high as this, or higher, if both are alike. Raises ValueError where a series is empty."""
     if not a or not b:
         raise ValueError("no values")
     return _chances([(a, b)], _score(a, b))
 
 
 def sign_chance(hits: int, of: int) -> float:
-    """The chance of at least so many `hits` of so many, when each comes with a chance of a half: whether the median of
-    what was drawn lies on their side (the sign test: Dixon and Mood, Journal of the American Statistical Association
-    41, 1946)."""
+    """The chance of at least `hits` among `of`, each with a chance of a half. It tests on which side of a limit the
+    median lies (the sign test: Dixon and Mood, Journal of the American Statistical Association 41, 1946)."""
     return math.fsum(math.comb(of, number) for number in range(hits, of + 1)) / 2.0**of
 
 
@@ -217,18 +216,18 @@ def significant(chance: float) -> bool:
 
 
 def least_p(strata: Strata) -> float:
-    """The smallest p of a difference in either direction that so many samples can give, were no two alike."""
+    """The smallest two-sided p value that so many samples can give, if no two are equal."""
     arrangements = math.prod(math.comb(len(a) + len(b), len(a)) for a, b in strata)
     return min(1.0, 2 / arrangements)
 
 
 def clearest_rank(samples: int) -> float:
-    """The smallest one-sided p of a difference that so many samples on either side can show."""
+    """The smallest one-sided p value that a rank test of so many samples on either side can give."""
     return 1 / math.comb(2 * samples, samples)
 
 
 def clearest_sign(samples: int) -> float:
-    """The smallest p of so many samples that they lie on one side of a limit."""
+    """The smallest p value that a sign test of so many samples can give."""
     return 0.5**samples
 
 
@@ -246,7 +245,7 @@ def holm(chances: Sequence[float]) -> tuple[float, ...]:
 
 
 def _score(a: Sequence[float], b: Sequence[float]) -> int:
-    """How many pairs have b above a, less those that have b below a."""
+    """The number of pairs with b above a, minus the number with b below a."""
     ordered = np.sort(np.asarray(a, dtype=np.float64))
     below = np.searchsorted(ordered, b, side="left")
     above = len(ordered) - np.searchsorted(ordered, b, side="right")
@@ -254,7 +253,7 @@ def _score(a: Sequence[float], b: Sequence[float]) -> int:
 
 
 def _chances(strata: Strata, score: int) -> tuple[float, float]:
-    """The chances of a score of at most and of at least `score`, were a and b alike."""
+    """The chances of a score of at most and of at least `score`, if a and b are alike."""
     if all(len(a) * len(b) <= MOST_PAIRS for a, b in strata):
         chances, least = np.ones(1), 0
         for a, b in strata:
@@ -268,9 +267,9 @@ def _chances(strata: Strata, score: int) -> tuple[float, float]:
 
 
 def _distribution(a: Sequence[float], b: Sequence[float]) -> tuple[Floats, int]:
-    """The chance of each score over all ways to call as many of the samples `a`, and the score of the first.
+    """The chance of each score over all ways to label as many of the samples `a`, and the lowest score.
 
-    Level by level from the smallest value: `ways[k]` holds the scores so far, with k samples called a.
+    The samples are taken from the smallest value up: `ways[k]` holds the scores so far, with k samples labelled a.
     """
     most, total = len(a) * len(b), len(a) + len(b)
     ways = np.zeros((len(a) + 1, 2 * most + 1))
@@ -287,14 +286,14 @@ def _distribution(a: Sequence[float], b: Sequence[float]) -> tuple[Floats, int]:
 
 
 def _shifted(row: Floats, by: int) -> Floats:
-    """The row moved `by` places up; what would leave it is empty."""
+    """The row moved `by` places up and filled with zeros."""
     moved = np.zeros_like(row)
     moved[max(0, by) : len(row) + min(0, by)] = row[max(0, -by) : len(row) - max(0, by)]
     return moved
 
 
 def _variance(a: Sequence[float], b: Sequence[float]) -> float:
-    """Of the score, were a and b alike, ties allowed for."""
+    """The variance of the score if a and b are alike, corrected for ties."""
     total = len(a) + len(b)
     ties = sum(count**3 - count for count in Counter([*a, *b]).values())
     return len(a) * len(b) / 3 * (total + 1 - ties / (total * (total - 1)))

@@ -28,8 +28,8 @@ _ONE_HOP_COUNT = Judgement("undecided", "only one hop count was measured")
 
 
 def within_ceiling(cells: Sequence[PathCell], _plan: Plan) -> Judgement:
-    """The median of each path at 85 % to 102 % of the ceiling that the plan predicts for it; where the hosts' buffers
-    are that, from 85 % of the least to 102 % of the most that they carry."""
+    """Whether each path's median lies at 85 % to 102 % of the ceiling that the plan predicts. Where the hosts' buffers
+    are the ceiling, it may lie from 85 % of the least to 102 % of the most that they carry."""
     shares = [(cell.estimate.median / cell.predicted, cell) for cell in by_hops(cells) if cell.predicted]
     if not shares:
         why = "the links have no rate, or acknowledgements may be the limit"
@@ -54,7 +54,7 @@ def within_ceiling(cells: Sequence[PathCell], _plan: Plan) -> Judgement:
 
 
 def reaches_ceiling(cell: PathCell) -> bool:
-    """Whether the path's median lies within the band around its ceiling; False without one."""
+    """Whether the path's median lies within the band around its ceiling; False without a ceiling."""
     return cell.predicted is not None and CEILING.allows_between(cell.estimate.median, _least(cell), cell.predicted)
 
 
@@ -76,7 +76,7 @@ def _by_buffers(cell: PathCell) -> str:
 
 
 def falls_with_hops(cells: Sequence[PathCell], _plan: Plan) -> Judgement:
-    """The longest path clearly below the shortest, by however much."""
+    """Whether the longest path's throughput lies clearly below the shortest's, by any amount."""
     both = ends(cells)
     if both is None:
         return _ONE_HOP_COUNT
@@ -86,7 +86,7 @@ def falls_with_hops(cells: Sequence[PathCell], _plan: Plan) -> Judgement:
 
 
 def step_after_first_hop(cells: Sequence[PathCell], _plan: Plan) -> Judgement:
-    """The second hop takes more than a tenth, and more than all further hops together."""
+    """Whether the second hop costs more than a tenth, and more than all further hops together."""
     ordered = by_hops(cells)
     second = next((cell for cell in ordered if cell.hops > ordered[0].hops), None)
     if second is None or second.hops == ordered[-1].hops:
@@ -95,7 +95,7 @@ def step_after_first_hop(cells: Sequence[PathCell], _plan: Plan) -> Judgement:
     step_low, step_high = _change_bounds(first, second)
     (first_low, first_high), (last_low, last_high) = first.estimate.bounds, last.estimate.bounds
     second_low, second_high = second.estimate.bounds
-    # first - second > second - last, by what is sure of each
+    # first - second > second - last, by the ends of their intervals
     surely_most, perhaps_most = first_low + last_low > 2 * second_high, first_high + last_high > 2 * second_low
     word: Word = (
         "held"
@@ -114,7 +114,7 @@ def step_after_first_hop(cells: Sequence[PathCell], _plan: Plan) -> Judgement:
 
 
 def falls_slightly(cells: Sequence[PathCell], _plan: Plan) -> Judgement:
-    """The longest path clearly below the shortest, by a tenth at most."""
+    """Whether the longest path's throughput lies clearly below the shortest's, by at most a tenth."""
     both = ends(cells)
     if both is None:
         return _ONE_HOP_COUNT
@@ -133,7 +133,7 @@ def falls_slightly(cells: Sequence[PathCell], _plan: Plan) -> Judgement:
 
 
 def level(cells: Sequence[PathCell], _plan: Plan) -> Judgement:
-    """The longest path within a tenth of the shortest, above or below."""
+    """Whether the longest path's throughput is within a tenth of the shortest's, above or below."""
     both = ends(cells)
     if both is None:
         return _ONE_HOP_COUNT
@@ -169,7 +169,7 @@ def _change_in_words(first: PathCell, last: PathCell) -> str:
 
 
 def _steepest(cells: Sequence[PathCell]) -> str:
-    """Where the largest step lies."""
+    """The end of a sentence that names the largest step; empty for a single step or a rise."""
     pairs = list(pairwise(by_hops(cells)))
     step, after = min((change(a.estimate.median, b.estimate.median), a.hops) for a, b in pairs)
     return f"; the largest step, {step:+.1%}, lies after {plural(after, 'hop')}" if len(pairs) > 1 and step < 0 else ""

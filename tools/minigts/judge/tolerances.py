@@ -1,4 +1,4 @@
-"""How far a figure may lie from what it is held against, each with who set it."""
+"""How far a figure may lie from its reference; each tolerance says who set it."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from minigts.topology.plan import Plan
 FILE, DEFAULT, OURS = "the file's `tolerances:`", "the default `tolerances:`", "docs/decisions/0018-one-judge.md"
 CLOCK = "what the clock of virtual time resolves"
 CLOCK_MS = 0.002
-"""How far a round trip is measured wrong in virtual time, at the most: the program that measures reads the clock before
-and after it, 256 ns each time, and prints whole microseconds (docs/virtual-time.md)."""
+"""The largest error of a round trip in virtual time: the measuring program reads the clock before and after it, 256 ns
+each time, and prints whole microseconds (docs/virtual-time.md)."""
 FRAME_BYTES = 200
-"""An exchange's frame has no more: 98 bytes of ping's, 50 of netperf's, and an overlay's headers."""
+"""The largest frame of an exchange: ping's has 98 bytes, netperf's 50, and an overlay adds its headers."""
 JITTER_PART = 0.25
-"""Of the round trip's declared jitter, added to the tolerance of its median."""
+"""The share of a round trip's declared jitter that is added to the tolerance of its median."""
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """`absolute`, in the figure's unit, and `share` of what it is held against; `source` says who set them.
+    """`absolute`, in the figure's unit, plus `share` of the reference; `source` says who set them.
 
     `jitter_ms` is added for round trips over links with jitter.
     """
@@ -32,7 +32,7 @@ class Tolerance:
     jitter_ms: float = 0.0
 
     def of(self, reference: float) -> float:
-        """How far from `reference` is allowed, in the unit of both."""
+        """The allowed distance from `reference`, in the same unit."""
         return self.absolute + self.share * reference + self.jitter_ms
 
     def allows(self, measured: float, reference: float) -> bool:
@@ -49,7 +49,7 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class Band:
-    """From `low` to `high` as shares of what a figure is held against; `source` says who set them."""
+    """From `low` to `high`, as shares of the reference; `source` says who set them."""
 
     low: float
     high: float
@@ -59,7 +59,7 @@ class Band:
         return self.allows_between(measured, reference, reference)
 
     def allows_between(self, measured: float, least: float, most: float) -> bool:
-        """Of what is held against all from `least` to `most`."""
+        """Whether `measured` lies in the band around a reference that may be anything from `least` to `most`."""
         return self.low <= measured / least and measured / most <= self.high
 
     @property
@@ -69,16 +69,16 @@ class Band:
 
 
 CEILING = Band(0.85, 1.02, OURS)
-"""TCP's start and its recoveries cost up to 15 %; what a queue held back at the end counts too, up to 2 %."""
+"""TCP's start and its recoveries cost up to 15 %; data that still lay in a queue at the end adds up to 2 %."""
 SLIGHT = Tolerance(0.0, 0.10, "", OURS)
 """A change of up to a tenth from the first hop to the last is slight."""
 
 
 def round_trip(plan: Plan | None, path: Path | None = None) -> Tolerance:
-    """Of a median round trip over `path`, in ms, around what the plan declares or what its segments add up to.
+    """The tolerance of a median round trip over `path`, in ms, around the declared one or the sum of its segments.
 
-    It is the file's `tolerances: {rtt: …}`, and a quarter of the jitter declared on the way. Without a plan, as in the
-    results of long ago, it is the default.
+    It is the file's `tolerances: {rtt: …}` plus a quarter of the jitter declared on the path. Without a plan, as in old
+    results, it is the default.
     """
     set_ = plan.tolerances if plan else Tolerances()
     jitter_ms = sum(end.outgoing.jitter_ms for end in plan.ends_on(path)) if plan and path else 0.0
@@ -86,12 +86,12 @@ def round_trip(plan: Plan | None, path: Path | None = None) -> Tolerance:
 
 
 def exchanged(plan: Plan, path: Path | None, figures: int, *, frames: bool = False) -> Tolerance:
-    """Of a round trip over `path` that is held against something: in real time `round_trip`, in virtual time what the
-    clock resolves for each of the measured `figures` on both sides, and with `frames` the frames' own time on the links
-    both ways, which nothing declares.
+    """The tolerance of a comparison of round trips over `path`, in ms. In real time it is that of `round_trip`. In
+    virtual time it is the clock's resolution for each of the measured `figures` on both sides; with `frames`, plus the
+    frames' transmission time on the links in both directions, which the declared delays leave out.
 
-    Where a host on the way has modelled system calls, those of the program that measures are in every figure, and how
-    many they are nobody declares: then it is `round_trip` in virtual time, too."""
+    Where a host on the path has modelled system calls, every figure has an unknown number of them, those of the
+    measuring program: then the tolerance is that of `round_trip` in virtual time, too."""
     if plan.time == "real" or longest_call_ns(plan, path):
         return round_trip(plan, path)
     both_ways = plan.ends_on(path) if path else []
@@ -102,19 +102,19 @@ def exchanged(plan: Plan, path: Path | None, figures: int, *, frames: bool = Fal
 
 
 def longest_call_ns(plan: Plan, path: Path | None) -> int:
-    """What a system call takes on the slowest host of the way in virtual time; 0 where they are free."""
+    """The time of a system call in virtual time on the path's slowest host, in ns; 0 where calls take no time."""
     ends = {end for link in plan.links if path and link.name in path.links for end in link.ends}
     calls = (host.processor.call_ns for host in plan.hosts if host.name in ends and host.processor is not None)
     return max(calls, default=0) if plan.time == "virtual" else 0
 
 
 def rate(plan: Plan) -> Tolerance:
-    """Of one TCP measurement around what the rate leaves for payload: the file's `tolerances: {rate: …}`."""
+    """The tolerance of one TCP measurement around the goodput that the rate allows: `tolerances: {rate: …}`."""
     return Tolerance(0.0, plan.tolerances.rate_percent / 100, "Mbit/s", _source(plan.tolerances))
 
 
 def loss(plan: Plan) -> Tolerance:
-    """Of a link's loss, in points of a per cent: the file's `tolerances: {loss: …}`."""
+    """The tolerance of a link's loss, in percentage points: the file's `tolerances: {loss: …}`."""
     return Tolerance(plan.tolerances.loss_points, 0.0, "points", _source(plan.tolerances))
 
 

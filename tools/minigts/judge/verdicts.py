@@ -1,4 +1,4 @@
-"""What becomes of a claim or an expectation."""
+"""The verdicts on claims and expectations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from minigts.judge.statistics import significant
 
 Word = Literal["held", "failed", "undecided", "vacuous"]
-"""vacuous: under these settings it could not have come out otherwise, so it says nothing."""
+"""A claim is vacuous when it could not have come out otherwise under these settings, so its verdict says nothing."""
 WORDS: tuple[Word, ...] = ("held", "failed", "undecided", "vacuous")
 SHOWN: Mapping[Word, str] = {
     "held": "held",
@@ -18,13 +18,13 @@ SHOWN: Mapping[Word, str] = {
     "vacuous": "vacuous here",
 }
 FORMER_WORDS = {"did not": "failed", "did not hold": "failed"}
-"""What results folders of before called a verdict."""
+"""The words that older results folders have for a verdict."""
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """A verdict, and a sentence with the figures it rests on. `p` is the chance of what was measured were the contrary
-    true; None where no test was made."""
+    """A verdict, and a sentence with the figures it rests on. `p` is the p value against the contrary; None where no
+    test was made."""
 
     word: Word
     detail: str
@@ -32,26 +32,26 @@ class Judgement:
 
     @property
     def ok(self) -> bool | None:
-        """True and False for held and failed, None for what says neither."""
+        """True for held, False for failed, None for the other verdicts."""
         return {"held": True, "failed": False}.get(self.word)
 
 
 class Tested(NamedTuple):
-    """What becomes of one condition that a claim makes; `p` as in `Judgement`."""
+    """The verdict on one condition of a claim; `p` as in `Judgement`."""
 
     word: Word
     p: float | None = None
 
 
 def together(words: Sequence[Word]) -> Word:
-    """Of several verdicts that must all hold: one that failed decides, then one undecided, then one that held."""
+    """The verdict on conditions that must all hold: failed if one failed, else undecided if one is undecided."""
     return next((word for word in ("failed", "undecided", "held", "vacuous") if word in words), "held")
 
 
 def all_of(tested: Sequence[Tested]) -> Tested:
-    """Of several conditions that must all hold. They do when each does, so the largest chance of error is that of all
-    (Berger, Technometrics 24, 1982). They do not when one does not, which comes by chance the sooner the more there
-    are: its chance is multiplied by their number (Bonferroni)."""
+    """The verdict and p value of several conditions that must all hold. All hold when each does, so the largest p value
+    counts (Berger, Technometrics 24, 1982). One failure decides, and becomes likelier by chance the more conditions
+    there are, so the smallest p value is multiplied by their number (Bonferroni)."""
     word = together([each.word for each in tested])
     chances = [each.p for each in tested if each.word == word and each.p is not None]
     if word != "failed":
@@ -63,5 +63,5 @@ def all_of(tested: Sequence[Tested]) -> Tested:
 
 
 def current(word: object) -> object:
-    """A stored verdict in today's words; what is no word of before stays as it is."""
+    """A stored verdict in today's words; any other value is returned unchanged."""
     return FORMER_WORDS.get(word, word) if isinstance(word, str) else word

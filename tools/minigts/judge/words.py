@@ -20,4 +20,4 @@ WORDS: Mapping[str, Callable[[Sequence[PathCell], Plan], Judgement]] = {
     "falls-slightly": falls_slightly,
     "level": level,
 }
-"""Each judges what was measured over one network, one measurement at a time."""
+"""Each function judges the cells of one measurement over one network."""

@@ -1,4 +1,4 @@
-"""Figures and pages from results directories alone. No hosts are asked, no processes are started."""
+"""Makes figures and pages from results directories alone, without hosts and without other processes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Draws any chart of the grammar: lines over numbers, bars over names; panels beneath each other. With more series than
-lines can be told apart it is a field of colours over two numbers."""
+"""Draws any chart: lines over numbers, bars over names, panels below each other. With more series than lines can show
+it draws a heat map over two numbers."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 VARIANT_DASHES: tuple[style.Dashes, ...] = ("-", "--", ":", "-.")
 MOST_NUMBERED = 12
-"""Up to so many bars have their value written over them."""
+"""The most bars whose values are written above them."""
 LOGARITHMIC_FROM = 30
-"""How far the largest place of an axis lies above the smallest before it is drawn in powers of ten."""
+"""The ratio of the largest to the smallest place from which an axis is logarithmic."""
 MOST_VARIANTS = 8
-"""From so many variants on lines are no longer told apart."""
+"""The most variants that are drawn as lines; with more a heat map is drawn."""
 MOST_TICKS = 10
 COLOURS = "cividis"
-"""Told apart without colour vision, and in grey."""
+"""A colour map that is readable without colour vision, and in grey."""
 
 
 @dataclass(frozen=True)
 class _Drawn:
-    """A series with its look, its label, how far beside its place it stands, and how broad it may be."""
+    """A series with its look, its label, its offset from the place on the x axis, and its width."""
 
     series: Series
     look: style.Look
@@ -40,7 +40,7 @@ class _Drawn:
 
 
 def draw(chart: Chart) -> Figure:
-    """One figure, a panel for each quantity, one legend above them all."""
+    """A figure with a panel for each quantity and one legend above."""
     heights = [2.5, *(1.35 for _ in chart.panels[1:])]
     rows = -(-len({each.label for panel in chart.panels for each in _drawn(chart, panel)}) // 3)
     with style.sheet(sum(heights) + 0.75 + 0.2 * rows) as figure:
@@ -73,7 +73,7 @@ def _panel(axes: Axes, chart: Chart, panel: Panel) -> None:
 
 
 def _drawn(chart: Chart, panel: Panel) -> Iterator[_Drawn]:
-    """Side by side where places are discrete, on the spot along a number."""
+    """The series of a panel: side by side at discrete places, without offset along numbers."""
     single = (chart.x == "overlay" and len(chart.variants) == 1) or _one_each(chart, panel)
     beside = 1 if single or not (chart.bars or chart.x == "hops") else len(panel.series)
     room = 0.8 / beside
@@ -98,14 +98,14 @@ def _drawn(chart: Chart, panel: Panel) -> Iterator[_Drawn]:
 
 
 def _one_each(chart: Chart, panel: Panel) -> bool:
-    """Whether no place has more than one bar, so that each may stand in its middle."""
+    """Whether no place has more than one bar, so that each bar is centred."""
     places = [point.x for series in panel.series for point in series.points]
     return chart.bars and len(places) == len(set(places))
 
 
 def _look(chart: Chart, series: Series) -> style.Look:
-    """Colour and marker tell overlays apart, dashes and fill the variants; or the other way about, if there are more
-    variants than overlays to tell."""
+    """Colour and marker show the overlay, dashes and fill the variant; the other way about if there are more variants
+    than overlays."""
     overlays, variants = chart.overlays, chart.variants
     overlay, variant = overlays.index(series.overlay), variants.index(series.condition)
     if len(variants) == 1:
@@ -117,13 +117,13 @@ def _look(chart: Chart, series: Series) -> style.Look:
 
 
 def _of_variant(look: style.Look, index: int) -> style.Look:
-    """The overlay's own colour and marker; fill and dashes tell the variant."""
+    """The overlay's colour and marker, with the variant's fill and dashes."""
     hatch = look.hatch if index == 0 else ("", "xx", "..")[(index - 1) % 3]
     return replace(look, dashes=VARIANT_DASHES[index % 4], filled=index == 0, hatch=hatch)
 
 
 def _line(axes: Axes, drawn: _Drawn, *, joined: bool) -> None:
-    """Medians with their intervals, joined by the series's own kind of line."""
+    """Medians with their intervals, joined by the series' line style."""
     points, look = drawn.series.points, drawn.look
     axes.errorbar(
         [point.x + drawn.offset for point in points],
@@ -153,12 +153,12 @@ def _bars(axes: Axes, drawn: _Drawn) -> None:
 
 
 def _reach(points: Sequence[Point]) -> list[list[float]]:
-    """How far the intervals reach below and above; whiskers of bootstrap medians can only lie around them."""
+    """How far the intervals reach below and above the medians, at least 0."""
     return [[max(0.0, p.value - p.low) for p in points], [max(0.0, p.high - p.value) for p in points]]
 
 
 def _predicted(axes: Axes, chart: Chart, drawn: Sequence[_Drawn]) -> None:
-    """What the plan predicts. Series of which it predicts the same share one mark."""
+    """The plan's predictions. Series with the same prediction share one mark."""
     what = chart.tool.prediction.legend
     sharing: dict[tuple[tuple[float, float], ...], list[_Drawn]] = {}
     for each in drawn:
@@ -188,7 +188,7 @@ def _predicted(axes: Axes, chart: Chart, drawn: Sequence[_Drawn]) -> None:
 
 
 def _references(axes: Axes, panel: Panel) -> None:
-    """Lines that the experiment's file draws across a panel, with their words on them."""
+    """The lines that the experiment's file draws across a panel, with their texts."""
     for line in panel.lines:
         axes.axhline(line.at, color=style.INK, linewidth=0.9, linestyle=(0, (6, 3)), zorder=1)
         axes.annotate(
@@ -220,7 +220,7 @@ def _numbers(axes: Axes, drawn: Sequence[_Drawn]) -> None:
 
 
 def _marks(panels: Sequence[Axes], chart: Chart) -> None:
-    """A line through all panels for each MTU, its overlays' names beside it."""
+    """A line through all panels for each mark, with its text."""
     looks = style.looks(chart.overlays)
     for index, mark in enumerate(chart.marks):
         alone = len(mark.overlays) == 1 and len(chart.overlays) > 1
@@ -286,7 +286,7 @@ def _is_wide(chart: Chart, points: Sequence[Point]) -> bool:
 
 
 def is_heatmap(chart: Chart) -> bool:
-    """Whether its variants are too many for lines, and are values of one thing that is a number."""
+    """Whether there are too many variants for lines, and all are numeric values of one setting."""
     variants = {series.variant for series in chart.panels[0].series}
     if chart.bars or chart.scattered or len(variants) <= MOST_VARIANTS:
         return False
@@ -295,7 +295,7 @@ def is_heatmap(chart: Chart) -> bool:
 
 
 def draw_heatmap(chart: Chart) -> Figure:
-    """A field for each overlay, path and quantity; each place is a median."""
+    """A figure with a heat map for each overlay, path and quantity; each field is a median."""
     parts = dict.fromkeys((series.overlay, series.path) for series in chart.panels[0].series)
     fields = [(panel, *part) for panel in chart.panels for part in parts]
     with style.sheet(3.0 * len(fields) + 0.5) as figure:

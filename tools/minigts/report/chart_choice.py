@@ -1,7 +1,6 @@
-"""Which figures an experiment has, and what stands along their axes, from what its file declares: what is varied, what
-is measured. Pure.
+"""Chooses the figures of an experiment and their axes, from what its file varies and measures. Pure.
 
-docs/results.md says the rules in words. Nothing here knows an experiment by its name.
+docs/results.md has the rules in words. No rule depends on an experiment's name.
 """
 
 from __future__ import annotations
@@ -21,19 +20,19 @@ from minigts.tools import COLUMNS
 from minigts.tools.ping import GAP
 
 PANELS = frozenset(name for name, column in COLUMNS.items() if column.panel)
-"""Columns that get a panel of their own without being asked for."""
+"""The columns that get a panel of their own by default."""
 FAR = 2.0
-"""A prediction so many times higher than everything measured is told instead of drawn."""
+"""A prediction more than this many times above everything measured is given in the caption and not drawn."""
 MOST_PATHS = 6
-"""With more paths than this at one place of the axis they are no series of their own any more, but markers."""
+"""The most paths at one place of the axis that are separate series; more paths become markers."""
 HEADERS_BYTES = 28
-"""IP and UDP headers: an MTU less these is the largest datagram in one packet."""
+"""The size of IP and UDP headers; the MTU less these is the largest datagram in one packet."""
 MOST_PLACES = 24
-"""So many names fit along an axis."""
+"""The most names that fit along an axis."""
 
 
 def charts(results: Results) -> tuple[Chart, ...]:
-    """The figures that the experiment's file asks for, and for every other measurement the one that follows."""
+    """The figures that the experiment's file asks for, and a default figure for every other measurement."""
     declared = {measurement.name: tuple(measurement.vary) for measurement in results.measurements}
     made: list[Chart] = []
     for name in dict.fromkeys(row.measurement for row in results.summary):
@@ -50,7 +49,7 @@ def charts(results: Results) -> tuple[Chart, ...]:
 
 
 def _rows(results: Results, measurement: str, among_others: bool) -> list[SummaryRow]:
-    """A measurement's rows; in a figure of several, its name is a setting like others."""
+    """A measurement's rows; in a figure of several measurements its name becomes a setting."""
     rows = _shown([row for row in results.summary if row.measurement == measurement])
     if not among_others:
         return rows
@@ -58,12 +57,12 @@ def _rows(results: Results, measurement: str, among_others: bool) -> list[Summar
 
 
 def _plain_figure(name: str) -> Figure:
-    """The figure of a measurement for which the file asks none; its name is the summary's own."""
+    """The default figure of a measurement, by its name in the summary."""
     return Figure.model_construct(of=name)
 
 
 def _shown(rows: Sequence[SummaryRow]) -> list[SummaryRow]:
-    """Whole paths; single segments only where nothing else was measured."""
+    """The rows of whole paths; those of single segments only where there are no others."""
     return [row for row in rows if row.kind == "path"] or list(rows)
 
 
@@ -130,7 +129,7 @@ def _title(figure: Figure, axis: str, rows: Sequence[SummaryRow]) -> str:
 
 
 def _beyond(panel: Panel) -> float | None:
-    """The least prediction, when it would squeeze what was measured into the lower half of the figure."""
+    """The lowest prediction, if drawing it would leave less than half of the figure for what was measured."""
     points = [point for series in panel.series for point in series.points]
     predicted = [point.predicted for point in points if point.predicted is not None]
     highest = max((end for p in points for end in (p.high, p.published or 0.0)), default=0.0)
@@ -145,8 +144,8 @@ def _without_predictions(panel: Panel) -> Panel:
 
 
 def _columns(rows: Sequence[SummaryRow], *, cut: bool) -> list[str]:
-    """Measured columns that deserve a panel: not those that are 0 throughout. Where a link is `cut` meanwhile, so does
-    the longest time without a reply."""
+    """The measured columns that get a panel, except those that are 0 throughout. Where a link is `cut` meanwhile, the
+    longest time without a reply is one of them."""
     wanted = PANELS | ({GAP.name} if cut else set())
     found = dict.fromkeys(name for row in rows for name in row.cell.columns if name in wanted)
     return [name for name in found if any(value for row in rows for value in row.cell.columns.get(name, ()))]
@@ -157,7 +156,7 @@ def _path(row: SummaryRow) -> str:
 
 
 def _sharing(rows: Sequence[SummaryRow], axis: str, place: Callable[[SummaryRow], float]) -> int:
-    """How many paths there are, where two of them or more would share a place of the axis in one series; else 1."""
+    """The number of paths if several would share a place of the axis in one series, otherwise 1."""
     found: dict[tuple[object, ...], set[str]] = {}
     for row in rows:
         settings = tuple(each for each in row.settings if each[0] != axis)
@@ -176,7 +175,8 @@ def _series(
     *,
     by_path: bool,
 ) -> tuple[Series, ...]:
-    """Each row is a point of its own: what is not on the axis tells series apart, with `by_path` the path as well."""
+    """The series of a panel, with a point for each row. Settings that are not on the axis separate series; with
+    `by_path` the path does, too."""
     groups: dict[tuple[str, str, str], list[Point]] = {}
     for row in rows:
         words_ = (value if name == "measurement" else f"{name} {value}" for name, value in row.settings if name != axis)
@@ -192,7 +192,7 @@ def _series(
 
 
 def _point(x: float, row: SummaryRow, column: str, printed: Sequence[Published]) -> Point | None:
-    """The row's own figures, as its summary has them; of a further column, its samples'. None where it has none."""
+    """The row's point: from its summary, or for a further column from its samples. None without figures."""
     if column == "value":
         found = Middle(row.n, row.median, row.low, row.high)
     elif values := row.cell.columns.get(column):
@@ -214,7 +214,7 @@ def _point(x: float, row: SummaryRow, column: str, printed: Sequence[Published])
 
 
 def _printed(row: SummaryRow, column: str, entries: Sequence[Published]) -> float | None:
-    """The published value of a cell: its summary's, or for a further column what the experiment's file says."""
+    """The published value of a cell: from its summary, or for a further column from the experiment's file."""
     if column == "value":
         return row.published
     place = {"overlay": row.overlay, "from": row.source, "to": row.target, **dict(row.settings)}
@@ -228,9 +228,9 @@ def _printed(row: SummaryRow, column: str, entries: Sequence[Published]) -> floa
 
 
 def _relative(made: Sequence[Series], overlay: str, at: float | None) -> tuple[Series, ...]:
-    """Each point in per cent of the one over `overlay` at the same x, or, given a place `at`, of its own series's one
-    there: of the same path, or of the only one. Published values become shares of published ones. A point without its
-    base is dropped."""
+    """Each point in per cent of its base: the point over `overlay` at the same x, or, given a place `at`, the point of
+    its own series there, of the same path or the only one. Published values become shares of published ones. A point
+    without a base is dropped."""
 
     lone = all(len(each.points) == 1 for each in made)  # as when the overlays themselves stand along the axis
 
@@ -269,7 +269,7 @@ def _share(point: Point, whole: Point) -> Point:
 
 
 def _marks(results: Results, axis: str, unit: str, rows: Sequence[SummaryRow]) -> tuple[Mark, ...]:
-    """Where datagrams' sizes vary: the largest one that each overlay carries in one packet."""
+    """Marks at the largest datagram that each overlay carries in one packet, where the size of datagrams varies."""
     if axis != "datagram" or unit != "bytes":
         return ()
     fits: dict[int, list[str]] = {}
@@ -280,7 +280,7 @@ def _marks(results: Results, axis: str, unit: str, rows: Sequence[SummaryRow]) -
 
 
 def _mtu(manifest: Manifest | None, overlay: str) -> int | None:
-    """The smallest MTU among an overlay's endpoints; None when the manifest does not say."""
+    """The smallest MTU among an overlay's endpoints; None when the manifest does not have it."""
     facts = manifest.overlays.get(overlay) if manifest else None
     return min((endpoint.mtu for endpoint in facts.endpoints.values()), default=None) if facts else None
 
@@ -292,17 +292,17 @@ def _y_label(column: str, row: SummaryRow, whole: str | None) -> str:
 
 
 def _slug(text: str) -> str:
-    """Fit to be a file's name."""
+    """The text as a file's name."""
     return re.sub(r"[^a-z0-9]+", "-", text.casefold()).strip("-") or "figure"
 
 
 def possible_axes(varied: Sequence[str]) -> tuple[str, ...]:
-    """What a figure may have along its axis where these settings are varied."""
+    """The possible x axes of a figure where these settings are varied."""
     return ("hops", "path", "overlay", *varied)
 
 
 def chosen_axis(settings: Sequence[str], rows: Sequence[SummaryRow]) -> str:
-    """What stands along the axis when the file does not say: see docs/results.md."""
+    """The x axis when the file does not choose one; docs/results.md has the rules."""
     varied = [name for name in settings if len({dict(row.settings).get(name) for row in rows}) > 1]
     numeric = [name for name in varied if all(number_of(dict(row.settings).get(name, "")) for row in rows)]
     if varied:
@@ -315,7 +315,7 @@ def chosen_axis(settings: Sequence[str], rows: Sequence[SummaryRow]) -> str:
 
 
 def text_at(row: SummaryRow, axis: str) -> str:
-    """Where a row stands on an axis, as text."""
+    """The row's place on an axis, as text."""
     if axis == "path":
         return f"{row.source} → {row.target}"
     return {"hops": str(row.hops), "overlay": row.overlay}.get(axis) or dict(row.settings).get(axis, "")
@@ -324,7 +324,7 @@ def text_at(row: SummaryRow, axis: str) -> str:
 def places(
     axis: str, rows: Sequence[SummaryRow]
 ) -> tuple[Callable[[SummaryRow], float], tuple[tuple[float, str], ...], str]:
-    """Where a row stands, the axis's ticks, and its unit; names stand 1 apart from 0 on."""
+    """A function from a row to its place, the axis's ticks, and its unit; names have the places 0, 1, 2, …"""
     texts = list(dict.fromkeys(text_at(row, axis) for row in rows))
     numbers = {text: number_of(text) for text in texts}
     if axis != "overlay" and all(numbers.values()):
@@ -339,7 +339,7 @@ def places(
 
 
 def _hosts(rows: Sequence[SummaryRow]) -> dict[str, str]:
-    """Which host lies so many hops away, for the line under the number."""
+    """The host at each number of hops, or how many there are, for the line under the number."""
     found: dict[str, dict[str, None]] = {}
     for row in rows:
         found.setdefault(str(row.hops), {})[row.target] = None
@@ -357,7 +357,7 @@ def axis_label(axis: str, unit: str, rows: Sequence[SummaryRow]) -> str:
 
 
 def place_label(axis: str, place: str, rows: Sequence[SummaryRow]) -> str:
-    """The name of what values are shares of: a place of the axis, or else an overlay."""
+    """The name of the base of shares: a place of the axis, or an overlay."""
     if axis == "overlay" or all(text_at(row, axis) != place for row in rows):
         return phrasing.label(place)
     return phrasing.counted(int(place), "hop") if axis == "hops" else place

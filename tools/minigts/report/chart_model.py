@@ -1,4 +1,4 @@
-"""What a figure shows: points in series, series in panels, panels over one x axis. Pure data; drawn by `chart`."""
+"""The content of a figure: points in series, series in panels, panels over one x axis. `chart` draws this data."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ UNITS = {
 
 @dataclass(frozen=True)
 class Point:
-    """A median over one path, its interval's ends, and its place on the x axis; of `n` samples, and those excluded."""
+    """A median of `n` samples over one path at place `x`, the ends of its interval, and the samples excluded."""
 
     x: float
     value: float
@@ -37,15 +37,15 @@ class Point:
     predicted: float | None = None
     excluded: tuple[float, ...] = ()
     doubtful: bool = False
-    """Every sample behind it was taken while the machine was starved."""
+    """Whether every sample of it was taken while the machine was starved."""
     path: str = ""
     """`ams → bra`"""
 
 
 @dataclass(frozen=True)
 class Series:
-    """What one kind of marker shows: an overlay, the values of settings that are not on the axis, and the path where
-    several would share a place."""
+    """The points with one kind of marker: of an overlay, of the values of settings that are not on the axis, and of a
+    path where several would share a place."""
 
     overlay: str
     variant: str
@@ -54,7 +54,7 @@ class Series:
 
     @property
     def condition(self) -> str:
-        """What tells it apart from other series of its overlay, in words."""
+        """What distinguishes it from other series of its overlay, in words."""
         return ", ".join(filter(None, (self.path, self.variant)))
 
 
@@ -70,7 +70,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Mark:
-    """Something drawn at an x: one overlay's largest datagram in a packet. `overlays` share it."""
+    """A vertical line at `x`: the largest datagram in a packet of `overlays`."""
 
     x: float
     text: str
@@ -79,7 +79,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Chart:
-    """One figure. `ticks` are places of the x axis with their names; with `bars` there is nothing between them."""
+    """One figure. `ticks` are places of the x axis with their names; with `bars` the axis is discrete."""
 
     name: str
     title: str
@@ -93,13 +93,13 @@ class Chart:
     marks: tuple[Mark, ...] = ()
     relative_to: str | None = None
     beyond: float | None = None
-    """The least that the plan predicts, where that lies too far above everything measured to be drawn."""
+    """The lowest prediction, where it is too far above everything measured to be drawn."""
     scattered: bool = False
     """Whether a series has a marker for each of several paths at one place of the axis."""
     by_column: bool = False
-    """Whether panels of single columns are asked for, so that a latency by hops is not drawn beside its segments."""
+    """Whether single columns are asked for, so that a latency by hops is drawn without its segments."""
     elsewhere: int = 0
-    """How many paths are not drawn, since they begin at other hosts than the first one."""
+    """The number of paths that are not drawn because they begin at another host than the first one."""
 
     @property
     def overlays(self) -> tuple[str, ...]:
@@ -107,12 +107,12 @@ class Chart:
 
     @property
     def variants(self) -> tuple[str, ...]:
-        """The conditions that tell series of one overlay apart."""
+        """The conditions that distinguish the series of one overlay."""
         return tuple(dict.fromkeys(series.condition for series in self.panels[0].series))
 
 
 def number_of(text: str) -> tuple[float, str] | None:
-    """`1400B` → 1400 bytes, `1gbit` → 1000 Mbit/s, `5` → 5 of nothing; None for a word."""
+    """`1400B` → 1400 and `bytes`, `1gbit` → 1000 and `Mbit/s`, `5` → 5 without unit; None for a word."""
     found = _NUMBER.fullmatch(text)
     if not found or (found[2] and found[2] not in UNITS):
         return None

@@ -1,6 +1,6 @@
-"""Two runs, or two campaigns, against each other: which settings differ, which figures, and whether that matters.
+"""Compares two runs, or two campaigns: which settings and figures differ, and whether the difference matters.
 
-Pure but for reading. What is tested, and how, is written in docs/decisions/0010-statistics.md.
+It is pure except for reading files. docs/decisions/0010-statistics.md says what is tested, and how.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from minigts.results.tables import SummaryRow
 
 Word = Literal["identical", "differs", "differs too little to matter", "same", "unclear", "too few samples"]
 MATTERS_POINTS = 1.0
-"""From how many percentage points on a change of a percentage matters."""
+"""The smallest change of a percentage that matters, in percentage points."""
 GROUPS = ("topology", "experiment", "lab", "version", "machine")
 _VERSIONS = ("minigts", "commit", "tools", "parts")
 _LINK = ("rtt_ms", "rate_mbit", "loss_percent")
@@ -31,17 +31,17 @@ _BACK = ("delay_ms", "rate_mbit", "loss_percent")
 _NOT_COMPARED = frozenset(
     {"noise_before", "noise_after", "certificate", "readback", "guard", "overlays", "emulator", "claims_sha256"}
 )
-"""What differs between any two runs, or follows from what is compared."""
+"""Keys of the manifest that differ between any two runs, or follow from other keys."""
 _WORDS = frozenset({"title", "description", "text", "claims", "published", "figures", "quick", "paper"})
-"""Parts of an experiment that change nothing of what is measured."""
+"""Keys of an experiment that do not change the measurements."""
 Series = tuple[Sequence[float], Sequence[float]]
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One quantity in both runs: over all paths and settings of a network together, or in a single cell.
+    """One quantity in both runs, over all paths and settings of a network together, or in a single cell.
 
-    `a` and `b` are medians, None for several cells together. `p` allows for all the figures tested beside it.
+    `a` and `b` are medians, None for several cells together. `p` is corrected for all figures that are tested.
     """
 
     experiment: str
@@ -89,14 +89,14 @@ class Pair:
 
     @property
     def of_two_times(self) -> bool:
-        """Whether one was taken in real time and one in virtual time, or with another modelled processor."""
+        """Whether the runs have different times, real or virtual, or differently modelled processors."""
         both = [phrasing.clock(results.plan) for results in (self.a, self.b) if results.plan]
         return len(both) == 2 and both[0] != both[1]
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """`figures` are whole networks, `cells` single ones; experiments that only one campaign has are in `alone`."""
+    """`figures` are those of whole networks, `cells` of single cells; `alone` are experiments of only one campaign."""
 
     a: Path
     b: Path
@@ -107,12 +107,12 @@ class Comparison:
 
     @property
     def differs(self) -> bool:
-        """Whether any figure differs by what matters."""
+        """Whether any figure differs by enough to matter."""
         return any(figure.word == "differs" for figure in (*self.figures, *self.cells))
 
 
 def compare(a: Path, b: Path) -> Comparison:
-    """Hold the run or campaign `b` against `a`. Raises InputError when there is nothing that both have."""
+    """Compare the run or campaign `b` with `a`. Raises InputError when they have nothing in common."""
     first, second = ({name: run for name, run in runs(each).items() if not wholly_left_out(run)} for each in (a, b))
     names = [name for name in first if name in second]
     if first and second and not names:
@@ -135,7 +135,7 @@ def _key(row: SummaryRow) -> tuple[object, ...]:
 
 
 def _figures(pairs: Sequence[Pair]) -> tuple[tuple[Figure, ...], tuple[Figure, ...]]:
-    """Every figure by network, and every cell of those that have several, each family corrected by itself."""
+    """Every figure by network, and every cell of figures with several; each of the two families is corrected alone."""
     wholes, singles = [], []
     for pair in pairs:
         for cells in _groups(pair).values():
@@ -175,12 +175,12 @@ def _columns(row: SummaryRow, other: SummaryRow | None) -> Iterator[str]:
 
 
 def _values(row: SummaryRow, column: str) -> Sequence[float]:
-    """A cell's samples, as they count in its summary."""
+    """The samples of a cell that count in its summary."""
     return row.cell.columns.get(column, ())
 
 
 def _figure(pair: Pair, cells: Sequence[_Cell]) -> Figure:
-    """The cells as strata of one test. The word is still open."""
+    """One test with the cells as strata; `word` is preliminary until the correction."""
     row, column = cells[0].row, cells[0].column
     strata = [(list(cell.series[0]), list(cell.series[1])) for cell in cells]
     alone = len(cells) == 1
@@ -216,7 +216,8 @@ def _judged(figures: Sequence[Figure]) -> tuple[Figure, ...]:
 
 
 def _word(figure: Figure, p: float, family: int) -> Word:
-    """Whether it differs: the corrected test is sure, and the change is large enough; or the same: it is surely not."""
+    """`differs` if the corrected test is significant and the change is large enough to matter; `same` if the whole
+    interval of the change is too small to matter."""
     if figure.word == "identical":
         return "identical"
     change, low, high, enough = _extent(figure)
@@ -229,13 +230,14 @@ def _word(figure: Figure, p: float, family: int) -> Word:
 
 
 def _hopeless(figure: Figure, family: int) -> bool:
-    """Whether not even the clearest difference between so many samples could have passed the correction."""
+    """Whether even the clearest difference between so few samples could not pass the correction."""
     per_cell = [[0.0] * max(1, n // figure.cells) for n in (figure.difference.n_a, figure.difference.n_b)]
     return not significant(family * least_p([(per_cell[0], per_cell[1])] * figure.cells))
 
 
 def _extent(figure: Figure) -> tuple[float, float, float, float]:
-    """The change, its interval, and from where on it matters: in points for percentages, else in shares."""
+    """The change, the ends of its interval, and the smallest change that matters: in points for percentages, otherwise
+    in shares."""
     found = figure.difference
     if figure.column.endswith("percent") or found.ratio is None:
         shift = found.shift
@@ -244,7 +246,7 @@ def _extent(figure: Figure) -> tuple[float, float, float, float]:
 
 
 def headline(comparison: Comparison) -> list[str]:
-    """What came of it, in sentences."""
+    """The result in sentences."""
     figures, remarks = comparison.figures, [_two_times(pair) for pair in comparison.pairs if pair.of_two_times]
     if all(figure.word == "identical" for figure in figures):
         return [*remarks, "No difference: every sample is the same in both."]
@@ -281,7 +283,7 @@ def extent(figure: Figure) -> str:
 
 
 def interval(figure: Figure) -> str:
-    """Its 95 % interval, `−3.5 to −2.8 %`."""
+    """The 95 % interval of the change, `−3.5 to −2.8 %`."""
     _, low, high, _ = _extent(figure)
     *_, unit = _signed(figure, high).partition(" ")
     return f"{span(*(_signed(figure, end).partition(' ')[0] for end in (low, high)))} {unit}"
@@ -352,7 +354,7 @@ def _topology(manifest: Manifest) -> Iterator[tuple[tuple[str, str], str]]:
 
 
 def _flat(name: str, value: JsonValue) -> Iterator[tuple[str, str]]:
-    """A tree's leaves by their dotted names; a list of named things by those names."""
+    """A tree's leaves by their dotted names; the entries of a list by their `name`."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield from _flat(f"{name}.{key}", inner)

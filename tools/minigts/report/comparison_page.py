@@ -1,4 +1,4 @@
-"""A comparison shown: its tables for screen and page, and the figure of all changes with their intervals."""
+"""Shows a comparison: its tables for screen and page, and the figure of all changes with their intervals."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 COLUMNS = ("figure", "network", "where", ">n", ">A", ">B", ">change", ">95 % interval", ">Cliff's δ", ">p", "")
 MOST_DRAWN = 40
-"""More lines than this a figure does not hold; those that differ come first."""
+"""The most lines of the figure; with more, those that differ are drawn first."""
 MARKS = {"differs": "s", "differs too little to matter": "D", "same": "o", "identical": "o"}
 
 
 def page(comparison: Comparison, target: Path) -> Path:
-    """Write the page. Raises MinigtsError when the disk refuses."""
+    """Write the page and return its path. Raises MinigtsError when it cannot be written."""
     title = f"{comparison.b.name} against {comparison.a.name}"
     try:
         svg = style.svg(_changes(_drawn(comparison)), "changes")
@@ -40,7 +40,7 @@ def page(comparison: Comparison, target: Path) -> Path:
 
 
 def tables(comparison: Comparison) -> list[Table]:
-    """What was set differently, the figures by network, and those single cells that differ."""
+    """The tables of settings that differ, of figures by network, and of single cells that differ."""
     made = [Table("A and B", ("", "folder", "begun", ">samples"), tuple(_sides(comparison)))]
     changed = [(pair.experiment, change) for pair in comparison.pairs for change in pair.changes]
     several = len(comparison.pairs) > 1
@@ -56,7 +56,7 @@ def tables(comparison: Comparison) -> list[Table]:
 
 
 def notes(comparison: Comparison) -> list[str]:
-    """How it was decided, and what was left out."""
+    """Notes on the tests, and on what was left out."""
     told = [
         f"Figures by network: the Wilcoxon–Mann–Whitney test, exact, stratified by path and setting; p is corrected by "
         f"Holm's procedure for the {len(comparison.figures)} figures tested, so that the chance of one wrong "
@@ -112,7 +112,7 @@ def _row(figure: Figure, several: bool) -> tuple[str, ...]:
 
 
 def _drawn(comparison: Comparison) -> list[Figure]:
-    """The figures whose change is a share, those that differ first when there are too many."""
+    """The figures whose change is a share; if there are too many, those that differ first."""
     found = [figure for figure in comparison.figures if figure.difference.ratio is not None]
     if len(found) > MOST_DRAWN:
         found.sort(key=lambda figure: figure.word != "differs")
@@ -120,7 +120,7 @@ def _drawn(comparison: Comparison) -> list[Figure]:
 
 
 def _changes(figures: Sequence[Figure]) -> Sheet:
-    """A line a figure: its change in per cent with the interval, around the band that does not matter."""
+    """A line for each figure: its change in per cent with the interval, and the band of changes that do not matter."""
     looks = style.looks(dict.fromkeys(figure.overlay for figure in figures))
     with style.sheet(0.7 + 0.27 * max(1, len(figures))) as sheet:
         axes = sheet.subplots()
@@ -155,8 +155,8 @@ def _changes(figures: Sequence[Figure]) -> Sheet:
 
 
 def _limits(figures: Sequence[Figure]) -> tuple[float, float]:
-    """Both ends of the axis: room for what was measured itself and for all that differs; the jitter of an idle link may
-    change by hundreds of per cent without a meaning."""
+    """Both ends of the axis, wide enough for the measured values and all figures that differ. Others may be outside:
+    the jitter of an idle link may change by hundreds of per cent without meaning."""
     telling = [figure for figure in figures if figure.column == "value" or figure.word == "differs"] or list(figures)
     ratios = [figure.difference.ratio for figure in telling if figure.difference.ratio]
     least = min((100 * (ratio.low - 1) for ratio in ratios), default=0.0)

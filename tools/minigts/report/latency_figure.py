@@ -1,4 +1,4 @@
-"""The figure of a latency by hops: beside its stacked segments, and how far it lies from their sum."""
+"""The figure of a latency by hops: the RTT with its stacked segments, and its difference from their sum."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Values = Sequence[tuple[float, float, float]]
 
 
 def latency_by_hops(points: Sequence[LatencyPoint]) -> Figure:
-    """RTT by hops above; below, how far it lies from the sum of the single segments, with the tolerance shaded."""
+    """The RTT by hops above; below, its difference from the sum of the single segments, with the tolerance shaded."""
     residuals = any(point.residual_ms is not None for point in points)
     with style.sheet((5.2 if residuals else 3.4) + 0.07 * len(_series(points))) as figure:
         if residuals:
@@ -46,7 +46,7 @@ def latency_by_hops(points: Sequence[LatencyPoint]) -> Figure:
 
 
 def _series(points: Sequence[LatencyPoint]) -> list[tuple[str, style.Look, float, list[LatencyPoint]]]:
-    """Each overlay with its look, its place beside the hop count, and its points."""
+    """Each overlay with its look, its offset from the hop count, and its points."""
     names = list(dict.fromkeys(point.overlay for point in points))
     looks = style.looks(names)
     return [
@@ -68,7 +68,7 @@ def _measured(axes: Axes, points: Sequence[LatencyPoint], values: Values, look: 
 
 
 def _stacks(axes: Axes, points: Sequence[LatencyPoint], offset: float, width: float, *, label: bool) -> None:
-    """The single segments' medians, each block on the one before: their sum is the height that RTT should have."""
+    """The single segments' medians as stacked blocks, whose height is the expected RTT."""
     for point in points:
         ends = list(accumulate(point.segments_ms, initial=0.0))
         for index, length in enumerate(point.segments_ms):
@@ -110,7 +110,7 @@ def _residuals(axes: Axes, points: Sequence[LatencyPoint]) -> None:
 
 
 def _symmetric(points: Sequence[LatencyPoint]) -> tuple[float, float]:
-    """Limits around 0 that hold every tolerance and every interval."""
+    """Limits around 0 that include every tolerance and every interval."""
     ends = [value for p in points for value in (p.tolerance_ms, p.residual_low_ms, p.residual_high_ms) if value]
     most = 1.12 * max((abs(value) for value in ends), default=1.0)
     return -most, most

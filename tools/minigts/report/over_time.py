@@ -1,4 +1,4 @@
-"""Figures over the time of a sample: what was watched from before its tool began until after it had ended."""
+"""Figures over the time of a sample, from before its tool begins until after it has ended."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 
 DASHES: tuple[style.Dashes, ...] = ("-", "--", ":", "-.")
 STEP_S = 0.25
-"""Moments of several samples are brought together in steps of so much."""
+"""The step in seconds over which the moments of several samples are combined."""
 PANELS = (("cpu_source_inside_percent", "sender's CPU in %"), ("cpu_target_inside_percent", "receiver's CPU in %"))
-"""Of a host's processor as its own kernel counts it: what a program inside, such as cAdvisor, sees."""
+"""The columns of a host's processor use as its own kernel counts it, which a program inside, such as cAdvisor, sees."""
 PROCESSORS = frozenset(column.name for column in BESIDE if column.part_of == "cpu")
 SET = "set "
-"""What the columns begin with that say how a link was set."""
+"""The prefix of columns that have the settings of a link."""
 UNITS = {"mbit": "Mbit/s", "percent": "%"}
 MOST_LINES = 12
-"""So many changes are drawn through the other panels."""
+"""The most changes of links that are drawn through the other panels."""
 MOST_STEPS = 400
-"""In one line of a tool's own moments; more are no longer told apart."""
+"""The most steps of a line of a tool's figures; more could not be distinguished."""
 MOST_MARKED = 120
-"""Of a line with more points the markers would hide each other, and other lines."""
+"""The most points of a line with markers; more markers would hide each other."""
 EARLY = 0.25
-"""So much of a step before a moment its step begins: moments belong together that lie a little beside their own."""
+"""The share of a step by which the step begins before its moment, so that moments a little early belong to it."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class OverTime:
     of_the_tool: bool = False
     of_processors: bool = True
     schedule: tuple[tuple[str, tuple[tuple[float, float], ...]], ...] = ()
-    """What was set of links meanwhile: for each quantity of a link from when it had which value."""
+    """The settings of links meanwhile: for each quantity of a link, pairs of seconds and the value from then on."""
 
     @property
     def name(self) -> str:
@@ -71,14 +71,14 @@ class OverTime:
 
     @property
     def caption(self) -> str:
-        """How it is to be read."""
+        """The figure's caption."""
         own = "What the tool itself says of each moment: medians over the samples. " if self.of_the_tool else ""
         own += CAPTION if self.of_processors else "The measuring client begins at 0."
         return own + (" Below is how links were set meanwhile, in the first sample." if self.schedule else "")
 
 
 def figures(rows: Sequence[SeriesRow], tools: Mapping[str, Tool]) -> tuple[OverTime, ...]:
-    """One for each measurement of which something was watched; `tools` by the measurements' names. Pure."""
+    """A figure for each measurement with figures over time; `tools` by the measurements' names. Pure."""
     made = []
     for measurement in dict.fromkeys(row.measurement for row in rows):
         own = [row for row in rows if row.measurement == measurement]
@@ -87,7 +87,7 @@ def figures(rows: Sequence[SeriesRow], tools: Mapping[str, Tool]) -> tuple[OverT
         own = [row for row in own if not row.column.startswith(SET)]
         columns = [name for name in dict.fromkeys(row.column for row in own) if name not in PROCESSORS]
         panels = [(_label(name, value), _moments([row for row in own if row.column == name])) for name in columns]
-        # What is 0 throughout, as retransmissions mostly are, deserves no panel.
+        # A column that is 0 throughout, as retransmissions often are, gets no panel.
         told = [(label, lines) for label, lines in panels if any(value for line in lines for _, value in line.points)]
         watched = [
             (label, lines) for name, label in PANELS if (lines := _lines([row for row in own if row.column == name]))
@@ -118,7 +118,7 @@ def _label(column: str, value: Column | None) -> str:
 
 
 def _moments(rows: Sequence[SeriesRow]) -> tuple[Line, ...]:
-    """As `_lines`, in steps as long as those of the tool."""
+    """As `_lines`, in steps as long as the tool's intervals."""
     ordered: dict[str, list[float]] = {}
     for row in rows:
         ordered.setdefault(row.sample, []).append(row.at_s)
@@ -131,7 +131,7 @@ def _moments(rows: Sequence[SeriesRow]) -> tuple[Line, ...]:
 def _lines(
     rows: Sequence[SeriesRow], step_s: float = STEP_S, first_s: float = 0.0, drawn_at: float = 0.5
 ) -> tuple[Line, ...]:
-    """`drawn_at` is a share of the step."""
+    """The lines of a panel, by overlay and variant; `drawn_at` is the share of a step at which its point is drawn."""
     rows = sorted(rows, key=lambda row: [magnitude(value) for _, value in row.settings])
     several = len({(row.source, row.target) for row in rows}) > 1
     found: dict[tuple[str, str], dict[int, list[float]]] = {}
@@ -161,7 +161,7 @@ CAPTION = (
 
 
 def _looks(lines: Sequence[Line]) -> dict[tuple[str, str], style.Look]:
-    """An overlay's own, whose dashes tell variants apart; over one overlay alone each variant has one of its own."""
+    """The overlay's look, with dashes for the variant; with a single overlay each variant has its own look."""
     overlays = list(dict.fromkeys(line.overlay for line in lines))
     variants = list(dict.fromkeys(line.variant for line in lines))
     if len(overlays) == 1 and len(variants) > 1:
@@ -221,7 +221,7 @@ def draw(content: OverTime) -> Figure:
 
 
 def _draw_schedule(axes: Axes, label: str, points: Sequence[tuple[float, float]], last_s: float) -> None:
-    """Each value until the next one, and the last until the end."""
+    """Draws each value until the next one, and the last until the end."""
     at, values = zip(*points, (max(last_s, points[-1][0]), points[-1][1]), strict=True)
     axes.step(at, values, where="post", color=style.INK, linewidth=1.0)
     what, _, unit = label.partition(", ")
@@ -232,7 +232,7 @@ def _draw_schedule(axes: Axes, label: str, points: Sequence[tuple[float, float]]
 
 
 def _names(lines: Sequence[Line]) -> dict[tuple[str, str], str]:
-    """For the legend: an overlay's name only where there are several, or nothing else tells lines apart."""
+    """The lines' names in the legend; they have the overlay's name if there are several, or no variant."""
     one = len({line.overlay for line in lines}) == 1
     return {
         (line.overlay, line.variant): line.variant

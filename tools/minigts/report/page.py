@@ -1,7 +1,7 @@
-"""The pages and their tables: single files that open from disk. Figures are inlined, raw data is linked relatively, no
-scripts.
+"""The pages and their tables: single files that open from disk, with inlined figures, relative links to raw data, and
+no scripts.
 
-Everything that comes from results is escaped.
+Everything from results is escaped.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from minigts.results.tables import SummaryRow
 from minigts.tools import COLUMNS
 
 TRUST = ("noise_before", "noise_after", "guard", "emulator", "certificate", "readback", "overlays")
-"""Manifest keys that say how far the lab can be trusted, in the order in which they are shown."""
+"""The manifest's keys about how far the lab can be trusted, in the order in which they are shown."""
 TITLES = {
     "noise_before": "The machine's own noise, before",
     "noise_after": "The machine's own noise, after",
@@ -40,15 +40,15 @@ UNWATCHED = (
     "In virtual time nothing that the machine does beside the lab changes a figure: its load is not recorded, no "
     "sample is marked for it, and none is taken again."
 )
-"""What stands in the place of the guard's figures."""
+"""The text in place of the guard's figures."""
 VARIABLES = {style.INK: "currentColor", style.PAPER: "var(--paper)", style.SHADE: "var(--shade)"} | {
     colour.lower(): f"var(--series-{number})" for number, (colour, *_) in enumerate(style.OTHERS, 1)
 }
-"""Colours of a figure that the page's style sheet decides, for light and dark screens."""
+"""The colours of a figure that the page's style sheet replaces, for light and dark screens."""
 MANY_ROWS = 60
-"""A longer table is folded up."""
+"""A table with more rows is collapsed."""
 FURTHER = frozenset(name for name, column in COLUMNS.items() if column.tabled)
-"""Columns of samples.csv whose medians a table has too."""
+"""The columns of samples.csv whose medians are in the tables, too."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,12 @@ class Drawing:
     heading: str
     caption: Sequence[str]
     id: str = ""
-    """What the page calls it; absent, its name."""
+    """Its id on the page; empty for its name."""
 
 
 @dataclass(frozen=True)
 class Story:
-    """A run as its page tells it: `paragraphs` are the first words a reader meets."""
+    """The content of a run's page; `paragraphs` begin it."""
 
     results: Results
     paragraphs: Sequence[str]
@@ -82,7 +82,7 @@ class Story:
 
     @property
     def left_out(self) -> list[str]:
-        """What of the experiment was not done, and why."""
+        """The parts of the experiment that were left out, and why."""
         return phrasing.left_out(self.results.left_out)
 
     @property
@@ -91,11 +91,11 @@ class Story:
 
     @property
     def claims(self) -> list[list[Claim]]:
-        """Verdicts on the same claim together."""
+        """The verdicts, grouped by claim."""
         return [list(group) for _, group in groupby(self.results.claims, key=lambda claim: (claim.claim, claim.text))]
 
     def counted(self, verdict: str) -> str:
-        """How many on claims that a document makes, and how many on the experiment's own: `4 + 2`."""
+        """The number of such verdicts on claims of documents, and on the experiment's own: `4 + 2`."""
         theirs, own = (
             sum(claim.verdict == verdict and bool(claim.source) == sourced for claim in self.results.claims)
             for sourced in (True, False)
@@ -105,7 +105,7 @@ class Story:
 
 @dataclass(frozen=True)
 class Table:
-    """`columns` whose heading starts with `>` hold numbers. A row may be `strong`: it sums up those beneath it."""
+    """`columns` whose heading starts with `>` have numbers. A row may be `strong`: it sums up the rows below it."""
 
     heading: str
     columns: tuple[str, ...]
@@ -114,7 +114,7 @@ class Table:
 
     @property
     def numeric(self) -> tuple[bool, ...]:
-        """Which columns hold numbers."""
+        """Whether each column has numbers."""
         return tuple(column.startswith(">") for column in self.columns)
 
     @property
@@ -151,7 +151,7 @@ def campaign_page(
 ) -> str:
     """The page of several runs: all verdicts, then each run with its figures and a link to its own page.
 
-    `empty` names folders that have no samples yet, `left_out` those that will have none, with the reasons.
+    `empty` are the folders without samples yet, `left_out` those that will have none, with the reasons.
     """
     claims = [claim for story in stories for claim in story.results.claims]
     return (
@@ -172,7 +172,7 @@ def campaign_page(
 def compare_page(
     title: str, paragraphs: Sequence[str], made: Sequence[Table], drawing: Drawing, notes: Sequence[str]
 ) -> str:
-    """The page of two runs held against each other."""
+    """The page of a comparison of two runs."""
     return (
         _environment()
         .get_template("compare.html.j2")
@@ -201,7 +201,7 @@ def _environment() -> Environment:
 
 
 def in_a_line(entry: Mapping[str, JsonValue]) -> str:
-    """A small tree as text, `kind tbf, dev eth1, rate 6250000`; what is empty is left out."""
+    """A small tree as text, `kind tbf, dev eth1, rate 6250000`; empty values are left out."""
     told = []
     for key, value in entry.items():
         if isinstance(value, Mapping):
@@ -233,12 +233,12 @@ def _trust(results: Results, extra: Mapping[str, JsonValue]) -> list[tuple[str, 
 
 
 def _is_plain(value: object) -> bool:
-    """Whether a value fits into a line beside others: a number or a short word."""
+    """Whether a value fits into a line with others: a number or a short word."""
     return isinstance(value, (int, float)) or (isinstance(value, str) and len(value) < 40 and "\n" not in value)
 
 
 def _provenance(results: Results, extra: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Whatever the manifest says that no other part of the page has shown."""
+    """The parts of the manifest that are shown nowhere else on the page."""
     manifest = results.manifest
     if manifest is None:
         return {}
@@ -258,9 +258,9 @@ def _provenance(results: Results, extra: Mapping[str, JsonValue]) -> dict[str, J
 
 
 def inlined(drawing: Drawing) -> Markup:
-    """The drawing's SVG, fit to stand in the page: ids of its own, the page's text colour, no fixed size.
+    """The drawing's SVG for use in the page, with unique ids, the page's text colour, and no fixed size.
 
-    matplotlib made the text and escapes what it writes; comments, where labels are repeated, are dropped.
+    matplotlib escapes the text that it writes; its comments, which repeat labels, are dropped.
     """
     svg = drawing.svg[drawing.svg.index("<svg") :]
     svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
@@ -293,7 +293,7 @@ def result_tables(summary: Sequence[SummaryRow], points: Sequence[LatencyPoint])
 
 
 def number_text(value: float | None, digits: int, *, sign: bool = False) -> str:
-    """With a true minus; nothing for None."""
+    """The number with a true minus sign; empty for None."""
     if value is None:
         return ""
     return f"{value:{'+' if sign else ''}.{digits}f}".replace("-", "−")
@@ -310,13 +310,13 @@ def _table(rows: Sequence[SummaryRow], points: Sequence[LatencyPoint | None]) ->
 
 
 def _one_name(rows: Sequence[SummaryRow]) -> str:
-    """The measurement's name, or what several of them measure."""
+    """The measurement's name, or for several the label of what they measure."""
     several = len({row.measurement for row in rows}) > 1
     return rows[0].tool.value.label if several else phrasing.measurement(rows[0].measurement)
 
 
 def _everywhere(rows: Sequence[SummaryRow]) -> str:
-    """The path, where it is the only one."""
+    """The path, if it is the only one; otherwise empty."""
     return f", {rows[0].source} → {rows[0].target}" if _one_path(rows) else ""
 
 
@@ -327,7 +327,7 @@ def _one_path(rows: Sequence[SummaryRow]) -> bool:
 def _columns(
     rows: Sequence[SummaryRow], points: Sequence[LatencyPoint | None]
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Heading and cells of each column that the table could have; an empty one is left out."""
+    """The heading and cells of each possible column; the caller leaves out empty ones."""
     digits = 3 if rows[0].unit == "ms" else 2
     residuals = any(point and point.residual_ms is not None for point in points)
 

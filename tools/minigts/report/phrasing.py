@@ -1,4 +1,4 @@
-"""The report's sentences, and what stands under its figures. Pure: points in, plain text out; the page escapes it."""
+"""The report's sentences and captions. Pure: it makes plain text from points; the page escapes the text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from minigts.report.chart_model import Chart
 
 MOST_TOLD = 4
-"""A sentence about more series than this is no longer read."""
+"""The most series that a sentence describes."""
 VERDICTS: tuple[tuple[Word, str], ...] = (
     ("held", "held"),
     ("failed", "failed"),
@@ -31,25 +31,25 @@ VERDICTS: tuple[tuple[Word, str], ...] = (
 
 
 def label(overlay: str) -> str:
-    """The overlay's name as a reader knows it."""
+    """The overlay's name for readers: `no overlay` for `none`."""
     return {PLAIN: PLAIN_LABEL, PLAIN_IPV6: PLAIN_IPV6_LABEL}.get(overlay, overlay)
 
 
 def measurement(name: str) -> str:
-    """The measurement's name as a heading has it: `tcp` is TCP, `latency` RTT; others stay as they are."""
+    """The measurement's name in headings: TCP for `tcp`, RTT for `latency`; others are unchanged."""
     return next((tool.value.label for tool in TOOLS.values() if tool.usual_name == name), name)
 
 
 def axis(name: str) -> str:
-    """A varied setting's name as an axis has it."""
+    """A varied setting's name as the label of an axis."""
     return {"hops": "hops", "path": "path", "overlay": "network", "datagram": "datagram"}.get(
         name, name.replace("_", " ")
     )
 
 
 def column(name: str, unit: str) -> str:
-    """A column of samples.csv as an axis has it, `loss in %`. Of one that no tool here fills, its name tells the unit;
-    else it is the row's."""
+    """A column of samples.csv as the label of an axis, `loss in %`. The unit of a column that no tool here fills comes
+    from the end of its name, or is the row's."""
     if name in COLUMNS:
         return COLUMNS[name].heading(unit)
     stem, _, last = name.rpartition("_")
@@ -59,7 +59,7 @@ def column(name: str, unit: str) -> str:
 
 
 def short(name: str, most: int = 12) -> str:
-    """A name that fits under a tick."""
+    """A name cut to fit under a tick."""
     return name if len(name) <= most else name[: most - 1] + "…"
 
 
@@ -75,7 +75,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def clock(plan: Plan) -> str:
-    """The time that results are of, with the processor's part in it: `virtual time, with a free processor`."""
+    """The results' time, and in virtual time the model of processors: `virtual time, with a free processor`."""
     if plan.time == "real":
         return "real time"
     modelled: dict[str, list[str]] = {}
@@ -93,7 +93,7 @@ def clock(plan: Plan) -> str:
 
 
 def command(results: Results) -> str:
-    """What makes the same results again, in the same time whatever the topology's is."""
+    """The command that makes the same results again, in the same time."""
     time = f" --time {results.plan.time}" if results.plan else ""
     number = results.manifest.experiment.replicates if results.manifest else 1
     replicates = f" --replicates {number}" if number > 1 else ""
@@ -101,13 +101,13 @@ def command(results: Results) -> str:
 
 
 def left_out(parts: Sequence[LeftOut]) -> list[str]:
-    """What was not done since it says nothing in virtual time, and why, a line each."""
+    """The parts that were left out because they say nothing in virtual time, and why, a line each."""
     kinds = {"measurement": "Measurement", "claim": "Claim", "watch": "The processor counters of"}
     return [f"{kinds[part.kind]} {part.name}: {part.why}." for part in parts if part.kind in kinds]
 
 
 def absent(parts: Sequence[LeftOut]) -> str:
-    """The networks that were left out since their programs were not there, in a sentence; empty without any."""
+    """A sentence with the networks that were left out for lack of their programs; empty without any."""
     names = [part.name for part in parts if part.kind == "overlay"]
     if not names:
         return ""
@@ -116,7 +116,7 @@ def absent(parts: Sequence[LeftOut]) -> str:
 
 
 def state(results: Results) -> str | None:
-    """What an incomplete run lacks, in a sentence; None when it is complete."""
+    """Sentences about what an incomplete run lacks; None when it is complete."""
     manifest, missing = results.manifest, results.missing_samples
     if manifest is None or not results.incomplete:
         return None
@@ -127,7 +127,7 @@ def state(results: Results) -> str | None:
 
 
 def counts(results: Results) -> str:
-    """How many samples there are, and how many of them failed."""
+    """A sentence with the numbers of samples, of failed ones, and of repeated ones."""
     samples = results.samples
     verb = "is" if samples.failed == 1 else "are"
     failed = f"; {samples.failed} failed and {verb} not averaged in" if samples.failed else ", none failed"
@@ -142,11 +142,11 @@ def counts(results: Results) -> str:
 
 
 def verdicts(claims: Sequence[Claim]) -> str:
-    """How many of the verdicts are which: of the claims that a document makes, and of the experiments' own."""
+    """A sentence with the numbers of verdicts, for claims of documents and for the experiments' own."""
     if not claims:
         return "No claims were made."
     sourced, own = ([claim for claim in claims if bool(claim.source) == of_others] for of_others in (True, False))
-    if any(claim.source is None for claim in claims):  # folders of before do not say whose they are
+    if any(claim.source is None for claim in claims):  # older folders do not have the source
         return f"Of {counted(len(claims), 'verdict')} {_tally(claims)}."
     if not sourced or not own:
         whose = "claims that a document makes" if sourced else "claims of our own"
@@ -163,8 +163,8 @@ def _tally(claims: Sequence[Claim]) -> str:
 
 
 def ends(chart: Chart) -> list[str]:
-    """What a chart's first panel shows, where few enough series make it worth saying: along numbers the first and the
-    last point of each, among names the lowest and the highest."""
+    """A sentence about a chart's first panel if it has few series: along numbers the first and the last point of each,
+    among names the lowest and the highest."""
     panel = chart.panels[0]
     if len(panel.series) > MOST_TOLD or chart.relative_to:
         return []
@@ -180,12 +180,12 @@ def ends(chart: Chart) -> list[str]:
 
 
 def figure(value: float) -> str:
-    """Three digits that count: `0.214`, `94`, `9598`."""
+    """The value with three significant digits: `0.214`, `94`, `9598`."""
     return digits(value)
 
 
 def latency(points: Sequence[LatencyPoint]) -> list[str]:
-    """The largest residual, against its tolerance, and how many points lie inside theirs."""
+    """Sentences about the largest residual and its tolerance, and how many points lie within theirs."""
     judged = [(point, abs(point.residual_ms)) for point in points if point.residual_ms is not None]
     if not judged:
         return []
@@ -204,7 +204,7 @@ def latency(points: Sequence[LatencyPoint]) -> list[str]:
 
 
 def throughput(points: Sequence[ThroughputPoint]) -> list[str]:
-    """TCP at the first and the last hop of each overlay; UDP as the range of what arrived of the offered rate."""
+    """Sentences about TCP at the first and the last hop of each overlay, and about the share of UDP that arrived."""
     sentences = []
     for name in dict.fromkeys(point.measurement for point in points):
         own = [point for point in points if point.measurement == name]
@@ -241,7 +241,7 @@ def _from_to(values: Sequence[float]) -> str:
 
 
 def middles(what: str, numbers: Sequence[int], results: Results) -> str:
-    """How a figure's points are to be read; a single sample, or course of events, has no interval."""
+    """A sentence on how to read a figure's points; a single sample, or course of events, has no interval."""
     if set(numbers) == {1}:
         exact = results.plan is not None and results.plan.time == "virtual"
         return f"{what} are {'exact, of one course of events' if exact else 'single samples; one has no interval'}."
@@ -251,13 +251,13 @@ def middles(what: str, numbers: Sequence[int], results: Results) -> str:
 
 
 def repetitions(numbers: Iterable[int]) -> str:
-    """How many samples stand behind each point: `n = 5`, or `n = 4 to 5` when they differ."""
+    """The number of samples of each point: `n = 5`, or `n = 4 to 5` when they differ."""
     known = sorted(set(numbers)) or [0]
     return f"n = {known[0]}" if len(known) == 1 else f"n = {known[0]} to {known[-1]}"
 
 
 def interval(numbers: Iterable[int]) -> str:
-    """What kind of interval is shown, and what few samples can give at the most.
+    """The kind of interval that is shown, and the most that it can cover with few samples.
 
     The range of n samples holds the median of their distribution with a chance of 1 - 2 ** (1 - n).
     """
@@ -269,7 +269,7 @@ def interval(numbers: Iterable[int]) -> str:
 
 
 def duration(started: str | None, ended: str | None) -> str | None:
-    """`4 min 41 s` between two ISO 8601 times; None when either is absent or no time."""
+    """`4 min 41 s` between two ISO 8601 times; None when either is missing or invalid."""
     try:
         seconds = round((datetime.fromisoformat(ended or "") - datetime.fromisoformat(started or "")).total_seconds())
     except (ValueError, TypeError):
@@ -281,7 +281,7 @@ def duration(started: str | None, ended: str | None) -> str | None:
 
 
 def moment(text: str) -> str:
-    """`2026-11-21 10:00 UTC` for an ISO 8601 time; anything else as it is."""
+    """`2026-11-21 10:00 UTC` for an ISO 8601 time; any other text is unchanged."""
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
@@ -293,15 +293,15 @@ _LOOSE = re.compile(r"-\d|\d[ %]")
 
 
 def tight(text: str) -> str:
-    """The same with true minus signs, and each number tied to its unit, so that no line ends between them."""
-    if not _LOOSE.search(text):  # as nearly every cell of a large table
+    """The text with true minus signs, and with no-break spaces between numbers and their units."""
+    if not _LOOSE.search(text):  # fast for most cells of a large table
         return text
     text = re.sub(r"(?<![\w.-])-(?=\d)", "−", re.sub(r"(?<=\d)%", " %", text))
     return re.sub(r"(?<=\d) (?=(%|ms|Mbit/s|hops?|samples?)\b|%)", "\N{NO-BREAK SPACE}", text)
 
 
 def latency_caption(data: Results, chart: Chart, points: Sequence[LatencyPoint]) -> list[str]:
-    """For a latency by hops beside the sum of its segments."""
+    """The caption of a latency by hops with the sum of its segments."""
     caption = [middles("Markers", [point.n for point in points], data)]
     if any(point.segments_ms for point in points):
         caption.append("Bars stack the medians of the single segments, measured one by one over the same network.")
@@ -322,7 +322,7 @@ def latency_caption(data: Results, chart: Chart, points: Sequence[LatencyPoint])
 
 
 def chart_caption(data: Results, chart: Chart) -> list[str]:
-    """For any other figure."""
+    """The caption of any other figure."""
     points = [point for panel in chart.panels for series in panel.series for point in series.points]
     first = [point for series in chart.panels[0].series for point in series.points]
     caption = [
@@ -340,7 +340,7 @@ def chart_caption(data: Results, chart: Chart) -> list[str]:
     if chart.beyond is not None:
         caption.append(f"The plan predicts {figure(chart.beyond)} or more, far above what is drawn.")
     if chart.marks:
-        caption.append("Dotted uprights: the largest datagram that an overlay's MTU holds in one packet.")
+        caption.append("Dotted vertical lines: the largest datagram that an overlay carries in one packet.")
     if any(point.excluded for point in first):
         caption.append("Grey crosses are samples taken while the machine was too busy.")
     if any(point.doubtful for point in points):
@@ -351,7 +351,7 @@ def chart_caption(data: Results, chart: Chart) -> list[str]:
 
 
 def heatmap_caption(data: Results, chart: Chart) -> list[str]:
-    """For a field of colours."""
+    """The caption of a heat map."""
     points = [point for panel in chart.panels for series in panel.series for point in series.points]
     return [
         middles("Places", [point.n for point in points], data),
@@ -361,7 +361,7 @@ def heatmap_caption(data: Results, chart: Chart) -> list[str]:
 
 
 def _elsewhere(chart: Chart) -> list[str]:
-    """A figure by hops counts them from one host."""
+    """A sentence about paths that a figure by hops leaves out because they begin at another host."""
     if not chart.elsewhere:
         return []
     verb = "begins" if chart.elsewhere == 1 else "begin"
@@ -369,19 +369,19 @@ def _elsewhere(chart: Chart) -> list[str]:
 
 
 def _sources(data: Results, chart: Chart) -> str:
-    """Where the measurement's published values were printed, in brackets."""
+    """The sources of the measurement's published values, in brackets."""
     sources = dict.fromkeys(entry.source for entry in data.published if entry.measurement in chart.measurements)
     return f" ({'; '.join(filter(None, sources))})" if any(sources) else ""
 
 
 def _trends(data: Results, chart: Chart) -> list[str]:
-    """The published trends, in the experiment's own words; they have no numbers that could be drawn."""
+    """The published trends, as the experiment words them; they have no values that could be drawn."""
     told = [e for e in data.published if e.measurement in chart.measurements and e.trend]
     return [f"Published: {e.trend.rstrip('.')}{f' ({e.source})' if e.source else ''}." for e in told]
 
 
 def _made_with(data: Results) -> list[str]:
-    """The provider, what its certificate says of the lab, and the command that makes the figure again."""
+    """Sentences about the provider, the lab's certificate, and the command that makes the figure again."""
     told = [f"Provider: {data.provider}, in {clock(data.plan)}."] if data.plan else []
     told += [f"Tuned kernels: {words}." for words in data.plan.tuning_in_words] if data.plan else []
     verdict = data.manifest.certificate.get("verdict") if data.manifest else None

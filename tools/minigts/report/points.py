@@ -1,4 +1,4 @@
-"""What follows from the summary: residuals, shares of the ceiling, and the page's first paragraph. Pure."""
+"""Computes residuals and shares of the ceiling from the summary. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from minigts.topology.plan import Plan
 
 @dataclass(frozen=True)
 class LatencyPoint:
-    """RTT of one path, in ms, beside the sum over the segments on the way.
+    """The RTT of one path, in ms, and the sum of its segments.
 
     `residual_ms` is the path's median minus the sum of the segments' medians. Its interval joins the intervals of
     path and segments in quadrature, as for independent errors. `segments_ms` is empty when one of them was not
@@ -59,8 +59,8 @@ class LatencyPoint:
 
 @dataclass(frozen=True)
 class ThroughputPoint:
-    """Throughput over one path, in Mbit/s. `bound_mbit` is what the plan predicts: TCP's ceiling, or what of UDP should
-    arrive."""
+    """The throughput over one path, in Mbit/s. `bound_mbit` is the plan's prediction: TCP's ceiling, or the UDP that
+    should arrive."""
 
     overlay: str
     measurement: str
@@ -74,7 +74,7 @@ class ThroughputPoint:
 
     @property
     def share(self) -> float | None:
-        """Median over bound: 1.0 is the ceiling."""
+        """The median over the bound: 1.0 is the ceiling; None without a bound."""
         return self.median_mbit / self.bound_mbit if self.bound_mbit else None
 
 
@@ -86,20 +86,20 @@ def paths(summary: Iterable[SummaryRow], measurement: str) -> list[SummaryRow]:
 
 
 def measurements(summary: Iterable[SummaryRow], quantity: str) -> list[str]:
-    """The names of the measurements of a quantity that have paths: TCP before UDP, as tools are listed, and then in the
-    order of the file."""
+    """The names of a quantity's measurements with whole paths, in the order of tools (TCP before UDP), then in that of
+    the file."""
     rows = [row for row in summary if row.kind == "path" and row.tool.quantity == quantity]
     labels = dict.fromkeys(tool.value.label for tool in TOOLS.values())
     return list(dict.fromkeys(row.measurement for label in labels for row in rows if row.tool.value.label == label))
 
 
 def from_first(points: Sequence[LatencyPoint]) -> list[LatencyPoint]:
-    """The points whose path begins where the first one's does: those that a figure by hops can show."""
+    """The points whose path begins at the same host as the first one's, which a figure by hops can show."""
     return [point for point in points if point.source == points[0].source]
 
 
 def latency_points(summary: Sequence[SummaryRow], measurement: str, plan: Plan | None) -> tuple[LatencyPoint, ...]:
-    """One point for each overlay and path, with the sum of its segments where all of them were measured."""
+    """A point for each overlay and path, with the sum of its segments where all of them were measured."""
     rows = [row for row in summary if row.measurement == measurement]
     singles = {name: single_segments(row for row in rows if row.overlay == name) for name in {r.overlay for r in rows}}
     return tuple(
@@ -113,7 +113,7 @@ def latency_points(summary: Sequence[SummaryRow], measurement: str, plan: Plan |
 
 
 def _tolerance(row: SummaryRow, segments: Sequence[SummaryRow], plan: Plan | None) -> Tolerance:
-    """Between the path and the sum of its segments, as the judge has it."""
+    """The judge's tolerance between the path and the sum of its segments."""
     return round_trip(None) if plan is None else exchanged(plan, way(row, plan), 1 + len(segments))
 
 
@@ -148,7 +148,7 @@ def _latency_point(row: SummaryRow, segments: Sequence[SummaryRow], tolerance: T
 
 
 def throughput_points(summary: Sequence[SummaryRow], plan: Plan | None) -> tuple[ThroughputPoint, ...]:
-    """TCP points, then UDP points. A row that lacks its ceiling takes the plan's for its path."""
+    """The points of TCP, then of UDP. A row without a ceiling gets the plan's for its path."""
     return tuple(
         ThroughputPoint(
             row.overlay,

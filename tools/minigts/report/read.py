@@ -1,9 +1,9 @@
-"""A results folder, as the report wants it; the labs of a sweep as one run in which the topology's values vary.
+"""Reads a results folder for the report; the labs of a sweep become one run in which the topology's values vary.
 
-Files are read and nothing else; a broken one gives one InputError.
+Files are only read; a broken one raises one InputError.
 
-Only samples.csv is needed. What else is absent (manifest.json, summary.csv, claims.json, run.log) is not
-reported on; what is there but cannot be read is an error that names file and line.
+Only samples.csv is required. Other files (manifest.json, summary.csv, claims.json, run.log) may be missing; one that
+cannot be read is an error with file and line.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ TOLD = frozenset(
         "packages",
     }
 )
-"""What of the manifest has a place of its own on the page, or is too long for it."""
+"""The manifest's keys that have their own place on the page, or are too long for it."""
 NAMED = 5
-"""So many labs in which a claim does not hold are named."""
+"""The most labs in which a claim does not hold that are named."""
 
 
 @dataclass(frozen=True)
 class Results:
-    """Everything the report may draw or say. `manifest` is None where the folder has none."""
+    """Everything that the report may show. `manifest` is None where the folder has none."""
 
     directory: Path
     manifest: Manifest | None
@@ -59,13 +59,13 @@ class Results:
     claims: tuple[Claim, ...] = ()
     files: tuple[str, ...] = field(default=())
     labs: tuple[str, ...] = ()
-    """Of a sweep: the folders of its labs that have samples."""
+    """The folders of a sweep's labs with samples; empty for a single run."""
     experiment: str = ""
-    """The experiment's file, seen from beside the folder, where that is not one of minigts' own."""
+    """The path of the experiment's file relative to the folder's parent; empty for one of minigts' own."""
 
     @property
     def name(self) -> str:
-        """The experiment's name; empty when nobody says."""
+        """The experiment's name; empty without a manifest."""
         return self.manifest.experiment.name if self.manifest else ""
 
     @property
@@ -106,7 +106,7 @@ class Results:
 
     @property
     def missing_samples(self) -> int:
-        """How many good samples the experiment still wants."""
+        """The number of good samples that the experiment still lacks."""
         planned = self.manifest.samples_planned if self.manifest else 0
         return max(0, planned - (self.samples.total - self.samples.failed))
 
@@ -116,13 +116,13 @@ class Results:
 
 
 def provenance(found: Manifest | None) -> dict[str, JsonValue]:
-    """The manifest as its file says it, but for what has a place of its own; what it leaves open is not there."""
+    """The manifest's keys as in its file, without those that have their own place on the page, and without defaults."""
     return {} if found is None else found.model_dump(mode="json", exclude=set(TOLD), exclude_unset=True)
 
 
 def runs(directory: Path) -> dict[str, Path]:
-    """The run in `directory`, or the runs of a campaign, by the name of their experiment; a second run of the same
-    experiment has a number behind it. Raises InputError when there are none."""
+    """The run in `directory`, or the runs of a campaign, by the names of their experiments; a second run of the same
+    experiment gets a number. Raises InputError when there are none."""
     found: dict[str, Path] = {}
     for each in store.runs_in(directory):
         known = _manifest(each)
@@ -139,13 +139,13 @@ def runs(directory: Path) -> dict[str, Path]:
 
 
 def left_out(directory: Path) -> tuple[LeftOut, ...]:
-    """What the run in `directory` has left out, whether or not it has samples. Raises InputError."""
+    """The parts that the run in `directory` has left out, whether or not it has samples. Raises InputError."""
     known = _manifest(directory)
     return known.left_out if known else ()
 
 
 def wholly_left_out(directory: Path) -> bool:
-    """Whether the run in `directory` took no sample since nothing of it says anything in its time."""
+    """Whether the run in `directory` took no sample because no part of it says anything in its time."""
     return _nothing_wanted(_manifest(directory))
 
 
@@ -154,8 +154,8 @@ def _nothing_wanted(known: Manifest | None) -> bool:
 
 
 def read(directory: Path, known: Manifest | None = None) -> Results:
-    """The results in `directory`, of which somebody may have read the manifest already. Raises InputError: no such
-    directory, no samples yet, or a broken file."""
+    """The results in `directory`; `known` is its manifest if it has been read already. Raises InputError for a missing
+    directory or a broken file, NothingYet without samples."""
     if not directory.is_dir():
         raise InputError(f"{directory}: no such results directory")
     known = known or _manifest(directory)
@@ -179,7 +179,7 @@ def read(directory: Path, known: Manifest | None = None) -> Results:
 
 
 def _of_a_users(directory: Path, known: Manifest | None) -> str:
-    """`rows-20261121-100000/experiment.yaml`; empty where the folder has none, or it is minigts' own of that name."""
+    """`rows-20261121-100000/experiment.yaml`; empty where the folder has no such file, or it is one of minigts' own."""
     file = folder.inside(directory, schema.EXPERIMENT)
     if known is None or not file.is_file():
         return ""
@@ -204,15 +204,15 @@ def _claims(directory: Path) -> tuple[Claim, ...]:
 
 
 def is_sweep(directory: Path) -> bool:
-    """Whether the runs of a sweep's labs lie inside, and nothing else."""
+    """Whether the directory has the runs of a sweep's labs inside, and is no run itself."""
     if not directory.is_dir() or store.is_run(directory):
         return False
     return any(run.parent == directory and store.is_cell(run) for run in store.runs_in(directory))
 
 
 def read_sweep(directory: Path) -> Results:
-    """All labs' results together. A row's settings begin with its lab's values; a claim's verdict is the gravest of its
-    labs', and says in how many it holds. Raises InputError, also when no lab has samples yet.
+    """The results of all labs together. A row's settings begin with its lab's values; a claim has the worst verdict of
+    its labs, and says in how many it holds. Raises InputError, also when no lab has samples yet.
     """
     runs = labs_of(directory)
     found: list[Results] = []
@@ -237,7 +237,7 @@ def read_sweep(directory: Path) -> Results:
 
 
 def _in_order(name: str) -> list[tuple[float, str]]:
-    """Numbers as numbers: `chain.hosts=9` before `chain.hosts=10`."""
+    """A key for sorting numbers by value: `chain.hosts=9` before `chain.hosts=10`."""
     return [(float(part), "") if number else (0.0, part) for part, number in _digits_and_words(name)]
 
 
@@ -247,7 +247,7 @@ def _digits_and_words(name: str) -> Iterator[tuple[str, bool]]:
 
 
 def _together(labs: Sequence[Manifest]) -> Manifest:
-    """The first lab's, with all values that any has."""
+    """The first lab's manifest, with the values of all labs."""
     first = labs[0]
     swept = {
         place: tuple(dict.fromkeys(lab.experiment.vary[place][0] for lab in labs)) for place in first.experiment.vary
@@ -280,7 +280,7 @@ def _counted(several: Iterator[Samples]) -> Samples:
 
 
 def _placed(lab: Results) -> Iterator[SummaryRow]:
-    assert lab.manifest is not None  # of a run without one nobody knows that it is of a sweep
+    assert lab.manifest is not None  # a run of a sweep is known by its manifest
     values = tuple(lab.manifest.experiment.values.items())
     for row in lab.summary:
         yield replace(row, settings=(*values, *row.settings))

@@ -1,4 +1,4 @@
-"""A results directory in, its figures and its report out."""
+"""Makes the figures and the report of a results directory."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def render(results: Path) -> Path:
     """Writes the figures and report.html of a run, of a sweep as one run, or of a campaign and each of its runs and
     sweeps; returns the page's path.
 
-    The same files give the same bytes. Raises EnvironmentLacks where nothing can be drawn, InputError when there are no
-    samples or a file is broken, and MinigtsError when nothing can be written.
+    The same files give the same bytes. Raises EnvironmentLacks without matplotlib, InputError when there are no samples
+    or a file is broken, and MinigtsError when a file cannot be written.
     """
     lacking = style.missing()
     if lacking:
@@ -43,7 +43,7 @@ def render(results: Path) -> Path:
 
 
 def write(target: Path, text: str) -> Path:
-    """Put a page in its place, whole or not at all. Raises MinigtsError."""
+    """Write a page, whole or not at all, and return its path. Raises MinigtsError."""
     try:
         paths.write_for_user(target, text)
     except OSError as error:
@@ -52,7 +52,7 @@ def write(target: Path, text: str) -> Path:
 
 
 def _campaign(directory: Path) -> Path:
-    """Each run's own page, and one of all of them."""
+    """Write each run's page, and one of all runs, whose path is returned."""
     stories, empty, whole = [], [], {}
     for each in dict.fromkeys(run.parent if is_cell(run) else run for run in runs(directory).values()):
         try:
@@ -72,7 +72,7 @@ def _campaign(directory: Path) -> Path:
 
 
 def _story(directory: Path) -> Story:
-    """A run, read, and its figures drawn."""
+    """Read a run or sweep, and draw its figures."""
     data = read_sweep(directory) if is_sweep(directory) else read(directory)
     charts, latency, told = contents(data)
     try:
@@ -83,7 +83,7 @@ def _story(directory: Path) -> Story:
 
 
 def contents(data: Results) -> tuple[Sequence[Chart], Sequence[LatencyPoint], Sequence[str]]:
-    """What is to be drawn of a run, and the page's first paragraphs. Pure."""
+    """A run's charts and points of latency, and the page's first paragraphs. Pure."""
     plan = data.plan
     charts = chart_choice.charts(data)
     by_hops = {name for chart in charts if chart.x == "hops" for name in chart.measurements}
@@ -103,7 +103,7 @@ def contents(data: Results) -> tuple[Sequence[Chart], Sequence[LatencyPoint], Se
 
 
 def _drawings(data: Results, charts: Sequence[Chart], latency: Sequence[LatencyPoint]) -> list[Drawing]:
-    """Draws what the results hold, and writes it under figures/."""
+    """Draws the figures of the results, and writes them to figures/."""
     place = folder.inside(data.directory, "figures")
     paths.users_folder(place, exist_ok=True)
     made = []

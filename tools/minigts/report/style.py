@@ -1,5 +1,5 @@
-"""How figures look: one palette, one marker and one line style for each overlay, so that colour is never alone; and the
-marks that all figures use alike.
+"""The style of figures: a colour, a marker and a line style for each overlay, so that colour is never the only
+difference; and the marks that all figures share.
 
 Colours are Okabe and Ito's, which colour-blind readers can tell apart. Sizes are those of print: a figure is 5.6
 inches wide and no letter is smaller than 8 points. Letters are drawn as paths in matplotlib's own font, so that an
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INK = "#1f2326"
-"""Axes, letters and the plain network. The page turns it into its own text colour, for dark screens."""
+"""The colour of axes, letters and the plain network; the page replaces it by its text colour, for dark screens."""
 PAPER = "#fefefe"
-"""Behind everything. The page turns it into its own background."""
+"""The colour of the background; the page replaces it by its own."""
 FAINT = "#8a9097"
-"""What is there to compare with: published values, bounds, tolerance."""
+"""The colour of references: published values, bounds, tolerances."""
 
 SHADE = "#dfe3e7"
-"""Filled areas behind the measured points."""
+"""The colour of filled areas behind the measured points."""
 
 WIDTH_INCH = 5.6
 LETTERS_ACROSS = 72
-"""How many letters fit side by side into a figure."""
+"""The number of letters that fit across a figure."""
 PNG_DPI = 200
 PLAIN = "none"
 PLAIN_LABEL = "no overlay"
@@ -82,7 +82,7 @@ RC: dict[Any, Any] = {
 Dashes = Literal["-", "--", "-.", ":"]
 SOLID: Dashes = "-"
 Places = Sequence[tuple[float, float]]
-"""x and y of each."""
+"""The x and y of several points."""
 
 
 @dataclass(frozen=True)
@@ -111,17 +111,17 @@ OTHERS: tuple[tuple[str, str, Dashes, str], ...] = (
 
 
 def missing() -> list[str]:
-    """What this installation lacks to draw figures, a sentence each."""
+    """The requirements for figures that this installation lacks, a sentence each."""
     if importlib.util.find_spec("matplotlib") is not None:
         return []
     return [
-        "reports and figures take matplotlib, which is not installed here; with pipx: pipx inject minigts matplotlib"
+        "reports and figures need matplotlib, which is not installed here; with pipx: pipx inject minigts matplotlib"
     ]
 
 
 @contextmanager
 def sheet(height_inch: float, *, width_inch: float = WIDTH_INCH, constrained: bool = True) -> Iterator[Figure]:
-    """An empty figure; what is drawn inside the `with` has this module's looks."""
+    """An empty figure; everything drawn inside the `with` has this module's style."""
     import matplotlib  # noqa: PLC0415
     from matplotlib.figure import Figure  # noqa: PLC0415
 
@@ -156,7 +156,7 @@ def svg(figure: Figure, name: str) -> str:
 
 
 def looks(overlays: Iterable[str]) -> dict[str, Look]:
-    """A look for each overlay, in the order given. From the ninth on the looks begin again, with open markers."""
+    """A look for each overlay, in order. From the ninth overlay on the looks repeat, with open markers."""
     found: dict[str, Look] = {}
     for name in overlays:
         if name == PLAIN:
@@ -168,7 +168,7 @@ def looks(overlays: Iterable[str]) -> dict[str, Look]:
 
 
 def markers(look: Look, *, joined: bool) -> dict[str, Any]:
-    """What `Axes.errorbar` takes to draw medians with their intervals, joined by the look's own kind of line."""
+    """The arguments of `Axes.errorbar` for medians with intervals, with `joined` connected by the look's line style."""
     return {
         "color": look.colour,
         "marker": look.marker,
@@ -184,12 +184,12 @@ def markers(look: Look, *, joined: bool) -> dict[str, Any]:
 
 
 def offsets(count: int) -> list[float]:
-    """How far beside its hop count each of `count` series is drawn, so that none hides another."""
+    """The offsets of `count` series from their hop count, so that none hides another."""
     return [_step(count) * (index - (count - 1) / 2) for index in range(count)]
 
 
 def bar_width(count: int) -> float:
-    """How broad a bar may be beside `count` - 1 others, where hop counts stand 1 apart."""
+    """The width of a bar of one of `count` series, where hop counts are 1 apart."""
     return 0.76 * _step(count)
 
 
@@ -198,17 +198,17 @@ def _step(count: int) -> float:
 
 
 def mark_excluded(axes: Axes, at: Places) -> None:
-    """Samples that are in no median: a grey cross at each one's own value."""
+    """Mark samples that are in no median by a grey cross at their value."""
     _mark(axes, at, "x", 4.2, FAINT, "machine too busy", 2.5)
 
 
 def mark_doubtful(axes: Axes, at: Places) -> None:
-    """Points that rest on such samples alone: a grey ring around each."""
+    """Mark points whose samples were all taken while the machine was busy by a grey ring."""
     _mark(axes, at, "o", 10, FAINT, "machine too busy throughout", 2.5)
 
 
 def mark_published(axes: Axes, at: Places) -> None:
-    """Published values: open diamonds."""
+    """Mark published values by open diamonds."""
     _mark(axes, at, "D", 5.6, INK, "published", 3.5)
 
 
@@ -230,7 +230,7 @@ def _mark(axes: Axes, at: Places, marker: str, size: float, colour: str, label: 
 
 
 def legend(figure: Figure, panels: Sequence[Axes], first: Sequence[str]) -> None:
-    """Every label once, above the panels: the series, then what else is drawn."""
+    """Draw the legend above the panels, each label once: the series, then the other marks."""
     entries: dict[str, Artist] = {}
     for axes in panels:
         handles, labels = axes.get_legend_handles_labels()

@@ -1,5 +1,5 @@
-"""The plan as a drawing: where hosts and switches stand, with their locations; links with round-trip time and rate, or
-those of each direction."""
+"""Draws a plan: hosts and switches with their locations, and links with round-trip time and rate, or those of each
+direction."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NODE = 0.2
-"""A host's radius, where neighbours stand 1 apart."""
+"""A host's radius, where neighbours are 1 apart."""
 INSIDE = 4
 """How many letters of a name fit into a disc."""
 ROW = 6
-"""Hosts in a row before a chain turns back, like an ox at the plough."""
+"""The hosts in a row before a chain turns back."""
 DOWN = 1.4
-"""From one row to the next: room for a label beside the link that turns."""
+"""The distance between rows, with space for a label beside the link between them."""
 APART, REACH = 1.6, 1.25
-"""Between those of a row that others hang on, and from one of them to what hangs on it."""
+"""The distance between inner machines in a row, and from one of them to its leaves."""
 
 Position = tuple[float, float]
 Neighbours = Mapping[str, Sequence[str]]
 
 
 def topology(plan: Plan) -> Figure:
-    """A chain as a row, a star around its centre, anything else on a circle."""
+    """The figure of a plan: a chain as a row, a star around its centre, a row with leaves, or else a circle."""
     placed = positions(plan)
     right = max(x for x, _ in placed.values())
     bottom = min(y for _, y in placed.values())
@@ -70,15 +70,15 @@ def _draw_link(axes: Axes, link: Link, start: Position, end: Position) -> None:
 
 
 def _arrows(start: Position, end: Position, *, level: bool) -> tuple[str, str]:
-    """From a link's first end to its second, and back, as they are drawn."""
+    """The arrows from a link's first end to its second, and back, as they are drawn."""
     if level:
         return ("→", "←") if start[0] <= end[0] else ("←", "→")
     return ("↑", "↓") if start[1] <= end[1] else ("↓", "↑")
 
 
 def link_words(link: Link, arrows: tuple[str, str] = ("→", "←")) -> str:
-    """What the link holds: `21.75 ms`, `50 Mbit/s`, `0.1 % loss`, one to a line; nothing that is not limited. Where its
-    directions differ, both: `→10 ←30 ms`, beneath the round trip.
+    """The link's properties, one to a line: `21.75 ms`, `50 Mbit/s`, `0.1 % loss`; unlimited ones are left out. Where
+    its directions differ, both are given: `→10 ←30 ms`, below the round trip.
     """
     there, back = link.ways
 
@@ -126,7 +126,7 @@ def _draw_machine(axes: Axes, machine: Host | Switch, at: Position, radius_inch:
 
 
 def _beneath(machine: Host | Switch) -> list[str]:
-    """What stands under the disc: a name too long for it, and a location that says more than the name."""
+    """The words under the disc: a name too long for it, and a location other than the name."""
     words = [machine.name] if len(machine.name) > INSIDE else []
     if machine.location and machine.location.casefold() != machine.name.casefold():
         words.append(machine.location)
@@ -184,8 +184,8 @@ def _shape(neighbours: Neighbours, names: Sequence[str]) -> dict[str, Position]:
 
 
 def _with_leaves(leaves: Neighbours) -> dict[str, Position]:
-    """A row of those that have several links, as switches do, each with what hangs on it around it: at both ends of the
-    row outwards, else above and below in turns."""
+    """A row of machines with several links, such as switches, each with its leaves around it: outwards at both ends of
+    the row, otherwise above and below in turns."""
     placed: dict[str, Position] = {}
     last = len(leaves) - 1
     for column, (name, hanging) in enumerate(leaves.items()):
@@ -210,7 +210,7 @@ def _chain(names: Sequence[str]) -> dict[str, Position]:
 
 
 def _circle(names: Sequence[str], least: float, apart: float = 1.0) -> dict[str, Position]:
-    """Clockwise from the top, wide enough that neighbours stand `apart`."""
+    """A circle, clockwise from the top, so wide that neighbours are `apart`."""
     radius = max(least, apart / 2 / math.sin(math.pi / max(2, len(names))))
     angles = [math.pi / 2 - 2 * math.pi * index / len(names) for index in range(len(names))]
     return {

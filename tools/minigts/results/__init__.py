@@ -1,4 +1,4 @@
-"""A results folder: what its files hold (schema), how they are kept and read back (store, manifest), its tables.
+"""A results folder: the models of its files (schema), how they are stored and read (store, manifest), its tables.
 
-One set of classes for whoever writes and whoever reads. Nothing here measures, judges or draws.
+Writers and readers use the same classes. Nothing here measures, judges or draws.
 """

@@ -1,8 +1,8 @@
 """A run, or a campaign, in one file: a ZIP archive that is an RO-Crate, its files under `results/`.
 
-A bundle may come from anybody, so nothing in it is believed. It is read within `Limits`; its names are plain ones
-below `results/`, each once; every file has the sum that the metadata says, and none is there that it does not name.
-What is in the files is then read as every results folder is.
+A bundle may come from anybody, so nothing in it is trusted. It is read within `Limits`; its names must be plain, below
+`results/`, and unique; every file must be in the metadata, with the same digest. The files' contents are then read as
+those of any results folder.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ OF_A_RUN = (
     *(schema.CLAIMS, schema.CERTIFICATE, schema.LOG, schema.REPORT),
 )
 FOLDERS_OF_A_RUN = (schema.RAW, schema.BESIDE, "figures")
-"""What of a run's folder goes into a bundle, the files in these folders, and nothing else that may lie there."""
+"""The files and folders of a run's folder that are put into a bundle; nothing else is."""
 OF_A_CAMPAIGN = (schema.REPORT,)
 DATED = (1980, 1, 1, 0, 0, 0)
-"""Of every file in the archive: the least that it can say."""
+"""The date of every file in the archive: the earliest that ZIP allows."""
 MODE = stat.S_IFREG | 0o644
 MIB = 1 << 20
 _CHUNK = 1 << 16
@@ -51,13 +51,13 @@ _SUM = re.compile("[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Limits:
-    """How much is taken from a bundle."""
+    """The limits of what is read from a bundle."""
 
     archive_bytes: int = 1024 * MIB
     directory_bytes: int = 16 * MIB
-    """Of the list of its files."""
+    """The size of the list of its files."""
     files: int = 60_000
-    """An archive of this kind ends at 65,535."""
+    """The number of files; ZIP without extensions allows 65,535."""
     file_bytes: int = LARGEST_BYTES
     all_bytes: int = 4096 * MIB
     depth: int = 5
@@ -65,14 +65,14 @@ class Limits:
 
 LIMITS = Limits()
 OF_METADATA = Bounds(elements=1_000_000, bytes=32 * MIB)
-"""A file that is listed has some 300 bytes, in eight entries."""
+"""The limits of the metadata, which has some 300 bytes in eight entries for each file."""
 
 
 def write(directory: Path, target: Path) -> tuple[crate.File, ...]:
-    """Put the run, or the campaign, of `directory` into the new file `target`; the files that are in it.
+    """Write the run, or the campaign, of `directory` to the new file `target`, and return the files in it.
 
-    The same folder gives the same bytes, where zlib is the same. Raises InputError for what is no run, for a run that
-    has not ended, and where `target` is there.
+    The same folder gives the same bytes, with the same zlib. Raises InputError for a folder without runs, for a run
+    that has not ended, and where `target` exists.
     """
     runs = store.runs_in(directory)
     if not runs:
@@ -112,7 +112,7 @@ def _place(directory: Path, run: Path) -> str:
 
 
 def _files(folder: Path, names: tuple[str, ...], folders: tuple[str, ...]) -> Iterator[Path]:
-    """Regular files alone; a link might show what is not meant to be given away."""
+    """The regular files; a symbolic link might lead to a file that should not be published."""
     for path in (*(folder / name for name in names), *(path for name in folders for path in (folder / name).glob("*"))):
         inside(folder, *path.relative_to(folder).parts)
         if path.is_file() and not path.is_symlink() and not path.name.startswith("."):
@@ -127,7 +127,7 @@ def _listed(name: str, path: Path) -> crate.File:
 def _hold_to_limits(target: Path, files: tuple[crate.File, ...]) -> None:
     if len(files) > LIMITS.files or sum(each.size for each in files) > LIMITS.all_bytes:
         raise InputError(
-            f"{target}: a bundle has at most {LIMITS.files} files and {LIMITS.all_bytes // MIB} MiB; these are "
+            f"{target}: a bundle has at most {LIMITS.files} files and {LIMITS.all_bytes // MIB} MiB; the results have "
             f"{len(files)} files with {sum(each.size for each in files) // MIB} MiB"
         )
 
@@ -144,7 +144,7 @@ def _add(archive: zipfile.ZipFile, name: str, source: IO[bytes]) -> None:
 
 
 class _Entity(BaseModel):
-    """Of the metadata: what is looked at."""
+    """The parts of the metadata that are checked."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -162,11 +162,11 @@ class _Metadata(BaseModel):
 
 @contextmanager
 def unpacked(file: Path, beside: Path, limits: Limits = LIMITS) -> Iterator[Path]:
-    """The results of the bundle `file`, checked, in a new directory in `beside`; its owner may rename it. What is
-    still there at the end goes.
+    """The checked results of the bundle `file`, in a new directory in `beside`, which may be renamed. What is still
+    there at the end is removed.
 
-    Raises InputError for whatever is no bundle, or not a whole one. Problems with what is in it, found while the
-    context is open, name the bundle in place of the directory.
+    Raises InputError for a file that is no bundle, or an incomplete one. Problems with its contents that are raised
+    while the context is open name the bundle in place of the directory.
     """
     with tempfile.TemporaryDirectory(dir=beside, prefix=".bundle-", ignore_cleanup_errors=True) as temporary:
         into = Path(temporary)
@@ -182,8 +182,8 @@ def unpacked(file: Path, beside: Path, limits: Limits = LIMITS) -> Iterator[Path
 
 @contextmanager
 def opened(file: Path, limits: Limits, instead: str = "") -> Iterator[zipfile.ZipFile]:
-    """A ZIP archive whose own size and list of files are within `limits`; what is broken in it is an InputError, also
-    while it is read. `instead`: what is said besides when it is none at all."""
+    """A ZIP archive whose size and list of files are within `limits`. Raises InputError for a broken one, also while
+    the context is open. `instead` ends the message for a file that is no ZIP archive."""
     try:
         regular = open_regular(file)
     except NotRegularError as error:
@@ -200,13 +200,13 @@ def opened(file: Path, limits: Limits, instead: str = "") -> Iterator[zipfile.Zi
         except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, UnicodeDecodeError, ValueError) as error:
             raise _refusal(file, f"is broken: {plain(str(error))[:200]}") from error
         except OSError as error:
-            if error.errno == errno.EINVAL:  # a place before the file's beginning, says the archive
+            if error.errno == errno.EINVAL:  # the archive has an offset before the file's beginning
                 raise _refusal(file, "is broken: it names a place that no file has") from error
             raise MinigtsError(f"{file}: cannot be unpacked: {error.strerror or error}") from error
 
 
 def _look_at_the_end(stream: IO[bytes], file: Path, limits: Limits, instead: str) -> None:
-    """How long the list of files says that it is: zipfile reads all of that at once."""
+    """Raises InputError for a list of files above the limit, because zipfile would read all of it at once."""
     size = stream.seek(0, os.SEEK_END)
     stream.seek(max(0, size - _END_BYTES - _COMMENT_BYTES - _LONG_END_BYTES))
     tail = stream.read()
@@ -248,7 +248,7 @@ def _unpack(archive: zipfile.ZipFile, file: Path, into: Path, limits: Limits) ->
 
 
 def _plain_name(file: Path, member: zipfile.ZipInfo, limits: Limits) -> tuple[str, ...]:
-    """Its words. Raises InputError for one that is not the metadata's and not below `results/`, or leads elsewhere."""
+    """The parts of a member's path. Raises InputError unless it is the metadata's, or a plain path below `results/`."""
     words = tuple(member.filename.split("/"))
     if words != (crate.METADATA,) and (words[0] != TOP or not 2 <= len(words) <= limits.depth):
         raise _refusal(file, f"{plain(member.filename)[:200]!r} is no file of a bundle: those lie in {TOP}/")
@@ -260,7 +260,7 @@ def _plain_name(file: Path, member: zipfile.ZipInfo, limits: Limits) -> tuple[st
 
 
 def _check(file: Path, into: Path) -> None:
-    """What was unpacked against the metadata."""
+    """Raises InputError unless the unpacked files are those of the metadata."""
     path = into / crate.METADATA
     if not path.is_file():
         raise _refusal(file, f"holds no {crate.METADATA}; minigts bundle makes a bundle of a results folder")
@@ -302,7 +302,7 @@ def _refusal(file: Path, why: str) -> InputError:
 
 
 def tables(directory: Path) -> dict[str, bytes]:
-    """The files of each run below that two equal runs in virtual time have byte for byte, by their places."""
+    """The contents of the files that equal runs in virtual time have byte for byte, by their paths."""
     names = (schema.SAMPLES, schema.SUMMARY, schema.CLAIMS)
     places = (each / name for each in store.runs_in(directory) for name in names)
     return {

@@ -1,6 +1,6 @@
-"""What a bundle says of itself: RO-Crate 1.1 (w3id.org/ro/crate/1.1), one JSON document in its root. Pure.
+"""The metadata of a bundle: RO-Crate 1.1 (w3id.org/ro/crate/1.1), one JSON document in its root. Pure.
 
-Written by hand and not by the library rocrate: that one brings HTTP clients for the few lines that are needed here.
+The library rocrate is not used, as it needs HTTP clients for what takes few lines here.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class File:
 
 
 def metadata(name: str, runs: Mapping[str, Manifest], files: Sequence[File]) -> str:
-    """The document of a bundle called `name`; `runs` are its manifests by the folders that they lie in."""
+    """The metadata of a bundle called `name`; `runs` are its manifests by their folders."""
     first = next(iter(runs.values()))
     ended = max(run.ended or run.started for run in runs.values())
     experiments = ", ".join(dict.fromkeys(run.experiment.name for run in runs.values()))
@@ -93,7 +93,7 @@ def metadata(name: str, runs: Mapping[str, Manifest], files: Sequence[File]) -> 
 
 
 def _named(places: Iterable[str]) -> Any:
-    """References; RO-Crate wants a single one outside a list."""
+    """References to places; RO-Crate has a single one outside a list."""
     found = [{"@id": each} for each in places]
     return found[0] if len(found) == 1 else found
 

@@ -1,7 +1,7 @@
-"""A results folder as a place: what lies inside it, who may write there, and how a file of it is read.
+"""A results folder: which paths are inside it, who may write to it, and how its files are read.
 
-Whatever a folder says was perhaps written by somebody else. So every path made from its words goes through `inside`,
-and every file is read through `read_text`: bounded, never waited for.
+A folder's contents may have been written by somebody else. So every path made from names in it goes through `inside`,
+and every file is read by `read_text`, which limits its size and never waits.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from minigts.language.documents import Bounds, Unreadable, document
 
 LOCK = "run.lock"
 LARGEST_BYTES = 100_000_000
-"""Of any file. Manifests of before, with all paths of 250 hosts in a row, have 50 MB; a raw sample some kB."""
+"""The largest size of any file. Older manifests, with all paths of 250 hosts, have 50 MB; a raw sample some kB."""
 OF_A_FILE = Bounds(elements=1_000_000, bytes=LARGEST_BYTES)
 OF_BEFORE = Bounds(elements=3_000_000, bytes=LARGEST_BYTES)
-"""Of a manifest in a folder of the user's own, for the same reason."""
+"""The limits of a manifest in the user's own folder, which may be an older one."""
 LARGEST_NUMBER = 1e15
-"""No time, rate or count that is measured here comes near."""
+"""The largest number in a file; no measured time, rate or count comes near it."""
 LONGEST_WHOLE = len(str(-(2**64)))
 DEEPEST = 60
 LONGEST_NAME = 200
-"""Of a file, in bytes: file systems end at 255, and a temporary name is longer."""
+"""The longest name of a file in bytes: file systems allow 255, and a temporary name is longer."""
 MOST_PROBLEMS = 20
 LONGEST_MESSAGE = 300
 _LEFT_OVER = re.compile(r"\..+\.([a-z0-9_]{8}|tmp)")
-"""What a writer that was killed leaves behind: paths.write_whole, and what minigts 0.1 called its temporary files."""
+"""The names of temporary files that a killed writer leaves: those of paths.write_whole and of minigts 0.1."""
 _M = TypeVar("_M", bound=BaseModel)
 
 
 def inside(folder: Path, *words: str) -> Path:
-    """`folder/word/…`. Raises InputError for a word that is no plain name, and for a link that leads out of the folder.
+    """The path `folder/word/…`. Raises InputError for a word that is no plain name, or a link out of the folder.
 
-    Whether there is such a file is not asked.
+    The file need not exist.
     """
     for word in words:
         named(folder, word)
@@ -58,7 +58,7 @@ def inside(folder: Path, *words: str) -> Path:
 
 
 def named(folder: Path, word: str) -> None:
-    """Raise InputError unless `word` can name a file in `folder`, and nothing else."""
+    """Raise InputError unless `word` is a plain name of a file in `folder`."""
     try:
         length = len(os.fsencode(word))
     except UnicodeEncodeError:
@@ -70,10 +70,10 @@ def named(folder: Path, word: str) -> None:
 
 @contextlib.contextmanager
 def exclusive(folder: Path) -> Iterator[None]:
-    """Be the only run in `folder` while the context is open. The lock dies with its holder, however that ends.
+    """Be the only run in `folder` while the context is open. The lock ends with the process that holds it.
 
-    What a run that was killed left half written is removed. Raises InputError, with nothing changed, while another run
-    has the folder; MinigtsError where no lock can be had.
+    Temporary files of killed runs are removed. Raises InputError, with nothing changed, while another run has the
+    folder; MinigtsError where it cannot be locked.
     """
     path = inside(folder, LOCK)
     try:
@@ -111,11 +111,11 @@ class _Holder(BaseModel):
 
 
 def _holder(handle: int) -> str:
-    """Who has the lock, in words. A holder that has not yet written itself down has no name."""
+    """The process that holds the lock, in words; it is unknown until that process has written it."""
     try:
         holder = _Holder.model_validate_json(os.pread(handle, 4096, 0))
     except (ValidationError, OSError):
-        return "one that has only just begun"
+        return "a run that has just begun"
     return f"process {holder.pid}, since {holder.since[:40]}: {holder.command[:200]}"
 
 
@@ -129,7 +129,7 @@ def _sweep(folder: Path) -> None:
 
 
 def make(directory: Path) -> None:
-    """Make the directory that results folders lie in, unless it is there. Raises MinigtsError."""
+    """Make the directory of results folders unless it exists. Raises MinigtsError."""
     try:
         paths.users_folder(directory, exist_ok=True)
     except OSError as error:
@@ -138,7 +138,7 @@ def make(directory: Path) -> None:
 
 @contextlib.contextmanager
 def made(directory: Path) -> Iterator[None]:
-    """As `make`; when what is done in it fails and has left nothing there, the directory goes again."""
+    """As `make`; at the end a directory that was made here is removed if it is empty."""
     before = directory.is_dir()
     make(directory)
     try:
@@ -150,7 +150,7 @@ def made(directory: Path) -> Iterator[None]:
 
 
 def write(path: Path, text: str | bytes) -> None:
-    """Put `text` into `path`, whole or not at all. Raises MinigtsError when the disk is full or refuses."""
+    """Write `text` to `path`, whole or not at all. Raises MinigtsError when the disk is full or refuses."""
     try:
         paths.users_folder(path.parent, exist_ok=True)
         paths.write_for_user(path, text if isinstance(text, bytes) else text.encode("utf-8", "backslashreplace"))
@@ -159,18 +159,18 @@ def write(path: Path, text: str | bytes) -> None:
 
 
 def refused(path: Path, error: OSError) -> MinigtsError:
-    """What to say of a disk that is full or refuses."""
+    """The error for a disk that is full or refuses."""
     return MinigtsError(f"{path}: cannot be written: {error.strerror or error}; what was measured before is kept")
 
 
 def read_text(path: Path, most_bytes: int = LARGEST_BYTES) -> str:
-    """A file's text. Raises InputError: not there, no regular file, larger than `most_bytes`, not UTF-8."""
+    """A file's text. Raises InputError for a file that is missing, not regular, above `most_bytes`, or not UTF-8."""
     return _decoded(path, read_bytes(path, most_bytes), 1)
 
 
 def read_blocks(path: Path, most_bytes: int) -> Iterator[str]:
-    """A file's text in blocks of whole lines, so that a large one takes no memory. Raises as `read_text` does, when it
-    comes to that."""
+    """A file's text in blocks of whole lines, so that a large file needs little memory. Raises as `read_text` does,
+    during the iteration."""
     line = 1
     try:
         for data in paths.read_lines(path, most_bytes):
@@ -181,7 +181,7 @@ def read_blocks(path: Path, most_bytes: int) -> Iterator[str]:
 
 
 def _decoded(path: Path, data: bytes, line: int) -> str:
-    """The text that begins on that line of the file."""
+    """The text of a block that begins on that line of the file. Raises InputError."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -190,7 +190,7 @@ def _decoded(path: Path, data: bytes, line: int) -> str:
 
 
 def read_bytes(path: Path, most_bytes: int = LARGEST_BYTES) -> bytes:
-    """A file's content. Raises InputError: not there, no regular file, larger than `most_bytes`."""
+    """A file's content. Raises InputError for a file that is missing, not regular, or above `most_bytes`."""
     try:
         return paths.read_whole(path, most_bytes)
     except (OSError, ValueError) as error:
@@ -203,15 +203,15 @@ def _unreadable(path: Path, error: Exception) -> InputError:
 
 
 def plain(text: str) -> str:
-    """`text` with a question mark for each character that would change a terminal, or that cannot be written."""
+    """`text` with U+FFFD for each character that would change a terminal or cannot be written."""
     return UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def read_json(path: Path, *, raw: bool = False, bounds: Bounds = OF_A_FILE) -> tuple[JsonValue, str]:
-    """A file's JSON document, and its text. Raises InputError also for numbers that nothing here can be, and for more
-    than the bounds.
+    """A file's JSON document, and its text. Raises InputError, also for numbers above LARGEST_NUMBER, and for more than
+    the bounds.
 
-    Unless it is wanted `raw`, its strings hold nothing that would change a terminal.
+    Unless `raw`, characters that would change a terminal are replaced.
     """
     text = read_text(path, bounds.bytes)
     try:
@@ -231,7 +231,7 @@ def read_model(path: Path, model: type[_M], *, raw: bool = False, bounds: Bounds
 
 
 def validated(path: Path, model: type[_M], value: JsonValue, text: str) -> _M:
-    """`value`, which the file `path` says in `text`, as `model`. Raises InputError."""
+    """`value`, which `text` of the file `path` contains, as `model`. Raises InputError."""
     try:
         return model.model_validate(value)
     except ValidationError as error:
@@ -266,7 +266,7 @@ def _problem(path: Path, text: str, where: Sequence[int | str], message: str) ->
 
 
 def _whole(text: str) -> int:
-    # A kernel counts in 64 bits; so has netem's seed.
+    # A kernel's counters have 64 bits, and so has netem's seed.
     if len(text) > LONGEST_WHOLE or abs(number := int(text)) >= 2**64:
         raise ValueError(f"the number {text[:12]}… is larger than anything measured here")
     return number
@@ -280,7 +280,7 @@ def _real(text: str) -> float:
 
 
 def finite(text: str) -> float:
-    """`21.75` → 21.75. Raises ValueError for what is no number, is infinite, or larger than anything measured here."""
+    """`21.75` → 21.75. Raises ValueError for text that is no finite number up to LARGEST_NUMBER."""
     value = float(text)
     if not -LARGEST_NUMBER <= value <= LARGEST_NUMBER:
         raise ValueError(text)
@@ -288,8 +288,8 @@ def finite(text: str) -> float:
 
 
 def _checked(value: Any, depth: int, text: Callable[[str], str]) -> Any:
-    """The same with its strings as `text` has them; lists are changed in place, since there may be many. Raises
-    ValueError when it is nested too deep."""
+    """The value with `text` applied to its strings; lists are changed in place, as there may be many. Raises ValueError
+    when it is nested too deep."""
     if isinstance(value, str):
         return text(value)
     if isinstance(value, dict | list) and depth == 0:
@@ -308,7 +308,7 @@ _DECODER = json.JSONDecoder()
 
 
 def line_of(text: str, where: Sequence[int | str]) -> int:
-    """The line, from 1, of what stands at `where` in the JSON document `text`, or of the nearest thing around it."""
+    """The line, from 1, of the value at `where` in the JSON document `text`, or of the nearest one around it."""
     at = _after_blank(text, 0)
     for step in where:
         inner = _entry(text, at, step)
@@ -324,7 +324,7 @@ def _after_blank(text: str, at: int) -> int:
 
 
 def _entry(text: str, at: int, step: int | str) -> int | None:
-    """Where the value of a key, or of an index, begins in the object or list that begins at `at`."""
+    """The position of the value of a key, or of an index, in the object or list that begins at `at`."""
     if text[at : at + 1] != ("{" if isinstance(step, str) else "["):
         return None
     at, index = _after_blank(text, at + 1), 0

@@ -1,4 +1,4 @@
-"""manifest.json: where a run's figures come from. Enough to derive its tables again, and to know what to doubt."""
+"""manifest.json: the origin of a run's figures. It suffices to derive the tables again, and to judge their quality."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ FILE = MANIFEST
 
 
 def write(directory: Path, manifest: Manifest) -> None:
-    """Put the manifest into the results directory, whole or not at all."""
+    """Write the manifest to the results directory, whole or not at all."""
     folder.write(folder.inside(directory, FILE), manifest.model_dump_json(indent=1, by_alias=True) + "\n")
 
 
 def read(directory: Path, bounds: Bounds = folder.OF_BEFORE) -> Manifest:
-    """The results directory's manifest. Raises InputError when it has none that can be read within the bounds."""
+    """The results directory's manifest. Raises InputError when it is missing, broken, or above the bounds."""
     path = folder.inside(directory, FILE)
     value, text = folder.read_json(path, bounds=bounds)
     if isinstance(value, dict):
         value.setdefault("version", FIRST)
     version = value["version"] if isinstance(value, dict) else VERSION
     if isinstance(version, int) and version > VERSION:
-        newer = f"version {version} of results is a newer minigts's; this one reads up to version {VERSION}"
+        newer = f"version {version} of results is from a newer minigts; this one reads up to version {VERSION}"
         raise InputError([Problem(str(path), folder.line_of(text, ("version",)), newer)])
     return folder.validated(path, Manifest, value, text)
 
 
 def now() -> str:
-    """The time, UTC, `2026-11-21T11:02:45.123456+00:00`."""
+    """The present time in UTC, `2026-11-21T11:02:45.123456+00:00`."""
     return datetime.now(UTC).isoformat()
 
 
 def machine(proc: Path = PROC) -> Hardware:
-    """This computer, from /proc (proc(5)); what it does not say is left empty or 0."""
+    """This computer's hardware, from /proc (proc(5)); what it does not show is empty or 0."""
     cpu = re.search(r"^model name\s*:\s*(.+)$", text_of(proc / "cpuinfo"), re.MULTILINE)
     memory = re.search(r"^MemTotal:\s*(\d+) kB$", text_of(proc / "meminfo"), re.MULTILINE)
     return Hardware(

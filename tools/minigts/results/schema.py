@@ -1,8 +1,8 @@
-"""What the files of a results folder hold: manifest.json, raw samples, claims.json. Written and read through these.
+"""The models of the files of a results folder: manifest.json, raw samples, claims.json.
 
-`VERSION` counts changes of the shape; a folder that says none is of the first. Old folders stay readable: whoever adds
-a field gives it a default, and whoever changes one raises the version and reads the earlier shape as well. In the first
-the plan had routes and paths (topology/stored.py).
+`VERSION` counts changes of the format; a folder without a version has the first. Old folders stay readable: a new field
+has a default, and a changed field raises the version, with the older format still read. In the first version the plan
+had routes and paths (topology/stored.py).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ FIRST, VERSION = 1, 2
 MANIFEST, SAMPLES, SUMMARY, CLAIMS = "manifest.json", "samples.csv", "summary.csv", "claims.json"
 REPORT = "report.html"
 SERIES = "series.csv"
-"""What was watched over time; there is none where nothing was."""
+"""The table of figures over time; a run without such figures has none."""
 CERTIFICATE, LOG, RAW = paths.CERTIFICATE, "run.log", "raw"
 EXPERIMENT, TOPOLOGY, BESIDE = "experiment.yaml", "topology.yaml", "beside"
-"""The files that a run was made from, as they were; folders of before have none. BESIDE is the folder of the texts that
-the topology's plan is made of as well, such as traces; a file's name there is its path, `/` written as %2F."""
+"""Copies of the files that a run was made from; older folders have none. BESIDE is the folder of further texts from
+which the plan is made, such as traces; a file's name there is its path, with `/` written as %2F."""
 
 
 class _Part(BaseModel):
@@ -54,15 +54,15 @@ class EndpointFacts(_Part):
 
 
 class OverlayFacts(_Part):
-    """An overlay as it was measured: its endpoints by host, and what its verify script said."""
+    """An overlay as it was measured: its endpoints by host, and the output of its verify script."""
 
     endpoints: dict[str, EndpointFacts] = {}
     verify: str = ""
 
 
 class Guard(_Part):
-    """What watched over the samples: the limit of each signal, the signals that this machine does not have, how many
-    results are tainted, and how many attempts were thrown away because they were."""
+    """The guard over the samples: the limit of each signal, the signals that the machine does not offer, the number of
+    tainted results, and the number of attempts that were repeated because they were tainted."""
 
     limits: dict[str, float] = {}
     absent: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ class Guard(_Part):
 
 
 class PartFacts(_Part):
-    """What the lab's hosts were started from: the key of the recipe that it was built by, and a sum of what was built
+    """A part from which the lab's hosts were started: the key of its recipe, and the digest of what was built
     (artifacts/content.py)."""
 
     key: Annotated[str, Field(max_length=100)]
@@ -79,9 +79,8 @@ class PartFacts(_Part):
 
 
 class LeftOut(_Part):
-    """A part of an experiment that was not done, and why. Since it says nothing in the lab's time: a measurement by its
-    name, a claim by its words, or the counters that a measurement watches. Since the user has not brought its programs:
-    an overlay."""
+    """A part of an experiment that was left out, and why: a measurement, a claim (named by its words) or a
+    measurement's counters (`watch`) that say nothing in the lab's time; or an overlay without its programs."""
 
     kind: Literal["measurement", "claim", "watch", "overlay"]
     name: str
@@ -89,11 +88,10 @@ class LeftOut(_Part):
 
 
 class Manifest(_Part):
-    """Where a results directory comes from.
+    """The origin of a results directory.
 
-    `commit` is minigts's own, empty outside a git tree; times are UTC in ISO 8601; `tools` and `readback` are what the
-    caller asked the hosts for, `emulator` and `certificate` what it measured of the lab beforehand. No path of the
-    machine is in it.
+    `commit` is minigts's own, empty outside a git tree; times are UTC in ISO 8601; `tools` and `readback` were read
+    from the hosts, `emulator` and `certificate` were measured before the samples. It has no path of the machine.
     """
 
     version: Annotated[int, Field(ge=1, le=VERSION)] = VERSION
@@ -106,7 +104,7 @@ class Manifest(_Part):
     machine: Hardware
     tools: dict[str, str] = {}
     parts: dict[str, PartFacts] = {}
-    """image, kernel, clock; empty where the provider has none such, and in folders of before."""
+    """The image, kernel and clock; empty where the provider has none, and in older folders."""
     packages: dict[str, str] = {}
     """Every Debian package of the image with its version."""
     emulator: dict[str, str] = {}
@@ -122,14 +120,14 @@ class Manifest(_Part):
     claims_sha256: Annotated[
         tuple[Annotated[str, Field(pattern="^[0-9a-f]{64}$")], ...], Field(exclude_if=lambda sums: not sums)
     ] = ()
-    """Of each claim a sum of what is judged, as it was before the run; none in folders of before."""
+    """The digest of each claim (`Claim.digest`) before the run; empty in older folders."""
     samples_planned: Annotated[int, Field(ge=0)]
     started: str
     ended: str | None = None
 
 
 class Side(_Part):
-    """What another command said that belongs to an attempt: a setting read back, one more session, a counter."""
+    """The output of another command of an attempt: a setting read back, a further session, a counter."""
 
     name: str
     host: str
@@ -143,8 +141,8 @@ class RawSample(_Part):
     """One attempt at one sample. `started` is UTC, ISO 8601; `attempt` begins at 1; `error` is None if good.
 
     In virtual time `started` and `seconds` are of the lab's own clock, the first in seconds since the lab began.
-    `machine` is what the outer machine did meanwhile, `tainted` why that makes the result doubtful; nobody looks in
-    virtual time.
+    `machine` is the outer machine's load meanwhile, and `tainted` why that makes the result doubtful; in virtual time
+    neither is recorded.
     """
 
     sample: str
@@ -160,12 +158,12 @@ class RawSample(_Part):
     machine: HostLoad | None = None
     tainted: tuple[str, ...] = ()
     around: tuple[Side, ...] = ()
-    """What other commands said that belong to it."""
+    """The outputs of the attempt's other commands."""
 
 
 class Claim(_Part):
-    """What became of one claim over one overlay; `detail` is a sentence with the numbers, `why` what the experiment
-    says of the distance to what was published."""
+    """The verdict on one claim over one overlay; `detail` is a sentence with the figures, `why` the experiment's reason
+    for a difference from what was published."""
 
     claim: str
     overlay: str = ""
@@ -174,12 +172,12 @@ class Claim(_Part):
     detail: str = ""
     why: str = ""
     source: str | None = None
-    """Whose claim it is; empty for the experiment's own, None where the folder is older than that."""
+    """The document that makes the claim; empty for the experiment's own, None in older folders."""
     p: Annotated[float | None, Field(ge=0, le=1, exclude_if=lambda chance: chance is None)] = None
-    """The chance of what was measured were the contrary true; None where no test was made."""
+    """The p value; None where no test was made."""
     changed: Annotated[bool, Field(exclude_if=lambda changed: not changed)] = False
-    """Whether it is another one than before the run."""
+    """Whether the claim was changed after the run began."""
 
 
 class Claims(RootModel[tuple[Claim, ...]]):
-    """claims.json."""
+    """The content of claims.json."""

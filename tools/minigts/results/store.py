@@ -1,7 +1,7 @@
-"""A results directory's raw part: what each sample's command printed, on the disk before anything is derived.
+"""The raw outputs of a results directory, which are written before anything is derived from them.
 
-Every file is written beside its place, flushed to the disk and renamed into it: a file that is there is whole, at
-whatever moment the writer was killed.
+Every file is written under a temporary name, flushed to the disk and renamed: a file that exists is complete, even if
+the writer was killed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _S = TypeVar("_S", bound=Planned)
 
 
 def create(results: Path, experiment: str, now: datetime) -> Path:
-    """A new directory `results/<experiment>-<YYYYmmdd-HHMMSS>/`, with a number behind it if that one is taken."""
+    """Make a directory `results/<experiment>-<YYYYmmdd-HHMMSS>/`, with a number at the end if that one exists."""
     stem = f"{experiment}-{now:%Y%m%d-%H%M%S}"
     for suffix in ("", *(f"-{number}" for number in range(2, 1000))):
         directory = inside(results, f"{stem}{suffix}")
@@ -47,13 +47,13 @@ def create(results: Path, experiment: str, now: datetime) -> Path:
 
 
 def is_run(directory: Path) -> bool:
-    """Whether it is a run's: has samples, or at least says which it wants."""
+    """Whether it is the directory of a run: it has samples, or at least a manifest."""
     return any((directory / name).is_file() for name in (SAMPLES, MANIFEST))
 
 
 def runs_in(directory: Path) -> tuple[Path, ...]:
-    """The directory itself when it is a run's, else the runs in it: a campaign's or a sweep's, of which a campaign may
-    hold some. Raises InputError: not there."""
+    """The directory itself if it is a run's, otherwise the runs of the campaign or sweep in it; a campaign may have
+    sweeps. Raises InputError where there is no such directory."""
     try:
         if is_run(directory):
             return (directory,)
@@ -70,7 +70,7 @@ def runs_in(directory: Path) -> tuple[Path, ...]:
 
 
 def is_cell(directory: Path) -> bool:
-    """Whether it is called as the run of one lab of a sweep is: by what its topology has instead, `chain.hosts=3`."""
+    """Whether its name is that of one lab of a sweep, which has the lab's values: `chain.hosts=3`."""
     return "=" in directory.name
 
 
@@ -79,20 +79,20 @@ def _folders(directory: Path) -> list[Path]:
 
 
 def is_campaign(directory: Path) -> bool:
-    """Whether runs lie inside, and none is there itself."""
+    """Whether it has runs inside, and is no run itself."""
     return directory.is_dir() and not is_run(directory) and bool(runs_in(directory))
 
 
 def save(directory: Path, raw: RawSample, *, repeated: bool = False) -> None:
-    """Keep one attempt: `raw/<id>.json` when it is the result, `raw/<id>.failed-<attempt>.json` when it has none, and
-    `raw/<id>.tainted-<attempt>.json` when it has one but is to be `repeated`, since the machine was starved."""
+    """Store one attempt: as `raw/<id>.json` when it is the result, as `raw/<id>.failed-<attempt>.json` when it failed,
+    and as `raw/<id>.tainted-<attempt>.json` when it is to be `repeated` because the machine was starved."""
     kind = "" if raw.error is None and not repeated else ".tainted" if raw.error is None else ".failed"
     name = f"{raw.sample}{kind}-{raw.attempt}.json" if kind else f"{raw.sample}.json"
     write(inside(directory, RAW, name), raw.model_dump_json(indent=1))
 
 
 def discard(directory: Path, sample: str, reason: str) -> None:
-    """Count the good attempt at `sample` as failed after all, and keep it."""
+    """Mark the good attempt at `sample` as failed, and keep it as such."""
     raw = good(directory, sample)
     if raw is not None:
         save(directory, raw.model_copy(update={"error": reason, "attempt": attempts(directory).get(sample, 0) + 1}))
@@ -107,19 +107,19 @@ def remove(directory: Path, sample: str) -> None:
 
 
 def good(directory: Path, sample: str) -> RawSample | None:
-    """The good attempt at `sample`, if there is one. Raises InputError for a file that somebody broke."""
+    """The good attempt at `sample`, or None. Raises InputError for a broken file."""
     path = inside(directory, RAW, f"{sample}.json")
     return _read(path, sample) if os.path.lexists(path) else None
 
 
 def earlier(directory: Path, sample: str) -> tuple[RawSample, ...]:
-    """The attempts at `sample` that are not its result, failed or tainted, in order."""
+    """The failed and tainted attempts at `sample`, in order."""
     places = [path for kind in ("failed", "tainted") for path in _numbered(directory, kind).get(sample, ())]
     return tuple(_read(inside(directory, RAW, path.name), sample) for path in sorted(places, key=_number))
 
 
 def attempts(directory: Path) -> dict[str, int]:
-    """The highest number of an attempt that is not the result, for each sample that has one."""
+    """The highest number of a failed or tainted attempt, for each sample that has one."""
     found: dict[str, int] = {}
     for kind in ("failed", "tainted"):
         for sample, places in _numbered(directory, kind).items():
@@ -133,7 +133,7 @@ def repeats(directory: Path) -> dict[str, int]:
 
 
 def pending(samples: Sequence[_S], directory: Path) -> tuple[_S, ...]:
-    """The samples that have no good result yet, in their order. Raises InputError for one that no file can hold."""
+    """The samples without a good result, in order. Raises InputError for a sample whose id cannot be a file's name."""
     folder = inside(directory, RAW)
     for sample in samples:
         named(folder, f"{sample.id}.failed-999999.json")

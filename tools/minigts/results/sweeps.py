@@ -1,4 +1,4 @@
-"""The tables of a sweep: those of its labs below each other, in the sweep's own folder."""
+"""The tables of a sweep: the tables of its labs, joined, in the sweep's own folder."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from minigts.results.folder import inside, refused
 from minigts.results.schema import SAMPLES, SERIES, SUMMARY
 
 ALL = "all-"
-"""What their names begin with: a folder with a samples.csv is that of a run."""
+"""The prefix of their names, as a folder with a samples.csv would be that of a run."""
 TABLES = (SAMPLES, SUMMARY, SERIES)
 
 
 def write_together(directory: Path, labs: Sequence[Path]) -> tuple[str, ...]:
-    """Write all-samples.csv, all-summary.csv and all-series.csv of a sweep, the labs in the order given; the names of
-    what is written. A lab without such a table has no rows in it. Raises MinigtsError, InputError."""
+    """Write all-samples.csv, all-summary.csv and all-series.csv of a sweep, with the labs in that order, and return the
+    names written. A lab without a table has no rows in it. Raises MinigtsError, InputError."""
     written = []
     for name in TABLES:
         own = [lab for lab in labs if inside(lab, name).is_file()]
@@ -39,7 +39,7 @@ def write_together(directory: Path, labs: Sequence[Path]) -> tuple[str, ...]:
 
 
 def _lines(labs: Sequence[Path], name: str) -> Iterator[bytes]:
-    """Each lab's cells below the headings of all; a heading that a lab does not have is empty there."""
+    """The lines of all labs below the headings of all; a lab's cells are empty for headings that it lacks."""
     columns = list(dict.fromkeys(heading for lab in labs for heading in _header(lab, name)))
     yield _line(columns)
     for lab in labs:

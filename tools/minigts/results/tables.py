@@ -1,7 +1,7 @@
-"""samples.csv, summary.csv and series.csv of a results folder: their columns, written and read.
+"""Writes and reads samples.csv, summary.csv and series.csv of a results folder.
 
-samples.csv is read as a stream: counts, and the measured numbers of each cell. A million samples stay small: a number
-takes eight bytes, text is kept once, and no more than a block of the file is in memory.
+samples.csv is read as a stream into counts, and the measured numbers of each cell. Even a million samples need little
+memory: a number takes eight bytes, text is kept once, and only a block of the file is in memory.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ SUMMARY_COLUMNS = (
 )
 SERIES_COLUMNS = ("sample", "overlay", "measurement", "source", "target", "repetition", "column", "at_s", "value")
 REPLICATE = "replicate"
-"""In samples.csv and series.csv of a run of replicates alone, behind `repetition`."""
+"""The column after `repetition` in samples.csv and series.csv of a run with replicates."""
 SAMPLES_NEED = ("sample", "ok", "error")
 SUMMARY_NEEDS = tuple(name for name in SUMMARY_COLUMNS if name not in ("predicted", "published", "tainted"))
 NO_QUANTITY = (frozenset(SAMPLE_COLUMNS) | {REPLICATE}) - frozenset(COLUMNS) - {"seconds"}
-"""Columns that are no further measured quantity. `seconds` is one: how long the sample took."""
+"""The columns that are no measured quantity. `seconds`, how long the sample took, is one and is not among them."""
 FALSE = frozenset({"0", "false", "no"})
 ERRORS_KEPT = 20
 MOST_ROWS = 200_000
 MOST_SAMPLES, LARGEST_SAMPLES_BYTES = 1_000_000, 1_000_000_000
-"""In samples.csv, which alone is not kept in memory."""
+"""The limits of samples.csv, which is not kept in memory as the other tables are."""
 LONGEST_CELL = 200
-"""Of what names a cell: networks, hosts, measurements, settings."""
+"""The longest name of a network, host, measurement or setting, in characters."""
 MOST_HOPS = 1000
 _FIGURE = re.compile(r"\d+(\.\d+)?")
 
@@ -59,20 +59,19 @@ Key = tuple[str, ...]
 
 
 class NothingYet(InputError):
-    """A run that has no samples so far."""
+    """The run has no samples yet."""
 
 
 @dataclass
 class Numbers:
-    """The samples that differ in nothing but their repetition: the columns of good ones, and of those that were taken
-    while the machine was starved."""
+    """The numbers of a cell's samples, by column: of good samples, and of those taken while the machine was starved."""
 
     good: dict[str, array[float]] = field(default_factory=dict)
     disturbed: dict[str, array[float]] = field(default_factory=dict)
 
     @property
     def columns(self) -> dict[str, array[float]]:
-        """What counts: disturbed samples only where there are no others."""
+        """The numbers that count: disturbed samples count only where there are no others."""
         return self.good or self.disturbed
 
     @property
@@ -83,11 +82,11 @@ class Numbers:
 
 @dataclass
 class Samples:
-    """What samples.csv holds: a row is a sample's last attempt.
+    """The content of samples.csv, in which a row is a sample's last attempt.
 
-    `repeated` are good ones that failed at first; `retaken` counts attempts that were thrown away because the
-    machine was starved meanwhile, `tainted` the samples that were still taken so at the last attempt. `errors`,
-    `taints` and `notes` are the first distinct ones, with how often each came.
+    `repeated` counts good samples that failed at first; `retaken` the attempts that were thrown away because the
+    machine was starved, and `tainted` the samples whose last attempt was so, too. `errors`, `taints` and `notes` are
+    the first distinct ones, with their numbers.
     """
 
     total: int = 0
@@ -105,9 +104,9 @@ class Samples:
 class SummaryRow:
     """One line of summary.csv: all samples of one measurement between two hosts over one overlay.
 
-    `measurement` is the name that the experiment gave it, `tool` what measured it, or what measures the same where the
-    folder does not say. `low` and `high` end the 95 % interval of the median;
-    they and `stdev` are None for a single sample.
+    `measurement` is its name in the experiment; `tool` is the tool that measured it, or one that measures the same
+    where the folder does not say. `low` and `high` end the 95 % interval of the median; they and `stdev` are None for a
+    single sample.
     """
 
     overlay: str
@@ -132,7 +131,7 @@ class SummaryRow:
 
     @property
     def doubtful(self) -> bool:
-        """Whether every sample was taken while the machine was starved, so that the figures rest on those."""
+        """Whether every sample was taken while the machine was starved."""
         return self.tainted > 0 and not self.cell.good
 
     @property
@@ -146,18 +145,18 @@ class SummaryRow:
 
 
 def with_replicate(columns: Sequence[str]) -> tuple[str, ...]:
-    """The columns of a table, and which replicate a row is of."""
+    """The columns of a table, with one for the replicate."""
     behind = columns.index("repetition") + 1
     return (*columns[:behind], REPLICATE, *columns[behind:])
 
 
 def number(value: float | None) -> str:
-    """A number as the tables have it; nothing for None."""
+    """A number as written in the tables; empty for None."""
     return "" if value is None else f"{value:.9g}"
 
 
 def text(columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> str:
-    """A table as RFC 4180 has it, but with one line feed at each line's end."""
+    """A table in the format of RFC 4180, but with a line feed at each line's end."""
     made = io.StringIO()
     writer = csv.DictWriter(made, columns, restval="", lineterminator="\n")
     writer.writeheader()
@@ -168,10 +167,10 @@ def text(columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> str:
 def rows(
     path: Path, needed: Sequence[str], most: int = MOST_ROWS, most_bytes: int = LARGEST_BYTES
 ) -> Iterator[tuple[int, list[str]]]:
-    """The header and the rows of a CSV file, with line numbers. No cell holds what would change a terminal.
+    """The header and the rows of a CSV file, with line numbers. Characters that would change a terminal are replaced.
 
-    Raises InputError on rubbish, a missing column or one that is there twice, more than `most` rows, or a row of
-    another length than the header.
+    Raises InputError for invalid CSV, a missing or repeated column, more than `most` rows, or a row with another number
+    of fields than the header.
     """
     reader = csv.reader(_lines(path, most_bytes), strict=True)
     count = 0
@@ -197,22 +196,22 @@ def rows(
 
 
 def _lines(path: Path, most_bytes: int) -> Iterator[str]:
-    """The lines of a text file, whatever ends them, each with a line feed and nothing that would change a terminal."""
+    """The lines of a text file, each ended by a line feed, without characters that would change a terminal."""
     for block in read_blocks(path, most_bytes):
         ended = block if block.endswith(("\n", "\r")) else f"{block}\n"
         yield from io.StringIO(plain(ended.replace("\r\n", "\n").replace("\r", "\n")))
 
 
 def of_a_lab(values: Mapping[str, str]) -> dict[str, str]:
-    """Of what one lab of a sweep has in its topology, by the places there: the columns that its tables have for it, and
-    their cells. A place that is called as a column of every table is has none."""
+    """The columns, with their cells, that the tables of one lab of a sweep have for its values, by their places in the
+    topology file. A place with the name of an ordinary column has none."""
     taken = {*SAMPLE_COLUMNS, *SUMMARY_COLUMNS, *SERIES_COLUMNS, REPLICATE}
     return {place: value for place, value in values.items() if place not in taken}
 
 
 def read_samples(directory: Path, settings: Sequence[str], of_lab: Collection[str] = ()) -> Samples:
-    """The samples in the folder; `settings` are the columns of what was varied, `of_lab` those of what is the same in
-    all of them. Raises InputError for a broken file."""
+    """The samples in the folder; `settings` are the columns of what varies between them, `of_lab` those of the lab's
+    values. Raises InputError for a broken file, NothingYet without samples."""
     path = inside(directory, SAMPLES)
     found = Samples()
     if os.path.lexists(path):
@@ -227,7 +226,7 @@ def read_samples(directory: Path, settings: Sequence[str], of_lab: Collection[st
 
 
 class _Columns:
-    """Where in a row what stands, found out once."""
+    """The positions of the columns in a row."""
 
     def __init__(self, header: Sequence[str], settings: Sequence[str], of_lab: Collection[str]) -> None:
         at = {name: index for index, name in enumerate(header)}
@@ -235,7 +234,7 @@ class _Columns:
         self.attempts, self.repeats = at.get("attempts"), at.get("repeats")
         self.taint, self.note = at.get("tainted"), at.get("note")
         key = [at.get(name) for name in (*PLACE, *settings)]
-        # A row is taken apart a million times: what is picked out of it is picked at once.
+        # A million rows are read, so the cells of a row are picked in one call.
         self.key = _picked(key)
         value = [("value", at["value"])] if "value" in at else []
         no_quantity = NO_QUANTITY | {*settings, *of_lab}
@@ -245,7 +244,7 @@ class _Columns:
 
 
 def _picked(at: Sequence[int | None]) -> Callable[[Sequence[str]], Key]:
-    """What picks these cells out of a row; one that is not there is empty."""
+    """A function that picks these cells of a row; a missing column is empty."""
     there = [index for index in at if index is not None]
     if len(there) == len(at) > 1:
         return itemgetter(*there)
@@ -253,7 +252,7 @@ def _picked(at: Sequence[int | None]) -> Callable[[Sequence[str]], Key]:
 
 
 def _take(found: Samples, columns: _Columns, row: Sequence[str], path: Path, line: int) -> None:
-    """Count one row and keep its numbers. A failed sample has none; a tainted one is kept apart."""
+    """Count one row and keep its numbers. A failed sample has none; those of a tainted one are kept apart."""
     if _is_false(row[columns.ok]):
         found.failed += 1
         _note(found.errors, row[columns.error])
@@ -281,7 +280,7 @@ def _take(found: Samples, columns: _Columns, row: Sequence[str], path: Path, lin
         try:
             numbers[name].append(finite(said))
         except ValueError:
-            # A column unknown here may hold words, which are no quantity; a value may not.
+            # An unknown column may have words; a value or a known column may not.
             if name == "value" or name in COLUMNS:
                 raise InputError([Problem(str(path), line, f"{name}: {said[:60]!r} is {_NO_NUMBER}")]) from None
 
@@ -350,7 +349,7 @@ def read_series(directory: Path, settings: Sequence[str]) -> tuple[SeriesRow, ..
 
 @dataclass(frozen=True)
 class _Row:
-    """A line of summary.csv or of series.csv. Whatever it lacks is an InputError that names line and column."""
+    """A line of summary.csv or of series.csv. Raises InputError, with line and column, for missing or wrong cells."""
 
     path: Path
     line: int
@@ -419,7 +418,7 @@ class _Row:
         return self._number(column) if self.cells.get(column, "").strip() else None
 
     def _tool(self, tools: Mapping[str, Tool]) -> Tool:
-        """What measured the row; where nobody says, one of its unit, which its name tells apart from others."""
+        """The tool that measured the row; where it is unknown, a tool with the same unit, chosen by the row's name."""
         name, unit = self.cells["measurement"], self.cells["unit"]
         known = tools.get(name)
         if known and known.unit == unit:

@@ -1,7 +1,7 @@
-"""Measuring tools, one file each: its options, its command line, how its output is read, what the plan predicts for it,
-and the columns it fills, with label and unit. Pure: nothing is started here.
+"""Measuring tools. The file of each has its options, its command line, how its output is read, what the plan predicts
+for it, and the columns it fills, with label and unit. All of it is pure: nothing is started here.
 
-Which of them is run, how often and over which paths is an experiment's business. CONTRIBUTING.md says how to add one.
+An experiment says which tool is run, how often and over which paths. CONTRIBUTING.md says how to add a tool.
 """
 
 from collections.abc import Mapping
@@ -20,20 +20,20 @@ TOOLS: Mapping[str, Tool] = {
         netperf_stream.TOOL,
     )
 }
-"""By the names that experiments know them by, in the order in which messages and tables list them."""
+"""The tools by the names that experiments use, in the order in which messages and tables list them."""
 
 OPEN: Mapping[str, Tool] = {command.TOOL.name: command.TOOL}
-"""Those that are what a measurement's options make of them."""
+"""The tools whose label, unit and output depend on a measurement's options."""
 
 COLUMNS: Mapping[str, Column] = {
     column.name: column
     for column in (*SHARED, *(column for tool in TOOLS.values() for column in tool.columns), *BESIDE)
 }
-"""What samples.csv may hold beside a sample's value, by name, in its order there."""
+"""The columns that samples.csv may have beside a sample's value, by name, in their order in the file."""
 
 QUANTITIES: Mapping[str, Column] = {
     column.quantity: column
     for column in (*COLUMNS.values(), *(tool.value for tool in (*TOOLS.values(), *OPEN.values())))
     if column.quantity
 }
-"""What a claim, or a topology's `expect:`, may speak of, by what it calls it."""
+"""The quantities that a claim, or a topology's `expect:`, may name."""

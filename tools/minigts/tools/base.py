@@ -1,4 +1,4 @@
-"""What a measuring tool is, and what all of them share."""
+"""The model of a measuring tool, and helpers that several tools share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from minigts.topology.parts import Path
 from minigts.topology.tcp import Buffers
 
 START_S = 0.25
-"""What starting a program in a container on an emulated host costs, beside the measuring itself."""
+"""How long a program takes to start in a container on an emulated host."""
 
 
 class ParseError(MinigtsError):
@@ -24,8 +24,8 @@ class ParseError(MinigtsError):
 
 @dataclass(frozen=True)
 class PathUnderTest:
-    """From one endpoint to another: the far address, both MTUs in bytes, and the plan's path. `outer_mtu` is what a
-    packet of `mtu` bytes has become when a link carries it, encapsulated.
+    """From one endpoint to another: the far address, both MTUs in bytes, and the plan's path. `outer_mtu` is the size
+    of a packet of `mtu` bytes on a link, with its encapsulation.
     """
 
     address: str
@@ -33,16 +33,16 @@ class PathUnderTest:
     outer_mtu: int
     path: Path
     port: int | None = None
-    """Of a server that this sample has for itself; None: the tool's usual one."""
+    """The port of a server of this sample's own; None means the tool's usual port."""
     calls_are_free: bool = False
-    """In virtual time, where a program that sends without pause would send for ever in no time."""
+    """Whether system calls take no time, as in virtual time, so that a sender without pause would never end."""
     source: str = ""
-    """The near address."""
+    """The address of the endpoint that sends."""
     into_source: tuple[str, ...] = ()
-    """In front of a program that the user names, what runs it in the near host's root; `into_target` in the far's."""
+    """The words before a program of the user's that run it in the sending host's root; `into_target`: the other's."""
     into_target: tuple[str, ...] = ()
     buffers: tuple[Buffers, Buffers] | None = None
-    """Of the host that sends, and of the one that receives. None: nobody asks for TCP's limit."""
+    """The TCP buffers of the sending and of the receiving host; None where TCP's limit is not needed."""
 
     @property
     def family(self) -> Family:
@@ -51,9 +51,9 @@ class PathUnderTest:
 
 @dataclass(frozen=True)
 class Measured:
-    """A sample's value in its tool's unit, further columns by name, and what else was read back, in words.
+    """A sample's value in its tool's unit, further columns by name, and a `note` on what else was read back.
 
-    `payload_bytes` is all that arrived, from the first byte to the last; None where a part of it was not counted.
+    `payload_bytes` is all the payload that arrived; None where a part of it was not counted.
     """
 
     value: float
@@ -64,20 +64,20 @@ class Measured:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What the plan's figure is to the measured one: a `ceiling` that nothing passes, what is `expected` to arrive, or
-    simply the same by the plan. `sentence` says what it is, for captions."""
+    """How the plan's figure relates to the measured one: it is a `ceiling`, or what is `expected` to arrive, or, when
+    empty, the same figure by the plan. `sentence` names it in captions."""
 
     kind: Literal["ceiling", "expected", ""] = ""
     sentence: str = "what the plan says"
 
     @property
     def heading(self) -> str:
-        """Of a table's column."""
+        """The heading of a table's column."""
         return self.kind or "by the plan"
 
     @property
     def legend(self) -> str:
-        """Beside a figure's line."""
+        """The label of a figure's line."""
         return f"{self.kind} by the plan".strip()
 
 
@@ -85,19 +85,19 @@ class Prediction:
 class Tool:
     """One tool. The first argument of `argv`, `seconds` and `predicted` is its measurement's own options.
 
-    `argv` is the client's command line; `seconds` how long it takes; `read` makes its output (stdout, stderr) a
-    measurement, or raises ParseError; `predicted` is what the plan promises, in the unit of `value`, None where it
-    promises nothing. `columns` are those that `read` may fill beside the value. `failure` says in a line why an exit
-    code with that output is no result; empty where the code alone says enough.
+    `argv` is the client's command line; `seconds` how long it takes; `read` turns its output (stdout, stderr) into a
+    measurement, or raises ParseError; `predicted` is the plan's figure, in the unit of `value`, None where the plan has
+    none. `columns` are those that `read` may fill beside the value. `failure` says in a line why an exit code with that
+    output is no result; empty where the code alone says enough.
     """
 
     name: str
     usual_name: str
-    """What experiments mostly call its measurement; headings then say `value.label` instead."""
+    """The name that experiments mostly give its measurement; headings then show `value.label` instead."""
     value: Column
     columns: tuple[Column, ...]
     package: str
-    """Debian's, whose version a manifest notes."""
+    """The Debian package, whose version is in the manifest."""
     options: type[Options]
     argv: Callable[[Any, PathUnderTest], tuple[str, ...]]
     seconds: Callable[[Any, Path], float]
@@ -105,24 +105,23 @@ class Tool:
     predicted: Callable[[Any, PathUnderTest], float | None]
     prediction: Prediction = Prediction()
     endless: Callable[[Any], bool] = lambda _options: False
-    """Whether its sender would send for ever where calls of the system take no time."""
+    """Whether its sender would never end where system calls take no time."""
     series: Callable[[str], Mapping[str, Sequence[tuple[float, float]]]] | None = None
-    """Where its output says what was at several moments: for columns of samples.csv, or `value`, pairs of seconds since
-    it began and what was there. Of an output that `read` takes."""
+    """Reads figures over time from an output that `read` accepts: for a column of samples.csv, or `value`, pairs of
+    seconds since the start and the figure. None where the tool prints no such figures."""
     of_the_host: bool = False
-    """It is a program of the host's own, which is run in a container's network and not in its file system."""
+    """Whether the program is the host's own, which is run in a container's network but not in its file system."""
     made_for: Callable[[Any], Tool] | None = None
-    """Where label, unit and output are what the options say: the tool that those make of it."""
+    """The tool for given options, where these decide label, unit and output; None otherwise."""
     at_most_s: Callable[[Any], float] = lambda _options: 0.0
-    """So long it has to be waited for, where its options say so."""
+    """The longest time in seconds that its options let it run; 0 where they set none."""
     failure: Callable[[int, str, str], str] = lambda _code, _stdout, _stderr: ""
     least: Callable[[Any, PathUnderTest], float | None] = lambda _options, _way: None
-    """Where the hosts' buffers, and not the links, may set a ceiling that is `predicted`: what they carry at the least.
-    Else None."""
+    """The lower bound of a `predicted` ceiling that the hosts' buffers, and not the links, may set; None otherwise."""
 
     @property
     def quantity(self) -> str:
-        """What a claim calls it: latency, throughput; empty where no claim can speak of it."""
+        """Its name in claims: latency, throughput; empty where no claim can name it."""
         return self.value.quantity
 
     @property
@@ -131,7 +130,7 @@ class Tool:
 
 
 def rtt_ms(_options: Options, way: PathUnderTest) -> float:
-    """What the plan promises a tool that measures round trips."""
+    """The plan's round trip in ms, the prediction for a tool that measures round trips."""
     return way.path.rtt_ms
 
 
@@ -152,11 +151,11 @@ def count(text: str) -> int:
 
 
 def clamped(value: float, low: float, high: float) -> float:
-    """The value, or the end of the range that it lies beyond."""
+    """The value, limited to the range from `low` to `high`."""
     return min(max(value, low), high)
 
 
 def complaint(text: str) -> str:
-    """A tool's first line of complaint, cut to a readable length; empty when there is none."""
+    """The first line of a tool's output that is not empty, cut to 160 characters; empty when there is none."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[0][:160] if lines else ""

@@ -1,4 +1,4 @@
-"""The columns of samples.csv that hold what was measured: those that several tools fill, and those of no tool."""
+"""The columns of samples.csv with measured figures: those that several tools fill, and those that no tool fills."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ Declared = Literal["delay", "jitter", "loss", "rate"]
 class Column:
     """One measured figure of a sample.
 
-    `unit` is None where it is that of the sample's value, and empty for a plain count. `quantity` is what a claim calls
-    it, empty where no claim can speak of it; one that is `part_of` a quantity a claim about that may name instead. It
-    `follows` from what is declared of the links, each of them enough by
-    itself; over links that declare none of them only from the processors, and so does one that follows from nothing.
-    A figure shows it in a `panel` of its own without being asked to; a table of results has the medians of one that is
-    `tabled`. `better` is the better direction, where somebody has said it.
+    `unit` is None where it is that of the sample's value, empty for a plain count. `quantity` is its name in claims,
+    empty where no claim can name it; a claim about the quantity that it is `part_of` may name it instead. `follows`
+    lists the declared properties of links any of which determines the figure; over links that declare none of them, and
+    where the list is empty, only the processors determine it. With `panel` it gets a panel of its own in figures by
+    default; with `tabled` tables of results have its medians. `better` is the better direction, None where unknown.
     """
 
     name: str
@@ -41,7 +40,7 @@ VALUE = "value"
 
 
 def value(label: str, unit: str, quantity: str, follows: Declared) -> Column:
-    """What a tool is there to measure."""
+    """The column of a tool's main figure."""
     return Column(VALUE, label, unit, quantity, follows=(follows,))
 
 
@@ -49,14 +48,14 @@ MIN = Column("min", "lowest of a sample", tabled=True)
 MEAN = Column("mean", "mean of a sample", tabled=True)
 MEDIAN, P99, MAX, STDEV = (Column(name, name) for name in ("median", "p99", "max", "stdev"))
 MIDDLES = frozenset(column.name for column in (MIN, MEDIAN, MEAN))
-"""What else could stand for a sample that consists of many round trips: the plan predicts them, too."""
+"""The columns that could also represent a sample of many round trips; the plan's prediction holds for them, too."""
 SENT, OFFERED = Column("sent", "sent"), Column("offered", "offered")
 LOSS = Column("loss_percent", "loss", "%", quantity="loss", follows=("loss", "rate"), panel=True, tabled=True)
 JITTER = Column("jitter_ms", "jitter", "ms", quantity="jitter", follows=("jitter", "rate"), panel=True, tabled=True)
 OUT_OF_ORDER = Column("out_of_order", "out of order", "")
 
 SHARED = (MIN, MEDIAN, MEAN, P99, MAX, STDEV, SENT, OFFERED, LOSS, JITTER, OUT_OF_ORDER)
-"""What any tool may fill, in the order of samples.csv; a tool's own columns follow."""
+"""The columns that any tool may fill, in the order of samples.csv; a tool's own columns follow."""
 
 PROCESSOR = Column("cpu_percent", "CPU", "%", quantity="cpu", panel=True)
 COST = Column("cpu_ns_per_byte", "CPU a byte", "ns", quantity="cost", tabled=True)
@@ -75,4 +74,4 @@ BESIDE = (
     Column("cross_mbit", "cross", "Mbit/s"),
     Column("cross_loss_percent", "cross loss", "%"),
 )
-"""What is read of both hosts while any tool runs."""
+"""The columns that are read from both hosts while any tool runs."""

@@ -1,4 +1,4 @@
-"""Any program: what an experiment's file says is run, and how one number is found in what it prints.
+"""The tool that runs any program that an experiment's file names, and finds one number in its output.
 
 The file gives the number its unit and its label, so each measurement has a tool of its own, made by `made_for`.
 """
@@ -26,13 +26,13 @@ from minigts.tools.options import Duration, Options
 from minigts.topology.parts import Path
 
 KILLED_AFTER_S = 2.0
-"""After the time is up, a program that does not end by itself is killed."""
+"""How long after its timeout a program that does not end is killed."""
 TIME_IS_UP, NOT_STARTED, NOT_FOUND = 124, 126, 127
 """Exit codes of timeout(1) and sh(1)."""
 LONGEST_LINE, LONGEST_PATTERN = 4000, 1000
 OF_AN_OUTPUT = documents.Bounds(elements=1_000_000, bytes=64 << 20)
 GROUP = "value"
-"""The group of a regular expression that holds the number, where it has several."""
+"""The name of the group that holds the number, in a regular expression with several groups."""
 _PLACES = ("source", "target", "port", "duration")
 _HOLE = re.compile(r"\{\{([a-z][a-z0-9]*)\}\}|(?<![$%{])\{([a-z][a-z0-9]*)\}")
 _NAME = re.compile(r"[a-z][a-z0-9]{0,39}", re.ASCII)
@@ -58,7 +58,7 @@ TAKEN = frozenset(
         *("column", "from", "to", "of", "path", "port", "duration"),
     )
 )
-"""Words that tables, claims or the line itself have another meaning for."""
+"""Words that have another meaning in tables, in claims or in the line itself."""
 
 
 def _line(given: object) -> str | tuple[str, ...]:
@@ -104,7 +104,7 @@ def _json_path(given: object) -> str:
 
 
 def _reason(error: JMESPathError) -> str:
-    """The first line that jmespath says, without the expression that it repeats."""
+    """The first line of jmespath's message, without the expression that it repeats."""
     return (str(getattr(error, "msg", "") or getattr(error, "message", "") or error).splitlines() or ["?"])[0]
 
 
@@ -130,9 +130,9 @@ class CommandOptions(Options):
     run: Line
     """What is run at the path's beginning: a line for sh, or a list of words."""
     serve: Line | None = None
-    """What is run at the path's end meanwhile, and ended after it."""
+    """What runs at the path's end meanwhile; it is ended when the program has ended."""
     port: Annotated[int, *whole("a port", 1, 65535)] | None = None
-    """The program waits until `serve` listens there, and has it as {port}."""
+    """The port on which `serve` listens, {port} in the lines; the program starts when `serve` listens there."""
     values: dict[
         Annotated[str, *matching("a name: lower-case letters and digits, a letter first, at most 40", _NAME)],
         Annotated[str, BeforeValidator(_word), WithJsonSchema({"type": ["string", "integer"]})],
@@ -143,17 +143,17 @@ class CommandOptions(Options):
     json_path: Annotated[str, BeforeValidator(_json_path), _TEXT] | None = Field(default=None, alias="json")
     """A JMESPath to the number, where the program prints JSON."""
     factor: Annotated[float, *number("a factor")] = 1.0
-    """What the number is multiplied with, to be in `unit`."""
+    """What the number is multiplied by, to be in `unit`."""
     unit: Annotated[str, *matching("a unit: 1 to 20 characters without blanks", re.compile(r"[^\s\d]\S{0,19}"))]
-    """Of the number, times `factor`."""
+    """The unit of the number times `factor`."""
     label: Annotated[str, text("a label", 60, one_line=True)]
     """What the number is, for axes and tables."""
     better: Annotated[Literal["higher", "lower"], choice("a direction", "higher", "lower")] | None = None
-    """Which way is the better one."""
+    """Whether a higher or a lower number is better."""
     duration_s: Duration = Field(default=2.0, alias="duration")
-    """About how long the program runs; in the lines it is {duration}, in seconds."""
+    """About how long the program runs; {duration} in the lines gives it in seconds."""
     timeout_s: Duration | None = Field(default=None, alias="timeout")
-    """After so long it is ended, and the sample has failed; three times the duration and 15 s when absent."""
+    """When the program is ended and the sample fails; by default after three times the duration plus 15 s."""
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
@@ -208,7 +208,7 @@ def _words(line: str | tuple[str, ...] | None) -> tuple[str, ...]:
 
 
 def _filled(line: str | tuple[str, ...], options: CommandOptions, way: PathUnderTest) -> tuple[str, ...]:
-    """The line's command with addresses and values in their places."""
+    """The line's command with addresses and values filled in."""
     places = {
         "source": way.source,
         "target": way.address,
@@ -223,23 +223,23 @@ def _filled(line: str | tuple[str, ...], options: CommandOptions, way: PathUnder
 
 
 def argv(options: CommandOptions, way: PathUnderTest) -> tuple[str, ...]:
-    """The program's command line, ended by timeout(1) where it runs when its time is up."""
+    """The program's command line; timeout(1) ends it, where it runs, at its timeout."""
     at_most = f"{options.at_most_s:g}"
     return ("timeout", "-k", f"{KILLED_AFTER_S:g}", at_most, *way.into_source, *_filled(options.run, options, way))
 
 
 def server_argv(options: CommandOptions, way: PathUnderTest) -> tuple[str, ...]:
-    """The command line of what runs at the other end, in its host's root; empty without one."""
+    """The command line of `serve` at the other end, in its host's root; empty without `serve`."""
     return () if options.serve is None else (*way.into_target, *_filled(options.serve, options, way))
 
 
 def seconds(options: CommandOptions, _path: Path) -> float:
-    """How long it takes, as its file says."""
+    """How long it takes, by its `duration`, in seconds."""
     return options.duration_s + START_S
 
 
 def parse(options: CommandOptions, stdout: str, stderr: str = "") -> float:
-    """The number in what a program printed, times `factor`. By `find: 'total=(\\S+)'` of a line `total=0.035` 0.035.
+    """The number in a program's output, times `factor`: `find: 'total=(\\S+)'` finds 0.035 in the line `total=0.035`.
 
     Raises ParseError.
     """
@@ -263,7 +263,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _by_pattern(pattern: str, stdout: str) -> str | None:
-    """What the first match says. Raises ParseError."""
+    """The text of the first match; None where there is none. Raises ParseError."""
     if len(stdout) > OF_AN_OUTPUT.bytes:
         raise ParseError(f"the program printed more than {OF_AN_OUTPUT.bytes >> 20} MiB")
     try:
@@ -287,7 +287,7 @@ def _by_path(path: str | None, stdout: str) -> str | None:
 
 
 def failure(options: CommandOptions, code: int, stdout: str, stderr: str) -> str:
-    """Why a run that ended with this exit code is no result, in a line; empty for 0."""
+    """One line that says why a run that ended with this exit code is no result; empty for 0."""
     said = complaint(stderr) or complaint(stdout) or "it said nothing"
     if code == 0:
         return ""
@@ -303,14 +303,14 @@ def _read(options: CommandOptions, stdout: str, stderr: str) -> Measured:
 
 
 def _none(*_arguments: Any) -> None:
-    """The plan promises nothing of a program that nobody knows."""
+    """The plan predicts nothing for an unknown program."""
 
 
 RESULT = Column(VALUE, "result", "", quantity="value", follows=("delay", "rate", "loss", "jitter"))
 
 
 def made_for(options: CommandOptions) -> Tool:
-    """The tool that a measurement with these options has: with its own label and unit, and its own way to read."""
+    """The tool of a measurement with these options: with its label, its unit, and its way to read the output."""
     return replace(
         TOOL,
         value=replace(RESULT, label=options.label, unit=options.unit, better=options.better),
@@ -320,7 +320,7 @@ def made_for(options: CommandOptions) -> Tool:
 
 
 def _unmade(_stdout: str, _stderr: str) -> Measured:
-    raise ParseError("command: nobody has said where in the output the number is")
+    raise ParseError("command: the options do not say where in the output the number is")
 
 
 TOOL = Tool(

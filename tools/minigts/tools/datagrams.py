@@ -1,4 +1,4 @@
-"""The sizes of datagrams, as options of tools have them, and what a link carries of such datagrams."""
+"""The sizes of datagrams as written in options, and the payload rate that a link carries with such datagrams."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from minigts.topology.frames import ETHERNET_HEADER_BYTES, IP_HEADER_BYTES, TCP_
 
 FIT, DEFAULT = "fit", "default"
 FRAGMENT_HEADER_BYTES = 8
-"""IPv6's, in each fragment; IPv4 has what it holds in every header (RFC 8200, section 4.5)."""
+"""The IPv6 header of each fragment (RFC 8200, section 4.5); IPv4 has its fields in every header."""
 
 
 def datagram_bytes(datagram: str, mtu: int, family: Family = "ipv4") -> int:
-    """`1400B` → 1400; `fit` → what one packet of `mtu` bytes holds beside its IP and UDP headers, 28 bytes; `3 packets`
-    → what three hold: every fragment but the last carries a multiple of eight bytes (RFC 791); `default` → what iperf3
-    takes by itself, the segment size of its control connection (iperf3(1), --length)."""
+    """The payload of a datagram. `1400B` → 1400; `fit` → what one packet of `mtu` bytes holds after its IP and UDP
+    headers (28 bytes in IPv4); `3 packets` → what three hold, where every fragment but the last carries a multiple of
+    eight bytes (RFC 791); `default` → iperf3's own choice, the segment size of its control connection (iperf3(1))."""
     if datagram == DEFAULT:
         return mtu - IP_HEADER_BYTES[family] - TCP_HEADER_BYTES
     if datagram != FIT and "packet" not in datagram:
@@ -32,12 +32,12 @@ def datagram_bytes(datagram: str, mtu: int, family: Family = "ipv4") -> int:
 
 
 def _room(mtu: int, packets: int, family: Family) -> int:
-    """What each packet of a datagram holds of it, UDP's header counted."""
+    """How many bytes of a datagram, its UDP header included, fit into each of its packets."""
     return mtu - IP_HEADER_BYTES[family] - (FRAGMENT_HEADER_BYTES if family == "ipv6" and packets > 1 else 0)
 
 
 def carried_mbit(datagram: str, way: PathUnderTest) -> float | None:
-    """How much of their payload the path's lowest rate carries at most; None without a rate."""
+    """The payload in Mbit/s that the path's lowest rate can carry with such datagrams; None without a rate."""
     if way.path.rate_mbit is None:
         return None
     size = datagram_bytes(datagram, way.mtu, way.family)

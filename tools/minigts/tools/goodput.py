@@ -1,4 +1,4 @@
-"""What the plan predicts of TCP, whichever tool sends it."""
+"""The plan's prediction for TCP, whichever tool sends it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from minigts.topology.tcp import Goodput, between, goodput
 
 
 def tcp_goodput(way: PathUnderTest, *, asked_bytes: int | None = None, streams: int = 1) -> Goodput | None:
-    """The lowest rate times payload over frame; the payload is the overlay's MTU less 52 bytes of IP and TCP headers
-    with timestamps, over IPv6 72, the frame what the links carry of it. No more than the buffers of both hosts carry,
-    or those that the sockets ask for. None where there is no rate, and where acknowledgements are the limit."""
+    """The lowest rate times payload over frame size. The payload is the overlay's MTU less the IP and TCP headers with
+    timestamps (52 bytes, over IPv6 72). The buffers of both hosts, or those that the sockets ask for, may lower it.
+    None where there is no rate, and where acknowledgements are the limit."""
     there, back = way.path.ways
     by_links = tcp_ceiling_mbit(there.rate_mbit, back.rate_mbit, way.mtu, way.outer_mtu, way.family)
     if by_links is None or way.buffers is None:

@@ -1,6 +1,6 @@
-"""What both of iperf3's tests share: options, the command line's beginning, and the report that `-J` prints.
+"""The options, the beginning of the command line and the report (`-J`) that both iperf3 tests share.
 
-Its server listens at every endpoint and serves one client at a time.
+An iperf3 server listens at every endpoint and serves one client at a time.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from minigts.tools.processor import OF_THE_PROCESSOR
 
 PORT = 5201
 _BOUNDS = documents.Bounds(elements=2_000_000, bytes=64 << 20)
-"""Of a report: a day of ten intervals a second."""
+"""The limits of a report: enough for a day of ten intervals a second."""
 
 
 class FlowOptions(Options):
-    """What may be set around a flow of TCP or UDP."""
+    """Options of the hosts around a flow of TCP or UDP."""
 
     offload: Annotated[Switch | None, OF_THE_PROCESSOR] = None
-    """Switch the interface's segmentation and fragmentation offloads at both ends, and read them back. Absent: leave
-    them as they are."""
+    """Switches the interface's segmentation and fragmentation offloads at both ends, and reads them back. By default
+    they are left as they are."""
     stress: Annotated[Share, OF_THE_PROCESSOR] = "0%"
-    """For how much of the measuring time stress-ng takes a processor of both hosts."""
+    """The share of the measuring time for which stress-ng takes a processor of both hosts; 0% by default."""
 
 
 def client(way: PathUnderTest) -> tuple[str, ...]:
@@ -36,7 +36,7 @@ def client(way: PathUnderTest) -> tuple[str, ...]:
 
 
 _Whole = Annotated[int, Field(gt=-(2**63), lt=2**63)]
-"""What iperf3 counts in 64 bits; JSON could hold more, and a float then could not."""
+"""A whole number that iperf3 counts in 64 bits; JSON allows larger ones, which a float cannot hold."""
 
 
 class _Part(BaseModel):
@@ -60,7 +60,7 @@ class _Moment(Sum):
 
 
 class _Sending(_Part):
-    """One stream in one interval, as its sender's kernel has it: bytes, and microseconds."""
+    """One stream in one interval, as its sender's kernel reports it: the window in bytes, the RTT in microseconds."""
 
     snd_cwnd: _Whole | None = None
     rtt: _Whole | None = None
@@ -122,22 +122,22 @@ class _Start(_Part):
 
 
 class _Iperf3(_Part):
-    """`iperf3 -J`: `{"start": {…}, "intervals": […], "end": {"sum_received": {…}, …}}`; what is read of it."""
+    """The parts that are read of `iperf3 -J`: `{"start": {…}, "intervals": […], "end": {"sum_received": {…}, …}}`."""
 
     start: _Start
     intervals: list[_Interval] = []
     end: _End
     server_output_json: _ServerOutput | None = None
-    """What the server printed, where the client asked for it and the server was started with -J, too."""
+    """The server's report, where the client asked for it and the server was started with -J, too."""
     error: str | None = None
 
 
 INTERRUPTED = "interrupt - the client has terminated"
-"""What a client says as its error that was ended by a signal: what it had counted until then is in its report."""
+"""The error of a client that a signal ended; its report has what it counted until then."""
 
 
 def report(stdout: str, stderr: str, protocol: str) -> tuple[_Iperf3, Sum, Sum]:
-    """The report with what was sent and received. Raises ParseError, with iperf3's own words where it has some."""
+    """The report, and its sums of what was sent and received. Raises ParseError, with iperf3's own message if any."""
     whole = _read(stdout, stderr, protocol)
     sent, received = whole.end.sum_sent, whole.end.sum_received
     if sent is None or received is None:
@@ -146,7 +146,7 @@ def report(stdout: str, stderr: str, protocol: str) -> tuple[_Iperf3, Sum, Sum]:
 
 
 def interrupted(stdout: str, stderr: str, protocol: str) -> Sequence[Sum]:
-    """The intervals of a client that a signal ended, the last of which is not whole. Raises ParseError."""
+    """The intervals of a client that a signal ended; the last one is incomplete. Raises ParseError."""
     return [interval.sum for interval in _read(stdout, stderr, protocol, may_say=INTERRUPTED).intervals]
 
 

@@ -24,7 +24,7 @@ RTT = Column("rtt_ms", "RTT", "ms")
 WINDOW = Column("cwnd_bytes", "cwnd", "bytes")
 _CONGESTION_HINT = "a congestion control: write it as in cubic or reno"
 _MOMENT_S = 0.01
-"""By so much an interval may begin before the moment from which it is to count."""
+"""How much before the start of the count an interval may begin and still count."""
 _CONGESTION = re.compile(r"[a-z]{2,15}", re.ASCII)
 
 
@@ -38,17 +38,17 @@ class TcpOptions(iperf3.FlowOptions):
     """One TCP stream for `duration`, after a first `omit` that is thrown away (slow start)."""
 
     duration_s: WholeSeconds = Field(default=2.0, alias="duration")
-    """How long it counts, in whole seconds."""
+    """How long the flow is measured, in whole seconds; 2 s by default."""
     omit_s: WholeSeconds | None = Field(default=None, alias="omit")
-    """So much before it that does not count, in whole seconds."""
+    """How much of the beginning does not count, in whole seconds, before `duration`; nothing by default."""
     streams: Annotated[int, *whole("a number of streams", 1, 128)] = 1
-    """So many streams at once."""
+    """How many streams are sent at once; 1 by default."""
     window: Size | None = None
-    """Both sockets' buffers, which bound the window; absent: the kernel tunes them by itself."""
+    """The buffers of both sockets, which limit the window; by default the kernel tunes them."""
     congestion: Annotated[str, *matching(_CONGESTION_HINT, _CONGESTION)] | None = None
-    """The sender's congestion control: reno, cubic, bbr, …; absent: the kernel's own choice, cubic."""
+    """The sender's congestion control: reno, cubic, bbr, …; by default the kernel's, cubic."""
     interval_s: Annotated[Duration, AfterValidator(_interval)] = Field(default=1.0, alias="interval")
-    """How often it says what it has sent, its window and its round trip: the moments of a `series`."""
+    """How often throughput, window and round trip are reported, for a `series`; 1 s by default."""
 
     def lasting(self, duration_s: float) -> Self:
         return self.model_copy(update={"duration_s": duration_s})
@@ -56,7 +56,7 @@ class TcpOptions(iperf3.FlowOptions):
 
 @dataclass(frozen=True)
 class TcpFlow:
-    """One run, without its omitted start."""
+    """One run without its omitted beginning."""
 
     received_mbit: float
     sent_mbit: float
@@ -64,7 +64,7 @@ class TcpFlow:
     mean_rtt_ms: float | None
     max_cwnd_bytes: int | None
     payload_bytes: int | None
-    """All that arrived; None where a beginning was omitted."""
+    """All the payload that arrived; None where a beginning was omitted."""
     intervals_mbit: tuple[float, ...]
     congestion: str
 
@@ -80,7 +80,7 @@ def argv(options: TcpOptions, way: PathUnderTest) -> tuple[str, ...]:
 
 
 def seconds(options: TcpOptions, path: Path) -> float:
-    """How long it takes."""
+    """How long it takes, in seconds."""
     return options.duration_s + (options.omit_s or 0) + 6 * path.rtt_ms / 1000 + START_S
 
 
@@ -108,10 +108,10 @@ def parse(stdout: str, stderr: str = "") -> TcpFlow:
 
 
 def sent_after(stdout: str, stderr: str, start_s: float) -> float:
-    """Mbit/s that a client sent in the whole intervals from `start_s` on until a signal ended it. Raises ParseError.
+    """The Mbit/s that a client sent in complete intervals from `start_s` until a signal ended it. Raises ParseError.
 
-    Once a flow has settled, as much arrives; what still lies in the sender's socket when it begins to count lies there
-    when it ends, too.
+    Once a flow has settled, as much arrives as is sent: the sender's socket holds as much at the end of the count as at
+    its beginning.
     """
     counted, began_s = [], 0.0
     for each in iperf3.interrupted(stdout, stderr, "TCP")[:-1]:
@@ -119,12 +119,12 @@ def sent_after(stdout: str, stderr: str, start_s: float) -> float:
         began_s += each.seconds
     took_s = sum(each.seconds for each in counted)
     if not took_s:
-        raise ParseError(f"iperf3: was ended after {began_s:.1f} s, before anything was counted")
+        raise ParseError(f"iperf3: the client was ended after {began_s:.1f} s, before anything was counted")
     return sum(each.bytes for each in counted) * 8e-6 / took_s
 
 
 def read(stdout: str, stderr: str) -> Measured:
-    """A run counts with what the receiver received."""
+    """The value is what the receiver received."""
     run = parse(stdout, stderr)
     extra = {SENT.name: run.sent_mbit, RETRANSMITS.name: float(run.retransmits)}
     if run.mean_rtt_ms is not None:
@@ -135,10 +135,10 @@ def read(stdout: str, stderr: str) -> Measured:
 
 
 def series(stdout: str) -> Mapping[str, Sequence[tuple[float, float]]]:
-    """Of each interval, at its middle: what was sent in Mbit/s, the windows of all streams together in bytes, the mean
-    of their round trips in ms, and retransmissions. The omitted beginning is in it, and counts in the seconds.
+    """For the middle of each interval: Mbit/s sent, the sum of all streams' windows in bytes, the mean of their round
+    trips in ms, and retransmissions. The omitted beginning is included, and its seconds count.
 
-    A round trip of 0 is one that the kernel does not know yet.
+    A round trip of 0 is left out: the kernel does not know it yet.
     """
     report, _, _ = iperf3.report(stdout, "", "TCP")
     found: dict[str, list[tuple[float, float]]] = {name.name: [] for name in (SENT, WINDOW, RTT, RETRANSMITS)}
@@ -155,13 +155,13 @@ def series(stdout: str) -> Mapping[str, Sequence[tuple[float, float]]]:
 
 
 def predicted(options: TcpOptions, way: PathUnderTest) -> float | None:
-    """The most of all streams together."""
+    """The upper bound of all streams together, in Mbit/s."""
     expected = _expected(options, way)
     return None if expected is None else expected.most_mbit
 
 
 def least(options: TcpOptions, way: PathUnderTest) -> float | None:
-    """The least of them, where buffers may be the limit."""
+    """The lower bound, where buffers may be the limit; None otherwise."""
     expected = _expected(options, way)
     return None if expected is None else expected.least_mbit
 

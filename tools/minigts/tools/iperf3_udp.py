@@ -1,4 +1,4 @@
-"""iperf3 over UDP: what arrives of a steady rate, what is lost, and how evenly it comes."""
+"""iperf3 over UDP: how much of a steady rate arrives, the loss, and the jitter."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from minigts.topology.parts import Path
 
 UNLIMITED = "unlimited"
 SURELY_MORE = 1.1
-"""Payload offered, as a share of the lowest rate, where a sender without limit is meant and calls take no time. No link
-carries so much beside its headers: what arrives is what the link carries, as it is of four times as much."""
+"""The payload offered in place of `unlimited` where system calls take no time, as a share of the lowest rate. It is
+more than a link can carry with headers, so as much arrives as from a sender without limit."""
 
 
 def offered_mbit(rate: str, path: Path) -> float:
-    """`45mbit` → 45.0; `90%` → that share of the path's lowest rate; `unlimited` → infinity. Raises InputError when the
-    path has no rate."""
+    """The payload offered, in Mbit/s: `45mbit` → 45.0; `90%` → that share of the path's lowest rate; `unlimited` →
+    infinity. Raises InputError for a share when the path has no rate."""
     if rate == UNLIMITED:
         return math.inf
     if rate.endswith("%"):
@@ -56,15 +56,15 @@ class UdpOptions(iperf3.FlowOptions):
     """Datagrams of one size offered at a steady rate for `duration`, after a first `omit` that is thrown away."""
 
     duration_s: WholeSeconds = Field(default=1.0, alias="duration")
-    """In whole seconds."""
+    """How long the flow is measured, in whole seconds; 1 s by default."""
     omit_s: WholeSeconds | None = Field(default=None, alias="omit")
-    """So much before it that does not count, in whole seconds: until queues are full."""
+    """How much of the beginning does not count, until queues are full, in whole seconds; nothing by default."""
     rate: Rate = "90%"
-    """What is offered, or its share of the path's lowest rate; unlimited: as fast as the program can."""
+    """The payload rate offered, or its share of the path's lowest rate; unlimited: as fast as the program can send."""
     datagram: Datagram = "fit"
-    """Its payload; fit: one packet; 3packets: as much as three hold; default: what iperf3 takes by itself."""
+    """The payload of a datagram; fit: one packet; 3packets: as much as three hold; default: iperf3's own choice."""
     sessions: Annotated[int, *whole("a number of sessions", 1, 64)] | None = None
-    """Send from so many hosts at once, each its own stream of this rate; the path's first host and those after it."""
+    """How many hosts send at once, each a stream of this rate: the path's first host and those after it."""
 
     def lasting(self, duration_s: float) -> Self:
         return self.model_copy(update={"duration_s": duration_s})
@@ -84,11 +84,11 @@ class UdpFlow:
     jitter_ms: float
     out_of_order: int
     payload_bytes: int | None
-    """All that arrived; None where a beginning was omitted."""
+    """All the payload that arrived; None where a beginning was omitted."""
 
 
 def argv(options: UdpOptions, way: PathUnderTest) -> tuple[str, ...]:
-    """The client's command line. Raises InputError for a rate that cannot be known."""
+    """The client's command line. Raises InputError for a share of a rate that the path does not have."""
     omit = ("-O", f"{options.omit_s:g}", "--get-server-output") if options.omit_s else ()
     size = ("-l", str(datagram_bytes(options.datagram, way.mtu, way.family))) if options.datagram != DEFAULT else ()
     rate = str(_bits_per_s(options.rate, way))
@@ -96,32 +96,31 @@ def argv(options: UdpOptions, way: PathUnderTest) -> tuple[str, ...]:
 
 
 def _bits_per_s(rate: str, way: PathUnderTest) -> int:
-    """For `-b`; 0 is iperf3's word for no limit. Where calls are free a limit stands in for it."""
+    """The value of `-b`, in bit/s; 0 means no limit. Where calls take no time, a high limit replaces it."""
     if rate != UNLIMITED:
         return round(offered_mbit(rate, way.path) * 1e6)
     if not way.calls_are_free:
         return 0
     if way.path.rate_mbit is None:
         raise InputError(
-            f"{way.path.source} to {way.path.target}: nothing limits a sender there: in virtual time a call of the "
-            f"system takes no time, and the links have no rate; give the links a rate, or the host "
-            f"`processor: {{call: 5us}}`"
+            f"{way.path.source} to {way.path.target}: nothing limits the sender: in virtual time a system call takes "
+            f"no time, and the links have no rate; give the links a rate, or the host `processor: {{call: 5us}}`"
         )
     return round(SURELY_MORE * way.path.rate_mbit * 1e6)
 
 
 def seconds(options: UdpOptions, path: Path) -> float:
-    """How long it takes."""
+    """How long it takes, in seconds."""
     return options.duration_s + (options.omit_s or 0) + 6 * path.rtt_ms / 1000 + START_S
 
 
 def parse(stdout: str, stderr: str = "") -> UdpFlow:
     """`iperf3 -J -u`, 3.12 to 3.22; loss and jitter are the receiver's.
 
-    iperf3 divides what was received by a time that also holds the round trip in which the receiver learns of the
-    end (1.16 s for 1 s over 161 ms): a longer path would seem slower. Here it is divided by the sender's time. That
-    would be too much where queues are full, for they are emptied after the sender's end. So where a beginning was
-    omitted, until queues are full, the receiver's own seconds count, as many as the sender took.
+    iperf3 divides the bytes received by a time that includes the round trip in which the receiver learns of the end
+    (1.16 s for 1 s over 161 ms), so a longer path would seem slower. Here they are divided by the sender's time. With
+    full queues that would give too much, as these empty after the sender's end. So where a beginning was omitted, until
+    queues are full, the receiver's own seconds count, as many as the sender took.
     Raises ParseError.
     """
     report, sent, received = iperf3.report(stdout, stderr, "UDP")
@@ -151,7 +150,7 @@ def parse(stdout: str, stderr: str = "") -> UdpFlow:
 
 
 def read(stdout: str, stderr: str) -> Measured:
-    """A run counts with what arrived."""
+    """The value is what arrived."""
     run = parse(stdout, stderr)
     extra = {SENT.name: run.sent_mbit, OFFERED.name: run.offered_mbit, LOSS.name: run.lost_percent}
     extra |= {JITTER.name: run.jitter_ms, OUT_OF_ORDER.name: float(run.out_of_order)}
@@ -159,7 +158,7 @@ def read(stdout: str, stderr: str) -> Measured:
 
 
 def predicted(options: UdpOptions, way: PathUnderTest) -> float | None:
-    """What is offered, or what the lowest rate carries of it, less the links' declared loss."""
+    """What is offered, or the share of it that the lowest rate carries, less the links' declared loss; in Mbit/s."""
     offered, carried = offered_mbit(options.rate, way.path), carried_mbit(options.datagram, way)
     arrives = offered if carried is None else min(offered, carried)
     return arrives * (1 - way.path.loss_percent / 100) if math.isfinite(arrives) else None

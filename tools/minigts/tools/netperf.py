@@ -1,4 +1,4 @@
-"""What netperf's tests share: its server's port, and how it prints results. A netserver listens at every endpoint."""
+"""The server's port and the parser of results that netperf's tests share. A netserver listens at every endpoint."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Printed:
         return self._values.get(key, "")
 
     def number(self, key: str) -> float:
-        """Raises ParseError where it is none."""
+        """The key's value as a number. Raises ParseError where it is none."""
         return number(self.text(key), key)
 
 

@@ -19,18 +19,18 @@ SELECTORS = (
     "TRANSACTION_RATE,REQUEST_SIZE,RESPONSE_SIZE"
 )
 MOST_INTERIM_RESULTS = 5000
-"""netperf prints some 120 bytes for each; beyond this its histogram, fine at short round trips, is enough."""
+"""netperf prints some 120 bytes for each. With more exchanges its histogram is used, which is fine for short RTTs."""
 
 
 class NetperfOptions(Options):
-    """Exchange 8 bytes for 8 bytes, `transactions` times or for `duration`. Neither given: ten times."""
+    """Exchanges 8 bytes for 8 bytes, `transactions` times or for `duration`; by default ten times."""
 
     transactions: Count | None = None
-    """So many exchanges. Not together with duration."""
+    """How many exchanges are made; not together with duration."""
     duration_s: Duration | None = Field(default=None, alias="duration")
-    """As many exchanges as this time allows."""
+    """For how long exchanges are made; not together with transactions."""
     protocol: Literal["udp", "tcp"] = "udp"
-    """udp has no retransmission: one lost packet stalls the exchange. Choose tcp over links that lose."""
+    """udp has no retransmission, so one lost packet stalls the exchange; choose tcp over links with loss."""
 
     @model_validator(mode="after")
     def _one_length(self) -> Self:
@@ -48,8 +48,8 @@ class NetperfOptions(Options):
 
 @dataclass(frozen=True)
 class RoundTrips:
-    """One run. Exact: min, mean, max, stdev. `histogram_p99_ms` comes from netperf's histogram, whose steps are a tenth
-    of the value's power of ten (1 ms at 20 ms, 10 ms at 160 ms)."""
+    """One run. Minimum, mean, maximum and deviation are exact. `histogram_p99_ms` comes from netperf's histogram, whose
+    steps are a tenth of the value's power of ten (1 ms at 20 ms, 10 ms at 160 ms)."""
 
     median_ms: float
     min_ms: float
@@ -59,7 +59,7 @@ class RoundTrips:
     histogram_p99_ms: float
     transactions_per_s: float
     intervals: int
-    """How many interim results the median stands on; 0: none, and the histogram's median stands in."""
+    """The number of interim results behind the median; with 0, it is the histogram's median."""
 
 
 def argv(options: NetperfOptions, way: PathUnderTest) -> tuple[str, ...]:
@@ -81,7 +81,7 @@ def _exchanges(options: NetperfOptions, path: Path) -> float:
 
 
 def seconds(options: NetperfOptions, path: Path) -> float:
-    """How long it takes."""
+    """How long it takes, in seconds."""
     rtt_s = path.rtt_ms / 1000
     return (options.duration_s or options.count * rtt_s) + 4 * rtt_s + START_S
 
@@ -93,8 +93,8 @@ def parse(stdout: str, stderr: str = "") -> RoundTrips:
     netperf's own median comes from a histogram, too coarse for a sum of segments (164285 for 161.7 ms). Minimum,
     mean, maximum and deviation are exact. Each interim result gives one exchange's time and what netperf does
     between exchanges, most of it constant; so the median is the exact minimum plus the distance from the shortest
-    interval to the median one. The first interval is left out: it holds the start. Without them the histogram's
-    median stands in. Either is held to mean ± deviation, where every median lies.
+    interval to the median one. The first interval is left out, as it includes the start. Without interim results the
+    histogram's median is used. Either is limited to mean ± deviation, where every median lies.
     Raises ParseError. Source: netperf 2.7 manual, section 4.1 (-D) and section 9 (omni output selectors).
     """
     printed = Printed(stdout, stderr, "MEAN_LATENCY")
@@ -120,9 +120,9 @@ def parse(stdout: str, stderr: str = "") -> RoundTrips:
 
 
 def read(stdout: str, stderr: str) -> Measured:
-    """A run counts with its lowest RTT, which netperf gives to the microsecond. Its median can only be estimated from
-    interim results, whose printing takes part in what they time: over Swarm that lay up to 0.3 ms above the mean. The
-    mean, which netperf itself reports, is a column of its own."""
+    """The value is the lowest RTT, which netperf gives to the microsecond. The median can only be estimated from
+    interim results, and printing these adds to the time: over Swarm it lay up to 0.3 ms above the mean. The mean, which
+    netperf reports itself, is a column of its own."""
     run = parse(stdout, stderr)
     extra = {MIN.name: run.min_ms, MEDIAN.name: run.median_ms, MEAN.name: run.mean_ms, MAX.name: run.max_ms}
     return Measured(run.min_ms, {**extra, P99.name: run.histogram_p99_ms, STDEV.name: run.stdev_ms})

@@ -1,5 +1,5 @@
-"""netperf's stream test: as much as a sender can send, and what of it arrives. Its receiver reads and counts, no more:
-it computes no jitter, and its sender writes no time and no number into what it sends, as iperf3's does."""
+"""netperf's stream test: how much a sender can send, and how much of it arrives. Unlike iperf3, its receiver computes
+no jitter, and its sender writes no time and no sequence number into the data."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class StreamOptions(Options):
     """Datagrams of one size, or a stream of bytes, as fast as they can be sent for `duration`."""
 
     duration_s: WholeSeconds = Field(default=2.0, alias="duration")
-    """In whole seconds."""
+    """How long is sent, in whole seconds; 2 s by default."""
     protocol: Literal["udp", "tcp"] = "udp"
-    """What carries it."""
+    """The transport protocol; udp by default."""
     datagram: Datagram = "fit"
-    """Over udp, its payload, as of iperf3-udp."""
+    """The payload of a udp datagram, written as for iperf3-udp."""
 
     def lasting(self, duration_s: float) -> Self:
         return self.model_copy(update={"duration_s": duration_s})
@@ -37,7 +37,7 @@ class StreamOptions(Options):
 
 @dataclass(frozen=True)
 class Stream:
-    """One run; all count payload."""
+    """One run; all figures count payload."""
 
     sent_mbit: float
     received_mbit: float
@@ -48,10 +48,10 @@ def argv(options: StreamOptions, way: PathUnderTest) -> tuple[str, ...]:
     """The client's command line. Raises InputError where nothing would limit the sender."""
     if options.protocol == "udp" and way.calls_are_free:
         raise InputError(
-            f"{way.path.source} to {way.path.target}: nothing limits netperf's sender in virtual time, where calls of "
-            f"the system take none; give the host `processor: {{call: 5us}}`, or take iperf3-udp, which has a rate"
+            f"{way.path.source} to {way.path.target}: nothing limits netperf's sender in virtual time, where system "
+            f"calls take no time; give the host `processor: {{call: 5us}}`, or use iperf3-udp, which has a rate"
         )
-    # Without -R 1 its datagrams do not leave the segment (SO_DONTROUTE): netperf's manual, section 5.2.3.
+    # Without -R 1 netperf's datagrams do not leave the segment (SO_DONTROUTE): netperf's manual, section 5.2.3.
     size = str(datagram_bytes(options.datagram, way.mtu, way.family))
     udp = ("-R", "1", "-m", size) if options.protocol == "udp" else ()
     return (
@@ -62,7 +62,7 @@ def argv(options: StreamOptions, way: PathUnderTest) -> tuple[str, ...]:
 
 
 def seconds(options: StreamOptions, path: Path) -> float:
-    """How long it takes."""
+    """How long it takes, in seconds."""
     return options.duration_s + 6 * path.rtt_ms / 1000 + START_S
 
 
@@ -78,7 +78,7 @@ def parse(stdout: str, stderr: str = "") -> Stream:
 
 
 def read(stdout: str, stderr: str) -> Measured:
-    """A run counts with what arrived."""
+    """The value is what arrived."""
     run = parse(stdout, stderr)
     lost = max(0.0, 1 - run.received_mbit / run.sent_mbit) if run.sent_mbit else 0.0
     extra = {SENT.name: run.sent_mbit, LOSS.name: 100 * lost}
@@ -86,7 +86,7 @@ def read(stdout: str, stderr: str) -> Measured:
 
 
 def predicted(options: StreamOptions, way: PathUnderTest) -> float | None:
-    """What the path's lowest rate carries of it, less the links' declared loss for datagrams."""
+    """The payload in Mbit/s that the path's lowest rate carries, for datagrams less the links' declared loss."""
     if options.protocol == "tcp":
         expected = tcp_goodput(way)
         return None if expected is None else expected.most_mbit
@@ -95,7 +95,7 @@ def predicted(options: StreamOptions, way: PathUnderTest) -> float | None:
 
 
 def least(options: StreamOptions, way: PathUnderTest) -> float | None:
-    """Of TCP, where the hosts' buffers may be the limit."""
+    """The lower bound for TCP, where the hosts' buffers may be the limit; None otherwise."""
     expected = tcp_goodput(way) if options.protocol == "tcp" else None
     return None if expected is None else expected.least_mbit
 

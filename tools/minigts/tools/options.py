@@ -1,7 +1,7 @@
-"""What the options of measuring tools are made of: their base, and the kinds of values that several have.
+"""The base of measuring tools' options, and the types of values that several of them have.
 
-Units are written out (`2s`, `45mbit`, `64KiB`). A model dumped by alias is the language again, so a manifest holds an
-experiment that can be read back.
+Units are written out (`2s`, `45mbit`, `64KiB`). A model dumped by alias is in the experiment language again, so an
+experiment can be read back from a manifest.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ MOST_COUNTED = 100_000
 
 
 class Options(Strict, ABC):
-    """What a measurement's `options:` may say of its tool. All of it may be left out."""
+    """The `options:` of a measurement for its tool; most have defaults."""
 
     @abstractmethod
     def lasting(self, duration_s: float) -> Self:
-        """The same for that long. Raises ValueError where that cannot be."""
+        """The same options with that duration. Raises ValueError where that is impossible."""
 
     @property
     def may_vary(self) -> list[str]:
-        """What a measurement's `vary:` may give other values, as it is written."""
+        """The options that a measurement's `vary:` may give other values, by their keys in the file."""
         return keys(type(self))
 
     def under(self, chosen: Mapping[str, str | int]) -> Self:
-        """The same with these values. Raises pydantic's ValidationError."""
+        """The same options with these values. Raises pydantic's ValidationError."""
         return type(self).model_validate({**self.model_dump(by_alias=True, exclude_none=True), **chosen})
 
 
@@ -48,7 +48,7 @@ def percent(text: str) -> float:
 
 
 def written_duration(value: float) -> str:
-    """As short as it is exact, so that reading it gives the same number."""
+    """The duration in ms or s, exact, so that reading it gives the same number."""
     exact = Decimal(repr(value))
     return f"{(exact * 1000).normalize():f}ms" if value < 1 else f"{exact.normalize():f}s"
 

@@ -1,4 +1,4 @@
-"""ping of iputils: echo requests at a steady pace, and the longest silence among their replies."""
+"""ping of iputils: echo requests at a steady pace, and the longest gap between their replies."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LOST = Column("lost", "lost", "")
 GAP = Column("gap_ms", "longest gap", "ms", quantity="gap", follows=("delay", "loss", "rate"))
 _FIGURE = r"([\d.]{1,40})"
 _ANSWER = rf"icmp_seq=\d{{1,10}} (?:[a-z]{{1,10}}=\d{{1,5}} )?time={_FIGURE} ms"
-"""No part of an expression here may be as long as its line: a program that lies could make that any length."""
+"""Every part of these expressions has a length limit, as a faulty program could print a line of any length."""
 _ARRIVED = r"^\[(\d{1,20}\.\d{1,20})\] \d{1,10} bytes from"
 _REPLY = re.compile(_ANSWER)
 _ARRIVAL = re.compile(_ARRIVED, re.MULTILINE)
@@ -50,10 +50,10 @@ class PingOptions(Options):
     count: Count = 10
     """How many echo requests."""
     interval_s: Duration = Field(default=0.01, alias="interval")
-    """From one to the next."""
+    """The time from one echo request to the next; 10 ms by default."""
 
     def lasting(self, duration_s: float) -> Self:
-        """Raises ValueError when that is more than can be counted."""
+        """The same options with as many requests as fit. Raises ValueError for more than can be counted."""
         requests = max(1, round(duration_s / self.interval_s))
         if requests > MOST_COUNTED:
             raise ValueError(
@@ -65,7 +65,7 @@ class PingOptions(Options):
 
 @dataclass(frozen=True)
 class Pings:
-    """One run; times of the replies that came."""
+    """One run, with the times of the replies that came."""
 
     median_ms: float
     min_ms: float
@@ -77,7 +77,7 @@ class Pings:
     loss_percent: float
     replies_ms: tuple[float, ...]
     gap_ms: float | None
-    """The longest time between two replies that came one after the other; None without the replies' own times."""
+    """The longest time between two successive replies; None without the replies' arrival times."""
 
 
 def argv(options: PingOptions, way: PathUnderTest) -> tuple[str, ...]:
@@ -97,20 +97,20 @@ def argv(options: PingOptions, way: PathUnderTest) -> tuple[str, ...]:
 
 
 def _patience(way: PathUnderTest) -> str:
-    """Whole seconds for the replies after the last request."""
+    """How long to wait for replies after the last request, in whole seconds."""
     return str(max(3, math.ceil(2 * way.path.rtt_ms / 1000)))
 
 
 def seconds(options: PingOptions, path: Path) -> float:
-    """How long it takes."""
+    """How long it takes, in seconds."""
     return options.count * options.interval_s + path.rtt_ms / 1000 + START_S
 
 
 def parse(stdout: str, stderr: str = "") -> Pings:
-    """iputils ping: `[1767225600.123456] 64 bytes from 10.9.0.2: icmp_seq=1 ttl=64 time=4.84 ms`, the time in front
-    where it was asked for by -D, and its two last lines.
+    """iputils ping: `[1767225600.123456] 64 bytes from 10.9.0.2: icmp_seq=1 ttl=64 time=4.84 ms`, with the time in
+    front for -D, and its last two lines.
 
-    Replies of 100 ms and more are printed in whole milliseconds; their median is held to mean ± deviation.
+    Replies of 100 ms and more are printed in whole milliseconds; their median is limited to mean ± deviation.
     Raises ParseError, also when no reply came.
     """
     counts, times = _COUNTS.search(stdout), _TIMES.search(stdout)
@@ -135,12 +135,12 @@ def parse(stdout: str, stderr: str = "") -> Pings:
 
 
 def _longest_gap_ms(arrivals_s: Sequence[float]) -> float | None:
-    """To the microsecond, as ping prints them; None of fewer than two."""
+    """The longest time between arrivals in ms, to the microsecond as ping prints them; None for fewer than two."""
     return max((round(1000 * (later - earlier), 3) for earlier, later in pairwise(arrivals_s)), default=None)
 
 
 def read(stdout: str, stderr: str) -> Measured:
-    """A run counts with the median of its replies."""
+    """The value is the median of the replies."""
     run = parse(stdout, stderr)
     extra = {MIN.name: run.min_ms, MEAN.name: run.mean_ms, MAX.name: run.max_ms, STDEV.name: run.mdev_ms}
     extra |= {LOSS.name: run.loss_percent, LOST.name: float(max(0, run.sent - run.received))}
@@ -150,7 +150,7 @@ def read(stdout: str, stderr: str) -> Measured:
 
 
 def series(stdout: str) -> Mapping[str, Sequence[tuple[float, float]]]:
-    """Each reply's round trip in ms, at the moment at which its request was sent: seconds since the first one was."""
+    """Each reply's round trip in ms, by when its request was sent, in seconds since the first one was."""
     times = [(number(at, "time"), number(rtt, "time")) for at, rtt in _TIMED_REPLY.findall(stdout)]
     sent = [(arrived - rtt / 1000, rtt) for arrived, rtt in times]
     began = min((at for at, _ in sent), default=0.0)

@@ -1,7 +1,7 @@
-"""What of an experiment is the processor's alone, so that it says nothing where the processor is free. Pure.
+"""Which parts of an experiment depend on the processors alone, and say nothing where processors take no time. Pure.
 
-Each column says what it follows from (`Column.follows`), each option of a tool or of a measurement whether it is
-`OF_THE_PROCESSOR`; here is what that means for a path of a plan.
+Each column has the declared properties that it follows from (`Column.follows`), and options that depend on the
+processor are marked `OF_THE_PROCESSOR`; this module applies both to a path of a plan.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from minigts.topology.plan import Plan
 
 @dataclass(frozen=True)
 class Mark:
-    """Stands beside a field's type in a language's model."""
+    """A mark in the annotation of a field of a language's model."""
 
     meaning: str
 
@@ -27,9 +27,9 @@ OF_THE_PROCESSOR = Mark("changes or counts only what the processor of a host has
 
 
 def of_the_processor(options: BaseModel, varied: Mapping[str, Collection[object]]) -> Iterator[str]:
-    """The options, as the language calls them, that are the processor's and have a value other than the usual one.
+    """The keys of options that are `OF_THE_PROCESSOR` and have a value other than their default.
 
-    `varied` are the values of those that take several in turn.
+    `varied` has the values of options that take several in turn.
     """
     for name, field in type(options).model_fields.items():
         if OF_THE_PROCESSOR in field.metadata:
@@ -39,18 +39,18 @@ def of_the_processor(options: BaseModel, varied: Mapping[str, Collection[object]
 
 
 def is_the_processors(column: Column, plan: Plan, path: Path) -> bool:
-    """Whether the figure follows over that path from nothing that the links declare."""
+    """Whether nothing that the path's links declare determines the figure."""
     return not any(_declares(plan, path, what) for what in column.follows)
 
 
 def calls_are_free(plan: Plan, host: str) -> bool:
-    """Whether nothing but what it waits for slows a program on that host down."""
+    """Whether system calls take no time on that host, so that a program there takes time only by waiting."""
     processor = plan.host(host).processor
     return plan.time == "virtual" and not (processor and processor.call_ns)
 
 
 def is_modelled(plan: Plan, path: Path) -> bool:
-    """Whether a host on the way has a processor that is modelled to be taken by frames that pass its ports."""
+    """Whether a host on the path has a modelled processor that takes time for each frame."""
     ends = {end for link in plan.links if link.name in path.links for end in link.ends}
     modelled = {host.name for host in plan.hosts if host.processor is not None and host.processor.takes_frames}
     return not modelled.isdisjoint(ends)
