@@ -293,7 +293,7 @@ def test_a_full_disk_is_one_error_and_leaves_nothing(lab: Lab, monkeypatch: pyte
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("minigts.lab.saved.sparse.copy", full)
-    with pytest.raises(EnvironmentLacks, match=r"not the room for the disks in .* MB are free"):
+    with pytest.raises(EnvironmentLacks, match=r"no room for the disks in .* MB are free"):
         labs.save(lab, "one", None, quiet)
     assert (labs.all_saved(), (lab.rundir / "saving").exists()) == ([], False)
 
