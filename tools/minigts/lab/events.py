@@ -74,7 +74,7 @@ class _Held(AbstractContextManager["_Held"]):
         self._file: BinaryIO | None = None
 
     def content(self) -> bytes:
-        """The content of the file, or of the removed one if none is there; empty if there was none, or it is too long."""
+        """The content of the file, or of the removed one if none is there; empty if both are missing, or too long."""
         self._look_again()
         if self._file is None:
             return b""

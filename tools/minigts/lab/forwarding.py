@@ -32,7 +32,7 @@ PROBLEM_BYTES = 1000
 
 @dataclass(frozen=True)
 class Destination:
-    """A TCP port of a host. `inside` in front of a command runs it in the network of the port, such as a container's."""
+    """A TCP port of a host. `inside` in front of a command runs it in the port's network, such as a container's."""
 
     host: str
     port: int

@@ -323,7 +323,7 @@ class Lab:
         return hashlib.sha256(content.encode()).hexdigest()
 
     def read(self, name: str, model: type[Content]) -> Content | None:
-        """The JSON file `name` in the run directory; None when there is none. Raises MinigtsError for a damaged file."""
+        """The JSON file `name` in the run directory; None when there is none. Raises MinigtsError if it is damaged."""
         content = self._content(name)
         return None if content is None else self._parsed(name, content, model)
 
