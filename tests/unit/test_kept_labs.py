@@ -170,7 +170,7 @@ def test_a_lab_that_was_never_complete_cannot_be_kept(lab: Lab) -> None:
 def test_a_verb_for_labs_that_are_up_says_that_one_is_kept(lab: Lab) -> None:
     labs.keep(lab, quiet)
     for name in (None, "chain"):
-        with pytest.raises(InputError, match="lab chain is kept, and not up: bring it up by minigts up"):
+        with pytest.raises(InputError, match="lab chain is kept, and not up: bring it up with minigts up"):
             labs.open_lab(name)
     assert labs.open_lab(also_kept=True) == lab
     second = up(name="second")

@@ -115,7 +115,7 @@ def size_bytes(path: Path) -> int:
 
 def _require_recursive(name: str, directory: bool, recursive: bool) -> None:
     if directory and not recursive:
-        raise InputError(f"{name} is a directory: copy it with everything in it by -r")
+        raise InputError(f"{name} is a directory: say -r to copy it with everything in it")
 
 
 def _place_on_host(lab: Lab, target: There, name: str, directory: bool) -> There:
