@@ -24,7 +24,8 @@ from pathlib import Path
 
 from bench import stage
 from minigts import paths
-from minigts.cli import screen, tables
+from minigts.cli import console
+from minigts.cli.views import tables
 
 sys.path.insert(0, str(stage.PROJECT / "tests"))
 
@@ -34,7 +35,7 @@ from faults import Fault, faults
 PACKAGE = Path("tools/minigts")
 UNIT = Path("tests/unit")
 LEFT_OUT = shutil.ignore_patterns(".git", ".*_cache", "__pycache__", "target", ".hypothesis", ".venv")
-NEEDED = ("hypothesis", "jmespath", "networkx", "numpy", "pydantic", "pytest", "ruamel.yaml", "typer.testing")
+NEEDED = ("hypothesis", "jmespath", "numpy", "pydantic", "pytest", "ruamel.yaml", "typer.testing")
 """Imported once, by the process of which each trial is a fork."""
 APART = "MINIGTS_MUTANTS_APART"
 NAMESPACE = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
@@ -169,7 +170,7 @@ def _tried(copy: Path, chosen: Sequence[tuple[Path, Fault]], files: Sequence[Pat
         trial = Trial(
             str(module.relative_to(PACKAGE)), fault.in_words(source), noticed, round(time.monotonic() - begun, 1)
         )
-        screen.note(f"{number} of {len(chosen)}: {'noticed' if noticed else 'SURVIVED'}  {trial.module}:{trial.fault}")
+        console.note(f"{number} of {len(chosen)}: {'noticed' if noticed else 'SURVIVED'}  {trial.module}:{trial.fault}")
         yield trial
 
 

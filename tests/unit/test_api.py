@@ -167,7 +167,7 @@ def test_a_change_is_recorded_shown_and_gone_when_the_link_is_mended(lab: Lab) -
         ({"delay": "20"}, "change: delay: '20' lacks its unit: write a time as in 10ms"),
         ({"loss": "200%"}, "change: loss: '200%' is out of range"),
         ({"rate": "fast"}, "change: rate: 'fast' is not"),
-        ({"delay": "1ms", "rtt": "2ms"}, "not both of them"),
+        ({"delay": "1ms", "rtt": "2ms"}, "rtt, not both"),
     ],
 )
 def test_a_wrong_change_changes_nothing(lab: Lab, wrong: dict[str, str], says: str) -> None:
